@@ -1,0 +1,255 @@
+//! The values of a loaded method: flat arrays, no value of which ever changes its storage.
+//!
+//! Sizes, strides and bounds of all tensors share one array, so that loading thirty thousand values makes a handful
+//! of allocations, and resizing a tensor at run time is a write in place.
+
+use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::{element_count, write_strides};
+
+use crate::storage::Region;
+
+/// Index of a value.
+pub type ValueId = u32;
+
+/// One value. Lists name their items by id, so they see every change of them.
+#[derive(Clone, Copy, Debug)]
+pub enum Value {
+    /// `None`.
+    Null,
+    /// A boxed integer.
+    Int(i64),
+    /// A boxed bool.
+    Bool(bool),
+    /// A boxed double.
+    Double(f64),
+    /// Index into [`State::tensors`].
+    Tensor(u32),
+    /// Text, in [`State::text`].
+    Str(Span),
+    /// Value ids of ints, in [`State::ids`].
+    IntList(Span),
+    /// Literals, in [`State::doubles`].
+    DoubleList(Span),
+    /// Literals, in [`State::bools`].
+    BoolList(Span),
+    /// Value ids of tensors, in [`State::ids`].
+    TensorList(Span),
+    /// Value ids of tensors, [`NONE`] for a missing one, in [`State::ids`].
+    OptionalTensorList(Span),
+}
+
+impl Value {
+    /// What it is, for messages.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Value::Null => "None",
+            Value::Int(_) => "Int",
+            Value::Bool(_) => "Bool",
+            Value::Double(_) => "Double",
+            Value::Tensor(_) => "Tensor",
+            Value::Str(_) => "String",
+            Value::IntList(_) => "IntList",
+            Value::DoubleList(_) => "DoubleList",
+            Value::BoolList(_) => "BoolList",
+            Value::TensorList(_) => "TensorList",
+            Value::OptionalTensorList(_) => "OptionalTensorList",
+        }
+    }
+}
+
+/// The id of a missing tensor in an optional tensor list.
+pub const NONE: ValueId = u32::MAX;
+
+/// A range of one of the shared arrays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Span {
+    /// First element.
+    pub start: u32,
+    /// Number of elements.
+    pub len: u32,
+}
+
+impl Span {
+    /// As a range.
+    pub fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.start as usize + self.len as usize
+    }
+}
+
+/// How far the sizes of a tensor may change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dynamism {
+    /// Not at all.
+    Static,
+    /// Within the sizes of the program, which are upper bounds.
+    Bound,
+}
+
+/// A tensor's fixed facts and the place of its changing ones.
+#[derive(Clone, Copy, Debug)]
+pub struct TensorState {
+    /// Element type.
+    pub dtype: ScalarType,
+    /// Number of dimensions.
+    pub rank: u8,
+    /// Whether sizes may change.
+    pub dynamism: Dynamism,
+    /// Whether the data are there and never change: a constant of the program or a data file.
+    pub constant: bool,
+    /// Set by `FreeCall`; reading it is an error until something writes it.
+    pub freed: bool,
+    /// Where its sizes start in [`State::dims`]; strides and bounds follow, `rank` numbers each.
+    dims: u32,
+    /// Where its dim order starts in [`State::orders`].
+    order: u32,
+    /// The data, as many bytes as the bounds need.
+    pub region: Region,
+}
+
+/// All values of a method.
+#[derive(Default)]
+pub struct State {
+    /// By value id.
+    pub values: Vec<Value>,
+    /// By tensor index.
+    pub tensors: Vec<TensorState>,
+    /// Sizes, strides and bounds.
+    dims: Vec<usize>,
+    /// Dim orders.
+    orders: Vec<u8>,
+    /// Items of lists of values.
+    pub ids: Vec<ValueId>,
+    /// Items of double lists.
+    pub doubles: Vec<f64>,
+    /// Items of bool lists.
+    pub bools: Vec<bool>,
+    /// All text.
+    pub text: String,
+}
+
+/// Why a tensor could not take other sizes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ResizeError {
+    /// The number of dimensions differs.
+    Rank(usize),
+    /// The tensor is static and the sizes differ.
+    Static,
+    /// More elements than the bound allows.
+    Bound,
+}
+
+impl State {
+    /// Room for that many values.
+    pub fn with_capacity(values: usize) -> Self {
+        State { values: Vec::with_capacity(values), ..State::default() }
+    }
+
+    /// Adds a tensor whose sizes are its bounds; `dim_order` has been checked to be a permutation of their indices.
+    pub fn push_tensor(
+        &mut self,
+        dtype: ScalarType,
+        sizes: impl ExactSizeIterator<Item = usize>,
+        dim_order: impl IntoIterator<Item = u8>,
+        dynamism: Dynamism,
+        region: Region,
+        constant: bool,
+    ) -> u32 {
+        let (dims, order, rank) = (self.dims.len(), self.orders.len(), sizes.len());
+        self.dims.extend(sizes);
+        self.dims.resize(dims + 2 * rank, 0);
+        self.orders.extend(dim_order);
+        let (sizes, strides) = self.dims[dims..].split_at_mut(rank);
+        write_strides(sizes, &self.orders[order..], strides);
+        self.dims.extend_from_within(dims..dims + rank);
+        self.tensors.push(TensorState {
+            dtype,
+            rank: rank as u8,
+            dynamism,
+            constant,
+            freed: false,
+            dims: dims as u32,
+            order: order as u32,
+            region,
+        });
+        (self.tensors.len() - 1) as u32
+    }
+
+    /// Current sizes.
+    #[inline]
+    pub fn sizes(&self, tensor: &TensorState) -> &[usize] {
+        &self.dims[tensor.dims as usize..][..tensor.rank as usize]
+    }
+
+    /// Current strides, in elements.
+    #[inline]
+    pub fn strides(&self, tensor: &TensorState) -> &[usize] {
+        &self.dims[tensor.dims as usize + tensor.rank as usize..][..tensor.rank as usize]
+    }
+
+    /// The sizes of the program: upper bounds for a dynamic tensor.
+    #[inline]
+    pub fn bounds(&self, tensor: &TensorState) -> &[usize] {
+        &self.dims[tensor.dims as usize + 2 * tensor.rank as usize..][..tensor.rank as usize]
+    }
+
+    /// Dimensions from outermost to innermost in memory.
+    #[inline]
+    pub fn dim_order(&self, tensor: &TensorState) -> &[u8] {
+        &self.orders[tensor.order as usize..][..tensor.rank as usize]
+    }
+
+    /// Gives a tensor other sizes and recomputes its strides.
+    pub fn resize(&mut self, tensor: u32, sizes: &[usize]) -> Result<(), ResizeError> {
+        let tensor = self.tensors[tensor as usize];
+        if sizes == self.sizes(&tensor) {
+            return Ok(());
+        }
+        let rank = tensor.rank as usize;
+        if sizes.len() != rank {
+            return Err(ResizeError::Rank(sizes.len()));
+        }
+        if tensor.dynamism == Dynamism::Static {
+            return Err(ResizeError::Static);
+        }
+        let bound: usize = self.bounds(&tensor).iter().product();
+        match element_count(sizes) {
+            Some(count) if count <= bound => {}
+            _ => return Err(ResizeError::Bound),
+        }
+        let (old, rest) = self.dims[tensor.dims as usize..].split_at_mut(rank);
+        old.copy_from_slice(sizes);
+        write_strides(old, &self.orders[tensor.order as usize..][..rank], &mut rest[..rank]);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(dynamism: Dynamism) -> State {
+        let mut state = State::default();
+        state.push_tensor(ScalarType::FLOAT, [4, 3].into_iter(), [1, 0], dynamism, Region::empty(), false);
+        state
+    }
+
+    #[test]
+    fn strides_follow_the_dim_order() {
+        let state = tensor(Dynamism::Static);
+        assert_eq!(state.strides(&state.tensors[0]), [1, 4]);
+        assert_eq!(state.bounds(&state.tensors[0]), [4, 3]);
+    }
+
+    #[test]
+    fn resizing_keeps_rank_and_bound() {
+        let mut state = tensor(Dynamism::Bound);
+        assert_eq!(state.resize(0, &[2, 3]), Ok(()));
+        assert_eq!(state.strides(&state.tensors[0]), [1, 2]);
+        assert_eq!(state.resize(0, &[6, 2]), Ok(()));
+        assert_eq!(state.resize(0, &[0, 3]), Ok(()));
+        assert_eq!(state.resize(0, &[5, 3]), Err(ResizeError::Bound));
+        assert_eq!(state.resize(0, &[usize::MAX, 2]), Err(ResizeError::Bound));
+        assert_eq!(state.resize(0, &[12]), Err(ResizeError::Rank(1)));
+        assert_eq!(tensor(Dynamism::Static).resize(0, &[3, 4]), Err(ResizeError::Static));
+    }
+}

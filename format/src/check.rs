@@ -1,0 +1,237 @@
+//! The structural verifier: what every flatbuffer must satisfy, whatever its schema.
+//!
+//! `#[derive(Table)]` unrolls the walk per type; this module holds what the walk carries along: the budget, the
+//! findings and the path. It reports everything it meets and never stops at the first.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use crate::finding::{Finding, Findings, Rule};
+use crate::limits::{Budget, Limits};
+use crate::row::{Table, Union};
+use crate::wire::{self, ReadError, ReadErrorKind};
+
+/// A place in the structure, as a chain of steps on the stack; it becomes text only when something is wrong.
+#[derive(Clone, Copy)]
+pub struct Path<'p> {
+    parent: Option<&'p Path<'p>>,
+    step: Step,
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Root,
+    Field(&'static str),
+    Index(usize),
+}
+
+impl Path<'static> {
+    /// The whole file.
+    pub const ROOT: Path<'static> = Path { parent: None, step: Step::Root };
+}
+
+impl<'p> Path<'p> {
+    /// A field of this place.
+    pub const fn field<'q>(&'q self, name: &'static str) -> Path<'q>
+    where
+        'p: 'q,
+    {
+        Path { parent: Some(self), step: Step::Field(name) }
+    }
+
+    /// An element of this place.
+    pub const fn index<'q>(&'q self, index: usize) -> Path<'q>
+    where
+        'p: 'q,
+    {
+        Path { parent: Some(self), step: Step::Index(index) }
+    }
+
+    fn write(&self, out: &mut String) {
+        if let Some(parent) = self.parent {
+            parent.write(out);
+        }
+        match self.step {
+            Step::Root => {}
+            Step::Field(name) => {
+                if !out.is_empty() {
+                    out.push('.');
+                }
+                out.push_str(name);
+            }
+            Step::Index(index) => out.push_str(&format!("[{index}]")),
+        }
+    }
+}
+
+impl core::fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let mut text = String::new();
+        self.write(&mut text);
+        f.write_str(&text)
+    }
+}
+
+/// The rules a [`Checker`] reports under; each format names its own.
+#[derive(Clone, Copy, Debug)]
+pub struct StructureRules {
+    /// Bytes that are no table, vector or string where the schema wants one.
+    pub malformed: &'static Rule,
+    /// Values not aligned as their type asks.
+    pub misaligned: &'static Rule,
+    /// Text that is not UTF-8.
+    pub text: &'static Rule,
+    /// The file expands beyond the limits.
+    pub limits: &'static Rule,
+}
+
+/// What the verifying walk carries along.
+pub struct Checker {
+    /// What was found so far.
+    pub findings: Findings,
+    budget: Budget,
+    rules: StructureRules,
+    /// Added to every offset reported: where the buffer lies in its file.
+    base: u64,
+}
+
+impl Checker {
+    /// A walk with a full budget.
+    pub fn new(limits: &Limits, rules: StructureRules) -> Self {
+        Checker { findings: Findings::new(limits), budget: Budget::new(limits), rules, base: 0 }
+    }
+
+    /// The same for a buffer that starts at `base` of its file.
+    pub fn at(mut self, base: u64) -> Self {
+        self.base = base;
+        self
+    }
+
+    /// Whether the budget is spent and the walk should end.
+    pub fn is_spent(&self) -> bool {
+        self.budget.is_spent()
+    }
+
+    /// What is left to spend.
+    pub fn budget(&mut self) -> &mut Budget {
+        &mut self.budget
+    }
+
+    /// Reports a broken rule.
+    pub fn report(&mut self, rule: &'static Rule, path: &Path<'_>, offset: Option<u32>, message: String) {
+        let offset = offset.map(|offset| self.base.saturating_add(u64::from(offset)));
+        self.findings.push(Finding { rule, path: path.to_string(), offset, message });
+    }
+
+    /// Reports what could not be read.
+    #[cold]
+    pub fn unreadable(&mut self, path: &Path<'_>, error: ReadError) {
+        let rule = match error.kind {
+            ReadErrorKind::NotUtf8 => self.rules.text,
+            ReadErrorKind::Misaligned => self.rules.misaligned,
+            ReadErrorKind::Budget => self.rules.limits,
+            _ => self.rules.malformed,
+        };
+        let message = match error.kind {
+            ReadErrorKind::OutOfBounds => "points outside the file's flatbuffer".to_string(),
+            ReadErrorKind::Vtable => "its vtable is malformed".to_string(),
+            ReadErrorKind::FieldOutsideTable => "lies outside its table".to_string(),
+            ReadErrorKind::Misaligned => "is not aligned to its size".to_string(),
+            ReadErrorKind::Unterminated => "the string has no terminating zero byte".to_string(),
+            ReadErrorKind::NotUtf8 => "the text is not UTF-8".to_string(),
+            ReadErrorKind::Budget => "more tables and vectors than the limits allow for one file".to_string(),
+        };
+        self.report(rule, path, Some(error.offset), message);
+    }
+
+    /// Reports a value at a position its type does not allow.
+    #[cold]
+    pub fn misaligned(&mut self, path: &Path<'_>, pos: usize, align: usize) {
+        let message = format!("starts at {pos:#x}, which is not a multiple of {align}");
+        self.report(self.rules.misaligned, path, Some(pos as u32), message);
+    }
+
+    /// Checks a vector's place and pays for it.
+    #[inline]
+    pub fn vector(
+        &mut self,
+        table: &wire::Table<'_>,
+        slot: u16,
+        vector: &wire::Vector<'_>,
+        align: usize,
+        path: &Path<'_>,
+    ) {
+        self.vector_at(table, slot, vector.offset(), vector.bytes().len(), align, path);
+    }
+
+    /// Checks a vector whose first element is at `start` and that costs `bytes` to visit. The length in front of it
+    /// and the offset that led to it must be aligned to 4, its elements to `align`.
+    #[inline]
+    pub fn vector_at(
+        &mut self,
+        table: &wire::Table<'_>,
+        slot: u16,
+        start: u32,
+        bytes: usize,
+        align: usize,
+        path: &Path<'_>,
+    ) {
+        let start = start as usize;
+        // A string's characters need no alignment, its length does: for it the caller passes 4 and `start` is the
+        // position after the length, so one test serves both.
+        let align = align.max(4);
+        if !start.is_multiple_of(align) {
+            self.misaligned(path, start, align);
+        }
+        self.offset_field(table, slot, path);
+        if let Err(error) = self.budget.charge_bytes(bytes, start as u32) {
+            self.unreadable(path, error);
+        }
+    }
+
+    /// The offset stored in this slot must be aligned.
+    #[inline]
+    fn offset_field(&mut self, table: &wire::Table<'_>, slot: u16, path: &Path<'_>) {
+        if let Ok(Some(pos)) = table.field(slot, 4)
+            && !pos.is_multiple_of(4)
+        {
+            self.misaligned(path, pos, 4);
+        }
+    }
+
+    /// Verifies a table and what is below it.
+    #[inline]
+    pub fn table<'a, T: Table<'a>>(&mut self, table: wire::Table<'a>, path: &Path<'_>) {
+        if let Err(error) = self.budget.charge(1, table.offset()) {
+            // Once is enough: what follows is not looked at.
+            self.unreadable(path, error);
+            return;
+        }
+        if !table.offset().is_multiple_of(4) {
+            self.misaligned(path, table.offset() as usize, 4);
+        }
+        T::check(table, self, path);
+    }
+
+    /// Verifies the union whose tag is in this slot. What a tag without a value means is for the schema's own rules.
+    #[inline]
+    pub fn union<'a, U: Union<'a>>(&mut self, table: &wire::Table<'a>, slot: u16, path: &Path<'_>) {
+        self.offset_field(table, slot.saturating_add(1), path);
+        match table.union(slot) {
+            Ok(Some((tag, Some(value)))) => U::check(tag, value, self, path),
+            Ok(_) => {}
+            Err(error) => self.unreadable(path, error),
+        }
+    }
+
+    /// Verifies the sub-table of a slot.
+    #[inline]
+    pub fn sub_table<'a, T: Table<'a>>(&mut self, table: &wire::Table<'a>, slot: u16, path: &Path<'_>) {
+        self.offset_field(table, slot, path);
+        match table.table(slot) {
+            Ok(Some(sub)) => self.table::<T>(sub, path),
+            Ok(None) => {}
+            Err(error) => self.unreadable(path, error),
+        }
+    }
+}
