@@ -26,7 +26,10 @@ mod open_enum;
 
 pub mod check;
 pub mod finding;
+pub mod header;
+pub mod json;
 pub mod limits;
+pub mod pte;
 pub mod row;
 pub mod scalar;
 pub mod tensor;

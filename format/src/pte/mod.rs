@@ -1,0 +1,8 @@
+//! ExecuTorch programs: `.pte` files, identifier `ET12`.
+
+mod program;
+mod tables;
+pub mod verify;
+
+pub use program::*;
+pub use tables::*;

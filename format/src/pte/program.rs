@@ -1,0 +1,113 @@
+//! Programs as a whole: from bytes to a verified view.
+
+use core::fmt;
+
+use super::verify::{self, Verdict};
+use super::{ExecutionPlan, Program};
+use crate::finding::Findings;
+use crate::header::ProgramHeader;
+use crate::limits::Limits;
+use crate::row::{Rows, Table};
+use crate::wire;
+
+/// The identifier of a program, at byte 4.
+pub const IDENTIFIER: [u8; 4] = *b"ET12";
+
+/// How long the file is that a head of bytes was read from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileExtent {
+    /// Bytes of the whole file.
+    pub len: u64,
+}
+
+impl FileExtent {
+    /// Of a file that is all in memory.
+    pub fn of(bytes: &[u8]) -> Self {
+        FileExtent { len: bytes.len() as u64 }
+    }
+}
+
+/// How many bytes of the file, from its start, hold the flatbuffer: what [`ProgramRef::parse`] needs at least. A head
+/// of [`HEAD_LEN`](crate::header::HEAD_LEN) bytes is enough to tell.
+pub fn program_len(head: &[u8], extent: FileExtent) -> u64 {
+    match ProgramHeader::read(head) {
+        Ok(header) => header.program_size.min(extent.len),
+        Err(_) => extent.len,
+    }
+}
+
+/// A program that satisfies the structural and semantic rules, borrowed from its bytes.
+///
+/// Segments are not part of it: their ranges are known to lie inside the file, their bytes are not touched.
+#[derive(Clone)]
+pub struct ProgramRef<'a> {
+    bytes: &'a [u8],
+    header: Option<ProgramHeader>,
+    program: Program<'a>,
+}
+
+impl<'a> ProgramRef<'a> {
+    /// Parses and verifies. `head` holds at least the first [`program_len`] bytes of a file of that extent.
+    ///
+    /// The errors are all findings, the harmless ones included.
+    pub fn parse(head: &'a [u8], extent: FileExtent, limits: &Limits) -> Result<Self, Findings> {
+        match verify::verify(head, extent, limits) {
+            Verdict { findings, program: Some(program) } if !findings.has_errors() => Ok(program),
+            Verdict { findings, .. } => Err(findings),
+        }
+    }
+
+    /// Views bytes that [`ProgramRef::parse`] has accepted before, without verifying them again. Other bytes are not
+    /// dangerous, every access stays checked, but nothing that parsing promises holds for them.
+    pub fn reopen(head: &'a [u8]) -> wire::Result<Self> {
+        let header = ProgramHeader::read(head).ok();
+        let len = header.map_or(head.len(), |header| usize::try_from(header.program_size).unwrap_or(usize::MAX));
+        let bytes = head.get(..len).unwrap_or(head);
+        Ok(ProgramRef { bytes, header, program: Program::decode(wire::Table::root(bytes)?)? })
+    }
+
+    /// The flatbuffer with the header in it.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The extended header, if the file has one.
+    pub fn header(&self) -> Option<ProgramHeader> {
+        self.header
+    }
+
+    /// The root row.
+    pub fn program(&self) -> &Program<'a> {
+        &self.program
+    }
+
+    /// The methods.
+    pub fn plans(&self) -> Rows<'a, ExecutionPlan<'a>> {
+        self.program.execution_plan.clone().unwrap_or_default()
+    }
+
+    /// The method of this name.
+    pub fn plan(&self, name: &str) -> Option<ExecutionPlan<'a>> {
+        let plans = self.plans();
+        let tables = plans.tables();
+        let found = tables.iter().flatten().find(|table| {
+            matches!(table.get(ExecutionPlan::NAME), Ok(Some(found)) if found == name)
+        })?;
+        ExecutionPlan::decode(found).ok()
+    }
+
+    /// Where a segment lies in the file; `None` if there is no such segment or its range overflows.
+    pub fn segment_range(&self, index: u32) -> Option<core::ops::Range<u64>> {
+        let segments = self.program.segments.as_ref()?;
+        let segment = segments.get(index as usize).ok()?;
+        let base = self.header.map_or(0, |header| header.segment_base_offset);
+        let start = base.checked_add(segment.offset)?;
+        Some(start..start.checked_add(segment.size)?)
+    }
+}
+
+impl fmt::Debug for ProgramRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ProgramRef({} bytes, {} methods)", self.bytes.len(), self.plans().len())
+    }
+}
