@@ -1,0 +1,38 @@
+//! Element type to element type: one loop per pair, shared by every operator.
+
+use edgepack_executor::with_element;
+use edgepack_format::scalar::ScalarType;
+
+use crate::numeric::{Cast, Number};
+
+/// Converts as many elements as fit, between slices aligned to their elements.
+pub type Converter = fn(&[u8], &mut [u8]);
+
+/// The loop from one element type to another, both of the thirteen that have numbers; `None` for others.
+pub fn converter(from: ScalarType, to: ScalarType) -> Option<Converter> {
+    with_element!(from, A => with_element!(to, B => Some(convert::<A, B> as Converter), else => None), else => None)
+}
+
+fn convert<A: Number + Cast<B>, B: Number>(from: &[u8], to: &mut [u8]) {
+    let (from, to): (&[A], &mut [B]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
+    to.iter_mut().zip(from).for_each(|(to, &from)| *to = from.cast());
+}
+
+/// Whether the bytes start at a multiple of the element size, so that a typed slice can be made of them.
+pub fn is_aligned(bytes: &[u8], dtype: ScalarType) -> bool {
+    bytes.as_ptr().addr().is_multiple_of(dtype.size().unwrap_or(1).min(8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_convert_and_others_do_not_exist() {
+        let mut to = [0u64; 1];
+        let loops = converter(ScalarType::FLOAT, ScalarType::SHORT).unwrap();
+        loops(bytemuck::cast_slice(&[1.9f32, -2.9]), bytemuck::cast_slice_mut(&mut to));
+        assert_eq!(bytemuck::cast_slice::<u64, i16>(&to)[..2], [1, -2]);
+        assert!(converter(ScalarType::COMPLEX_FLOAT, ScalarType::FLOAT).is_none());
+    }
+}
