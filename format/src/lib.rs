@@ -24,15 +24,19 @@ extern crate self as edgepack_format;
 
 mod open_enum;
 
+pub mod bundle;
 pub mod check;
 pub mod finding;
 pub mod header;
 pub mod json;
 pub mod limits;
+pub mod ptd;
 pub mod pte;
 pub mod row;
+pub mod rules;
 pub mod scalar;
 pub mod tensor;
+pub mod trace;
 pub mod wire;
 
 #[doc(hidden)]

@@ -1,0 +1,3 @@
+//! Rules for data files.
+
+catalogue! {}
