@@ -1,1 +1,30 @@
-//! (in progress)
+//! Makes on-device model packages: rows go in, files come out.
+//!
+//! The crate has two floors. The lower one is here: [`sink`] turns [rows](edgepack_format::row) into flatbuffers,
+//! [`envelope`] puts the root word, identifier and extended header in front, and [`raw`] writes whole files from rows
+//! *as they are*, wrong ones too: that is what tests of verifiers, `build FILE.json` and mutators need. The upper
+//! floor are the checked builders, one module per format family beside `raw`, named as in `edgepack-format` (`pte`,
+//! `ptd`, `bundle`, `trace`); they promise that what they finish verifies clean, and write through `raw`.
+//!
+//! Same rows, same bytes, always: vtables and strings are shared by content, nothing depends on addresses, hashes or
+//! time. Bytes of segments are borrowed and copied once.
+#![deny(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+mod buffer;
+mod error;
+
+pub mod envelope;
+pub mod raw;
+pub mod sink;
+
+pub use error::Error;

@@ -1,0 +1,5 @@
+//! Programs bundled with recorded runs: `.bpte` files, identifier `BP08`.
+
+mod tables;
+
+pub use tables::*;
