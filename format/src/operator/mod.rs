@@ -1,0 +1,17 @@
+//! Operators: their schemas, what each argument may hold, and how a call lays them out.
+//!
+//! A schema is one line such as `aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) ->
+//! Tensor(a!)`. [`Schema::parse`] reads one without copying text; [`lookup`] finds those of the operators exporters
+//! emit. Whoever checks, builds or runs a kernel call asks here, so that all agree on what a call looks like.
+//!
+//! Invariant: parsing answers any text with a schema or a positioned error, in time linear in the text.
+
+mod known;
+mod literal;
+mod parse;
+mod schema;
+
+pub use known::{KNOWN, lookup, lookup_overload};
+pub use literal::{Items, Literal};
+pub use parse::{SchemaError, SchemaErrorKind};
+pub use schema::{Argument, ArgumentKind, List, Schema, Trailing};
