@@ -4,18 +4,29 @@
 //! neighbour. [`registry`] is the list of all.
 
 pub mod broadcast;
+pub mod check;
 pub mod convert;
 pub mod dims;
+pub mod elementwise;
 pub mod float;
+pub mod gemm;
+pub mod matmul;
 pub mod numeric;
+pub mod wide;
+pub mod softmax;
+pub mod norm;
 pub mod promote;
+#[cfg(test)]
+mod random;
+pub mod reduce;
 
 use edgepack_executor::kernel::{Kernel, Registry};
 
 /// The families of this crate.
-const FAMILIES: &[&[&Kernel]] = &[];
+const FAMILIES: &[&[&Kernel]] = &[matmul::KERNELS, norm::KERNELS, reduce::KERNELS, softmax::KERNELS];
 
 /// Every operator of this crate.
 pub fn registry() -> Registry {
-    FAMILIES.iter().fold(Registry::new(), |registry, kernels| registry.with_kernels(kernels))
+    let tables = FAMILIES.iter().chain(elementwise::TABLES);
+    tables.fold(Registry::new(), |registry, kernels| registry.with_kernels(kernels))
 }

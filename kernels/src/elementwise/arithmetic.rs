@@ -1,0 +1,130 @@
+//! Sums, products, quotients, remainders, powers and extremes.
+
+use edgepack_executor::kernel::{KernelError, Prepare, Run};
+
+use super::engine::Input::{Scalar, Tensor};
+use super::engine::{Spec, prepare};
+use super::lanes::{Body, Lane, Params, loops, map2, with_class};
+use super::schema::{BINARY, WITH_NUMBER};
+use super::{kernels, specs};
+use crate::numeric::{Compute, Float};
+use edgepack_format::scalar::ScalarType;
+
+loops! {
+    add: all<C: Compute> -> C, |p; a, b| a.plus(b.times(p[0]));
+    plain_add: all<C: Compute> -> C, |p; a, b| a.plus(b);
+    sub: real<C: Compute> -> C, |p; a, b| a.minus(b.times(p[0]));
+    rsub: real<C: Compute> -> C, |p; a, b| b.minus(a.times(p[0]));
+    mul: all<C: Compute> -> C, |p; a, b| a.times(b);
+    div: float<C: Float> -> C, |p; a, b| a.over(b);
+    trunc_div: real<C: Compute> -> C, |p; a, b| a.trunc_div(b);
+    floor_div: real<C: Compute> -> C, |p; a, b| a.floor_div(b);
+    remainder: real<C: Compute> -> C, |p; a, b| a.rem_floor(b);
+    fmod: real<C: Compute> -> C, |p; a, b| a.rem_trunc(b);
+    maximum: all<C: Compute> -> C, |p; a, b| a.greater_of(b);
+    minimum: all<C: Compute> -> C, |p; a, b| a.lesser_of(b);
+    atan2: float<C: Float> -> C, |p; a, b| a.atan2(b);
+}
+
+/// Powers, with the small whole exponents that models use written out.
+fn pow(compute: ScalarType) -> Option<Body> {
+    fn run<C: Compute>(_: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
+        if let super::lanes::Values::One(exponent) = lanes[1].values::<C>() {
+            let two = C::ONE.plus(C::ONE);
+            if C::FLOATING && exponent.same(two) {
+                return map2(lanes, out, |a: C, _: C| a.times(a));
+            }
+            if C::FLOATING && exponent.same(two.plus(C::ONE)) {
+                return map2(lanes, out, |a: C, _: C| a.times(a).times(a));
+            }
+        }
+        map2(lanes, out, |a: C, b: C| a.power(b));
+    }
+    fn body<C: Compute>() -> Body {
+        Body { run: run::<C>, result: C::SCALAR_TYPE }
+    }
+    with_class!(real, compute, T => body::<T>())
+}
+
+const ALPHA: &str = "(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)";
+const NUMBER_ALPHA: &str = "(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out) -> Tensor(a!)";
+const MODE: &str = "(Tensor self, Tensor other, *, str? rounding_mode, Tensor(a!) out) -> Tensor(a!)";
+const NUMBER_MODE: &str = "(Tensor self, Scalar other, *, str? rounding_mode, Tensor(a!) out) -> Tensor(a!)";
+
+specs! {
+    ADD: ALPHA, [Tensor(0), Tensor(1)], [2], 3, Promote, add;
+    ADD_PLAIN: ALPHA, [Tensor(0), Tensor(1)], [], 3, Promote, plain_add;
+    ADD_NUMBER: NUMBER_ALPHA, [Tensor(0), Scalar(1)], [2], 3, Promote, add;
+    SUB: ALPHA, [Tensor(0), Tensor(1)], [2], 3, Promote, sub;
+    SUB_NUMBER: NUMBER_ALPHA, [Tensor(0), Scalar(1)], [2], 3, Promote, sub;
+    RSUB_NUMBER: NUMBER_ALPHA, [Tensor(0), Scalar(1)], [2], 3, Promote, rsub;
+    MUL: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, mul;
+    MUL_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, mul;
+    DIV: BINARY, [Tensor(0), Tensor(1)], [], 2, Float, div;
+    DIV_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Float, div;
+    FLOOR_DIVIDE: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, floor_div, divisor 1;
+    REMAINDER: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, remainder, divisor 1;
+    REMAINDER_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, remainder, divisor 1;
+    FMOD: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, fmod, divisor 1;
+    FMOD_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, fmod, divisor 1;
+    MAXIMUM: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, maximum;
+    MINIMUM: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, minimum;
+    ATAN2: BINARY, [Tensor(0), Tensor(1)], [], 2, Float, atan2;
+    POW: "(Tensor self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
+        [Tensor(0), Tensor(1)], [], 2, Promote, pow;
+    POW_NUMBER: "(Tensor self, Scalar exponent, *, Tensor(a!) out) -> Tensor(a!)",
+        [Tensor(0), Scalar(1)], [], 2, Promote, pow;
+    NUMBER_POW: "(Scalar self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
+        [Scalar(0), Tensor(1)], [], 2, Promote, pow;
+    DIV_MODE: MODE, [Tensor(0), Tensor(1)], [], 3, Float, div;
+    DIV_TRUNC: MODE, [Tensor(0), Tensor(1)], [], 3, Promote, trunc_div, divisor 1;
+    DIV_FLOOR: MODE, [Tensor(0), Tensor(1)], [], 3, Promote, floor_div, divisor 1;
+    DIV_NUMBER_MODE: NUMBER_MODE, [Tensor(0), Scalar(1)], [], 3, Float, div;
+    DIV_NUMBER_TRUNC: NUMBER_MODE, [Tensor(0), Scalar(1)], [], 3, Promote, trunc_div, divisor 1;
+    DIV_NUMBER_FLOOR: NUMBER_MODE, [Tensor(0), Scalar(1)], [], 3, Promote, floor_div, divisor 1;
+}
+
+fn by_mode(args: &Prepare<'_>, modes: [&'static Spec; 3]) -> Result<Box<dyn Run>, KernelError> {
+    let [exact, trunc, floor] = modes;
+    if args.is_none(2) {
+        return prepare(args, exact);
+    }
+    match args.text(2)? {
+        "trunc" => prepare(args, trunc),
+        "floor" => prepare(args, floor),
+        other => Err(KernelError::argument(format!("`rounding_mode` is {other:?}, not \"trunc\" or \"floor\""))),
+    }
+}
+
+/// Almost every sum is plain, and then no product is computed.
+fn prepare_add(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+    args.expect_len(5)?;
+    let plain = args.scalar(2)? == Some(edgepack_executor::tensor::Scalar::Int(1));
+    prepare(args, if plain { &ADD_PLAIN } else { &ADD })
+}
+
+kernels! {
+    "aten::add.Scalar_out" => ADD_NUMBER,
+    "aten::sub.out" => SUB,
+    "aten::sub.Scalar_out" => SUB_NUMBER,
+    "aten::rsub.Scalar_out" => RSUB_NUMBER,
+    "aten::mul.out" => MUL,
+    "aten::mul.Scalar_out" => MUL_NUMBER,
+    "aten::div.out" => DIV,
+    "aten::div.Scalar_out" => DIV_NUMBER,
+    "aten::floor_divide.out" => FLOOR_DIVIDE,
+    "aten::remainder.Tensor_out" => REMAINDER,
+    "aten::remainder.Scalar_out" => REMAINDER_NUMBER,
+    "aten::fmod.Tensor_out" => FMOD,
+    "aten::fmod.Scalar_out" => FMOD_NUMBER,
+    "aten::maximum.out" => MAXIMUM,
+    "aten::minimum.out" => MINIMUM,
+    "aten::atan2.out" => ATAN2,
+    "aten::pow.Tensor_Tensor_out" => POW,
+    "aten::pow.Tensor_Scalar_out" => POW_NUMBER,
+    "aten::pow.Scalar_out" => NUMBER_POW;
+    "aten::add.out" ALPHA => prepare_add,
+    "aten::div.out_mode" MODE => |args| by_mode(args, [&DIV_MODE, &DIV_TRUNC, &DIV_FLOOR]),
+    "aten::div.Scalar_mode_out" NUMBER_MODE =>
+        |args| by_mode(args, [&DIV_NUMBER_MODE, &DIV_NUMBER_TRUNC, &DIV_NUMBER_FLOOR]),
+}

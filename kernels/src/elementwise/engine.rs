@@ -1,0 +1,378 @@
+//! The engine of element-wise operators: brings inputs of any shape, dim order and element type into the form the loops
+//! take, block by block, and the result into the output.
+//!
+//! The output lies dense in memory, and everything is walked in its order. An input of the same shape, order and type
+//! is read where it is; a repeated single element is a constant; anything else is gathered into a block of scratch and
+//! converted to the type to compute in. If no input needs that, the loop runs once over the whole tensor.
+
+use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
+use edgepack_executor::tensor::Scalar;
+use edgepack_executor::with_element;
+use edgepack_format::finding::ErrorCode;
+use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::Dims;
+
+use super::lanes::{Lane, Loop, Params, Table};
+use super::types::{self, Types};
+use crate::broadcast::{Cursor, Walk, broadcast};
+use crate::convert::{Converter, converter, is_aligned};
+use crate::numeric::{Compute, Number};
+use crate::promote::expect_fit;
+
+/// What an operator that is applied element by element looks like.
+pub struct Spec {
+    /// Its arguments.
+    pub schema: &'static str,
+    /// What the loop takes, in its order.
+    pub inputs: &'static [Input],
+    /// Which arguments are further numbers.
+    pub params: &'static [usize],
+    /// Which argument is the output.
+    pub out: usize,
+    /// How the type to compute in is found.
+    pub types: Types,
+    /// The loops.
+    pub table: Table,
+    /// Which input must not hold an integer 0.
+    pub divisor: Option<usize>,
+}
+
+/// One operand of a loop, and the argument it comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// A tensor.
+    Tensor(usize),
+    /// A tensor read as bools, which has no part in promotion.
+    Mask(usize),
+    /// A number.
+    Scalar(usize),
+    /// A tensor, or the limit if it is `None`.
+    TensorOr(usize, Limit),
+    /// A number, or the limit if it is `None`.
+    ScalarOr(usize, Limit),
+}
+
+/// The end of a type's range that stands for a bound that is not given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Limit {
+    /// The least value.
+    Least,
+    /// The greatest value.
+    Greatest,
+}
+
+impl Input {
+    /// The argument.
+    pub fn arg(self) -> usize {
+        match self {
+            Input::Tensor(arg) | Input::Mask(arg) | Input::Scalar(arg) => arg,
+            Input::TensorOr(arg, _) | Input::ScalarOr(arg, _) => arg,
+        }
+    }
+}
+
+/// Elements per block, and bytes of a block of the widest type.
+const BLOCK: usize = 512;
+const BLOCK_BYTES: usize = BLOCK * 8;
+
+/// The most operands of a loop.
+const MAX_INPUTS: usize = 3;
+
+struct Elementwise {
+    spec: &'static Spec,
+    run: Loop,
+    compute: ScalarType,
+    result: ScalarType,
+    /// By input: the conversion to the type the loop reads, if it differs.
+    load: [Option<Converter>; MAX_INPUTS],
+    /// The conversion to the type of the output, if it differs.
+    store: Option<Converter>,
+}
+
+/// The first step of every element-wise operator.
+pub fn prepare(args: &Prepare<'_>, spec: &'static Spec) -> Result<Box<dyn Run>, KernelError> {
+    args.expect_len(spec.out + 2)?;
+    let chosen = types::choose(args, spec)?;
+    let mut load = [None; MAX_INPUTS];
+    for (load, input) in load.iter_mut().zip(spec.inputs) {
+        let arg = input.arg();
+        let dtype = match input {
+            Input::Tensor(_) | Input::Mask(_) => args.tensor(arg)?.meta.dtype,
+            Input::TensorOr(..) if !args.is_none(arg) => args.tensor(arg)?.meta.dtype,
+            _ => continue,
+        };
+        let target = if matches!(input, Input::Mask(_)) { ScalarType::BOOL } else { chosen.compute };
+        *load = conversion(dtype, target)?;
+    }
+    let out = args.tensor(spec.out)?.meta.dtype;
+    let store = conversion(chosen.body.result, out)?;
+    args.scratch((2 * spec.inputs.len() + 1) * BLOCK_BYTES);
+    Ok(Box::new(Elementwise {
+        spec,
+        run: chosen.body.run,
+        compute: chosen.compute,
+        result: chosen.body.result,
+        load,
+        store,
+    }))
+}
+
+fn conversion(from: ScalarType, to: ScalarType) -> Result<Option<Converter>, KernelError> {
+    if from == to {
+        return Ok(None);
+    }
+    match converter(from, to) {
+        Some(converter) => Ok(Some(converter)),
+        None => Err(KernelError::unsupported(format!("elements of type {from} cannot become {to}"))),
+    }
+}
+
+/// Where a lane comes from.
+#[derive(Clone)]
+enum Source<'a> {
+    /// The number in the same place of the constants.
+    Constant,
+    /// Memory of the right type and order.
+    Direct(&'a [u8]),
+    /// Memory of the right order, to be converted.
+    Converted(&'a [u8], Converter),
+    /// Elements to be gathered, and perhaps converted.
+    Gathered(Cursor<'a>, &'a [u8], usize, Option<Converter>),
+}
+
+impl Elementwise {
+    /// Gives the output the sizes that the inputs have in common.
+    fn resize(&self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+        let spec = self.spec;
+        let out = cx.meta(spec.out)?.sizes;
+        let mut same = true;
+        for input in spec.inputs {
+            if let Some(sizes) = sizes_of(cx, *input)? {
+                same &= sizes == out;
+            }
+        }
+        if same {
+            return Ok(());
+        }
+        let mut common = Dims::new();
+        for input in spec.inputs {
+            let Some(sizes) = sizes_of(cx, *input)? else { continue };
+            common = broadcast(&common, sizes).ok_or_else(|| {
+                let name = types::name(spec.schema, input.arg());
+                KernelError::argument(format!("`{name}` has sizes {sizes:?}, which do not broadcast with {common:?}"))
+            })?;
+        }
+        cx.resize(spec.out, &common)
+    }
+
+    /// The numbers among the inputs, in the type to compute in.
+    fn constants(&self, cx: &KernelContext<'_>) -> Result<[u64; MAX_INPUTS], KernelError> {
+        let mut constants = [0; MAX_INPUTS];
+        for (constant, input) in constants.iter_mut().zip(self.spec.inputs) {
+            *constant = match *input {
+                Input::Scalar(arg) => self.number(cx, arg)?,
+                Input::ScalarOr(arg, _) if !cx.is_none(arg) => {
+                    expect_fit(types::name(self.spec.schema, arg), cx.scalar(arg)?, self.compute)?;
+                    self.number(cx, arg)?
+                }
+                Input::TensorOr(arg, limit) | Input::ScalarOr(arg, limit) if cx.is_none(arg) => {
+                    limit_bits(limit, self.compute)
+                }
+                _ => continue,
+            };
+        }
+        Ok(constants)
+    }
+
+    fn number(&self, cx: &KernelContext<'_>, arg: usize) -> Result<u64, KernelError> {
+        let scalar = cx.scalar(arg)?;
+        if self.spec.types == Types::First {
+            let dtype = cx.meta(self.spec.inputs[0].arg())?.dtype;
+            expect_fit(types::name(self.spec.schema, arg), scalar, dtype)?;
+        }
+        Ok(scalar_bits(scalar, self.compute))
+    }
+
+    fn params(&self, cx: &KernelContext<'_>) -> Result<Params, KernelError> {
+        let mut params = Params([Scalar::Int(0); 3]);
+        for (param, &arg) in params.0.iter_mut().zip(self.spec.params) {
+            *param = cx.scalar(arg)?;
+        }
+        Ok(params)
+    }
+
+    fn lane_type(&self, index: usize) -> ScalarType {
+        if matches!(self.spec.inputs[index], Input::Mask(_)) { ScalarType::BOOL } else { self.compute }
+    }
+
+    fn check_divisor(&self, lanes: &[Lane<'_>]) -> Result<(), KernelError> {
+        let Some(index) = self.spec.divisor else { return Ok(()) };
+        if self.compute.is_floating() {
+            return Ok(());
+        }
+        let width = self.compute.size().unwrap_or(1);
+        let lane = lanes[index];
+        let bytes = if lane.constant { &lane.bytes[..width] } else { lane.bytes };
+        let zero = match width {
+            1 => bytes.contains(&0),
+            2 => bytemuck::cast_slice::<u8, u16>(bytes).contains(&0),
+            4 => bytemuck::cast_slice::<u8, u32>(bytes).contains(&0),
+            _ => bytemuck::cast_slice::<u8, u64>(bytes).contains(&0),
+        };
+        if zero {
+            let name = types::name(self.spec.schema, self.spec.inputs[index].arg());
+            return Err(KernelError::argument(format!("`{name}` holds a 0, integers cannot be divided by it")));
+        }
+        Ok(())
+    }
+}
+
+impl Run for Elementwise {
+    fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+        let spec = self.spec;
+        self.resize(cx)?;
+        let params = self.params(cx)?;
+        let mut constants = self.constants(cx)?;
+        let views = cx.views();
+        let mut out = views.out(spec.out)?;
+        let out_meta = out.meta();
+        let count = out_meta.element_count();
+        if count == 0 {
+            return Ok(());
+        }
+        let out = out.bytes();
+        if !is_aligned(out, out_meta.dtype) {
+            return Err(KernelError::argument("`out` is not aligned to its element"));
+        }
+
+        let mut walks = [const { None }; MAX_INPUTS];
+        let mut inputs = [None; MAX_INPUTS];
+        for (index, input) in spec.inputs.iter().enumerate() {
+            let arg = input.arg();
+            let tensor = match input {
+                Input::Tensor(_) | Input::Mask(_) => Some(views.tensor(arg)?),
+                Input::TensorOr(..) => views.tensor_opt(arg)?,
+                Input::Scalar(_) | Input::ScalarOr(..) => None,
+            };
+            let Some(tensor) = tensor else { continue };
+            walks[index] = Some(Walk::stretched(&out_meta, &tensor.meta()));
+            inputs[index] = Some(tensor);
+        }
+        let mut sources = [const { Source::Constant }; MAX_INPUTS];
+        let mut whole = self.store.is_none();
+        for index in 0..spec.inputs.len() {
+            let (Some(walk), Some(tensor)) = (&walks[index], inputs[index]) else { continue };
+            let (width, bytes) = (tensor.dtype.size().unwrap_or(1), tensor.bytes());
+            let aligned = is_aligned(bytes, tensor.dtype);
+            sources[index] = match self.load[index] {
+                convert if walk.is_constant() && aligned => {
+                    let first = &bytes[..width];
+                    let constant = bytemuck::bytes_of_mut(&mut constants[index]);
+                    match convert {
+                        None => constant[..width].copy_from_slice(first),
+                        Some(convert) => {
+                            convert(first, &mut constant[..self.lane_type(index).size().unwrap_or(1)]);
+                        }
+                    }
+                    Source::Constant
+                }
+                None if walk.is_linear() && aligned => Source::Direct(bytes),
+                Some(convert) if walk.is_linear() && aligned => Source::Converted(bytes, convert),
+                convert => Source::Gathered(walk.cursor(), bytes, width, convert),
+            };
+            whole &= matches!(sources[index], Source::Constant | Source::Direct(_));
+        }
+        let out_width = out_meta.dtype.size().unwrap_or(1);
+        let inputs = spec.inputs.len();
+        if whole {
+            let mut lanes = [Lane { bytes: &[], constant: true }; MAX_INPUTS];
+            for ((lane, source), constant) in lanes.iter_mut().zip(&sources).zip(&constants) {
+                *lane = match source {
+                    Source::Direct(bytes) => Lane { bytes, constant: false },
+                    _ => Lane { bytes: bytemuck::bytes_of(constant), constant: true },
+                };
+            }
+            self.check_divisor(&lanes)?;
+            (self.run)(&params, &lanes[..inputs], out);
+            return Ok(());
+        }
+
+        let scratch = views.scratch()?;
+        let result_width = self.result.size().unwrap_or(1);
+        for start in (0..count).step_by(BLOCK) {
+            let len = BLOCK.min(count - start);
+            let mut buffers = scratch.chunks_exact_mut(BLOCK_BYTES);
+            let mut lanes = [Lane { bytes: &[], constant: true }; MAX_INPUTS];
+            for (index, source) in sources[..inputs].iter_mut().enumerate() {
+                let lane_bytes = len * self.lane_type(index).size().unwrap_or(1);
+                let bytes: &[u8] = match source {
+                    Source::Constant => {
+                        lanes[index].bytes = bytemuck::bytes_of(&constants[index]);
+                        continue;
+                    }
+                    Source::Direct(bytes) => &bytes[start * (lane_bytes / len)..][..lane_bytes],
+                    Source::Converted(bytes, convert) => {
+                        let width = bytes.len() / count;
+                        let buffer = &mut buffers.next().ok_or_else(no_scratch)?[..lane_bytes];
+                        convert(&bytes[start * width..][..len * width], buffer);
+                        buffer
+                    }
+                    Source::Gathered(cursor, bytes, width, convert) => {
+                        let raw = &mut buffers.next().ok_or_else(no_scratch)?[..len * *width];
+                        cursor.gather(*width, bytes, raw);
+                        match convert {
+                            None => raw,
+                            Some(convert) => {
+                                let buffer = &mut buffers.next().ok_or_else(no_scratch)?[..lane_bytes];
+                                convert(raw, buffer);
+                                buffer
+                            }
+                        }
+                    }
+                };
+                lanes[index] = Lane { bytes, constant: false };
+            }
+            self.check_divisor(&lanes)?;
+            let target = &mut out[start * out_width..][..len * out_width];
+            match self.store {
+                None => (self.run)(&params, &lanes[..inputs], target),
+                Some(store) => {
+                    let buffer = &mut buffers.next().ok_or_else(no_scratch)?[..len * result_width];
+                    (self.run)(&params, &lanes[..inputs], buffer);
+                    store(buffer, target);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sizes_of<'c>(cx: &'c KernelContext<'_>, input: Input) -> Result<Option<&'c [usize]>, KernelError> {
+    Ok(match input {
+        Input::Tensor(arg) | Input::Mask(arg) => Some(cx.meta(arg)?.sizes),
+        Input::TensorOr(arg, _) => cx.meta_opt(arg)?.map(|meta| meta.sizes),
+        Input::Scalar(_) | Input::ScalarOr(..) => None,
+    })
+}
+
+fn no_scratch() -> KernelError {
+    KernelError::new(ErrorCode::Internal, "the scratch memory is smaller than asked for")
+}
+
+/// A number in an element type, in the first bytes of a word.
+pub fn scalar_bits(scalar: Scalar, dtype: ScalarType) -> u64 {
+    with_element!(dtype, T => bits(T::from_scalar(scalar)), else => 0)
+}
+
+fn limit_bits(limit: Limit, dtype: ScalarType) -> u64 {
+    fn of<C: Compute>(limit: Limit) -> u64 {
+        bits(if limit == Limit::Least { C::LEAST } else { C::GREATEST })
+    }
+    super::lanes::with_class!(all, dtype, T => of::<T>(limit)).unwrap_or(0)
+}
+
+fn bits<T: bytemuck::Pod>(value: T) -> u64 {
+    let mut word = 0u64;
+    bytemuck::bytes_of_mut(&mut word)[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+    word
+}

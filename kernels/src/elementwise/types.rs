@@ -1,0 +1,107 @@
+//! Which type an element-wise operator computes in, and whether its output can hold the result.
+
+use edgepack_executor::kernel::{KernelError, Prepare};
+use edgepack_format::scalar::ScalarType;
+
+use super::engine::{Input, Spec};
+use super::lanes::Body;
+use crate::promote::{compute_type, expect_castable, promote, promote_scalar};
+
+/// How the common type of the inputs is found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Types {
+    /// By promotion over tensors and numbers.
+    Promote,
+    /// By promotion, and floating: integers become the floating type of the output, or FLOAT.
+    Float,
+    /// The type of the first operand; numbers have to fit it.
+    First,
+    /// Every operand is read as a bool.
+    Bools,
+}
+
+/// The outcome.
+pub struct Chosen {
+    /// What the loops read.
+    pub compute: ScalarType,
+    /// The loop.
+    pub body: Body,
+}
+
+/// Chooses type and loop, and checks the output against the result.
+pub fn choose(args: &Prepare<'_>, spec: &Spec) -> Result<Chosen, KernelError> {
+    let out = args.tensor(spec.out)?.meta.dtype;
+    let common = match spec.types {
+        Types::Bools => ScalarType::BOOL,
+        Types::First => args.tensor(spec.inputs[0].arg())?.meta.dtype,
+        Types::Promote => common(args, spec)?,
+        Types::Float => match common(args, spec)? {
+            dtype if !dtype.is_integral() && dtype != ScalarType::BOOL => dtype,
+            _ if out.is_floating() => out,
+            _ => ScalarType::FLOAT,
+        },
+    };
+    for &param in spec.params {
+        if args.scalar_kind(param)?.is_floating() && common.is_integral() {
+            let name = name(spec.schema, param);
+            return Err(KernelError::argument(format!("`{name}` is a float, but the operator computes in {common}")));
+        }
+    }
+    let compute = compute_type(common);
+    let Some(body) = (spec.table)(compute) else {
+        return Err(KernelError::argument(format!("the operator is not defined for elements of type {common}")));
+    };
+    expect_castable(if body.result == ScalarType::BOOL { body.result } else { common }, out)?;
+    Ok(Chosen { compute, body })
+}
+
+fn common(args: &Prepare<'_>, spec: &Spec) -> Result<ScalarType, KernelError> {
+    let mut common = None;
+    for input in spec.inputs {
+        let arg = input.arg();
+        let dtype = match input {
+            Input::Tensor(_) => args.tensor(arg)?.meta.dtype,
+            Input::TensorOr(..) if !args.is_none(arg) => args.tensor(arg)?.meta.dtype,
+            _ => continue,
+        };
+        common = Some(match common {
+            None => dtype,
+            Some(common) => promote(common, dtype).ok_or_else(|| {
+                let name = name(spec.schema, arg);
+                KernelError::argument(format!("`{name}` is {dtype}, which has no common type with {common}"))
+            })?,
+        });
+    }
+    let mut common = common.ok_or_else(|| KernelError::argument("the call has no tensor to compute with"))?;
+    for input in spec.inputs {
+        let arg = input.arg();
+        let counts = match input {
+            Input::Scalar(_) => true,
+            Input::ScalarOr(..) => !args.is_none(arg),
+            _ => false,
+        };
+        if counts {
+            common = promote_scalar(common, args.scalar_kind(arg)?);
+        }
+    }
+    Ok(common)
+}
+
+/// The name of argument `index` in a schema, for messages.
+pub fn name(schema: &str, index: usize) -> &str {
+    let arguments = schema.trim_start_matches('(').split(") ->").next().unwrap_or_default();
+    let argument = arguments.split(", ").filter(|argument| *argument != "*").nth(index).unwrap_or_default();
+    let declared = argument.split('=').next().unwrap_or_default();
+    declared.rsplit(' ').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name;
+
+    #[test]
+    fn arguments_are_named_by_the_schema() {
+        let schema = "(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)";
+        assert_eq!((0..5).map(|index| name(schema, index)).collect::<Vec<_>>(), ["self", "other", "alpha", "out", ""]);
+    }
+}
