@@ -18,16 +18,16 @@ use crate::tensor::{Scalar, TensorMeta, TensorMut, TensorRef};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Access {
     /// Bit per argument: a tensor (or list of tensors) the operator writes.
-    pub outs: u64,
+    pub outs: u128,
     /// Bit per argument: an input that starts where an output starts, and the kernel allows it.
-    pub in_place: u64,
+    pub in_place: u128,
 }
 
 /// The most arguments an instruction may have for a kernel.
-pub(crate) const MAX_ARGS: usize = 64;
+pub(crate) const MAX_ARGS: usize = 128;
 
-fn bit(index: usize) -> u64 {
-    1u64.checked_shl(index as u32).unwrap_or(0)
+fn bit(index: usize) -> u128 {
+    1u128.checked_shl(index as u32).unwrap_or(0)
 }
 
 impl Access {
@@ -196,26 +196,57 @@ impl<'m> KernelContext<'m> {
     fn set(&mut self, arg: usize, value: Value) -> Result<(), KernelError> {
         let id = arg_id(self.args, arg)?;
         let slot = &mut self.state.values[id as usize];
-        match (&*slot, value) {
-            // The kind of a value never changes: lists and later arguments rely on it.
-            (Value::Int(_), Value::Int(_))
-            | (Value::Double(_), Value::Double(_))
-            | (Value::Bool(_), Value::Bool(_)) => {
-                *slot = value;
-                Ok(())
-            }
-            (have, _) => Err(KernelError::kind(format!(
-                "the result is an {}, but value {id} is a {}",
-                value.kind(),
-                have.kind()
-            ))),
+        if !slot.is_number() {
+            let message = format!("the result is an {}, but value {id} is a {}", value.kind(), slot.kind());
+            return Err(KernelError::kind(message));
         }
+        // Exporters box a placeholder of any numeric kind where a number is computed.
+        *slot = value;
+        Ok(())
     }
 
     /// Whether two tensors start at the same byte of memory.
     pub fn same_storage(&self, a: usize, b: usize) -> Result<bool, KernelError> {
         let (a, b) = (self.state.tensor(self.args, a)?, self.state.tensor(self.args, b)?);
         Ok(a.region.same_start(&b.region))
+    }
+
+    /// What was written is no longer given up.
+    pub(crate) fn take_back(&mut self) {
+        for arg in (0..self.args.len()).filter(|&arg| self.access.is_out(arg)) {
+            match self.state.values[self.args[arg] as usize] {
+                Value::Tensor(tensor) => self.state.tensors[tensor as usize].freed = false,
+                Value::TensorList(span) => {
+                    for item in span.range() {
+                        if let Value::Tensor(tensor) = self.state.values[self.state.ids[item] as usize] {
+                            self.state.tensors[tensor as usize].freed = false;
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The tensors the instruction wrote, to look at after it has run.
+    pub(crate) fn written(&self) -> Vec<TensorRef<'_>> {
+        let mut written = Vec::new();
+        let mut add = |id: ValueId| {
+            if let Some(Value::Tensor(tensor)) = self.state.values.get(id as usize) {
+                let tensor = &self.state.tensors[*tensor as usize];
+                let meta = self.state.meta(tensor);
+                // SAFETY: the instruction is over, so no output is in use; the context borrows the method.
+                written.push(TensorRef::new(meta, unsafe { tensor.region.prefix(meta.byte_len()).bytes() }));
+            }
+        };
+        for (arg, &id) in self.args.iter().enumerate() {
+            match self.state.values[id as usize] {
+                _ if !self.access.is_out(arg) => {}
+                Value::TensorList(span) => self.state.ids[span.range()].iter().copied().for_each(&mut add),
+                _ => add(id),
+            }
+        }
+        written
     }
 
     /// Freezes shapes and gives access to bytes.
@@ -227,7 +258,7 @@ impl<'m> KernelContext<'m> {
 /// Access to the bytes of a call's tensors. Inputs may be read any number of times, an output is handed out once.
 pub struct Views<'v> {
     cx: &'v KernelContext<'v>,
-    taken: Cell<u64>,
+    taken: Cell<u128>,
     scratch_taken: Cell<bool>,
 }
 
@@ -362,7 +393,7 @@ impl Ints<'_> {
 
     /// Item `index`, if there is one.
     pub fn at(&self, index: usize) -> Option<i64> {
-        // That every item is an Int was checked at load, and kinds never change.
+        // That every item is an Int was checked when the list was made.
         match self.state.values[*self.ids.get(index)? as usize] {
             Value::Int(value) => Some(value),
             _ => None,
@@ -496,7 +527,17 @@ impl State {
 
     pub(crate) fn ints(&self, args: &[ValueId], arg: usize) -> Result<Ints<'_>, KernelError> {
         match self.value(args, arg)? {
-            Value::IntList(span) => Ok(Ints { state: self, ids: &self.ids[span.range()] }),
+            Value::IntList(span) => {
+                let ids = &self.ids[span.range()];
+                // Numbers that are computed may have changed their kind since loading.
+                match ids.iter().find(|&&id| !matches!(self.values[id as usize], Value::Int(_))) {
+                    None => Ok(Ints { state: self, ids }),
+                    Some(&id) => Err(KernelError::kind(format!(
+                        "argument {arg} is a list with value {id}, a {}, in it",
+                        self.values[id as usize].kind()
+                    ))),
+                }
+            }
             other => Err(wrong_kind(arg, "IntList", other)),
         }
     }

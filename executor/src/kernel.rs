@@ -12,6 +12,7 @@ use std::sync::Arc;
 use edgepack_format::finding::ErrorCode;
 
 pub use crate::context::{Ints, KernelContext, Views};
+use crate::graph::Rewrite;
 pub use crate::prepare::{Prepare, TensorInfo};
 
 /// An operator: resolved by name when a method is loaded.
@@ -132,6 +133,7 @@ enum Entry {
 #[derive(Clone, Default)]
 pub struct Registry {
     by_name: HashMap<Cow<'static, str>, Entry>,
+    rewrites: Vec<Arc<dyn Rewrite>>,
 }
 
 impl Registry {
@@ -154,6 +156,17 @@ impl Registry {
         let name = Cow::Owned(operator.name().to_owned());
         self.by_name.insert(name, Entry::Shared(Arc::new(operator)));
         self
+    }
+
+    /// Adds a rewrite, applied after those added before when a method is loaded.
+    pub fn with_rewrite(mut self, rewrite: impl Rewrite + 'static) -> Self {
+        self.rewrites.push(Arc::new(rewrite));
+        self
+    }
+
+    /// The rewrites, in order.
+    pub fn rewrites(&self) -> impl Iterator<Item = &dyn Rewrite> {
+        self.rewrites.iter().map(|rewrite| &**rewrite)
     }
 
     /// The operator of this name (`aten::add.out`).

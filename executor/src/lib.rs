@@ -5,9 +5,27 @@
 //! kernels are values handed to it in a [`kernel::Registry`].
 
 pub mod call;
-pub mod context;
+mod context;
+pub mod delegate;
+mod error;
+mod freeze;
+pub mod graph;
+mod input;
+mod interpret;
 pub mod kernel;
-pub mod prepare;
+mod load;
+mod method;
+pub mod observer;
+mod operator;
+mod options;
+mod place;
+mod prepare;
 pub mod state;
 pub mod storage;
 pub mod tensor;
+
+pub use error::{LoadError, Missing, Place, RunError};
+pub use input::{Input, Output, ToInput};
+pub use method::{LoadMethod, MemoryBytes, Method, Outputs};
+pub use operator::OperatorInfo;
+pub use options::{Arena, Options};

@@ -198,6 +198,16 @@ impl State {
         &self.orders[tensor.order as usize..][..tensor.rank as usize]
     }
 
+    /// Gives a tensor the sizes of the program again.
+    pub fn restore_bounds(&mut self, tensor: u32) {
+        let tensor = &self.tensors[tensor as usize];
+        let (start, rank) = (tensor.dims as usize, tensor.rank as usize);
+        let order = &self.orders[tensor.order as usize..][..rank];
+        self.dims.copy_within(start + 2 * rank..start + 3 * rank, start);
+        let (sizes, rest) = self.dims[start..].split_at_mut(rank);
+        write_strides(sizes, order, &mut rest[..rank]);
+    }
+
     /// Gives a tensor other sizes and recomputes its strides.
     pub fn resize(&mut self, tensor: u32, sizes: &[usize]) -> Result<(), ResizeError> {
         let tensor = self.tensors[tensor as usize];

@@ -151,6 +151,24 @@ impl Region {
         (self.ptr.as_ptr() as usize).is_multiple_of(align)
     }
 
+    /// Copies as many bytes as both have from another region, which may overlap this one. Nothing happens if this
+    /// region is read-only.
+    ///
+    /// # Safety
+    /// The memory of both is alive, and nothing else reads or writes it during the call.
+    pub unsafe fn copy_from(&self, from: &Region) {
+        if self.writable {
+            // SAFETY: by the caller; `copy` allows overlap, and the length is inside both.
+            unsafe { std::ptr::copy(from.ptr.as_ptr(), self.ptr.as_ptr(), self.len.min(from.len)) };
+        }
+    }
+
+    /// Where it starts and ends, as numbers to compare.
+    pub fn addresses(&self) -> std::ops::Range<usize> {
+        let start = self.ptr.as_ptr() as usize;
+        start..start + self.len
+    }
+
     /// The bytes.
     ///
     /// # Safety

@@ -1,0 +1,293 @@
+//! From a graph to a plan that only needs to be run.
+//!
+//! For every instruction the memory of its arguments is compared once: an output must not overlap another output; an
+//! input that overlaps an output is read from a copy in scratch memory, unless it starts where the output starts and
+//! the kernel works in place. Then the kernel is prepared.
+
+use std::cell::Cell;
+
+use edgepack_format::finding::ErrorCode;
+
+use crate::context::{Access, Rerouted};
+use crate::graph::{Graph, InstructionKind};
+use crate::kernel::{Alias, KernelError, Prepare, Run};
+use crate::state::{NONE, Span, State, Value, ValueId};
+use crate::storage::{BLOCK_ALIGN, Block, Region};
+
+/// One instruction of a frozen plan.
+pub(crate) struct Step {
+    pub action: Action,
+    /// Where it stands in the file.
+    pub origin: u32,
+}
+
+/// What a step does.
+pub(crate) enum Action {
+    /// Runs a prepared kernel.
+    Kernel {
+        run: Box<dyn Run>,
+        /// Index of its operator, for names.
+        operator: u32,
+        call: Call,
+    },
+    /// Runs a delegate.
+    Delegate { delegate: u32, call: Call },
+    /// Copies a tensor.
+    MoveTensor { from: u32, to: u32 },
+    /// Copies a number.
+    MoveNumber { from: ValueId, to: ValueId },
+    /// Goes on elsewhere if false.
+    JumpFalse { condition: ValueId, target: u32 },
+    /// Marks a tensor as given up.
+    Free { tensor: u32 },
+    /// Nothing.
+    Nop,
+}
+
+/// The arguments of a call and how their memory is treated.
+#[derive(Clone, Copy)]
+pub(crate) struct Call {
+    pub args: Span,
+    pub access: Access,
+    /// Inputs read from copies, in [`Frozen::rerouted`].
+    pub rerouted: Span,
+}
+
+/// What is run.
+pub(crate) struct Frozen {
+    pub chains: Vec<Vec<Step>>,
+    /// Inputs read from copies: which tensor, and where its copy is.
+    pub rerouted: Vec<Rerouted>,
+    /// Scratch memory of kernels, and behind it the copies. Both regions point into it.
+    pub scratch: Block,
+    /// The part for kernels.
+    pub kernel_scratch: Region,
+    /// Whether any instruction frees a tensor, so that writing has to take it back.
+    pub frees: bool,
+}
+
+/// A kernel that could not be prepared, or whose memory cannot be arranged.
+pub(crate) struct Refused {
+    pub chain: usize,
+    pub instruction: usize,
+    pub operator: Option<u32>,
+    pub error: KernelError,
+}
+
+pub(crate) struct FreezeOptions {
+    pub optimize: bool,
+    pub scratch_limit: u64,
+}
+
+/// Freezes a graph. `delegate_access` tells, by delegate, which of so many arguments it writes.
+pub(crate) fn freeze(
+    graph: &Graph<'_>,
+    options: &FreezeOptions,
+    delegate_access: &dyn Fn(u32, usize) -> std::ops::Range<usize>,
+) -> Result<Frozen, Refused> {
+    let mut overlaps = Overlaps::default();
+    let mut chains = Vec::with_capacity(graph.chains.len());
+    let scratch = Cell::new(0);
+    let mut frees = false;
+    // Copies of different instructions share memory: `copies` is what the neediest one takes.
+    let (mut rerouted, mut copies) = (Vec::new(), 0usize);
+
+    for (chain, instructions) in graph.chains.iter().enumerate() {
+        let mut steps = Vec::with_capacity(instructions.len());
+        for (index, instruction) in instructions.iter().enumerate() {
+            let refused = |operator, error| Refused { chain, instruction: index, operator, error };
+            let action = match instruction.kind {
+                InstructionKind::Kernel { operator, args } => {
+                    let info = &graph.operators[operator as usize];
+                    let ids = &graph.args[args.range()];
+                    let outs = info.info.outs();
+                    let (access, span) = overlaps
+                        .arrange(
+                            &graph.state,
+                            ids,
+                            outs,
+                            info.info.arity(),
+                            info.kernel.alias(),
+                            &mut rerouted,
+                            &mut copies,
+                        )
+                        .map_err(|error| refused(Some(operator), error))?;
+                    let prepare = Prepare {
+                        state: &graph.state,
+                        args: ids,
+                        variable: &graph.variable,
+                        scratch: Cell::new(scratch.get()),
+                        optimize: options.optimize,
+                    };
+                    let run = info.kernel.prepare(&prepare).map_err(|error| refused(Some(operator), error))?;
+                    scratch.set(prepare.scratch.get());
+                    Action::Kernel { run, operator, call: Call { args, access, rerouted: span } }
+                }
+                InstructionKind::Delegate { delegate, args } => {
+                    let ids = &graph.args[args.range()];
+                    let outs = delegate_access(delegate, ids.len());
+                    let mask = outs.filter(|&index| index < ids.len()).fold(0u128, |mask, index| mask | 1 << index);
+                    let (access, span) = overlaps
+                        .arrange(&graph.state, ids, mask, ids.len(), Alias::Disjoint, &mut rerouted, &mut copies)
+                        .map_err(|error| refused(None, error))?;
+                    Action::Delegate { delegate, call: Call { args, access, rerouted: span } }
+                }
+                InstructionKind::Move { from, to } => {
+                    match (graph.state.values[from as usize], graph.state.values[to as usize]) {
+                        (Value::Tensor(from), Value::Tensor(to)) => Action::MoveTensor { from, to },
+                        _ => Action::MoveNumber { from, to },
+                    }
+                }
+                InstructionKind::JumpFalse { condition, target } => Action::JumpFalse { condition, target },
+                InstructionKind::Free { value } => match graph.state.values[value as usize] {
+                    Value::Tensor(tensor) => {
+                        frees = true;
+                        Action::Free { tensor }
+                    }
+                    _ => Action::Nop,
+                },
+                InstructionKind::Nop => Action::Nop,
+            };
+            steps.push(Step { action, origin: instruction.origin });
+        }
+        chains.push(steps);
+    }
+
+    let kernel_bytes = scratch.get().next_multiple_of(BLOCK_ALIGN);
+    let total = kernel_bytes.saturating_add(copies);
+    let block = match total as u64 <= options.scratch_limit {
+        true => Block::zeroed(total),
+        false => None,
+    };
+    let Some(block) = block else {
+        let message = format!("{total} bytes of scratch memory, the limits allow {}", options.scratch_limit);
+        let error = KernelError::new(ErrorCode::MemoryAllocationFailed, message);
+        return Err(Refused { chain: 0, instruction: 0, operator: None, error });
+    };
+    for Placed { rerouted: Rerouted { copy, .. }, offset } in &mut rerouted {
+        *copy = block.region(kernel_bytes + *offset, copy.len()).unwrap_or_else(Region::empty);
+    }
+    Ok(Frozen {
+        chains,
+        rerouted: rerouted.into_iter().map(|placed| placed.rerouted).collect(),
+        kernel_scratch: block.region(0, kernel_bytes).unwrap_or_else(Region::empty),
+        scratch: block,
+        frees,
+    })
+}
+
+/// A copy whose place in scratch is known before the block is.
+struct Placed {
+    rerouted: Rerouted,
+    offset: usize,
+}
+
+/// Compares the memory of one instruction's arguments; the lists are kept to be reused.
+#[derive(Default)]
+struct Overlaps {
+    /// Tensor index and region of every output.
+    outs: Vec<(u32, Region)>,
+    /// Argument, tensor index and region of every input.
+    ins: Vec<(usize, u32, Region)>,
+}
+
+/// Up to this many outputs are compared pair by pair; beyond, they are sorted first.
+const FEW: usize = 8;
+
+impl Overlaps {
+    #[expect(clippy::too_many_arguments, reason = "one instruction's facts and what they add to")]
+    fn arrange(
+        &mut self,
+        state: &State,
+        ids: &[ValueId],
+        outs: u128,
+        arity: usize,
+        alias: Alias,
+        rerouted: &mut Vec<Placed>,
+        copies: &mut usize,
+    ) -> Result<(Access, Span), KernelError> {
+        // What a program repeats after the schema's arguments is the result again: no kernel reads it, and marked so
+        // it cannot be taken a second time.
+        let repeated = (arity..ids.len()).fold(0u128, |mask, arg| mask | 1 << arg);
+        let mut access = Access { outs: outs & !repeated, in_place: repeated };
+        self.collect(state, ids.get(..arity).unwrap_or(ids), &access);
+        if self.outs.is_empty() {
+            return Ok((access, Span::default()));
+        }
+        self.check_outs(state)?;
+
+        let (start, mut offset) = (rerouted.len(), 0usize);
+        for &(arg, tensor, region) in &self.ins {
+            let Some((_, other)) = self.overlapping(&region) else { continue };
+            if alias == Alias::SameRange && region.same_start(&other) {
+                access.in_place |= 1 << arg;
+                continue;
+            }
+            if rerouted[start..].iter().any(|placed| placed.rerouted.tensor == tensor) {
+                continue;
+            }
+            // The copy's place is filled in once all instructions are known; its length is what counts now.
+            rerouted.push(Placed { rerouted: Rerouted { tensor, copy: region }, offset });
+            offset = offset.saturating_add(region.len().next_multiple_of(BLOCK_ALIGN));
+        }
+        *copies = (*copies).max(offset);
+        Ok((access, Span { start: start as u32, len: (rerouted.len() - start) as u32 }))
+    }
+
+    fn collect(&mut self, state: &State, ids: &[ValueId], access: &Access) {
+        self.outs.clear();
+        self.ins.clear();
+        for (arg, &id) in ids.iter().enumerate() {
+            let out = access.is_out(arg);
+            let mut add = |id: ValueId| {
+                if id != NONE
+                    && let Value::Tensor(tensor) = state.values[id as usize]
+                {
+                    let region = state.tensors[tensor as usize].region;
+                    if out {
+                        self.outs.push((tensor, region));
+                    } else {
+                        self.ins.push((arg, tensor, region));
+                    }
+                }
+            };
+            match state.values[id as usize] {
+                Value::Tensor(_) => add(id),
+                Value::TensorList(span) | Value::OptionalTensorList(span) => {
+                    state.ids[span.range()].iter().copied().for_each(add);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// No output may be a constant or lent memory, none may overlap another.
+    fn check_outs(&mut self, state: &State) -> Result<(), KernelError> {
+        if let Some((tensor, _)) = self.outs.iter().find(|(_, region)| !region.is_writable()) {
+            let what = if state.tensors[*tensor as usize].constant { "a constant" } else { "read-only memory" };
+            return Err(KernelError::new(ErrorCode::InvalidProgram, format!("an output is {what}")));
+        }
+        if self.outs.len() > 1 {
+            self.outs.sort_unstable_by_key(|(_, region)| region.addresses().start);
+            let mut end = 0;
+            for (_, region) in self.outs.iter().filter(|(_, region)| region.len() > 0) {
+                let range = region.addresses();
+                if range.start < end {
+                    return Err(KernelError::new(ErrorCode::InvalidProgram, "two outputs share memory"));
+                }
+                end = range.end;
+            }
+        }
+        Ok(())
+    }
+
+    /// An output that overlaps this input. The outputs are sorted and disjoint if there are several.
+    fn overlapping(&self, region: &Region) -> Option<(u32, Region)> {
+        if self.outs.len() <= FEW {
+            return self.outs.iter().find(|(_, out)| out.overlaps(region)).copied();
+        }
+        let range = region.addresses();
+        let after = self.outs.partition_point(|(_, out)| out.addresses().end <= range.start);
+        self.outs[after..].iter().find(|(_, out)| out.len() > 0).filter(|(_, out)| out.overlaps(region)).copied()
+    }
+}

@@ -1,0 +1,69 @@
+//! How a method is loaded.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use edgepack_format::limits::Limits;
+use edgepack_loader::NamedDataMap;
+
+use crate::delegate::Backends;
+use crate::storage::{Block, Region};
+
+/// How a method is loaded. The default is what most want: our own memory, all rewrites.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// Who runs delegates.
+    pub backends: Backends,
+    /// Where external constants and named data are found, beside the program itself.
+    pub data: Vec<Arc<dyn NamedDataMap>>,
+    /// Planned memories to use instead of fresh ones, by memory id (1 is the first). Methods that name the same one
+    /// share its content, as programs with shared mutable buffers expect.
+    pub arenas: Vec<(u32, Arena)>,
+    /// Keeps the program instruction by instruction: no rewrites, no packed weights. Loading is faster, running slower.
+    pub no_optimize: bool,
+    /// Threads for kernels: `None` uses the pool the caller runs in.
+    pub threads: Option<usize>,
+    /// Ceilings; those the program was opened with if `None`.
+    pub limits: Option<Limits>,
+}
+
+/// A planned memory that methods can share: zeroed at first, 64-byte aligned. One method at a time may run on it.
+#[derive(Clone)]
+pub struct Arena {
+    inner: Arc<Shared>,
+}
+
+struct Shared {
+    block: Block,
+    busy: AtomicBool,
+}
+
+impl Arena {
+    /// Zeroed memory; `None` if that many bytes cannot be laid out.
+    pub fn new(bytes: usize) -> Option<Self> {
+        Some(Arena { inner: Arc::new(Shared { block: Block::zeroed(bytes)?, busy: AtomicBool::new(false) }) })
+    }
+
+    /// Its size.
+    pub fn len(&self) -> usize {
+        self.inner.block.len()
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.inner.block.is_empty()
+    }
+
+    pub(crate) fn region(&self, offset: usize, len: usize) -> Option<Region> {
+        self.inner.block.region(offset, len)
+    }
+
+    /// Claims it for one run; `false` if another method runs on it.
+    pub(crate) fn acquire(&self) -> bool {
+        !self.inner.busy.swap(true, Ordering::Acquire)
+    }
+
+    pub(crate) fn release(&self) {
+        self.inner.busy.store(false, Ordering::Release);
+    }
+}

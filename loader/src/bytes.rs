@@ -1,0 +1,96 @@
+//! A handle to bytes that stay where they are for as long as the handle lives.
+
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use crate::aligned::AlignedBytes;
+use crate::source::Source;
+
+/// Read-only bytes: read into memory for this handle, or lent by the source it keeps alive. Cloning is cheap; the
+/// memory is released with the last clone.
+#[derive(Clone)]
+pub struct Bytes {
+    repr: Repr,
+}
+
+#[derive(Clone)]
+enum Repr {
+    Heap(Arc<AlignedBytes>, Range<usize>),
+    Shared(Arc<[u8]>),
+    Lent(Arc<dyn Source>, Range<u64>),
+}
+
+impl Bytes {
+    /// Bytes of a source that lends them; `None` if it does not lend this range.
+    pub(crate) fn lent(source: Arc<dyn Source>, range: Range<u64>) -> Option<Self> {
+        source.borrow(range.clone())?;
+        Some(Bytes { repr: Repr::Lent(source, range) })
+    }
+
+    /// A part of these bytes, sharing their memory; `None` if it is not inside.
+    pub fn slice(&self, range: Range<usize>) -> Option<Bytes> {
+        self.get(range.clone())?;
+        let repr = match &self.repr {
+            Repr::Heap(bytes, whole) => {
+                let (start, end) = (whole.start.checked_add(range.start)?, whole.start.checked_add(range.end)?);
+                Repr::Heap(bytes.clone(), start..end)
+            }
+            Repr::Lent(source, whole) => {
+                let start = whole.start.checked_add(range.start as u64)?;
+                Repr::Lent(source.clone(), start..whole.start.checked_add(range.end as u64)?)
+            }
+            // A caller's own memory is rarely sliced; a copy keeps this type small.
+            Repr::Shared(bytes) => return Some(AlignedBytes::copy_of(bytes.get(range)?).into()),
+        };
+        Some(Bytes { repr })
+    }
+
+    /// Whether the bytes are memory of this handle, rather than lent by its source.
+    pub fn is_heap(&self) -> bool {
+        !matches!(self.repr, Repr::Lent(..))
+    }
+}
+
+impl From<AlignedBytes> for Bytes {
+    fn from(bytes: AlignedBytes) -> Self {
+        let range = 0..bytes.len();
+        Bytes { repr: Repr::Heap(Arc::new(bytes), range) }
+    }
+}
+
+impl From<Arc<[u8]>> for Bytes {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        Bytes { repr: Repr::Shared(bytes) }
+    }
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Arc::<[u8]>::from(bytes).into()
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match &self.repr {
+            Repr::Heap(bytes, range) => bytes.get(range.clone()).unwrap_or(&[]),
+            Repr::Shared(bytes) => bytes,
+            // A source that lent a range once lends it always: that is its contract.
+            Repr::Lent(source, range) => source.borrow(range.clone()).unwrap_or(&[]),
+        }
+    }
+}
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.len())
+    }
+}

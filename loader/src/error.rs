@@ -1,0 +1,85 @@
+//! What can go wrong while opening and reading.
+
+use edgepack_format::finding::{ErrorCode, Findings};
+use edgepack_format::tensor::LayoutError;
+use edgepack_format::wire::ReadError;
+
+/// Why a file could not be opened or a part of it not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The source failed.
+    #[error("cannot read {what}: {error}")]
+    Io {
+        /// Which file or part.
+        what: String,
+        /// The system's answer.
+        error: std::io::Error,
+    },
+    /// A range is not inside the source.
+    #[error("{what}: bytes {offset}..{offset}+{len} of a source of {source_len}")]
+    Range {
+        /// What was to be read.
+        what: String,
+        /// Where it starts.
+        offset: u64,
+        /// How long it is.
+        len: u64,
+        /// How long the source is.
+        source_len: u64,
+    },
+    /// The file breaks rules.
+    #[error("the file is not valid:\n{0}")]
+    Invalid(Findings),
+    /// A place that verification accepted could not be read: the bytes are others than those verified.
+    #[error("unreadable: {0}")]
+    Read(#[from] ReadError),
+    /// There is no such thing in the file.
+    #[error("there is no {what} {name}")]
+    NotFound {
+        /// What was looked for.
+        what: &'static str,
+        /// Its name or number.
+        name: String,
+    },
+    /// The same key stands in two places.
+    #[error("the key {key} is in two data maps")]
+    DuplicateKey {
+        /// The key.
+        key: String,
+    },
+    /// More memory than the limits allow.
+    #[error("{what} needs {bytes} bytes, the limits allow {limit}")]
+    Limit {
+        /// What needs it.
+        what: String,
+        /// How much.
+        bytes: u64,
+        /// How much is allowed.
+        limit: u64,
+    },
+    /// A tensor's layout makes no sense.
+    #[error("{what}: {error}")]
+    Layout {
+        /// Which tensor.
+        what: String,
+        /// What is wrong with it.
+        error: LayoutError,
+    },
+}
+
+impl Error {
+    /// The ExecuTorch error this corresponds to.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Error::Io { .. } => ErrorCode::AccessFailed,
+            Error::Range { .. } | Error::DuplicateKey { .. } => ErrorCode::InvalidArgument,
+            Error::Invalid(findings) => {
+                findings.first_error().and_then(|finding| finding.rule.code).unwrap_or(ErrorCode::InvalidProgram)
+            }
+            Error::Read(_) | Error::Layout { .. } => ErrorCode::InvalidProgram,
+            Error::NotFound { .. } => ErrorCode::NotFound,
+            Error::Limit { .. } => ErrorCode::MemoryAllocationFailed,
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What a method takes and returns, without loading it.
+
+use edgepack_format::pte::{ExecutionPlan, KernelTypes, Tensor, TensorShapeDynamism};
+use edgepack_format::row::Scalars;
+use edgepack_format::tensor::TensorLayout;
+
+use crate::error::Error;
+
+/// A method's signature and needs.
+#[derive(Clone, Debug)]
+pub struct MethodMeta {
+    /// Its name.
+    pub name: String,
+    /// What it takes.
+    pub inputs: Vec<ValueMeta>,
+    /// What it returns.
+    pub outputs: Vec<ValueMeta>,
+    /// Tensors with a name that are state: mutable buffers and external constants, in value order.
+    pub attributes: Vec<TensorMeta>,
+    /// Bytes of each planned memory; memory id 1 comes first.
+    pub planned_memory: Vec<u64>,
+    /// Names of the backends it needs, one per delegate.
+    pub backends: Vec<String>,
+    /// Instructions in all chains.
+    pub instructions: usize,
+}
+
+/// An input or output.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum ValueMeta {
+    /// `None`.
+    Null,
+    /// An integer, with the value it was traced with.
+    Int(i64),
+    /// A bool, with the value it was traced with.
+    Bool(bool),
+    /// A double, with the value it was traced with.
+    Double(f64),
+    /// Text, with the value it was traced with.
+    Text(String),
+    /// A tensor.
+    Tensor(TensorMeta),
+    /// Anything else: lists.
+    Other(&'static str),
+}
+
+/// A tensor of a method.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TensorMeta {
+    /// Shape and element type; sizes are upper bounds if it is dynamic.
+    pub layout: TensorLayout,
+    /// Whether its sizes may be smaller.
+    pub dynamic: bool,
+    /// Whether it lives in planned memory.
+    pub planned: bool,
+    /// Its fully qualified name.
+    pub name: Option<String>,
+}
+
+impl MethodMeta {
+    pub(crate) fn of(plan: &ExecutionPlan<'_>) -> Result<Self, Error> {
+        let name = plan.name.clone().unwrap_or_default().into_owned();
+        let mut attributes = Vec::new();
+        let values = plan.values.clone().unwrap_or_default();
+        for (index, value) in values.iter().enumerate() {
+            if let Some(KernelTypes::Tensor(tensor)) = value?.val
+                && tensor.extra_tensor_info.as_ref().is_some_and(|info| info.fully_qualified_name.is_some())
+            {
+                attributes.push(TensorMeta::of(&tensor, &format!("value {index}"))?);
+            }
+        }
+        let list = |ids: &Option<Scalars<'_, i32>>| -> Result<Vec<ValueMeta>, Error> {
+            let mut metas = Vec::new();
+            for id in ids.iter().flat_map(|ids| ids.iter()) {
+                // A negative index is no index; verification has refused it.
+                let value = values.get(usize::try_from(id).unwrap_or(usize::MAX))?;
+                metas.push(ValueMeta::of(value.val, &format!("value {id}"))?);
+            }
+            Ok(metas)
+        };
+        let (inputs, outputs) = (list(&plan.inputs)?, list(&plan.outputs)?);
+        let sizes = plan.non_const_buffer_sizes.clone().unwrap_or_else(|| Vec::new().into());
+        let planned_memory = sizes.iter().skip(1).map(|size| u64::try_from(size).unwrap_or(0)).collect();
+        let mut backends = Vec::new();
+        for delegate in plan.delegates.clone().unwrap_or_default().iter() {
+            backends.push(delegate?.id.unwrap_or_default().into_owned());
+        }
+        let mut instructions = 0usize;
+        for chain in plan.chains.clone().unwrap_or_default().iter() {
+            instructions = instructions.saturating_add(chain?.instructions.map_or(0, |list| list.len()));
+        }
+        Ok(MethodMeta { name, inputs, outputs, attributes, planned_memory, backends, instructions })
+    }
+}
+
+impl ValueMeta {
+    /// The tensor, if it is one.
+    pub fn tensor(&self) -> Option<&TensorMeta> {
+        match self {
+            ValueMeta::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    fn of(value: Option<KernelTypes<'_>>, what: &str) -> Result<Self, Error> {
+        Ok(match value {
+            Some(KernelTypes::Int(int)) => ValueMeta::Int(int.int_val),
+            Some(KernelTypes::Bool(bool)) => ValueMeta::Bool(bool.bool_val),
+            Some(KernelTypes::Double(double)) => ValueMeta::Double(double.double_val),
+            Some(KernelTypes::String(text)) => ValueMeta::Text(text.string_val.unwrap_or_default().into_owned()),
+            Some(KernelTypes::Tensor(tensor)) => ValueMeta::Tensor(TensorMeta::of(&tensor, what)?),
+            Some(KernelTypes::IntList(_)) => ValueMeta::Other("IntList"),
+            Some(KernelTypes::DoubleList(_)) => ValueMeta::Other("DoubleList"),
+            Some(KernelTypes::BoolList(_)) => ValueMeta::Other("BoolList"),
+            Some(KernelTypes::TensorList(_)) => ValueMeta::Other("TensorList"),
+            Some(KernelTypes::OptionalTensorList(_)) => ValueMeta::Other("OptionalTensorList"),
+            Some(KernelTypes::Unknown(_)) => ValueMeta::Other("unknown"),
+            Some(KernelTypes::Null(_)) | None => ValueMeta::Null,
+        })
+    }
+}
+
+impl TensorMeta {
+    fn of(tensor: &Tensor<'_>, what: &str) -> Result<Self, Error> {
+        let order: Vec<u8> = tensor.dim_order.iter().flat_map(|order| order.iter()).collect();
+        let sizes = tensor.sizes.iter().flat_map(|sizes| sizes.iter());
+        let layout = TensorLayout::from_wire(tensor.scalar_type, sizes, &order)
+            .map_err(|error| Error::Layout { what: what.to_owned(), error })?;
+        let name = tensor.extra_tensor_info.as_ref().and_then(|info| info.fully_qualified_name.as_deref());
+        Ok(TensorMeta {
+            layout,
+            dynamic: tensor.shape_dynamism != TensorShapeDynamism::STATIC,
+            planned: tensor.allocation_info.is_some(),
+            name: name.map(str::to_owned),
+        })
+    }
+}

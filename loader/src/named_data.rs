@@ -1,0 +1,121 @@
+//! Data found by key: inside a program, in data files, in several of them, or wherever a user keeps it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use edgepack_format::tensor::TensorLayout;
+
+use crate::bytes::Bytes;
+use crate::error::Error;
+use crate::program::Program;
+
+/// Read-only data by key. Looking up does not scan; bytes are read when they are asked for and released when dropped.
+pub trait NamedDataMap: Send + Sync {
+    /// The bytes of a key, or `None` if there is no such key.
+    fn data(&self, key: &str) -> Result<Option<Bytes>, Error>;
+
+    /// What a tensor under this key looks like, or `None` if there is no such key or it is no tensor.
+    fn layout(&self, key: &str) -> Result<Option<TensorLayout>, Error>;
+
+    /// Number of keys.
+    fn len(&self) -> usize;
+
+    /// Whether there are no keys.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Key `index`, in the order of the file.
+    fn key(&self, index: usize) -> Option<&str>;
+
+    /// Whether there is such a key.
+    fn contains(&self, key: &str) -> bool;
+}
+
+/// The named data inside a program.
+pub struct ProgramData {
+    program: Program,
+    keys: Vec<String>,
+    segments: HashMap<String, u32>,
+}
+
+impl ProgramData {
+    pub(crate) fn new(program: Program) -> Result<Self, Error> {
+        let mut keys = Vec::new();
+        let mut segments = HashMap::new();
+        for entry in program.view()?.program().named_data.clone().unwrap_or_default().iter() {
+            let entry = entry?;
+            let key = entry.key.unwrap_or_default().into_owned();
+            segments.insert(key.clone(), entry.segment_index);
+            keys.push(key);
+        }
+        Ok(ProgramData { program, keys, segments })
+    }
+}
+
+impl NamedDataMap for ProgramData {
+    fn data(&self, key: &str) -> Result<Option<Bytes>, Error> {
+        self.segments.get(key).map(|&segment| self.program.segment(segment)).transpose()
+    }
+    fn layout(&self, _: &str) -> Result<Option<TensorLayout>, Error> {
+        // A program records keys and segments only.
+        Ok(None)
+    }
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+    fn key(&self, index: usize) -> Option<&str> {
+        self.keys.get(index).map(String::as_str)
+    }
+    fn contains(&self, key: &str) -> bool {
+        self.segments.contains_key(key)
+    }
+}
+
+/// Several maps as one. A key in two of them is an error.
+#[derive(Clone)]
+pub struct MergedData {
+    maps: Vec<Arc<dyn NamedDataMap>>,
+    /// Which map each key is in.
+    index: HashMap<String, usize>,
+    keys: Vec<String>,
+}
+
+impl MergedData {
+    /// Merges maps, in order.
+    pub fn new(maps: impl IntoIterator<Item = Arc<dyn NamedDataMap>>) -> Result<Self, Error> {
+        let maps: Vec<_> = maps.into_iter().collect();
+        let (mut index, mut keys) = (HashMap::new(), Vec::new());
+        for (number, map) in maps.iter().enumerate() {
+            for key in (0..map.len()).filter_map(|index| map.key(index)) {
+                if index.insert(key.to_owned(), number).is_some() {
+                    return Err(Error::DuplicateKey { key: key.to_owned() });
+                }
+                keys.push(key.to_owned());
+            }
+        }
+        Ok(MergedData { maps, index, keys })
+    }
+
+    fn map(&self, key: &str) -> Option<&dyn NamedDataMap> {
+        self.maps.get(*self.index.get(key)?).map(|map| &**map)
+    }
+}
+
+impl NamedDataMap for MergedData {
+    fn data(&self, key: &str) -> Result<Option<Bytes>, Error> {
+        self.map(key).map_or(Ok(None), |map| map.data(key))
+    }
+    fn layout(&self, key: &str) -> Result<Option<TensorLayout>, Error> {
+        self.map(key).map_or(Ok(None), |map| map.layout(key))
+    }
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+    fn key(&self, index: usize) -> Option<&str> {
+        self.keys.get(index).map(String::as_str)
+    }
+    fn contains(&self, key: &str) -> bool {
+        self.index.contains_key(key)
+    }
+}

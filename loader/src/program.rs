@@ -1,0 +1,189 @@
+//! Programs: opened, verified, and their segments read on demand.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use edgepack_format::header::HEAD_LEN;
+use edgepack_format::limits::Limits;
+use edgepack_format::pte::{FileExtent, ProgramRef, program_len};
+
+use crate::aligned::AlignedBytes;
+use crate::bytes::Bytes;
+use crate::error::Error;
+use crate::meta::MethodMeta;
+use crate::named_data::ProgramData;
+use crate::source::{FileSource, MemorySource, Source};
+
+/// How a program is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenOptions {
+    /// Ceilings for reading it; also the ceilings of the methods loaded from it.
+    pub limits: Limits,
+}
+
+impl OpenOptions {
+    /// Opens a program from any source.
+    pub fn open_source(self, source: Arc<dyn Source>) -> Result<Program, Error> {
+        Program::from_source(source, self.limits)
+    }
+}
+
+/// A verified program that owns its bytes. Cloning shares them.
+#[derive(Clone)]
+pub struct Program {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// The flatbuffer with its header: what was verified.
+    head: AlignedBytes,
+    source: Arc<dyn Source>,
+    limits: Limits,
+}
+
+impl Program {
+    /// Opens a file. Its flatbuffer is read and verified; segments are read when they are asked for.
+    pub fn open(path: impl AsRef<Path>) -> Result<Program, Error> {
+        let path = path.as_ref();
+        let source = FileSource::open(path).map_err(|error| Error::Io { what: path.display().to_string(), error })?;
+        OpenOptions::default().open_source(Arc::new(source))
+    }
+
+    /// Opens a file that is in memory. Segments are lent from these bytes.
+    pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<Program, Error> {
+        OpenOptions::default().open_source(Arc::new(MemorySource::new(bytes)))
+    }
+
+    fn from_source(source: Arc<dyn Source>, limits: Limits) -> Result<Program, Error> {
+        let extent = FileExtent { len: source.len() };
+        let mut first = [0; HEAD_LEN];
+        let first_len = usize::try_from(extent.len).map_or(HEAD_LEN, |len| len.min(HEAD_LEN));
+        let first = first.split_at_mut(first_len).0;
+        read(&*source, 0, first)?;
+        let len = program_len(first, extent);
+        let limit = limits.segment_bytes.min(u64::from(u32::MAX));
+        let len = match usize::try_from(len) {
+            Ok(len) if len as u64 <= limit => len,
+            _ => return Err(Error::Limit { what: "the flatbuffer".to_owned(), bytes: len, limit }),
+        };
+        let mut head = AlignedBytes::zeroed(len);
+        read(&*source, 0, head.as_mut_slice())?;
+        ProgramRef::parse(&head, extent, &limits).map_err(Error::Invalid)?;
+        Ok(Program { inner: Arc::new(Inner { head, source, limits }) })
+    }
+
+    /// The typed view of the flatbuffer.
+    pub fn view(&self) -> Result<ProgramRef<'_>, Error> {
+        Ok(ProgramRef::reopen(&self.inner.head)?)
+    }
+
+    /// The ceilings it was opened with.
+    pub fn limits(&self) -> &Limits {
+        &self.inner.limits
+    }
+
+    /// Where its bytes come from.
+    pub fn source(&self) -> &Arc<dyn Source> {
+        &self.inner.source
+    }
+
+    /// Names of all methods, in order of the file.
+    pub fn method_names(&self) -> Result<Vec<String>, Error> {
+        let view = self.view()?;
+        let mut names = Vec::new();
+        for plan in view.plans().iter() {
+            names.push(plan?.name.unwrap_or_default().into_owned());
+        }
+        Ok(names)
+    }
+
+    /// One method, by name.
+    pub fn method(&self, name: &str) -> Result<ProgramMethod, Error> {
+        match self.view()?.plan(name) {
+            Some(_) => Ok(ProgramMethod { program: self.clone(), name: name.to_owned() }),
+            None => Err(Error::NotFound { what: "method", name: name.to_owned() }),
+        }
+    }
+
+    /// What a method takes and returns.
+    pub fn method_meta(&self, name: &str) -> Result<MethodMeta, Error> {
+        let view = self.view()?;
+        match view.plan(name) {
+            Some(plan) => MethodMeta::of(&plan),
+            None => Err(Error::NotFound { what: "method", name: name.to_owned() }),
+        }
+    }
+
+    /// The bytes of a segment: lent by the source, or read now. They are released with the last clone.
+    pub fn segment(&self, index: u32) -> Result<Bytes, Error> {
+        let range = self
+            .view()?
+            .segment_range(index)
+            .ok_or_else(|| Error::NotFound { what: "segment", name: index.to_string() })?;
+        read_range(&self.inner.source, range, &self.inner.limits, || format!("segment {index}"))
+    }
+
+    /// The data that delegates find by key.
+    pub fn named_data(&self) -> Result<ProgramData, Error> {
+        ProgramData::new(self.clone())
+    }
+}
+
+/// A method of a program, not loaded.
+#[derive(Clone, Debug)]
+pub struct ProgramMethod {
+    program: Program,
+    name: String,
+}
+
+impl ProgramMethod {
+    /// The program it belongs to.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it takes and returns.
+    pub fn meta(&self) -> Result<MethodMeta, Error> {
+        self.program.method_meta(&self.name)
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Program from {}", self.inner.source.name())
+    }
+}
+
+fn read(source: &dyn Source, offset: u64, into: &mut [u8]) -> Result<(), Error> {
+    source.read_at(offset, into).map_err(|error| Error::Io { what: source.name(), error })
+}
+
+/// Lends or reads a range of a source.
+pub(crate) fn read_range(
+    source: &Arc<dyn Source>,
+    range: Range<u64>,
+    limits: &Limits,
+    what: impl Fn() -> String,
+) -> Result<Bytes, Error> {
+    if let Some(bytes) = Bytes::lent(source.clone(), range.clone()) {
+        return Ok(bytes);
+    }
+    let len = range.end.saturating_sub(range.start);
+    if range.end > source.len() || range.start > range.end {
+        return Err(Error::Range { what: what(), offset: range.start, len, source_len: source.len() });
+    }
+    let bytes = match usize::try_from(len) {
+        Ok(bytes) if len <= limits.segment_bytes => bytes,
+        _ => return Err(Error::Limit { what: what(), bytes: len, limit: limits.segment_bytes }),
+    };
+    let mut bytes = AlignedBytes::zeroed(bytes);
+    read(&**source, range.start, bytes.as_mut_slice())?;
+    Ok(bytes.into())
+}

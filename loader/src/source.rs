@@ -1,0 +1,162 @@
+//! Where bytes come from.
+//!
+//! [`Source`] is what the loader needs of a file: its length, reading a range, and lending a range where that is
+//! possible. Sources are shared between threads; reading takes `&self` and an absolute offset.
+#![allow(unsafe_code, reason = "mapping a file is unsafe by nature; the contract is on `MappedFile::open`")]
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A file, a piece of memory, or anything else with bytes at offsets.
+pub trait Source: Send + Sync {
+    /// Bytes in all.
+    fn len(&self) -> u64;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Fills `into` from `offset`. Fails if the range is not inside.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
+
+    /// Lends a range, if this source can. What was lent once does not move or change while the source lives.
+    fn borrow(&self, range: Range<u64>) -> Option<&[u8]> {
+        let _ = range;
+        None
+    }
+
+    /// A name for messages.
+    fn name(&self) -> String {
+        "the source".to_owned()
+    }
+}
+
+fn slice(bytes: &[u8], range: Range<u64>) -> Option<&[u8]> {
+    bytes.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
+}
+
+fn read_slice(bytes: &[u8], offset: u64, into: &mut [u8]) -> io::Result<()> {
+    let end = offset.checked_add(into.len() as u64);
+    match end.and_then(|end| slice(bytes, offset..end)) {
+        Some(from) => {
+            into.copy_from_slice(from);
+            Ok(())
+        }
+        None => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// Bytes in memory, lent without a copy.
+#[derive(Clone)]
+pub struct MemorySource(Arc<[u8]>);
+
+impl MemorySource {
+    /// Shares the bytes.
+    pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
+        MemorySource(bytes.into())
+    }
+}
+
+impl Source for MemorySource {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        read_slice(&self.0, offset, into)
+    }
+    fn borrow(&self, range: Range<u64>) -> Option<&[u8]> {
+        slice(&self.0, range)
+    }
+    fn name(&self) -> String {
+        "bytes in memory".to_owned()
+    }
+}
+
+/// A file, read range by range. Its length is that at opening; bytes that vanish later are errors when they are read.
+pub struct FileSource {
+    file: File,
+    len: u64,
+    path: PathBuf,
+}
+
+impl FileSource {
+    /// Opens a file for reading.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref().to_owned();
+        let file = File::open(&path)?;
+        let len = file.metadata()?.len();
+        Ok(FileSource { file, len, path })
+    }
+}
+
+impl Source for FileSource {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    #[cfg(unix)]
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(&self.file, into, offset)
+    }
+
+    #[cfg(windows)]
+    fn read_at(&self, mut offset: u64, mut into: &mut [u8]) -> io::Result<()> {
+        use std::os::windows::fs::FileExt;
+        while !into.is_empty() {
+            let read = self.file.seek_read(into, offset)?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            offset = offset.saturating_add(read as u64);
+            into = into.split_at_mut(read).1;
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+/// A mapped file, lent without a copy.
+#[cfg(feature = "mmap")]
+pub struct MappedFile {
+    map: memmap2::Mmap,
+    path: PathBuf,
+}
+
+#[cfg(feature = "mmap")]
+impl MappedFile {
+    /// Maps a file.
+    ///
+    /// # Safety
+    /// Nobody, in this process or another, changes or shortens the file while the map lives: its bytes are handed out
+    /// as `&[u8]`.
+    pub unsafe fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref().to_owned();
+        let file = File::open(&path)?;
+        // SAFETY: by the caller.
+        let map = unsafe { memmap2::Mmap::map(&file)? };
+        Ok(MappedFile { map, path })
+    }
+}
+
+#[cfg(feature = "mmap")]
+impl Source for MappedFile {
+    fn len(&self) -> u64 {
+        self.map.len() as u64
+    }
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        read_slice(&self.map, offset, into)
+    }
+    fn borrow(&self, range: Range<u64>) -> Option<&[u8]> {
+        slice(&self.map, range)
+    }
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+}
