@@ -127,6 +127,19 @@ impl Findings {
         }
     }
 
+    /// The same for a file that lies inside another, below `path` and at `base` there.
+    pub fn moved(mut self, path: &str, base: u64) -> Self {
+        for finding in &mut self.list {
+            let inner = core::mem::take(&mut finding.path);
+            finding.path = match inner.as_str() {
+                "" => path.into(),
+                inner => alloc::format!("{path}.{inner}"),
+            };
+            finding.offset = finding.offset.map(|offset| offset.saturating_add(base));
+        }
+        self
+    }
+
     /// Whether any finding is an error.
     pub fn has_errors(&self) -> bool {
         self.errors > 0

@@ -26,10 +26,13 @@ mod open_enum;
 
 pub mod bundle;
 pub mod check;
+pub mod detect;
+pub mod extent;
 pub mod finding;
 pub mod header;
 pub mod json;
 pub mod limits;
+pub mod operator;
 pub mod ptd;
 pub mod pte;
 pub mod row;
@@ -38,6 +41,8 @@ pub mod scalar;
 pub mod tensor;
 pub mod trace;
 pub mod wire;
+
+pub use detect::{FileKind, detect};
 
 #[doc(hidden)]
 pub mod __alloc {

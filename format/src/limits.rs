@@ -57,12 +57,13 @@ impl Default for Limits {
 #[derive(Clone, Debug)]
 pub struct Budget {
     left: u64,
+    spent: bool,
 }
 
 impl Budget {
     /// A full budget.
     pub const fn new(limits: &Limits) -> Self {
-        Budget { left: limits.visits }
+        Budget { left: limits.visits, spent: false }
     }
 
     /// Pays for visits; an error once the budget is spent.
@@ -75,6 +76,7 @@ impl Budget {
             }
             None => {
                 self.left = 0;
+                self.spent = true;
                 Err(ReadError { kind: ReadErrorKind::Budget, offset })
             }
         }
@@ -86,8 +88,13 @@ impl Budget {
         self.charge((bytes as u64 / 64).saturating_add(1), offset)
     }
 
-    /// Whether nothing is left.
+    /// Whether something could not be paid: what follows is not looked at. A budget that was just enough is not spent.
     pub fn is_spent(&self) -> bool {
-        self.left == 0
+        self.spent
+    }
+
+    /// Visits that can still be paid.
+    pub fn left(&self) -> u64 {
+        self.left
     }
 }

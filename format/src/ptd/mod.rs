@@ -1,7 +1,12 @@
 //! Data files: named data beside a program. `.ptd` files with identifier `FT01` in three generations, and FlatData.
 
+mod data;
+mod generation;
 mod legacy;
 mod tables;
+pub mod verify;
 
+pub use data::*;
+pub use generation::*;
 pub use legacy::*;
 pub use tables::*;

@@ -10,22 +10,10 @@ use crate::limits::Limits;
 use crate::row::{Rows, Table};
 use crate::wire;
 
+pub use crate::extent::FileExtent;
+
 /// The identifier of a program, at byte 4.
 pub const IDENTIFIER: [u8; 4] = *b"ET12";
-
-/// How long the file is that a head of bytes was read from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FileExtent {
-    /// Bytes of the whole file.
-    pub len: u64,
-}
-
-impl FileExtent {
-    /// Of a file that is all in memory.
-    pub fn of(bytes: &[u8]) -> Self {
-        FileExtent { len: bytes.len() as u64 }
-    }
-}
 
 /// How many bytes of the file, from its start, hold the flatbuffer: what [`ProgramRef::parse`] needs at least. A head
 /// of [`HEAD_LEN`](crate::header::HEAD_LEN) bytes is enough to tell.
