@@ -8,7 +8,7 @@ use alloc::string::{String, ToString};
 
 use crate::finding::{Finding, Findings, Rule};
 use crate::limits::{Budget, Limits};
-use crate::row::{Table, Union};
+use crate::row::{Table, TableDesc, Union};
 use crate::wire::{self, ReadError, ReadErrorKind};
 
 /// A place in the structure, as a chain of steps on the stack; it becomes text only when something is wrong.
@@ -93,12 +93,50 @@ pub struct Checker {
     rules: StructureRules,
     /// Added to every offset reported: where the buffer lies in its file.
     base: u64,
+    /// Names of the tables whose rows this walk leaves out.
+    left_out: &'static [&'static str],
+    tables: u64,
 }
 
 impl Checker {
     /// A walk with a full budget.
     pub fn new(limits: &Limits, rules: StructureRules) -> Self {
-        Checker { findings: Findings::new(limits), budget: Budget::new(limits), rules, base: 0 }
+        Checker {
+            findings: Findings::new(limits),
+            budget: Budget::new(limits),
+            rules,
+            base: 0,
+            left_out: &[],
+            tables: 0,
+        }
+    }
+
+    /// The same, but vectors of these tables are only located: their rows are left to a walk of the format's own, which
+    /// looks at structure and meaning at once.
+    pub fn leaving_out(mut self, tables: &'static [&'static str]) -> Self {
+        self.left_out = tables;
+        self
+    }
+
+    /// Whether rows of this table are left out.
+    pub fn leaves_out(&self, table: &TableDesc) -> bool {
+        self.left_out.contains(&table.name)
+    }
+
+    /// How many tables were visited.
+    pub fn tables(&self) -> u64 {
+        self.tables
+    }
+
+    /// Pays for tables and vectors that were looked at by other means: `visits`, of which `tables` are tables. False if
+    /// the budget does not suffice; then nothing is paid and they are to be visited the ordinary way, which reports it.
+    #[inline]
+    pub fn pay(&mut self, visits: u64, tables: u64) -> bool {
+        if self.budget.left() < visits {
+            return false;
+        }
+        self.tables = self.tables.saturating_add(tables);
+        self.budget.charge(visits, 0).is_ok()
     }
 
     /// The same for a buffer that starts at `base` of its file.
@@ -207,6 +245,7 @@ impl Checker {
             self.unreadable(path, error);
             return;
         }
+        self.tables = self.tables.saturating_add(1);
         if !table.offset().is_multiple_of(4) {
             self.misaligned(path, table.offset() as usize, 4);
         }

@@ -85,9 +85,9 @@ fn u32_at(bytes: &[u8], pos: usize) -> Result<u32> {
 #[inline(always)]
 fn follow(bytes: &[u8], pos: usize) -> Result<usize> {
     let offset = u32_at(bytes, pos)? as usize;
-    // Both terms are below 2^32 and usize may be 32 bits wide.
+    // Both terms are below 2^32 and usize may be 32 bits wide. Nothing can be at its own offset.
     match pos.checked_add(offset) {
-        Some(target) if target < bytes.len() => Ok(target),
+        Some(target) if target < bytes.len() && offset != 0 => Ok(target),
         _ => error(ReadErrorKind::OutOfBounds, pos),
     }
 }
@@ -157,6 +157,11 @@ impl<'a> Table<'a> {
     /// Where the table starts.
     pub fn offset(&self) -> u32 {
         self.pos as u32
+    }
+
+    /// Bytes of the table itself, all of them inside the buffer.
+    pub fn inline_len(&self) -> u16 {
+        self.inline_len
     }
 
     /// How many slots the vtable has, unknown ones included.
@@ -327,13 +332,24 @@ impl<'a> Tables<'a> {
         self.vector.offset()
     }
 
-    /// Table `index`; an error also when there is no such table.
+    /// The buffer that the tables are in.
+    pub fn buffer(&self) -> &'a [u8] {
+        self.buffer
+    }
+
+    /// Where table `index` starts; an error also when there is no such table.
     #[inline]
-    pub fn get(&self, index: usize) -> Result<Table<'a>> {
+    pub fn position(&self, index: usize) -> Result<usize> {
         if index >= self.len() {
             return error(ReadErrorKind::OutOfBounds, self.vector.pos);
         }
-        Table::at(self.buffer, follow(self.buffer, self.vector.pos + index * 4)?)
+        follow(self.buffer, self.vector.pos + index * 4)
+    }
+
+    /// Table `index`; an error also when there is no such table.
+    #[inline]
+    pub fn get(&self, index: usize) -> Result<Table<'a>> {
+        Table::at(self.buffer, self.position(index)?)
     }
 
     /// All tables in order.

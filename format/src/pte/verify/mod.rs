@@ -1,9 +1,27 @@
 //! The verifier of programs: every rule a file can break, all findings, in linear time.
+//!
+//! Three steps, one walk each: the head ([`header`]); the structure of the flatbuffer, by the derived walk, except for
+//! values and instructions; then what it all means, where values and instructions get both at once. A step looks at
+//! whatever the steps before it could read, and says nothing again that was said before.
 
-use super::ProgramRef;
+mod code;
+mod data;
+mod header;
+mod plan;
+mod quick;
+mod tensor;
+mod values;
+
+use alloc::format;
+use alloc::vec::Vec;
+
 use super::program::FileExtent;
+use super::{ExecutionPlan, Program, ProgramRef};
+use crate::check::{Checker, Path, StructureRules};
 use crate::finding::Findings;
 use crate::limits::Limits;
+use crate::rules::pte as rule;
+use crate::wire::Table;
 
 /// What verification came to.
 pub struct Verdict<'a> {
@@ -13,8 +31,81 @@ pub struct Verdict<'a> {
     pub program: Option<ProgramRef<'a>>,
 }
 
+const STRUCTURE: StructureRules = StructureRules {
+    malformed: &rule::MALFORMED,
+    misaligned: &rule::MISALIGNED,
+    text: &rule::TEXT,
+    limits: &rule::LIMITS,
+};
+
+/// Rows whose structure is checked together with their meaning.
+const LEFT_OUT: &[&str] = &["EValue", "Instruction"];
+
+/// The reference verifier gives up beyond this many tables.
+const MANY_TABLES: u64 = 1_000_000;
+
+/// The smallest position of a root table: behind the root word and the identifier.
+const FIRST_TABLE: u32 = 8;
+
 /// Verifies a program: header, structure, semantics.
 pub fn verify<'a>(head: &'a [u8], extent: FileExtent, limits: &Limits) -> Verdict<'a> {
-    let _ = extent;
-    Verdict { findings: Findings::new(limits), program: ProgramRef::reopen(head).ok() }
+    let mut out = Checker::new(limits, STRUCTURE).leaving_out(LEFT_OUT);
+    if let Some(file) = header::check(head, extent, &mut out) {
+        match Table::root(file.bytes) {
+            Ok(root) => program(&root, &file, limits, &mut out),
+            Err(error) => out.unreadable(&Path::ROOT, error),
+        }
+    }
+    Verdict { findings: out.findings, program: ProgramRef::reopen(head).ok() }
+}
+
+fn program<'a>(root: &Table<'a>, file: &header::Envelope<'a>, limits: &Limits, out: &mut Checker) {
+    let path = Path::ROOT;
+    if root.offset() < FIRST_TABLE {
+        out.report(&rule::MALFORMED, &path, Some(0), format!("the root table is at {:#x}", root.offset()));
+    }
+    out.table::<Program<'_>>(*root, &path);
+    if out.is_spent() {
+        return;
+    }
+    if let Ok(version @ 1..) = root.get(Program::VERSION) {
+        let message = format!("{version}, only 0 is known");
+        out.report(&rule::VERSION, &path.field("version"), Some(root.offset()), message);
+    }
+    let mut data = data::Data::check(root, file, out);
+    let mut quick = quick::Quick::new(file.bytes);
+    let path = path.field("execution_plan");
+    match root.tables(Program::EXECUTION_PLAN.index) {
+        Ok(Some(plans)) => {
+            if plans.is_empty() {
+                out.report(&rule::PLANS_EMPTY, &path, None, "it is empty".into());
+            }
+            let mut names = Vec::new();
+            for (index, table) in plans.iter().enumerate() {
+                let Ok(table) = table else { continue };
+                let path = path.index(index);
+                match table.string(ExecutionPlan::NAME.index) {
+                    Ok(Some(name)) => names.push((name.bytes(), index)),
+                    Ok(None) => {
+                        out.report(&rule::PLAN_NAME, &path.field("name"), Some(table.offset()), "there is none".into());
+                    }
+                    Err(_) => {}
+                }
+                plan::check(&table, &mut data, &mut quick, limits.arena_bytes, &path, out);
+                if out.is_spent() {
+                    return;
+                }
+            }
+            for (name, first, again) in data::duplicates(names) {
+                let message = format!("`{}` is the name of plan {first} already", name.escape_ascii());
+                out.report(&rule::PLAN_DUPLICATE, &path.index(again).field("name"), None, message);
+            }
+        }
+        Ok(None) => out.report(&rule::PLANS, &path, Some(root.offset()), "there is no list".into()),
+        Err(_) => {}
+    }
+    data.report_unused(out);
+    if out.tables() > MANY_TABLES {
+        out.report(&rule::MANY_TABLES, &Path::ROOT, None, format!("{} tables", out.tables()));
+    }
 }
