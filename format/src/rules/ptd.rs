@@ -87,4 +87,14 @@ catalogue! {
     LIMITS = "PTD-S04", Error, Some(OutOfResources), "Reading the file stays within the limits",
         "Shared sub-tables make the file expand beyond what the limits of this reader allow. Raise `visits` if the file is \
          trusted.";
+
+    // A program and its data files.
+    PAIR_MISSING = "PTD-X01", Error, Some(NotFound), "A program's external tensors are in its data files",
+        "The program looks a tensor up by name and none of the data files given has that key. A data file is missing, or is \
+         of another export.";
+    PAIR_LAYOUT = "PTD-X02", Error, Some(InvalidExternalData), "An external tensor looks as the program says",
+        "Element type, sizes and dim order of the entry and of the tensor are equal. Usually the data file is of another \
+         export or of another model.";
+    PAIR_DUPLICATE = "PTD-X03", Error, Some(InvalidArgument), "A key is in one place only",
+        "Two data files, or a data file and the program, have the same key; which of them counts would be an accident.";
 }
