@@ -124,6 +124,11 @@ impl Region {
         self.len
     }
 
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Whether it may be written.
     pub fn is_writable(&self) -> bool {
         self.writable

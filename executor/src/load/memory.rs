@@ -1,6 +1,7 @@
 //! Gives every tensor its bytes: planned memory, constants, external data, or storage of our own.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::pte::{AllocationDetails, SubsegmentOffsets};
@@ -28,6 +29,8 @@ pub(super) struct Place {
     pub bytes: usize,
     pub allocation: Option<AllocationDetails>,
     pub data_buffer_idx: u32,
+    /// Which of the program's mutable segments its initial value is in.
+    pub mutable_set: u64,
 }
 
 /// Memory that starts with data of the file, and gets them again on reset.
@@ -76,8 +79,8 @@ pub(super) struct Places<'a> {
     /// The constant segment, read at the first use.
     constants: Option<Bytes>,
     constant_offsets: Option<SubsegmentOffsets<'a>>,
-    /// The segment of initial values, read at the first use.
-    mutable: Option<Bytes>,
+    /// Segments of initial values by index, read at the first use.
+    mutable: HashMap<u32, Bytes>,
     /// External constants by key, so that tensors of one key share memory.
     external: HashMap<String, Bytes>,
     pub initial: Vec<Initial>,
@@ -90,7 +93,7 @@ impl<'a> Places<'a> {
         Ok(Places {
             constants: None,
             constant_offsets: source.view.program().constant_segment.clone(),
-            mutable: None,
+            mutable: HashMap::new(),
             external: HashMap::new(),
             initial: Vec::new(),
             without_storage: Vec::new(),
@@ -216,24 +219,23 @@ impl<'a> Places<'a> {
 
     fn initial_value(&mut self, source: &Source<'_>, place: &Place) -> Result<Bytes, LoadError> {
         let fail = |code, message: String| LoadError::value(place.index, code, message);
-        // The reference runtime, too, knows entry 0 only.
         let sets = source.view.program().mutable_data_segments.clone().unwrap_or_default();
-        if sets.is_empty() {
-            return Err(fail(ErrorCode::NotFound, "an initial value, but the program has no mutable segment".into()));
-        }
-        let set = sets.get(0)?;
+        let Some(index) = usize::try_from(place.mutable_set).ok().filter(|&index| index < sets.len()) else {
+            let message = format!("its initial value is in mutable segment {} of {}", place.mutable_set, sets.len());
+            return Err(fail(ErrorCode::NotFound, message));
+        };
+        let set = sets.get(index)?;
         let offset = set.offsets.as_ref().and_then(|offsets| offsets.get(place.data_buffer_idx as usize));
         let Some(offset) = offset else {
             let message = format!("initial value {} is beyond the mutable segment's table", place.data_buffer_idx);
             return Err(fail(ErrorCode::NotFound, message));
         };
-        if self.mutable.is_none() {
-            self.mutable = Some(source.program.segment(set.segment_index)?);
-        }
-        let bytes = self.mutable.as_ref().and_then(|segment| {
-            let start = usize::try_from(offset).ok()?;
-            segment.slice(start..start.checked_add(place.bytes)?)
-        });
+        let segment = match self.mutable.entry(set.segment_index) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(source.program.segment(set.segment_index)?),
+        };
+        let start = usize::try_from(offset).ok();
+        let bytes = start.and_then(|start| segment.slice(start..start.checked_add(place.bytes)?));
         bytes.ok_or_else(|| {
             let message = format!("an initial value of {} bytes at {offset} ends outside its segment", place.bytes);
             fail(ErrorCode::InvalidArgument, message)

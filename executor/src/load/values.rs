@@ -195,7 +195,8 @@ fn tensor(
     let extra: Option<ExtraTensorInfo<'_>> = table.get(Tensor::EXTRA_TENSOR_INFO)?;
     let external = extra.as_ref().is_some_and(|extra| extra.location == TensorDataLocation::EXTERNAL);
     let next = state.tensors.len() as u32;
-    let wanted = Place { index, tensor: next, dtype, element, bytes, allocation, data_buffer_idx };
+    let mutable_set = extra.as_ref().map_or(0, |extra| extra.mutable_data_segments_idx);
+    let wanted = Place { index, tensor: next, dtype, element, bytes, allocation, data_buffer_idx, mutable_set };
     let (region, constant) = if external {
         // The name was checked by the verifier; an empty one finds nothing.
         let name = extra.and_then(|extra| extra.fully_qualified_name).unwrap_or_default();
