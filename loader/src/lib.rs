@@ -17,6 +17,7 @@
 
 mod aligned;
 mod bytes;
+mod data_file;
 mod error;
 mod meta;
 mod named_data;
@@ -25,6 +26,7 @@ mod source;
 
 pub use aligned::AlignedBytes;
 pub use bytes::Bytes;
+pub use data_file::DataFile;
 pub use error::Error;
 pub use meta::{MethodMeta, TensorMeta, ValueMeta};
 pub use named_data::{MergedData, NamedDataMap, ProgramData};

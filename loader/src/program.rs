@@ -161,7 +161,7 @@ impl fmt::Debug for Program {
     }
 }
 
-fn read(source: &dyn Source, offset: u64, into: &mut [u8]) -> Result<(), Error> {
+pub(crate) fn read(source: &dyn Source, offset: u64, into: &mut [u8]) -> Result<(), Error> {
     source.read_at(offset, into).map_err(|error| Error::Io { what: source.name(), error })
 }
 

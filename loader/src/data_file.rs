@@ -1,0 +1,94 @@
+//! Data files: `.ptd` of every generation and FlatData, as a map from keys to bytes read on demand.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use edgepack_format::header::HEAD_LEN;
+use edgepack_format::limits::Limits;
+use edgepack_format::pte::FileExtent;
+use edgepack_format::ptd::{Accept, DataRef, data_len};
+use edgepack_format::tensor::TensorLayout;
+
+use crate::aligned::AlignedBytes;
+use crate::bytes::Bytes;
+use crate::error::Error;
+use crate::named_data::NamedDataMap;
+use crate::program::{read, read_range};
+use crate::source::{FileSource, MemorySource, Source};
+
+/// A verified data file. Its flatbuffer is read once; data are lent by the source or read when they are asked for.
+pub struct DataFile {
+    source: Arc<dyn Source>,
+    limits: Limits,
+    keys: Vec<String>,
+    entries: HashMap<String, Entry>,
+}
+
+struct Entry {
+    range: Range<u64>,
+    layout: Option<TensorLayout>,
+}
+
+impl DataFile {
+    /// Opens a `.ptd` file of today's form.
+    pub fn open(path: impl AsRef<Path>) -> Result<DataFile, Error> {
+        let path = path.as_ref();
+        let source = FileSource::open(path).map_err(|error| Error::Io { what: path.display().to_string(), error })?;
+        Self::from_source(Arc::new(source), Limits::default(), Accept::default())
+    }
+
+    /// Opens a `.ptd` file that is in memory. Data are lent from these bytes.
+    pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<DataFile, Error> {
+        Self::from_source(Arc::new(MemorySource::new(bytes)), Limits::default(), Accept::default())
+    }
+
+    /// Opens a data file from any source; `accept` says which older and other forms are welcome.
+    pub fn from_source(source: Arc<dyn Source>, limits: Limits, accept: Accept) -> Result<DataFile, Error> {
+        let extent = FileExtent { len: source.len() };
+        let mut first = [0; HEAD_LEN];
+        let first = first.split_at_mut(usize::try_from(extent.len).map_or(HEAD_LEN, |len| len.min(HEAD_LEN))).0;
+        read(&*source, 0, first)?;
+        let len = data_len(first, extent);
+        let limit = limits.segment_bytes.min(u64::from(u32::MAX));
+        let mut head = match usize::try_from(len) {
+            Ok(bytes) if len <= limit => AlignedBytes::zeroed(bytes),
+            _ => return Err(Error::Limit { what: "the flatbuffer".to_owned(), bytes: len, limit }),
+        };
+        read(&*source, 0, head.as_mut_slice())?;
+        let data = DataRef::parse_as(&head, extent, &limits, accept).map_err(Error::Invalid)?;
+        let keys: Vec<String> = data.keys().iter().map(|key| (*key).to_owned()).collect();
+        let mut entries = HashMap::with_capacity(keys.len());
+        for entry in (0..data.len()).filter_map(|index| data.entry(index)) {
+            entries.insert(entry.key.to_owned(), Entry { range: entry.range, layout: entry.layout });
+        }
+        Ok(DataFile { source, limits, keys, entries })
+    }
+}
+
+impl NamedDataMap for DataFile {
+    fn data(&self, key: &str) -> Result<Option<Bytes>, Error> {
+        let Some(entry) = self.entries.get(key) else { return Ok(None) };
+        read_range(&self.source, entry.range.clone(), &self.limits, || format!("the data of {key}")).map(Some)
+    }
+    fn layout(&self, key: &str) -> Result<Option<TensorLayout>, Error> {
+        Ok(self.entries.get(key).and_then(|entry| entry.layout.clone()))
+    }
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+    fn key(&self, index: usize) -> Option<&str> {
+        self.keys.get(index).map(String::as_str)
+    }
+    fn contains(&self, key: &str) -> bool {
+        self.entries.contains_key(key)
+    }
+}
+
+impl fmt::Debug for DataFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DataFile with {} keys from {}", self.keys.len(), self.source.name())
+    }
+}
