@@ -42,6 +42,7 @@ pub fn generate() -> String {
 
 /// The generated code: one module per schema file.
 #[allow(missing_docs, rust_2018_idioms, unused_qualifications, clippy::all)]
+#[allow(clippy::undocumented_unsafe_blocks, reason = "planus writes vectors with unsafe code and no comments")]
 pub mod generated {
     include!("../../generated/schema.rs");
 }
