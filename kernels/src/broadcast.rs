@@ -76,11 +76,15 @@ impl Walk {
         Walk { steps: Dims::from_slice(&merged[..len]).unwrap_or_default(), start }
     }
 
+    /// `count` elements one after the other.
+    pub fn linear(count: usize) -> Walk {
+        Walk { steps: Dims::from_slice(&[Step { size: count, stride: 1 }]).unwrap_or_default(), start: 0 }
+    }
+
     /// An input stretched to the sizes of an output, in the output's memory order. The sizes must fit.
     pub fn stretched(out: &TensorMeta<'_>, input: &TensorMeta<'_>) -> Walk {
         if input.sizes == out.sizes && input.dim_order == out.dim_order {
-            let size = out.element_count();
-            return Walk { steps: Dims::from_slice(&[Step { size, stride: 1 }]).unwrap_or_default(), start: 0 };
+            return Walk::linear(out.element_count());
         }
         let skip = out.rank() - input.rank().min(out.rank());
         let steps = out.dim_order.iter().map(|&dim| {
@@ -172,6 +176,39 @@ impl Cursor<'_> {
                 }
             }
             to = rest;
+            self.index[inner] += count;
+            self.offset += count as isize * stride;
+            self.carry(steps);
+        }
+    }
+
+    /// Copies the elements of `from`, `width` bytes each, to the next places of the walk within `to`.
+    pub fn scatter(&mut self, width: usize, from: &[u8], to: &mut [u8]) {
+        match width {
+            1 => self.scatter_as::<[u8; 1]>(from, to),
+            2 => self.scatter_as::<[u8; 2]>(from, to),
+            4 => self.scatter_as::<[u8; 4]>(from, to),
+            8 => self.scatter_as::<[u8; 8]>(from, to),
+            _ => self.scatter_as::<[u8; 16]>(from, to),
+        }
+    }
+
+    fn scatter_as<T: bytemuck::Pod>(&mut self, from: &[u8], to: &mut [u8]) {
+        let (mut from, to): (&[T], &mut [T]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
+        let steps = self.walk.steps();
+        let inner = steps.len() - 1;
+        let Step { size, stride } = steps[inner];
+        while !from.is_empty() {
+            let count = (size - self.index[inner]).min(from.len());
+            let (run, rest) = from.split_at(count);
+            let offset = self.offset as usize;
+            if stride == 1 {
+                to[offset..offset + count].copy_from_slice(run);
+            } else {
+                let target = to[offset..].iter_mut().step_by(stride.unsigned_abs().max(1));
+                target.zip(run).for_each(|(to, from)| *to = *from);
+            }
+            from = rest;
             self.index[inner] += count;
             self.offset += count as isize * stride;
             self.carry(steps);

@@ -5,6 +5,7 @@
 
 pub mod broadcast;
 pub mod check;
+pub mod conv;
 pub mod convert;
 pub mod dims;
 pub mod elementwise;
@@ -14,6 +15,11 @@ pub mod matmul;
 pub mod numeric;
 pub mod wide;
 pub mod softmax;
+pub mod upsample;
+pub mod pool;
+pub mod spatial;
+pub mod sort;
+pub mod movement;
 pub mod norm;
 pub mod promote;
 #[cfg(test)]
@@ -23,10 +29,10 @@ pub mod reduce;
 use edgepack_executor::kernel::{Kernel, Registry};
 
 /// The families of this crate.
-const FAMILIES: &[&[&Kernel]] = &[matmul::KERNELS, norm::KERNELS, reduce::KERNELS, softmax::KERNELS];
+const FAMILIES: &[&[&Kernel]] = &[conv::KERNELS, matmul::KERNELS, norm::KERNELS, pool::KERNELS, reduce::KERNELS, softmax::KERNELS, sort::KERNELS, upsample::KERNELS];
 
 /// Every operator of this crate.
 pub fn registry() -> Registry {
-    let tables = FAMILIES.iter().chain(elementwise::TABLES);
+    let tables = FAMILIES.iter().chain(elementwise::TABLES).chain(movement::TABLES);
     tables.fold(Registry::new(), |registry, kernels| registry.with_kernels(kernels))
 }

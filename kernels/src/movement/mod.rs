@@ -1,0 +1,30 @@
+//! Operators that move elements without computing on them: views as copies, joins, splits, indexing, conversions.
+//!
+//! Everything is a walk: of an input in the order an output lies in memory, or of an output in the order its input is
+//! read. Elements are moved by their width; only conversions look at their type.
+
+use edgepack_executor::kernel::{Alias, Kernel, KernelError, Prepare, Run};
+
+pub mod copy;
+pub mod index;
+pub mod join;
+pub mod pick;
+pub mod shape;
+pub mod split;
+#[cfg(test)]
+mod tests;
+pub mod transfer;
+pub mod view;
+
+/// The tables of this family.
+pub const TABLES: &[&[&Kernel]] =
+    &[copy::KERNELS, index::KERNELS, join::KERNELS, pick::KERNELS, shape::KERNELS, split::KERNELS];
+
+/// A row of an operator table.
+pub(crate) const fn row(
+    name: &'static str,
+    schema: &'static str,
+    prepare: fn(&Prepare<'_>) -> Result<Box<dyn Run>, KernelError>,
+) -> Kernel {
+    Kernel { name, schema, alias: Alias::Disjoint, prepare }
+}

@@ -1,0 +1,143 @@
+//! One tensor into many: consecutive parts along a dimension, each into an output of its own.
+
+use edgepack_executor::kernel::{Kernel, KernelContext, KernelError, Prepare, Run};
+use edgepack_format::tensor::Dims;
+
+use super::row;
+use super::transfer::{Conversion, SCRATCH, transfer};
+use crate::broadcast::{Step, Walk};
+use crate::dims::{dim_of, size_of};
+
+/// Where the list of outputs is, and where `dim`.
+#[derive(Clone, Copy)]
+struct Arguments {
+    dim: usize,
+    out: usize,
+}
+
+fn first(
+    args: &Prepare<'_>,
+    arguments: Arguments,
+    run: fn(&mut KernelContext<'_>) -> Result<(), KernelError>,
+) -> Result<Box<dyn Run>, KernelError> {
+    args.expect_len(arguments.out + 2)?;
+    let dtype = args.tensor(0)?.meta.dtype;
+    for item in 0..args.list_len(arguments.out)? {
+        if let Some(out) = args.item(arguments.out, item)? {
+            Conversion::new(dtype, out.meta.dtype)?;
+        }
+    }
+    args.scratch(SCRATCH);
+    Ok(Box::new(run))
+}
+
+fn dim(cx: &KernelContext<'_>, arguments: Arguments) -> Result<(usize, usize), KernelError> {
+    let meta = cx.meta(0)?;
+    if meta.rank() == 0 {
+        return Err(KernelError::argument("`self` has 0 dimensions, none to split"));
+    }
+    let dim = dim_of("dim", cx.int(arguments.dim)?, "self", meta.rank())?;
+    Ok((dim, meta.sizes[dim]))
+}
+
+fn expect_outs(cx: &KernelContext<'_>, out: usize, parts: usize) -> Result<(), KernelError> {
+    let outs = cx.list_len(out)?;
+    if outs == parts {
+        return Ok(());
+    }
+    Err(KernelError::argument(format!("`out` holds {outs} tensors for {parts} parts")))
+}
+
+/// Resizes every output to its part; a dropped dimension is one of `unbind`.
+fn resize(
+    cx: &mut KernelContext<'_>,
+    out: usize,
+    dim: usize,
+    drop: bool,
+    part: impl Fn(&KernelContext<'_>, usize) -> Result<usize, KernelError>,
+) -> Result<(), KernelError> {
+    for item in 0..cx.list_len(out)? {
+        let size = part(cx, item)?;
+        let sizes = cx.meta(0)?.sizes.iter().enumerate();
+        let sizes: Dims = Dims::collect(
+            sizes.filter(|(own, _)| !(drop && *own == dim)).map(|(own, &have)| if own == dim { size } else { have }),
+        )
+        .unwrap_or_default();
+        cx.resize_item(out, item, &sizes)?;
+    }
+    Ok(())
+}
+
+/// Copies the parts, one after the other along `dim`, into the outputs.
+fn copy(cx: &mut KernelContext<'_>, out: usize, dim: usize, drop: bool) -> Result<(), KernelError> {
+    let views = cx.views();
+    let (input, scratch) = (views.tensor(0)?, views.scratch()?);
+    let mut start = 0;
+    for target in views.out_list(out)? {
+        let mut target = target?;
+        let count = target.element_count();
+        let own = |to: u8| if drop && to as usize >= dim { to as usize + 1 } else { to as usize };
+        let steps = target
+            .dim_order
+            .iter()
+            .map(|&to| Step { size: target.sizes[to as usize], stride: input.strides[own(to)] as isize });
+        let source = Walk::new(steps, start);
+        start += input.strides[dim] * if drop { 1 } else { target.sizes[dim] };
+        let conversion = Conversion::new(input.dtype, target.dtype)?;
+        transfer(conversion, (input.bytes(), &source), (target.bytes(), &Walk::linear(count)), count, scratch)?;
+    }
+    Ok(())
+}
+
+const SPLIT: Arguments = Arguments { dim: 2, out: 3 };
+const UNBIND: Arguments = Arguments { dim: 1, out: 2 };
+
+fn split_with_sizes(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+    let (dim, size) = dim(cx, SPLIT)?;
+    let sizes = cx.ints(1)?;
+    let mut sum = 0usize;
+    for part in sizes.iter() {
+        sum = sum.saturating_add(size_of("split_sizes", part)?);
+    }
+    if sum != size {
+        return Err(KernelError::argument(format!("`split_sizes` add up to {sum}, the dimension has {size} elements")));
+    }
+    expect_outs(cx, SPLIT.out, sizes.len())?;
+    resize(cx, SPLIT.out, dim, false, |cx, item| size_of("split_sizes", cx.ints(1)?.at(item).unwrap_or(0)))?;
+    copy(cx, SPLIT.out, dim, false)
+}
+
+fn split(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+    let (dim, size) = dim(cx, SPLIT)?;
+    let part = size_of("split_size", cx.int(1)?)?;
+    if part == 0 && size != 0 {
+        return Err(KernelError::argument(format!("`split_size` is 0, the dimension has {size} elements")));
+    }
+    expect_outs(cx, SPLIT.out, size.div_ceil(part.max(1)).max(1))?;
+    resize(cx, SPLIT.out, dim, false, |_, item| Ok(part.min(size - (item * part).min(size))))?;
+    copy(cx, SPLIT.out, dim, false)
+}
+
+fn unbind(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+    let (dim, size) = dim(cx, UNBIND)?;
+    expect_outs(cx, UNBIND.out, size)?;
+    resize(cx, UNBIND.out, dim, true, |_, _| Ok(1))?;
+    copy(cx, UNBIND.out, dim, true)
+}
+
+/// The operators of this table.
+pub const KERNELS: &[&Kernel] = &[
+    &row(
+        "aten::split_copy.Tensor_out",
+        "(Tensor self, SymInt split_size, int dim=0, *, Tensor(a!)[] out) -> ()",
+        |args| first(args, SPLIT, split),
+    ),
+    &row(
+        "aten::split_with_sizes_copy.out",
+        "(Tensor self, SymInt[] split_sizes, int dim=0, *, Tensor(a!)[] out) -> ()",
+        |args| first(args, SPLIT, split_with_sizes),
+    ),
+    &row("aten::unbind_copy.int_out", "(Tensor self, int dim=0, *, Tensor(a!)[] out) -> ()", |args| {
+        first(args, UNBIND, unbind)
+    }),
+];
