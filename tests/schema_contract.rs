@@ -269,10 +269,10 @@ fn identifiers_agree_with_the_schemas() {
 fn generated_code_is_fresh() {
     let fresh = generate();
     let path = generated_path();
-    if std::env::var_os("BLESS").is_some() {
+    if std::env::var_os("EDGEPACK_BLESS").is_some() {
         std::fs::write(&path, &fresh).expect("the generated file is writable");
     }
     let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
     let line = fresh.lines().zip(checked_in.lines()).position(|(fresh, old)| fresh != old);
-    assert!(fresh == checked_in, "{} is stale (line {line:?}); run this test with BLESS=1", path.display());
+    assert!(fresh == checked_in, "{} is stale (line {line:?}); run this test with EDGEPACK_BLESS=1", path.display());
 }

@@ -2,4 +2,5 @@
 
 pub mod assemble;
 pub mod operators;
+pub mod roundtrip;
 pub mod schema_gen;

@@ -1,0 +1,237 @@
+//! Runs every kind of case of a corpus folder: the one in the repository, and the one `EDGEPACK_CORPUS` names.
+//!
+//! Per kind one line, `KIND: N passed, N failed, N skipped`; a skip names what is missing, and `EDGEPACK_STRICT=1` makes
+//! skips failures. A folder holds `models/`, `ops/`, `ops_xnnpack/`, `opinfo/` (`NAME.pte`, `NAME.safetensors`,
+//! `NAME.*.ptd`), `pt2/NAME/` (`model.pte`, `cases.safetensors`), `bundled/` (`NAME.bpte`), `data/` (`NAME.ptd`,
+//! `NAME.safetensors`), `trace/` (`NAME.etdp`), `edgetpu/`, `mlf/NAME/`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::{env, fs};
+
+use edgepack_cli::cases::{ReplayError, Replayed, from_bundle, from_safetensors, replay};
+use edgepack_cli::compare::Tolerance;
+use edgepack_executor::kernel::Registry;
+use edgepack_executor::{LoadError, Options};
+use edgepack_format::bundle::BundleRef;
+use edgepack_format::extent::FileExtent;
+use edgepack_format::finding::Findings;
+use edgepack_format::limits::Limits;
+use edgepack_format::ptd::{self, Accept};
+use edgepack_format::pte;
+use edgepack_format::trace::TraceRef;
+use edgepack_loader::{DataFile, NamedDataMap, Program};
+
+/// Why a case did not pass.
+enum Outcome {
+    Failed(String),
+    /// Why it cannot run here.
+    Skipped(String),
+}
+
+type Answer = Result<(), Outcome>;
+
+fn failed(error: impl ToString) -> Outcome {
+    Outcome::Failed(error.to_string())
+}
+
+/// The results of one kind of case.
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: Vec<String>,
+    skipped: BTreeMap<String, usize>,
+}
+
+impl Tally {
+    fn add(&mut self, name: &str, answer: Answer) {
+        match answer {
+            Ok(()) => self.passed += 1,
+            Err(Outcome::Failed(message)) => self.failed.push(format!("{name}: {message}")),
+            Err(Outcome::Skipped(reason)) => *self.skipped.entry(reason).or_default() += 1,
+        }
+    }
+
+    fn skips(&self) -> usize {
+        self.skipped.values().sum()
+    }
+}
+
+fn main() -> ExitCode {
+    let strict = env::var_os("EDGEPACK_STRICT").is_some_and(|value| value != "0");
+    let registry = edgepack_kernels::registry();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")];
+    match env::var_os("EDGEPACK_CORPUS").filter(|value| !value.is_empty()) {
+        Some(folder) => folders.push(folder.into()),
+        None => println!("EDGEPACK_CORPUS is not set: only the corpus of the repository runs"),
+    }
+    let (mut passed, mut failures, mut skipped) = (0, 0, 0);
+    for folder in &folders {
+        if !folder.is_dir() {
+            println!("{} is no folder", folder.display());
+            failures += 1;
+            continue;
+        }
+        println!("corpus {}", folder.display());
+        for (kind, tally) in run(folder, &registry) {
+            println!("{kind}: {} passed, {} failed, {} skipped", tally.passed, tally.failed.len(), tally.skips());
+            tally.failed.iter().for_each(|failure| println!("  failed {failure}"));
+            tally.skipped.iter().for_each(|(reason, count)| println!("  skipped {count}: {reason}"));
+            passed += tally.passed;
+            failures += tally.failed.len();
+            skipped += tally.skips();
+        }
+    }
+    println!("\n{passed} passed, {failures} failed, {skipped} skipped");
+    if passed == 0 || failures > 0 || (strict && skipped > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// All kinds of a folder, in a fixed order; kinds without a case are left out.
+fn run(folder: &Path, registry: &Registry) -> Vec<(&'static str, Tally)> {
+    let mut kinds = Vec::new();
+    for kind in ["models", "ops", "ops_xnnpack", "opinfo"] {
+        kinds.push((kind, each(files(&folder.join(kind), "pte"), |path| program(path, &siblings(path), registry))));
+    }
+    kinds.push(("pt2", each(folders(&folder.join("pt2")), |path| {
+        replayed(&path.join("model.pte"), &path.join("cases.safetensors"), &[], registry)
+    })));
+    kinds.push(("pt2 archives", each(folders(&folder.join("pt2")), |_| unsupported("export IR archives"))));
+    kinds.push(("bundled", each(files(&folder.join("bundled"), "bpte"), |path| bundle(path, registry))));
+    kinds.push(("data", each(files(&folder.join("data"), "ptd"), data)));
+    kinds.push(("trace", each(files(&folder.join("trace"), "etdp"), trace)));
+    kinds.push(("verify", each(verifiable(folder), verify)));
+    kinds.push(("edgetpu", each(files(&folder.join("edgetpu"), "tflite"), |_| unsupported("Edge TPU packages"))));
+    kinds.push(("mlf", each(folders(&folder.join("mlf")), |_| unsupported("Model Library Format"))));
+    kinds.retain(|(_, tally)| tally.passed + tally.failed.len() + tally.skips() > 0);
+    kinds
+}
+
+fn each(paths: Vec<PathBuf>, run: impl Fn(&Path) -> Answer) -> Tally {
+    let mut tally = Tally::default();
+    for path in paths {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        tally.add(&name, run(&path));
+    }
+    tally
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    entries(folder).into_iter().filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
+}
+
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    entries(folder).into_iter().filter(|path| path.is_dir()).collect()
+}
+
+/// Every program and data file of a folder, whatever its kind.
+fn verifiable(folder: &Path) -> Vec<PathBuf> {
+    let inner = folders(folder).into_iter().flat_map(|kind| [vec![kind.clone()], folders(&kind)].concat());
+    inner.flat_map(|folder| [files(&folder, "pte"), files(&folder, "ptd")].concat()).collect()
+}
+
+/// The data files of a program: `NAME.*.ptd` beside `NAME.pte`.
+fn siblings(path: &Path) -> Vec<PathBuf> {
+    let stem = path.file_stem().map(|stem| format!("{}.", stem.to_string_lossy())).unwrap_or_default();
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let belongs = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&stem));
+    files(folder, "ptd").into_iter().filter(belongs).collect()
+}
+
+fn unsupported(what: &str) -> Answer {
+    Err(Outcome::Skipped(format!("{what} are not supported yet")))
+}
+
+fn program(path: &Path, data: &[PathBuf], registry: &Registry) -> Answer {
+    let cases = path.with_extension("safetensors");
+    if !cases.is_file() {
+        return Err(Outcome::Skipped("no recorded runs".into()));
+    }
+    replayed(path, &cases, data, registry)
+}
+
+fn replayed(path: &Path, cases: &Path, data: &[PathBuf], registry: &Registry) -> Answer {
+    let program = Program::open(path).map_err(failed)?;
+    let recorded = from_safetensors(&fs::read(cases).map_err(failed)?).map_err(failed)?;
+    let mut maps: Vec<Arc<dyn NamedDataMap>> = Vec::new();
+    for path in data {
+        maps.push(Arc::new(DataFile::open(path).map_err(failed)?));
+    }
+    let optimized = Options { data: maps, ..Options::default() };
+    let plain = Options { no_optimize: true, ..optimized.clone() };
+    for options in [optimized, plain] {
+        judge(replay(&program, &recorded, registry, &options, Tolerance::default()), recorded.len())?;
+    }
+    Ok(())
+}
+
+fn judge(reports: Vec<Replayed>, runs: usize) -> Answer {
+    if runs == 0 || reports.len() != runs {
+        return Err(failed(format!("{} of {runs} runs were replayed", reports.len())));
+    }
+    for report in reports {
+        match &report.failure {
+            Some(ReplayError::Load(LoadError::Missing(missing))) => return Err(Outcome::Skipped(missing.to_string())),
+            Some(error) => return Err(failed(format!("{}.{}: {error}", report.method, report.run))),
+            None => {}
+        }
+        if let Some((index, comparison)) = report.outputs.iter().find(|(_, comparison)| !comparison.passes()) {
+            return Err(failed(format!("{}.{}.out.{index}: {comparison:?}", report.method, report.run)));
+        }
+    }
+    Ok(())
+}
+
+fn bundle(path: &Path, registry: &Registry) -> Answer {
+    let bytes = fs::read(path).map_err(failed)?;
+    let bundle = BundleRef::parse(&bytes, &Limits::default()).map_err(failed)?;
+    let program = Program::from_bytes(bundle.program_bytes()).map_err(failed)?;
+    let recorded = from_bundle(&bundle).map_err(failed)?;
+    judge(replay(&program, &recorded, registry, &Options::default(), Tolerance::default()), recorded.len())
+}
+
+/// A data file holds exactly the tensors of the safetensors file beside it, byte for byte.
+fn data(path: &Path) -> Answer {
+    let file = DataFile::open(path).map_err(failed)?;
+    let beside = path.with_extension("safetensors");
+    if !beside.is_file() {
+        return Ok(());
+    }
+    let bytes = fs::read(beside).map_err(failed)?;
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).map_err(failed)?;
+    for (key, want) in tensors.tensors() {
+        let have = file.data(&key).map_err(failed)?;
+        let layout = file.layout(&key).map_err(failed)?;
+        // What is stored in another order differs byte by byte; its size and shape must still agree.
+        let contiguous = layout.as_ref().is_none_or(|layout| edgepack_format::tensor::is_contiguous(layout.dim_order()));
+        let same = have.is_some_and(|have| if contiguous { *have == *want.data() } else { have.len() == want.data().len() });
+        if !same || layout.is_some_and(|layout| layout.sizes() != want.shape()) {
+            return Err(failed(format!("{key} differs")));
+        }
+    }
+    Ok(())
+}
+
+fn trace(path: &Path) -> Answer {
+    let bytes = fs::read(path).map_err(failed)?;
+    let trace = TraceRef::parse(&bytes, &Limits::default()).map_err(failed)?;
+    if trace.blocks().is_empty() { Err(failed("no blocks")) } else { Ok(()) }
+}
+
+/// No file of a real exporter breaks a rule.
+fn verify(path: &Path) -> Answer {
+    let bytes = fs::read(path).map_err(failed)?;
+    let (extent, limits) = (FileExtent::of(&bytes), Limits::default());
+    let findings: Findings = match path.extension().is_some_and(|extension| extension == "ptd") {
+        true => ptd::verify::verify(&bytes, extent, &limits, Accept::default()).findings,
+        false => pte::verify::verify_all(&bytes, extent, &limits).findings,
+    };
+    if findings.has_errors() { Err(failed(findings)) } else { Ok(()) }
+}

@@ -1,0 +1,146 @@
+//! Data files, bundles and traces that break one rule each: the files under `hostile/` are what the recipes here make,
+//! and the verifiers say about each what its recipe expects.
+//!
+//! `EDGEPACK_BLESS=1 cargo test --test hostile_data` writes files and manifests anew after a recipe was added.
+
+#[path = "hostile/bundle/cases.rs"]
+mod bundle;
+#[path = "hostile/ptd/cases.rs"]
+mod ptd;
+#[path = "hostile/trace/cases.rs"]
+mod trace;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use edgepack_format::extent::FileExtent;
+use edgepack_format::finding::{Findings, Rule};
+use edgepack_format::limits::Limits;
+use edgepack_format::{bundle as bnd, ptd as data, rules, trace as trc};
+use serde_json::{Value, json};
+
+/// A file and what its verifier says about it.
+pub struct Case {
+    id: &'static str,
+    rule: &'static Rule,
+    path: &'static str,
+    bytes: Vec<u8>,
+    /// Whether it is read with everything accepted that can be.
+    accept_all: bool,
+    /// Another ceiling for what reading may visit.
+    visits: Option<u64>,
+}
+
+impl Case {
+    fn new(id: &'static str, rule: &'static Rule, path: &'static str, bytes: Vec<u8>) -> Self {
+        Case { id, rule, path, bytes, accept_all: false, visits: None }
+    }
+
+    fn accepting_all(self) -> Self {
+        Case { accept_all: true, ..self }
+    }
+
+    fn visits(self, visits: u64) -> Self {
+        Case { visits: Some(visits), ..self }
+    }
+
+    fn limits(&self) -> Limits {
+        let mut limits = Limits::hostile();
+        limits.visits = self.visits.unwrap_or(limits.visits);
+        limits
+    }
+
+    fn file(&self, extension: &str) -> String {
+        format!("{}.{extension}", self.id)
+    }
+
+    fn entry(&self, extension: &str) -> Value {
+        let mut entry = json!({
+            "id": self.id,
+            "file": self.file(extension),
+            "rule": self.rule.id,
+            "path": self.path,
+            "severity": self.rule.severity,
+        });
+        if self.accept_all {
+            entry["accept"] = "all".into();
+        }
+        if let Some(visits) = self.visits {
+            entry["visits"] = visits.into();
+        }
+        entry
+    }
+}
+
+/// Overwrites bytes in place.
+pub fn patch(mut bytes: Vec<u8>, at: usize, with: &[u8]) -> Vec<u8> {
+    bytes[at..at + with.len()].copy_from_slice(with);
+    bytes
+}
+
+/// Where these bytes are.
+pub fn position(bytes: &[u8], needle: &[u8]) -> usize {
+    bytes.windows(needle.len()).position(|window| window == needle).expect("the needle is in the file")
+}
+
+fn folder(family: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("hostile").join(family)
+}
+
+/// Every recipe against its file, every file against its verifier, every rule of the family covered.
+fn replay(family: &str, extension: &str, cases: &[Case], all: &[&'static Rule], verify: fn(&Case) -> Findings) {
+    let folder = folder(family);
+    let manifest = Value::Array(cases.iter().map(|case| case.entry(extension)).collect());
+    let manifest = serde_json::to_string_pretty(&manifest).unwrap() + "\n";
+    if std::env::var_os("EDGEPACK_BLESS").is_some() {
+        for case in cases {
+            fs::write(folder.join(case.file(extension)), &case.bytes).unwrap();
+        }
+        fs::write(folder.join("manifest.json"), &manifest).unwrap();
+    }
+    assert_eq!(fs::read_to_string(folder.join("manifest.json")).unwrap(), manifest, "bless {family}");
+
+    let mut wrong = Vec::new();
+    for case in cases {
+        let file = fs::read(folder.join(case.file(extension))).unwrap_or_default();
+        if file != case.bytes {
+            wrong.push(format!("{}: the file is not what the recipe makes", case.id));
+        }
+        let findings = verify(case);
+        if !findings.iter().any(|finding| finding.rule == case.rule && finding.path == case.path) {
+            wrong.push(format!("{}: wanted {} {:?}, got\n{findings}", case.id, case.rule.id, case.path));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+
+    let covered: BTreeSet<_> = cases.iter().map(|case| case.rule.id).collect();
+    // What a data file must be for a given program (`X`) takes two files and is tested with programs.
+    let single = all.iter().map(|rule| rule.id).filter(|id| !id.contains("-X"));
+    let missing: Vec<_> = single.filter(|id| !covered.contains(id)).collect();
+    assert!(missing.is_empty(), "rules without a file: {missing:?}");
+    let ids: BTreeSet<_> = cases.iter().map(|case| case.id).collect();
+    assert_eq!(ids.len(), cases.len(), "two cases of one id");
+}
+
+#[test]
+fn data_files() {
+    replay("ptd", "ptd", &ptd::cases(), rules::ptd::ALL, |case| {
+        let accept = if case.accept_all { data::Accept::ALL } else { data::Accept::default() };
+        data::verify::verify(&case.bytes, FileExtent::of(&case.bytes), &case.limits(), accept).findings
+    });
+}
+
+#[test]
+fn bundles() {
+    replay("bundle", "bpte", &bundle::cases(), rules::bundle::ALL, |case| {
+        bnd::verify::verify(&case.bytes, &case.limits()).findings
+    });
+}
+
+#[test]
+fn traces() {
+    replay("trace", "etdp", &trace::cases(), rules::trace::ALL, |case| {
+        trc::verify::verify(&case.bytes, &case.limits()).findings
+    });
+}
