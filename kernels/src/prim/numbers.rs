@@ -1,0 +1,184 @@
+//! Arithmetic and comparisons of numbers, for computing sizes and loop counters.
+//!
+//! Two integers give an integer, anything with a double a double. What has no result in the integers is an error, not a
+//! crash: division by zero, and a quotient beyond the range.
+
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
+use edgepack_executor::tensor::Scalar;
+
+type Binary = fn(Scalar, Scalar) -> Result<Scalar, KernelError>;
+type Unary = fn(Scalar) -> Result<Scalar, KernelError>;
+
+/// Writes a result in the kind it has; an integer also into a double.
+pub(super) fn write(cx: &mut KernelContext<'_>, arg: usize, value: Scalar) -> Result<(), KernelError> {
+    match (value, cx.scalar(arg)?) {
+        (Scalar::Int(value), Scalar::Double(_)) => cx.set_double(arg, value as f64),
+        (Scalar::Int(value), _) => cx.set_int(arg, value),
+        (Scalar::Double(value), _) => cx.set_double(arg, value),
+        (Scalar::Bool(value), _) => cx.set_bool(arg, value),
+    }
+}
+
+fn binary(args: &Prepare<'_>, apply: Binary) -> Result<Box<dyn Run>, KernelError> {
+    args.expect_len(3)?;
+    for arg in 0..3 {
+        args.scalar_kind(arg)?;
+    }
+    Ok(Box::new(move |cx: &mut KernelContext<'_>| {
+        let value = apply(cx.scalar(0)?, cx.scalar(1)?)?;
+        write(cx, 2, value)
+    }))
+}
+
+fn unary(args: &Prepare<'_>, apply: Unary) -> Result<Box<dyn Run>, KernelError> {
+    args.expect_len(2)?;
+    for arg in 0..2 {
+        args.scalar_kind(arg)?;
+    }
+    Ok(Box::new(move |cx: &mut KernelContext<'_>| {
+        let value = apply(cx.scalar(0)?)?;
+        write(cx, 1, value)
+    }))
+}
+
+fn kinds(a: Scalar, b: Scalar) -> KernelError {
+    KernelError::kind(format!("the operator does not take {a:?} and {b:?}"))
+}
+
+fn kind(a: Scalar) -> KernelError {
+    KernelError::kind(format!("the operator does not take {a:?}"))
+}
+
+fn arithmetic(
+    a: Scalar,
+    b: Scalar,
+    ints: fn(i64, i64) -> Result<i64, KernelError>,
+    doubles: fn(f64, f64) -> f64,
+) -> Result<Scalar, KernelError> {
+    match (a, b) {
+        (Scalar::Int(a), Scalar::Int(b)) => ints(a, b).map(Scalar::Int),
+        (Scalar::Bool(_), _) | (_, Scalar::Bool(_)) => Err(kinds(a, b)),
+        _ => Ok(Scalar::Double(doubles(a.to_f64(), b.to_f64()))),
+    }
+}
+
+fn quotient(a: i64, b: i64, result: Option<i64>) -> Result<i64, KernelError> {
+    result.ok_or_else(|| KernelError::argument(format!("{a} divided by {b} is no integer")))
+}
+
+fn floor_div_ints(a: i64, b: i64) -> Result<i64, KernelError> {
+    let result = a.checked_div(b).map(|quotient| {
+        if a.wrapping_rem(b) != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient }
+    });
+    quotient(a, b, result)
+}
+
+fn floor_div(a: f64, b: f64) -> f64 {
+    crate::numeric::Compute::floor_div(a, b)
+}
+
+fn order(a: Scalar, b: Scalar, ints: fn(i64, i64) -> bool, doubles: fn(f64, f64) -> bool) -> Result<Scalar, KernelError> {
+    match (a, b) {
+        (Scalar::Int(a), Scalar::Int(b)) => Ok(Scalar::Bool(ints(a, b))),
+        (Scalar::Bool(a), Scalar::Bool(b)) => Ok(Scalar::Bool(ints(a.into(), b.into()))),
+        (Scalar::Bool(_), _) | (_, Scalar::Bool(_)) => Err(kinds(a, b)),
+        _ => Ok(Scalar::Bool(doubles(a.to_f64(), b.to_f64()))),
+    }
+}
+
+fn integers(a: Scalar, b: Scalar, apply: fn(i64, i64) -> Result<i64, KernelError>) -> Result<Scalar, KernelError> {
+    match (a, b) {
+        (Scalar::Int(a), Scalar::Int(b)) => apply(a, b).map(Scalar::Int),
+        _ => Err(kinds(a, b)),
+    }
+}
+
+fn rounded(a: Scalar, round: fn(f64) -> f64) -> Result<Scalar, KernelError> {
+    match a {
+        Scalar::Double(value) => Ok(Scalar::Int(round(value) as i64)),
+        _ => Err(kind(a)),
+    }
+}
+
+fn negate(a: Scalar) -> Result<Scalar, KernelError> {
+    match a {
+        Scalar::Int(value) => Ok(Scalar::Int(value.wrapping_neg())),
+        Scalar::Double(value) => Ok(Scalar::Double(-value)),
+        Scalar::Bool(_) => Err(kind(a)),
+    }
+}
+
+fn not(a: Scalar) -> Result<Scalar, KernelError> {
+    match a {
+        Scalar::Bool(value) => Ok(Scalar::Bool(!value)),
+        _ => Err(kind(a)),
+    }
+}
+
+fn choose(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+    args.expect_len(4)?;
+    args.bool(0)?;
+    for arg in 1..4 {
+        args.scalar_kind(arg)?;
+    }
+    Ok(Box::new(|cx: &mut KernelContext<'_>| {
+        let value = cx.scalar(if cx.bool(0)? { 1 } else { 2 })?;
+        write(cx, 3, value)
+    }))
+}
+
+fn true_div(a: Scalar, b: Scalar) -> Result<Scalar, KernelError> {
+    match (a, b) {
+        (Scalar::Bool(_), _) | (_, Scalar::Bool(_)) => Err(kinds(a, b)),
+        _ => Ok(Scalar::Double(a.to_f64() / b.to_f64())),
+    }
+}
+
+const TWO: &str = "(Scalar a, Scalar b) -> Scalar";
+const COMPARED: &str = "(Scalar a, Scalar b) -> bool";
+const INTS: &str = "(int a, int b) -> int";
+
+macro_rules! numbers {
+    ($($name:literal $schema:expr => $count:ident $apply:expr;)*) => {
+        /// The operators of this table.
+        pub const KERNELS: &[&Kernel] = &[
+            $(&Kernel {
+                name: concat!("executorch_prim::", $name),
+                schema: $schema,
+                alias: Alias::Disjoint,
+                prepare: |args| $count(args, $apply),
+            },)*
+            &Kernel {
+                name: "executorch_prim::sym_ite.Scalar",
+                schema: "(bool cond, Scalar a, Scalar b) -> Scalar",
+                alias: Alias::Disjoint,
+                prepare: choose,
+            },
+        ];
+    };
+}
+
+numbers! {
+    "add.Scalar" TWO => binary |a, b| arithmetic(a, b, |a, b| Ok(a.wrapping_add(b)), |a, b| a + b);
+    "sub.Scalar" TWO => binary |a, b| arithmetic(a, b, |a, b| Ok(a.wrapping_sub(b)), |a, b| a - b);
+    "mul.Scalar" TWO => binary |a, b| arithmetic(a, b, |a, b| Ok(a.wrapping_mul(b)), |a, b| a * b);
+    "floordiv.Scalar" TWO => binary |a, b| arithmetic(a, b, floor_div_ints, floor_div);
+    "truediv.Scalar" "(Scalar a, Scalar b) -> float" => binary true_div;
+    "floordiv.int" INTS => binary |a, b| integers(a, b, |a, b| quotient(a, b, a.checked_div(b)));
+    "mod.int" INTS => binary |a, b| integers(a, b, |a, b| quotient(a, b, a.checked_rem(b)));
+    "mod.Scalar" INTS => binary |a, b| integers(a, b, |a, b| quotient(a, b, a.checked_rem(b)));
+    "sym_max.Scalar" INTS => binary |a, b| integers(a, b, |a, b| Ok(a.max(b)));
+    "sym_min.Scalar" INTS => binary |a, b| integers(a, b, |a, b| Ok(a.min(b)));
+    "eq.Scalar" COMPARED => binary |a, b| order(a, b, |a, b| a == b, |a, b| a == b);
+    "gt.Scalar" COMPARED => binary |a, b| order(a, b, |a, b| a > b, |a, b| a > b);
+    "lt.Scalar" COMPARED => binary |a, b| order(a, b, |a, b| a < b, |a, b| a < b);
+    "ge.Scalar" COMPARED => binary |a, b| order(a, b, |a, b| a >= b, |a, b| a >= b);
+    "le.Scalar" COMPARED => binary |a, b| order(a, b, |a, b| a <= b, |a, b| a <= b);
+    "neg.Scalar" "(Scalar a) -> Scalar" => unary negate;
+    "sym_not.Scalar" "(bool a) -> bool" => unary not;
+    "sym_float.Scalar" "(Scalar a) -> float" => unary |a| Ok(Scalar::Double(a.to_f64()));
+    "sym_int.Scalar" "(Scalar a) -> int" => unary |a| Ok(Scalar::Int(a.to_i64()));
+    "ceil.Scalar" "(float a) -> int" => unary |a| rounded(a, f64::ceil);
+    "round.Scalar" "(float a) -> int" => unary |a| rounded(a, f64::round_ties_even);
+    "trunc.Scalar" "(float a) -> int" => unary |a| rounded(a, f64::trunc);
+}

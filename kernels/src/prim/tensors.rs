@@ -1,0 +1,143 @@
+//! Facts about tensors as numbers, a view that costs nothing where memory allows, and the append of loops.
+
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
+use edgepack_executor::tensor::Scalar;
+use edgepack_executor::with_element;
+use edgepack_format::scalar::{Bool, ScalarType};
+use edgepack_format::tensor::Dims;
+
+use super::numbers::write;
+use crate::dims::dim_of;
+use crate::movement::shape::infer_sizes;
+use crate::movement::transfer::expect_same_type;
+use crate::numeric::Cast;
+
+fn size(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+    args.expect_len(3)?;
+    args.tensor(0)?;
+    Ok(Box::new(|cx: &mut KernelContext<'_>| {
+        let meta = cx.meta(0)?;
+        let dim = cx.int(1)?;
+        let size = match meta.sizes.get(dim_of("dim", dim, "self", meta.rank())?) {
+            Some(&size) => size as i64,
+            None => return Err(KernelError::argument(format!("`dim` is {dim}, `self` has 0 dimensions"))),
+        };
+        cx.set_int(2, size)
+    }))
+}
+
+fn count(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+    args.expect_len(2)?;
+    args.tensor(0)?;
+    Ok(Box::new(|cx: &mut KernelContext<'_>| {
+        let count = cx.meta(0)?.element_count() as i64;
+        cx.set_int(1, count)
+    }))
+}
+
+/// The first element as a number.
+fn item(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+    args.expect_len(2)?;
+    args.tensor(0)?;
+    Ok(Box::new(|cx: &mut KernelContext<'_>| {
+        let value = {
+            let views = cx.views();
+            let tensor = views.tensor(0)?;
+            if tensor.element_count() == 0 {
+                return Err(KernelError::argument("`self` has no element"));
+            }
+            let (dtype, bytes) = (tensor.dtype, tensor.bytes());
+            with_element!(dtype, T => {
+                let value: T = bytemuck::pod_read_unaligned(&bytes[..size_of::<T>()]);
+                if dtype == ScalarType::BOOL {
+                    Scalar::Bool(Cast::<Bool>::cast(value).get())
+                } else if dtype.is_floating() {
+                    Scalar::Double(value.cast())
+                } else {
+                    Scalar::Int(value.cast())
+                }
+            }, else => return Err(KernelError::argument(format!("`self` is {dtype}, which is no number"))))
+        };
+        write(cx, 1, value)
+    }))
+}
+
+/// `copy_to` grows to `index + 1` rows, the last of which is `copy_from`.
+fn copy_index(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+    if !(3..=4).contains(&args.len()) {
+        args.expect_len(3)?;
+    }
+    let (to, from) = (args.tensor(0)?.meta, args.tensor(1)?.meta);
+    if to.dtype != from.dtype {
+        let (to, from) = (to.dtype, from.dtype);
+        return Err(KernelError::argument(format!("`copy_to` is {to}, `copy_from` is {from}: the types differ")));
+    }
+    if to.rank() != from.rank() + 1 {
+        let (to, from) = (to.rank(), from.rank());
+        return Err(KernelError::argument(format!("`copy_to` has {to} dimensions, `copy_from` has {from}, not one less")));
+    }
+    if !to.is_contiguous() || !from.is_contiguous() {
+        return Err(KernelError::unsupported("`copy_to` and `copy_from` must be contiguous"));
+    }
+    Ok(Box::new(|cx: &mut KernelContext<'_>| {
+        let index = cx.int(2)?;
+        let (to, from) = (cx.meta(0)?, cx.meta(1)?);
+        if to.sizes[1..] != *from.sizes {
+            return Err(KernelError::argument(format!("`copy_to` has rows of {:?}, `copy_from` is {:?}", &to.sizes[1..], from.sizes)));
+        }
+        let Some(rows) = usize::try_from(index).ok().and_then(|index| index.checked_add(1)) else {
+            return Err(KernelError::argument(format!("`index` is {index}, it must not be negative")));
+        };
+        let row = from.byte_len();
+        let mut sizes = Dims::from_slice(to.sizes).unwrap_or_default();
+        sizes[0] = rows;
+        cx.resize(0, &sizes)?;
+        let views = cx.views();
+        let from = views.tensor(1)?;
+        let mut to = views.out(0)?;
+        to.bytes()[(rows - 1) * row..][..row].copy_from_slice(from.bytes());
+        Ok(())
+    }))
+}
+
+/// The elements of `self` under other sizes: nothing to do but that where both are the same memory, else a copy.
+fn view(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+    if !(3..=4).contains(&args.len()) {
+        args.expect_len(3)?;
+    }
+    expect_same_type(args, 0, 2)?;
+    Ok(Box::new(|cx: &mut KernelContext<'_>| {
+        let sizes = infer_sizes(cx.ints(1)?.iter(), cx.meta(0)?.element_count())?;
+        cx.resize(2, &sizes)?;
+        let views = cx.views();
+        let input = views.tensor(0)?;
+        if !input.is_in_place() {
+            views.out(2)?.bytes().copy_from_slice(input.bytes());
+        }
+        Ok(())
+    }))
+}
+
+/// The operators of this table.
+pub const KERNELS: &[&Kernel] = &[
+    &Kernel { name: "aten::sym_size.int", schema: "(Tensor self, int dim) -> int", alias: Alias::Disjoint, prepare: size },
+    &Kernel { name: "aten::sym_numel", schema: "(Tensor self) -> int", alias: Alias::Disjoint, prepare: count },
+    &Kernel {
+        name: "aten::_local_scalar_dense",
+        schema: "(Tensor self) -> Scalar",
+        alias: Alias::Disjoint,
+        prepare: item,
+    },
+    &Kernel {
+        name: "executorch_prim::et_copy_index.tensor",
+        schema: "(Tensor(a!) copy_to, Tensor copy_from, int index) -> ()",
+        alias: Alias::Disjoint,
+        prepare: copy_index,
+    },
+    &Kernel {
+        name: "executorch_prim::et_view.default",
+        schema: "(Tensor self, int[] size, Tensor(a!) out) -> ()",
+        alias: Alias::SameRange,
+        prepare: view,
+    },
+];
