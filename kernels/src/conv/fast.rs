@@ -1,0 +1,322 @@
+//! Convolution of `f32` images with up to two spatial dimensions, as products of matrices.
+//!
+//! Channels-first outputs are `weight * patches`, the patches gathered while they are packed; channels-last outputs are
+//! `patches * weight`, the patches gathered into scratch memory some rows at a time. A kernel of one tap needs no
+//! patches. What does not fit goes to [`direct`](super::direct).
+
+use edgepack_executor::kernel::{KernelContext, KernelError, Run};
+use edgepack_executor::tensor::TensorMeta;
+use rten_gemm::{ColOffsets, Im2Col, PackedAMatrix, PackedBMatrix, RowOffsets};
+use rten_tensor::NdTensorView;
+
+use super::{Geometry, OUT, direct, geometry, lone};
+use crate::gemm::{Bias, Fast, Gemm, Mat, Operand, Terms};
+
+/// Below this many multiplications the definition is faster than any preparation.
+const SMALL: usize = 1 << 12;
+/// Elements of patches gathered at a time, and the fewest rows of them.
+const PATCHES: usize = 1 << 16;
+const LEAST_ROWS: usize = 16;
+
+/// What scratch memory the patches of a channels-last image need.
+pub fn scratch_bytes(weight: &TensorMeta<'_>) -> usize {
+    let taps: usize = weight.sizes.iter().skip(1).product();
+    if taps == 0 { 0 } else { rows_at_once(taps).saturating_mul(taps).saturating_mul(size_of::<f32>()) }
+}
+
+fn rows_at_once(taps: usize) -> usize {
+    (PATCHES / taps).max(LEAST_ROWS)
+}
+
+/// One instruction: what it keeps from call to call.
+pub struct Convolution {
+    /// Whether the weight never changes and may be kept in other layouts.
+    keep: bool,
+    /// The call before.
+    last: Option<Geometry>,
+    /// The weight of every group as a left operand.
+    lhs: Vec<PackedAMatrix<f32>>,
+    /// The weight as a right operand.
+    rhs: Option<PackedBMatrix<f32>>,
+    /// The weight with the output channels innermost.
+    turned: Vec<f32>,
+    /// Where the patches of a channels-first image are.
+    offsets: Option<(RowOffsets, ColOffsets)>,
+}
+
+impl Convolution {
+    /// Nothing is kept yet.
+    pub fn new(keep: bool) -> Self {
+        Convolution { keep, last: None, lhs: Vec::new(), rhs: None, turned: Vec::new(), offsets: None }
+    }
+}
+
+impl Run for Convolution {
+    fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+        let geometry = geometry(cx)?;
+        if self.last != Some(geometry) {
+            (self.last, self.offsets) = (Some(geometry), None);
+        }
+        let views = cx.views();
+        let (input, weight) = (views.tensor(0)?.as_slice::<f32>()?, views.tensor(1)?.as_slice::<f32>()?);
+        let bias = views.tensor_opt(2)?.map(|bias| bias.as_slice::<f32>()).transpose()?;
+        let out = views.out(OUT)?.into_slice::<f32>()?;
+        let call = Call { geometry: &geometry, input, weight, bias };
+        match Way::of(&geometry) {
+            Way::Direct => direct::convolve(&geometry, input, weight, bias, out),
+            Way::LoneRows => lone::rows(&geometry, input, weight, bias, out),
+            Way::LonePixels => {
+                self.turn(&geometry, weight);
+                lone::pixels(&geometry, input, &self.turned, bias, out);
+            }
+            Way::WeightFirst => self.weight_first(&call, out)?,
+            Way::WeightLast => {
+                let scratch = bytemuck::try_cast_slice_mut(views.scratch()?)
+                    .map_err(|_| KernelError::unsupported("the scratch memory is not aligned"))?;
+                self.weight_last(&call, scratch, out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How a call is computed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    Direct,
+    /// Every channel by itself, row by row.
+    LoneRows,
+    /// Every channel by itself, channels side by side.
+    LonePixels,
+    WeightFirst,
+    WeightLast,
+}
+
+impl Way {
+    fn of(geometry: &Geometry) -> Way {
+        let Geometry { input, out, weight, groups, transposed, .. } = *geometry;
+        let too_long = input.channels.0 * input.area() >= i32::MAX as usize / 4;
+        if transposed || geometry.slides[0].kernel > 1 || input.sizes[0] > 1 || geometry.work() < SMALL || too_long {
+            return Way::Direct;
+        }
+        let dense = |images: &crate::spatial::Images| {
+            images.sizes[1] == 1 || images.strides[1] == images.sizes[2] * images.strides[2]
+        };
+        let weight_dense = weight.strides[2] == 1 && dense(&weight) && weight.channels.1 == weight.area();
+        let lone = weight.channels.0 == 1 && groups > 1;
+        if out.is_channels_last() && input.channels.1 == 1 {
+            return match (lone, groups) {
+                (true, _) if out.channels.0 == groups => Way::LonePixels,
+                (_, 1) => Way::WeightLast,
+                _ => Way::Direct,
+            };
+        }
+        let rows = (out.strides[2] == 1 || out.sizes[2] == 1) && dense(&out) && out.channels.1 == out.area();
+        match (rows, lone) {
+            (true, true) if input.strides[2] == 1 => Way::LoneRows,
+            (true, false) if dense(&input) && (weight_dense || weight.area() == 1) => Way::WeightFirst,
+            _ => Way::Direct,
+        }
+    }
+}
+
+/// The data of one call.
+struct Call<'a> {
+    geometry: &'a Geometry,
+    input: &'a [f32],
+    weight: &'a [f32],
+    bias: Option<&'a [f32]>,
+}
+
+impl Geometry {
+    /// Whether every output pixel reads the one input pixel at its own place.
+    fn is_pointwise(&self) -> bool {
+        self.slides.iter().all(|slide| (slide.kernel, slide.stride, slide.padding) == (1, 1, 0))
+    }
+}
+
+impl Convolution {
+    fn weight_first(&mut self, call: &Call<'_>, out: &mut [f32]) -> Result<(), KernelError> {
+        let Geometry { input: images, weight: kernel, out: to, groups, .. } = *call.geometry;
+        let [channels, out_channels] = call.geometry.group_channels();
+        let (taps, area) = (channels * kernel.area(), to.area());
+        let weight = |group: usize| {
+            let data = &call.weight[group * out_channels * kernel.batch.1..];
+            let step = if kernel.area() == 1 { kernel.channels.1 } else { 1 };
+            Mat::new(data, [out_channels, taps], [kernel.batch.1, step])
+        };
+        if self.keep && self.lhs.is_empty() {
+            for group in 0..groups {
+                self.lhs.extend(Fast::pack_lhs(weight(group)?));
+            }
+        }
+        let pointwise = call.geometry.is_pointwise();
+        for n in 0..to.batch.0 {
+            for group in 0..groups {
+                let lhs = Operand { mat: weight(group)?, packed: self.lhs.get(group) };
+                let bias = match call.bias {
+                    Some(bias) => Bias::Column(&bias[group * out_channels..][..out_channels]),
+                    None => Bias::None,
+                };
+                let data = &call.input[n * images.batch.1 + group * channels * images.channels.1..];
+                let first = n * to.batch.1 + group * out_channels * to.channels.1;
+                let out = &mut out[first..][..out_channels * area];
+                if pointwise {
+                    let rhs = Mat::new(data, [channels, area], [images.channels.1, images.strides[2]])?;
+                    Fast::multiply(out, lhs, rhs.into(), Terms { bias, ..Terms::default() })?;
+                } else {
+                    Self::multiply_patches(&mut self.offsets, call.geometry, out, lhs, data, bias)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A product with the patches of one group's channels.
+    fn multiply_patches(
+        offsets: &mut Option<(RowOffsets, ColOffsets)>,
+        geometry: &Geometry,
+        out: &mut [f32],
+        lhs: Operand<'_, f32, PackedAMatrix<f32>>,
+        data: &[f32],
+        bias: Bias<'_, f32>,
+    ) -> Result<(), KernelError> {
+        let Geometry { input: images, slides, .. } = geometry;
+        let (n_rows, n_cols) = (lhs.mat.cols, geometry.out.area());
+        let [channels, _] = geometry.group_channels();
+        let shape = [channels, images.sizes[1], images.sizes[2]];
+        let image = NdTensorView::from_slice_with_strides(
+            shape,
+            data,
+            [images.channels.1, images.strides[1], images.strides[2]],
+        )
+        .map_err(|error| KernelError::unsupported(format!("the image has no strides to gather by: {error:?}")))?;
+        let (row_offsets, col_offsets) = offsets.take().unwrap_or_else(|| patch_offsets(geometry, channels));
+        let most = |dim: usize| ((slides[dim].input - 1) * images.strides[dim]) as i32;
+        let patches =
+            Im2Col { image, row_offsets, col_offsets, n_cols, n_rows, max_y_offset: most(1), max_x_offset: most(2) };
+        let result = Fast::multiply_patches(out, lhs, &patches, bias);
+        *offsets = Some((patches.row_offsets, patches.col_offsets));
+        result
+    }
+
+    fn weight_last(&mut self, call: &Call<'_>, scratch: &mut [f32], out: &mut [f32]) -> Result<(), KernelError> {
+        let Geometry { input: images, weight: kernel, out: to, .. } = *call.geometry;
+        let (taps, area, channels) = (images.channels.0 * kernel.area(), to.area(), to.channels.0);
+        self.turn(call.geometry, call.weight);
+        let weight = Mat::new(&self.turned, [taps, channels], [channels, 1])?;
+        if self.keep && self.rhs.is_none() {
+            self.rhs = Fast::pack_rhs(weight);
+        }
+        let bias = call.bias.map_or(Bias::None, Bias::Row);
+        let pointwise = call.geometry.is_pointwise();
+        let rows = if pointwise { area } else { rows_at_once(taps) };
+        for n in 0..to.batch.0 {
+            let data = &call.input[n * images.batch.1..];
+            let out = &mut out[n * to.batch.1..][..area * channels];
+            for (block, out) in out.chunks_mut(rows * channels).enumerate() {
+                let count = out.len() / channels;
+                let lhs = if pointwise {
+                    Mat::new(data, [count, taps], [images.channels.0, 1])?
+                } else {
+                    let patches = scratch
+                        .get_mut(..count * taps)
+                        .ok_or_else(|| KernelError::unsupported("patches are larger than at load"))?;
+                    gather(call.geometry, data, block * rows, patches);
+                    Mat::new(patches, [count, taps], [taps, 1])?
+                };
+                let rhs = Operand { mat: weight, packed: self.rhs.as_ref() };
+                Fast::multiply(out, lhs.into(), rhs, Terms { bias, ..Terms::default() })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lays the weight out by tap, input channel, output channel.
+    fn turn(&mut self, geometry: &Geometry, weight: &[f32]) {
+        let kernel = &geometry.weight;
+        let (outs, channels) = (kernel.batch.0, kernel.channels.0);
+        if self.keep && !self.turned.is_empty() {
+            return;
+        }
+        self.turned.resize(kernel.area() * channels * outs, 0.0);
+        let mut places = self.turned.iter_mut();
+        for y in 0..kernel.sizes[1] {
+            for x in 0..kernel.sizes[2] {
+                for channel in 0..channels {
+                    let start = y * kernel.strides[1] + x * kernel.strides[2] + channel * kernel.channels.1;
+                    for (out, place) in (0..outs).zip(&mut places) {
+                        *place = weight[start + out * kernel.batch.1];
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where the elements of patches are: by tap, and by output pixel. Sizes are padded to what the packing wants; the
+/// padding of rows lies outside of the image, that of columns is never stored.
+fn patch_offsets(geometry: &Geometry, channels: usize) -> (RowOffsets, ColOffsets) {
+    let Geometry { input: images, out: to, slides, .. } = geometry;
+    let [col_step, row_step] = Fast::patch_steps();
+    let mut rows = RowOffsets { chan: Vec::new(), y: Vec::new(), x: Vec::new() };
+    for channel in 0..channels {
+        for ky in 0..slides[1].kernel {
+            for kx in 0..slides[2].kernel {
+                rows.chan.push((channel * images.channels.1) as i32);
+                rows.y.push((ky * slides[1].dilation * images.strides[1]) as i32);
+                rows.x.push((kx * slides[2].dilation * images.strides[2]) as i32);
+            }
+        }
+    }
+    let padded = rows.chan.len().next_multiple_of(row_step.max(1));
+    rows.chan.resize(padded, 0);
+    rows.y.resize(padded, i32::MIN / 2);
+    rows.x.resize(padded, i32::MIN / 2);
+    let mut cols = ColOffsets { y: Vec::new(), x: Vec::new() };
+    let start = |dim: usize, place: usize| {
+        let at = (place * slides[dim].stride) as i64 - slides[dim].padding as i64;
+        (at * images.strides[dim] as i64) as i32
+    };
+    for y in 0..to.sizes[1] {
+        for x in 0..to.sizes[2] {
+            cols.y.push(start(1, y));
+            cols.x.push(start(2, x));
+        }
+    }
+    let padded = cols.y.len().next_multiple_of(col_step.max(1));
+    cols.y.resize(padded, 0);
+    cols.x.resize(padded, 0);
+    (rows, cols)
+}
+
+/// Gathers the patches of output pixels from number `first` on, one row each: taps, and their channels innermost.
+fn gather(geometry: &Geometry, data: &[f32], first: usize, patches: &mut [f32]) {
+    let Geometry { input: images, out: to, slides, .. } = geometry;
+    let channels = images.channels.0;
+    let (tall, wide) = (slides[1].kernel, slides[2].kernel);
+    for (pixel, patch) in patches.chunks_exact_mut(tall * wide * channels).enumerate() {
+        let (y, x) = ((first + pixel) / to.sizes[2], (first + pixel) % to.sizes[2]);
+        for (ky, line) in patch.chunks_exact_mut(wide * channels).enumerate() {
+            let Some(row) = inside(&slides[1], y, ky) else {
+                line.fill(0.0);
+                continue;
+            };
+            for (kx, place) in line.chunks_exact_mut(channels).enumerate() {
+                match inside(&slides[2], x, kx) {
+                    Some(column) => {
+                        let from = row * images.strides[1] + column * images.strides[2];
+                        place.copy_from_slice(&data[from..from + channels]);
+                    }
+                    None => place.fill(0.0),
+                }
+            }
+        }
+    }
+}
+
+/// The input element a tap meets, if it is not in the padding.
+#[inline]
+fn inside(slide: &crate::spatial::Slide, place: usize, tap: usize) -> Option<usize> {
+    (place * slide.stride + tap * slide.dilation).checked_sub(slide.padding).filter(|&at| at < slide.input)
+}

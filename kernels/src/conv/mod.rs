@@ -1,0 +1,153 @@
+//! Convolution over one, two or three spatial dimensions, forward and transposed.
+//!
+//! [`direct`] is the definition in loops, for every element type and layout, and the oracle of the rest. For `f32` images
+//! of up to two dimensions [`fast`] uses products of matrices, and own loops where every channel stands by itself.
+
+mod direct;
+mod fast;
+mod lone;
+
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
+use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::with_element;
+use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::Dims;
+
+use crate::check::{Class, Shape, expect_class, expect_same};
+use crate::numeric::Number;
+use crate::spatial::{Images, Slide, numbers, required, resized};
+
+/// The operators of this family.
+pub static KERNELS: &[&Kernel] = &[&CONVOLUTION];
+
+static CONVOLUTION: Kernel = Kernel {
+    name: "aten::convolution.out",
+    schema: "(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, *, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare,
+};
+
+const OUT: usize = 9;
+
+/// Everything about one call but its data.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Geometry {
+    input: Images,
+    /// The batch is the first dimension of the weight: output channels, input channels if transposed.
+    weight: Images,
+    out: Images,
+    /// Along depth, height, width: the output over the input, or the input over the output if transposed.
+    slides: [Slide; 3],
+    groups: usize,
+    transposed: bool,
+}
+
+impl Geometry {
+    /// Input and output channels of a group.
+    fn group_channels(&self) -> [usize; 2] {
+        [self.input.channels.0 / self.groups, self.out.channels.0 / self.groups]
+    }
+
+    /// Multiplications in all.
+    fn work(&self) -> usize {
+        let [channels, _] = self.group_channels();
+        self.out.batch.0 * self.out.channels.0 * self.out.area() * channels * self.weight.area()
+    }
+}
+
+fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+    let (input, weight) = (args.tensor(0)?, args.tensor(1)?);
+    let dtype = input.meta.dtype;
+    expect_class("input", dtype, Class::Real)?;
+    expect_same(("input", dtype), ("weight", weight.meta.dtype))?;
+    expect_same(("input", dtype), ("out", args.tensor(OUT)?.meta.dtype))?;
+    if let Some(bias) = args.tensor_opt(2)? {
+        expect_same(("input", dtype), ("bias", bias.meta.dtype))?;
+    }
+    if dtype == ScalarType::FLOAT {
+        args.scratch(fast::scratch_bytes(&weight.meta));
+        return Ok(Box::new(fast::Convolution::new(weight.constant.is_some() && args.optimize())));
+    }
+    with_element!(dtype, T => Ok(Box::new(run::<T>)), else => Err(KernelError::unsupported(dtype.to_string())))
+}
+
+/// Reads the arguments and resizes the output.
+fn geometry(cx: &mut KernelContext<'_>) -> Result<Geometry, KernelError> {
+    let (input, weight) = (cx.meta(0)?, cx.meta(1)?);
+    let rank = match weight.rank() {
+        rank @ 3..=5 => rank - 2,
+        _ => return Err(shapes(&input, &weight, "the operator wants one to three spatial dimensions")),
+    };
+    let transposed = cx.bool(6)?;
+    let stride = required(cx, 3, "stride", rank, 1, 1)?;
+    let padding = required(cx, 4, "padding", rank, 0, 0)?;
+    let dilation = required(cx, 5, "dilation", rank, 1, 1)?;
+    let extra = if transposed { numbers(cx, 7, "output_padding", rank, 0, 0)?.unwrap_or([0; 3]) } else { [0; 3] };
+    let groups = cx.int(8)?;
+    let images = Images::new("input", &input, rank)?;
+    let kernel = Images::new("weight", &weight, rank)?;
+    let groups = usize::try_from(groups)
+        .ok()
+        .filter(|&groups| groups > 0)
+        .ok_or_else(|| KernelError::argument(format!("`groups` is {groups}")))?;
+    if kernel.sizes.contains(&0) {
+        return Err(shapes(&input, &weight, "the weight has no taps"));
+    }
+    let (channels, fits) = if transposed {
+        (kernel.channels.0 * groups, images.channels.0 == kernel.batch.0 && kernel.batch.0 % groups == 0)
+    } else {
+        (kernel.batch.0, images.channels.0 == kernel.channels.0 * groups && kernel.batch.0 % groups == 0)
+    };
+    if !fits {
+        return Err(shapes(&input, &weight, &format!("channels differ, with {groups} groups")));
+    }
+    if let Some(bias) = cx.meta_opt(2)?
+        && bias.element_count() != channels
+    {
+        return Err(KernelError::argument(format!(
+            "`bias` is {}, the output has {channels} channels",
+            Shape(bias.sizes)
+        )));
+    }
+    let mut slides = [Slide { input: 1, kernel: 1, stride: 1, padding: 0, dilation: 1 }; 3];
+    let mut places = [1; 3];
+    for i in 3 - rank..3 {
+        let slide = Slide {
+            input: images.sizes[i],
+            kernel: kernel.sizes[i],
+            stride: stride[i],
+            padding: padding[i],
+            dilation: dilation[i],
+        };
+        let size = if transposed { spread(&slide, extra[i]) } else { slide.places(false) };
+        places[i] = size.ok_or_else(|| shapes(&input, &weight, "the padded input is smaller than the kernel"))?;
+        slides[i] = if transposed { Slide { input: places[i], ..slide } } else { slide };
+    }
+    let sizes: Dims = resized(&input, rank, channels, places);
+    cx.resize(OUT, &sizes)?;
+    let out = Images::new("out", &cx.meta(OUT)?, rank)?;
+    Ok(Geometry { input: images, weight: kernel, out, slides, groups, transposed })
+}
+
+/// The size of a transposed convolution's output.
+fn spread(slide: &Slide, extra: usize) -> Option<usize> {
+    let all = slide.input.checked_sub(1)? * slide.stride + slide.dilation * (slide.kernel - 1) + extra + 1;
+    all.checked_sub(2 * slide.padding).filter(|&size| size > 0)
+}
+
+#[cold]
+fn shapes(input: &TensorMeta<'_>, weight: &TensorMeta<'_>, why: &str) -> KernelError {
+    KernelError::argument(format!("`input` is {}, `weight` is {}: {why}", Shape(input.sizes), Shape(weight.sizes)))
+}
+
+fn run<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+    let geometry = geometry(cx)?;
+    let views = cx.views();
+    let (input, weight) = (views.tensor(0)?.as_slice::<T>()?, views.tensor(1)?.as_slice::<T>()?);
+    let bias = views.tensor_opt(2)?.map(|bias| bias.as_slice::<T>()).transpose()?;
+    direct::convolve(&geometry, input, weight, bias, views.out(OUT)?.into_slice::<T>()?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,415 @@
+//! Products of matrices as operators: `mm`, `addmm`, `bmm`, `baddbmm`, `linear`.
+//!
+//! One engine, a row per operator that says where its operands stand. The element type is decided when the method is
+//! loaded; a constant right operand is packed then. An output stored column by column is computed as the transposed
+//! product.
+
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
+use edgepack_executor::tensor::{Scalar, TensorMeta, TensorMut, TensorRef};
+use edgepack_executor::with_element;
+use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::Dims;
+
+use crate::broadcast::{Walk, expect_stretch};
+use crate::check::{Class, Shape, expect_class, expect_same};
+use crate::gemm::{Bias, Fast, Gemm, Mat, Operand, Plain, Terms};
+use crate::numeric::{Compute, Number};
+
+/// The operators of this family.
+pub static KERNELS: &[&Kernel] = &[&MM, &ADDMM, &BMM, &BADDBMM, &LINEAR];
+
+/// Where the operands of an operator stand, and how they are read.
+struct Form {
+    lhs: (usize, &'static str),
+    rhs: (usize, &'static str),
+    /// Added to the product: a tensor that stretches to the output.
+    add: Option<(usize, &'static str)>,
+    /// The arguments `beta` and `alpha`.
+    factors: Option<(usize, usize)>,
+    out: usize,
+    shape: Shapes,
+}
+
+/// What shapes a form takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shapes {
+    /// Two matrices.
+    Matrices,
+    /// Two stacks of matrices.
+    Stacks,
+    /// Rows of any rank, and a matrix that is stored transposed.
+    Rows,
+}
+
+static MM_FORM: Form =
+    Form { lhs: (0, "self"), rhs: (1, "mat2"), add: None, factors: None, out: 2, shape: Shapes::Matrices };
+static ADDMM_FORM: Form = Form {
+    lhs: (1, "mat1"),
+    rhs: (2, "mat2"),
+    add: Some((0, "self")),
+    factors: Some((3, 4)),
+    out: 5,
+    shape: Shapes::Matrices,
+};
+static BMM_FORM: Form =
+    Form { lhs: (0, "self"), rhs: (1, "mat2"), add: None, factors: None, out: 2, shape: Shapes::Stacks };
+static BADDBMM_FORM: Form = Form {
+    lhs: (1, "batch1"),
+    rhs: (2, "batch2"),
+    add: Some((0, "self")),
+    factors: Some((3, 4)),
+    out: 5,
+    shape: Shapes::Stacks,
+};
+static LINEAR_FORM: Form =
+    Form { lhs: (0, "input"), rhs: (1, "weight"), add: Some((2, "bias")), factors: None, out: 3, shape: Shapes::Rows };
+
+static MM: Kernel = Kernel {
+    name: "aten::mm.out",
+    schema: "(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare: |args| prepare(args, &MM_FORM),
+};
+static ADDMM: Kernel = Kernel {
+    name: "aten::addmm.out",
+    schema: "(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare: |args| prepare(args, &ADDMM_FORM),
+};
+static BMM: Kernel = Kernel {
+    name: "aten::bmm.out",
+    schema: "(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare: |args| prepare(args, &BMM_FORM),
+};
+static BADDBMM: Kernel = Kernel {
+    name: "aten::baddbmm.out",
+    schema: "(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare: |args| prepare(args, &BADDBMM_FORM),
+};
+static LINEAR: Kernel = Kernel {
+    name: "aten::linear.out",
+    schema: "(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare: |args| prepare(args, &LINEAR_FORM),
+};
+
+fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
+    let (lhs, rhs, out) = (args.tensor(form.lhs.0)?, args.tensor(form.rhs.0)?, args.tensor(form.out)?);
+    let dtype = lhs.meta.dtype;
+    expect_class(form.lhs.1, dtype, Class::Real)?;
+    expect_same((form.lhs.1, dtype), (form.rhs.1, rhs.meta.dtype))?;
+    expect_same((form.lhs.1, dtype), ("out", out.meta.dtype))?;
+    if let Some((arg, name)) = form.add
+        && let Some(add) = args.tensor_opt(arg)?
+    {
+        expect_same((form.lhs.1, dtype), (name, add.meta.dtype))?;
+    }
+    if !lhs.dynamic && !rhs.dynamic {
+        Product::new(form, &lhs.meta, &rhs.meta)?;
+    }
+    if dtype != ScalarType::FLOAT {
+        return with_element!(dtype, T => operator::<T, Plain>(form, None), else => Err(KernelError::unsupported(dtype.to_string())));
+    }
+    let one_row = form.shape == Shapes::Matrices && !lhs.dynamic && lhs.meta.sizes.first() == Some(&1);
+    let packed = match rhs.constant {
+        Some(rhs) if args.optimize() && form.shape != Shapes::Stacks && !one_row => {
+            Fast::pack_rhs(form.rhs_matrix(&rhs.meta(), rhs.as_slice::<f32>()?)?)
+        }
+        _ => None,
+    };
+    operator::<f32, Fast>(form, packed)
+}
+
+fn operator<T: Number, G: Gemm<T>>(
+    form: &'static Form,
+    packed: Option<G::PackedRhs>,
+) -> Result<Box<dyn Run>, KernelError> {
+    Ok(Box::new(move |cx: &mut KernelContext<'_>| run::<T, G>(form, packed.as_ref(), cx)))
+}
+
+impl Form {
+    fn rhs_matrix<'a, T>(&self, meta: &TensorMeta<'_>, data: &'a [T]) -> Result<Mat<'a, T>, KernelError> {
+        let (&[rows, cols], &[row_stride, col_stride]) = (meta.sizes, meta.strides) else {
+            return Err(not_a_matrix(self.rhs.1, meta, 2));
+        };
+        let mat = Mat::new(data, [rows, cols], [row_stride, col_stride])?;
+        Ok(if self.shape == Shapes::Rows { mat.transposed() } else { mat })
+    }
+}
+
+#[cold]
+fn not_a_matrix(name: &str, meta: &TensorMeta<'_>, rank: usize) -> KernelError {
+    KernelError::argument(format!("`{name}` is {}, the operator wants {rank} dimensions", Shape(meta.sizes)))
+}
+
+/// The sizes of one call.
+#[derive(Clone, Copy)]
+struct Product {
+    batch: usize,
+    /// Rows and columns of the result, and what is summed over.
+    m: usize,
+    n: usize,
+    k: usize,
+    out: Dims,
+}
+
+impl Product {
+    fn new(form: &Form, lhs: &TensorMeta<'_>, rhs: &TensorMeta<'_>) -> Result<Product, KernelError> {
+        let ((a, b), (a_name, b_name)) = ((lhs.sizes, rhs.sizes), (form.lhs.1, form.rhs.1));
+        let fail = |why: &str| {
+            Err(KernelError::argument(format!("`{a_name}` is {}, `{b_name}` is {}: {why}", Shape(a), Shape(b))))
+        };
+        let (batch, m, k, rhs_k, n) = match (form.shape, a, b) {
+            (Shapes::Matrices, &[m, k], &[rhs_k, n]) => (1, m, k, rhs_k, n),
+            (Shapes::Stacks, &[batch, m, k], &[rhs_batch, rhs_k, n]) => {
+                if batch != rhs_batch {
+                    return fail("numbers of matrices differ");
+                }
+                (batch, m, k, rhs_k, n)
+            }
+            (Shapes::Rows, &[ref rows @ .., k], &[n, rhs_k]) => {
+                if !lhs.is_contiguous() && a.len() > 2 {
+                    return fail("rows of a rank above 2 must be contiguous");
+                }
+                (1, rows.iter().product(), k, rhs_k, n)
+            }
+            (Shapes::Stacks, ..) => return fail("the operator wants 3 dimensions each"),
+            (Shapes::Matrices, ..) => return fail("the operator wants matrices"),
+            (Shapes::Rows, ..) => return fail("the operator wants rows and a matrix"),
+        };
+        if k != rhs_k {
+            return fail("inner sizes differ");
+        }
+        let mut out = Dims::new();
+        for &size in a[..a.len() - 1].iter().chain([&n]) {
+            let _ = out.push(size);
+        }
+        Ok(Product { batch, m, n, k, out })
+    }
+}
+
+fn run<T: Number, G: Gemm<T>>(
+    form: &Form,
+    packed: Option<&G::PackedRhs>,
+    cx: &mut KernelContext<'_>,
+) -> Result<(), KernelError> {
+    let product = Product::new(form, &cx.meta(form.lhs.0)?, &cx.meta(form.rhs.0)?)?;
+    cx.resize(form.out, &product.out)?;
+    let (mut beta, mut alpha) = (T::Compute::ONE, T::Compute::ONE);
+    if let Some((beta_arg, alpha_arg)) = form.factors {
+        let number = |scalar: Scalar| T::Compute::from_scalar(scalar);
+        (beta, alpha) = (number(cx.scalar(beta_arg)?), number(cx.scalar(alpha_arg)?));
+    }
+    let views = cx.views();
+    let (lhs, rhs, out) = (views.tensor(form.lhs.0)?, views.tensor(form.rhs.0)?, views.out(form.out)?);
+    let add = match form.add {
+        Some((arg, name)) if !beta.is_zero() => views.tensor_opt(arg)?.map(|add| (add, name)),
+        _ => None,
+    };
+    multiply::<T, G>(form, &product, [lhs, rhs], packed, Terms { alpha, beta, bias: Bias::None }, add, out)
+}
+
+fn multiply<'a, T: Number, G: Gemm<T>>(
+    form: &Form,
+    product: &Product,
+    [lhs, rhs]: [TensorRef<'_>; 2],
+    packed: Option<&G::PackedRhs>,
+    mut terms: Terms<'a, T>,
+    add: Option<(TensorRef<'a>, &str)>,
+    mut out: TensorMut<'_>,
+) -> Result<(), KernelError> {
+    let Product { batch, m, n, k, .. } = *product;
+    let out_meta = out.meta();
+    let transposed = out_is_transposed(form, product, &out_meta)?;
+    let mut bias: &'a [T] = &[];
+    match add {
+        None => terms.beta = Compute::ZERO,
+        Some((add, name)) => {
+            expect_stretch(name, add.sizes, out_meta.sizes)?;
+            let one_row = add.sizes.last() == Some(&n) && add.element_count() == n;
+            if one_row && terms.beta.same(Compute::ONE) {
+                bias = add.as_slice::<T>()?;
+                terms.beta = Compute::ZERO;
+            } else {
+                Walk::stretched(&out_meta, &add.meta()).gather(size_of::<T>(), add.bytes(), out.bytes());
+            }
+        }
+    }
+    let (a, b) = (lhs.as_slice::<T>()?, rhs.as_slice::<T>()?);
+    let out = out.into_slice::<T>()?;
+    if m * n == 0 {
+        return Ok(());
+    }
+    let (a_strides, b_strides) = (lhs_strides(&lhs.meta(), k, form.shape), rhs_strides(&rhs.meta(), form.shape));
+    let step = |meta: &TensorMeta<'_>| if form.shape == Shapes::Stacks { meta.strides[0] } else { 0 };
+    let [a_step, b_step, out_step] = [step(&lhs.meta()), step(&rhs.meta()), m * n];
+    for index in 0..batch {
+        let a = Mat::new(a.get(index * a_step..).unwrap_or(&[]), [m, k], a_strides)?;
+        let b = Mat::new(b.get(index * b_step..).unwrap_or(&[]), [k, n], b_strides)?;
+        let out = &mut out[index * out_step..][..out_step];
+        if transposed {
+            if !bias.is_empty() {
+                terms.bias = Bias::Column(bias);
+            }
+            G::multiply(out, b.transposed().into(), a.transposed().into(), terms)?;
+        } else {
+            if !bias.is_empty() {
+                terms.bias = Bias::Row(bias);
+            }
+            G::multiply(out, a.into(), Operand { mat: b, packed }, terms)?;
+        }
+    }
+    Ok(())
+}
+
+/// Row and column stride of the left operand; rows of a rank above 2 are contiguous.
+fn lhs_strides(meta: &TensorMeta<'_>, k: usize, shape: Shapes) -> [usize; 2] {
+    match *meta.strides {
+        [.., row, col] if shape == Shapes::Stacks || meta.rank() == 2 => [row, col],
+        _ => [k, 1],
+    }
+}
+
+/// Row and column stride of the right operand as it is multiplied.
+fn rhs_strides(meta: &TensorMeta<'_>, shape: Shapes) -> [usize; 2] {
+    match (meta.strides, shape) {
+        (&[.., row, col], Shapes::Rows) => [col, row],
+        (&[.., row, col], _) => [row, col],
+        _ => [1, 1],
+    }
+}
+
+/// Whether the matrices of the output are stored column by column.
+fn out_is_transposed(form: &Form, product: &Product, out: &TensorMeta<'_>) -> Result<bool, KernelError> {
+    let Product { m, n, .. } = *product;
+    if out.is_contiguous() || m * n == 0 {
+        return Ok(false);
+    }
+    let stacked = form.shape != Shapes::Stacks || out.strides[0] == m * n || product.batch == 1;
+    match *out.strides {
+        [.., row, col] if stacked && out.rank() <= 3 => {
+            if (col == 1 || n == 1) && (row == n || m == 1) {
+                return Ok(false);
+            }
+            if (row == 1 || m == 1) && (col == m || n == 1) && form.shape != Shapes::Rows {
+                return Ok(true);
+            }
+        }
+        _ => {}
+    }
+    Err(KernelError::unsupported(format!("`out` has dim order {:?}: its matrices are not dense", out.dim_order)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numeric::Cast;
+    use crate::random::Random;
+    use edgepack_executor::call::{Arg, OwnedTensor, call};
+    use edgepack_executor::tensor::PodElement;
+
+    fn matrix<T: PodElement>(rows: usize, cols: usize, values: &[T], by_column: bool) -> OwnedTensor {
+        if !by_column {
+            return OwnedTensor::new(&[rows, cols], values);
+        }
+        let turned: Vec<T> = (0..rows * cols).map(|at| values[at % rows * cols + at / rows]).collect();
+        OwnedTensor::new(&[rows, cols], &turned).with_dim_order(&[1, 0])
+    }
+
+    /// `addmm` against its definition, in every layout, for one element type.
+    fn suite<T: Number>()
+    where
+        i64: Cast<T>,
+    {
+        let mut random = Random::new(51);
+        for round in 0..32 {
+            let [m, k, n] = [random.below(9) + 1, random.below(40), random.below(40) + 1];
+            let (a, b): (Vec<T>, Vec<T>) = (random.values(m * k), random.values(k * n));
+            let shape = [vec![n], vec![1, n], vec![m, n], vec![m, 1], vec![]][round % 5].clone();
+            let add: Vec<T> = random.values(shape.iter().product());
+            let (beta, alpha) = ([1, 0, 2][round % 3], [1, 3][round % 2]);
+            let out = OwnedTensor::zeros(T::SCALAR_TYPE, &[m, n]);
+            let out = if round & 8 == 0 { out } else { out.with_dim_order(&[1, 0]) };
+            let args = [
+                Arg::tensor(&shape, &add),
+                Arg::Tensor(matrix(m, k, &a, round & 2 != 0)),
+                Arg::Tensor(matrix(k, n, &b, round & 4 != 0)),
+                Arg::int(beta),
+                Arg::int(alpha),
+                Arg::Tensor(out),
+            ];
+            let have = call(&ADDMM, &args).unwrap()[0].as_slice::<T>().unwrap();
+            for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                let of = |x: T| Cast::<i64>::cast(x);
+                let sum: i64 = (0..k).map(|l| of(a[i * k + l]) * of(b[l * n + j])).sum();
+                let row = if shape.first() == Some(&m) && shape.len() == 2 { i } else { 0 };
+                let column = if shape.last() == Some(&n) { j } else { 0 };
+                let added = of(add[row * shape.last().copied().unwrap_or(1) + column]);
+                let want: T = (alpha * sum + beta * added).cast();
+                let at = if round & 8 == 0 { i * n + j } else { j * m + i };
+                assert_eq!(of(have[at]), of(want), "{} round {round} at {i},{j}", T::SCALAR_TYPE);
+            }
+        }
+    }
+
+    #[test]
+    fn addmm_agrees_with_its_definition() {
+        suite::<f32>();
+        suite::<f64>();
+        suite::<half::bf16>();
+        suite::<i8>();
+        suite::<i64>();
+    }
+
+    #[test]
+    fn large_products_of_every_form_agree() {
+        let mut random = Random::new(52);
+        let (batch, m, k, n) = (3, 17, 50, 33);
+        let (a, b) = (random.floats(batch * m * k), random.floats(batch * k * n));
+        let out = Arg::out(ScalarType::FLOAT, &[batch, m, n]);
+        let have = call(&BMM, &[Arg::tensor(&[batch, m, k], &a), Arg::tensor(&[batch, k, n], &b), out]).unwrap();
+        let have = have[0].as_slice::<f32>().unwrap();
+        let weight: Vec<f32> = (0..n * k).map(|at| b[at % k * n + at / k]).collect();
+        let bias = random.floats(n);
+        let out = Arg::out(ScalarType::FLOAT, &[batch, m, n]);
+        let args = [Arg::tensor(&[batch, m, k], &a), Arg::tensor(&[n, k], &weight), Arg::tensor(&[n], &bias), out];
+        let rows = call(&LINEAR, &args).unwrap()[0].as_slice::<f32>().unwrap();
+        for (at, have) in have.iter().enumerate() {
+            let (z, i, j) = (at / (m * n), at / n % m, at % n);
+            let product =
+                |z_b: usize| -> f32 { (0..k).map(|l| a[(z * m + i) * k + l] * b[(z_b * k + l) * n + j]).sum() };
+            assert!((have - product(z)).abs() < 1e-4);
+            assert!((rows[at] - product(0) - bias[j]).abs() < 1e-4);
+        }
+    }
+
+    #[test]
+    fn a_factor_of_zero_hides_what_is_added() {
+        let one = || Arg::tensor(&[1, 1], &[2.0f32]);
+        let args = |beta| {
+            [
+                Arg::tensor(&[1], &[f32::NAN]),
+                one(),
+                one(),
+                Arg::int(beta),
+                Arg::int(1),
+                Arg::out(ScalarType::FLOAT, &[1, 1]),
+            ]
+        };
+        assert_eq!(call(&ADDMM, &args(0)).unwrap()[0].as_slice::<f32>().unwrap(), [4.0]);
+        assert!(call(&ADDMM, &args(1)).unwrap()[0].as_slice::<f32>().unwrap()[0].is_nan());
+    }
+
+    #[test]
+    fn refusals_name_both_sides() {
+        let args = [
+            Arg::tensor(&[4, 16], &[0.0f32; 64]),
+            Arg::tensor(&[8, 32], &[0.0f32; 256]),
+            Arg::out(ScalarType::FLOAT, &[4, 32]),
+        ];
+        let error = call(&MM, &args).unwrap_err();
+        assert_eq!(error.message, "`self` is 4x16, `mat2` is 8x32: inner sizes differ");
+    }
+}

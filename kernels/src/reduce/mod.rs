@@ -1,0 +1,261 @@
+//! Reductions: sums, means, products, extremes and their places, truth, variance; and running sums.
+//!
+//! One engine, a row per operator. The loop is chosen by the input's element type when the method is loaded; a result
+//! is converted to the output's type as it is stored.
+
+mod cumsum;
+pub mod fold;
+mod operators;
+pub mod plan;
+
+use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
+use edgepack_executor::tensor::{Scalar, TensorMut, TensorRef};
+use edgepack_executor::with_element;
+use edgepack_format::scalar::ScalarType;
+
+pub use operators::KERNELS;
+
+use crate::check::{Class, Shape, expect_class, expect_dtype, expect_same};
+use crate::dims::dim_of;
+use crate::numeric::{Compute, Number};
+use fold::{Extreme, MomentsOf, Place, Product, Sum, Truth, WholeProduct, WholeSum};
+use plan::{Folded, Plan};
+
+/// An operator of this family. The input is argument 0.
+struct Row {
+    what: What,
+    over: Over,
+    keepdim: Option<usize>,
+    out: usize,
+    /// A second output: the places of the values, or the means of the variances.
+    second: Option<usize>,
+}
+
+/// What is computed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Sum,
+    Mean,
+    Product,
+    Any,
+    All,
+    /// The extreme itself.
+    Max,
+    Min,
+    /// Where it is.
+    ArgMax,
+    ArgMin,
+    /// Both.
+    MaxWithPlace,
+    MinWithPlace,
+    /// The argument says whether to divide by one less than the count.
+    VarianceUnbiased(usize),
+    /// The argument says what to take from the count, 1 if `None`.
+    Variance(usize),
+}
+
+/// Which dimensions are folded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Over {
+    /// All.
+    Everything,
+    /// One, by argument.
+    One(usize),
+    /// One by argument; all if it is `None`.
+    OneOrAll(usize),
+    /// A list by argument; all if it is `None` or empty.
+    List(usize),
+    /// A list by argument; all if it is `None`, none if it is empty.
+    ExactList(usize),
+}
+
+impl What {
+    fn keeps_place(self) -> bool {
+        matches!(self, What::ArgMax | What::ArgMin | What::MaxWithPlace | What::MinWithPlace)
+    }
+
+    fn needs_elements(self) -> bool {
+        self.keeps_place() || matches!(self, What::Max | What::Min)
+    }
+}
+
+fn prepare(args: &Prepare<'_>, row: &'static Row) -> Result<Box<dyn Run>, KernelError> {
+    let (input, out) = (args.tensor(0)?.meta.dtype, args.tensor(row.out)?.meta.dtype);
+    expect_class("self", input, Class::Any)?;
+    match row.what {
+        What::Mean => expect_class("out", out, Class::Float)?,
+        What::Any | What::All if out != ScalarType::BYTE => expect_dtype("out", out, ScalarType::BOOL)?,
+        What::ArgMax | What::ArgMin => expect_dtype("out", out, ScalarType::LONG)?,
+        What::MaxWithPlace | What::MinWithPlace => expect_same(("self", input), ("out", out))?,
+        What::Variance(_) | What::VarianceUnbiased(_) => {
+            expect_class("self", input, Class::Float)?;
+            expect_class("out", out, Class::Float)?;
+        }
+        _ => expect_class("out", out, Class::Any)?,
+    }
+    if let Some(second) = row.second {
+        let dtype = args.tensor(second)?.meta.dtype;
+        if row.what.keeps_place() {
+            expect_dtype("indices", dtype, ScalarType::LONG)?;
+        } else {
+            expect_class("out1", dtype, Class::Float)?;
+        }
+    }
+    with_element!(input, T => Ok(Box::new(move |cx: &mut KernelContext<'_>| run::<T>(row, cx))), else => {
+        Err(KernelError::unsupported(input.to_string()))
+    })
+}
+
+fn folded(row: &Row, cx: &KernelContext<'_>, rank: usize) -> Result<Folded, KernelError> {
+    // A tensor of rank 0 has nothing to fold; its only dimension may be named all the same.
+    let with = |folded: Folded, dim: i64| {
+        let dim = dim_of("dim", dim, "self", rank)?;
+        if rank == 0 { Ok(folded) } else { folded.with(dim) }
+    };
+    let list = |arg| -> Result<Option<Folded>, KernelError> {
+        let Some(dims) = cx.ints_opt(arg)? else { return Ok(None) };
+        dims.iter().try_fold(Folded::default(), with).map(Some)
+    };
+    Ok(match row.over {
+        Over::Everything => Folded::all(rank),
+        Over::One(arg) => with(Folded::default(), cx.int(arg)?)?,
+        Over::OneOrAll(arg) => match cx.int_opt(arg)? {
+            Some(dim) => with(Folded::default(), dim)?,
+            None => Folded::all(rank),
+        },
+        Over::List(arg) => list(arg)?.filter(|&folded| folded != Folded::default()).unwrap_or(Folded::all(rank)),
+        Over::ExactList(arg) => list(arg)?.unwrap_or(Folded::all(rank)),
+    })
+}
+
+/// How much is taken from the count before a variance divides.
+fn correction(what: What, cx: &KernelContext<'_>) -> Result<f64, KernelError> {
+    match what {
+        What::VarianceUnbiased(arg) => Ok(f64::from(u8::from(cx.bool(arg)?))),
+        What::Variance(arg) => Ok(cx.scalar_opt(arg)?.map_or(1.0, Scalar::to_f64)),
+        _ => Ok(0.0),
+    }
+}
+
+fn run<T: Number>(row: &Row, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+    let meta = cx.meta(0)?;
+    let folded = folded(row, cx, meta.rank())?;
+    let keepdim = match row.keepdim {
+        Some(arg) => cx.bool(arg)?,
+        None => false,
+    };
+    let count = folded.count(meta.sizes);
+    let sizes = folded.result_sizes(meta.sizes, keepdim);
+    if count == 0 && row.what.needs_elements() && !sizes.contains(&0) {
+        return Err(KernelError::argument(format!("`self` is {}: no elements to choose from", Shape(meta.sizes))));
+    }
+    let correction = correction(row.what, cx)?;
+    cx.resize(row.out, &sizes)?;
+    if let Some(second) = row.second {
+        cx.resize(second, &sizes)?;
+    }
+    let views = cx.views();
+    let (input, out) = (views.tensor(0)?, views.out(row.out)?);
+    let second = row.second.map(|arg| views.out(arg)).transpose()?;
+    let plan = Plan::new(&input.meta(), &out.meta(), folded, row.what.keeps_place());
+    if let Some(second) = &second
+        && second.strides != out.strides
+    {
+        return Err(KernelError::unsupported("the two outputs have different dim orders"));
+    }
+    fold_into::<T>(row.what, &plan, &input, count, correction, out, second)
+}
+
+fn fold_into<T: Number>(
+    what: What,
+    plan: &Plan,
+    input: &TensorRef<'_>,
+    count: usize,
+    correction: f64,
+    mut out: TensorMut<'_>,
+    mut second: Option<TensorMut<'_>>,
+) -> Result<(), KernelError> {
+    let input = input.as_slice::<T>()?;
+    let mut out = Store::new(&mut out)?;
+    let mut second = second.as_mut().map(Store::new).transpose()?;
+    let whole = |value: usize| Scalar::Int(value as i64);
+    match what {
+        What::Sum if out.floating => plan.run(input, &Sum, |at, sum| out.put(at, Scalar::Double(sum))),
+        What::Sum if out.truth => any(plan, input, &mut out),
+        What::Sum => plan.run(input, &WholeSum, |at, sum| out.put(at, Scalar::Int(sum))),
+        What::Mean => plan.run(input, &Sum, |at, sum| out.put(at, Scalar::Double(sum / count as f64))),
+        What::Product if out.floating => plan.run(input, &Product, |at, x| out.put(at, Scalar::Double(x))),
+        What::Product if out.truth => all(plan, input, &mut out),
+        What::Product => plan.run(input, &WholeProduct, |at, x| out.put(at, Scalar::Int(x))),
+        What::Any => any(plan, input, &mut out),
+        What::All => all(plan, input, &mut out),
+        What::Max => plan.run(input, &Extreme::<T, false>::NEW, |at, x| out.put(at, number(x))),
+        What::Min => plan.run(input, &Extreme::<T, true>::NEW, |at, x| out.put(at, number(x))),
+        What::ArgMax => plan.run(input, &Place::<T, false>::NEW, |at, (_, place)| out.put(at, whole(place))),
+        What::ArgMin => plan.run(input, &Place::<T, true>::NEW, |at, (_, place)| out.put(at, whole(place))),
+        What::MaxWithPlace | What::MinWithPlace => {
+            let mut both = |at, (value, place): (T::Compute, usize)| {
+                out.put(at, number(value));
+                if let Some(second) = &mut second {
+                    second.put(at, whole(place));
+                }
+            };
+            if what == What::MaxWithPlace {
+                plan.run(input, &Place::<T, false>::NEW, &mut both);
+            } else {
+                plan.run(input, &Place::<T, true>::NEW, &mut both);
+            }
+        }
+        What::Variance(_) | What::VarianceUnbiased(_) => plan.run(input, &MomentsOf, |at, moments| {
+            out.put(at, Scalar::Double(moments.variance(correction)));
+            if let Some(second) = &mut second {
+                second.put(at, Scalar::Double(moments.mean()));
+            }
+        }),
+    }
+    Ok(())
+}
+
+fn any<T: Number>(plan: &Plan, input: &[T], out: &mut Store<'_>) {
+    plan.run(input, &Truth::<false>, |at, x| out.put(at, Scalar::Bool(x)));
+}
+
+fn all<T: Number>(plan: &Plan, input: &[T], out: &mut Store<'_>) {
+    plan.run(input, &Truth::<true>, |at, x| out.put(at, Scalar::Bool(x)));
+}
+
+/// A number of the type that was computed in, as one to store.
+fn number<C: Compute>(x: C) -> Scalar {
+    if C::FLOATING { Scalar::Double(x.cast()) } else { Scalar::Int(x.cast()) }
+}
+
+/// An output of any element type, written one element at a time.
+struct Store<'a> {
+    bytes: &'a mut [u8],
+    put: fn(&mut [u8], usize, Scalar),
+    floating: bool,
+    truth: bool,
+}
+
+impl<'a> Store<'a> {
+    fn new(out: &'a mut TensorMut<'_>) -> Result<Self, KernelError> {
+        let dtype = out.meta().dtype;
+        let put = with_element!(dtype, T => put::<T> as fn(&mut [u8], usize, Scalar), else => {
+            return Err(KernelError::unsupported(dtype.to_string()));
+        });
+        let (floating, truth) = (dtype.is_floating(), dtype == ScalarType::BOOL);
+        Ok(Store { bytes: out.bytes(), put, floating, truth })
+    }
+
+    #[inline]
+    fn put(&mut self, at: usize, scalar: Scalar) {
+        (self.put)(self.bytes, at, scalar);
+    }
+}
+
+fn put<T: Number>(bytes: &mut [u8], at: usize, scalar: Scalar) {
+    bytemuck::cast_slice_mut::<u8, T>(bytes)[at] = T::from_scalar(scalar);
+}
+
+#[cfg(test)]
+mod tests;
