@@ -21,7 +21,9 @@ pub mod spatial;
 pub mod sort;
 pub mod movement;
 pub mod norm;
+pub mod prim;
 pub mod promote;
+pub mod quantized;
 #[cfg(test)]
 mod random;
 pub mod reduce;
@@ -33,6 +35,6 @@ const FAMILIES: &[&[&Kernel]] = &[conv::KERNELS, matmul::KERNELS, norm::KERNELS,
 
 /// Every operator of this crate.
 pub fn registry() -> Registry {
-    let tables = FAMILIES.iter().chain(elementwise::TABLES).chain(movement::TABLES);
+    let tables = FAMILIES.iter().chain(elementwise::TABLES).chain(movement::TABLES).chain(prim::TABLES).chain(quantized::TABLES);
     tables.fold(Registry::new(), |registry, kernels| registry.with_kernels(kernels))
 }

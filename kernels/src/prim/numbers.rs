@@ -67,9 +67,9 @@ fn quotient(a: i64, b: i64, result: Option<i64>) -> Result<i64, KernelError> {
 }
 
 fn floor_div_ints(a: i64, b: i64) -> Result<i64, KernelError> {
-    let result = a.checked_div(b).map(|quotient| {
-        if a.wrapping_rem(b) != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient }
-    });
+    let result = a
+        .checked_div(b)
+        .map(|quotient| if a.wrapping_rem(b) != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient });
     quotient(a, b, result)
 }
 
@@ -77,7 +77,12 @@ fn floor_div(a: f64, b: f64) -> f64 {
     crate::numeric::Compute::floor_div(a, b)
 }
 
-fn order(a: Scalar, b: Scalar, ints: fn(i64, i64) -> bool, doubles: fn(f64, f64) -> bool) -> Result<Scalar, KernelError> {
+fn order(
+    a: Scalar,
+    b: Scalar,
+    ints: fn(i64, i64) -> bool,
+    doubles: fn(f64, f64) -> bool,
+) -> Result<Scalar, KernelError> {
     match (a, b) {
         (Scalar::Int(a), Scalar::Int(b)) => Ok(Scalar::Bool(ints(a, b))),
         (Scalar::Bool(a), Scalar::Bool(b)) => Ok(Scalar::Bool(ints(a.into(), b.into()))),

@@ -74,7 +74,9 @@ fn copy_index(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     }
     if to.rank() != from.rank() + 1 {
         let (to, from) = (to.rank(), from.rank());
-        return Err(KernelError::argument(format!("`copy_to` has {to} dimensions, `copy_from` has {from}, not one less")));
+        return Err(KernelError::argument(format!(
+            "`copy_to` has {to} dimensions, `copy_from` has {from}, not one less"
+        )));
     }
     if !to.is_contiguous() || !from.is_contiguous() {
         return Err(KernelError::unsupported("`copy_to` and `copy_from` must be contiguous"));
@@ -83,7 +85,11 @@ fn copy_index(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         let index = cx.int(2)?;
         let (to, from) = (cx.meta(0)?, cx.meta(1)?);
         if to.sizes[1..] != *from.sizes {
-            return Err(KernelError::argument(format!("`copy_to` has rows of {:?}, `copy_from` is {:?}", &to.sizes[1..], from.sizes)));
+            return Err(KernelError::argument(format!(
+                "`copy_to` has rows of {:?}, `copy_from` is {:?}",
+                &to.sizes[1..],
+                from.sizes
+            )));
         }
         let Some(rows) = usize::try_from(index).ok().and_then(|index| index.checked_add(1)) else {
             return Err(KernelError::argument(format!("`index` is {index}, it must not be negative")));
@@ -120,7 +126,12 @@ fn view(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
 
 /// The operators of this table.
 pub const KERNELS: &[&Kernel] = &[
-    &Kernel { name: "aten::sym_size.int", schema: "(Tensor self, int dim) -> int", alias: Alias::Disjoint, prepare: size },
+    &Kernel {
+        name: "aten::sym_size.int",
+        schema: "(Tensor self, int dim) -> int",
+        alias: Alias::Disjoint,
+        prepare: size,
+    },
     &Kernel { name: "aten::sym_numel", schema: "(Tensor self) -> int", alias: Alias::Disjoint, prepare: count },
     &Kernel {
         name: "aten::_local_scalar_dense",

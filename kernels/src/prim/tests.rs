@@ -84,7 +84,10 @@ fn tensors_tell_sizes_and_items() {
     assert_eq!(call_scalar(kernel("sym_numel"), &[x.clone()], INT), Ok(Scalar::Int(6)));
     assert_eq!(call_scalar(kernel("_local_scalar_dense"), &[x], DOUBLE), Ok(Scalar::Double(1.5)));
     assert_eq!(call_scalar(kernel("_local_scalar_dense"), &[Arg::tensor(&[], &[7u8])], INT), Ok(Scalar::Int(7)));
-    assert_eq!(call_scalar(kernel("_local_scalar_dense"), &[Arg::tensor(&[1], &[Bool(2)])], BOOL), Ok(Scalar::Bool(true)));
+    assert_eq!(
+        call_scalar(kernel("_local_scalar_dense"), &[Arg::tensor(&[1], &[Bool(2)])], BOOL),
+        Ok(Scalar::Bool(true))
+    );
     assert!(call_scalar(kernel("_local_scalar_dense"), &[Arg::tensor::<f32>(&[0], &[])], DOUBLE).is_err());
 }
 
@@ -103,7 +106,8 @@ fn rows_are_appended_within_bounds() {
 #[test]
 fn views_keep_the_elements() {
     let view = |sizes: &[i64], out: &[usize]| {
-        let args = [Arg::tensor(&[2, 3], &[1i32, 2, 3, 4, 5, 6]), Arg::Ints(sizes.to_vec()), Arg::out(ScalarType::INT, out)];
+        let args =
+            [Arg::tensor(&[2, 3], &[1i32, 2, 3, 4, 5, 6]), Arg::Ints(sizes.to_vec()), Arg::out(ScalarType::INT, out)];
         call(kernel("et_view.default"), &args).map(|outs| outs[0].as_slice::<i32>().unwrap())
     };
     assert_eq!(view(&[3, -1], &[3, 2]).unwrap(), [1, 2, 3, 4, 5, 6]);

@@ -1,0 +1,170 @@
+//! Quantising and dequantising: per tensor, along an axis, per token.
+
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
+use edgepack_format::tensor::Dims;
+
+use super::affine::{Affine, AffineLoop, dequantizer, number_at, quantizer};
+use crate::dims::dim_of;
+
+/// Where scale and zero point come from.
+#[derive(Clone, Copy, PartialEq)]
+enum Given {
+    /// Numbers at 1 and 2.
+    Numbers,
+    /// Tensors of one element at 1 and 2.
+    Tensors,
+    /// Tensors with an element per slice along the dimension at 3.
+    Axis,
+    /// Tensors with an element per index of all dimensions but the last.
+    Token,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Direction {
+    Quantize,
+    Dequantize,
+}
+
+/// How an instruction of the family is laid out.
+#[derive(Clone, Copy)]
+struct Form {
+    given: Given,
+    direction: Direction,
+    /// The index of `quant_min`; `quant_max` follows.
+    range: usize,
+    out: usize,
+}
+
+const fn form(given: Given, direction: Direction, out: usize) -> Form {
+    Form { given, direction, range: if matches!(given, Given::Axis) { 4 } else { 3 }, out }
+}
+
+fn prepare(args: &Prepare<'_>, form: Form) -> Result<Box<dyn Run>, KernelError> {
+    args.expect_len(form.out + 2)?;
+    let (input, out) = (args.tensor(0)?.meta, args.tensor(form.out)?.meta);
+    let (apply, integers) = match form.direction {
+        Direction::Quantize => (quantizer(input.dtype, out.dtype)?, out.dtype),
+        Direction::Dequantize => (dequantizer(input.dtype, out.dtype)?, input.dtype),
+    };
+    if input.dim_order != out.dim_order {
+        return Err(KernelError::unsupported(format!(
+            "`input` has dim order {:?}, `out` {:?}: they must be equal",
+            input.dim_order, out.dim_order
+        )));
+    }
+    if form.given == Given::Token && !input.is_contiguous() {
+        return Err(KernelError::unsupported("`input` must be contiguous"));
+    }
+    Ok(Box::new(move |cx: &mut KernelContext<'_>| {
+        let (least, greatest) = (cx.int(form.range)?, cx.int(form.range + 1)?);
+        let mut affine = Affine { scale: 1.0, zero: 0, least, greatest };
+        if form.direction == Direction::Quantize {
+            affine.expect_in(integers)?;
+        }
+        let input = cx.meta(0)?;
+        let sizes = Dims::from_slice(input.sizes).unwrap_or_default();
+        let rank = input.rank();
+        // How many slices there are, how many elements each has in one run, and how often all of them repeat.
+        let (slices, run) = match form.given {
+            Given::Numbers | Given::Tensors => (1, input.element_count()),
+            Given::Axis => {
+                let axis = dim_of("axis", cx.int(3)?, "input", rank)?;
+                let place = input.dim_order.iter().position(|&dim| dim as usize == axis).unwrap_or(0);
+                let inner = input.dim_order.get(place + 1..).unwrap_or_default();
+                (sizes.get(axis).copied().unwrap_or(1), inner.iter().map(|&dim| sizes[dim as usize]).product())
+            }
+            Given::Token => {
+                let run = sizes.last().copied().unwrap_or(1);
+                (sizes.iter().take(rank.saturating_sub(1)).product(), run)
+            }
+        };
+        cx.resize(form.out, &sizes)?;
+        if form.given == Given::Numbers {
+            affine.scale = cx.double(1)? as f32;
+            affine.zero = zero_point(cx.int(2)? as f64)?;
+        }
+        let views = cx.views();
+        let (input, mut out) = (views.tensor(0)?, views.out(form.out)?);
+        if form.given != Given::Numbers {
+            let (scales, zeros) = (views.tensor(1)?, views.tensor_opt(2)?);
+            let short =
+                [Some(&scales), zeros.as_ref()].into_iter().flatten().find(|tensor| tensor.element_count() < slices);
+            if let Some(tensor) = short {
+                return Err(KernelError::argument(format!(
+                    "{} scales or zero points are given for {slices} slices",
+                    tensor.element_count()
+                )));
+            }
+            return apply_all(apply, affine, slices, run, (&input, &mut out), |affine, slice| {
+                affine.scale = number_at(&scales, slice)? as f32;
+                affine.zero = zeros.as_ref().map_or(Ok(0.0), |zeros| number_at(zeros, slice)).and_then(zero_point)?;
+                Ok(())
+            });
+        }
+        apply_all(apply, affine, slices, run, (&input, &mut out), |_, _| Ok(()))
+    }))
+}
+
+fn zero_point(value: f64) -> Result<i64, KernelError> {
+    if value >= f64::from(i32::MIN) && value <= f64::from(i32::MAX) {
+        return Ok(value as i64);
+    }
+    Err(KernelError::argument(format!("`zero_point` is {value}, outside of the range of INT")))
+}
+
+fn apply_all(
+    apply: AffineLoop,
+    mut affine: Affine,
+    slices: usize,
+    run: usize,
+    (input, out): (&edgepack_executor::tensor::TensorRef<'_>, &mut edgepack_executor::tensor::TensorMut<'_>),
+    mut load: impl FnMut(&mut Affine, usize) -> Result<(), KernelError>,
+) -> Result<(), KernelError> {
+    let (from, to) = (input.dtype.size().unwrap_or(1), out.dtype.size().unwrap_or(1));
+    let aligned = crate::convert::is_aligned(input.bytes(), input.dtype);
+    let out_type = out.dtype;
+    if !aligned || !crate::convert::is_aligned(out.bytes(), out_type) {
+        return Err(KernelError::argument("the data of `input` or `out` are not aligned to its element"));
+    }
+    if run == 0 || slices == 0 {
+        return Ok(());
+    }
+    let runs = input.bytes().chunks_exact(run * from).zip(out.bytes().chunks_exact_mut(run * to));
+    for (index, (input, out)) in runs.enumerate() {
+        load(&mut affine, index % slices)?;
+        apply(&affine, input, out);
+    }
+    Ok(())
+}
+
+macro_rules! operators {
+    ($($name:literal $schema:literal => $given:ident $direction:ident $out:literal;)*) => {
+        /// The operators of this table.
+        pub const KERNELS: &[&Kernel] = &[$(&Kernel {
+            name: concat!("quantized_decomposed::", $name),
+            schema: $schema,
+            alias: Alias::Disjoint,
+            prepare: |args| prepare(args, form(Given::$given, Direction::$direction, $out)),
+        },)*];
+    };
+}
+
+operators! {
+    "quantize_per_tensor.out" "(Tensor input, float scale, int zero_point, int quant_min, int quant_max, \
+        ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)" => Numbers Quantize 6;
+    "quantize_per_tensor.Tensor_out" "(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, \
+        ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)" => Tensors Quantize 6;
+    "quantize_per_channel.out" "(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, \
+        int quant_max, ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)" => Axis Quantize 7;
+    "quantize_per_token.out" "(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, \
+        ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)" => Token Quantize 6;
+    "dequantize_per_tensor.out" "(Tensor input, float scale, int zero_point, int quant_min, int quant_max, \
+        ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out) -> Tensor(a!)" => Numbers Dequantize 7;
+    "dequantize_per_tensor.Tensor_out" "(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, \
+        ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out) -> Tensor(a!)" => Tensors Dequantize 7;
+    "dequantize_per_channel.out" "(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, \
+        int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out) -> Tensor(a!)"
+        => Axis Dequantize 8;
+    "dequantize_per_token.out" "(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, \
+        ScalarType dtype, ScalarType output_dtype, *, Tensor(a!) out) -> Tensor(a!)" => Token Dequantize 7;
+}
