@@ -57,8 +57,8 @@ fn file<'a>(bytes: &'a [u8], limits: &Limits, out: &mut Checker) -> Option<Bundl
         let message = format!("version {version}, exporters write {VERSION}");
         out.report(&rule::VERSION, &Path::ROOT.field("version"), None, message);
     }
-    let program = program(&bundle, limits, out);
     if !out.is_spent() {
+        let program = program(&bundle, limits, out);
         let plans = program.as_ref().map(Plans::of);
         suites(&bundle, plans.as_ref(), out);
     }
