@@ -1,0 +1,106 @@
+//! The command line.
+
+use clap::{Parser, Subcommand, ValueEnum};
+use edgepack_format::limits::Limits;
+
+use crate::commands::{bench, check, completions, explain, extract, inspect, man, ops, run, size, verify};
+
+/// Look into, verify, run and measure on-device model packages.
+///
+/// Files are recognised by their content, never by their name; `-` is standard input or output.
+///
+/// Exit status: 0 fine; 1 findings, a mismatch or a difference; 2 wrong usage; 3 a file cannot be read or is of no
+/// known kind; 4 a valid file cannot run here or failed while running. For several files the highest counts.
+#[derive(Parser, Debug)]
+#[command(name = "edgepack", version, propagate_version = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+
+    /// Options of every command.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Options of every command.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct Common {
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+
+    /// How much a file may ask for
+    #[arg(long, global = true, value_name = "WHICH", default_value = "default")]
+    pub limits: LimitsChoice,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Color {
+    /// On terminals, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// Which ceilings apply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum LimitsChoice {
+    /// For files from a trusted toolchain
+    Default,
+    /// For files from strangers: small memory, short walks
+    Hostile,
+}
+
+impl LimitsChoice {
+    /// The ceilings.
+    pub fn limits(self) -> Limits {
+        match self {
+            LimitsChoice::Default => Limits::DEFAULT,
+            LimitsChoice::Hostile => Limits::hostile(),
+        }
+    }
+}
+
+/// The commands.
+#[derive(Subcommand, Debug)]
+#[allow(missing_docs, reason = "the arguments say it")]
+pub enum Command {
+    Inspect(inspect::Args),
+    Verify(verify::Args),
+    Ops(ops::Args),
+    Size(size::Args),
+    Run(run::Args),
+    Check(check::Args),
+    Bench(bench::Args),
+    Extract(extract::Args),
+    Explain(explain::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+impl Command {
+    /// Its name, as in the schema of its JSON document.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Command::Inspect(_) => "inspect",
+            Command::Verify(_) => "verify",
+            Command::Ops(_) => "ops",
+            Command::Size(_) => "size",
+            Command::Run(_) => "run",
+            Command::Check(_) => "check",
+            Command::Bench(_) => "bench",
+            Command::Extract(_) => "extract",
+            Command::Explain(_) => "explain",
+            Command::Completions(_) => "completions",
+            Command::Man(_) => "man",
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! `edgepack inspect`: what is inside.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use edgepack_format::finding::Findings;
+use edgepack_format::pte::{ExecutionPlan, Program};
+use edgepack_format::row::Table as _;
+use serde::Serialize;
+
+use crate::flatbuffer::Flatbuffer;
+use crate::kind::Kind;
+use crate::listing::Listing;
+use crate::report::print_section;
+use crate::session::Session;
+use crate::status::{Failure, Status};
+use crate::style::{DIM, NAME, SHAPE, TITLE};
+use crate::summary::bundle::{BundleSummary, program_bytes};
+use crate::summary::data::DataSummary;
+use crate::summary::program::ProgramSummary;
+use crate::summary::trace::TraceSummary;
+use crate::table::{Align, Cell, Columns};
+use crate::tree::{self, Tree};
+use crate::{lenient, notation, units, view};
+
+/// Show what is inside a file, broken files included
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The file
+    pub file: PathBuf,
+
+    /// Show every value, instruction, stack trace and field
+    #[arg(short, long)]
+    pub all: bool,
+}
+
+/// What is in a file of any kind; a kind's fields stand beside `kind`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content {
+    Program(ProgramSummary),
+    Data(DataSummary),
+    Bundle(BundleSummary),
+    Trace(TraceSummary),
+    /// Not even the root table can be located.
+    Nothing {},
+}
+
+#[derive(Serialize)]
+struct Inspection<'a> {
+    file: &'a str,
+    kind: &'static str,
+    #[serde(flatten)]
+    content: &'a Content,
+    findings: &'a [edgepack_format::finding::Finding],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tables: Option<Tree<'a, 'a>>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    let file = session.open(&args.file)?;
+    let flatbuffer = Flatbuffer::read(&file, &session.limits)?;
+    let findings = flatbuffer.verify(&session.limits);
+    let content = content(&flatbuffer);
+    let budget = tree::budget(&session.limits);
+    let tree = flatbuffer.root().filter(|_| args.all).map(|(table, desc)| Tree::new(table, desc, &budget));
+    if session.json {
+        session.document(&Inspection {
+            file: &file.name,
+            kind: flatbuffer.kind.id(),
+            content: &content,
+            findings: findings.as_slice(),
+            tables: tree,
+        })?;
+    } else {
+        print(&file.name, &flatbuffer, &content, tree.as_ref(), &findings, &mut session.out)?;
+    }
+    Ok(if findings.has_errors() { Status::Findings } else { Status::Fine })
+}
+
+fn content(flatbuffer: &Flatbuffer) -> Content {
+    let (head, bytes) = (&flatbuffer.head[..], flatbuffer.extent.len);
+    let Some((root, _)) = flatbuffer.root() else { return Content::Nothing {} };
+    match flatbuffer.kind {
+        Kind::Program => Content::Program(ProgramSummary::new(&lenient::program(&root), head, bytes)),
+        kind @ (Kind::Data | Kind::FlatData) => Content::Data(DataSummary::new(kind, &root, head, bytes)),
+        Kind::Bundle => Content::Bundle(BundleSummary::new(&root, bytes)),
+        Kind::Trace => Content::Trace(TraceSummary::new(&root, bytes)),
+    }
+}
+
+fn print(
+    name: &str,
+    flatbuffer: &Flatbuffer,
+    content: &Content,
+    tree: Option<&Tree<'_, '_>>,
+    findings: &Findings,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let (title, size) = (flatbuffer.kind.title(), units::bytes(flatbuffer.extent.len));
+    writeln!(out, "{TITLE}{name}{TITLE:#}  {title}, {size}")?;
+    match content {
+        Content::Program(program) => view::program::print(program, out)?,
+        Content::Data(data) => view::data::print(data, out)?,
+        Content::Bundle(bundle) => view::bundle::print(bundle, out)?,
+        Content::Trace(trace) => view::trace::print(trace, out)?,
+        Content::Nothing {} => writeln!(out, "{DIM}nothing in it can be read{DIM:#}")?,
+    }
+    if let Some(tree) = tree {
+        print_code(flatbuffer, out)?;
+        writeln!(out, "\n{TITLE}every field{TITLE:#}")?;
+        tree.print(2, out)?;
+        if let Some(program) = inner_program(flatbuffer) {
+            writeln!(out, "\n{TITLE}every field of the program inside{TITLE:#}")?;
+            let budget = tree::budget(&edgepack_format::limits::Limits::DEFAULT);
+            Tree::new(program, Program::DESC, &budget).print(2, out)?;
+        }
+    }
+    print_section(findings, out)
+}
+
+/// The root table of the program in a bundle.
+fn inner_program(flatbuffer: &Flatbuffer) -> Option<edgepack_format::wire::Table<'_>> {
+    let (root, _) = flatbuffer.root().filter(|_| flatbuffer.kind == Kind::Bundle)?;
+    edgepack_format::wire::Table::root(program_bytes(&root)?).ok()
+}
+
+/// Values, instructions and stack traces of every method.
+fn print_code(flatbuffer: &Flatbuffer, out: &mut dyn Write) -> io::Result<()> {
+    let root = match flatbuffer.kind {
+        Kind::Program => flatbuffer.root().map(|(root, _)| root),
+        _ => inner_program(flatbuffer),
+    };
+    let Some(root) = root else { return Ok(()) };
+    for plan in lenient::plans(&lenient::program(&root)) {
+        print_method(&plan, out)?;
+    }
+    Ok(())
+}
+
+fn print_method(plan: &ExecutionPlan<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let name = notation::name(plan.name.as_deref().unwrap_or("?"));
+    let listing = Listing::new(plan);
+    writeln!(out, "\n{TITLE}values of {name}{TITLE:#}")?;
+    let mut columns = Columns::new(2, &[Align::Right, Align::Left, Align::Left, Align::Left]);
+    for line in listing.values() {
+        let what = if line.literal.is_empty() { line.kind } else { format!("{} {}", line.kind, line.literal) };
+        columns.row([Cell::new(line.id, NAME), Cell::new(what, SHAPE), Cell::new(line.place, DIM)]);
+    }
+    columns.print(out)?;
+    let chains = lenient::chains(plan);
+    for (index, (code, chain)) in listing.chains().zip(&chains).enumerate() {
+        let which = if chains.len() > 1 { format!(", chain {index}") } else { String::new() };
+        writeln!(out, "\n{TITLE}instructions of {name}{which}{TITLE:#}")?;
+        let traces = lenient::rows(&chain.stacktrace);
+        let width = code.len().saturating_sub(1).to_string().len();
+        for (index, line) in code.iter().enumerate() {
+            writeln!(out, "  {DIM}{index:>width$}{DIM:#}  {line}")?;
+            let Some(Some(trace)) = traces.get(index) else { continue };
+            for frame in lenient::rows(&trace.items).into_iter().flatten() {
+                let text =
+                    |text: &Option<edgepack_format::row::Text<'_>>| notation::name(text.as_deref().unwrap_or("?"));
+                let (file, function) = (text(&frame.filename), text(&frame.name));
+                write!(out, "  {:width$}    {DIM}{file}:{} in {function}", "", frame.lineno)?;
+                if let Some(context) = frame.context.as_deref().filter(|context| !context.is_empty()) {
+                    write!(out, ": {}", notation::name(context.trim()))?;
+                }
+                writeln!(out, "{DIM:#}")?;
+            }
+        }
+    }
+    Ok(())
+}

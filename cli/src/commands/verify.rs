@@ -1,0 +1,130 @@
+//! `edgepack verify`: everything the rules have to say.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use edgepack_format::finding::{Finding, Findings};
+use serde::Serialize;
+
+use crate::data_files::pairing;
+use crate::flatbuffer::Flatbuffer;
+use crate::kind::Kind;
+use crate::report::{print_findings, tally};
+use crate::session::Session;
+use crate::status::{Failure, Status};
+use crate::style::{BAD, DIM, GOOD, TITLE, WARN};
+
+/// Check files against every rule of their format
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Files to check
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// Data files that programs among them need; each is checked, too
+    #[arg(long, value_name = "FILE")]
+    pub data: Vec<PathBuf>,
+}
+
+/// What there is to say about one file.
+#[derive(Serialize)]
+struct Verified {
+    file: String,
+    kind: Option<&'static str>,
+    findings: Vec<Finding>,
+    /// Findings that were counted but not kept.
+    more: usize,
+    /// Why the file could not be checked.
+    error: Option<String>,
+    status: u8,
+    #[serde(skip)]
+    all: Findings,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    let mut results = Vec::new();
+    let mut files = Vec::new();
+    for path in args.files.iter().chain(&args.data) {
+        let opened = session.open(path);
+        let opened = opened.and_then(|file| Ok((Flatbuffer::read(&file, &session.limits)?, file)));
+        match opened {
+            Ok((flatbuffer, file)) => {
+                let findings = flatbuffer.verify(&session.limits);
+                results.push(Verified::new(file.name.clone(), flatbuffer.kind, findings));
+                files.push(Some((file, flatbuffer)));
+            }
+            Err(failure) => {
+                results.push(Verified::failed(path.display().to_string(), &failure));
+                files.push(None);
+            }
+        }
+    }
+    if !args.data.is_empty() {
+        let (programs, data) = files.split_at(args.files.len());
+        let data: Vec<_> = data.iter().flatten().map(|(file, flatbuffer)| (file.name.as_str(), flatbuffer)).collect();
+        for (file, result) in programs.iter().zip(&mut results) {
+            if let Some((_, program)) = file
+                && program.kind == Kind::Program
+            {
+                let mut findings = std::mem::take(&mut result.all);
+                findings.extend(pairing(program, &data, &session.limits));
+                *result = Verified::new(std::mem::take(&mut result.file), program.kind, findings);
+            }
+        }
+    }
+    let status = results.iter().map(|result| result.status).max().unwrap_or(0);
+    if session.json {
+        session.document(&serde_json::json!({ "files": results }))?;
+    } else {
+        for result in &results {
+            result.print(&mut session.out)?;
+        }
+    }
+    Ok(match status {
+        0 => Status::Fine,
+        1 => Status::Findings,
+        _ => Status::Unreadable,
+    })
+}
+
+impl Verified {
+    fn new(file: String, kind: Kind, findings: Findings) -> Self {
+        let status = if findings.has_errors() { Status::Findings } else { Status::Fine };
+        Verified {
+            file,
+            kind: Some(kind.id()),
+            findings: findings.as_slice().to_vec(),
+            more: findings.dropped(),
+            error: None,
+            status: status.code(),
+            all: findings,
+        }
+    }
+
+    fn failed(file: String, failure: &Failure) -> Self {
+        Verified {
+            file,
+            kind: None,
+            findings: Vec::new(),
+            more: 0,
+            error: Some(failure.message.clone()),
+            status: failure.status.code(),
+            all: Findings::default(),
+        }
+    }
+
+    fn print(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        if let Some(error) = &self.error {
+            return writeln!(out, "{BAD}unreadable{BAD:#}  {error}");
+        }
+        let (style, word) = match (self.all.has_errors(), self.all.is_empty()) {
+            (true, _) => (BAD, "broken"),
+            (false, false) => (WARN, "valid "),
+            (false, true) => (GOOD, "valid "),
+        };
+        let note = if self.all.is_empty() { String::new() } else { format!("  {}", tally(&self.all)) };
+        writeln!(out, "{style}{word}{style:#}  {TITLE}{}{TITLE:#}{DIM}{note}{DIM:#}", self.file)?;
+        print_findings(&self.all, out)
+    }
+}

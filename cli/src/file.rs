@@ -1,0 +1,89 @@
+//! Files to read: opened without reading them whole, recognised by content.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use edgepack_format::FileKind;
+use edgepack_format::detect::{DETECT_LEN, detect};
+use edgepack_format::limits::Limits;
+use edgepack_loader::{AlignedBytes, FileSource, MemorySource, Source};
+
+use crate::kind::Kind;
+use crate::status::Failure;
+
+/// An open file of a known kind.
+#[derive(Clone)]
+pub struct File {
+    /// As the command line names it.
+    pub name: String,
+    /// What its content is.
+    pub kind: Kind,
+    /// Its bytes.
+    pub source: Arc<dyn Source>,
+}
+
+/// Opens a file; `-` is standard input. What cannot be sought (pipes) is read into memory.
+pub fn open(path: &Path, stdin: &mut dyn Read, limits: &Limits) -> Result<File, Failure> {
+    let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
+    let failed = |error: std::io::Error| Failure::unreadable(format!("{name}: {error}"));
+    let source: Arc<dyn Source> = if path.as_os_str() == "-" {
+        memory(stdin, limits, &name)?
+    } else {
+        let metadata = std::fs::metadata(path).map_err(failed)?;
+        if metadata.is_dir() {
+            return Err(Failure::unreadable(format!("{name}: this is a folder")));
+        }
+        if metadata.is_file() {
+            Arc::new(FileSource::open(path).map_err(failed)?)
+        } else {
+            memory(&mut std::fs::File::open(path).map_err(failed)?, limits, &name)?
+        }
+    };
+    let head = read_head(&*source, DETECT_LEN as u64).map_err(|failure| failure.about(&name))?;
+    let found = detect(&head);
+    let Some(kind) = Kind::of(found) else {
+        return Err(Failure::unreadable(format!("{name}: {}", refusal(found, &head))));
+    };
+    Ok(File { name, kind, source })
+}
+
+fn refusal(found: FileKind, head: &[u8]) -> String {
+    if found != FileKind::Unknown {
+        return format!("this is a {found}, which this command does not open");
+    }
+    let shown: Vec<String> = head.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+    match shown.is_empty() {
+        true => "the file is empty".to_owned(),
+        false => format!("nothing known starts with {}", shown.join(" ")),
+    }
+}
+
+fn memory(from: &mut dyn Read, limits: &Limits, name: &str) -> Result<Arc<dyn Source>, Failure> {
+    let mut bytes = Vec::new();
+    // One byte more than allowed tells a file that is too long from one that just fits.
+    from.take(limits.segment_bytes.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::unreadable(format!("{name}: {error}")))?;
+    if bytes.len() as u64 > limits.segment_bytes {
+        return Err(Failure::unreadable(format!("{name}: more than the {} bytes allowed", limits.segment_bytes)));
+    }
+    Ok(Arc::new(MemorySource::new(bytes)))
+}
+
+/// The first `len` bytes of a source, or all it has.
+pub fn read_head(source: &dyn Source, len: u64) -> Result<AlignedBytes, Failure> {
+    read_range(source, 0, len.min(source.len()))
+}
+
+/// A range of a source.
+pub fn read_range(source: &dyn Source, start: u64, len: u64) -> Result<AlignedBytes, Failure> {
+    let outside = || Failure::findings(format!("bytes {start}..{start}+{len} of {}", source.len()));
+    // Checked before anything is reserved: the length may come from the file.
+    if start.checked_add(len).is_none_or(|end| end > source.len()) {
+        return Err(outside());
+    }
+    let mut bytes = AlignedBytes::zeroed(usize::try_from(len).map_err(|_| outside())?);
+    source.read_at(start, bytes.as_mut_slice()).map_err(Failure::unreadable)?;
+    Ok(bytes)
+}

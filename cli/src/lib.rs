@@ -1,0 +1,90 @@
+//! The `edgepack` command as a library: [`run`] is the whole program, with the streams it reads and writes as
+//! arguments. [`cases`] and [`compare`] replay recorded runs without going through a command line.
+#![forbid(unsafe_code)]
+
+mod anatomy;
+pub mod args;
+pub mod cases;
+pub mod commands;
+pub mod compare;
+mod data_files;
+mod error_codes;
+mod file;
+mod flatbuffer;
+pub mod interchange;
+mod kind;
+mod lenient;
+mod listing;
+mod notation;
+mod npy;
+mod program;
+mod report;
+mod screen;
+mod session;
+mod status;
+mod style;
+mod summary;
+mod table;
+mod tree;
+mod units;
+pub mod value;
+mod view;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use clap::Parser;
+
+use crate::args::{Cli, Color, Command};
+use crate::commands::{bench, check, completions, explain, extract, inspect, man, ops, run as run_once, size, verify};
+pub use crate::screen::{Io, Screen};
+use crate::session::Session;
+pub use crate::status::{Failure, Status};
+
+/// Runs one command line (the first argument is the program's name).
+pub fn run(args: impl IntoIterator<Item = OsString>, io: Io) -> Status {
+    let (stdout_color, stderr_color) = io.color;
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let (stream, color) =
+                if error.use_stderr() { (io.stderr, stderr_color) } else { (io.stdout, stdout_color) };
+            let mut screen = Screen::new(stream, Color::Auto, color);
+            // Nobody is left to be told that telling failed.
+            let _ = write!(screen, "{}", error.render().ansi()).and_then(|()| screen.flush());
+            return if error.exit_code() == 0 { Status::Fine } else { Status::Usage };
+        }
+    };
+    let mut complaints = Screen::new(io.stderr, cli.common.color, stderr_color);
+    let out = Screen::new(io.stdout, cli.common.color, stdout_color);
+    let mut session = Session::new(cli.common, cli.command.name(), out, io.stdin, io.terminal);
+    let outcome = match &cli.command {
+        Command::Inspect(args) => inspect::run(args, &mut session),
+        Command::Verify(args) => verify::run(args, &mut session),
+        Command::Ops(args) => ops::run(args, &mut session),
+        Command::Size(args) => size::run(args, &mut session),
+        Command::Run(args) => run_once::run(args, &mut session),
+        Command::Check(args) => check::run(args, &mut session),
+        Command::Bench(args) => bench::run(args, &mut session),
+        Command::Extract(args) => extract::run(args, &mut session),
+        Command::Explain(args) => explain::run(args, &mut session),
+        Command::Completions(args) => completions::run(args, &mut session),
+        Command::Man(args) => man::run(args, &mut session),
+    };
+    let outcome = outcome.or_else(|failure| session.fail(failure)).and_then(|status| {
+        session.out.flush()?;
+        Ok(status)
+    });
+    match outcome {
+        Ok(status) => status,
+        Err(failure) => {
+            // What was written before still goes out; that may fail for the same reason.
+            let _ = session.out.flush();
+            if !failure.silent {
+                let (bad, message) = (style::BAD, &failure.message);
+                let _ = writeln!(complaints, "{bad}error{bad:#}: {message}");
+            }
+            failure.status
+        }
+    }
+}

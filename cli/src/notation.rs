@@ -1,0 +1,114 @@
+//! How values are written on one line: `f32[1, 3, 96, 96]`, `v12`, `[1, 2]`, `"floor"`.
+
+use std::fmt::Write as _;
+
+use edgepack_format::pte::{KernelTypes, Tensor, TensorShapeDynamism};
+use edgepack_format::row::{Scalar, Scalars};
+use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::{TensorLayout, is_channels_last, is_contiguous};
+
+/// The short name of an element type.
+pub fn dtype(scalar_type: ScalarType) -> String {
+    let name = match scalar_type {
+        ScalarType::BYTE => "u8",
+        ScalarType::CHAR => "i8",
+        ScalarType::SHORT => "i16",
+        ScalarType::INT => "i32",
+        ScalarType::LONG => "i64",
+        ScalarType::HALF => "f16",
+        ScalarType::FLOAT => "f32",
+        ScalarType::DOUBLE => "f64",
+        ScalarType::COMPLEX_HALF => "c32",
+        ScalarType::COMPLEX_FLOAT => "c64",
+        ScalarType::COMPLEX_DOUBLE => "c128",
+        ScalarType::BOOL => "bool",
+        ScalarType::BFLOAT16 => "bf16",
+        ScalarType::UINT16 => "u16",
+        ScalarType::UINT32 => "u32",
+        ScalarType::UINT64 => "u64",
+        other => return other.to_string().to_lowercase(),
+    };
+    name.to_owned()
+}
+
+/// Element type and sizes; `≤` before sizes that are upper bounds, and the dim order if it is not contiguous.
+pub fn shape(scalar_type: ScalarType, sizes: &[i64], dim_order: &[u8], dynamism: TensorShapeDynamism) -> String {
+    let bound = match dynamism {
+        TensorShapeDynamism::STATIC => "",
+        TensorShapeDynamism::DYNAMIC_UNBOUND => "?",
+        _ => "≤",
+    };
+    let sizes: Vec<String> = sizes.iter().map(|size| format!("{bound}{size}")).collect();
+    let mut text = format!("{}[{}]", dtype(scalar_type), sizes.join(", "));
+    if is_channels_last(dim_order) {
+        text.push_str(" channels-last");
+    } else if !is_contiguous(dim_order) {
+        let _ = write!(text, " order {dim_order:?}");
+    }
+    text
+}
+
+/// The shape of a layout.
+pub fn layout(layout: &TensorLayout) -> String {
+    let sizes: Vec<i64> = layout.sizes().iter().map(|&size| size as i64).collect();
+    shape(layout.scalar_type(), &sizes, layout.dim_order(), TensorShapeDynamism::STATIC)
+}
+
+/// The shape of a tensor of a program.
+pub fn tensor(tensor: &Tensor<'_>) -> String {
+    let sizes: Vec<i64> = tensor.sizes.iter().flat_map(|sizes| sizes.iter()).map(i64::from).collect();
+    let order: Vec<u8> = tensor.dim_order.iter().flat_map(|order| order.iter()).collect();
+    shape(tensor.scalar_type, &sizes, &order, tensor.shape_dynamism)
+}
+
+/// The type of a value, as in a signature.
+pub fn signature(value: Option<&KernelTypes<'_>>) -> String {
+    match value {
+        Some(KernelTypes::Tensor(t)) => tensor(t),
+        Some(value) => kind(value).to_owned(),
+        None => "none".to_owned(),
+    }
+}
+
+/// The kind of a value.
+pub fn kind(value: &KernelTypes<'_>) -> &'static str {
+    match value {
+        KernelTypes::Null(_) => "none",
+        KernelTypes::Int(_) => "int",
+        KernelTypes::Bool(_) => "bool",
+        KernelTypes::Double(_) => "double",
+        KernelTypes::Tensor(_) => "tensor",
+        KernelTypes::String(_) => "text",
+        KernelTypes::IntList(_) => "ints",
+        KernelTypes::DoubleList(_) => "doubles",
+        KernelTypes::BoolList(_) => "bools",
+        KernelTypes::TensorList(_) => "tensors",
+        KernelTypes::OptionalTensorList(_) => "optional tensors",
+        KernelTypes::Unknown(_) => "unknown",
+    }
+}
+
+/// A double that reads back as one: `1.0`, not `1`.
+pub fn double(value: f64) -> String {
+    format!("{value:?}")
+}
+
+/// Text with quotes and escapes, so that a file cannot talk to the terminal.
+pub fn text(value: &str) -> String {
+    format!("{value:?}")
+}
+
+/// A name from the file, unquoted but without control characters.
+pub fn name(value: &str) -> String {
+    let plain = |c: char| !c.is_control();
+    match value.chars().all(plain) {
+        true => value.to_owned(),
+        false => value.escape_debug().to_string(),
+    }
+}
+
+/// A list of numbers in brackets.
+pub fn numbers<T: Scalar>(list: Option<&Scalars<'_, T>>, one: impl Fn(T) -> String) -> String {
+    let items: Vec<String> = list.iter().flat_map(|list| list.iter()).map(one).collect();
+    format!("[{}]", items.join(", "))
+}

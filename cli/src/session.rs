@@ -1,0 +1,80 @@
+//! What a command has while it runs: where to write, what to read, and the options common to all.
+
+use std::io::{Read, Write};
+use std::path::Path;
+
+use edgepack_format::limits::Limits;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::args::Common;
+use crate::file::{self, File};
+use crate::screen::Screen;
+use crate::status::{Failure, Status};
+
+/// One command being run.
+pub struct Session {
+    /// Where results go.
+    pub out: Screen,
+    /// Whether the result is one JSON document.
+    pub json: bool,
+    /// Ceilings for files.
+    pub limits: Limits,
+    command: &'static str,
+    stdin: Box<dyn Read>,
+    terminal: bool,
+}
+
+/// A document of some command: its schema, then what the command says.
+#[derive(Serialize)]
+struct Document<'a, T> {
+    schema: String,
+    #[serde(flatten)]
+    body: &'a T,
+}
+
+impl Session {
+    /// A session of a command.
+    pub fn new(common: Common, command: &'static str, out: Screen, stdin: Box<dyn Read>, terminal: bool) -> Session {
+        Session { out, json: common.json, limits: common.limits.limits(), command, stdin, terminal }
+    }
+
+    /// Opens a file to read; `-` is standard input.
+    pub fn open(&mut self, path: &Path) -> Result<File, Failure> {
+        file::open(path, &mut self.stdin, &self.limits)
+    }
+
+    /// Prints the JSON document of the command.
+    pub fn document<T: Serialize>(&mut self, body: &T) -> Result<(), Failure> {
+        let document = Document { schema: format!("edgepack/{}/1", self.command), body };
+        serde_json::to_writer_pretty(&mut self.out, &document)?;
+        writeln!(self.out)?;
+        Ok(())
+    }
+
+    /// Reports why the command could not finish. With `--json` the document says it, otherwise the caller does.
+    pub fn fail(&mut self, failure: Failure) -> Result<Status, Failure> {
+        if self.json && !failure.silent {
+            self.document(&json!({ "error": { "status": failure.status.code(), "message": failure.message } }))?;
+        }
+        Err(failure)
+    }
+
+    /// Writes binary content to a file, or to standard output for `-`, which must not be a terminal.
+    pub fn write_binary(&mut self, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+        if path.as_os_str() != "-" {
+            let failed = |error| Failure::unreadable(format!("cannot write {}: {error}", path.display()));
+            return std::fs::write(path, bytes).map_err(failed);
+        }
+        if self.terminal {
+            return Err(Failure::usage("this is binary: redirect standard output, or name a file with -o"));
+        }
+        if self.json {
+            return Err(Failure::usage("standard output cannot hold both the JSON document and the content"));
+        }
+        self.out.flush()?;
+        // Content passes the colour filter by.
+        self.out.raw().write_all(bytes)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! How a command ends: its exit status, and why it could not finish.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use edgepack_executor::{LoadError, RunError};
+use edgepack_format::wire::ReadError;
+use edgepack_loader::Error;
+
+/// The exit status, ordered: of several files the highest counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Status {
+    /// All is well.
+    Fine = 0,
+    /// Findings, a mismatch or a difference.
+    Findings = 1,
+    /// The command line makes no sense.
+    Usage = 2,
+    /// A file cannot be read, or nobody knows what it is.
+    Unreadable = 3,
+    /// A valid file that cannot run here, or failed while running.
+    CannotRun = 4,
+}
+
+impl Status {
+    /// The number.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> Self {
+        ExitCode::from(status.code())
+    }
+}
+
+/// Why a command could not finish.
+#[derive(Debug)]
+pub struct Failure {
+    /// What the process exits with.
+    pub status: Status,
+    /// For people.
+    pub message: String,
+    /// The reader of our output went away: end without a word.
+    pub silent: bool,
+}
+
+impl Failure {
+    /// The command line makes no sense.
+    pub fn usage(message: impl fmt::Display) -> Self {
+        Self::new(Status::Usage, message)
+    }
+
+    /// A file cannot be read.
+    pub fn unreadable(message: impl fmt::Display) -> Self {
+        Self::new(Status::Unreadable, message)
+    }
+
+    /// A recognised file is broken, or does not have what was asked for.
+    pub fn findings(message: impl fmt::Display) -> Self {
+        Self::new(Status::Findings, message)
+    }
+
+    /// A valid file cannot run here.
+    pub fn cannot_run(message: impl fmt::Display) -> Self {
+        Self::new(Status::CannotRun, message)
+    }
+
+    fn new(status: Status, message: impl fmt::Display) -> Self {
+        Failure { status, message: message.to_string(), silent: false }
+    }
+
+    /// The same with the file it is about in front.
+    pub fn about(mut self, file: &str) -> Self {
+        self.message = format!("{file}: {}", self.message);
+        self
+    }
+}
+
+/// Writing our own output failed. Files that are read never go through this conversion.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        let silent = error.kind() == io::ErrorKind::BrokenPipe;
+        let status = if silent { Status::Fine } else { Status::Unreadable };
+        Failure { status, message: format!("cannot write: {error}"), silent }
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        match error.io_error_kind() {
+            Some(kind) => io::Error::from(kind).into(),
+            None => Failure::findings(error),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Io { .. } => Failure::unreadable(error),
+            Error::NotFound { .. } => Failure::usage(error),
+            _ => Failure::findings(error),
+        }
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        Failure::findings(error)
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Program(error) => error.into(),
+            error => Failure::cannot_run(format!("{error} ({})", code_text(error.code()))),
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Program(error) => error.into(),
+            error => Failure::cannot_run(format!("{error} ({})", code_text(error.code()))),
+        }
+    }
+}
+
+fn code_text(code: edgepack_format::finding::ErrorCode) -> String {
+    format!("Error::{code}, {:#04x}", code.number())
+}

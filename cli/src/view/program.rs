@@ -1,0 +1,126 @@
+//! A program, for people.
+
+use std::io::{self, Write};
+
+use edgepack_format::header::ProgramHeader;
+
+use crate::style::{DIM, NAME, SHAPE, TITLE, WARN};
+use crate::summary::program::{MethodSummary, ProgramSummary};
+use crate::table::{Align, Cell, Columns};
+use crate::units::{bytes, count, share};
+
+/// Prints a program.
+pub fn print(program: &ProgramSummary, out: &mut dyn Write) -> io::Result<()> {
+    let header = match program.header {
+        None => "no extended header".to_owned(),
+        Some(ProgramHeader { length, .. }) => format!("extended header of {length} bytes"),
+    };
+    let (version, flatbuffer) = (program.version, bytes(program.flatbuffer_bytes));
+    writeln!(out, "{DIM}version {version}, {header}, flatbuffer {flatbuffer}{DIM:#}")?;
+    for method in &program.methods {
+        print_method(method, out)?;
+    }
+    print_data(program, out)
+}
+
+fn print_method(method: &MethodSummary, out: &mut dyn Write) -> io::Result<()> {
+    let (inputs, outputs) = method.arguments();
+    let name = &method.name;
+    writeln!(out, "\n{TITLE}{name}{TITLE:#}({SHAPE}{inputs}{SHAPE:#}) -> {SHAPE}{outputs}{SHAPE:#}")?;
+    let mut facts = Columns::new(2, &[]);
+    let fact = |facts: &mut Columns, name: &str, text: String| facts.row([Cell::new(name, DIM), text.into()]);
+    let memory: Vec<String> = method.planned_memory.iter().map(|&size| arena(size)).collect();
+    let memory = match memory.len() {
+        0 => "none".to_owned(),
+        1 => memory.join(""),
+        n => format!("{} in {n} memories: {}", arena(method.planned_memory.iter().sum()), memory.join(", ")),
+    };
+    fact(&mut facts, "planned memory", memory);
+    let total: usize = method.values.values().sum();
+    let kinds: Vec<String> = method.values.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    let kinds = if kinds.is_empty() { String::new() } else { format!(": {}", kinds.join(", ")) };
+    fact(&mut facts, "values", format!("{total}{kinds}"));
+    fact(&mut facts, "instructions", method.instructions.to_string());
+    facts.print(out)?;
+    if !method.operators.is_empty() {
+        writeln!(out, "  {DIM}operators{DIM:#}")?;
+        let mut columns = Columns::new(4, &[Align::Right, Align::Left]);
+        for operator in &method.operators {
+            columns.row([format!("{}×", operator.calls).into(), Cell::new(&operator.name, NAME)]);
+        }
+        columns.print(out)?;
+    }
+    if !method.delegates.is_empty() {
+        writeln!(out, "  {DIM}delegates{DIM:#}")?;
+        let mut columns = Columns::new(4, &[Align::Right, Align::Left, Align::Right, Align::Left]);
+        for delegate in &method.delegates {
+            let options = match delegate.options.is_empty() {
+                true => delegate.place.clone(),
+                false => format!("{}, options {}", delegate.place, delegate.options.join(", ")),
+            };
+            columns.row([
+                format!("{}×", delegate.calls).into(),
+                Cell::new(&delegate.backend, NAME),
+                delegate.bytes.map_or("?".to_owned(), bytes).into(),
+                Cell::new(options, DIM),
+            ]);
+        }
+        columns.print(out)?;
+    }
+    Ok(())
+}
+
+fn arena(size: i64) -> String {
+    // A negative size is a finding; here it is only shown.
+    u64::try_from(size).map_or_else(|_| size.to_string(), bytes)
+}
+
+fn print_data(program: &ProgramSummary, out: &mut dyn Write) -> io::Result<()> {
+    let constants = &program.constants;
+    if constants.count > 0 {
+        let place = match constants.segment {
+            Some(segment) => format!("in segment {segment}"),
+            None => "inside the flatbuffer".to_owned(),
+        };
+        let (number, size) = (count(constants.count, "constant"), bytes(constants.bytes));
+        writeln!(out, "\n{TITLE}constants{TITLE:#}  {number}, {size} {place}")?;
+    }
+    if !constants.external.is_empty() {
+        writeln!(out, "\n{TITLE}in data files{TITLE:#}")?;
+        for name in &constants.external {
+            writeln!(out, "  {NAME}{name}{NAME:#}")?;
+        }
+    }
+    if !program.segments.is_empty() {
+        writeln!(out, "\n{TITLE}segments{TITLE:#}")?;
+        let mut columns = Columns::new(2, &[Align::Right, Align::Right, Align::Right, Align::Right, Align::Left]);
+        columns.heading(&["", "offset", "size", "of file", "holds"]);
+        for (index, segment) in program.segments.iter().enumerate() {
+            let holds = match segment.holds.is_empty() {
+                true => Cell::new("nothing refers to it", WARN),
+                false => Cell::new(segment.holds.join(", "), NAME),
+            };
+            columns.row([
+                Cell::new(index.to_string(), DIM),
+                segment.offset.map_or("?".to_owned(), |offset| format!("{offset:#x}")).into(),
+                bytes(segment.bytes).into(),
+                Cell::new(share(segment.bytes, program.bytes), DIM),
+                holds,
+            ]);
+        }
+        columns.print(out)?;
+    }
+    if !program.named_data.is_empty() {
+        writeln!(out, "\n{TITLE}named data{TITLE:#}")?;
+        let mut columns = Columns::new(2, &[Align::Left, Align::Right, Align::Left]);
+        for named in &program.named_data {
+            columns.row([
+                Cell::new(&named.key, NAME),
+                named.bytes.map_or("?".to_owned(), bytes).into(),
+                Cell::new(format!("segment {}", named.segment), DIM),
+            ]);
+        }
+        columns.print(out)?;
+    }
+    Ok(())
+}
