@@ -51,10 +51,8 @@ fn with_suites(names: &[&'static str]) -> Vec<u8> {
     let mut row = real();
     let suites = row.method_test_suites.as_mut().unwrap().to_mut().unwrap();
     let one = suites[0].clone();
-    *suites = names
-        .iter()
-        .map(|name| BundledMethodTestSuite { method_name: Some((*name).into()), ..one.clone() })
-        .collect();
+    *suites =
+        names.iter().map(|name| BundledMethodTestSuite { method_name: Some((*name).into()), ..one.clone() }).collect();
     raw::bundled(&row).unwrap()
 }
 
@@ -85,7 +83,12 @@ fn file_cases() -> Vec<Case> {
         Case::new("cut", &rule::MALFORMED, "program", REAL[..REAL.len() / 2].to_vec()),
         Case::new("root_beyond", &rule::MALFORMED, "", patch(REAL.to_vec(), 0, &[0xff; 4])),
         Case::new("shifted", &rule::MISALIGNED, "program", shifted()),
-        Case::new("name_not_utf8", &rule::TEXT, "method_test_suites[0].method_name", patch(REAL.to_vec(), name, b"\xff")),
+        Case::new(
+            "name_not_utf8",
+            &rule::TEXT,
+            "method_test_suites[0].method_name",
+            patch(REAL.to_vec(), name, b"\xff"),
+        ),
         Case::new("budget", &rule::LIMITS, "method_test_suites[0].test_cases[0].inputs[1]", REAL.to_vec()).visits(12),
     ]
 }
@@ -122,8 +125,18 @@ fn case_cases() -> Vec<Case> {
         Case::new("outputs_double", &rule::OUTPUT_COUNT, OUTPUTS, with_case(double_outputs)),
         Case::new("value_none", &rule::VALUE, INPUT, with_input(|value| value.val = None)),
         Case::new("value_unknown", &rule::VALUE, INPUT, with_input(|value| value.val = Some(ValueUnion::Unknown(9)))),
-        Case::new("input_kind", &rule::INPUT_KIND, INPUT, with_input(|value| value.val = Some(ValueUnion::Int(Int { int_val: 1 })))),
-        Case::new("output_kind", &rule::OUTPUT_KIND, OUTPUT, set_output(ValueUnion::Double(Double { double_val: 0.5 }))),
+        Case::new(
+            "input_kind",
+            &rule::INPUT_KIND,
+            INPUT,
+            with_input(|value| value.val = Some(ValueUnion::Int(Int { int_val: 1 }))),
+        ),
+        Case::new(
+            "output_kind",
+            &rule::OUTPUT_KIND,
+            OUTPUT,
+            set_output(ValueUnion::Double(Double { double_val: 0.5 })),
+        ),
         Case::new("output_scalar", &rule::OUTPUT_SCALAR, OUTPUT, set_output(ValueUnion::Int(Int { int_val: 5 }))),
         Case::new("outputs_absent", &rule::NO_EXPECTATION, OUTPUTS, with_case(|case| case.expected_outputs = None)),
     ]
@@ -139,9 +152,19 @@ fn tensor_cases() -> Vec<Case> {
     });
     vec![
         Case::new("tensor_without_sizes", &rule::TENSOR_PARTS, INPUT, with_tensor(|tensor| tensor.sizes = None)),
-        Case::new("tensor_without_dim_order", &rule::TENSOR_PARTS, INPUT, with_tensor(|tensor| tensor.dim_order = None)),
+        Case::new(
+            "tensor_without_dim_order",
+            &rule::TENSOR_PARTS,
+            INPUT,
+            with_tensor(|tensor| tensor.dim_order = None),
+        ),
         Case::new("tensor_without_data", &rule::TENSOR_PARTS, INPUT, with_tensor(|tensor| tensor.data = None)),
-        Case::new("tensor_dtype_unknown", &rule::LAYOUT, INPUT, with_tensor(|tensor| tensor.scalar_type = ScalarType(77))),
+        Case::new(
+            "tensor_dtype_unknown",
+            &rule::LAYOUT,
+            INPUT,
+            with_tensor(|tensor| tensor.scalar_type = ScalarType(77)),
+        ),
         Case::new("tensor_negative_size", &rule::LAYOUT, INPUT, sizes(&[2, -3])),
         Case::new("tensor_dim_order_twice", &rule::LAYOUT, INPUT, order(&[1, 1])),
         Case::new("tensor_dim_order_short", &rule::LAYOUT, INPUT, order(&[0])),
@@ -151,10 +174,15 @@ fn tensor_cases() -> Vec<Case> {
         Case::new("tensor_data_long", &rule::DATA_LONG, INPUT, data(25)),
         Case::new("tensor_dtype", &rule::DTYPE, INPUT, with_tensor(|tensor| tensor.scalar_type = ScalarType::INT)),
         Case::new("tensor_shape", &rule::SHAPE, INPUT, sizes(&[3, 2])),
-        Case::new("tensor_rank", &rule::SHAPE, INPUT, with_tensor(|tensor| {
-            tensor.sizes = Some(vec![6].into());
-            tensor.dim_order = Some(vec![0u8].into());
-        })),
+        Case::new(
+            "tensor_rank",
+            &rule::SHAPE,
+            INPUT,
+            with_tensor(|tensor| {
+                tensor.sizes = Some(vec![6].into());
+                tensor.dim_order = Some(vec![0u8].into());
+            }),
+        ),
         Case::new("tensor_dim_order", &rule::DIM_ORDER, INPUT, order(&[1, 0])),
     ]
 }

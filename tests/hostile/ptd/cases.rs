@@ -82,7 +82,10 @@ fn legacy(named: bool, offset: u64) -> Vec<u8> {
 }
 
 pub fn cases() -> Vec<Case> {
-    [segment_cases(), entry_cases(), generation_cases(), header_cases(), structure_cases()].into_iter().flatten().collect()
+    [segment_cases(), entry_cases(), generation_cases(), header_cases(), structure_cases()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn segment_cases() -> Vec<Case> {
@@ -102,7 +105,12 @@ fn segment_cases() -> Vec<Case> {
         Case::new("segments_overlap", &rule::SEGMENT_ORDER, "segments[1]", with_segment(1, 32, 12)),
         Case::new("segments_unsorted", &rule::SEGMENT_ORDER, "segments[1]", write(Some(swapped), Some(vec![]))),
         Case::new("segment_unaligned", &rule::SEGMENT_ALIGNMENT, "segments[1]", unaligned),
-        Case::new("segment_unused", &rule::SEGMENT_UNUSED, "segments[1]", write(Some(segments()), Some(entries()[..1].to_vec()))),
+        Case::new(
+            "segment_unused",
+            &rule::SEGMENT_UNUSED,
+            "segments[1]",
+            write(Some(segments()), Some(entries()[..1].to_vec())),
+        ),
     ]
 }
 
@@ -115,9 +123,24 @@ fn entry_cases() -> Vec<Case> {
     vec![
         Case::new("entries_absent", &rule::ENTRIES, "named_data", write(Some(segments()), None)),
         Case::new("key_absent", &rule::KEY, "named_data[1]", with_entry(1, |entry| entry.key = None)),
-        Case::new("key_twice", &rule::KEY_DUPLICATE, "named_data[2]", with_entry(2, |entry| entry.key = Some("weight".into()))),
-        Case::new("empty_key_twice", &rule::KEY_DUPLICATE, "named_data[1]", write(Some(segments()), Some(vec![entry("", 0, None), entry("", 1, None)]))),
-        Case::new("segment_index", &rule::ENTRY_SEGMENT, "named_data[2]", with_entry(2, |entry| entry.segment_index = 77)),
+        Case::new(
+            "key_twice",
+            &rule::KEY_DUPLICATE,
+            "named_data[2]",
+            with_entry(2, |entry| entry.key = Some("weight".into())),
+        ),
+        Case::new(
+            "empty_key_twice",
+            &rule::KEY_DUPLICATE,
+            "named_data[1]",
+            write(Some(segments()), Some(vec![entry("", 0, None), entry("", 1, None)])),
+        ),
+        Case::new(
+            "segment_index",
+            &rule::ENTRY_SEGMENT,
+            "named_data[2]",
+            with_entry(2, |entry| entry.segment_index = 77),
+        ),
         Case::new("layout_without_sizes", &rule::LAYOUT_PARTS, first, with_layout(no_sizes)),
         Case::new("layout_without_dim_order", &rule::LAYOUT_PARTS, first, with_layout(no_order)),
         Case::new("layout_dtype", &rule::LAYOUT, first, with_layout(dtype)),
@@ -131,7 +154,8 @@ fn entry_cases() -> Vec<Case> {
         Case::new("segment_shortened", &rule::LAYOUT_LONG, first, with_segment(0, 0, 4)),
         Case::new("layout_shorter_than_data", &rule::LAYOUT_SHORT, first, with_layout(layout(&[2, 4], &[0, 1]))),
         Case::new("legacy_tensor_beyond", &rule::TENSOR_RANGE, "tensors[1]", legacy(true, 40)).accepting_all(),
-        Case::new("legacy_tensor_wraps", &rule::TENSOR_RANGE, "tensors[1]", legacy(false, u64::MAX - 3)).accepting_all(),
+        Case::new("legacy_tensor_wraps", &rule::TENSOR_RANGE, "tensors[1]", legacy(false, u64::MAX - 3))
+            .accepting_all(),
     ]
 }
 

@@ -85,10 +85,15 @@ fn event_cases() -> Vec<Case> {
         Case::new("allocator_zero", &rule::ALLOCATOR, allocation, allocated(0)),
         Case::new("allocator_negative", &rule::ALLOCATOR, allocation, allocated(-1)),
         Case::new("allocator_beyond", &rule::ALLOCATOR, allocation, allocated(2)),
-        Case::new("delegate_ids", &rule::DELEGATE_ID, profile, profiled(|event| {
-            event.delegate_debug_id_int = 4;
-            event.delegate_debug_id_str = Some("four".into());
-        })),
+        Case::new(
+            "delegate_ids",
+            &rule::DELEGATE_ID,
+            profile,
+            profiled(|event| {
+                event.delegate_debug_id_int = 4;
+                event.delegate_debug_id_str = Some("four".into());
+            }),
+        ),
         Case::new("time_backwards", &rule::TIMES, profile, profiled(|event| event.start_time = 3)),
         Case::new(
             "debug_without_value",
@@ -118,10 +123,25 @@ fn value_cases() -> Vec<Case> {
         Case::new("value_kind", &rule::VALUE_KIND, entry, recorded(Value { val: ValueType(99), ..Value::default() })),
         Case::new("tensor_without_sizes", &rule::TENSOR_PARTS, held, with_tensor(|tensor| tensor.sizes = None)),
         Case::new("tensor_without_strides", &rule::TENSOR_PARTS, held, with_tensor(|tensor| tensor.strides = None)),
-        Case::new("tensor_strides_short", &rule::TENSOR_PARTS, held, with_tensor(|tensor| tensor.strides = Some(vec![1].into()))),
+        Case::new(
+            "tensor_strides_short",
+            &rule::TENSOR_PARTS,
+            held,
+            with_tensor(|tensor| tensor.strides = Some(vec![1].into())),
+        ),
         Case::new("tensor_dtype", &rule::TENSOR, held, with_tensor(|tensor| tensor.scalar_type = ScalarType(77))),
-        Case::new("tensor_negative_size", &rule::TENSOR, held, with_tensor(|tensor| tensor.sizes = Some(vec![2, -3].into()))),
-        Case::new("tensor_overflow", &rule::TENSOR, held, with_tensor(|tensor| tensor.sizes = Some(vec![1 << 40, 1 << 40].into()))),
+        Case::new(
+            "tensor_negative_size",
+            &rule::TENSOR,
+            held,
+            with_tensor(|tensor| tensor.sizes = Some(vec![2, -3].into())),
+        ),
+        Case::new(
+            "tensor_overflow",
+            &rule::TENSOR,
+            held,
+            with_tensor(|tensor| tensor.sizes = Some(vec![1 << 40, 1 << 40].into())),
+        ),
         Case::new("tensor_offset", &rule::TENSOR_OFFSET, listed, recorded(in_list)),
         Case::new("tensor_unaligned", &rule::TENSOR_ALIGNMENT, held, with_tensor(|tensor| tensor.offset = 4)),
     ]

@@ -10,7 +10,7 @@ use edgepack_format::row::{FieldDesc, FieldKind, FieldValue, ScalarKind, Sink, T
 /// Where random rows come from.
 pub struct Tape<'t> {
     bytes: std::slice::Iter<'t, u8>,
-    /// Whether small integers are those that every enumeration of the schemas names.
+    /// Whether numbers are restricted as [`Tape::closed`] says.
     closed: bool,
 }
 
@@ -20,7 +20,8 @@ impl<'t> Tape<'t> {
         Tape { bytes: bytes.iter(), closed: false }
     }
 
-    /// Only numbers that closed enumerations accept: for readers that refuse unknown ones.
+    /// Only what other implementations keep: enumerations without unknown numbers, and no -0.0, which planus takes for
+    /// the default 0.0 and leaves out.
     pub fn closed(bytes: &'t [u8]) -> Self {
         Tape { closed: true, ..Self::new(bytes) }
     }
@@ -48,15 +49,29 @@ impl<'t> Tape<'t> {
             ScalarKind::I64 | ScalarKind::U64 => put(&[(); 8].map(|()| self.byte())),
             // One NaN: JSON does not keep the payload of others.
             ScalarKind::F32 => {
-                let values = [0.0, -0.0, 0.1, -1.5e30, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MIN_POSITIVE];
+                let values = [
+                    0.0,
+                    self.zero() as f32,
+                    0.1,
+                    -1.5e30,
+                    f32::INFINITY,
+                    f32::NEG_INFINITY,
+                    f32::NAN,
+                    f32::MIN_POSITIVE,
+                ];
                 put(&values[self.below(8)].to_le_bytes())
             }
             ScalarKind::F64 => {
-                let values = [0.0, -0.0, 0.1, -1.5e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::MIN_POSITIVE];
+                let values =
+                    [0.0, self.zero(), 0.1, -1.5e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::MIN_POSITIVE];
                 put(&values[self.below(8)].to_le_bytes())
             }
         };
         (out, size)
+    }
+
+    fn zero(&self) -> f64 {
+        if self.closed { 0.0 } else { -0.0 }
     }
 
     fn text(&mut self) -> String {
