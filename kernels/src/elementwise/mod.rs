@@ -9,6 +9,7 @@ pub mod activation;
 pub mod arithmetic;
 pub mod engine;
 pub mod fill;
+pub mod glu;
 pub mod lanes;
 pub mod logic;
 #[cfg(test)]
@@ -18,7 +19,7 @@ pub mod unary;
 
 /// The tables of this family.
 pub const TABLES: &[&[&Kernel]] =
-    &[activation::KERNELS, arithmetic::KERNELS, fill::KERNELS, logic::KERNELS, unary::KERNELS];
+    &[activation::KERNELS, arithmetic::KERNELS, fill::KERNELS, glu::KERNELS, logic::KERNELS, unary::KERNELS];
 
 /// The arguments most operators have.
 pub(crate) mod schema {

@@ -156,6 +156,10 @@ fn division_by_zero_is_an_error_for_integers_only() {
     assert_eq!(trunc, [-3.0, f32::INFINITY]);
     let error = one::<i32, i32, i32>("aten::div.out_mode", &[1, 2], &[1, 0], &mode("floor")).unwrap_err();
     assert_eq!(error.message, "`other` holds a 0, integers cannot be divided by it");
+    let rest: Vec<f32> = one("aten::remainder.Tensor_out", &[-7f32, 7.0], &[2f32, -2.0], &[]).unwrap();
+    assert_eq!(rest, [1.0, -1.0]);
+    let rest: Vec<i32> = one("aten::remainder.Tensor_out", &[-7i32, 7], &[2i32, -2], &[]).unwrap();
+    assert_eq!(rest, [-1, 1]);
     assert!(one::<u8, u8, u8>("aten::remainder.Tensor_out", &[1], &[0], &[]).is_err());
     let true_quotient: Vec<f32> = one("aten::div.out", &[1i32, 0], &[0i32, 0], &[]).unwrap();
     assert!(true_quotient[0].is_infinite() && true_quotient[1].is_nan());
@@ -195,7 +199,8 @@ fn clamps_keep_nan_and_missing_bounds() {
     assert!(low[0].is_nan() && low[1..] == [-1.0, 5.0]);
     assert_eq!(some(Arg::None, Arg::int(1))[1..], [-5.0, 1.0]);
     assert_eq!(unary::<i32, i32>("aten::clamp.out", &[-5, 5], &[Arg::None, Arg::int(1)]).unwrap(), [-5, 1]);
-    assert!(unary::<u8, u8>("aten::clamp.out", &[5], &[Arg::int(-1), Arg::None]).is_err());
+    assert_eq!(unary::<u8, u8>("aten::clamp.out", &[5], &[Arg::int(-1), Arg::int(300)]).unwrap(), [5]);
+    assert_eq!(unary::<u8, u8>("aten::clamp.out", &[5], &[Arg::None, Arg::int(-1)]).unwrap(), [0]);
     let tensors = [Arg::tensor(&[1], &[0i32]), Arg::None];
     assert_eq!(unary::<i32, i32>("aten::clamp.Tensor_out", &[-5, 5], &tensors).unwrap(), [0, 5]);
     let limits = [Arg::double(0.0), Arg::double(6.0)];
@@ -226,6 +231,8 @@ fn functions_of_one_number() {
     assert_eq!(unary::<Bool, Bool>("aten::bitwise_not.out", &[Bool(5), Bool(0)], &[]).unwrap(), [Bool(0), Bool(1)]);
     assert_eq!(unary::<u8, u8>("aten::bitwise_not.out", &[5], &[]).unwrap(), [250]);
     assert_eq!(unary::<f32, u8>("aten::logical_not.out", &[0.5, 0.0], &[]).unwrap(), [0, 1]);
+    assert_eq!(unary::<f32, f32>("aten::round.decimals_out", &[1.256, 12.5], &[Arg::int(1)]).unwrap(), [1.3, 12.5]);
+    assert_eq!(unary::<f32, f32>("aten::round.decimals_out", &[12.5, 15.1], &[Arg::int(-1)]).unwrap(), [10.0, 20.0]);
     let gelu = |mode: &str| unary::<f32, f32>("aten::gelu.out", &[1.0, -1.0], &[Arg::Text(mode.into())]);
     assert!(gelu("none").unwrap().iter().zip([0.841_344_7, -0.158_655_3]).all(|(a, b)| (a - b).abs() < 1e-6));
     assert!(gelu("tanh").unwrap().iter().zip([0.841_192, -0.158_808]).all(|(a, b)| (a - b).abs() < 1e-6));
@@ -260,4 +267,12 @@ fn dynamic_outputs_take_the_common_sizes() {
     let outs = call(kernel("aten::mul.out"), &args).unwrap();
     assert_eq!(outs[0].layout().sizes(), [2, 3]);
     assert_eq!(outs[0].as_slice::<f32>().unwrap(), [1.0, 2.0, 3.0, 2.0, 4.0, 6.0]);
+}
+
+#[test]
+fn gated_halves_multiply() {
+    let args = [Arg::tensor(&[2, 2], &[2f32, 4.0, 0.0, 0.0]), Arg::int(0), Arg::out(ScalarType::FLOAT, &[1, 2])];
+    assert_eq!(call(kernel("aten::glu.out"), &args).unwrap()[0].as_slice::<f32>().unwrap(), [1.0, 2.0]);
+    let odd = [Arg::tensor(&[3], &[0f32; 3]), Arg::int(0), Arg::out(ScalarType::FLOAT, &[1])];
+    assert!(call(kernel("aten::glu.out"), &odd).is_err());
 }

@@ -22,6 +22,17 @@ loops! {
     ceil_float: float<C: Float> -> C, |p; a| a.ceil();
     trunc_float: float<C: Float> -> C, |p; a| a.trunc();
     round_float: float<C: Float> -> C, |p; a| a.round_even();
+    round_decimals: float<C: Float> -> C, |p; a| {
+        let digits = p[0];
+        let scale = C::of(10.0).power(digits.magnitude());
+        if digits.is_zero() {
+            a.round_even()
+        } else if digits.less(C::ZERO) {
+            a.over(scale).round_even().times(scale)
+        } else {
+            a.times(scale).round_even().over(scale)
+        }
+    };
     exp_plain: float<C: Float> -> C, |p; a| a.exp();
     expm1: float<C: Float> -> C, |p; a| a.exp_m1();
     ln: float<C: Float> -> C, |p; a| a.ln();
@@ -109,6 +120,8 @@ specs! {
     CEIL: UNARY, [Tensor(0)], [], 1, First, ceil;
     TRUNC: UNARY, [Tensor(0)], [], 1, First, trunc;
     ROUND: UNARY, [Tensor(0)], [], 1, First, round;
+    ROUND_DECIMALS: "(Tensor self, *, int decimals, Tensor(a!) out) -> Tensor(a!)",
+        [Tensor(0)], [1], 2, First, round_decimals;
     EXP: UNARY, [Tensor(0)], [], 1, Float, exp;
     EXPM1: UNARY, [Tensor(0)], [], 1, Float, expm1;
     LN: UNARY, [Tensor(0)], [], 1, Float, ln;
@@ -143,6 +156,7 @@ kernels! {
     "aten::ceil.out" => CEIL,
     "aten::trunc.out" => TRUNC,
     "aten::round.out" => ROUND,
+    "aten::round.decimals_out" => ROUND_DECIMALS,
     "aten::exp.out" => EXP,
     "aten::expm1.out" => EXPM1,
     "aten::log.out" => LN,

@@ -6,9 +6,11 @@
 use edgepack_executor::kernel::{Alias, Kernel, KernelError, Prepare, Run};
 
 pub mod copy;
+pub mod filter;
 pub mod index;
 pub mod join;
 pub mod pick;
+pub mod remap;
 pub mod shape;
 pub mod split;
 #[cfg(test)]
@@ -17,8 +19,16 @@ pub mod transfer;
 pub mod view;
 
 /// The tables of this family.
-pub const TABLES: &[&[&Kernel]] =
-    &[copy::KERNELS, index::KERNELS, join::KERNELS, pick::KERNELS, shape::KERNELS, split::KERNELS];
+pub const TABLES: &[&[&Kernel]] = &[
+    copy::KERNELS,
+    filter::KERNELS,
+    index::KERNELS,
+    join::KERNELS,
+    pick::KERNELS,
+    remap::KERNELS,
+    shape::KERNELS,
+    split::KERNELS,
+];
 
 /// A row of an operator table.
 pub(crate) const fn row(

@@ -210,3 +210,41 @@ fn picks_along_a_dimension() {
     let words = [x, Arg::tensor(&[2], &[1i64, 0]), Arg::int(-1), Arg::bool(false), Arg::bool(false)];
     assert_eq!(ints("aten::embedding.out", &words, &[2, 3]).unwrap(), [3, 4, 5, 0, 1, 2]);
 }
+
+#[test]
+fn rolls_pads_and_triangles_remap() {
+    let x = counting(&[2, 3]);
+    assert_eq!(ints("aten::roll.out", &[x.clone(), list(&[1]), list(&[-1])], &[2, 3]).unwrap(), [2, 0, 1, 5, 3, 4]);
+    assert_eq!(
+        ints("aten::roll.out", &[x.clone(), list(&[i64::MIN, i64::MAX]), list(&[0, 0])], &[2, 3]).unwrap(),
+        [3, 4, 5, 0, 1, 2]
+    );
+    let row = counting(&[1, 3]);
+    let reflect = |pads: &[i64], size| ints("aten::reflection_pad1d.out", &[row.clone(), list(pads)], &[1, size]);
+    assert_eq!(reflect(&[2, 1], 6).unwrap(), [2, 1, 0, 1, 2, 1]);
+    assert!(reflect(&[3, 0], 6).is_err() && reflect(&[-3, 0], 0).is_err());
+    let repeat = [row, list(&[1, 2])];
+    assert_eq!(ints("aten::replication_pad1d.out", &repeat, &[1, 6]).unwrap(), [0, 0, 1, 2, 2, 2]);
+    let tril = |diagonal| ints("aten::tril.out", &[counting(&[2, 3]), Arg::int(diagonal)], &[2, 3]).unwrap();
+    assert_eq!(tril(0), [0, 0, 0, 3, 4, 0]);
+    assert_eq!(tril(1), [0, 1, 0, 3, 4, 5]);
+    assert_eq!(tril(i64::MIN), [0; 6]);
+}
+
+#[test]
+fn masks_filter() {
+    let dynamic = |dtype, sizes: &[usize]| Arg::Tensor(OwnedTensor::zeros(dtype, sizes).dynamic());
+    let mask = Arg::tensor(&[3], &[Bool(1), Bool(0), Bool(4)]);
+    let args = [counting(&[2, 3]), mask.clone(), dynamic(ScalarType::INT, &[6])];
+    assert_eq!(outs("aten::masked_select.out", &args).unwrap()[0].as_slice::<i32>().unwrap(), [0, 2, 3, 5]);
+    let source = Arg::tensor(&[4], &[10i32, 20, 30, 40]);
+    let args = [counting(&[2, 3]), mask.clone(), source];
+    assert_eq!(ints("aten::masked_scatter.out", &args, &[2, 3]).unwrap(), [10, 1, 20, 30, 4, 40]);
+    let args = [counting(&[2, 3]), mask, Arg::tensor(&[1], &[10i32])];
+    assert!(ints("aten::masked_scatter.out", &args, &[2, 3]).is_err());
+    let args = [counting(&[2, 2]), dynamic(ScalarType::LONG, &[4, 2])];
+    let places = &outs("aten::nonzero.out", &args).unwrap()[0];
+    assert_eq!((places.layout().sizes(), places.as_slice::<i64>().unwrap()), (&[3, 2][..], vec![0, 1, 1, 0, 1, 1]));
+    let args = [Arg::tensor(&[3], &[2i64, 0, 1]), Arg::None, dynamic(ScalarType::LONG, &[9])];
+    assert_eq!(outs("aten::repeat_interleave.Tensor_out", &args).unwrap()[0].as_slice::<i64>().unwrap(), [0, 0, 2]);
+}

@@ -1,0 +1,70 @@
+//! The gated linear unit: one half of the input times the sigmoid of the other.
+
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
+use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::Dims;
+use half::{bf16, f16};
+
+use crate::dims::dim_of;
+use crate::numeric::{Cast, Compute, Float, Number};
+
+fn glu<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError>
+where
+    T::Compute: Float,
+{
+    let meta = cx.meta(0)?;
+    let dim = dim_of("dim", cx.int(1)?, "self", meta.rank())?;
+    let mut sizes = Dims::from_slice(meta.sizes).unwrap_or_default();
+    let Some(size) = sizes.get_mut(dim).filter(|size| size.is_multiple_of(2)) else {
+        return Err(KernelError::argument(format!(
+            "`self` has sizes {:?}, dimension {dim} cannot be halved",
+            meta.sizes
+        )));
+    };
+    *size /= 2;
+    let run: usize = sizes[dim..].iter().product();
+    cx.resize(2, &sizes)?;
+    let views = cx.views();
+    let input = views.tensor(0)?;
+    let mut out = views.out(2)?;
+    let (input, out) = (input.as_slice::<T>()?, out.as_slice::<T>()?);
+    if run == 0 {
+        return Ok(());
+    }
+    for (pair, out) in input.chunks_exact(2 * run).zip(out.chunks_exact_mut(run)) {
+        let (values, gates) = pair.split_at(run);
+        for ((out, value), gate) in out.iter_mut().zip(values).zip(gates) {
+            let one = T::Compute::ONE;
+            let gate = one.over(one.plus(gate.to_compute().negative().exp()));
+            *out = value.to_compute().times(gate).cast();
+        }
+    }
+    Ok(())
+}
+
+fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+    args.expect_len(4)?;
+    let (input, out) = (args.tensor(0)?.meta, args.tensor(2)?.meta);
+    if input.dtype != out.dtype {
+        let (from, to) = (input.dtype, out.dtype);
+        return Err(KernelError::argument(format!("`self` is {from}, `out` is {to}: the types differ")));
+    }
+    if !input.is_contiguous() || !out.is_contiguous() {
+        return Err(KernelError::unsupported("`self` and `out` must be contiguous"));
+    }
+    Ok(match input.dtype {
+        ScalarType::FLOAT => Box::new(glu::<f32>) as Box<dyn Run>,
+        ScalarType::DOUBLE => Box::new(glu::<f64>),
+        ScalarType::HALF => Box::new(glu::<f16>),
+        ScalarType::BFLOAT16 => Box::new(glu::<bf16>),
+        dtype => return Err(KernelError::argument(format!("`self` is {dtype}, the operator wants a floating type"))),
+    })
+}
+
+/// The operators of this table.
+pub const KERNELS: &[&Kernel] = &[&Kernel {
+    name: "aten::glu.out",
+    schema: "(Tensor self, int dim=-1, *, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare,
+}];
