@@ -1,0 +1,109 @@
+//! A steady run allocates nothing: counted over every program of the corpus that runs here.
+//!
+//! The first runs may allocate (kernels make their plans then); from the third on not one allocation is allowed, with and
+//! without rewrites. One thread runs at a time, so the count is exact.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use edgepack_executor::{Input, LoadError, Method, Options};
+use edgepack_loader::{DataFile, NamedDataMap, Program, ValueMeta};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call goes to the system allocator unchanged; only a counter is kept beside it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: by the caller.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: by the caller.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: by the caller.
+        unsafe { System.realloc(ptr, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Bytes of every tensor input: small and positive, so that indices stay in range.
+fn input_bytes(program: &Program, method: &str) -> Vec<Vec<u8>> {
+    let meta = program.method_meta(method).unwrap();
+    let bytes = meta.inputs.iter().map(|input| input.tensor().map_or(0, |tensor| tensor.layout.byte_len()));
+    bytes.map(|len| vec![0; len]).collect()
+}
+
+fn allocations_of_a_steady_run(program: &Program, method: &str, options: &Options) -> Result<usize, LoadError> {
+    let mut loaded = Method::load(program, method, &edgepack_kernels::registry(), options)?;
+    let (meta, bytes) = (program.method_meta(method).unwrap(), input_bytes(program, method));
+    let inputs: Vec<Input<'_>> = meta
+        .inputs
+        .iter()
+        .zip(&bytes)
+        .map(|(input, data)| match input {
+            ValueMeta::Int(value) => Input::Int(*value),
+            ValueMeta::Bool(value) => Input::Bool(*value),
+            ValueMeta::Double(value) => Input::Double(*value),
+            ValueMeta::Text(text) => Input::Text(text),
+            ValueMeta::Tensor(tensor) => Input::Tensor {
+                dtype: tensor.layout.scalar_type(),
+                sizes: tensor.layout.sizes(),
+                dim_order: tensor.layout.dim_order(),
+                data,
+            },
+            _ => Input::Null,
+        })
+        .collect();
+    for _ in 0..2 {
+        loaded.run(&inputs).unwrap_or_else(|error| panic!("{method}: {error}"));
+    }
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    for _ in 0..3 {
+        loaded.run(&inputs).unwrap_or_else(|error| panic!("{method}: {error}"));
+    }
+    Ok(ALLOCATIONS.load(Ordering::Relaxed) - before)
+}
+
+#[test]
+fn steady_runs_do_not_allocate() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/models");
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let (mut methods, mut skipped) = (0, 0);
+    for path in paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "pte")) {
+        let program = Program::open(path).unwrap();
+        let stem = format!("{}.", path.file_stem().unwrap().to_string_lossy());
+        let data = paths.iter().filter(|other| {
+            let name = other.file_name().unwrap().to_string_lossy();
+            name.starts_with(&stem) && name.ends_with(".ptd")
+        });
+        let data: Vec<Arc<dyn NamedDataMap>> =
+            data.map(|path| Arc::new(DataFile::open(path).unwrap()) as Arc<dyn NamedDataMap>).collect();
+        for method in program.method_names().unwrap() {
+            for no_optimize in [false, true] {
+                let options = Options { data: data.clone(), no_optimize, ..Options::default() };
+                match allocations_of_a_steady_run(&program, &method, &options) {
+                    Ok(count) => assert_eq!(count, 0, "{} {method}", path.display()),
+                    Err(LoadError::Missing(_)) => {
+                        skipped += 1;
+                        continue;
+                    }
+                    Err(error) => panic!("{} {method}: {error}", path.display()),
+                }
+                methods += 1;
+            }
+        }
+    }
+    println!("{methods} methods ran without an allocation, {skipped} need what this runtime lacks");
+    assert!(methods > 50, "only {methods} methods ran");
+}
