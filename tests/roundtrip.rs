@@ -192,6 +192,7 @@ fn read(kind: FileKind, bytes: &[u8]) -> Result<(), Findings> {
         FileKind::Bundle => {
             let bundle = bundle::BundleRef::parse(bytes, &limits)?;
             bundle.program().expect("a verified program");
+            assert_eq!(bundle.program_range().start % 32, 0);
             for suite in bundle.suites().iter() {
                 let suite = suite.expect("a verified suite");
                 assert!(bundle.cases(&suite.method_name.expect("a verified name")).is_some());
