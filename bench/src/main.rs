@@ -1,0 +1,27 @@
+//! Measures this project beside its peers and prints tables; `README.md` says what each section is.
+//!
+//! Nothing here asserts a time: figures are medians of lanes that take turns, and what counts is their ratio.
+
+mod clock;
+mod idle;
+mod programs;
+mod readers;
+mod sections;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(unknown) = wanted.iter().find(|name| sections::ALL.iter().all(|(known, _)| known != name)) {
+        let known: Vec<&str> = sections::ALL.iter().map(|(name, _)| *name).collect();
+        eprintln!("no section `{unknown}`; there are {}", known.join(", "));
+        return ExitCode::from(2);
+    }
+    for (name, section) in sections::ALL {
+        // Without a choice, everything that needs nothing beside this checkout.
+        if wanted.iter().any(|wanted| wanted == name) || (wanted.is_empty() && *name != "compare") {
+            section();
+        }
+    }
+    ExitCode::SUCCESS
+}

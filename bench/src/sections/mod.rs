@@ -1,0 +1,87 @@
+//! The measurements, one module each.
+
+mod compare;
+mod instructions;
+mod models;
+mod named;
+mod small;
+mod values;
+
+use std::time::Duration;
+
+use edgepack_executor::{Arena, Input, Method, Options};
+use edgepack_format::limits::Limits;
+use edgepack_format::pte::{FileExtent, ProgramRef, program_len};
+use edgepack_format::scalar::ScalarType;
+use edgepack_loader::{AlignedBytes, Program, ValueMeta};
+
+/// Name and function of every section.
+pub const ALL: &[(&str, fn())] = &[
+    ("values", values::run),
+    ("small", small::run),
+    ("instructions", instructions::run),
+    ("named", named::run),
+    ("models", models::run),
+    ("compare", compare::run),
+];
+
+/// How long a table may take.
+const BUDGET: Duration = Duration::from_secs(4);
+
+/// The part of a file that is its flatbuffer, aligned as the loader aligns it.
+fn head(bytes: &[u8]) -> AlignedBytes {
+    let len = program_len(bytes, extent(bytes));
+    AlignedBytes::copy_of(&bytes[..len as usize])
+}
+
+fn extent(bytes: &[u8]) -> FileExtent {
+    FileExtent { len: bytes.len() as u64 }
+}
+
+fn parse(head: &[u8], extent: FileExtent) -> ProgramRef<'_> {
+    ProgramRef::parse(head, extent, &Limits::DEFAULT).expect("a valid program")
+}
+
+/// Options with memory made beforehand, so that loading does not pay for zeroing it.
+fn with_arenas(program: &Program) -> Options {
+    let view = program.view().expect("a valid program");
+    let sizes = view.plan("forward").and_then(|plan| plan.non_const_buffer_sizes);
+    let sizes: Vec<i64> = sizes.iter().flat_map(|sizes| sizes.iter()).collect();
+    let arenas = sizes.iter().enumerate().skip(1);
+    let arenas = arenas.map(|(id, &size)| (id as u32, Arena::new(size as usize).expect("arenas fit memory")));
+    Options { arenas: arenas.collect(), ..Options::default() }
+}
+
+/// Inputs of the shapes that `forward` takes.
+struct Inputs {
+    tensors: Vec<(ScalarType, Vec<usize>, Vec<u8>, Vec<u8>)>,
+}
+
+impl Inputs {
+    fn of(program: &Program) -> Inputs {
+        let meta = program.method_meta("forward").expect("the method is there");
+        let tensors = meta.inputs.iter().filter_map(ValueMeta::tensor).map(|tensor| {
+            let layout = &tensor.layout;
+            let mut bytes = vec![0; layout.byte_len()];
+            if layout.scalar_type() == ScalarType::FLOAT {
+                for (index, out) in bytes.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+                    // Any numbers of both signs will do, as long as none is subnormal.
+                    *out = ((index.wrapping_mul(2_654_435_761) % 2000) as f32 / 1000.0 - 0.9995).to_le_bytes();
+                }
+            }
+            (layout.scalar_type(), layout.sizes().to_vec(), layout.dim_order().to_vec(), bytes)
+        });
+        Inputs { tensors: tensors.collect() }
+    }
+
+    fn views(&self) -> Vec<Input<'_>> {
+        let views = self.tensors.iter();
+        views.map(|(dtype, sizes, dim_order, data)| Input::Tensor { dtype: *dtype, sizes, dim_order, data }).collect()
+    }
+}
+
+fn run_once(method: &mut Method, inputs: &[Input<'_>]) {
+    if let Err(error) = method.run(inputs) {
+        panic!("{}: {error}", method.name());
+    }
+}
