@@ -15,6 +15,7 @@ use edgepack_loader::{MethodMeta, Program, ValueMeta};
 
 use crate::compare::{Comparison, Tolerance, compare};
 use crate::interchange::{self, InterchangeError};
+use crate::notation;
 use crate::value::{Tensor, Value};
 
 /// One recorded run. What is not there was `None` or text, which no recording holds.
@@ -282,14 +283,14 @@ pub fn inputs(meta: &MethodMeta, recorded: &BTreeMap<usize, Tensor>) -> Result<V
         }
         (_, Some(tensor)) => match tensor.to_number() {
             Some(number) => Ok(number),
-            None => Err(format!("input {index}: a {} for what is no tensor", tensor.layout())),
+            None => Err(format!("input {index}: {} for what is no tensor", notation::layout(tensor.layout()))),
         },
         (ValueMeta::Null, None) => Ok(Value::Null),
         (ValueMeta::Int(value), None) => Ok(Value::Int(*value)),
         (ValueMeta::Bool(value), None) => Ok(Value::Bool(*value)),
         (ValueMeta::Double(value), None) => Ok(Value::Double(*value)),
         (ValueMeta::Text(text), None) => Ok(Value::Text(text.clone())),
-        (ValueMeta::Tensor(wanted), None) => Err(format!("input {index} is missing: {}", wanted.layout)),
+        (ValueMeta::Tensor(wanted), None) => Err(format!("input {index} is missing: {}", notation::layout(&wanted.layout))),
         _ => Err(format!("input {index} is of a kind that cannot be given")),
     };
     meta.inputs.iter().enumerate().map(one).collect()

@@ -79,11 +79,11 @@ pub fn kind(value: &KernelTypes<'_>) -> &'static str {
         KernelTypes::Double(_) => "double",
         KernelTypes::Tensor(_) => "tensor",
         KernelTypes::String(_) => "text",
-        KernelTypes::IntList(_) => "ints",
-        KernelTypes::DoubleList(_) => "doubles",
-        KernelTypes::BoolList(_) => "bools",
-        KernelTypes::TensorList(_) => "tensors",
-        KernelTypes::OptionalTensorList(_) => "optional tensors",
+        KernelTypes::IntList(_) => "int[]",
+        KernelTypes::DoubleList(_) => "double[]",
+        KernelTypes::BoolList(_) => "bool[]",
+        KernelTypes::TensorList(_) => "tensor[]",
+        KernelTypes::OptionalTensorList(_) => "tensor?[]",
         KernelTypes::Unknown(_) => "unknown",
     }
 }

@@ -94,10 +94,15 @@ impl<'a, 'b> Tree<'a, 'b> {
         })
     }
 
-    /// Prints the fields, one per line or, for a table of plain fields, all on one.
+    /// Prints the fields, one per line; a table that holds no lists of tables stands on one line.
     pub fn print(&self, indent: usize, out: &mut dyn Write) -> io::Result<()> {
+        self.print_fields(indent, indent, out)
+    }
+
+    /// The same with another indentation for the start of each field.
+    fn print_fields(&self, first: usize, indent: usize, out: &mut dyn Write) -> io::Result<()> {
         for field in self.desc.fields {
-            write!(out, "{:indent$}{NAME}{}{NAME:#}", "", field.name)?;
+            write!(out, "{:first$}{NAME}{}{NAME:#}", "", field.name)?;
             match self.content(field) {
                 Content::Table(table, desc) => self.below(table, desc).print_below(desc.name, indent, out)?,
                 Content::Union(name, _, Some((table, desc))) => {
@@ -129,17 +134,43 @@ impl<'a, 'b> Tree<'a, 'b> {
         if !name.is_empty() {
             write!(out, " {TITLE}{name}{TITLE:#}")?;
         }
-        let plain = |kind| !matches!(kind, FieldKind::Table(_) | FieldKind::Rows(_) | FieldKind::Union(_));
-        if !self.desc.fields.iter().all(|field| plain(field.kind)) {
-            writeln!(out)?;
-            return self.print(indent + 4, out);
+        if is_flat(self.desc) {
+            self.print_inline(out)?;
+            return writeln!(out);
         }
+        // A table that only wraps a union stands on the line of the union.
+        if let [FieldDesc { kind: FieldKind::Union(_), .. }] = self.desc.fields {
+            write!(out, " ")?;
+            return self.print_fields(0, indent, out);
+        }
+        writeln!(out)?;
+        self.print(indent + 4, out)
+    }
+
+    /// All fields on the line that was begun, sub-tables in braces.
+    fn print_inline(&self, out: &mut dyn Write) -> io::Result<()> {
         for field in self.desc.fields {
             write!(out, "  {DIM}{}{DIM:#}", field.name)?;
-            print_leaf(&self.content(field), out)?;
+            match self.content(field) {
+                Content::Table(table, desc) => {
+                    write!(out, " {{")?;
+                    self.below(table, desc).print_inline(out)?;
+                    write!(out, " }}")?;
+                }
+                leaf => print_leaf(&leaf, out)?,
+            }
         }
-        writeln!(out)
+        Ok(())
     }
+}
+
+/// Whether a table and what is below it fit a line: no lists of tables, no unions.
+fn is_flat(desc: &TableDesc) -> bool {
+    desc.fields.iter().all(|field| match field.kind {
+        FieldKind::Rows(_) | FieldKind::Union(_) => false,
+        FieldKind::Table(below) => is_flat(below),
+        _ => true,
+    })
 }
 
 fn print_leaf(content: &Content<'_>, out: &mut dyn Write) -> io::Result<()> {

@@ -12,7 +12,6 @@ use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, GOOD, SHAPE, TITLE};
 use crate::table::{Align, Cell, Columns};
-use crate::units::count;
 use crate::{data_files, program};
 
 /// Replay recorded runs of a program and compare the outputs
@@ -157,7 +156,7 @@ fn print(reports: &[Replayed], out: &mut dyn Write) -> io::Result<()> {
     }
     let passed = reports.iter().filter(|report| report.passes()).count();
     let (style, word) = if passed == reports.len() { (GOOD, "PASS") } else { (BAD, "FAIL") };
-    writeln!(out, "{style}{word}{style:#}  {passed} of {} agree", count(reports.len(), "run"))
+    writeln!(out, "{style}{word}{style:#}  runs that agree: {passed} of {}", reports.len())
 }
 
 fn error(kind: &str, value: f64) -> String {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use edgepack_format::finding::Findings;
+use edgepack_format::finding::Finding;
 use edgepack_format::pte::{ExecutionPlan, Program};
 use edgepack_format::row::Table as _;
 use serde::Serialize;
@@ -52,9 +52,14 @@ struct Inspection<'a> {
     kind: &'static str,
     #[serde(flatten)]
     content: &'a Content,
-    findings: &'a [edgepack_format::finding::Finding],
+    findings: &'a [Finding],
+    /// Findings that were counted but not kept.
+    more_findings: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     tables: Option<Tree<'a, 'a>>,
+    /// The tables of the program inside a bundle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program_tables: Option<Tree<'a, 'a>>,
 }
 
 /// Runs the command.
@@ -65,16 +70,24 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let content = content(&flatbuffer);
     let budget = tree::budget(&session.limits);
     let tree = flatbuffer.root().filter(|_| args.all).map(|(table, desc)| Tree::new(table, desc, &budget));
+    let inside = inner_program(&flatbuffer).filter(|_| args.all).map(|table| Tree::new(table, Program::DESC, &budget));
     if session.json {
         session.document(&Inspection {
             file: &file.name,
             kind: flatbuffer.kind.id(),
             content: &content,
             findings: findings.as_slice(),
+            more_findings: findings.dropped(),
             tables: tree,
+            program_tables: inside,
         })?;
     } else {
-        print(&file.name, &flatbuffer, &content, tree.as_ref(), &findings, &mut session.out)?;
+        print(&file.name, &flatbuffer, &content, tree.as_ref(), &mut session.out)?;
+        if let Some(inside) = inside {
+            writeln!(session.out, "\n{TITLE}every field of the program inside{TITLE:#}")?;
+            inside.print(2, &mut session.out)?;
+        }
+        print_section(&findings, &mut session.out)?;
     }
     Ok(if findings.has_errors() { Status::Findings } else { Status::Fine })
 }
@@ -95,7 +108,6 @@ fn print(
     flatbuffer: &Flatbuffer,
     content: &Content,
     tree: Option<&Tree<'_, '_>>,
-    findings: &Findings,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let (title, size) = (flatbuffer.kind.title(), units::bytes(flatbuffer.extent.len));
@@ -111,13 +123,8 @@ fn print(
         print_code(flatbuffer, out)?;
         writeln!(out, "\n{TITLE}every field{TITLE:#}")?;
         tree.print(2, out)?;
-        if let Some(program) = inner_program(flatbuffer) {
-            writeln!(out, "\n{TITLE}every field of the program inside{TITLE:#}")?;
-            let budget = tree::budget(&edgepack_format::limits::Limits::DEFAULT);
-            Tree::new(program, Program::DESC, &budget).print(2, out)?;
-        }
     }
-    print_section(findings, out)
+    Ok(())
 }
 
 /// The root table of the program in a bundle.

@@ -68,7 +68,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         match (total, missing) {
             (0, _) => writeln!(session.out, "{GOOD}nothing is needed{GOOD:#}")?,
             (_, 0) => writeln!(session.out, "{GOOD}this runtime has all of them{GOOD:#}")?,
-            _ => writeln!(session.out, "{BAD}{missing} of {total} are not in this runtime{BAD:#}")?,
+            _ => writeln!(session.out, "{BAD}missing in this runtime: {missing} of {total}{BAD:#}")?,
         }
     }
     Ok(if missing == 0 { Status::Fine } else { Status::CannotRun })

@@ -37,7 +37,9 @@ fn print_method(method: &MethodSummary, out: &mut dyn Write) -> io::Result<()> {
     };
     fact(&mut facts, "planned memory", memory);
     let total: usize = method.values.values().sum();
-    let kinds: Vec<String> = method.values.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    let mut kinds: Vec<_> = method.values.iter().collect();
+    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     let kinds = if kinds.is_empty() { String::new() } else { format!(": {}", kinds.join(", ")) };
     fact(&mut facts, "values", format!("{total}{kinds}"));
     fact(&mut facts, "instructions", method.instructions.to_string());
@@ -97,6 +99,7 @@ fn print_data(program: &ProgramSummary, out: &mut dyn Write) -> io::Result<()> {
         columns.heading(&["", "offset", "size", "of file", "holds"]);
         for (index, segment) in program.segments.iter().enumerate() {
             let holds = match segment.holds.is_empty() {
+                true if segment.bytes == 0 => Cell::new("-", DIM),
                 true => Cell::new("nothing refers to it", WARN),
                 false => Cell::new(segment.holds.join(", "), NAME),
             };
