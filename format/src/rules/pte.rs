@@ -81,7 +81,8 @@ catalogue! {
     SUBSEGMENT_RANGE = "PTE-D11", Error, Some(InvalidProgram), "Offsets lie inside their segment",
         "An offset is greater than the size of its segment.";
     MUTABLE_SEGMENTS = "PTE-D12", Warning, None, "There is at most one list of initial values",
-        "Runtimes read entry 0 of `mutable_data_segments` only; tensors that meant another entry start with wrong values.";
+        "The reference runtime reads entry 0 of `mutable_data_segments` only, so tensors that mean another entry start with \
+         wrong values there. They are honoured here.";
     MUTABLE_SHARED = "PTE-D13", Error, Some(InvalidProgram), "Initial values of different lists are in different segments",
         "Two entries of `mutable_data_segments` name the same segment.";
     NAMED_KEY = "PTE-D14", Error, Some(InvalidProgram), "Named data has a key",
@@ -98,11 +99,11 @@ catalogue! {
     CONSTANT_ALIGNMENT = "PTE-D19", Error, Some(InvalidProgram), "A constant is aligned to its element",
         "The offset is no multiple of the element size, so the data cannot be used in place. Exporters align to 16.";
     INITIAL_INDEX = "PTE-D20", Error, Some(NotFound), "A tensor's initial value exists",
-        "A planned tensor asks for an initial value that no list of `mutable_data_segments` has.";
+        "A planned tensor asks for an initial value that its list in `mutable_data_segments` does not have.";
     INITIAL_RANGE = "PTE-D21", Error, Some(InvalidProgram), "An initial value fits its data",
         "From its offset to the end of the segment there are fewer bytes than the tensor has.";
     INITIAL_LIST = "PTE-D22", Warning, None, "Initial values come from entry 0",
-        "`mutable_data_segments_idx` is not 0. Runtimes ignore it and read entry 0.";
+        "`mutable_data_segments_idx` is not 0. The reference runtime ignores it and reads entry 0; here it is honoured.";
 
     // Header.
     SHORT = "PTE-H01", Error, Some(InvalidArgument), "A program has at least 64 bytes",

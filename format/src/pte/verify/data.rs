@@ -71,8 +71,8 @@ impl Buffers<'_> {
 pub(super) struct Data<'a> {
     /// Of constant tensors.
     pub constants: Buffers<'a>,
-    /// Of planned tensors that start with a value: list 0, the only one runtimes read.
-    pub initial: Buffers<'a>,
+    /// Of planned tensors that start with a value: one per entry of `mutable_data_segments`.
+    pub initial: Vec<Buffers<'a>>,
     /// Payloads inside the flatbuffer.
     inline: Tables<'a>,
     inline_used: Vec<bool>,
@@ -97,7 +97,7 @@ impl<'a> Data<'a> {
         let inline = rows(root.get(Program::BACKEND_DELEGATE_DATA).map(|rows| rows.map(|rows| rows.tables())));
         let mut data = Data {
             constants: Buffers::Absent,
-            initial: Buffers::Absent,
+            initial: Vec::new(),
             inline,
             inline_used: vec![false; inline.len()],
             segments,
@@ -248,9 +248,7 @@ impl<'a> Data<'a> {
                 Ok(list) => self.subsegments(&list, USED | INITIAL, &path, out),
                 Err(_) => Buffers::Unclear,
             };
-            if index == 0 {
-                self.initial = buffers;
-            }
+            self.initial.push(buffers);
         }
     }
 

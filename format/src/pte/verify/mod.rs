@@ -96,6 +96,9 @@ fn program<'a>(root: &Table<'a>, file: &header::Envelope<'a>, limits: &Limits, o
                     return;
                 }
             }
+            if out.tables() > MANY_TABLES {
+                out.report(&rule::MANY_TABLES, &Path::ROOT, None, format!("{} tables", out.tables()));
+            }
             for (name, first, again) in data::duplicates(names) {
                 let message = format!("`{}` is the name of plan {first} already", name.escape_ascii());
                 out.report(&rule::PLAN_DUPLICATE, &path.index(again).field("name"), None, message);
@@ -105,7 +108,4 @@ fn program<'a>(root: &Table<'a>, file: &header::Envelope<'a>, limits: &Limits, o
         Err(_) => {}
     }
     data.report_unused(out);
-    if out.tables() > MANY_TABLES {
-        out.report(&rule::MANY_TABLES, &Path::ROOT, None, format!("{} tables", out.tables()));
-    }
 }

@@ -25,11 +25,14 @@ use crate::wire;
 /// Where the fields of a type of table are, according to one vtable. 0 is an absent field.
 #[derive(Clone, Copy)]
 struct Layout<const N: usize> {
-    /// Position of the vtable; 0 (the root word is there) for no layout yet.
+    /// Position of the vtable, [`NO_VTABLE`] for none yet.
     vtable: u32,
     inline_len: u16,
     fields: [u16; N],
 }
+
+/// Odd, so no vtable is there.
+const NO_VTABLE: u32 = u32::MAX;
 
 /// Layouts met so far: one type of table, `E` of its vtables, a power of two.
 struct Layouts<const N: usize, const E: usize> {
@@ -53,45 +56,43 @@ fn u32_at(bytes: &[u8], pos: usize) -> Option<u32> {
 
 impl<const N: usize, const E: usize> Layouts<N, E> {
     const fn new(schema: [(u16, u16); N]) -> Self {
-        Layouts { schema, known: [Layout { vtable: 0, inline_len: 0, fields: [0; N] }; E] }
+        Layouts { schema, known: [Layout { vtable: NO_VTABLE, inline_len: 0, fields: [0; N] }; E] }
     }
 
     #[inline(always)]
     fn row<'a>(&mut self, bytes: &'a [u8], pos: usize) -> Option<Row<'a, '_, N>> {
-        if !pos.is_multiple_of(4) {
-            return None;
-        }
         // Both are below 2^31 when the table is good, and then so is the difference.
         let vtable = (pos as u32).wrapping_sub(u32_at(bytes, pos)?);
-        let place = (vtable as usize / 2) % E;
-        let known = self.known.get(place)?;
-        if known.vtable != vtable || vtable == 0 {
-            self.learn(bytes, pos, vtable, place)?;
+        let known = self.known.get_mut((vtable as usize / 2) % E)?;
+        if known.vtable != vtable {
+            *known = Layout::learn(bytes, pos, vtable, &self.schema)?;
         }
-        let known = self.known.get(place)?;
-        let inline = bytes.get(pos..pos + known.inline_len as usize)?;
-        Some(Row { inline, pos, fields: &known.fields })
+        let inline = bytes.get(pos..pos.wrapping_add(known.inline_len as usize))?;
+        (pos.is_multiple_of(4)).then_some(Row { inline, pos, fields: &known.fields })
     }
+}
 
-    /// Derives the layout of a vtable from a table that uses it.
+impl<const N: usize> Layout<N> {
+    /// The layout that a vtable means, from a table that uses it.
     #[cold]
-    fn learn(&mut self, bytes: &[u8], pos: usize, vtable: u32, place: usize) -> Option<()> {
+    #[inline(never)]
+    fn learn(bytes: &[u8], pos: usize, vtable: u32, schema: &[(u16, u16); N]) -> Option<Self> {
         let table = wire::Table::at(bytes, pos).ok()?;
-        if vtable == 0 || vtable as usize >= bytes.len() {
+        // A good vtable is at a multiple of two, so no other position is taken for "none yet" or for a good one.
+        if vtable == NO_VTABLE || vtable as usize >= bytes.len() {
             return None;
         }
         let mut fields = [0; N];
-        for (field, (slot, size)) in fields.iter_mut().zip(self.schema) {
-            if let Some(at) = table.field(slot, size).ok()? {
-                *field = (at - pos) as u16;
+        for (field, (slot, size)) in fields.iter_mut().zip(schema) {
+            if let Some(at) = table.field(*slot, *size).ok()? {
+                *field = at.wrapping_sub(pos) as u16;
                 // Tables are at multiples of 4; wider numbers are looked at where they are.
-                if !usize::from(*field).is_multiple_of(usize::from(size.min(4))) {
+                if !usize::from(*field).is_multiple_of(usize::from(*size).min(4)) {
                     return None;
                 }
             }
         }
-        *self.known.get_mut(place)? = Layout { vtable, inline_len: table.inline_len(), fields };
-        Some(())
+        Some(Layout { vtable, inline_len: table.inline_len(), fields })
     }
 }
 
@@ -118,25 +119,27 @@ impl<'a, const N: usize> Row<'a, '_, N> {
         }
     }
 
-    /// Position of what the offset in a field points at. Something is behind it.
+    /// Position of what the offset in a field points at, and what is there up to the end.
     #[inline(always)]
-    fn target(&self, bytes: &[u8], index: usize) -> Option<usize> {
+    fn target(&self, bytes: &'a [u8], index: usize) -> Option<(usize, &'a [u8])> {
         let at = self.field(index);
+        // An absent field reads the table's own first word and is told by its place.
         let offset = u32_at(self.inline, at)? as usize;
-        let target = self.pos + at + offset;
-        (at != 0 && offset != 0 && target < bytes.len()).then_some(target)
+        let target = self.pos.wrapping_add(at).wrapping_add(offset);
+        let tail = bytes.get(target..)?;
+        (at != 0 && offset != 0).then_some((target, tail))
     }
 
     /// The elements of a vector, of `size` bytes each, the first at a multiple of `align`.
     #[inline(always)]
     fn vector(&self, bytes: &'a [u8], index: usize, size: usize, align: usize) -> Option<&'a [u8]> {
-        let at = self.target(bytes, index)?;
-        let len = u32_at(bytes, at)? as usize;
-        let start = at + 4;
-        if !start.is_multiple_of(align) || len > (bytes.len() - start) / size {
+        let (at, tail) = self.target(bytes, index)?;
+        let (len, tail) = tail.split_first_chunk::<4>()?;
+        let len = u64::from(u32::from_le_bytes(*len)).wrapping_mul(size as u64);
+        if !at.wrapping_add(4).is_multiple_of(align) {
             return None;
         }
-        bytes.get(start..start + len * size)
+        tail.get(..usize::try_from(len).ok()?)
     }
 }
 
@@ -163,11 +166,11 @@ pub(super) struct Quick<'a> {
     bytes: &'a [u8],
     evalue: Layouts<2, 16>,
     tensor: Layouts<10, 16>,
-    allocation: Layouts<3, 4>,
-    int: Layouts<1, 4>,
-    bool: Layouts<1, 4>,
-    double: Layouts<1, 4>,
-    list: Layouts<1, 4>,
+    allocation: Layouts<3, 8>,
+    int: Layouts<1, 8>,
+    bool: Layouts<1, 8>,
+    double: Layouts<1, 8>,
+    list: Layouts<1, 8>,
     instruction: Layouts<2, 4>,
     kernel: Layouts<2, 4>,
 }
@@ -208,7 +211,7 @@ impl<'a> Quick<'a> {
     pub(super) fn value(&mut self, index: usize, plan: &Facts<'a>, data: &Data<'a>, out: &mut Checker) -> Option<u8> {
         let pos = plan.values.position(index).ok()?;
         let value = self.evalue.row(self.bytes, pos)?;
-        let (kind, target) = (value.u8(TAG), value.target(self.bytes, VALUE)?);
+        let (kind, (target, _)) = (value.u8(TAG), value.target(self.bytes, VALUE)?);
         match kind {
             mark::TENSOR => self.tensor(target, plan, data, out),
             mark::INT => {
@@ -277,7 +280,7 @@ impl<'a> Quick<'a> {
         let index = row.u32(DATA_BUFFER_IDX);
         let mut found = if scalar_type == ScalarType::BOOL { mark::TENSOR | mark::TRUTH } else { mark::TENSOR };
         if row.field(ALLOCATION) != 0 {
-            let allocation = self.allocation.row(self.bytes, row.target(self.bytes, ALLOCATION)?)?;
+            let allocation = self.allocation.row(self.bytes, row.target(self.bytes, ALLOCATION)?.0)?;
             let (id, low, high) = (allocation.u32(0), allocation.u32(1), allocation.u32(2));
             let offset = u64::from(low) | u64::from(high) << 32;
             let size = plan.arenas.as_ref()?.get(id as usize)?;
@@ -314,7 +317,7 @@ impl<'a> Quick<'a> {
     #[inline(always)]
     fn kernel_call(&mut self, instructions: &wire::Tables<'a>, index: usize, plan: &Facts<'a>) -> Option<u64> {
         let row = self.instruction.row(self.bytes, instructions.position(index).ok()?)?;
-        let (kind, target) = (row.u8(TAG), row.target(self.bytes, VALUE)?);
+        let (kind, (target, _)) = (row.u8(TAG), row.target(self.bytes, VALUE)?);
         if kind != 1 {
             return None;
         }

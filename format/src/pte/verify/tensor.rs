@@ -257,7 +257,11 @@ impl Place<'_> {
         }
     }
 
-    fn initial(&self, buffers: &Buffers<'_>, list: u64, out: &mut Checker) {
+    fn initial(&self, lists: &[Buffers<'_>], list: u64, out: &mut Checker) {
+        let Some(buffers) = usize::try_from(list).ok().and_then(|list| lists.get(list)) else {
+            out.report(&rule::INITIAL_INDEX, self.path, self.at, format!("in list {list} of {}", lists.len()));
+            return;
+        };
         match buffers.room(self.index) {
             Room::Bytes { offset, left } => self.fits(&rule::INITIAL_RANGE, offset, left, out),
             Room::Missing(count) => {

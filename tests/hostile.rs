@@ -1,0 +1,205 @@
+//! Bad files of every family: whatever a manifest under `hostile/` lists is read, and its rule is reported at its path.
+//!
+//! Adding a case is a file and a line in the manifest beside it. Programs have recipes (`edgepack_tests::hostile`);
+//! `EDGEPACK_BLESS=1 cargo test --test hostile` writes their files and lines anew and keeps lines without a recipe,
+//! and the page of rules with them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use edgepack_format::extent::FileExtent;
+use edgepack_format::finding::{Findings, Severity};
+use edgepack_format::limits::Limits;
+use edgepack_format::{bundle, ptd, pte, rules, trace};
+use edgepack_tests::hostile;
+use serde_json::{Value, json};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("hostile")
+}
+
+fn blessing() -> bool {
+    env::var_os("EDGEPACK_BLESS").is_some()
+}
+
+fn manifest(family: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(family.join("manifest.json")).unwrap_or_else(|_| "[]".into());
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", family.display()))
+}
+
+/// What a line of a manifest says.
+struct Line<'v>(&'v Value);
+
+impl Line<'_> {
+    fn text(&self, key: &str) -> &str {
+        self.0[key].as_str().unwrap_or_else(|| panic!("`{key}` is missing in {}", self.0))
+    }
+
+    /// The reader's limits: those for strangers, but for what may be visited if the line says so.
+    fn limits(&self) -> Limits {
+        let mut limits = Limits::hostile();
+        limits.visits = self.0["visits"].as_u64().unwrap_or(limits.visits);
+        limits
+    }
+
+    /// What the verifier of the family says, and whether the file is refused.
+    fn verify(&self, family: &str, bytes: &[u8]) -> (Findings, bool) {
+        let (extent, limits) = (FileExtent::of(bytes), self.limits());
+        match family {
+            "pte" => {
+                let findings = pte::verify::verify(bytes, extent, &limits).findings;
+                (findings, pte::ProgramRef::parse(bytes, extent, &limits).is_err())
+            }
+            "ptd" => {
+                let all = self.0["accept"] == "all";
+                let accept = if all { ptd::Accept::ALL } else { ptd::Accept::default() };
+                let findings = ptd::verify::verify(bytes, extent, &limits, accept).findings;
+                let refused = findings.has_errors();
+                (findings, refused)
+            }
+            "bundle" => {
+                let findings = bundle::verify::verify(bytes, &limits).findings;
+                let refused = findings.has_errors();
+                (findings, refused)
+            }
+            "trace" => {
+                let findings = trace::verify::verify(bytes, &limits).findings;
+                let refused = findings.has_errors();
+                (findings, refused)
+            }
+            other => panic!("no verifier for `{other}`"),
+        }
+    }
+}
+
+/// The line of a recipe.
+fn line(case: &hostile::Case) -> Value {
+    let mut line = json!({
+        "id": case.id,
+        "file": format!("{}.pte", case.id),
+        "rule": case.rule.id,
+        "path": case.path,
+        "severity": case.rule.severity,
+    });
+    if let Some(visits) = case.visits {
+        line["visits"] = visits.into();
+    }
+    line
+}
+
+#[test]
+fn recipes_and_files_agree() {
+    let folder = folder().join("pte");
+    let cases = hostile::cases();
+    if blessing() {
+        let ids: BTreeSet<_> = cases.iter().map(|case| case.id).collect();
+        let kept = manifest(&folder).into_iter().filter(|line| !ids.contains(Line(line).text("id")));
+        let lines: Vec<_> = cases.iter().map(line).chain(kept).collect();
+        fs::write(folder.join("manifest.json"), serde_json::to_string_pretty(&lines).unwrap() + "\n").unwrap();
+        for case in &cases {
+            fs::write(folder.join(format!("{}.pte", case.id)), &case.bytes).unwrap();
+        }
+    }
+    let lines = manifest(&folder);
+    for case in &cases {
+        assert!(lines.contains(&line(case)), "{}: its line is stale, bless", case.id);
+        let file = fs::read(folder.join(format!("{}.pte", case.id))).unwrap_or_default();
+        assert!(file == case.bytes, "{}: the file is not what the recipe makes, bless", case.id);
+    }
+}
+
+#[test]
+fn every_listed_file_breaks_its_rule_at_its_place() {
+    let (mut count, mut wrong) = (0, Vec::new());
+    for family in fs::read_dir(folder()).unwrap() {
+        let family = family.unwrap().path();
+        let name = family.file_name().unwrap().to_string_lossy().into_owned();
+        for value in manifest(&family) {
+            let line = Line(&value);
+            let bytes = fs::read(family.join(line.text("file"))).unwrap();
+            let rule = rules::find(line.text("rule")).unwrap_or_else(|| panic!("no rule {}", line.text("rule")));
+            let (findings, refused) = line.verify(&name, &bytes);
+            if !findings.iter().any(|finding| finding.rule == rule && finding.path == line.text("path")) {
+                wrong.push(format!(
+                    "{name}/{}: wanted {} {}, got\n{findings}",
+                    line.text("id"),
+                    rule.id,
+                    line.text("path")
+                ));
+            }
+            if line.text("severity") != rule.severity.to_string() || (rule.severity == Severity::Error && !refused) {
+                wrong.push(format!("{name}/{}: {} is {}, refused: {refused}", line.text("id"), rule.id, rule.severity));
+            }
+            count += 1;
+        }
+    }
+    println!("{count} bad files");
+    assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn every_rule_for_programs_has_a_file() {
+    let covered: BTreeSet<_> =
+        manifest(&folder().join("pte")).iter().map(|line| Line(line).text("rule").to_string()).collect();
+    let missing: Vec<_> = rules::pte::ALL.iter().map(|rule| rule.id).filter(|id| !covered.contains(*id)).collect();
+    assert!(missing.is_empty(), "rules without a file: {missing:?}");
+}
+
+#[test]
+fn the_programs_that_recipes_change_are_good() {
+    for (name, rows) in [("small", hostile::small()), ("full", hostile::full())] {
+        let bytes = rows.write();
+        let findings = pte::verify::verify(&bytes, FileExtent::of(&bytes), &Limits::hostile()).findings;
+        assert!(findings.is_empty(), "{name}:\n{findings}");
+    }
+}
+
+#[test]
+fn the_page_of_rules_is_fresh() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/rules.md");
+    if blessing() {
+        fs::write(&path, rules::markdown()).unwrap();
+    }
+    let page = fs::read_to_string(&path).unwrap_or_default();
+    assert!(page == rules::markdown(), "docs/rules.md is stale, bless");
+}
+
+/// The least number of visits that a file can be read with.
+fn visits(bytes: &[u8]) -> u64 {
+    let reads = |visits| {
+        let mut limits = Limits::default();
+        limits.visits = visits;
+        !pte::verify::verify(bytes, FileExtent::of(bytes), &limits).findings.has_errors()
+    };
+    let (mut low, mut high) = (0, Limits::default().visits);
+    assert!(reads(high));
+    while low + 1 < high {
+        let middle = low + (high - low) / 2;
+        if reads(middle) { high = middle } else { low = middle }
+    }
+    high
+}
+
+#[test]
+fn work_grows_with_the_file() {
+    for (what, make) in [
+        ("values", hostile::many_values as fn(usize) -> Vec<u8>),
+        ("plans", hostile::many_plans),
+        ("aliased instructions", |count| hostile::aliased(10, count / 10)),
+    ] {
+        let (one, ten) = (visits(&make(10_000)), visits(&make(100_000)));
+        assert!(ten <= 10 * one && ten > 9 * one, "{what}: {one} visits, {ten} for ten times as many");
+    }
+}
+
+#[test]
+fn a_million_values_are_read() {
+    let bytes = hostile::many_values(1_000_000);
+    let findings = pte::verify::verify(&bytes, FileExtent::of(&bytes), &Limits::default()).findings;
+    assert!(!findings.has_errors(), "{findings}");
+    // Two tables each: more than the reference verifies, and more than strangers may ask for.
+    assert_eq!(findings.iter().map(|finding| finding.rule.id).collect::<Vec<_>>(), ["PTE-S05"]);
+    let strange = pte::verify::verify(&bytes, FileExtent::of(&bytes), &Limits::hostile()).findings;
+    assert!(strange.iter().any(|finding| finding.rule == &rules::pte::LIMITS));
+}

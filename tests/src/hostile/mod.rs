@@ -1,0 +1,64 @@
+//! Programs that break one rule each: the recipes behind the files in `hostile/pte`.
+//!
+//! A recipe is a good program and one change, so what a verifier says about the file is about that change.
+
+mod base;
+mod bytes;
+mod code;
+mod data;
+mod plan;
+mod tensors;
+
+pub use base::{Rows, full, small};
+pub use bytes::{aliased, many_plans, many_values};
+
+use edgepack_builder::raw;
+use edgepack_format::finding::Rule;
+
+/// A bad file and what is to be said about it.
+pub struct Case {
+    /// Name of the file, without its extension.
+    pub id: &'static str,
+    /// The rule it breaks.
+    pub rule: &'static Rule,
+    /// Where.
+    pub path: &'static str,
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// Another ceiling for what reading may visit.
+    pub visits: Option<u64>,
+}
+
+impl Case {
+    fn new(id: &'static str, rule: &'static Rule, path: &'static str, bytes: Vec<u8>) -> Self {
+        Case { id, rule, path, bytes, visits: None }
+    }
+
+    fn visits(self, visits: u64) -> Self {
+        Case { visits: Some(visits), ..self }
+    }
+}
+
+/// A small program with one change.
+fn changed(id: &'static str, rule: &'static Rule, path: &'static str, change: impl FnOnce(&mut Rows)) -> Case {
+    let mut rows = small();
+    change(&mut rows);
+    Case::new(id, rule, path, rows.write())
+}
+
+/// A program with something of everything and one change.
+fn changed_full(id: &'static str, rule: &'static Rule, path: &'static str, change: impl FnOnce(&mut Rows)) -> Case {
+    let mut rows = full();
+    change(&mut rows);
+    Case::new(id, rule, path, rows.write())
+}
+
+/// How the files are laid out: as densely as alignment allows.
+fn layout() -> raw::Options {
+    raw::Options::DEFAULT.segment_alignment(16)
+}
+
+/// Every recipe for a program.
+pub fn cases() -> Vec<Case> {
+    [bytes::cases(), code::cases(), data::cases(), plan::cases(), tensors::cases()].into_iter().flatten().collect()
+}
