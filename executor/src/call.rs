@@ -93,6 +93,7 @@ pub struct OwnedTensor {
     layout: TensorLayout,
     bytes: Vec<u8>,
     dynamic: bool,
+    constant: bool,
 }
 
 impl OwnedTensor {
@@ -106,7 +107,7 @@ impl OwnedTensor {
     /// A contiguous tensor of zeros. Panics if the sizes are no tensor's.
     pub fn zeros(dtype: ScalarType, sizes: &[usize]) -> Self {
         let layout = TensorLayout::contiguous(dtype, sizes).expect("sizes of a tensor");
-        OwnedTensor { bytes: vec![0; layout.byte_len()], layout, dynamic: false }
+        OwnedTensor { bytes: vec![0; layout.byte_len()], layout, dynamic: false, constant: false }
     }
 
     /// The same bytes under another dim order. Panics if it is no permutation.
@@ -119,6 +120,12 @@ impl OwnedTensor {
     /// The same with sizes that are upper bounds.
     pub fn dynamic(mut self) -> Self {
         self.dynamic = true;
+        self
+    }
+
+    /// The same as a constant: data that an operator may look at, and keep in another form, when it is prepared.
+    pub fn constant(mut self) -> Self {
+        self.constant = true;
         self
     }
 
@@ -261,7 +268,7 @@ impl Bench {
         let layout = &tensor.layout;
         let dynamism = if tensor.dynamic { Dynamism::Bound } else { Dynamism::Static };
         let (sizes, order) = (layout.sizes().iter().copied(), layout.dim_order().iter().copied());
-        self.state.push_tensor(layout.scalar_type(), sizes, order, dynamism, region, false)
+        self.state.push_tensor(layout.scalar_type(), sizes, order, dynamism, region, tensor.constant)
     }
 
     fn tensor(&self, id: ValueId) -> Option<u32> {
@@ -278,6 +285,6 @@ impl Bench {
         let layout = TensorLayout::new(meta.dtype, meta.sizes, &order).expect("a tensor of the state");
         // SAFETY: the block is owned by `self`, and no view is alive between calls.
         let bytes = unsafe { tensor.region.prefix(layout.byte_len()).bytes() }.to_vec();
-        OwnedTensor { layout, bytes, dynamic: false }
+        OwnedTensor { layout, bytes, dynamic: false, constant: false }
     }
 }

@@ -12,6 +12,7 @@ use rten_gemm::{BiasVector, GemmExecutor, GemmInputA, GemmInputB, GemmOptions, I
 use rten_tensor::NdTensorView;
 
 use crate::numeric::{Cast, Compute, Number};
+use crate::wide::wide;
 
 /// A matrix to read: element `(i, j)` is `data[i * row_stride + j * col_stride]`.
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +138,7 @@ impl<T: Number> Gemm<T> for Plain {
         rhs: Operand<'_, T, NeverPacked>,
         terms: Terms<'_, T>,
     ) -> Result<(), KernelError> {
-        plain(out, lhs.mat, rhs.mat, terms);
+        wide(|| plain(out, lhs.mat, rhs.mat, terms));
         Ok(())
     }
 }
@@ -145,46 +146,57 @@ impl<T: Number> Gemm<T> for Plain {
 /// Sums kept at once: several vector registers, and they fit the stack.
 const LANES: usize = 32;
 
+#[inline(always)]
 fn plain<T: Number>(out: &mut [T], lhs: Mat<'_, T>, rhs: Mat<'_, T>, terms: Terms<'_, T>) {
     if rhs.cols == 0 {
         return;
     }
+    let dots = rhs.col_stride != 1 && rhs.row_stride == 1 && lhs.col_stride == 1 && lhs.cols > 0;
     for (i, out) in out.chunks_exact_mut(rhs.cols).enumerate().take(lhs.rows) {
+        let row = &lhs.data[(i * lhs.row_stride).min(lhs.data.len())..];
         for (block, out) in out.chunks_mut(LANES).enumerate() {
             let first = block * LANES;
             let mut sums = [T::Compute::ZERO; LANES];
-            let sums = &mut sums[..out.len()];
-            let row = &lhs.data[(i * lhs.row_stride).min(lhs.data.len())..];
-            if rhs.col_stride != 1 && rhs.row_stride == 1 && lhs.col_stride == 1 {
-                for (j, sum) in sums.iter_mut().enumerate() {
+            if dots {
+                for (j, sum) in sums[..out.len()].iter_mut().enumerate() {
                     *sum = dot(&row[..lhs.cols], &rhs.data[(first + j) * rhs.col_stride..][..rhs.rows]);
                 }
             } else {
                 for k in 0..lhs.cols {
-                    accumulate(sums, row[k * lhs.col_stride], &rhs, k, first);
+                    accumulate(&mut sums, row[k * lhs.col_stride], &rhs, k, first, out.len());
                 }
             }
-            finish(out, sums, i, first, &terms);
+            finish(out, &sums, i, first, &terms);
         }
     }
 }
 
-fn accumulate<T: Number>(sums: &mut [T::Compute], factor: T, rhs: &Mat<'_, T>, k: usize, first: usize) {
+/// Adds one product to each of the first `count` sums.
+#[inline(always)]
+fn accumulate<T: Number>(
+    sums: &mut [T::Compute; LANES],
+    factor: T,
+    rhs: &Mat<'_, T>,
+    k: usize,
+    first: usize,
+    count: usize,
+) {
     let factor = factor.to_compute();
     let row = &rhs.data[k * rhs.row_stride + first * rhs.col_stride..];
-    if rhs.col_stride == 1 {
-        for (sum, x) in sums.iter_mut().zip(row) {
-            *sum = sum.plus(factor.times(x.to_compute()));
-        }
+    let add = |sum: &mut T::Compute, x: &T| *sum = sum.plus(factor.times(x.to_compute()));
+    if rhs.col_stride != 1 {
+        let row = row.iter().step_by(rhs.col_stride.max(1));
+        sums[..count].iter_mut().zip(row).for_each(|(sum, x)| add(sum, x));
+    } else if let (LANES, Some(row)) = (count, row.first_chunk::<LANES>()) {
+        sums.iter_mut().zip(row).for_each(|(sum, x)| add(sum, x));
     } else {
-        for (sum, x) in sums.iter_mut().zip(row.iter().step_by(rhs.col_stride)) {
-            *sum = sum.plus(factor.times(x.to_compute()));
-        }
+        sums[..count].iter_mut().zip(row).for_each(|(sum, x)| add(sum, x));
     }
 }
 
 /// The sum of products of two rows, in independent partial sums so that it vectorises.
-pub(crate) fn dot<T: Number>(a: &[T], b: &[T]) -> T::Compute {
+#[inline(always)]
+fn dot<T: Number>(a: &[T], b: &[T]) -> T::Compute {
     const PARTS: usize = 16;
     let mut parts = [T::Compute::ZERO; PARTS];
     let (a, a_rest) = a.as_chunks::<PARTS>();
@@ -198,6 +210,7 @@ pub(crate) fn dot<T: Number>(a: &[T], b: &[T]) -> T::Compute {
     parts.into_iter().chain(rest).fold(T::Compute::ZERO, T::Compute::plus)
 }
 
+#[inline(always)]
 fn finish<T: Number>(out: &mut [T], sums: &[T::Compute], i: usize, first: usize, terms: &Terms<'_, T>) {
     let scaled = !terms.alpha.same(Compute::ONE);
     let keeps = !terms.beta.is_zero();
@@ -227,8 +240,15 @@ fn with_executor<R>(f: impl FnOnce(&GemmExecutor) -> R) -> R {
     EXECUTOR.with(|cell| f(cell.get_or_init(GemmExecutor::new)))
 }
 
-/// Below this many multiplications plain loops are faster than packing and handing work to threads.
+/// Up to this many multiplications plain loops are faster than packing and handing work to threads.
 const SMALL: usize = 1 << 14;
+
+impl Fast {
+    /// Whether a product is so small that packing its operands gains nothing.
+    pub fn is_small(rows: usize, inner: usize, cols: usize) -> bool {
+        rows.saturating_mul(inner).saturating_mul(cols) <= SMALL
+    }
+}
 
 fn failed(error: impl std::fmt::Display) -> KernelError {
     KernelError::new(ErrorCode::Internal, format!("a product of matrices: {error}"))
@@ -273,8 +293,8 @@ impl Gemm<f32> for Fast {
         rhs: Operand<'_, f32, PackedBMatrix<f32>>,
         terms: Terms<'_, f32>,
     ) -> Result<(), KernelError> {
-        if lhs.mat.rows * lhs.mat.cols * rhs.mat.cols <= SMALL {
-            plain(out, lhs.mat, rhs.mat, terms);
+        if Fast::is_small(lhs.mat.rows, lhs.mat.cols, rhs.mat.cols) {
+            wide(|| plain(out, lhs.mat, rhs.mat, terms));
             return Ok(());
         }
         let a = match lhs.packed {

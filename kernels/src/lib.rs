@@ -12,29 +12,39 @@ pub mod elementwise;
 pub mod float;
 pub mod gemm;
 pub mod matmul;
-pub mod numeric;
-pub mod wide;
-pub mod softmax;
-pub mod upsample;
-pub mod pool;
-pub mod spatial;
-pub mod sort;
 pub mod movement;
 pub mod norm;
+pub mod numeric;
+pub mod pool;
 pub mod prim;
 pub mod promote;
 pub mod quantized;
 #[cfg(test)]
 mod random;
 pub mod reduce;
+pub mod softmax;
+pub mod sort;
+pub mod spatial;
+pub mod upsample;
+pub mod wide;
 
 use edgepack_executor::kernel::{Kernel, Registry};
 
 /// The families of this crate.
-const FAMILIES: &[&[&Kernel]] = &[conv::KERNELS, matmul::KERNELS, norm::KERNELS, pool::KERNELS, reduce::KERNELS, softmax::KERNELS, sort::KERNELS, upsample::KERNELS];
+const FAMILIES: &[&[&Kernel]] = &[
+    conv::KERNELS,
+    matmul::KERNELS,
+    norm::KERNELS,
+    pool::KERNELS,
+    reduce::KERNELS,
+    softmax::KERNELS,
+    sort::KERNELS,
+    upsample::KERNELS,
+];
 
 /// Every operator of this crate.
 pub fn registry() -> Registry {
-    let tables = FAMILIES.iter().chain(elementwise::TABLES).chain(movement::TABLES).chain(prim::TABLES).chain(quantized::TABLES);
+    let tables =
+        FAMILIES.iter().chain(elementwise::TABLES).chain(movement::TABLES).chain(prim::TABLES).chain(quantized::TABLES);
     tables.fold(Registry::new(), |registry, kernels| registry.with_kernels(kernels))
 }

@@ -106,15 +106,18 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
     {
         expect_same((form.lhs.1, dtype), (name, add.meta.dtype))?;
     }
+    let mut worthwhile = true;
     if !lhs.dynamic && !rhs.dynamic {
-        Product::new(form, &lhs.meta, &rhs.meta)?;
+        let Product { m, n, k, .. } = Product::new(form, &lhs.meta, &rhs.meta)?;
+        worthwhile = m > 1 && !Fast::is_small(m, k, n);
     }
     if dtype != ScalarType::FLOAT {
-        return with_element!(dtype, T => operator::<T, Plain>(form, None), else => Err(KernelError::unsupported(dtype.to_string())));
+        return with_element!(dtype, T => operator::<T, Plain>(form, None), else => {
+            Err(KernelError::unsupported(dtype.to_string()))
+        });
     }
-    let one_row = form.shape == Shapes::Matrices && !lhs.dynamic && lhs.meta.sizes.first() == Some(&1);
     let packed = match rhs.constant {
-        Some(rhs) if args.optimize() && form.shape != Shapes::Stacks && !one_row => {
+        Some(rhs) if worthwhile && args.optimize() && form.shape != Shapes::Stacks => {
             Fast::pack_rhs(form.rhs_matrix(&rhs.meta(), rhs.as_slice::<f32>()?)?)
         }
         _ => None,
@@ -374,7 +377,8 @@ mod tests {
         let weight: Vec<f32> = (0..n * k).map(|at| b[at % k * n + at / k]).collect();
         let bias = random.floats(n);
         let out = Arg::out(ScalarType::FLOAT, &[batch, m, n]);
-        let args = [Arg::tensor(&[batch, m, k], &a), Arg::tensor(&[n, k], &weight), Arg::tensor(&[n], &bias), out];
+        let weight = Arg::Tensor(OwnedTensor::new(&[n, k], &weight).constant());
+        let args = [Arg::tensor(&[batch, m, k], &a), weight, Arg::tensor(&[n], &bias), out];
         let rows = call(&LINEAR, &args).unwrap()[0].as_slice::<f32>().unwrap();
         for (at, have) in have.iter().enumerate() {
             let (z, i, j) = (at / (m * n), at / n % m, at % n);

@@ -75,14 +75,15 @@ impl Case {
         result
     }
 
-    fn run(&self, input: &[f32], weight: &[f32], bias: &[f32], orders: [&[u8]; 3]) -> Vec<f32> {
+    fn run(&self, input: &[f32], weight: &[f32], bias: &[f32], orders: [&[u8]; 3], constant: bool) -> Vec<f32> {
         let tensor = |sizes: &[usize], values: &[f32], order: &[u8]| {
             OwnedTensor::new(sizes, &reorder(values, sizes, order)).with_dim_order(order)
         };
         let out = self.out();
+        let kernel = tensor(&self.weight, weight, orders[1]);
         let args = [
             Arg::Tensor(tensor(&self.input, input, orders[0])),
-            Arg::Tensor(tensor(&self.weight, weight, orders[1])),
+            Arg::Tensor(if constant { kernel.constant() } else { kernel }),
             if bias.iter().all(|&x| x == 0.0) { Arg::None } else { Arg::tensor(&[bias.len()], bias) },
             Arg::Ints(self.stride.clone()),
             Arg::Ints(self.padding.clone()),
@@ -108,7 +109,7 @@ impl Case {
         let bias = if with_bias { random.floats(channels) } else { vec![0.0; channels] };
         let want = self.naive(&input, &weight, &bias);
         for &orders in orders {
-            let have = self.run(&input, &weight, &bias, orders);
+            let have = self.run(&input, &weight, &bias, orders, seed % 2 == 0);
             for (have, want) in have.iter().zip(&want) {
                 let (input, weight) = (&self.input, &self.weight);
                 assert!((f64::from(*have) - want).abs() < 1e-4, "{input:?} * {weight:?}: {have} is not {want}");

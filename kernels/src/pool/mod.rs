@@ -1,4 +1,4 @@
-//! Pooling: `max_pool`, `avg_pool` and `adaptive_avg_pool` over one, two or three spatial dimensions.
+//! Pooling: `max_pool`, `avg_pool` and their adaptive kin over one, two or three spatial dimensions.
 //!
 //! One loop over output pixels and the taps of their windows, with a row per operator. Where the channels of a pixel are
 //! neighbours they are pooled side by side.
@@ -14,7 +14,7 @@ use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 
 use crate::check::{Class, Shape, expect_class, expect_dtype, expect_same};
-use crate::numeric::Number;
+use crate::numeric::{Cast, Number};
 use crate::spatial::{Images, Slide, numbers, required, resized};
 use engine::{Average, Axis, Greatest, Windows};
 
@@ -33,6 +33,8 @@ enum What {
     Average,
     /// The average of windows that divide the input evenly.
     Adaptive,
+    /// The greatest element and its place, in such windows.
+    AdaptiveMax,
 }
 
 impl What {
@@ -40,8 +42,16 @@ impl What {
         match self {
             What::Max => 6,
             What::Average => 7,
-            What::Adaptive => 2,
+            What::Adaptive | What::AdaptiveMax => 2,
         }
+    }
+
+    fn is_max(self) -> bool {
+        matches!(self, What::Max | What::AdaptiveMax)
+    }
+
+    fn is_adaptive(self) -> bool {
+        matches!(self, What::Adaptive | What::AdaptiveMax)
     }
 
     fn ceil(self) -> usize {
@@ -53,7 +63,7 @@ fn prepare(args: &Prepare<'_>, row: &'static Row) -> Result<Box<dyn Run>, Kernel
     let dtype = args.tensor(0)?.meta.dtype;
     expect_class("self", dtype, Class::Real)?;
     expect_same(("self", dtype), ("out", args.tensor(row.what.out())?.meta.dtype))?;
-    if row.what == What::Max {
+    if row.what.is_max() {
         expect_dtype("indices", args.tensor(row.what.out() + 1)?.meta.dtype, ScalarType::LONG)?;
     }
     with_element!(dtype, T => Ok(Box::new(move |cx: &mut KernelContext<'_>| run::<T>(row, cx))), else => {
@@ -64,7 +74,7 @@ fn prepare(args: &Prepare<'_>, row: &'static Row) -> Result<Box<dyn Run>, Kernel
 /// The windows along the three dimensions, and how many places there are.
 fn axes(row: &Row, cx: &KernelContext<'_>, input: [usize; 3]) -> Result<([Axis; 3], [usize; 3]), KernelError> {
     let rank = row.rank;
-    if row.what == What::Adaptive {
+    if row.what.is_adaptive() {
         let out = required(cx, 1, "output_size", rank, 1, 1)?;
         return Ok((std::array::from_fn(|i| Axis::Adaptive { input: input[i], out: out[i] }), out));
     }
@@ -106,7 +116,7 @@ fn run<T: Number>(row: &Row, cx: &mut KernelContext<'_>) -> Result<(), KernelErr
     let out_arg = row.what.out();
     cx.resize(out_arg, &sizes)?;
     let average = average(row, cx)?;
-    if row.what == What::Max {
+    if row.what.is_max() {
         cx.resize(out_arg + 1, &sizes)?;
     }
     let views = cx.views();
@@ -114,14 +124,14 @@ fn run<T: Number>(row: &Row, cx: &mut KernelContext<'_>) -> Result<(), KernelErr
     let windows = Windows { input, out: Images::new("out", &out.meta(), row.rank)?, axes };
     let strides = out.strides;
     let out = out.into_slice::<T>()?;
-    if row.what == What::Max {
+    if row.what.is_max() {
         let places = views.out(out_arg + 1)?;
         if places.strides != strides {
             return Err(KernelError::unsupported("`out` and `indices` have different dim orders"));
         }
         let places = places.into_slice::<i64>()?;
         windows.run(data, &Greatest, |at, (value, place): (T::Compute, usize)| {
-            out[at] = crate::numeric::Cast::cast(value);
+            out[at] = value.cast();
             places[at] = place as i64;
         });
     } else {

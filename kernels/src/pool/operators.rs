@@ -24,6 +24,8 @@ kernels! {
     MAX_3D: Max 3, "aten::max_pool3d_with_indices.out", "(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))";
     AVG_2D: Average 2, "aten::avg_pool2d.out", "(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None, *, Tensor(a!) out) -> Tensor(a!)";
     AVG_3D: Average 3, "aten::avg_pool3d.out", "(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None, *, Tensor(a!) out) -> Tensor(a!)";
+    ADAPTIVE_MAX_2D: AdaptiveMax 2, "aten::adaptive_max_pool2d.out", "(Tensor self, int[2] output_size, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))";
+    ADAPTIVE_MAX_3D: AdaptiveMax 3, "aten::adaptive_max_pool3d.out", "(Tensor self, int[3] output_size, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))";
     ADAPTIVE_2D: Adaptive 2, "aten::_adaptive_avg_pool2d.out", "(Tensor self, SymInt[2] output_size, *, Tensor(a!) out) -> Tensor(a!)";
     ADAPTIVE_3D: Adaptive 3, "aten::_adaptive_avg_pool3d.out", "(Tensor self, SymInt[3] output_size, *, Tensor(a!) out) -> Tensor(a!)";
 }

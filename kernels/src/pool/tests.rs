@@ -92,6 +92,16 @@ fn adaptive_windows_divide_the_input() {
 }
 
 #[test]
+fn adaptive_windows_have_a_greatest_element() {
+    let outs = [Arg::out(ScalarType::INT, &[1, 1, 3]), Arg::out(ScalarType::LONG, &[1, 1, 3])];
+    let mut args = vec![Arg::tensor(&[1, 1, 7], &[5i32, 1, 2, 9, 3, 4, 4]), Arg::Ints(vec![1, 3])];
+    args.extend(outs);
+    let outs = call(kernel("aten::adaptive_max_pool2d.out"), &args).unwrap();
+    assert_eq!(outs[0].as_slice::<i32>().unwrap(), [5, 9, 4]);
+    assert_eq!(outs[1].as_slice::<i64>().unwrap(), [0, 3, 5]);
+}
+
+#[test]
 fn nan_is_greatest_and_three_dimensions_work() {
     let values = [1.0, f32::NAN, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
     let ones = || Arg::Ints(vec![1]);

@@ -91,6 +91,10 @@ impl Plan {
 
     /// Folds, and hands every result with its place in the output to `emit`.
     pub fn run<T: Copy, F: Fold<T>>(&self, input: &[T], fold: &F, mut emit: impl FnMut(usize, F::Acc)) {
+        if input.is_empty() {
+            each(&self.kept, |_, to, _| emit(to, fold.start()));
+            return;
+        }
         let rows_are_dense = self.folded.last().is_none_or(|axis| axis.input == 1);
         match self.kept.split_last() {
             Some((lane, outer)) if lane.input == 1 && lane.size > 1 && !rows_are_dense => {
