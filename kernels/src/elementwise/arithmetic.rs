@@ -29,7 +29,22 @@ loops! {
 
 /// Powers, with the small whole exponents that models use written out.
 fn pow(compute: ScalarType) -> Option<Body> {
-    fn run<C: Compute>(_: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
+    fn run<C: Compute>(params: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
+        if !C::FLOATING && params.0[0].to_f64() < 0.0 {
+            // The number may not survive in an unsigned type, its sign decides everything.
+            let power = C::from_scalar(params.0[0]);
+            let unsigned = C::ZERO.less_or_same(C::LEAST);
+            return map2(lanes, out, |a: C, _: C| match (a.same(C::ONE), unsigned) {
+                (false, false) => a.power(power),
+                (one, _) => {
+                    if one {
+                        C::ONE
+                    } else {
+                        C::ZERO
+                    }
+                }
+            });
+        }
         if let super::lanes::Values::One(exponent) = lanes[1].values::<C>() {
             let two = C::ONE.plus(C::ONE);
             if C::FLOATING && exponent.same(two) {
@@ -74,7 +89,7 @@ specs! {
     POW: "(Tensor self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
         [Tensor(0), Tensor(1)], [], 2, Promote, pow;
     POW_NUMBER: "(Tensor self, Scalar exponent, *, Tensor(a!) out) -> Tensor(a!)",
-        [Tensor(0), Scalar(1)], [], 2, Promote, pow;
+        [Tensor(0), Scalar(1)], [1], 2, Promote, pow;
     NUMBER_POW: "(Scalar self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
         [Scalar(0), Tensor(1)], [], 2, Promote, pow;
     DIV_MODE: MODE, [Tensor(0), Tensor(1)], [], 3, Float, div;

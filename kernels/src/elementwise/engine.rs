@@ -17,7 +17,7 @@ use super::types::{self, Types};
 use crate::broadcast::{Cursor, Walk, broadcast};
 use crate::convert::{Converter, converter, is_aligned};
 use crate::numeric::{Compute, Number};
-use crate::promote::{expect_fit, fits};
+use crate::promote::expect_fit;
 
 /// What an operator that is applied element by element looks like.
 pub struct Spec {
@@ -171,12 +171,7 @@ impl Elementwise {
         for (constant, input) in constants.iter_mut().zip(self.spec.inputs) {
             *constant = match *input {
                 Input::Scalar(arg) => self.number(cx, arg)?,
-                // A bound beyond the range of the type bounds nothing, or everything.
-                Input::ScalarOr(arg, _) if !cx.is_none(arg) => match cx.scalar(arg)? {
-                    bound if fits(bound, self.compute) => self.number(cx, arg)?,
-                    bound if bound.to_f64() < 0.0 => limit_bits(Limit::Least, self.compute),
-                    _ => limit_bits(Limit::Greatest, self.compute),
-                },
+                Input::ScalarOr(arg, _) if !cx.is_none(arg) => self.number(cx, arg)?,
                 Input::TensorOr(arg, limit) | Input::ScalarOr(arg, limit) if cx.is_none(arg) => {
                     limit_bits(limit, self.compute)
                 }

@@ -57,13 +57,15 @@ fn nonzero(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     if rank == 0 {
         return Ok(());
     }
-    let mut places = out.as_slice::<i64>()?.chunks_exact_mut(rank);
+    let strides = Dims::from_slice(out.strides).unwrap_or_default();
+    let places = out.as_slice::<i64>()?;
+    let mut row = 0;
     each_true(input.dtype, input.bytes(), |mut at| {
-        let Some(place) = places.next() else { return };
-        for (index, &size) in place.iter_mut().zip(input.sizes).rev() {
-            *index = (at % size) as i64;
-            at /= size;
+        for dim in (0..rank).rev() {
+            places[row * strides[0] + dim * strides[1]] = (at % input.sizes[dim]) as i64;
+            at /= input.sizes[dim];
         }
+        row += 1;
     });
     Ok(())
 }
@@ -201,10 +203,12 @@ fn repeat_interleave(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
 pub const KERNELS: &[&Kernel] = &[
     &row("aten::nonzero.out", UNARY, |args| -> Result<Box<dyn Run>, KernelError> {
         args.expect_len(3)?;
-        expect_contiguous(args, &[(0, "self"), (1, "out")])?;
-        match args.tensor(1)?.meta.dtype {
-            ScalarType::LONG => Ok(Box::new(nonzero)),
-            dtype => Err(KernelError::argument(format!("`out` is {dtype}, the operator wants LONG"))),
+        expect_contiguous(args, &[(0, "self")])?;
+        match (args.tensor(1)?.meta.dtype, args.tensor(1)?.meta.rank()) {
+            (ScalarType::LONG, 2) => Ok(Box::new(nonzero)),
+            (dtype, rank) => Err(KernelError::argument(format!(
+                "`out` is {dtype} of {rank} dimensions, the operator wants LONG of 2"
+            ))),
         }
     }),
     &row("aten::masked_select.out", "(Tensor self, Tensor mask, *, Tensor(a!) out) -> Tensor(a!)", |args| {

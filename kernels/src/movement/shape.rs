@@ -273,9 +273,8 @@ fn flip(cx: &KernelContext<'_>) -> Result<View, KernelError> {
     let meta = cx.meta(0)?;
     let named = dims_of(cx, 1, "dims", meta.rank())?;
     let mut view = View::default();
-    for dim in 0..meta.rank() {
-        let (size, stride) = (meta.sizes[dim], meta.strides[dim]);
-        if named[dim] && size > 0 {
+    for ((&size, &stride), named) in meta.sizes.iter().zip(meta.strides).zip(named) {
+        if named && size > 0 {
             view.start += (size - 1) * stride;
             view.push(size, -(stride as isize))?;
         } else {

@@ -33,7 +33,7 @@ fn list(items: &[i64]) -> Arg {
 fn views_rearrange() {
     let x = counting(&[2, 3]);
     assert_eq!(ints("aten::permute_copy.out", &[x.clone(), list(&[1, 0])], &[3, 2]).unwrap(), [0, 3, 1, 4, 2, 5]);
-    assert_eq!(ints("aten::t_copy.out", &[x.clone()], &[3, 2]).unwrap(), [0, 3, 1, 4, 2, 5]);
+    assert_eq!(ints("aten::t_copy.out", std::slice::from_ref(&x), &[3, 2]).unwrap(), [0, 3, 1, 4, 2, 5]);
     assert_eq!(ints("aten::flip.out", &[x.clone(), list(&[-1])], &[2, 3]).unwrap(), [2, 1, 0, 5, 4, 3]);
     assert_eq!(ints("aten::select_copy.int_out", &[x.clone(), Arg::int(1), Arg::int(-1)], &[2]).unwrap(), [2, 5]);
     let slice = [x.clone(), Arg::int(1), Arg::None, Arg::int(99), Arg::int(2)];

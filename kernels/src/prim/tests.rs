@@ -81,7 +81,7 @@ fn tensors_tell_sizes_and_items() {
     let x = Arg::tensor(&[2, 3], &[1.5f32; 6]);
     assert_eq!(call_scalar(kernel("sym_size.int"), &[x.clone(), Arg::int(-1)], INT), Ok(Scalar::Int(3)));
     assert!(call_scalar(kernel("sym_size.int"), &[x.clone(), Arg::int(2)], INT).is_err());
-    assert_eq!(call_scalar(kernel("sym_numel"), &[x.clone()], INT), Ok(Scalar::Int(6)));
+    assert_eq!(call_scalar(kernel("sym_numel"), std::slice::from_ref(&x), INT), Ok(Scalar::Int(6)));
     assert_eq!(call_scalar(kernel("_local_scalar_dense"), &[x], DOUBLE), Ok(Scalar::Double(1.5)));
     assert_eq!(call_scalar(kernel("_local_scalar_dense"), &[Arg::tensor(&[], &[7u8])], INT), Ok(Scalar::Int(7)));
     assert_eq!(
