@@ -1,9 +1,8 @@
 //! The quick decision: values and instructions as exporters write them are found good in one look each.
 //!
-//! Opening a file costs little more than reading every value once, because tables of one type share few vtables: a
-//! [`Layout`] is derived from a vtable when it is first met, and from then on a table is one bounds check and a few
-//! loads. Whatever is not plainly good is not decided here but by the walk that reports ([`super::values`],
-//! [`super::code`]).
+//! Opening a file costs little more than reading every value once: tables are read through the layouts of the few
+//! vtables they share ([`crate::layout`]). Whatever is not plainly good is not decided here but by the walk that
+//! reports ([`super::values`], [`super::code`]).
 //!
 //! Invariant: what is accepted here gives no finding there and the same mark, at the same price.
 #![allow(
@@ -15,133 +14,13 @@
 use super::data::{Buffers, Data};
 use super::plan::{Facts, mark};
 use crate::check::Checker;
+use crate::layout::{Layouts, Row};
 use crate::pte::{
     AllocationDetails, Bool, Double, EValue, Instruction, Int, IntList, KernelCall, Tensor, TensorShapeDynamism,
 };
 use crate::scalar::ScalarType;
 use crate::tensor::{MAX_RANK, is_permutation};
 use crate::wire;
-
-/// Where the fields of a type of table are, according to one vtable. 0 is an absent field.
-#[derive(Clone, Copy)]
-struct Layout<const N: usize> {
-    /// Position of the vtable, [`NO_VTABLE`] for none yet.
-    vtable: u32,
-    inline_len: u16,
-    fields: [u16; N],
-}
-
-/// Odd, so no vtable is there.
-const NO_VTABLE: u32 = u32::MAX;
-
-/// Layouts met so far: one type of table, `E` of its vtables, a power of two.
-struct Layouts<const N: usize, const E: usize> {
-    /// Slot and size of each field.
-    schema: [(u16, u16); N],
-    known: [Layout<N>; E],
-}
-
-/// A table in its inline bytes.
-#[derive(Clone, Copy)]
-struct Row<'a, 'l, const N: usize> {
-    inline: &'a [u8],
-    pos: usize,
-    fields: &'l [u16; N],
-}
-
-#[inline(always)]
-fn u32_at(bytes: &[u8], pos: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(*bytes.get(pos..)?.first_chunk()?))
-}
-
-impl<const N: usize, const E: usize> Layouts<N, E> {
-    const fn new(schema: [(u16, u16); N]) -> Self {
-        Layouts { schema, known: [Layout { vtable: NO_VTABLE, inline_len: 0, fields: [0; N] }; E] }
-    }
-
-    #[inline(always)]
-    fn row<'a>(&mut self, bytes: &'a [u8], pos: usize) -> Option<Row<'a, '_, N>> {
-        // Both are below 2^31 when the table is good, and then so is the difference.
-        let vtable = (pos as u32).wrapping_sub(u32_at(bytes, pos)?);
-        let known = self.known.get_mut((vtable as usize / 2) % E)?;
-        if known.vtable != vtable {
-            *known = Layout::learn(bytes, pos, vtable, &self.schema)?;
-        }
-        let inline = bytes.get(pos..pos.wrapping_add(known.inline_len as usize))?;
-        (pos.is_multiple_of(4)).then_some(Row { inline, pos, fields: &known.fields })
-    }
-}
-
-impl<const N: usize> Layout<N> {
-    /// The layout that a vtable means, from a table that uses it.
-    #[cold]
-    #[inline(never)]
-    fn learn(bytes: &[u8], pos: usize, vtable: u32, schema: &[(u16, u16); N]) -> Option<Self> {
-        let table = wire::Table::at(bytes, pos).ok()?;
-        // A good vtable is at a multiple of two, so no other position is taken for "none yet" or for a good one.
-        if vtable == NO_VTABLE || vtable as usize >= bytes.len() {
-            return None;
-        }
-        let mut fields = [0; N];
-        for (field, (slot, size)) in fields.iter_mut().zip(schema) {
-            if let Some(at) = table.field(*slot, *size).ok()? {
-                *field = at.wrapping_sub(pos) as u16;
-                // Tables are at multiples of 4; wider numbers are looked at where they are.
-                if !usize::from(*field).is_multiple_of(usize::from(*size).min(4)) {
-                    return None;
-                }
-            }
-        }
-        Some(Layout { vtable, inline_len: table.inline_len(), fields })
-    }
-}
-
-impl<'a, const N: usize> Row<'a, '_, N> {
-    /// Where a field is; 0 for absent.
-    #[inline(always)]
-    fn field(&self, index: usize) -> usize {
-        self.fields.get(index).map_or(0, |&field| field as usize)
-    }
-
-    #[inline(always)]
-    fn u8(&self, index: usize) -> u8 {
-        match self.field(index) {
-            0 => 0,
-            at => self.inline.get(at).copied().unwrap_or(0),
-        }
-    }
-
-    #[inline(always)]
-    fn u32(&self, index: usize) -> u32 {
-        match self.field(index) {
-            0 => 0,
-            at => u32_at(self.inline, at).unwrap_or(0),
-        }
-    }
-
-    /// Position of what the offset in a field points at, and what is there up to the end.
-    #[inline(always)]
-    fn target(&self, bytes: &'a [u8], index: usize) -> Option<(usize, &'a [u8])> {
-        let at = self.field(index);
-        // An absent field reads the table's own first word and is told by its place.
-        let offset = u32_at(self.inline, at)? as usize;
-        let target = self.pos.wrapping_add(at).wrapping_add(offset);
-        let tail = bytes.get(target..)?;
-        (at != 0 && offset != 0).then_some((target, tail))
-    }
-
-    /// The elements of a vector, of `size` bytes each, the first at a multiple of `align`.
-    #[inline(always)]
-    fn vector(&self, bytes: &'a [u8], index: usize, size: usize, align: usize) -> Option<&'a [u8]> {
-        let (at, tail) = self.target(bytes, index)?;
-        let (len, tail) = tail.split_first_chunk::<4>()?;
-        let len = u64::from(u32::from_le_bytes(*len)).wrapping_mul(size as u64);
-        if !at.wrapping_add(4).is_multiple_of(align) {
-            return None;
-        }
-        tail.get(..usize::try_from(len).ok()?)
-    }
-}
 
 /// What visiting a vector costs, as [`crate::limits::Budget::charge_bytes`] has it.
 #[inline(always)]
@@ -333,5 +212,5 @@ impl<'a> Quick<'a> {
 /// Whether a single number of eight bytes is where such numbers may be.
 #[inline(always)]
 fn aligned(row: &Row<'_, '_, 1>) -> bool {
-    row.field(0) == 0 || (row.pos + row.field(0)).is_multiple_of(8)
+    row.field(0) == 0 || (row.offset() + row.field(0)).is_multiple_of(8)
 }
