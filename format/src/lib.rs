@@ -31,6 +31,7 @@ pub mod extent;
 pub mod finding;
 pub mod header;
 pub mod json;
+pub mod layout;
 pub mod limits;
 pub mod operator;
 pub mod ptd;
