@@ -9,13 +9,12 @@ use edgepack_executor::tensor::Scalar;
 type Binary = fn(Scalar, Scalar) -> Result<Scalar, KernelError>;
 type Unary = fn(Scalar) -> Result<Scalar, KernelError>;
 
-/// Writes a result in the kind it has; an integer also into a double.
+/// Writes a result in the kind it has.
 pub(super) fn write(cx: &mut KernelContext<'_>, arg: usize, value: Scalar) -> Result<(), KernelError> {
-    match (value, cx.scalar(arg)?) {
-        (Scalar::Int(value), Scalar::Double(_)) => cx.set_double(arg, value as f64),
-        (Scalar::Int(value), _) => cx.set_int(arg, value),
-        (Scalar::Double(value), _) => cx.set_double(arg, value),
-        (Scalar::Bool(value), _) => cx.set_bool(arg, value),
+    match value {
+        Scalar::Int(value) => cx.set_int(arg, value),
+        Scalar::Double(value) => cx.set_double(arg, value),
+        Scalar::Bool(value) => cx.set_bool(arg, value),
     }
 }
 
