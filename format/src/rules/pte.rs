@@ -1,5 +1,5 @@
 //! Rules for programs. H header, S structure, P program and plans, D segments and the data in them, V values,
-//! T tensors, M planned memory, C code, B delegates, O operators.
+//! T tensors, M planned memory, C code, B delegates, O operators, K kernel calls against schemas.
 
 use crate::finding::ErrorCode::*;
 
@@ -125,6 +125,19 @@ catalogue! {
     HEADER_OLD = "PTE-H08", Info, None, "The header declares the size of the segment data",
         "A header of fewer than 32 bytes, as exporters before September 2025 wrote it, does not say how long the file is; \
          a truncated copy is noticed by its segments only.";
+
+    // Kernel calls against the schemas of their operators.
+    CALL_LENGTH = "PTE-K01", Error, Some(InvalidProgram), "A kernel call has the values its operator takes",
+        "A call lists every argument of the schema, defaults and outs included, and then what is returned. Caused by an \
+         exporter and an operator of different versions.";
+    CALL_KIND = "PTE-K02", Error, Some(InvalidType), "The values of a kernel call are of the kinds its operator takes",
+        "An argument is, say, a list where the schema has a number. The reference aborts when the kernel looks at it.";
+    CALL_CONSTANT = "PTE-K03", Error, Some(InvalidProgram), "Operators do not write to constants",
+        "The operator would write to data of the file or of a data file, which other runs and methods read.";
+    OPERATOR_UNKNOWN = "PTE-K04", Info, Some(OperatorMissing), "The operator's schema is known",
+        "Calls of this operator cannot be checked. It is a custom one, or newer than this catalogue.";
+    OPERATOR_TWICE = "PTE-K05", Info, None, "A plan lists an operator once",
+        "Two entries name the same operator. It is resolved twice; nothing else follows from it.";
 
     // Planned memory.
     ARENA_SIZES = "PTE-M01", Error, Some(InvalidProgram), "A plan lists its planned memory",

@@ -2,7 +2,7 @@
 
 use edgepack_format::pte::{
     BackendDelegateDataReference, BackendDelegateInlineData, CompileSpec, DataLocation, DelegateCall, FrameList,
-    FreeCall, InstructionArguments, JumpFalseCall, KernelCall, MoveCall, Operator,
+    FreeCall, InstructionArguments, JumpFalseCall, KernelCall, MoveCall, Operator, TensorDataLocation,
 };
 use edgepack_format::rules::pte as rule;
 
@@ -126,6 +126,36 @@ fn operators() -> Vec<Case> {
     ]
 }
 
+/// What only shows against the schemas of operators.
+fn calls() -> Vec<Case> {
+    const ARGS: &str = "execution_plan[0].chains[0].instructions[0].instr_args.args";
+    const OUT: &str = "execution_plan[0].chains[0].instructions[0].instr_args.args[3]";
+    let first = |id, rule, path, args| changed_full(id, rule, path, |rows| *rows.instruction(0) = Some(args));
+    let operators = |id, rule, path, names: &[&'static str]| {
+        let list = |name: &&'static str| Operator { name: Some((*name).into()), overload: Some("out".into()) };
+        let list: Vec<_> = names.iter().map(list).collect();
+        changed(id, rule, path, |rows| rows.plan().operators = Some(list.into()))
+    };
+    vec![
+        first("call_short", &rule::CALL_LENGTH, ARGS, call(0, &[0, 1, 4, 2])),
+        first("call_long", &rule::CALL_LENGTH, ARGS, call(0, &[0, 1, 4, 2, 2, 2])),
+        first("call_kind", &rule::CALL_KIND, "execution_plan[0].chains[0].instructions[0].instr_args.args[1]", {
+            call(0, &[0, 5, 4, 2, 2])
+        }),
+        first("call_constant", &rule::CALL_CONSTANT, OUT, call(0, &[0, 1, 4, 1, 1])),
+        changed_full("call_external", &rule::CALL_CONSTANT, OUT, |rows| {
+            rows.tensor(2).allocation_info = None;
+            rows.extra(2).location = TensorDataLocation::EXTERNAL;
+            rows.extra(2).fully_qualified_name = Some("weight".into());
+        }),
+        operators("operator_unknown", &rule::OPERATOR_UNKNOWN, "execution_plan[0].operators[0]", &["my::add"]),
+        operators("operator_twice", &rule::OPERATOR_TWICE, "execution_plan[0].operators[1]", &["aten::add"; 2]),
+    ]
+    .into_iter()
+    .map(Case::against_schemas)
+    .collect()
+}
+
 fn delegates() -> Vec<Case> {
     const INDEX: &str = "execution_plan[0].delegates[0].processed.index";
     let refer = |id, rule, path, location, index| {
@@ -172,5 +202,5 @@ fn delegates() -> Vec<Case> {
 }
 
 pub fn cases() -> Vec<Case> {
-    [code(), operators(), delegates()].into_iter().flatten().collect()
+    [code(), operators(), calls(), delegates()].into_iter().flatten().collect()
 }

@@ -27,15 +27,21 @@ pub struct Case {
     pub bytes: Vec<u8>,
     /// Another ceiling for what reading may visit.
     pub visits: Option<u64>,
+    /// Whether it takes the schemas of operators to notice, which opening a file does not ask.
+    pub schemas: bool,
 }
 
 impl Case {
     fn new(id: &'static str, rule: &'static Rule, path: &'static str, bytes: Vec<u8>) -> Self {
-        Case { id, rule, path, bytes, visits: None }
+        Case { id, rule, path, bytes, visits: None, schemas: false }
     }
 
     fn visits(self, visits: u64) -> Self {
         Case { visits: Some(visits), ..self }
+    }
+
+    fn against_schemas(self) -> Self {
+        Case { schemas: true, ..self }
     }
 }
 

@@ -7,6 +7,7 @@
 mod code;
 mod data;
 mod header;
+mod operators;
 mod plan;
 mod quick;
 mod tensor;
@@ -15,6 +16,7 @@ mod values;
 use alloc::format;
 use alloc::vec::Vec;
 
+use self::quick::Quick;
 use super::program::FileExtent;
 use super::{ExecutionPlan, Program, ProgramRef};
 use crate::check::{Checker, Path, StructureRules};
@@ -49,17 +51,40 @@ const FIRST_TABLE: u32 = 8;
 
 /// Verifies a program: header, structure, semantics.
 pub fn verify<'a>(head: &'a [u8], extent: FileExtent, limits: &Limits) -> Verdict<'a> {
+    Verdict { findings: findings(head, extent, limits, true), program: ProgramRef::reopen(head).ok() }
+}
+
+/// Verifies a program, and every kernel call against the schema of its operator if nothing else is wrong.
+pub fn verify_all<'a>(head: &'a [u8], extent: FileExtent, limits: &Limits) -> Verdict<'a> {
+    let mut verdict = verify(head, extent, limits);
+    if let (false, Some(program)) = (verdict.findings.has_errors(), &verdict.program) {
+        let mut out = Checker::new(limits, STRUCTURE);
+        operators::check(program.plans().tables(), &mut out);
+        verdict.findings.extend(out.findings);
+    }
+    verdict
+}
+
+/// All findings, with the quick decision or by the walk that reports alone.
+fn findings(head: &[u8], extent: FileExtent, limits: &Limits, quick: bool) -> Findings {
     let mut out = Checker::new(limits, STRUCTURE).leaving_out(LEFT_OUT);
     if let Some(file) = header::check(head, extent, &mut out) {
         match Table::root(file.bytes) {
-            Ok(root) => program(&root, &file, limits, &mut out),
+            // Without bytes nothing is plainly good.
+            Ok(root) => program(&root, &file, limits, Quick::new(if quick { file.bytes } else { &[] }), &mut out),
             Err(error) => out.unreadable(&Path::ROOT, error),
         }
     }
-    Verdict { findings: out.findings, program: ProgramRef::reopen(head).ok() }
+    out.findings
 }
 
-fn program<'a>(root: &Table<'a>, file: &header::Envelope<'a>, limits: &Limits, out: &mut Checker) {
+fn program<'a>(
+    root: &Table<'a>,
+    file: &header::Envelope<'a>,
+    limits: &Limits,
+    mut quick: Quick<'a>,
+    out: &mut Checker,
+) {
     let path = Path::ROOT;
     if root.offset() < FIRST_TABLE {
         out.report(&rule::MALFORMED, &path, Some(0), format!("the root table is at {:#x}", root.offset()));
@@ -73,7 +98,6 @@ fn program<'a>(root: &Table<'a>, file: &header::Envelope<'a>, limits: &Limits, o
         out.report(&rule::VERSION, &path.field("version"), Some(root.offset()), message);
     }
     let mut data = data::Data::check(root, file, out);
-    let mut quick = quick::Quick::new(file.bytes);
     let path = path.field("execution_plan");
     match root.tables(Program::EXECUTION_PLAN.index) {
         Ok(Some(plans)) => {
@@ -108,4 +132,69 @@ fn program<'a>(root: &Table<'a>, file: &header::Envelope<'a>, limits: &Limits, o
         Err(_) => {}
     }
     data.report_unused(out);
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::path::{Path, PathBuf};
+    use std::{fs, vec::Vec};
+
+    use super::*;
+
+    fn files(folder: &str) -> Vec<PathBuf> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests").join(folder);
+        let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "pte"));
+        files.sort();
+        files
+    }
+
+    fn hostile(name: &str) -> Vec<u8> {
+        let file = files("hostile/pte").into_iter().find(|file| file.file_stem().is_some_and(|stem| stem == name));
+        fs::read(file.unwrap()).unwrap()
+    }
+
+    /// The quick decision changes neither what is found nor what it costs.
+    fn agree(bytes: &[u8], limits: &Limits) -> bool {
+        let extent = FileExtent::of(bytes);
+        findings(bytes, extent, limits, true) == findings(bytes, extent, limits, false)
+    }
+
+    #[test]
+    fn the_quick_decision_agrees_with_the_walk_that_reports() {
+        let mut count = 0;
+        for file in files("hostile/pte").into_iter().chain(files("corpus/models")) {
+            assert!(agree(&fs::read(&file).unwrap(), &Limits::hostile()), "{}", file.display());
+            count += 1;
+        }
+        assert!(count > 150, "only {count} files");
+    }
+
+    #[test]
+    fn it_agrees_on_every_byte_that_is_another() {
+        for name in ["input_twice", "segment_unused", "dynamism_unbound", "int_list_of_tensor"] {
+            let good = hostile(name);
+            for at in 0..good.len() {
+                for change in [1, 4, 0x80, 0xff] {
+                    let mut bytes = good.clone();
+                    bytes[at] ^= change;
+                    assert!(agree(&bytes, &Limits::hostile()), "{name}, byte {at:#x} ^ {change:#x}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn it_agrees_on_every_cut_and_every_budget() {
+        let good = hostile("trailing");
+        for len in 0..good.len() {
+            assert!(agree(&good[..len], &Limits::hostile()), "{len} bytes");
+        }
+        for visits in 0..200 {
+            let limits = Limits { visits, ..Limits::hostile() };
+            assert!(agree(&good, &limits), "{visits} visits");
+        }
+    }
 }
