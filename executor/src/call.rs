@@ -267,7 +267,7 @@ impl Bench {
         self.blocks.push(block);
         let layout = &tensor.layout;
         let dynamism = if tensor.dynamic { Dynamism::Bound } else { Dynamism::Static };
-        let (sizes, order) = (layout.sizes().iter().copied(), layout.dim_order().iter().copied());
+        let (sizes, order) = (layout.sizes(), layout.dim_order());
         self.state.push_tensor(layout.scalar_type(), sizes, order, dynamism, region, tensor.constant)
     }
 

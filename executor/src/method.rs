@@ -427,8 +427,8 @@ fn same_order(sizes: &[usize], a: &[u8], b: &[u8]) -> bool {
 /// output.
 fn lendable(graph: &crate::graph::Graph<'_>, unplanned: &[u32], value: ValueId) -> Option<Region> {
     let Value::Tensor(tensor) = graph.state.values[value as usize] else { return None };
-    let used_elsewhere = graph.outputs.contains(&value) || graph.is_written(value);
-    (unplanned.contains(&tensor) && !used_elsewhere).then(|| graph.state.tensors[tensor as usize].region)
+    let used_elsewhere = || graph.outputs.contains(&value) || graph.is_written(value);
+    (unplanned.contains(&tensor) && !used_elsewhere()).then(|| graph.state.tensors[tensor as usize].region)
 }
 
 /// Numbers that instructions may write, as they are now.

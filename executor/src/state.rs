@@ -4,7 +4,7 @@
 //! of allocations, and resizing a tensor at run time is a write in place.
 
 use edgepack_format::scalar::ScalarType;
-use edgepack_format::tensor::{element_count, write_strides};
+use edgepack_format::tensor::{MAX_RANK, element_count, write_strides};
 
 use crate::storage::Region;
 
@@ -141,26 +141,36 @@ pub enum ResizeError {
 impl State {
     /// Room for that many values.
     pub fn with_capacity(values: usize) -> Self {
-        State { values: Vec::with_capacity(values), ..State::default() }
+        // In exported programs two of five values are tensors, most of rank three or four.
+        State {
+            values: Vec::with_capacity(values),
+            tensors: Vec::with_capacity(values / 2),
+            dims: Vec::with_capacity(values.saturating_mul(4)),
+            orders: Vec::with_capacity(values.saturating_mul(2)),
+            ..State::default()
+        }
     }
 
-    /// Adds a tensor whose sizes are its bounds; `dim_order` has been checked to be a permutation of their indices.
+    /// Adds a tensor whose sizes are its bounds: at most [`MAX_RANK`], and `dim_order` is a permutation of their indices.
     pub fn push_tensor(
         &mut self,
         dtype: ScalarType,
-        sizes: impl ExactSizeIterator<Item = usize>,
-        dim_order: impl IntoIterator<Item = u8>,
+        sizes: &[usize],
+        dim_order: &[u8],
         dynamism: Dynamism,
         region: Region,
         constant: bool,
     ) -> u32 {
         let (dims, order, rank) = (self.dims.len(), self.orders.len(), sizes.len());
-        self.dims.extend(sizes);
-        self.dims.resize(dims + 2 * rank, 0);
-        self.orders.extend(dim_order);
-        let (sizes, strides) = self.dims[dims..].split_at_mut(rank);
-        write_strides(sizes, &self.orders[order..], strides);
-        self.dims.extend_from_within(dims..dims + rank);
+        let mut numbers = [0; 3 * MAX_RANK];
+        let (current, rest) = numbers.split_at_mut(rank);
+        let (strides, bounds) = rest.split_at_mut(rank);
+        for ((current, bound), &size) in current.iter_mut().zip(bounds).zip(sizes) {
+            (*current, *bound) = (size, size);
+        }
+        write_strides(sizes, dim_order, strides);
+        self.dims.extend_from_slice(&numbers[..3 * rank]);
+        self.orders.extend_from_slice(dim_order);
         self.tensors.push(TensorState {
             dtype,
             rank: rank as u8,
@@ -239,7 +249,7 @@ mod tests {
 
     fn tensor(dynamism: Dynamism) -> State {
         let mut state = State::default();
-        state.push_tensor(ScalarType::FLOAT, [4, 3].into_iter(), [1, 0], dynamism, Region::empty(), false);
+        state.push_tensor(ScalarType::FLOAT, &[4, 3], &[1, 0], dynamism, Region::empty(), false);
         state
     }
 

@@ -136,6 +136,7 @@ pub fn element_count(sizes: &[usize]) -> Option<usize> {
 }
 
 /// Whether `dim_order` is a permutation of `0..rank`.
+#[inline]
 pub fn is_permutation(dim_order: &[u8], rank: usize) -> bool {
     if dim_order.len() != rank || rank > MAX_RANK {
         return false;
@@ -148,6 +149,7 @@ pub fn is_permutation(dim_order: &[u8], rank: usize) -> bool {
 ///
 /// The three slices have one length and the dim order is a permutation; entries outside are ignored. Products
 /// saturate, which only a tensor whose element count overflows can notice.
+#[inline]
 pub fn write_strides(sizes: &[usize], dim_order: &[u8], strides: &mut [usize]) {
     let mut stride = 1usize;
     for &dim in dim_order.iter().rev() {

@@ -25,9 +25,15 @@ impl AlignedBytes {
 
     /// A copy of a slice.
     pub fn copy_of(bytes: &[u8]) -> Self {
-        let mut copy = Self::zeroed(bytes.len());
-        copy.as_mut_slice().copy_from_slice(bytes);
-        copy
+        let (whole, rest) = bytes.as_chunks::<64>();
+        let mut lines = Vec::with_capacity(bytes.len().div_ceil(64));
+        lines.extend(whole.iter().map(|line| Line(*line)));
+        if !rest.is_empty() {
+            let mut last = [0; 64];
+            last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+            lines.push(Line(last));
+        }
+        AlignedBytes { lines, len: bytes.len() }
     }
 
     /// The bytes, for writing.

@@ -68,8 +68,14 @@ impl Program {
             Ok(len) if len as u64 <= limit => len,
             _ => return Err(Error::Limit { what: "the flatbuffer".to_owned(), bytes: len, limit }),
         };
-        let mut head = AlignedBytes::zeroed(len);
-        read(&*source, 0, head.as_mut_slice())?;
+        let head = match source.borrow(0..len as u64) {
+            Some(lent) => AlignedBytes::copy_of(lent),
+            None => {
+                let mut head = AlignedBytes::zeroed(len);
+                read(&*source, 0, head.as_mut_slice())?;
+                head
+            }
+        };
         ProgramRef::parse(&head, extent, &limits).map_err(Error::Invalid)?;
         Ok(Program { inner: Arc::new(Inner { head, source, limits }) })
     }

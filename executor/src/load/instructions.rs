@@ -8,6 +8,7 @@ use edgepack_format::row::Scalars;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::wire;
 
+use super::quick::Calls;
 use super::{Source, checked};
 use crate::context::MAX_ARGS;
 use crate::error::{LoadError, Missing};
@@ -17,7 +18,7 @@ use crate::operator::OperatorInfo;
 use crate::state::{Span, Value, ValueId};
 
 /// Tags of `InstructionArguments`.
-mod tag {
+pub(super) mod tag {
     pub const KERNEL_CALL: u8 = 1;
     pub const DELEGATE_CALL: u8 = 2;
     pub const MOVE_CALL: u8 = 3;
@@ -42,7 +43,12 @@ pub(super) fn read<'r>(source: &Source<'_>, registry: &'r Registry, graph: &mut 
         };
         let tables = instructions.tables();
         let mut list = Vec::with_capacity(tables.len());
+        let mut quick = Calls::new(tables.buffer());
         for (index, table) in tables.iter().enumerate() {
+            if let Some(kind) = quick.call(tables.position(index)?, graph) {
+                list.push(Instruction { kind, origin: index as u32 });
+                continue;
+            }
             let kind = instruction(source, graph, &table?, tables.len()).map_err(|fault| match fault {
                 Fault::Unreadable(error) => LoadError::from(error),
                 Fault::Refused(what, error) => {
@@ -220,7 +226,10 @@ fn arguments(graph: &mut Graph<'_>, args: Option<Scalars<'_, i32>>) -> Result<Sp
         match u32::try_from(id) {
             Ok(id) if (id as usize) < values => graph.args.push(id),
             _ => {
-                return Err(invalid("call", format!("argument {} is value {id} of {values}", graph.args.len() - start)));
+                return Err(invalid(
+                    "call",
+                    format!("argument {} is value {id} of {values}", graph.args.len() - start),
+                ));
             }
         }
     }

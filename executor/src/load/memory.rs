@@ -123,6 +123,14 @@ impl<'a> Places<'a> {
         }
     }
 
+    /// A constant of the segment, once that has been read.
+    pub fn known_constant(&self, index: u32, bytes: usize) -> Option<Region> {
+        let offset = self.constant_offsets.as_ref()?.offsets.as_ref()?.get(index as usize)?;
+        let start = usize::try_from(offset).ok()?;
+        let data = self.constants.as_deref()?.get(start..start.checked_add(bytes)?)?;
+        Some(Region::read_only(data))
+    }
+
     /// The region of a tensor whose data are found by name.
     pub fn external(
         &mut self,

@@ -2,6 +2,7 @@
 
 mod instructions;
 mod memory;
+mod quick;
 mod values;
 
 use edgepack_format::finding::ErrorCode;
@@ -56,7 +57,8 @@ pub(crate) fn load<'r>(
     let values = plan.values.clone().unwrap_or_default();
     let mut state = State::with_capacity(values.len());
     let mut places = memory::Places::new(&source)?;
-    values::read(&source, &values.tables(), &mut state, &mut memory, &mut places)?;
+    let quick = quick::Quick::new(values.tables().buffer());
+    values::read(&source, &values.tables(), &mut state, &mut memory, &mut places, Some(quick))?;
 
     let inputs = ids(&plan.inputs, &state, "inputs")?;
     let outputs = ids(&plan.outputs, &state, "outputs")?;

@@ -11,13 +11,14 @@ use edgepack_format::wire;
 
 use super::Source;
 use super::memory::{Place, Places};
+use super::quick::Quick;
 use crate::error::LoadError;
 use crate::graph::Memory;
 use crate::state::{Dynamism, NONE, Span, State, Value};
 use crate::storage::Region;
 
 /// Tags of `KernelTypes`.
-mod tag {
+pub(super) mod tag {
     pub const NULL: u8 = 1;
     pub const INT: u8 = 2;
     pub const BOOL: u8 = 3;
@@ -31,15 +32,22 @@ mod tag {
     pub const OPTIONAL_TENSOR_LIST: u8 = 11;
 }
 
+/// Without the quick reader, everything is read the long way.
 pub(super) fn read(
     source: &Source<'_>,
     tables: &wire::Tables<'_>,
     state: &mut State,
     memory: &mut Memory,
     places: &mut Places<'_>,
+    mut quick: Option<Quick<'_>>,
 ) -> Result<(), LoadError> {
     let mut lists = false;
     for index in 0..tables.len() {
+        let position = tables.position(index)?;
+        if let Some(value) = quick.as_mut().and_then(|quick| quick.value(position, state, memory, places)) {
+            state.values.push(value);
+            continue;
+        }
         let value = match tables.get(index)?.union(0)? {
             Some((tag::NULL, _)) => Value::Null,
             Some((tag, Some(table))) => match tag {
@@ -182,10 +190,12 @@ fn tensor(
         return Err(LoadError::value(index, ErrorCode::Internal, format!("dim_order {order:?} is no permutation")));
     }
     let mut bytes = Some(element);
-    for size in sizes.iter() {
+    let mut list = [0; MAX_RANK];
+    for (out, size) in list.iter_mut().zip(sizes.iter()) {
         let Ok(size) = usize::try_from(size) else {
             return Err(invalid(index, format!("size {size}")));
         };
+        *out = size;
         bytes = bytes.and_then(|bytes| bytes.checked_mul(size));
     }
     let Some(bytes) = bytes.filter(|&bytes| bytes <= isize::MAX as usize) else {
@@ -204,6 +214,5 @@ fn tensor(
     } else {
         places.internal(source, memory, &wanted)?
     };
-    let sizes = sizes.iter().map(|size| size as usize);
-    Ok(state.push_tensor(dtype, sizes, order.iter().copied(), dynamism, region.unwrap_or(Region::empty()), constant))
+    Ok(state.push_tensor(dtype, &list[..order.len()], order, dynamism, region.unwrap_or(Region::empty()), constant))
 }
