@@ -216,7 +216,8 @@ fn no_field_is_forgotten() {
         if path.extension().is_some_and(|extension| extension == "pte") {
             let name = path.to_str().expect("a name in UTF-8");
             text += &String::from_utf8_lossy(&edgepack(&["inspect", "--all", name], Vec::new(), false).stdout);
-            json += &String::from_utf8_lossy(&edgepack(&["inspect", "--all", "--json", name], Vec::new(), false).stdout);
+            json +=
+                &String::from_utf8_lossy(&edgepack(&["inspect", "--all", "--json", name], Vec::new(), false).stdout);
         }
     }
     // The exporter writes none of these tables.
@@ -242,4 +243,39 @@ fn bench_measures_and_no_binary_goes_to_a_terminal() {
     assert_eq!((ran.status, ran.stdout.len()), (2, 0));
     let ran = edgepack(&extract, Vec::new(), false);
     assert_eq!((ran.status, ran.stdout.len()), (0, 1936));
+}
+
+#[test]
+fn data_files_and_tolerances_are_heeded() {
+    let path = |name: &str| corpus(name).to_str().expect("a name in UTF-8").to_owned();
+    let (model, cases) = (path("models/external_portable.pte"), path("models/external_portable.safetensors"));
+    let data = path("models/external_portable._default_external_constant.ptd");
+    let check = |more: &[&str]| {
+        let args: Vec<&str> = ["check", &model, &cases].iter().chain(more).copied().collect();
+        edgepack(&args, Vec::new(), false)
+    };
+    assert_eq!(check(&["--data", &data]).status, 0);
+    assert_eq!(check(&[]).status, 4);
+    assert_eq!(check(&["--data", &model]).status, 2);
+    // The runs of one input against the outputs of another: different by far, equal for a tolerance that allows all.
+    let other = path("models/mutated_input_portable.safetensors");
+    assert_eq!(edgepack(&["check", &model, &other, "--data", &data], Vec::new(), false).status, 1);
+    let strict = check(&["--data", &data, "--rtol", "0", "--atol", "0", "--json"]);
+    let document: serde_json::Value = serde_json::from_slice(&strict.stdout).expect("a document");
+    let output = &document["runs"][0]["outputs"][0];
+    assert_eq!(output["pass"], output["max_abs"] == 0.0);
+}
+
+#[test]
+fn completions_and_manual_are_written() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let ran = edgepack(&["completions", shell], Vec::new(), false);
+        assert!(ran.status == 0 && String::from_utf8_lossy(&ran.stdout).contains("inspect"), "{shell}");
+    }
+    let ran = edgepack(&["man"], Vec::new(), false);
+    assert!(ran.status == 0 && String::from_utf8_lossy(&ran.stdout).contains(".TH edgepack 1"));
+    let folder = Folder::new("man");
+    let path = folder.0.to_str().expect("a name in UTF-8");
+    assert_eq!(edgepack(&["man", "--output", path], Vec::new(), false).status, 0);
+    assert!(folder.0.join("edgepack-inspect.1").is_file());
 }

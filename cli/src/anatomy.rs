@@ -1,5 +1,6 @@
 //! Where the bytes of a file go. The parts of an [`Anatomy`] never overlap, and sum up to the file if it is sound.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use edgepack_format::ptd::Accept;
@@ -93,8 +94,8 @@ pub fn of(file: &File, flatbuffer: &Flatbuffer) -> Result<Anatomy, Failure> {
         Kind::Trace => anatomy.part("events and tables", anatomy.bytes),
     }
     anatomy.duplicates = duplicates(&*file.source, ranges)?;
-    anatomy.parts.sort_by(|a, b| b.bytes.cmp(&a.bytes));
-    anatomy.tensors.sort_by(|a, b| b.bytes.cmp(&a.bytes));
+    anatomy.parts.sort_by_key(|part| Reverse(part.bytes));
+    anatomy.tensors.sort_by_key(|part| Reverse(part.bytes));
     Ok(anatomy)
 }
 
@@ -257,7 +258,7 @@ fn duplicates(source: &dyn Source, ranges: Vec<Range>) -> Result<Vec<Duplicate>,
             duplicates.push(Duplicate { wasted: bytes * (places.len() as u64 - 1), places });
         }
     }
-    duplicates.sort_by(|a, b| b.wasted.cmp(&a.wasted));
+    duplicates.sort_by_key(|duplicate| Reverse(duplicate.wasted));
     Ok(duplicates)
 }
 

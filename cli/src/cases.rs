@@ -290,7 +290,9 @@ pub fn inputs(meta: &MethodMeta, recorded: &BTreeMap<usize, Tensor>) -> Result<V
         (ValueMeta::Bool(value), None) => Ok(Value::Bool(*value)),
         (ValueMeta::Double(value), None) => Ok(Value::Double(*value)),
         (ValueMeta::Text(text), None) => Ok(Value::Text(text.clone())),
-        (ValueMeta::Tensor(wanted), None) => Err(format!("input {index} is missing: {}", notation::layout(&wanted.layout))),
+        (ValueMeta::Tensor(wanted), None) => {
+            Err(format!("input {index} is missing: {}", notation::layout(&wanted.layout)))
+        }
         _ => Err(format!("input {index} is of a kind that cannot be given")),
     };
     meta.inputs.iter().enumerate().map(one).collect()

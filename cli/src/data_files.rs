@@ -26,7 +26,11 @@ pub fn open(paths: &[PathBuf], session: &mut Session) -> Result<Vec<Arc<dyn Name
     for path in paths {
         let file = session.open(path)?;
         if !matches!(file.kind, Kind::Data | Kind::FlatData) {
-            return Err(Failure::usage(format!("{}: this is no data file but a {}", file.name, file.kind.title())));
+            return Err(Failure::usage(format!(
+                "{}: a data file is wanted here, not this {}",
+                file.name,
+                file.kind.title()
+            )));
         }
         let opened = DataFile::from_source(file.source, session.limits, Accept::ALL);
         maps.push(Arc::new(opened.map_err(|error| Failure::from(error).about(&file.name))?));

@@ -28,7 +28,7 @@ pub fn open(path: &Path, stdin: &mut dyn Read, limits: &Limits) -> Result<File, 
     let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
     let failed = |error: std::io::Error| Failure::unreadable(format!("{name}: {error}"));
     let source: Arc<dyn Source> = if path.as_os_str() == "-" {
-        memory(stdin, limits, &name)?
+        Arc::new(MemorySource::new(read_whole(stdin, limits, &name)?))
     } else {
         let metadata = std::fs::metadata(path).map_err(failed)?;
         if metadata.is_dir() {
@@ -37,7 +37,10 @@ pub fn open(path: &Path, stdin: &mut dyn Read, limits: &Limits) -> Result<File, 
         if metadata.is_file() {
             Arc::new(FileSource::open(path).map_err(failed)?)
         } else {
-            memory(&mut std::fs::File::open(path).map_err(failed)?, limits, &name)?
+            {
+                let mut stream = std::fs::File::open(path).map_err(failed)?;
+                Arc::new(MemorySource::new(read_whole(&mut stream, limits, &name)?))
+            }
         }
     };
     let head = read_head(&*source, DETECT_LEN as u64).map_err(|failure| failure.about(&name))?;
@@ -50,7 +53,7 @@ pub fn open(path: &Path, stdin: &mut dyn Read, limits: &Limits) -> Result<File, 
 
 fn refusal(found: FileKind, head: &[u8]) -> String {
     if found != FileKind::Unknown {
-        return format!("this is a {found}, which this command does not open");
+        return format!("this command does not open what this is: {found}");
     }
     let shown: Vec<String> = head.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
     match shown.is_empty() {
@@ -59,7 +62,8 @@ fn refusal(found: FileKind, head: &[u8]) -> String {
     }
 }
 
-fn memory(from: &mut dyn Read, limits: &Limits, name: &str) -> Result<Arc<dyn Source>, Failure> {
+/// Reads a stream to its end, within the limits.
+pub fn read_whole(from: &mut dyn Read, limits: &Limits, name: &str) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     // One byte more than allowed tells a file that is too long from one that just fits.
     from.take(limits.segment_bytes.saturating_add(1))
@@ -68,7 +72,7 @@ fn memory(from: &mut dyn Read, limits: &Limits, name: &str) -> Result<Arc<dyn So
     if bytes.len() as u64 > limits.segment_bytes {
         return Err(Failure::unreadable(format!("{name}: more than the {} bytes allowed", limits.segment_bytes)));
     }
-    Ok(Arc::new(MemorySource::new(bytes)))
+    Ok(bytes)
 }
 
 /// The first `len` bytes of a source, or all it has.

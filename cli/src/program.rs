@@ -36,14 +36,12 @@ pub fn open(file: &File, limits: &Limits) -> Result<Opened, Failure> {
             let program = from_source(Arc::new(source), limits).map_err(about)?;
             Ok(Opened { program, recorded: Some(recorded) })
         }
-        kind => Err(Failure::usage(format!("{}: there is no program in a {}", file.name, kind.title()))),
+        kind => Err(Failure::usage(format!("{}: there is no program in this {}", file.name, kind.title()))),
     }
 }
 
 fn from_source(source: Arc<dyn Source>, limits: &Limits) -> Result<Program, Failure> {
-    let mut options = OpenOptions::default();
-    options.limits = *limits;
-    Ok(options.open_source(source)?)
+    Ok(OpenOptions { limits: *limits }.open_source(source)?)
 }
 
 /// The method to run: the one asked for, the only one, or `forward`.

@@ -7,7 +7,7 @@ use edgepack_format::finding::{Findings, Severity};
 use crate::style::{DIM, GOOD, TITLE, severity};
 use crate::units::count;
 
-/// Prints findings, one paragraph each, with a closing line.
+/// Prints findings, one line each.
 pub fn print_findings(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
     for finding in findings {
         let style = severity(finding.rule.severity);
@@ -16,7 +16,7 @@ pub fn print_findings(findings: &Findings, out: &mut dyn Write) -> io::Result<()
         if let Some(offset) = finding.offset {
             write!(out, " {DIM}at {offset:#x}{DIM:#}")?;
         }
-        writeln!(out, "\n    {}", crate::notation::name(&finding.message))?;
+        writeln!(out, ": {}", crate::notation::name(&finding.message))?;
     }
     if findings.dropped() > 0 {
         writeln!(out, "  {DIM}and {} more{DIM:#}", findings.dropped())?;

@@ -44,6 +44,14 @@ impl Session {
         file::open(path, &mut self.stdin, &self.limits)
     }
 
+    /// Reads a file of tensors whole; `-` is standard input.
+    pub fn read(&mut self, path: &Path) -> Result<Vec<u8>, Failure> {
+        if path.as_os_str() == "-" {
+            return file::read_whole(&mut self.stdin, &self.limits, "standard input");
+        }
+        std::fs::read(path).map_err(|error| Failure::unreadable(format!("{}: {error}", path.display())))
+    }
+
     /// Prints the JSON document of the command.
     pub fn document<T: Serialize>(&mut self, body: &T) -> Result<(), Failure> {
         let document = Document { schema: format!("edgepack/{}/1", self.command), body };

@@ -101,7 +101,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let meta = opened.method_meta(&name)?;
     let given = match args.inputs.is_empty() {
         true => meta.inputs.iter().enumerate().filter_map(|(index, meta)| Some((index, arbitrary(meta)?))).collect(),
-        false => read_inputs(&args.inputs, &meta)?,
+        false => read_inputs(&args.inputs, &meta, session)?,
     };
     let values = cases::inputs(&meta, &given).map_err(Failure::usage)?;
     let inputs: Vec<Input<'_>> = values.iter().filter_map(Value::input).collect();

@@ -1,7 +1,7 @@
 //! `edgepack check`: replays recorded runs and compares.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use edgepack_executor::Options;
 use serde::Serialize;
@@ -31,11 +31,11 @@ pub struct Args {
     pub data: Vec<PathBuf>,
 
     /// Relative tolerance
-    #[arg(long, value_name = "R", value_parser = tolerance)]
+    #[arg(long, value_name = "R", value_parser = tolerance, allow_negative_numbers = true)]
     pub rtol: Option<f64>,
 
     /// Absolute tolerance
-    #[arg(long, value_name = "A", value_parser = tolerance)]
+    #[arg(long, value_name = "A", value_parser = tolerance, allow_negative_numbers = true)]
     pub atol: Option<f64>,
 
     /// Threads for kernels
@@ -74,7 +74,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let recorded = match (&args.cases, opened.recorded) {
         (None, Some(recorded)) => recorded,
         (None, None) => return Err(Failure::usage("say which runs to replay: a safetensors file")),
-        (Some(path), _) => read_cases(path)?,
+        (Some(path), _) => read_cases(path, session)?,
     };
     let data = data_files::open(&args.data, session)?;
     let options = Options { data, threads: args.threads.map(usize::from), ..Options::default() };
@@ -90,9 +90,9 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     Ok(reports.iter().map(status).max().unwrap_or(Status::Fine))
 }
 
-fn read_cases(path: &PathBuf) -> Result<Vec<Recorded>, Failure> {
+fn read_cases(path: &Path, session: &mut Session) -> Result<Vec<Recorded>, Failure> {
     let about = |failure: Failure| failure.about(&path.display().to_string());
-    let bytes = std::fs::read(path).map_err(|error| about(Failure::unreadable(error)))?;
+    let bytes = session.read(path)?;
     let recorded = from_safetensors(&bytes).map_err(|error| about(Failure::unreadable(error)))?;
     match recorded.is_empty() {
         true => Err(about(Failure::usage("there are no runs in it"))),

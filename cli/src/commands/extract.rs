@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use edgepack_format::header::{DataHeader, ProgramHeader};
 use edgepack_format::pte::{BackendDelegate, DataLocation, Program};
-use edgepack_format::row::Rows;
 
 use crate::file::{File, read_range};
 use crate::flatbuffer::Flatbuffer;
@@ -68,7 +67,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
 
 fn piece(piece: &Piece, file: &File, flatbuffer: &Flatbuffer) -> Result<Vec<u8>, Failure> {
     let (root, _) = flatbuffer.root().ok_or_else(|| Failure::findings("nothing in it can be read"))?;
-    let of_kind = |what: &str| Failure::usage(format!("a {} has no {what}", file.kind.title()));
+    let of_kind = |what: &str| Failure::usage(format!("this {} has no {what}", file.kind.title()));
     match file.kind {
         Kind::Program => {
             let program = lenient::program(&root);
@@ -150,7 +149,7 @@ fn delegate(file: &File, head: &[u8], program: &Program<'_>, index: usize) -> Re
     match place {
         Some(place) if place.location == DataLocation::SEGMENT => segment(file, head, place.index),
         Some(place) if place.location == DataLocation::INLINE => {
-            let blobs = program.backend_delegate_data.as_ref().map(Rows::clone).unwrap_or_default();
+            let blobs = program.backend_delegate_data.clone().unwrap_or_default();
             let blob = blobs.get(place.index as usize)?;
             Ok(blob.data.ok_or_else(|| Failure::findings("its payload is absent"))?.0.into_owned())
         }

@@ -61,7 +61,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let name = program::method(&opened, args.method.as_deref())?;
     let data = data_files::open(&args.data, session)?;
     let meta = opened.method_meta(&name)?;
-    let given = read_inputs(&args.inputs, &meta)?;
+    let given = read_inputs(&args.inputs, &meta, session)?;
     let values = inputs(&meta, &given).map_err(Failure::usage)?;
     let options = Options { data, threads: args.threads.map(usize::from), ..Options::default() };
     let mut method = Method::load(&opened, &name, &edgepack_kernels::registry(), &options)?;
@@ -79,12 +79,16 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
 }
 
 /// The inputs that files give, by index.
-pub fn read_inputs(paths: &[PathBuf], meta: &MethodMeta) -> Result<BTreeMap<usize, Tensor>, Failure> {
+pub fn read_inputs(
+    paths: &[PathBuf],
+    meta: &MethodMeta,
+    session: &mut Session,
+) -> Result<BTreeMap<usize, Tensor>, Failure> {
     let mut given = BTreeMap::new();
     let mut next = 0;
     for path in paths {
         let about = |failure: Failure| failure.about(&path.display().to_string());
-        let bytes = std::fs::read(path).map_err(|error| about(Failure::unreadable(error)))?;
+        let bytes = session.read(path)?;
         match interchange::read(&bytes).map_err(|error| about(Failure::unreadable(error)))? {
             TensorFile::Single(tensor) => {
                 given.insert(next, tensor);

@@ -1,5 +1,6 @@
 //! What is in a trace.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use edgepack_format::trace::{ETDump, Event, RunData};
@@ -104,7 +105,7 @@ impl BlockSummary {
         }
         let rows = times.into_iter().map(|(name, (count, ticks))| TimeSummary { name, count, ticks });
         summary.times = rows.collect();
-        summary.times.sort_by(|a, b| b.ticks.cmp(&a.ticks));
+        summary.times.sort_by_key(|time| Reverse(time.ticks));
         summary
     }
 }
