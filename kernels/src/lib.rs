@@ -11,6 +11,7 @@ pub mod dims;
 pub mod elementwise;
 pub mod float;
 pub mod gemm;
+pub mod grid;
 pub mod matmul;
 pub mod movement;
 pub mod norm;
@@ -33,6 +34,7 @@ use edgepack_executor::kernel::{Kernel, Registry};
 /// The families of this crate.
 const FAMILIES: &[&[&Kernel]] = &[
     conv::KERNELS,
+    grid::KERNELS,
     matmul::KERNELS,
     norm::KERNELS,
     pool::KERNELS,
@@ -42,9 +44,32 @@ const FAMILIES: &[&[&Kernel]] = &[
     upsample::KERNELS,
 ];
 
-/// Every operator of this crate.
+/// Every operator of this crate, with the arithmetic of PyTorch.
 pub fn registry() -> Registry {
     let tables =
         FAMILIES.iter().chain(elementwise::TABLES).chain(movement::TABLES).chain(prim::TABLES).chain(quantized::TABLES);
     tables.fold(Registry::new(), |registry, kernels| registry.with_kernels(kernels))
+}
+
+/// The same with the arithmetic of the stock ExecuTorch kernels where it differs from PyTorch's, for comparing with
+/// outputs that ExecuTorch computed: [`elementwise::reference`] lists the operators.
+pub fn reference_registry() -> Registry {
+    registry().with_kernels(elementwise::reference::KERNELS)
+}
+
+#[cfg(test)]
+mod tests {
+    use edgepack_executor::call::{Arg, call};
+    use edgepack_format::scalar::ScalarType;
+
+    #[test]
+    fn the_two_registries_differ_where_executorch_differs_from_pytorch() {
+        let args = [Arg::tensor(&[2], &[-7i32, 7]), Arg::tensor(&[2], &[2i32, -2]), Arg::out(ScalarType::INT, &[2])];
+        let remainder = |registry: super::Registry| {
+            let operator = registry.find("aten::remainder.Tensor_out").unwrap();
+            call(operator, &args).unwrap()[0].as_slice::<i32>().unwrap()
+        };
+        assert_eq!(remainder(super::registry()), [1, -1]);
+        assert_eq!(remainder(super::reference_registry()), [-1, 1]);
+    }
 }

@@ -109,7 +109,7 @@ impl Case {
         let bias = if with_bias { random.floats(channels) } else { vec![0.0; channels] };
         let want = self.naive(&input, &weight, &bias);
         for &orders in orders {
-            let have = self.run(&input, &weight, &bias, orders, seed % 2 == 0);
+            let have = self.run(&input, &weight, &bias, orders, seed.is_multiple_of(2));
             for (have, want) in have.iter().zip(&want) {
                 let (input, weight) = (&self.input, &self.weight);
                 assert!((f64::from(*have) - want).abs() < 1e-4, "{input:?} * {weight:?}: {have} is not {want}");
