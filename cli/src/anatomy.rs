@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use edgepack_format::limits::Limits;
 use edgepack_format::ptd::Accept;
 use edgepack_format::pte::{KernelTypes, Program, Tensor};
 use edgepack_format::tensor::TensorLayout;
@@ -76,10 +77,10 @@ struct Range {
 }
 
 /// The anatomy of a file.
-pub fn of(file: &File, flatbuffer: &Flatbuffer) -> Result<Anatomy, Failure> {
+pub fn of(file: &File, flatbuffer: &Flatbuffer, limits: &Limits) -> Result<Anatomy, Failure> {
     let mut anatomy = Anatomy { bytes: file.source.len(), ..Anatomy::default() };
-    let Some((root, _)) = flatbuffer.root() else {
-        anatomy.part("nothing that can be read", anatomy.bytes);
+    let Some((root, _)) = flatbuffer.root().filter(|_| flatbuffer.is_modest(limits)) else {
+        anatomy.part("nothing that can be read within reason", anatomy.bytes);
         return Ok(anatomy);
     };
     let mut ranges = Vec::new();
@@ -177,7 +178,7 @@ impl Anatomy {
             ranges.push(Range { name: format!("segment {index} ({what})"), offset, bytes: segment.bytes });
         }
         self.gaps(used);
-        let limits = edgepack_format::limits::Limits::DEFAULT;
+        let limits = Limits::DEFAULT;
         let verdict = ptd::verify::verify(&flatbuffer.head, flatbuffer.extent, &limits, Accept::ALL);
         let Some(data) = verdict.data else { return };
         for entry in (0..data.len()).filter_map(|index| data.entry(index)) {

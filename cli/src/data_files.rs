@@ -41,7 +41,7 @@ pub fn open(paths: &[PathBuf], session: &mut Session) -> Result<Vec<Arc<dyn Name
 /// What is wrong with a program and its data files together; each alone is verified elsewhere.
 pub fn pairing(program: &Flatbuffer, data: &[(&str, &Flatbuffer)], limits: &Limits) -> Findings {
     let mut pairing = Pairing { findings: Findings::new(limits), places: HashMap::new(), data: Vec::new() };
-    let Some((root, _)) = program.root() else { return pairing.findings };
+    let Some((root, _)) = program.root().filter(|_| program.is_modest(limits)) else { return pairing.findings };
     let program = lenient::program(&root);
     for entry in lenient::rows(&program.named_data).into_iter().flatten() {
         pairing.key(&entry.key.unwrap_or_default(), "the program");

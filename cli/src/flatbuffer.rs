@@ -1,17 +1,20 @@
 //! The flatbuffer of a file: read into memory, its root table located, its rules checked.
 
+use edgepack_format::check::{Checker, Path, StructureRules};
 use edgepack_format::extent::FileExtent;
 use edgepack_format::finding::Findings;
 use edgepack_format::header::HEAD_LEN;
 use edgepack_format::limits::Limits;
 use edgepack_format::ptd::{Accept, Generation};
-use edgepack_format::row::{Table as _, TableDesc};
+use edgepack_format::row::{Table, TableDesc};
+use edgepack_format::rules::pte::{LIMITS, MALFORMED, MISALIGNED, TEXT};
 use edgepack_format::{bundle, ptd, pte, trace, wire};
 use edgepack_loader::AlignedBytes;
 
 use crate::file::{File, read_head};
 use crate::kind::Kind;
 use crate::status::Failure;
+use crate::summary::bundle::program_bytes;
 
 /// A file's flatbuffer in memory; segments stay where they are.
 pub struct Flatbuffer {
@@ -74,4 +77,39 @@ impl Flatbuffer {
         let verdict = ptd::verify::verify(&self.head, self.extent, &Limits::DEFAULT, Accept::ALL);
         Some(verdict.data?.lookup(key)?.range)
     }
+
+    /// Whether what is in it can be looked at table by table in a moment. Tables may be shared, so that a few kilobytes
+    /// unfold into billions of rows; of such a file only the findings and a bounded walk are shown.
+    pub fn is_modest(&self, limits: &Limits) -> bool {
+        let Some((root, _)) = self.root() else { return true };
+        match self.kind {
+            Kind::Program => unfolds::<pte::Program<'_>>(root, limits),
+            Kind::Data => match Generation::of(&root) {
+                Generation::A | Generation::B => unfolds::<ptd::LegacyFlatTensor<'_>>(root, limits),
+                Generation::C | Generation::FlatData => unfolds::<ptd::FlatTensor<'_>>(root, limits),
+            },
+            Kind::FlatData => unfolds::<ptd::FlatData<'_>>(root, limits),
+            Kind::Bundle => {
+                let inside = program_bytes(&root).and_then(|bytes| wire::Table::root(bytes).ok());
+                unfolds::<bundle::BundledProgram<'_>>(root, limits)
+                    && inside.is_none_or(|program| unfolds::<pte::Program<'_>>(program, limits))
+            }
+            Kind::Trace => unfolds::<trace::ETDump<'_>>(root, limits),
+        }
+    }
+}
+
+/// Visits that take a moment: some ten times what the largest real programs need.
+const MODEST: u64 = 8_000_000;
+
+/// Whether a walk over everything below a table ends soon.
+fn unfolds<'a, T: Table<'a>>(root: wire::Table<'a>, limits: &Limits) -> bool {
+    let mut modest = *limits;
+    modest.visits = limits.visits.min(MODEST);
+    // What is wrong is said elsewhere; here only the length of the walk counts.
+    modest.findings = 0;
+    let rules = StructureRules { malformed: &MALFORMED, misaligned: &MISALIGNED, text: &TEXT, limits: &LIMITS };
+    let mut checker = Checker::new(&modest, rules);
+    checker.table::<T>(root, &Path::ROOT);
+    !checker.is_spent()
 }

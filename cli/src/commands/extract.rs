@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use edgepack_format::header::{DataHeader, ProgramHeader};
+use edgepack_format::limits::Limits;
 use edgepack_format::pte::{BackendDelegate, DataLocation, Program};
 
 use crate::file::{File, read_range};
@@ -55,7 +56,7 @@ pub struct Piece {
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let file = session.open(&args.file)?;
     let flatbuffer = Flatbuffer::read(&file, &session.limits)?;
-    let bytes = piece(&args.piece, &file, &flatbuffer).map_err(|failure| failure.about(&file.name))?;
+    let bytes = piece(&args.piece, &file, &flatbuffer, &session.limits).map_err(|failure| failure.about(&file.name))?;
     session.write_binary(&args.output, &bytes)?;
     if session.json {
         session.document(&serde_json::json!({
@@ -65,8 +66,9 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     Ok(Status::Fine)
 }
 
-fn piece(piece: &Piece, file: &File, flatbuffer: &Flatbuffer) -> Result<Vec<u8>, Failure> {
-    let (root, _) = flatbuffer.root().ok_or_else(|| Failure::findings("nothing in it can be read"))?;
+fn piece(piece: &Piece, file: &File, flatbuffer: &Flatbuffer, limits: &Limits) -> Result<Vec<u8>, Failure> {
+    let root = flatbuffer.root().filter(|_| flatbuffer.is_modest(limits));
+    let (root, _) = root.ok_or_else(|| Failure::findings("nothing in it can be read within reason"))?;
     let of_kind = |what: &str| Failure::usage(format!("this {} has no {what}", file.kind.title()));
     match file.kind {
         Kind::Program => {

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use edgepack_format::finding::Finding;
+use edgepack_format::limits::Limits;
 use edgepack_format::pte::{ExecutionPlan, Program};
 use edgepack_format::row::Table as _;
 use serde::Serialize;
@@ -42,7 +43,7 @@ enum Content {
     Data(DataSummary),
     Bundle(BundleSummary),
     Trace(TraceSummary),
-    /// Not even the root table can be located.
+    /// Not even the root table can be located, or it unfolds into more than anybody could read.
     Nothing {},
 }
 
@@ -67,7 +68,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let file = session.open(&args.file)?;
     let flatbuffer = Flatbuffer::read(&file, &session.limits)?;
     let findings = flatbuffer.verify(&session.limits);
-    let content = content(&flatbuffer);
+    let content = content(&flatbuffer, &session.limits);
     let budget = tree::budget(&session.limits);
     let tree = flatbuffer.root().filter(|_| args.all).map(|(table, desc)| Tree::new(table, desc, &budget));
     let inside = inner_program(&flatbuffer).filter(|_| args.all).map(|table| Tree::new(table, Program::DESC, &budget));
@@ -92,7 +93,10 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     Ok(if findings.has_errors() { Status::Findings } else { Status::Fine })
 }
 
-fn content(flatbuffer: &Flatbuffer) -> Content {
+fn content(flatbuffer: &Flatbuffer, limits: &Limits) -> Content {
+    if !flatbuffer.is_modest(limits) {
+        return Content::Nothing {};
+    }
     let (head, bytes) = (&flatbuffer.head[..], flatbuffer.extent.len);
     let Some((root, _)) = flatbuffer.root() else { return Content::Nothing {} };
     match flatbuffer.kind {
@@ -117,10 +121,12 @@ fn print(
         Content::Data(data) => view::data::print(data, out)?,
         Content::Bundle(bundle) => view::bundle::print(bundle, out)?,
         Content::Trace(trace) => view::trace::print(trace, out)?,
-        Content::Nothing {} => writeln!(out, "{DIM}nothing in it can be read{DIM:#}")?,
+        Content::Nothing {} => writeln!(out, "{DIM}nothing in it can be read within reason{DIM:#}")?,
     }
     if let Some(tree) = tree {
-        print_code(flatbuffer, out)?;
+        if !matches!(content, Content::Nothing {}) {
+            print_code(flatbuffer, out)?;
+        }
         writeln!(out, "\n{TITLE}every field{TITLE:#}")?;
         tree.print(2, out)?;
     }

@@ -37,7 +37,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let file = session.open(&args.file)?;
     let flatbuffer = Flatbuffer::read(&file, &session.limits)?;
     let broken = flatbuffer.verify(&session.limits).has_errors();
-    let anatomy = anatomy::of(&file, &flatbuffer).map_err(|failure| failure.about(&file.name))?;
+    let anatomy = anatomy::of(&file, &flatbuffer, &session.limits).map_err(|failure| failure.about(&file.name))?;
     if session.json {
         session.document(&Document { file: &file.name, kind: file.kind.id(), anatomy: &anatomy })?;
     } else {
