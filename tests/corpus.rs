@@ -11,9 +11,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::{env, fs};
 
-use edgepack_cli::cases::{ReplayError, Replayed, from_bundle, from_safetensors, replay};
+use edgepack_cli::cases::{ReplayError, Replayed, from_bundle, from_safetensors, registry_for, replay};
 use edgepack_cli::compare::Tolerance;
-use edgepack_executor::kernel::Registry;
 use edgepack_executor::{LoadError, Options};
 use edgepack_format::bundle::BundleRef;
 use edgepack_format::extent::FileExtent;
@@ -61,7 +60,6 @@ impl Tally {
 
 fn main() -> ExitCode {
     let strict = env::var_os("EDGEPACK_STRICT").is_some_and(|value| value != "0");
-    let registry = edgepack_kernels::registry();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")];
     match env::var_os("EDGEPACK_CORPUS").filter(|value| !value.is_empty()) {
         Some(folder) => folders.push(folder.into()),
@@ -75,7 +73,7 @@ fn main() -> ExitCode {
             continue;
         }
         println!("corpus {}", folder.display());
-        for (kind, tally) in run(folder, &registry) {
+        for (kind, tally) in run(folder) {
             println!("{kind}: {} passed, {} failed, {} skipped", tally.passed, tally.failed.len(), tally.skips());
             tally.failed.iter().for_each(|failure| println!("  failed {failure}"));
             tally.skipped.iter().for_each(|(reason, count)| println!("  skipped {count}: {reason}"));
@@ -89,16 +87,16 @@ fn main() -> ExitCode {
 }
 
 /// All kinds of a folder, in a fixed order; kinds without a case are left out.
-fn run(folder: &Path, registry: &Registry) -> Vec<(&'static str, Tally)> {
+fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
     let mut kinds = Vec::new();
     for kind in ["models", "ops", "ops_xnnpack", "opinfo"] {
-        kinds.push((kind, each(files(&folder.join(kind), "pte"), |path| program(path, &siblings(path), registry))));
+        kinds.push((kind, each(files(&folder.join(kind), "pte"), |path| program(path, &siblings(path)))));
     }
     kinds.push(("pt2", each(folders(&folder.join("pt2")), |path| {
-        replayed(&path.join("model.pte"), &path.join("cases.safetensors"), &[], registry)
+        replayed(&path.join("model.pte"), &path.join("cases.safetensors"), &[])
     })));
     kinds.push(("pt2 archives", each(folders(&folder.join("pt2")), |_| unsupported("export IR archives"))));
-    kinds.push(("bundled", each(files(&folder.join("bundled"), "bpte"), |path| bundle(path, registry))));
+    kinds.push(("bundled", each(files(&folder.join("bundled"), "bpte"), bundle)));
     kinds.push(("data", each(files(&folder.join("data"), "ptd"), data)));
     kinds.push(("trace", each(files(&folder.join("trace"), "etdp"), trace)));
     kinds.push(("verify", each(verifiable(folder), verify)));
@@ -149,17 +147,18 @@ fn unsupported(what: &str) -> Answer {
     Err(Outcome::Skipped(format!("{what} are not supported yet")))
 }
 
-fn program(path: &Path, data: &[PathBuf], registry: &Registry) -> Answer {
+fn program(path: &Path, data: &[PathBuf]) -> Answer {
     let cases = path.with_extension("safetensors");
     if !cases.is_file() {
         return Err(Outcome::Skipped("no recorded runs".into()));
     }
-    replayed(path, &cases, data, registry)
+    replayed(path, &cases, data)
 }
 
-fn replayed(path: &Path, cases: &Path, data: &[PathBuf], registry: &Registry) -> Answer {
+fn replayed(path: &Path, cases: &Path, data: &[PathBuf]) -> Answer {
     let program = Program::open(path).map_err(failed)?;
-    let recorded = from_safetensors(&fs::read(cases).map_err(failed)?).map_err(failed)?;
+    let recording = fs::read(cases).map_err(failed)?;
+    let (recorded, registry) = (from_safetensors(&recording).map_err(failed)?, registry_for(&recording));
     let mut maps: Vec<Arc<dyn NamedDataMap>> = Vec::new();
     for path in data {
         maps.push(Arc::new(DataFile::open(path).map_err(failed)?));
@@ -167,7 +166,7 @@ fn replayed(path: &Path, cases: &Path, data: &[PathBuf], registry: &Registry) ->
     let optimized = Options { data: maps, ..Options::default() };
     let plain = Options { no_optimize: true, ..optimized.clone() };
     for options in [optimized, plain] {
-        judge(replay(&program, &recorded, registry, &options, Tolerance::default()), recorded.len())?;
+        judge(replay(&program, &recorded, &registry, &options, Tolerance::default()), recorded.len())?;
     }
     Ok(())
 }
@@ -189,12 +188,12 @@ fn judge(reports: Vec<Replayed>, runs: usize) -> Answer {
     Ok(())
 }
 
-fn bundle(path: &Path, registry: &Registry) -> Answer {
+fn bundle(path: &Path) -> Answer {
     let bytes = fs::read(path).map_err(failed)?;
     let bundle = BundleRef::parse(&bytes, &Limits::default()).map_err(failed)?;
     let program = Program::from_bytes(bundle.program_bytes()).map_err(failed)?;
     let recorded = from_bundle(&bundle).map_err(failed)?;
-    judge(replay(&program, &recorded, registry, &Options::default(), Tolerance::default()), recorded.len())
+    judge(replay(&program, &recorded, &edgepack_kernels::registry(), &Options::default(), Tolerance::default()), recorded.len())
 }
 
 /// A data file holds exactly the tensors of the safetensors file beside it, byte for byte.

@@ -110,6 +110,15 @@ pub fn from_safetensors(bytes: &[u8]) -> Result<Vec<Recorded>, CasesError> {
     Ok(runs.into_values().collect())
 }
 
+/// The operators to replay a recording with. Its metadata entry `source` says who computed the outputs: where that is
+/// `executorch`, arithmetic follows the stock ExecuTorch kernels, otherwise PyTorch.
+pub fn registry_for(recording: &[u8]) -> Registry {
+    match interchange::safetensors_metadata(recording, "source").as_deref() {
+        Some("executorch") => edgepack_kernels::reference_registry(),
+        _ => edgepack_kernels::registry(),
+    }
+}
+
 /// The runs that a bundled program carries.
 pub fn from_bundle(bundle: &BundleRef<'_>) -> Result<Vec<Recorded>, CasesError> {
     let mut runs = Vec::new();

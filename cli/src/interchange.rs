@@ -81,6 +81,12 @@ pub fn read_safetensors(bytes: &[u8]) -> Result<Vec<(String, Tensor)>, Interchan
     Ok(tensors)
 }
 
+/// The metadata entry `key` of a safetensors file; `None` if there is no such entry, or no such file.
+pub fn safetensors_metadata(bytes: &[u8], key: &str) -> Option<String> {
+    let (_, metadata) = SafeTensors::read_metadata(bytes).ok()?;
+    metadata.metadata().as_ref()?.get(key).cloned()
+}
+
 /// A safetensors file of these tensors. Memory order is not kept: all are contiguous.
 pub fn write_safetensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, InterchangeError> {
     let contiguous: Vec<(&str, Tensor)> =

@@ -4,9 +4,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use edgepack_executor::Options;
+use edgepack_executor::kernel::Registry;
 use serde::Serialize;
 
-use crate::cases::{Recorded, ReplayError, Replayed, from_safetensors, replay};
+use crate::cases::{Recorded, ReplayError, Replayed, from_safetensors, registry_for, replay};
 use crate::compare::{Comparison, Tolerance};
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -17,7 +18,8 @@ use crate::{data_files, program};
 /// Replay recorded runs of a program and compare the outputs
 ///
 /// Floating point elements agree within atol + rtol * |want|; by default rtol is 1e-3 and atol 1e-4 for 32 and 64
-/// bits, both are 1e-2 for 16 bits. NaN equals NaN, everything else is exact.
+/// bits, both are 1e-2 for 16 bits. NaN equals NaN, everything else is exact. Where a recording says that ExecuTorch
+/// computed its outputs (metadata `source`: `executorch`), integer remainders are computed as ExecuTorch does.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The program
@@ -71,15 +73,15 @@ struct Output<'a> {
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let file = session.open(&args.file)?;
     let opened = program::open(&file, &session.limits)?;
-    let recorded = match (&args.cases, opened.recorded) {
-        (None, Some(recorded)) => recorded,
+    let (recorded, registry) = match (&args.cases, opened.recorded) {
+        (None, Some(recorded)) => (recorded, edgepack_kernels::registry()),
         (None, None) => return Err(Failure::usage("say which runs to replay: a safetensors file")),
         (Some(path), _) => read_cases(path, session)?,
     };
     let data = data_files::open(&args.data, session)?;
     let options = Options { data, threads: args.threads.map(usize::from), ..Options::default() };
     let tolerance = Tolerance { rtol: args.rtol, atol: args.atol };
-    let reports = replay(&opened.program, &recorded, &edgepack_kernels::registry(), &options, tolerance);
+    let reports = replay(&opened.program, &recorded, &registry, &options, tolerance);
     if session.json {
         let runs: Vec<Run<'_>> = reports.iter().map(Run::new).collect();
         let passed = reports.iter().filter(|report| report.passes()).count();
@@ -90,13 +92,13 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     Ok(reports.iter().map(status).max().unwrap_or(Status::Fine))
 }
 
-fn read_cases(path: &Path, session: &mut Session) -> Result<Vec<Recorded>, Failure> {
+fn read_cases(path: &Path, session: &mut Session) -> Result<(Vec<Recorded>, Registry), Failure> {
     let about = |failure: Failure| failure.about(&path.display().to_string());
     let bytes = session.read(path)?;
     let recorded = from_safetensors(&bytes).map_err(|error| about(Failure::unreadable(error)))?;
     match recorded.is_empty() {
         true => Err(about(Failure::usage("there are no runs in it"))),
-        false => Ok(recorded),
+        false => Ok((recorded, registry_for(&bytes))),
     }
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::open_enum;
 use crate::row::{Blob, Rows, Scalars, Table, Text, Union};
 use crate::scalar::ScalarType;
+use crate::wire;
 
 open_enum! {
     /// How far the sizes of a tensor may change at run time.
@@ -529,6 +530,14 @@ pub struct Buffer<'a> {
     /// The bytes.
     #[slot(0, align = 16)]
     pub storage: Option<Blob<'a>>,
+}
+
+impl<'a> Buffer<'a> {
+    /// The bytes of buffer `index` of a file's list, borrowed from the file; empty if it has none.
+    pub fn storage_of(buffers: &Rows<'a, Buffer<'a>>, index: usize) -> wire::Result<&'a [u8]> {
+        let vector = buffers.tables().get(index)?.vector(Self::STORAGE.index, 1)?;
+        Ok(vector.map_or(&[], |vector| vector.bytes()))
+    }
 }
 
 /// A delegate's processed bytes stored inside the flatbuffer.

@@ -19,8 +19,7 @@ loops! {
     div: float<C: Float> -> C, |p; a, b| a.over(b);
     trunc_div: real<C: Compute> -> C, |p; a, b| a.trunc_div(b);
     floor_div: real<C: Compute> -> C, |p; a, b| a.floor_div(b);
-    // The reference runtime gives floats the sign of the divisor and leaves integers that of the dividend.
-    remainder: real<C: Compute> -> C, |p; a, b| if C::FLOATING { a.rem_floor(b) } else { a.rem_trunc(b) };
+    remainder: real<C: Compute> -> C, |p; a, b| a.rem_floor(b);
     fmod: real<C: Compute> -> C, |p; a, b| a.rem_trunc(b);
     maximum: all<C: Compute> -> C, |p; a, b| a.greater_of(b);
     minimum: all<C: Compute> -> C, |p; a, b| a.lesser_of(b);

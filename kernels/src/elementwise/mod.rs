@@ -12,6 +12,7 @@ pub mod fill;
 pub mod glu;
 pub mod lanes;
 pub mod logic;
+pub mod reference;
 #[cfg(test)]
 mod tests;
 pub mod types;
