@@ -270,7 +270,7 @@ impl Overlaps {
         if self.outs.len() > 1 {
             self.outs.sort_unstable_by_key(|(_, region)| region.addresses().start);
             let mut end = 0;
-            for (_, region) in self.outs.iter().filter(|(_, region)| region.len() > 0) {
+            for (_, region) in self.outs.iter().filter(|(_, region)| !region.is_empty()) {
                 let range = region.addresses();
                 if range.start < end {
                     return Err(KernelError::new(ErrorCode::InvalidProgram, "two outputs share memory"));
@@ -288,6 +288,6 @@ impl Overlaps {
         }
         let range = region.addresses();
         let after = self.outs.partition_point(|(_, out)| out.addresses().end <= range.start);
-        self.outs[after..].iter().find(|(_, out)| out.len() > 0).filter(|(_, out)| out.overlaps(region)).copied()
+        self.outs[after..].iter().find(|(_, out)| !out.is_empty()).filter(|(_, out)| out.overlaps(region)).copied()
     }
 }
