@@ -4,7 +4,7 @@ use planus::ReadAsRoot as _;
 
 use super::add;
 
-#[allow(warnings, clippy::all)]
+#[allow(warnings, clippy::all, clippy::undocumented_unsafe_blocks)]
 #[rustfmt::skip]
 mod generated {
     include!("../../../tests/generated/schema.rs");

@@ -13,6 +13,7 @@ use edgepack_executor::{Arena, Input, Method, Options};
 use edgepack_format::limits::Limits;
 use edgepack_format::pte::{FileExtent, ProgramRef, program_len};
 use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::TensorLayout;
 use edgepack_loader::{AlignedBytes, Program, ValueMeta};
 
 /// Name and function of every section.
@@ -54,7 +55,7 @@ fn with_arenas(program: &Program) -> Options {
 
 /// Inputs of the shapes that `forward` takes.
 struct Inputs {
-    tensors: Vec<(ScalarType, Vec<usize>, Vec<u8>, Vec<u8>)>,
+    tensors: Vec<(TensorLayout, Vec<u8>)>,
 }
 
 impl Inputs {
@@ -69,14 +70,19 @@ impl Inputs {
                     *out = ((index.wrapping_mul(2_654_435_761) % 2000) as f32 / 1000.0 - 0.9995).to_le_bytes();
                 }
             }
-            (layout.scalar_type(), layout.sizes().to_vec(), layout.dim_order().to_vec(), bytes)
+            (layout.clone(), bytes)
         });
         Inputs { tensors: tensors.collect() }
     }
 
     fn views(&self) -> Vec<Input<'_>> {
-        let views = self.tensors.iter();
-        views.map(|(dtype, sizes, dim_order, data)| Input::Tensor { dtype: *dtype, sizes, dim_order, data }).collect()
+        let views = self.tensors.iter().map(|(layout, data)| Input::Tensor {
+            dtype: layout.scalar_type(),
+            sizes: layout.sizes(),
+            dim_order: layout.dim_order(),
+            data,
+        });
+        views.collect()
     }
 }
 
