@@ -1,0 +1,246 @@
+//! Execution: programs are loaded and run, in two ways and twice each, and must answer the same.
+
+use std::sync::{Arc, OnceLock};
+
+use edgepack_executor::kernel::Registry;
+use edgepack_executor::{Input, LoadError, Method, Options, Output};
+use edgepack_format::limits::Limits;
+use edgepack_format::scalar::ScalarType;
+use edgepack_loader::{MemorySource, MethodMeta, OpenOptions, Program, ValueMeta};
+
+use crate::rng::Rng;
+use crate::smith::{self, Callable};
+
+/// Operators whose result is meant to differ from run to run.
+const RANDOM: [&str; 3] = ["rand", "dropout", "bernoulli"];
+
+/// How far a program came.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Reached {
+    /// It was not accepted as a program.
+    Refused,
+    /// It was accepted, and no method could be loaded.
+    Accepted,
+    /// A method was loaded, and failed when it ran.
+    Loaded,
+    /// A method ran to its end.
+    Ran,
+}
+
+/// The operators under test.
+fn registry() -> &'static Registry {
+    static REGISTRY: OnceLock<Registry> = OnceLock::new();
+    REGISTRY.get_or_init(edgepack_kernels::registry)
+}
+
+fn callables() -> &'static [Callable] {
+    static CALLABLES: OnceLock<Vec<Callable>> = OnceLock::new();
+    CALLABLES.get_or_init(|| {
+        let registry = registry();
+        let operators = registry.names().into_iter().filter_map(|name| registry.find(name));
+        operators.map(|op| (op.name().to_owned(), format!("{}{}", op.name(), op.schema()))).collect()
+    })
+}
+
+/// See [`BODIES`](super::BODIES).
+pub fn run(data: &[u8]) {
+    execute(data);
+}
+
+/// See [`BODIES`](super::BODIES).
+pub fn kernels(data: &[u8]) {
+    reach(data);
+}
+
+/// Runs the program of a tape; what it called, and how far it came.
+pub fn reach(tape: &[u8]) -> (Vec<&'static str>, Reached) {
+    let (file, called) = smith::program(tape, callables());
+    if let Err(error) = open(&file) {
+        panic!("a program from the generator is refused: {error}");
+    }
+    (called, execute(&file))
+}
+
+/// The program of a tape as a file.
+pub fn assembled(tape: &[u8]) -> Vec<u8> {
+    smith::program(tape, callables()).0
+}
+
+/// Tapes that call every operator a few times.
+pub fn tapes() -> Vec<Vec<u8>> {
+    let count = callables().len();
+    let tape = |index: usize| {
+        let (mut rng, operator) = (Rng::new(index as u64), (index % count) as u16);
+        let [high, low] = operator.to_be_bytes();
+        let rest = (0..24 + rng.below(160)).map(|_| rng.word() as u8).collect::<Vec<u8>>();
+        // Calls are counted by the first byte, and operators are named by two.
+        let operator = if count > 256 { vec![high, low] } else { vec![0, low] };
+        [vec![0], operator, rest].concat()
+    };
+    (0..count * 4).map(tape).collect()
+}
+
+fn open(file: &[u8]) -> Result<Program, edgepack_loader::Error> {
+    let mut options = OpenOptions::default();
+    options.limits = Limits::hostile();
+    // Small, so that an execution is a matter of microseconds.
+    options.limits.arena_bytes = 1 << 20;
+    options.limits.method_bytes = 1 << 20;
+    options.limits.instructions = 200;
+    options.open_source(Arc::new(MemorySource::new(file)))
+}
+
+/// Opens, loads and runs everything in a file.
+pub fn execute(file: &[u8]) -> Reached {
+    let Ok(program) = open(file) else { return Reached::Refused };
+    let mut reached = Reached::Accepted;
+    for name in program.method_names().expect("a verified program").iter().take(8) {
+        let meta = program.method_meta(name).expect("a verified method");
+        reached = reached.max(method(&program, name, &meta));
+    }
+    reached
+}
+
+fn method(program: &Program, name: &str, meta: &MethodMeta) -> Reached {
+    let load = |no_optimize| {
+        let options = Options { no_optimize, ..Options::default() };
+        match Method::load(program, name, registry(), &options) {
+            Ok(method) => Some(method),
+            Err(error) => {
+                assert!(!error.to_string().is_empty());
+                assert!(!matches!(error, LoadError::Program(edgepack_loader::Error::Read(_))), "{error}");
+                None
+            }
+        }
+    };
+    let (plain, optimized) = (load(true), load(false));
+    let mut reached = Reached::Accepted;
+    let mut answers = Vec::new();
+    for method in [plain, optimized].into_iter().flatten() {
+        let mut method = method;
+        reached = reached.max(Reached::Loaded);
+        let mut first = None;
+        for pattern in [0, 1] {
+            let values = inputs(meta, pattern);
+            first = run_once(&mut method, &values);
+            if first.is_some() {
+                reached = Reached::Ran;
+            }
+        }
+        let Some(first) = first else { continue };
+        // State may have moved on; after a reset nothing of it is left.
+        let mut repeat = || {
+            method.reset().expect("nobody else uses its memory");
+            run_once(&mut method, &inputs(meta, 0))
+        };
+        let (again, once_more) = (repeat(), repeat());
+        let random = method_is_random(program, name);
+        assert!(random || again == once_more, "two runs from the same state differ");
+        if !random {
+            answers.push((first, again));
+        }
+    }
+    if let [plain, optimized] = answers.as_slice() {
+        assert!(plain == optimized, "optimised or not, the outputs differ:\n{plain:?}\n{optimized:?}");
+    }
+    reached
+}
+
+fn method_is_random(program: &Program, name: &str) -> bool {
+    let view = program.view().expect("a verified program");
+    let operators = view.plan(name).and_then(|plan| plan.operators).unwrap_or_default();
+    operators.iter().flatten().any(|row| {
+        let name = row.name.unwrap_or_default();
+        RANDOM.iter().any(|word| name.contains(word))
+    })
+}
+
+/// What came out: element type, sizes and bytes of each output, NaNs made one.
+type Answer = Vec<(i8, Vec<usize>, Vec<u8>)>;
+
+fn run_once(method: &mut Method, inputs: &[OwnedInput]) -> Option<Answer> {
+    let inputs: Vec<Input<'_>> = inputs.iter().map(OwnedInput::borrow).collect();
+    let outputs = match method.run(&inputs) {
+        Ok(outputs) => outputs,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return None;
+        }
+    };
+    Some(outputs.iter().map(answer).collect())
+}
+
+fn answer(output: Output<'_>) -> (i8, Vec<usize>, Vec<u8>) {
+    match output {
+        Output::Tensor(tensor) => {
+            let dtype = tensor.dtype;
+            assert_eq!(tensor.bytes().len(), tensor.byte_len());
+            (dtype.0, tensor.sizes.to_vec(), without_nans(dtype, tensor.bytes()))
+        }
+        other => (-1, Vec::new(), format!("{other:?}").into_bytes()),
+    }
+}
+
+/// Which NaN comes out of an operation is not specified, so all are replaced by one.
+fn without_nans(dtype: ScalarType, bytes: &[u8]) -> Vec<u8> {
+    let (size, is_nan): (usize, fn(&[u8]) -> bool) = match dtype {
+        ScalarType::FLOAT | ScalarType::COMPLEX_FLOAT => (4, |b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]).is_nan()),
+        ScalarType::DOUBLE | ScalarType::COMPLEX_DOUBLE => {
+            (8, |b| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]).is_nan())
+        }
+        ScalarType::HALF | ScalarType::COMPLEX_HALF => (2, |b| u16::from_le_bytes([b[0], b[1]]) & 0x7fff > 0x7c00),
+        ScalarType::BFLOAT16 => (2, |b| u16::from_le_bytes([b[0], b[1]]) & 0x7fff > 0x7f80),
+        _ => return bytes.to_vec(),
+    };
+    let mut out = bytes.to_vec();
+    out.chunks_exact_mut(size).filter(|chunk| is_nan(chunk)).for_each(|chunk| chunk.fill(0xff));
+    out
+}
+
+enum OwnedInput {
+    Value(ValueMeta),
+    Tensor { dtype: ScalarType, sizes: Vec<usize>, order: Vec<u8>, data: Vec<u8> },
+}
+
+impl OwnedInput {
+    fn borrow(&self) -> Input<'_> {
+        match self {
+            OwnedInput::Tensor { dtype, sizes, order, data } => {
+                Input::Tensor { dtype: *dtype, sizes, dim_order: order, data }
+            }
+            OwnedInput::Value(ValueMeta::Int(value)) => Input::Int(*value),
+            OwnedInput::Value(ValueMeta::Bool(value)) => Input::Bool(*value),
+            OwnedInput::Value(ValueMeta::Double(value)) => Input::Double(*value),
+            OwnedInput::Value(ValueMeta::Text(value)) => Input::Text(value),
+            OwnedInput::Value(_) => Input::Null,
+        }
+    }
+}
+
+/// Inputs as the method describes them: zeros, or numbers in a pattern and dynamic sizes below their bounds.
+fn inputs(meta: &MethodMeta, pattern: u8) -> Vec<OwnedInput> {
+    let make = |value: &ValueMeta| {
+        let Some(tensor) = value.tensor() else { return OwnedInput::Value(value.clone()) };
+        let (layout, dtype) = (&tensor.layout, tensor.layout.scalar_type());
+        let mut sizes = layout.sizes().to_vec();
+        if pattern == 1 && tensor.dynamic {
+            sizes.iter_mut().for_each(|size| *size -= *size / 2);
+        }
+        let size = dtype.size().unwrap_or(1);
+        let mut data = vec![0; sizes.iter().product::<usize>() * size];
+        if pattern == 1 {
+            for (index, element) in data.chunks_exact_mut(size).enumerate() {
+                let number = (index % 5) as f32 - 1.0;
+                match dtype {
+                    ScalarType::FLOAT => element.copy_from_slice(&number.to_le_bytes()),
+                    ScalarType::DOUBLE => element.copy_from_slice(&f64::from(number).to_le_bytes()),
+                    ScalarType::HALF => element.copy_from_slice(&[0, 0x3c]),
+                    ScalarType::BFLOAT16 => element.copy_from_slice(&[0x80, 0x3f]),
+                    _ => element[0] = (index % 3) as u8,
+                }
+            }
+        }
+        OwnedInput::Tensor { dtype, sizes, order: layout.dim_order().to_vec(), data }
+    };
+    meta.inputs.iter().map(make).collect()
+}

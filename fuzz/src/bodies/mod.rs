@@ -1,0 +1,187 @@
+//! The fuzz bodies: each holds one promise against any bytes, and panics if it is broken.
+
+mod data;
+mod differential;
+mod execute;
+mod header;
+mod program;
+mod rows;
+mod schema;
+
+use std::path::PathBuf;
+
+use edgepack_format::limits::Limits;
+use edgepack_format::operator::KNOWN;
+use edgepack_format::row::TableDesc;
+
+use crate::{mutate, seeds};
+
+pub use execute::{Reached, assembled, execute, kernels, reach, run, tapes};
+
+/// A body and how to feed it.
+pub struct Body {
+    /// Its name: of its campaign, its findings and its libFuzzer target.
+    pub name: &'static str,
+    /// What it promises.
+    pub promise: &'static str,
+    /// Takes any bytes; panics if the promise does not hold for them.
+    pub run: fn(&[u8]),
+    /// Extensions of the corpus files it starts from.
+    pub extensions: &'static [&'static str],
+    /// Seeds that are no files.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// Where the flatbuffer of an input is and what its root table is, for structure-aware mutation.
+    pub root: fn(&[u8]) -> Option<(usize, &'static TableDesc)>,
+    /// Words worth trying, in the form libFuzzer reads.
+    pub dictionary: &'static str,
+}
+
+impl Body {
+    /// Files to start from and to replay: the corpus, the hostile files, and findings.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let mut files = seeds::corpus(self.extensions);
+        files.extend(seeds::findings(self.name));
+        files
+    }
+}
+
+const FLATBUFFERS: &str = include_str!("../../dict/flatbuffers.dict");
+const SCHEMAS: &str = include_str!("../../dict/operator_schema.dict");
+
+fn no_seeds() -> Vec<Vec<u8>> {
+    Vec::new()
+}
+
+fn known_schemas() -> Vec<Vec<u8>> {
+    KNOWN.iter().map(|schema| schema.as_bytes().to_vec()).collect()
+}
+
+fn no_root(_: &[u8]) -> Option<(usize, &'static TableDesc)> {
+    None
+}
+
+/// Every body.
+pub const BODIES: &[Body] = &[
+    Body {
+        name: "header",
+        promise: "any bytes are of some kind, and extended headers read, write and read again",
+        run: header::header,
+        extensions: &["pte", "ptd", "bpte", "etdp"],
+        seeds: no_seeds,
+        root: no_root,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "pte",
+        promise: "an accepted program is readable to its last leaf and its segments lie in the file",
+        run: program::program,
+        extensions: &["pte"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "run",
+        promise: "an accepted program loads and runs, or is refused; the same each time, optimised or not",
+        run,
+        extensions: &["pte"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "kernels",
+        promise: "valid programs of any operators on any arguments verify, and run or are refused",
+        run: kernels,
+        extensions: &[],
+        seeds: tapes,
+        root: no_root,
+        dictionary: "",
+    },
+    Body {
+        name: "ptd",
+        promise: "an accepted data file has an entry for every key, inside the file and as long as its layout",
+        run: data::data,
+        extensions: &["ptd"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "flat_data",
+        promise: "the same for FlatData, whatever the identifier",
+        run: data::flat_data,
+        extensions: &["ptd"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "bundle",
+        promise: "an accepted bundle has a readable program and readable cases",
+        run: data::bundle,
+        extensions: &["bpte"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "trace",
+        promise: "an accepted trace is readable to its last leaf",
+        run: data::trace,
+        extensions: &["etdp"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "operator_schema",
+        promise: "a schema parses or is refused at a place in it, and its calling convention is consistent",
+        run: schema::schema,
+        extensions: &[],
+        seeds: known_schemas,
+        root: no_root,
+        dictionary: SCHEMAS,
+    },
+    Body {
+        name: "differential",
+        promise: "what we accept the official verifier accepts, and planus reads the same rows",
+        run: differential::differential,
+        extensions: &["pte", "ptd", "bpte", "etdp"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "roundtrip",
+        promise: "rows that were read are written, read and equal",
+        run: rows::roundtrip,
+        extensions: &["pte", "ptd", "bpte", "etdp"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "json",
+        promise: "rows survive JSON",
+        run: rows::json,
+        extensions: &["pte", "ptd", "bpte", "etdp"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        dictionary: FLATBUFFERS,
+    },
+];
+
+/// The body of this name.
+pub fn body(name: &str) -> Option<&'static Body> {
+    BODIES.iter().find(|body| body.name == name)
+}
+
+/// Limits under which everything a file shares can be written out: tables may share blobs, so what a file expands to
+/// is at most visits times length.
+pub(crate) fn small_limits(bytes: &[u8]) -> Limits {
+    const EXPANDED: u64 = 8 << 20;
+    let mut limits = Limits::hostile();
+    limits.visits = (EXPANDED / (bytes.len() as u64).max(1)).clamp(200, 20_000);
+    limits
+}

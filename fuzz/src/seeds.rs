@@ -1,0 +1,41 @@
+//! What campaigns begin with: the corpus, the hostile files, and findings of earlier campaigns.
+
+use std::path::{Path, PathBuf};
+
+/// Files larger than this slow a campaign down more than they bring.
+const MAX_SEED: u64 = 32 << 10;
+
+/// Where findings are: a folder per body.
+pub fn findings_path(body: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("findings").join(body)
+}
+
+/// Files of the tests with one of these extensions, small enough to mutate, sorted by path.
+pub fn corpus(extensions: &[&str]) -> Vec<PathBuf> {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests");
+    let mut out = Vec::new();
+    for folder in ["corpus", "hostile"] {
+        visit(&tests.join(folder), &mut out);
+    }
+    out.retain(|path| {
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        extensions.contains(&extension) && path.metadata().is_ok_and(|meta| meta.len() <= MAX_SEED)
+    });
+    out.sort();
+    out
+}
+
+/// Findings of one body, sorted by path.
+pub fn findings(body: &str) -> Vec<PathBuf> {
+    let mut out = Vec::new();
+    visit(&findings_path(body), &mut out);
+    out.sort();
+    out
+}
+
+fn visit(folder: &Path, out: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() { visit(&path, out) } else { out.push(path) }
+    }
+}
