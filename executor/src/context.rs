@@ -21,12 +21,15 @@ pub(crate) struct Access {
     pub outs: u128,
     /// Bit per argument: an input that starts where an output starts, and the kernel allows it.
     pub in_place: u128,
+    /// Bit per argument: an input that is the very tensor of an output, or a list with one. Kernels look at its shape
+    /// before they resize their outputs, so it must keep it.
+    pub kept: u128,
 }
 
 /// The most arguments an instruction may have for a kernel.
 pub(crate) const MAX_ARGS: usize = 128;
 
-fn bit(index: usize) -> u128 {
+pub(crate) fn bit(index: usize) -> u128 {
     1u128.checked_shl(index as u32).unwrap_or(0)
 }
 
@@ -166,6 +169,15 @@ impl<'m> KernelContext<'m> {
     }
 
     fn resize_tensor(&mut self, tensor: u32, sizes: &[usize]) -> Result<(), KernelError> {
+        if self.access.kept != 0 && self.is_kept(tensor) {
+            let now = self.state.sizes(&self.state.tensors[tensor as usize]);
+            return match now == sizes {
+                true => Ok(()),
+                false => Err(KernelError::argument(format!(
+                    "the output needs sizes {sizes:?}, but it is an input too, with sizes {now:?}"
+                ))),
+            };
+        }
         self.state.resize(tensor, sizes).map_err(|error| {
             let tensor = &self.state.tensors[tensor as usize];
             let (now, bound) = (self.state.sizes(tensor), self.state.bounds(tensor));
@@ -175,6 +187,16 @@ impl<'m> KernelContext<'m> {
                 ResizeError::Bound => format!("holds at most {bound:?}"),
             };
             KernelError::unsupported(format!("the output needs sizes {sizes:?}, but {why}"))
+        })
+    }
+
+    /// Whether an input of this call is this tensor.
+    fn is_kept(&self, tensor: u32) -> bool {
+        let is = |id: &ValueId| matches!(self.state.values.get(*id as usize), Some(Value::Tensor(of)) if *of == tensor);
+        let kept = self.args.iter().enumerate().filter(|(arg, _)| self.access.kept & bit(*arg) != 0);
+        kept.into_iter().any(|(_, id)| match self.state.values[*id as usize] {
+            Value::TensorList(span) | Value::OptionalTensorList(span) => self.state.ids[span.range()].iter().any(is),
+            _ => is(id),
         })
     }
 

@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use edgepack_format::finding::ErrorCode;
 
-use crate::context::{Access, Rerouted};
+use crate::context::{Access, Rerouted, bit};
 use crate::graph::{Graph, InstructionKind};
 use crate::kernel::{Alias, KernelError, Prepare, Run};
 use crate::state::{NONE, Span, State, Value, ValueId};
@@ -209,7 +209,7 @@ impl Overlaps {
         // What a program repeats after the schema's arguments is the result again: no kernel reads it, and marked so
         // it cannot be taken a second time.
         let repeated = (arity..ids.len()).fold(0u128, |mask, arg| mask | 1 << arg);
-        let mut access = Access { outs: outs & !repeated, in_place: repeated };
+        let mut access = Access { outs: outs & !repeated, in_place: repeated, kept: 0 };
         self.collect(state, ids.get(..arity).unwrap_or(ids), &access);
         if self.outs.is_empty() {
             return Ok((access, Span::default()));
@@ -218,7 +218,10 @@ impl Overlaps {
 
         let (start, mut offset) = (rerouted.len(), 0usize);
         for &(arg, tensor, region) in &self.ins {
-            let Some((_, other)) = self.overlapping(&region) else { continue };
+            let Some((out, other)) = self.overlapping(&region) else { continue };
+            if out == tensor {
+                access.kept |= bit(arg);
+            }
             if alias == Alias::SameRange && region.same_start(&other) {
                 access.in_place |= 1 << arg;
                 continue;

@@ -158,7 +158,9 @@ impl Checker {
     /// Reports a broken rule.
     pub fn report(&mut self, rule: &'static Rule, path: &Path<'_>, offset: Option<u32>, message: String) {
         let offset = offset.map(|offset| self.base.saturating_add(u64::from(offset)));
-        self.findings.push(Finding { rule, path: path.to_string(), offset, message });
+        // What is only counted needs no text.
+        let path = if self.findings.is_full() { String::new() } else { path.to_string() };
+        self.findings.push(Finding { rule, path, offset, message });
     }
 
     /// Reports what could not be read.

@@ -104,15 +104,20 @@ impl Findings {
         Findings { most: limits.findings, ..Self::default() }
     }
 
+    /// Whether further findings are only counted.
+    pub fn is_full(&self) -> bool {
+        self.list.len() >= self.most
+    }
+
     /// Adds one.
     pub fn push(&mut self, finding: Finding) {
         if finding.rule.severity == Severity::Error {
             self.errors = self.errors.saturating_add(1);
         }
-        if self.list.len() < self.most {
-            self.list.push(finding);
-        } else {
+        if self.is_full() {
             self.dropped = self.dropped.saturating_add(1);
+        } else {
+            self.list.push(finding);
         }
     }
 

@@ -62,7 +62,8 @@ impl DataFile {
         let keys: Vec<String> = data.keys().iter().map(|key| (*key).to_owned()).collect();
         let mut entries = HashMap::with_capacity(keys.len());
         for entry in (0..data.len()).filter_map(|index| data.entry(index)) {
-            entries.insert(entry.key.to_owned(), Entry { range: entry.range, layout: entry.layout });
+            // A key can be in both lists of an older file; the first counts.
+            entries.entry(entry.key.to_owned()).or_insert(Entry { range: entry.range, layout: entry.layout });
         }
         Ok(DataFile { source, limits, keys, entries })
     }
