@@ -510,8 +510,13 @@ impl<T> From<Vec<T>> for Scalars<'_, T> {
 
 impl<T: Scalar> PartialEq for Scalars<'_, T> {
     fn eq(&self, other: &Self) -> bool {
-        // By bytes, so that NaN equals itself.
-        self.to_le_bytes() == other.to_le_bytes()
+        // By the bytes of each number, so that NaN equals itself and every bool that is not zero is true.
+        let bytes = |number: T| {
+            let mut bytes = [0; 8];
+            number.put_le(&mut bytes);
+            bytes
+        };
+        self.len() == other.len() && self.iter().zip(other.iter()).all(|(a, b)| bytes(a) == bytes(b))
     }
 }
 

@@ -10,7 +10,7 @@ use edgepack_format::tensor::Dims;
 use crate::check::Shape;
 
 /// Numbers that sizes are made of stay below this, so that their products do not overflow.
-const MOST: i64 = 1 << 31;
+pub const MOST: i64 = 1 << 31;
 
 /// A batch of images in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

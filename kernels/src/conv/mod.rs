@@ -15,7 +15,7 @@ use edgepack_format::tensor::Dims;
 
 use crate::check::{Class, Shape, expect_class, expect_same};
 use crate::numeric::Number;
-use crate::spatial::{Images, Slide, numbers, required, resized};
+use crate::spatial::{Images, MOST, Slide, numbers, required, resized};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&CONVOLUTION];
@@ -86,10 +86,10 @@ fn geometry(cx: &mut KernelContext<'_>) -> Result<Geometry, KernelError> {
     let groups = cx.int(8)?;
     let images = Images::new("input", &input, rank)?;
     let kernel = Images::new("weight", &weight, rank)?;
-    let groups = usize::try_from(groups)
-        .ok()
-        .filter(|&groups| groups > 0)
-        .ok_or_else(|| KernelError::argument(format!("`groups` is {groups}")))?;
+    if !(1..MOST).contains(&groups) {
+        return Err(KernelError::argument(format!("`groups` is {groups}")));
+    }
+    let groups = groups as usize;
     if kernel.sizes.contains(&0) {
         return Err(shapes(&input, &weight, "the weight has no taps"));
     }
