@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Files larger than this slow a campaign down more than they bring.
-const MAX_SEED: u64 = 32 << 10;
+const MAX_SEED: u64 = 16 << 10;
 
 /// Where findings are: a folder per body.
 pub fn findings_path(body: &str) -> PathBuf {

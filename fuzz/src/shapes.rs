@@ -2,6 +2,8 @@
 //!
 //! A hint is only a hint: one decision in a few ignores it, so refusals stay exercised.
 
+use edgepack_format::scalar::ScalarType;
+
 use crate::tape::Tape;
 
 /// What one call revolves around: its main shape, and a few numbers that its arguments share.
@@ -29,11 +31,14 @@ enum Family {
     Embedding,
     Image,
     Index,
+    Quantize,
 }
 
 fn family(operator: &str) -> Family {
     let has = |words: &[&str]| words.iter().any(|word| operator.contains(word));
-    if has(&["convolution", "conv2d"]) {
+    if has(&["quantize_per", "choose_qparams"]) {
+        Family::Quantize
+    } else if has(&["convolution", "conv2d"]) {
         Family::Convolution
     } else if has(&["embedding"]) {
         Family::Embedding
@@ -103,6 +108,17 @@ impl Scene {
             (Family::Convolution, _) if is_out => {
                 [self.base[0], n * self.groups].into_iter().chain(vec![9; self.base.len() - 2]).collect()
             }
+            (Family::Quantize, "scale" | "zero_point") => vec![1],
+            (Family::Quantize, "scales" | "zero_points") if operator.contains("per_channel") => {
+                self.base.first().copied().into_iter().collect()
+            }
+            (Family::Quantize, "scales" | "zero_points" | "scale_out" | "zero_point_out") => {
+                let mut sizes = self.base.clone();
+                sizes.last_mut().into_iter().for_each(|last| *last = 1);
+                sizes
+            }
+            (Family::Quantize, _) => self.base.clone(),
+            (Family::Embedding, "weight_scales" | "weight_zero_points") => vec![m],
             (Family::Embedding, "weight") => vec![m, n],
             (Family::Embedding, _) if is_out => self.base.iter().copied().chain([n]).collect(),
             (Family::Norm, "weight" | "bias") if operator.contains("layer") => {
@@ -135,6 +151,27 @@ impl Scene {
             _ => {}
         }
         sizes
+    }
+
+    /// The element type that an operator asks of an argument, whatever the others have.
+    pub fn element(&self, operator: &str, arg: &str, is_out: bool) -> Option<ScalarType> {
+        let is = |words: &[&str]| words.iter().any(|word| operator.contains(word));
+        let quantized = operator.starts_with("quantized_decomposed::");
+        Some(match arg {
+            "indices" | "index" | "offsets" | "repeats" => ScalarType::LONG,
+            "condition" | "mask" => ScalarType::BOOL,
+            "zero_point" | "zero_points" | "zero_point_out" => ScalarType::LONG,
+            "scale" | "scale_out" => ScalarType::DOUBLE,
+            "scales" if operator.contains("per_token") => ScalarType::DOUBLE,
+            "scales" | "weight_scales" => ScalarType::FLOAT,
+            "weight" | "weight_zero_points" if quantized => ScalarType::CHAR,
+            "input" if is(&["dequantize"]) => ScalarType::CHAR,
+            _ if quantized && is_out && is(&["::quantize"]) => ScalarType::CHAR,
+            _ if quantized => ScalarType::FLOAT,
+            _ if is_out && is(&["::any.", "::all.", "logical_", "::is"]) => ScalarType::BOOL,
+            _ if is_out && is(&["::argm", "nonzero", "repeat_interleave"]) => ScalarType::LONG,
+            _ => return None,
+        })
     }
 
     /// Items for a list of integers.
@@ -188,8 +225,10 @@ impl Scene {
             "C" => self.base.get(1).copied().unwrap_or(1).into(),
             "HxW" => self.base.iter().skip(2).map(|&size| i64::from(size)).product(),
             "group" => 1,
-            "quant_min" => tape.pick(&[-128, 0, -32768, 127]),
-            "quant_max" => tape.pick(&[127, 255, 32767, -128]),
+            "quant_min" | "weight_quant_min" => tape.pick(&[-128, -128, -128, 0, -32768, 127]),
+            "quant_max" | "weight_quant_max" => tape.pick(&[127, 127, 127, 255, 32767, -128]),
+            "dtype" if self.family == Family::Quantize => tape.pick(&[1, 1, 1, 1, 0, 6]),
+            "axis" if self.family == Family::Quantize => 0,
             _ if arg.contains("dim") || arg.contains("axis") => tape.below(2 * rank) as i64 - rank as i64,
             "dtype" => tape.pick(&[6, 0, 1, 2, 3, 4, 5, 7, 11, 15, 27]),
             _ => tape.below(9) as i64 - 3,

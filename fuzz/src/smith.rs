@@ -232,14 +232,10 @@ impl Smith<'_> {
         while sizes.iter().map(|&size| i64::from(size)).product::<i64>() > MAX_ELEMENTS {
             sizes.iter_mut().for_each(|size| *size = (*size).min(8) / 2 + 1);
         }
-        let wants_integers = matches!(arg.name, "indices" | "index" | "offsets");
-        let wants_bools = matches!(arg.name, "condition" | "mask");
         let dtype = match self.tape.below(10) {
             9 => DTYPES[self.tape.below(DTYPES.len())],
             8 if writes => self.tape.pick(&[ScalarType::BOOL, ScalarType::LONG, ScalarType::FLOAT]),
-            _ if wants_integers => ScalarType::LONG,
-            _ if wants_bools => ScalarType::BOOL,
-            _ => dtype,
+            _ => scene.element(operator, arg.name, writes).unwrap_or(dtype),
         };
         let order = self.dim_order(sizes.len());
         let bytes = sizes.iter().map(|&size| size as u64).product::<u64>() * dtype.size().unwrap_or(1) as u64;

@@ -87,6 +87,7 @@ fn open(file: &[u8]) -> Result<Program, edgepack_loader::Error> {
     options.limits.arena_bytes = 1 << 20;
     options.limits.method_bytes = 1 << 20;
     options.limits.instructions = 200;
+    options.limits.findings = 4;
     options.open_source(Arc::new(MemorySource::new(file)))
 }
 
