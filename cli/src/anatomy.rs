@@ -143,7 +143,9 @@ impl Anatomy {
     fn constant_padding(&self, offset: u64, len: u64) -> u64 {
         let end = offset.saturating_add(len);
         let inside = |tensor: &&Stored| tensor.offset.is_some_and(|at| at >= offset && at < end);
-        let covered: u64 = self.tensors.iter().filter(inside).map(|tensor| tensor.bytes).sum();
+        // Of a broken file tensors may claim more bytes than there are.
+        let covered =
+            self.tensors.iter().filter(inside).fold(0u64, |covered, tensor| covered.saturating_add(tensor.bytes));
         if covered == 0 { 0 } else { len.saturating_sub(covered) }
     }
 
@@ -256,7 +258,7 @@ fn duplicates(source: &dyn Source, ranges: Vec<Range>) -> Result<Vec<Duplicate>,
             by_content.entry(hash(source, range.offset, bytes)?).or_default().push(range.name);
         }
         for places in by_content.into_values().filter(|places| places.len() > 1) {
-            duplicates.push(Duplicate { wasted: bytes * (places.len() as u64 - 1), places });
+            duplicates.push(Duplicate { wasted: bytes.saturating_mul(places.len() as u64 - 1), places });
         }
     }
     duplicates.sort_by_key(|duplicate| Reverse(duplicate.wasted));

@@ -1,5 +1,6 @@
 //! `edgepack bench`: how long opening, loading and running take, and what memory they need.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ use crate::style::{DIM, TITLE};
 use crate::table::{Align, Cell, Columns};
 use crate::units::{bytes, duration};
 use crate::value::{Tensor, Value};
-use crate::{cases, data_files, program};
+use crate::{cases, data_files, notation, program};
 
 /// Measure opening, loading and running a method
 #[derive(clap::Args, Debug)]
@@ -100,7 +101,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let name = program::method(&opened, args.method.as_deref())?;
     let meta = opened.method_meta(&name)?;
     let given = match args.inputs.is_empty() {
-        true => meta.inputs.iter().enumerate().filter_map(|(index, meta)| Some((index, arbitrary(meta)?))).collect(),
+        true => all_arbitrary(&meta, session.limits.arena_bytes)?,
         false => read_inputs(&args.inputs, &meta, session)?,
     };
     let values = cases::inputs(&meta, &given).map_err(Failure::usage)?;
@@ -141,6 +142,21 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Tensors for all inputs that are tensors, unless they are larger than a planned memory may be.
+fn all_arbitrary(meta: &MethodMeta, most: u64) -> Result<BTreeMap<usize, Tensor>, Failure> {
+    let mut given = BTreeMap::new();
+    for (index, meta) in meta.inputs.iter().enumerate() {
+        if let ValueMeta::Tensor(tensor) = meta
+            && tensor.layout.byte_len() as u64 > most
+        {
+            let (bytes, layout) = (tensor.layout.byte_len(), notation::layout(&tensor.layout));
+            return Err(Failure::cannot_run(format!("input {index}, {layout}, has {bytes} bytes; {most} are allowed")));
+        }
+        given.extend(arbitrary(meta).map(|tensor| (index, tensor)));
+    }
+    Ok(given)
 }
 
 /// Numbers for an input nobody gave: floats between -1 and 1, zeros otherwise, since an integer may be an index.

@@ -76,7 +76,7 @@ fn print(name: &str, anatomy: &Anatomy, all: bool, out: &mut dyn Write) -> io::R
         columns.print(out)?;
     }
     if !anatomy.duplicates.is_empty() {
-        let wasted = anatomy.duplicates.iter().map(|duplicate| duplicate.wasted).sum();
+        let wasted = anatomy.duplicates.iter().fold(0u64, |wasted, duplicate| wasted.saturating_add(duplicate.wasted));
         writeln!(out, "\n{TITLE}the same bytes more than once{TITLE:#}  {WARN}{} wasted{WARN:#}", bytes(wasted))?;
         for duplicate in &anatomy.duplicates {
             writeln!(out, "  {}  {}", bytes(duplicate.wasted), duplicate.places.join(", "))?;

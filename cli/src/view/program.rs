@@ -33,7 +33,11 @@ fn print_method(method: &MethodSummary, out: &mut dyn Write) -> io::Result<()> {
     let memory = match memory.len() {
         0 => "none".to_owned(),
         1 => memory.join(""),
-        n => format!("{} in {n} memories: {}", arena(method.planned_memory.iter().sum()), memory.join(", ")),
+        n => {
+            // The sizes are what the file says, so their sum may be anything.
+            let total = method.planned_memory.iter().fold(0i64, |total, &size| total.saturating_add(size));
+            format!("{} in {n} memories: {}", arena(total), memory.join(", "))
+        }
     };
     fact(&mut facts, "planned memory", memory);
     let total: usize = method.values.values().sum();
