@@ -95,6 +95,10 @@ fn open(file: &[u8]) -> Result<Program, edgepack_loader::Error> {
 pub fn execute(file: &[u8]) -> Reached {
     let Ok(program) = open(file) else { return Reached::Refused };
     let mut reached = Reached::Accepted;
+    let segments = program.view().ok().and_then(|view| view.program().segments.as_ref().map(|list| list.len()));
+    for index in 0..segments.unwrap_or(0).min(64) {
+        program.segment(index as u32).expect("a verified segment");
+    }
     for name in program.method_names().expect("a verified program").iter().take(8) {
         let meta = program.method_meta(name).expect("a verified method");
         reached = reached.max(method(&program, name, &meta));
