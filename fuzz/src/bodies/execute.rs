@@ -81,14 +81,13 @@ pub fn tapes() -> Vec<Vec<u8>> {
 }
 
 fn open(file: &[u8]) -> Result<Program, edgepack_loader::Error> {
-    let mut options = OpenOptions::default();
-    options.limits = Limits::hostile();
+    let mut limits = Limits::hostile();
     // Small, so that an execution is a matter of microseconds.
-    options.limits.arena_bytes = 1 << 20;
-    options.limits.method_bytes = 1 << 20;
-    options.limits.instructions = 200;
-    options.limits.findings = 4;
-    options.open_source(Arc::new(MemorySource::new(file)))
+    limits.arena_bytes = 1 << 20;
+    limits.method_bytes = 1 << 20;
+    limits.instructions = 200;
+    limits.findings = 4;
+    OpenOptions { limits }.open_source(Arc::new(MemorySource::new(file)))
 }
 
 /// Opens, loads and runs everything in a file.
@@ -100,7 +99,15 @@ pub fn execute(file: &[u8]) -> Reached {
         program.segment(index as u32).expect("a verified segment");
     }
     for name in program.method_names().expect("a verified program").iter().take(8) {
-        let meta = program.method_meta(name).expect("a verified method");
+        let meta = match program.method_meta(name) {
+            Ok(meta) => meta,
+            // The bounds of a dynamic input may be beyond any memory; no layout describes them.
+            Err(error @ edgepack_loader::Error::Layout { .. }) => {
+                assert!(!error.to_string().is_empty());
+                continue;
+            }
+            Err(error) => panic!("a verified method: {error}"),
+        };
         reached = reached.max(method(&program, name, &meta));
     }
     reached
