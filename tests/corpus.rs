@@ -92,9 +92,12 @@ fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
     for kind in ["models", "ops", "ops_xnnpack", "opinfo"] {
         kinds.push((kind, each(files(&folder.join(kind), "pte"), |path| program(path, &siblings(path)))));
     }
-    kinds.push(("pt2", each(folders(&folder.join("pt2")), |path| {
-        replayed(&path.join("model.pte"), &path.join("cases.safetensors"), &[])
-    })));
+    kinds.push((
+        "pt2",
+        each(folders(&folder.join("pt2")), |path| {
+            replayed(&path.join("model.pte"), &path.join("cases.safetensors"), &[])
+        }),
+    ));
     kinds.push(("pt2 archives", each(folders(&folder.join("pt2")), |_| unsupported("export IR archives"))));
     kinds.push(("bundled", each(files(&folder.join("bundled"), "bpte"), bundle)));
     kinds.push(("data", each(files(&folder.join("data"), "ptd"), data)));
@@ -116,7 +119,8 @@ fn each(paths: Vec<PathBuf>, run: impl Fn(&Path) -> Answer) -> Tally {
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     paths.sort();
     paths
 }
@@ -193,7 +197,10 @@ fn bundle(path: &Path) -> Answer {
     let bundle = BundleRef::parse(&bytes, &Limits::default()).map_err(failed)?;
     let program = Program::from_bytes(bundle.program_bytes()).map_err(failed)?;
     let recorded = from_bundle(&bundle).map_err(failed)?;
-    judge(replay(&program, &recorded, &edgepack_kernels::registry(), &Options::default(), Tolerance::default()), recorded.len())
+    judge(
+        replay(&program, &recorded, &edgepack_kernels::registry(), &Options::default(), Tolerance::default()),
+        recorded.len(),
+    )
 }
 
 /// A data file holds exactly the tensors of the safetensors file beside it, byte for byte.
@@ -209,8 +216,10 @@ fn data(path: &Path) -> Answer {
         let have = file.data(&key).map_err(failed)?;
         let layout = file.layout(&key).map_err(failed)?;
         // What is stored in another order differs byte by byte; its size and shape must still agree.
-        let contiguous = layout.as_ref().is_none_or(|layout| edgepack_format::tensor::is_contiguous(layout.dim_order()));
-        let same = have.is_some_and(|have| if contiguous { *have == *want.data() } else { have.len() == want.data().len() });
+        let contiguous =
+            layout.as_ref().is_none_or(|layout| edgepack_format::tensor::is_contiguous(layout.dim_order()));
+        let same =
+            have.is_some_and(|have| if contiguous { *have == *want.data() } else { have.len() == want.data().len() });
         if !same || layout.is_some_and(|layout| layout.sizes() != want.shape()) {
             return Err(failed(format!("{key} differs")));
         }

@@ -163,8 +163,8 @@ fn named_data_of_a_program_is_found_by_key() {
     segments.push(b"second".to_vec());
     let slices: Vec<&[u8]> = segments.iter().map(Vec::as_slice).collect();
     let rows = edgepack_builder::raw::segments(&slices, &edgepack_builder::raw::Options::DEFAULT).unwrap();
-    let named = [("b", 2), ("a", 1), ("c", 1)]
-        .map(|(key, segment_index)| NamedData { key: Some(key.into()), segment_index });
+    let named =
+        [("b", 2), ("a", 1), ("c", 1)].map(|(key, segment_index)| NamedData { key: Some(key.into()), segment_index });
     let program = ProgramRow { segments: Some(rows.into()), named_data: Some(named.to_vec().into()), ..program };
     let map = Program::from_bytes(write(&program, &segments)).unwrap().named_data().unwrap();
     assert_eq!((0..map.len()).map(|index| map.key(index).unwrap()).collect::<Vec<_>>(), ["b", "a", "c"]);

@@ -17,8 +17,13 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 /// Occurrences of the keyword outside comments and strings that only mention it.
 fn count(text: &str) -> usize {
     let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
-    code.map(|line| ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern"].iter().map(|word| line.matches(word).count()).sum::<usize>())
-        .sum()
+    code.map(|line| {
+        ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern"]
+            .iter()
+            .map(|word| line.matches(word).count())
+            .sum::<usize>()
+    })
+    .sum()
 }
 
 #[test]

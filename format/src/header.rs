@@ -146,8 +146,7 @@ impl DataHeader {
     /// The canonical 40 bytes, whatever `length` says.
     pub fn to_bytes(&self) -> [u8; 40] {
         let mut out = [0; 40];
-        let fields =
-            [self.flatbuffer_offset, self.flatbuffer_size, self.segment_base_offset, self.segment_data_size];
+        let fields = [self.flatbuffer_offset, self.flatbuffer_size, self.segment_base_offset, self.segment_data_size];
         let numbers = fields.iter().flat_map(|field| field.to_le_bytes());
         let bytes = Self::MAGIC.into_iter().chain(Self::LEN.to_le_bytes()).chain(numbers);
         for (out, byte) in out.iter_mut().zip(bytes) {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use edgepack_format::header::HEAD_LEN;
 use edgepack_format::limits::Limits;
-use edgepack_format::pte::FileExtent;
 use edgepack_format::ptd::{Accept, DataRef, data_len};
+use edgepack_format::pte::FileExtent;
 use edgepack_format::tensor::TensorLayout;
 
 use crate::aligned::AlignedBytes;

@@ -78,9 +78,10 @@ impl<'a> ProgramRef<'a> {
     pub fn plan(&self, name: &str) -> Option<ExecutionPlan<'a>> {
         let plans = self.plans();
         let tables = plans.tables();
-        let found = tables.iter().flatten().find(|table| {
-            matches!(table.get(ExecutionPlan::NAME), Ok(Some(found)) if found == name)
-        })?;
+        let found = tables
+            .iter()
+            .flatten()
+            .find(|table| matches!(table.get(ExecutionPlan::NAME), Ok(Some(found)) if found == name))?;
         ExecutionPlan::decode(found).ok()
     }
 

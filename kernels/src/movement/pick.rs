@@ -139,8 +139,7 @@ fn expect_inside(
     // A tensor without dimensions counts as one element along one.
     let rank = index.rank().max(1);
     let size = |meta: &TensorMeta<'_>, at: usize| meta.sizes.get(at).copied().unwrap_or(1);
-    let fits =
-        rank == meta.rank().max(1) && (0..rank).all(|at| Some(at) == dim || size(index, at) <= size(meta, at));
+    let fits = rank == meta.rank().max(1) && (0..rank).all(|at| Some(at) == dim || size(index, at) <= size(meta, at));
     if fits || index.element_count() == 0 {
         return Ok(());
     }
