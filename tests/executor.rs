@@ -418,7 +418,7 @@ fn unplanned_inputs_are_read_where_they_are() {
     method.execute().unwrap();
     assert_eq!(floats(method.outputs().get(0)), [12.0, 10.0]);
     // Unaligned bytes are copied.
-    let mut raw = vec![0u8; 9];
+    let mut raw = [0u8; 9];
     raw[1..].copy_from_slice(bytes(&[7.0, 8.0]));
     let unaligned = TensorView::new(TensorLayout::contiguous(ScalarType::FLOAT, &[2]).unwrap(), &raw[1..]).unwrap();
     assert_eq!(floats(method.run(&[unaligned]).unwrap().get(0)), [16.0, 14.0]);

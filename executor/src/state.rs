@@ -22,17 +22,17 @@ pub enum Value {
     Bool(bool),
     /// A boxed double.
     Double(f64),
-    /// Index into [`State::tensors`].
+    /// Index into `State::tensors`.
     Tensor(u32),
-    /// Text, in [`State::text`].
+    /// Text, in `State::text`.
     Str(Span),
-    /// Value ids of ints, in [`State::ids`].
+    /// Value ids of ints, in `State::ids`.
     IntList(Span),
-    /// Literals, in [`State::doubles`].
+    /// Literals, in `State::doubles`.
     DoubleList(Span),
-    /// Literals, in [`State::bools`].
+    /// Literals, in `State::bools`.
     BoolList(Span),
-    /// Value ids of tensors, in [`State::ids`].
+    /// Value ids of tensors, in `State::ids`.
     TensorList(Span),
     /// Value ids of tensors, [`NONE`] for a missing one, in [`State::ids`].
     OptionalTensorList(Span),

@@ -1,7 +1,7 @@
 //! Convolution over one, two or three spatial dimensions, forward and transposed.
 //!
-//! [`direct`] is the definition in loops, for every element type and layout, and the oracle of the rest. For `f32` images
-//! of up to two dimensions [`fast`] uses products of matrices, and own loops where every channel stands by itself.
+//! `direct` is the definition in loops, for every element type and layout, and the oracle of the rest. For `f32` images
+//! of up to two dimensions `fast` uses products of matrices, and own loops where every channel stands by itself.
 
 mod direct;
 mod fast;

@@ -108,7 +108,7 @@ fn code() -> Vec<Case> {
 }
 
 fn operators() -> Vec<Case> {
-    let named = |id, rule, path, name: Option<&'static str>, overload: Option<std::string::String>| {
+    let named = |id, rule, path, name: Option<&'static str>, overload: Option<String>| {
         changed(id, rule, path, |rows| {
             let operator = Operator { name: name.map(Into::into), overload: overload.map(Into::into) };
             rows.plan().operators = Some(vec![operator].into());
