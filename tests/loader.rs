@@ -41,10 +41,10 @@ fn scratch_file(name: &str) -> std::path::PathBuf {
 fn files_over_four_gigabytes_open_at_the_cost_of_their_flatbuffer() {
     const FAR: u64 = 5 << 30;
     let (mut program, segments) = addition().program();
-    let near = ProgramHeader::read(&write(&program, &segments)).unwrap();
     let size = segments[0].len() as u64;
     program.segments = Some(vec![DataSegment { offset: FAR, size }].into());
     let mut head = write(&program, &segments);
+    let near = ProgramHeader::read(&head).unwrap();
     head.truncate(near.segment_base_offset as usize);
     let header = ProgramHeader { segment_data_size: Some(FAR + size), ..near };
     head[8..40].copy_from_slice(&header.to_bytes());

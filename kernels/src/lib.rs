@@ -23,6 +23,7 @@ pub mod quantized;
 #[cfg(test)]
 mod random;
 pub mod reduce;
+mod select;
 pub mod softmax;
 pub mod sort;
 pub mod spatial;

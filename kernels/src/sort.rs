@@ -1,7 +1,8 @@
 //! `sort` and `topk`: elements along a dimension in order, with the places they had.
 //!
-//! Equal elements keep their order, so both are stable. NaN counts as greater than everything, -0 equals 0. Elements are
-//! compared as whole numbers that order like them, beside their places in scratch memory.
+//! Sorting keeps the order of equal elements; `topk` leaves them where [`select`](crate::select) does. NaN counts as
+//! greater than everything, -0 equals 0. Elements are compared as whole numbers that order like them, beside their
+//! places in scratch memory.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::with_element;
@@ -11,6 +12,7 @@ use edgepack_format::tensor::Dims;
 use crate::check::{Around, Class, expect_class, expect_dtype, expect_same, expect_same_order};
 use crate::dims::dim_of;
 use crate::numeric::{Cast, Number};
+use crate::select::{Entry, select};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&SORT, &SORT_STABLE, &TOPK];
@@ -41,9 +43,6 @@ struct Form {
     descending: usize,
     values: usize,
 }
-
-/// An element as a number that orders like it, and its place.
-type Entry = [u64; 2];
 
 fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
     let input = args.tensor(0)?;
@@ -103,10 +102,10 @@ fn run<T: Number>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelE
                 let key = order(x);
                 *entry = [if descending { !key } else { key }, place as u64];
             }
-            if count < length {
-                entries.select_nth_unstable(count - 1);
+            match form.k {
+                None => entries.sort_unstable(),
+                Some(_) => select(entries, count),
             }
-            entries[..count].sort_unstable();
             for (i, &[_, place]) in entries[..count].iter().enumerate() {
                 let to = (block * count + i) * around.inner + lane;
                 values[to] = input[(block * length + place as usize) * around.inner + lane];
@@ -182,8 +181,9 @@ mod tests {
                     let mut line: Vec<(i16, i64)> =
                         (0..sizes[1]).map(|i| (values[at(i, sizes[1])], i as i64)).collect();
                     line.sort_by_key(|&(x, _)| if largest { -x } else { x });
-                    for (i, want) in line[..k].iter().enumerate() {
-                        assert_eq!((have[at(i, k)], places[at(i, k)]), *want);
+                    for (i, &(want, _)) in line[..k].iter().enumerate() {
+                        let place = places[at(i, k)] as usize;
+                        assert_eq!((have[at(i, k)], values[at(place, sizes[1])]), (want, want));
                     }
                 }
             }
