@@ -48,7 +48,7 @@ impl Flatbuffer {
     pub fn verify(&self, limits: &Limits) -> Findings {
         let (head, extent) = (&self.head[..], self.extent);
         match self.kind {
-            Kind::Program => pte::verify::verify(head, extent, limits).findings,
+            Kind::Program => pte::verify::verify_all(head, extent, limits).findings,
             Kind::Data | Kind::FlatData => ptd::verify::verify(head, extent, limits, Accept::ALL).findings,
             Kind::Bundle => bundle::verify::verify(head, limits).findings,
             Kind::Trace => trace::verify::verify(head, limits).findings,
