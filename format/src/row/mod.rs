@@ -347,6 +347,7 @@ impl<'a, T: Optional<'a>> Field<'a> for Option<T> {
     }
 }
 
+/// Reads a union: its tag at `slot`, its value at the next. A tag without a value reads as the variant's empty table.
 pub fn read_union<'a, U: Union<'a>>(table: &wire::Table<'a>, slot: u16) -> wire::Result<Option<U>> {
     match table.union(slot)? {
         Some((tag, value)) => U::decode(tag, value.unwrap_or(wire::Table::empty())).map(Some),
