@@ -85,11 +85,16 @@ impl<'a> ProgramRef<'a> {
         ExecutionPlan::decode(found).ok()
     }
 
-    /// Where a segment lies in the file; `None` if there is no such segment or its range overflows.
+    /// Where a segment lies in the file; `None` if there is no such segment or its range overflows. An empty one is empty
+    /// wherever it is said to lie.
     pub fn segment_range(&self, index: u32) -> Option<core::ops::Range<u64>> {
         let segments = self.program.segments.as_ref()?;
         let segment = segments.get(index as usize).ok()?;
         let base = self.header.map_or(0, |header| header.segment_base_offset);
+        if segment.size == 0 {
+            let start = base.saturating_add(segment.offset);
+            return Some(start..start);
+        }
         let start = base.checked_add(segment.offset)?;
         Some(start..start.checked_add(segment.size)?)
     }
