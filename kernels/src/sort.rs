@@ -1,6 +1,6 @@
 //! `sort` and `topk`: elements along a dimension in order, with the places they had.
 //!
-//! Sorting keeps the order of equal elements; `topk` leaves them where [`select`](crate::select) does. NaN counts as
+//! Sorting keeps the order of equal elements; `topk` leaves them where `select.rs` does. NaN counts as
 //! greater than everything, -0 equals 0. Elements are compared as whole numbers that order like them, beside their
 //! places in scratch memory.
 
