@@ -10,7 +10,7 @@ use super::{FieldKind, FieldValue, Optional, Sink, Table};
 use crate::check::{Checker, Path};
 use crate::wire::{self, ReadError, ReadErrorKind};
 
-/// A vector of tables: borrowed and read row by row, or an owned list, like [`Cow`].
+/// A vector of tables: borrowed and read row by row, or an owned list, like a `Cow`.
 #[derive(Clone)]
 pub struct Rows<'a, T> {
     repr: RowsRepr<'a, T>,
