@@ -20,6 +20,7 @@ mod operator;
 mod options;
 mod place;
 mod prepare;
+pub mod rewrite;
 pub mod state;
 pub mod storage;
 pub mod tensor;
