@@ -29,6 +29,7 @@ mod pool;
 pub mod content;
 pub mod envelope;
 pub mod named_data;
+pub mod plan;
 pub mod raw;
 pub mod sink;
 pub mod write_file;
