@@ -13,6 +13,7 @@ use edgepack_format::wire;
 
 use super::access::{Access, Code, Event, tensors_of};
 use super::regions::Regions;
+use super::replan::byte_len;
 
 /// From one position to another, both included.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -43,10 +44,24 @@ struct Tensor {
     carried: bool,
     /// Its bytes survive the run.
     kept: bool,
-    input: bool,
+    /// Memory, offset and length, if it is planned.
+    place: Option<Place>,
 }
 
+/// Memory id, offset and length.
+type Place = (u32, u64, u64);
+
 impl Tensor {
+    fn of(value: &Option<KernelTypes<'_>>) -> Tensor {
+        let place = match value {
+            Some(KernelTypes::Tensor(tensor)) => {
+                tensor.allocation_info.and_then(|at| Some((at.memory_id, at.memory_offset(), byte_len(tensor)?)))
+            }
+            _ => None,
+        };
+        Tensor { kept: is_state(value), place, ..Tensor::default() }
+    }
+
     fn touch(&mut self, position: u32) {
         let here = Lifetime { first: position, last: position };
         self.lifetime = Some(self.lifetime.map_or(here, |lifetime| lifetime.hull(&here)));
@@ -55,22 +70,25 @@ impl Tensor {
 
 /// The lifetime of every tensor of a plan, by value index; `None` for other values and for tensors nothing touches.
 ///
-/// A tensor with an initial value or a name keeps its bytes between runs, as exporters mark mutable state so.
+/// A tensor with an initial value or a name keeps its bytes between runs, as exporters mark mutable state so. One that is
+/// read without ever being written, but has a place where another was written before, is a view of that other: exporters
+/// leave out instructions that would only give bytes another shape.
 pub fn lifetimes(plan: &ExecutionPlan<'_>) -> wire::Result<Vec<Option<Lifetime>>> {
     let values = values_of(plan)?;
     let code = Code::of(plan, &values)?;
     let inputs = tensors_of(&values, plan.inputs.iter().flat_map(|list| list.iter()));
     let outputs = tensors_of(&values, plan.outputs.iter().flat_map(|list| list.iter()));
 
-    let mut tensors: Vec<Tensor> =
-        values.iter().map(|value| Tensor { kept: is_state(value), ..Tensor::default() }).collect();
+    let mut tensors: Vec<Tensor> = values.iter().map(Tensor::of).collect();
+    let mut writers = Writers::default();
     for &value in inputs.iter().chain(&code.chain_inputs) {
         if let Some(tensor) = tensors.get_mut(value) {
             tensor.touch(0);
-            tensor.input = true;
+            writers.wrote(value, tensor);
         }
     }
-    apply(&code.events, &mut tensors);
+    let mut aliases = code.aliases;
+    writers.apply(&code.events, &mut tensors, &mut aliases);
     for &value in outputs.iter().chain(&code.chain_outputs) {
         if let Some(tensor) = tensors.get_mut(value) {
             tensor.touch(code.end);
@@ -78,7 +96,7 @@ pub fn lifetimes(plan: &ExecutionPlan<'_>) -> wire::Result<Vec<Option<Lifetime>>
     }
 
     let regions = Regions::of(code.jumps);
-    let groups = Groups::of(values.len(), &code.aliases);
+    let groups = Groups::of(values.len(), &aliases);
     // Regions are disjoint, so what sharing adds after the first round is settled by the second.
     for _ in 0..2 {
         groups.share_ends(&mut tensors);
@@ -109,28 +127,49 @@ pub(super) fn is_state(value: &Option<KernelTypes<'_>>) -> bool {
         })
 }
 
-fn apply(events: &[Event], tensors: &mut [Tensor]) {
-    let mut rest = events;
-    while let Some(first) = rest.first() {
-        let len = rest.iter().take_while(|event| event.position == first.position).count();
-        let (now, later) = rest.split_at(len);
-        // What follows the last argument that was seen before can only be outputs.
-        let seen =
-            |event: &Event| tensors.get(event.value).is_some_and(|tensor| tensor.lifetime.is_some() || tensor.kept);
-        let outputs_from = now.iter().rposition(seen).map_or(0, |last| last.saturating_add(1));
-        for (place, event) in now.iter().enumerate() {
-            let Some(tensor) = tensors.get_mut(event.value) else { continue };
-            let fresh = tensor.lifetime.is_none();
-            match event.access {
-                Access::Read | Access::Update if fresh => tensor.kept = true,
-                Access::Unknown if fresh && place < outputs_from => tensor.kept = true,
-                _ => {}
-            }
-            tensor.carried |=
-                matches!(event.access, Access::Update | Access::Fill) || event.access == Access::Unknown && !fresh;
-            tensor.touch(event.position);
+/// Who last wrote to each place.
+#[derive(Default)]
+struct Writers(BTreeMap<Place, usize>);
+
+impl Writers {
+    fn wrote(&mut self, value: usize, tensor: &Tensor) {
+        if let Some(place) = tensor.place {
+            self.0.insert(place, value);
         }
-        rest = later;
+    }
+
+    fn apply(&mut self, events: &[Event], tensors: &mut [Tensor], aliases: &mut Vec<(usize, usize)>) {
+        let mut rest = events;
+        while let Some(first) = rest.first() {
+            let len = rest.iter().take_while(|event| event.position == first.position).count();
+            let (now, later) = rest.split_at(len);
+            // What follows the last argument that was seen before can only be outputs.
+            let seen =
+                |event: &Event| tensors.get(event.value).is_some_and(|tensor| tensor.lifetime.is_some() || tensor.kept);
+            let outputs_from = now.iter().rposition(seen).map_or(0, |last| last.saturating_add(1));
+            for (place, event) in now.iter().enumerate() {
+                let Some(tensor) = tensors.get_mut(event.value) else { continue };
+                let fresh = tensor.lifetime.is_none();
+                let reads = match event.access {
+                    Access::Read | Access::Update => true,
+                    Access::Unknown => !fresh || place < outputs_from,
+                    Access::Write | Access::Fill => false,
+                };
+                if reads && fresh && !tensor.kept {
+                    match tensor.place.and_then(|place| self.0.get(&place)) {
+                        Some(&base) => aliases.push((base, event.value)),
+                        None => tensor.kept = true,
+                    }
+                }
+                let partly = matches!(event.access, Access::Update | Access::Fill);
+                tensor.carried |= partly || event.access == Access::Unknown && !fresh;
+                tensor.touch(event.position);
+                if event.access != Access::Read {
+                    self.wrote(event.value, tensor);
+                }
+            }
+            rest = later;
+        }
     }
 }
 
