@@ -30,6 +30,8 @@ pub mod content;
 pub mod envelope;
 pub mod named_data;
 pub mod plan;
+pub mod ptd;
+pub mod pte;
 pub mod raw;
 pub mod sink;
 pub mod write_file;

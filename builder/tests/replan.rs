@@ -290,7 +290,6 @@ fn no_program_needs_more_than_its_file_says() {
         let bytes = fs::read(&path).unwrap();
         let Ok(program) = ProgramRef::reopen(&bytes) else { continue };
         let name = path.display().to_string();
-        eprintln!("FILE {name}");
         for strategy in [Strategy::Greedy, Strategy::BestFit, Strategy::Smallest] {
             let mut row: Program<'_> = program.program().clone();
             let changes = replan(&mut row, &ReplanOptions::default().strategy(strategy)).unwrap();

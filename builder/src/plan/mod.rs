@@ -12,6 +12,7 @@ mod regions;
 mod replan;
 
 pub use lifetimes::{Lifetime, lifetimes};
+pub(crate) use replan::details;
 pub use replan::{ArenaChange, ReplanOptions, replan};
 
 /// What offsets and sizes of planned memory are multiples of, as exporters plan it.

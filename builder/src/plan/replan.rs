@@ -121,10 +121,6 @@ fn method(
             let groups = overlapping(&tensors);
             let blocks: Vec<Block> = groups.iter().map(|group| group.block).collect();
             let new = place(&blocks, options.alignment, options.strategy);
-            if let Some(n) = &new {
-                let nb = n.bytes + extra;
-                if nb > before {}
-            }
             if let Some(new) = new.filter(|new| new.bytes.saturating_add(extra) < before) {
                 after = new.bytes.saturating_add(extra);
                 for (group, start) in groups.iter().zip(&new.offsets) {

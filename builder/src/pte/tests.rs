@@ -1,0 +1,1 @@
+//! What a program builder finishes, and what it refuses.
