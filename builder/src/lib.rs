@@ -26,14 +26,17 @@ mod error;
 mod finished;
 mod pool;
 
+pub mod bundle;
 pub mod content;
 pub mod envelope;
 pub mod named_data;
 pub mod plan;
+pub mod preprocess;
 pub mod ptd;
 pub mod pte;
 pub mod raw;
 pub mod sink;
+pub mod trace;
 pub mod write_file;
 
 pub use build_error::{BuildError, MAX_SEGMENT_ALIGNMENT};

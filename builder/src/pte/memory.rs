@@ -1,6 +1,7 @@
 //! Gives the tensors of a method their places in planned memory.
 //!
-//! Tensors that name no memory share one per device: that of the host first, then by kind and number of the device.
+//! Tensors that name no memory share one per device: that of the host first, then by kind and number of the device, in
+//! memories that no tensor names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -124,9 +125,10 @@ fn default_memories(method: &Method, wanted: &[Wanted]) -> Result<BTreeMap<(Devi
     let mut taken: BTreeSet<u32> = wanted.iter().filter_map(|tensor| tensor.memory).collect();
     let mut defaults = BTreeMap::new();
     for device in devices {
-        let named = wanted.iter().filter(|tensor| tensor.device == device).filter_map(|tensor| tensor.memory).min();
-        let free = (1..=u32::MAX).find(|memory| !taken.contains(memory));
-        let memory = named.or(free).ok_or_else(|| BuildError::Memory {
+        // The first memory, if tensors of this device named it; never another that somebody named for a purpose.
+        let first = wanted.iter().any(|tensor| tensor.memory == Some(1) && tensor.device == device).then_some(1);
+        let free = || (1..=u32::MAX).find(|memory| !taken.contains(memory));
+        let memory = first.or_else(free).ok_or_else(|| BuildError::Memory {
             place: format!("method `{}`", method.name),
             message: format!("no memory is left for {}", show(device)),
         })?;
