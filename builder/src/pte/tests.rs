@@ -569,7 +569,7 @@ fn external_constants_go_to_data_files() {
         forward.output(constant).unwrap();
     }
     let built = program.finish().unwrap();
-    let tags: Vec<_> = built.data_files().map(|(tag, file)| (tag.to_owned(), file.len() > 0)).collect();
+    let tags: Vec<_> = built.data_files().map(|(tag, file)| (tag.to_owned(), !file.is_empty())).collect();
     assert_eq!(tags, [("more".to_owned(), true), ("weights".to_owned(), true)]);
     let folder = std::env::temp_dir().join(format!("edgepack-external-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
