@@ -32,7 +32,7 @@ pub use edgepack_kernels as kernels;
 
 /// What most programs need.
 pub mod prelude {
-    pub use crate::builder::args;
+    pub use crate::builder::{args, tensors};
     pub use crate::builder::pte::{ProgramBuilder, TensorSpec};
     pub use crate::format::scalar::ScalarType;
     pub use crate::format::tensor::{TensorLayout, TensorView};
