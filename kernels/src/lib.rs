@@ -23,6 +23,7 @@ pub mod quantized;
 #[cfg(test)]
 mod random;
 pub mod reduce;
+mod rewrite;
 mod select;
 pub mod softmax;
 pub mod sort;
@@ -49,7 +50,7 @@ const FAMILIES: &[&[&Kernel]] = &[
 pub fn registry() -> Registry {
     let tables =
         FAMILIES.iter().chain(elementwise::TABLES).chain(movement::TABLES).chain(prim::TABLES).chain(quantized::TABLES);
-    tables.fold(Registry::new(), |registry, kernels| registry.with_kernels(kernels))
+    rewrite::with_rewrites(tables.fold(Registry::new(), |registry, kernels| registry.with_kernels(kernels)))
 }
 
 /// The same with the arithmetic of the stock ExecuTorch kernels where it differs from PyTorch's, for comparing with

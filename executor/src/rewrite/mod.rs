@@ -1,0 +1,11 @@
+//! What rewrites are made of, and the ones that need no knowledge of operators.
+//!
+//! A rewrite concludes over storage, not over value ids: [`Uses`] says who reads and writes which tensor and which
+//! memory outlives a run, and answers only for methods without jumps, where "before" and "after" mean something.
+
+mod content;
+mod fold;
+mod uses;
+
+pub use fold::FoldConstants;
+pub use uses::{Use, Uses};
