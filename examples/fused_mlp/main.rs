@@ -21,6 +21,9 @@ use map::OwnMap;
 
 const ROWS: usize = 16;
 
+/// Where the data are: what it is called, the program's files, and the map that finds them.
+type Place<'a> = (&'a str, &'a Files, Option<Arc<dyn NamedDataMap>>);
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mlp = Mlp { layers: vec![linear("up", 64, 256), linear("down", 256, 64)] };
     let inside = export(&mlp, ROWS, None)?;
@@ -32,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let data_file = DataFile::from_bytes(data[0].1.clone())?;
     let flat = DataFile::from_bytes(flat_data.clone())?;
     let own = OwnMap::copy_of(&data_file)?;
-    let maps: [(&str, &Files, Option<Arc<dyn NamedDataMap>>); 4] = [
+    let maps: [Place<'_>; 4] = [
         ("inside the program", &inside, None),
         ("in a .ptd", &outside, Some(Arc::new(data_file))),
         ("in a FlatData file", &outside, Some(Arc::new(flat))),
