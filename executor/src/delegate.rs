@@ -9,6 +9,7 @@ use std::sync::Arc;
 use edgepack_loader::{Bytes, NamedDataMap};
 
 use crate::kernel::{KernelContext, KernelError};
+use crate::pack_cache::PackCache;
 
 /// Something that can run delegates.
 pub trait Backend: Send + Sync {
@@ -30,8 +31,13 @@ pub struct DelegateInit<'a> {
     pub processed: Bytes,
     /// Options given at export, in order.
     pub compile_specs: Vec<(String, Vec<u8>)>,
-    /// Data by key, inside the program and in the data files it was loaded with.
-    pub named_data: &'a dyn NamedDataMap,
+    /// Data by key, inside the program and in the data files it was loaded with. A delegate may keep the map and ask
+    /// for data later; what it gets is read-only and released when dropped.
+    pub named_data: Arc<dyn NamedDataMap>,
+    /// What other delegates made of the same weights.
+    pub cache: &'a PackCache,
+    /// The threads the method runs on, if it has its own.
+    pub pool: Option<&'a Arc<rayon::ThreadPool>>,
     /// Name of the method.
     pub method: &'a str,
 }

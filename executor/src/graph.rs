@@ -5,13 +5,16 @@
 
 use std::sync::Arc;
 
+use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::TensorLayout;
 use edgepack_loader::Bytes;
 
-use crate::kernel::Operator;
+use crate::kernel::{KernelError, Operator, Prepare};
 use crate::operator::OperatorInfo;
 use crate::options::Arena;
-use crate::state::{Span, State, Value, ValueId};
+use crate::state::{Dynamism, Span, State, Value, ValueId};
 use crate::storage::Block;
+use crate::tensor::TensorRef;
 
 /// A method that can still be changed.
 pub struct Graph<'r> {
@@ -93,7 +96,47 @@ pub enum InstructionKind {
     Nop,
 }
 
-impl Graph<'_> {
+impl<'r> Graph<'r> {
+    /// Adds a value that nothing writes.
+    pub fn push_value(&mut self, value: Value) -> ValueId {
+        self.state.values.push(value);
+        self.variable.push(false);
+        (self.state.values.len() - 1) as ValueId
+    }
+
+    /// Adds a contiguous constant. `None` if its bytes are not as many as its sizes say.
+    pub fn push_constant(&mut self, dtype: ScalarType, sizes: &[usize], bytes: &[u8]) -> Option<ValueId> {
+        let layout = TensorLayout::contiguous(dtype, sizes).ok().filter(|layout| layout.byte_len() == bytes.len())?;
+        let mut block = Block::zeroed(bytes.len())?;
+        block.bytes_mut().copy_from_slice(bytes);
+        let region = block.region(0, bytes.len())?.frozen();
+        self.memory.private.push(block);
+        let tensor = self.state.push_tensor(dtype, layout.sizes(), layout.dim_order(), Dynamism::Static, region, true);
+        Some(self.push_value(Value::Tensor(tensor)))
+    }
+
+    /// Adds an operator that instructions can call.
+    pub fn push_operator(&mut self, kernel: &'r dyn Operator) -> Result<u32, KernelError> {
+        let info = OperatorInfo::parse(kernel)?;
+        self.operators.push(GraphOperator { name: kernel.name().into(), kernel, info });
+        Ok((self.operators.len() - 1) as u32)
+    }
+
+    /// Adds a list of arguments.
+    pub fn push_args(&mut self, ids: impl IntoIterator<Item = ValueId>) -> Span {
+        let start = self.args.len();
+        self.args.extend(ids);
+        Span { start: start as u32, len: (self.args.len() - start) as u32 }
+    }
+
+    /// The data of a value that is a constant tensor.
+    pub fn constant(&self, id: ValueId) -> Option<TensorRef<'_>> {
+        match self.state.values[id as usize] {
+            Value::Tensor(tensor) => Prepare::known(&self.state, &self.state.tensors[tensor as usize]).constant,
+            _ => None,
+        }
+    }
+
     /// Whether any instruction writes this value.
     pub fn is_written(&self, value: ValueId) -> bool {
         self.chains.iter().flatten().any(|instruction| match instruction.kind {

@@ -80,7 +80,14 @@ impl Method {
                 rewrite.apply(&mut graph);
             }
         }
-        let delegates = init_delegates(program, &plan, options, loaded.data)?;
+        let pool = options.threads.map(|threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            pool.map(Arc::new).map_err(|error| {
+                LoadError::method(ErrorCode::OutOfResources, format!("no pool of {threads} threads: {error}"))
+            })
+        });
+        let pool = pool.transpose()?;
+        let delegates = init_delegates(program, &plan, options, pool.as_ref(), loaded.data)?;
         let freeze_options = FreezeOptions { optimize: !options.no_optimize, scratch_limit: limits.method_bytes };
         let frozen = freeze(&graph, &freeze_options, &|delegate, count| {
             delegates.get(delegate as usize).map_or(0..0, |loaded| loaded.delegate.outputs(count))
@@ -94,12 +101,6 @@ impl Method {
             lendable: lendable(&graph, &loaded.unplanned, value),
         });
         let inputs = inputs.collect();
-        let pool = options.threads.map(|threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-            pool.map(Arc::new).map_err(|error| {
-                LoadError::method(ErrorCode::OutOfResources, format!("no pool of {threads} threads: {error}"))
-            })
-        });
         Ok(Method {
             program: program.clone(),
             name: name.to_owned(),
@@ -114,7 +115,7 @@ impl Method {
             numbers,
             memory: graph.memory,
             instruction_limit: limits.instructions,
-            pool: pool.transpose()?,
+            pool,
         })
     }
 
@@ -451,6 +452,7 @@ fn init_delegates(
     program: &Program,
     plan: &ExecutionPlan<'_>,
     options: &Options,
+    pool: Option<&Arc<rayon::ThreadPool>>,
     data: MergedData,
 ) -> Result<Vec<LoadedDelegate>, LoadError> {
     let rows = plan.delegates.clone().unwrap_or_default();
@@ -459,7 +461,7 @@ fn init_delegates(
     }
     let inside: Arc<dyn NamedDataMap> = Arc::new(program.named_data()?);
     let outside: Arc<dyn NamedDataMap> = Arc::new(data);
-    let named_data = MergedData::new([inside, outside])?;
+    let named_data: Arc<dyn NamedDataMap> = Arc::new(MergedData::new([inside, outside])?);
     let mut loaded = Vec::with_capacity(rows.len());
     for (index, row) in rows.iter().enumerate() {
         let row = row?;
@@ -479,7 +481,8 @@ fn init_delegates(
             LoadError::Missing(crate::error::Missing { backends: vec![id.clone()], ..Default::default() })
         })?;
         let method = plan.name.as_deref().unwrap_or_default();
-        let init = DelegateInit { processed, compile_specs, named_data: &named_data, method };
+        let named_data = Arc::clone(&named_data);
+        let init = DelegateInit { processed, compile_specs, named_data, cache: &options.cache, pool, method };
         let delegate = backend.init(init).map_err(refused)?;
         loaded.push(LoadedDelegate { id, delegate });
     }

@@ -7,6 +7,7 @@ use edgepack_format::limits::Limits;
 use edgepack_loader::NamedDataMap;
 
 use crate::delegate::Backends;
+use crate::pack_cache::PackCache;
 use crate::storage::{Block, Region};
 
 /// How a method is loaded. The default is what most want: our own memory, all rewrites.
@@ -14,6 +15,8 @@ use crate::storage::{Block, Region};
 pub struct Options {
     /// Who runs delegates.
     pub backends: Backends,
+    /// Where backends share what they make of weights. Clones of these options share it too.
+    pub cache: PackCache,
     /// Where external constants and named data are found, beside the program itself.
     pub data: Vec<Arc<dyn NamedDataMap>>,
     /// Planned memories to use instead of fresh ones, by memory id (1 is the first). Methods that name the same one

@@ -50,7 +50,11 @@ impl<'p> Prepare<'p> {
     }
 
     fn info(&self, tensor: &TensorState) -> TensorInfo<'p> {
-        let state = self.state;
+        Self::known(self.state, tensor)
+    }
+
+    /// What is known of a tensor at load.
+    pub(crate) fn known(state: &'p State, tensor: &TensorState) -> TensorInfo<'p> {
         let meta = TensorMeta {
             sizes: state.bounds(tensor),
             dtype: tensor.dtype,

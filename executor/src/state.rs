@@ -208,6 +208,15 @@ impl State {
         &self.orders[tensor.order as usize..][..tensor.rank as usize]
     }
 
+    /// Lays a tensor out in another order: a permutation of its dimensions. Its elements take as many bytes as before.
+    pub fn reorder(&mut self, tensor: u32, dim_order: &[u8]) {
+        let tensor = &self.tensors[tensor as usize];
+        let (start, rank) = (tensor.dims as usize, tensor.rank as usize);
+        self.orders[tensor.order as usize..][..rank].copy_from_slice(dim_order);
+        let (sizes, rest) = self.dims[start..].split_at_mut(rank);
+        write_strides(sizes, dim_order, &mut rest[..rank]);
+    }
+
     /// Gives a tensor the sizes of the program again.
     pub fn restore_bounds(&mut self, tensor: u32) {
         let tensor = &self.tensors[tensor as usize];

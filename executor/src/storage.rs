@@ -119,6 +119,11 @@ impl Region {
         Region { len: bytes.len(), ptr: NonNull::from(bytes).cast(), writable: true }
     }
 
+    /// The same bytes, from now on only read.
+    pub fn frozen(self) -> Region {
+        Region { writable: false, ..self }
+    }
+
     /// Its length in bytes.
     pub fn len(&self) -> usize {
         self.len

@@ -142,8 +142,7 @@ fn fold(graph: &mut Graph<'_>, operator: u32, args: Span, out: ValueId) -> Optio
         return None;
     }
     // The block is ours and nothing writes it again: from here on it is a constant like those of the program.
-    // SAFETY: no view of the block is alive, and it moves into the graph, which keeps it as long as the region.
-    result.region = Region::read_only(unsafe { result.region.bytes() });
+    result.region = result.region.frozen();
     result.constant = true;
     variable[out as usize] = false;
     memory.private.push(block);

@@ -9,8 +9,9 @@ use edgepack_executor::tensor::TensorMeta;
 use rten_gemm::{ColOffsets, Im2Col, PackedAMatrix, PackedBMatrix, RowOffsets};
 use rten_tensor::NdTensorView;
 
-use super::{Geometry, OUT, direct, geometry, lone};
+use super::{Clamp, Geometry, direct, geometry, lone};
 use crate::gemm::{Bias, Fast, Gemm, Mat, Operand, Terms};
+use crate::wide::wide;
 
 /// Below this many multiplications the definition is faster than any preparation.
 const SMALL: usize = 1 << 12;
@@ -30,6 +31,9 @@ fn rows_at_once(taps: usize) -> usize {
 
 /// One instruction: what it keeps from call to call.
 pub struct Convolution {
+    /// Where the output stands.
+    out: usize,
+    clamp: Option<Clamp>,
     /// Whether the weight never changes and may be kept in other layouts.
     keep: bool,
     /// The call before.
@@ -46,28 +50,33 @@ pub struct Convolution {
 
 impl Convolution {
     /// Nothing is kept yet.
-    pub fn new(keep: bool) -> Self {
-        Convolution { keep, last: None, lhs: Vec::new(), rhs: None, turned: Vec::new(), offsets: None }
+    pub fn new(out: usize, keep: bool, clamp: Option<Clamp>) -> Self {
+        Convolution { out, clamp, keep, last: None, lhs: Vec::new(), rhs: None, turned: Vec::new(), offsets: None }
     }
 }
 
 impl Run for Convolution {
     fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-        let geometry = geometry(cx)?;
+        let geometry = geometry(cx, self.out)?;
         if self.last != Some(geometry) {
             (self.last, self.offsets) = (Some(geometry), None);
         }
         let views = cx.views();
         let (input, weight) = (views.tensor(0)?.as_slice::<f32>()?, views.tensor(1)?.as_slice::<f32>()?);
         let bias = views.tensor_opt(2)?.map(|bias| bias.as_slice::<f32>()).transpose()?;
-        let out = views.out(OUT)?.into_slice::<f32>()?;
+        let out = views.out(self.out)?.into_slice::<f32>()?;
         let call = Call { geometry: &geometry, input, weight, bias };
         match Way::of(&geometry) {
-            Way::Direct => direct::convolve(&geometry, input, weight, bias, out),
-            Way::LoneRows => lone::rows(&geometry, input, weight, bias, out),
+            Way::Direct => {
+                direct::convolve(&geometry, input, weight, bias, out);
+                if let Some(clamp) = self.clamp {
+                    clamp.apply(out);
+                }
+            }
+            Way::LoneRows => lone::rows(&geometry, input, weight, bias, self.clamp, out),
             Way::LonePixels => {
                 self.turn(&geometry, weight);
-                lone::pixels(&geometry, input, &self.turned, bias, out);
+                lone::pixels(&geometry, input, &self.turned, bias, self.clamp, out);
             }
             Way::WeightFirst => self.weight_first(&call, out)?,
             Way::WeightLast => {
@@ -104,10 +113,11 @@ impl Way {
         };
         let weight_dense = weight.strides[2] == 1 && dense(&weight) && weight.channels.1 == weight.area();
         let lone = weight.channels.0 == 1 && groups > 1;
-        if out.is_channels_last() && input.channels.1 == 1 {
+        if out.is_channels_last() {
+            let by_pixel = input.channels.1 == 1;
             return match (lone, groups) {
-                (true, _) if out.channels.0 == groups => Way::LonePixels,
-                (_, 1) => Way::WeightLast,
+                (true, _) if by_pixel && out.channels.0 == groups => Way::LonePixels,
+                (_, 1) if by_pixel || !geometry.is_pointwise() => Way::WeightLast,
                 _ => Way::Direct,
             };
         }
@@ -167,6 +177,9 @@ impl Convolution {
                 } else {
                     Self::multiply_patches(&mut self.offsets, call.geometry, out, lhs, data, bias)?;
                 }
+                if let Some(clamp) = self.clamp {
+                    wide(|| clamp.apply(out));
+                }
             }
         }
         Ok(())
@@ -210,14 +223,15 @@ impl Convolution {
         }
         let bias = call.bias.map_or(Bias::None, Bias::Row);
         let pointwise = call.geometry.is_pointwise();
-        let rows = if pointwise { area } else { rows_at_once(taps) };
+        // Few enough rows that what was computed is still in the cache when it is clamped.
+        let rows = if pointwise { (PATCHES / channels.max(taps)).max(LEAST_ROWS) } else { rows_at_once(taps) };
         for n in 0..to.batch.0 {
             let data = &call.input[n * images.batch.1..];
             let out = &mut out[n * to.batch.1..][..area * channels];
             for (block, out) in out.chunks_mut(rows * channels).enumerate() {
                 let count = out.len() / channels;
                 let lhs = if pointwise {
-                    Mat::new(data, [count, taps], [images.channels.0, 1])?
+                    Mat::new(&data[block * rows * taps..], [count, taps], [taps, 1])?
                 } else {
                     let patches = scratch
                         .get_mut(..count * taps)
@@ -227,6 +241,9 @@ impl Convolution {
                 };
                 let rhs = Operand { mat: weight, packed: self.rhs.as_ref() };
                 Fast::multiply(out, lhs.into(), rhs, Terms { bias, ..Terms::default() })?;
+                if let Some(clamp) = self.clamp {
+                    wide(|| clamp.apply(out));
+                }
             }
         }
         Ok(())
@@ -306,7 +323,12 @@ fn gather(geometry: &Geometry, data: &[f32], first: usize, patches: &mut [f32]) 
                 match inside(&slides[2], x, kx) {
                     Some(column) => {
                         let from = row * images.strides[1] + column * images.strides[2];
-                        place.copy_from_slice(&data[from..from + channels]);
+                        if images.channels.1 == 1 {
+                            place.copy_from_slice(&data[from..from + channels]);
+                        } else {
+                            let values = data[from..].iter().step_by(images.channels.1);
+                            place.iter_mut().zip(values).for_each(|(place, &x)| *place = x);
+                        }
                     }
                     None => place.fill(0.0),
                 }

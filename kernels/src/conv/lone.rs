@@ -1,6 +1,6 @@
 //! Convolution where every input channel stands by itself (depthwise), in plain loops that vectorise.
 
-use super::Geometry;
+use super::{Clamp, Geometry};
 use crate::spatial::Slide;
 use crate::wide::wide;
 
@@ -9,7 +9,14 @@ const LANES: usize = 32;
 
 /// Channels-first: every output row is a sum of scaled input rows. Input rows are dense; a channel may have several
 /// outputs.
-pub fn rows(geometry: &Geometry, input: &[f32], weight: &[f32], bias: Option<&[f32]>, out: &mut [f32]) {
+pub fn rows(
+    geometry: &Geometry,
+    input: &[f32],
+    weight: &[f32],
+    bias: Option<&[f32]>,
+    clamp: Option<Clamp>,
+    out: &mut [f32],
+) {
     let Geometry { input: images, weight: kernel, out: to, slides, .. } = geometry;
     let [_, multiple] = geometry.group_channels();
     let width = to.sizes[2];
@@ -26,6 +33,9 @@ pub fn rows(geometry: &Geometry, input: &[f32], weight: &[f32], bias: Option<&[f
                     let row = &data[(taps.first + tap * slides[1].dilation) * images.strides[1]..][..images.sizes[2]];
                     let weight = &weight[(taps.skipped + tap) * kernel.strides[1]..];
                     wide(|| add_row(&slides[2], row, weight, kernel.strides[2], out));
+                }
+                if let Some(clamp) = clamp {
+                    wide(|| clamp.apply(out));
                 }
             }
         }
@@ -59,22 +69,39 @@ fn add_row(slide: &Slide, row: &[f32], weight: &[f32], step: usize, out: &mut [f
 
 /// Channels-last: every output pixel is a sum of scaled input pixels. The weight is by tap and then channel; a channel
 /// has one output.
-pub fn pixels(geometry: &Geometry, input: &[f32], weight: &[f32], bias: Option<&[f32]>, out: &mut [f32]) {
+pub fn pixels(
+    geometry: &Geometry,
+    input: &[f32],
+    weight: &[f32],
+    bias: Option<&[f32]>,
+    clamp: Option<Clamp>,
+    out: &mut [f32],
+) {
     let Geometry { input: images, out: to, .. } = geometry;
+    let clamp = clamp.unwrap_or(Clamp { least: f32::NEG_INFINITY, greatest: f32::INFINITY });
     for n in 0..to.batch.0 {
         let data = &input[n * images.batch.1..];
         for y in 0..to.sizes[1] {
-            let start = n * to.batch.1 + y * to.strides[1];
-            for x in 0..to.sizes[2] {
-                let out = &mut out[start + x * to.strides[2]..][..to.channels.0];
-                wide(|| pixel(geometry, data, weight, bias, [y, x], out));
-            }
+            let out = &mut out[n * to.batch.1 + y * to.strides[1]..][..to.sizes[2] * to.channels.0];
+            wide(|| {
+                for (x, out) in out.chunks_exact_mut(to.channels.0).enumerate() {
+                    pixel(geometry, data, weight, bias, [y, x], clamp, out);
+                }
+            });
         }
     }
 }
 
 #[inline(always)]
-fn pixel(geometry: &Geometry, data: &[f32], weight: &[f32], bias: Option<&[f32]>, [y, x]: [usize; 2], out: &mut [f32]) {
+fn pixel(
+    geometry: &Geometry,
+    data: &[f32],
+    weight: &[f32],
+    bias: Option<&[f32]>,
+    [y, x]: [usize; 2],
+    clamp: Clamp,
+    out: &mut [f32],
+) {
     let Geometry { input: images, slides, .. } = geometry;
     let channels = out.len();
     let (down, right) = (slides[1].taps(y), slides[2].taps(x));
@@ -102,6 +129,7 @@ fn pixel(geometry: &Geometry, data: &[f32], weight: &[f32], bias: Option<&[f32]>
                 }
             }
         }
+        clamp.apply(&mut sums);
         out.copy_from_slice(&sums[..count]);
     }
 }

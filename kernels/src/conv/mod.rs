@@ -20,14 +20,50 @@ use crate::spatial::{Images, MOST, Slide, numbers, required, resized};
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&CONVOLUTION];
 
-static CONVOLUTION: Kernel = Kernel {
+/// `aten::convolution.out`.
+pub static CONVOLUTION: Kernel = Kernel {
     name: "aten::convolution.out",
     schema: "(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, *, Tensor(a!) out) -> Tensor(a!)",
     alias: Alias::Disjoint,
-    prepare,
+    prepare: |args| prepare(args, &PLAIN),
 };
 
-const OUT: usize = 9;
+/// Convolution of `f32` images whose results are clamped while they are in the cache: what rewrites make of a
+/// convolution and the activation behind it. Programs do not name it.
+pub static CLAMPED: Kernel = Kernel {
+    name: "edgepack::convolution.clamped_out",
+    schema: "(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, Scalar? min, Scalar? max, *, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare: |args| prepare(args, &WITH_CLAMP),
+};
+
+/// Where the arguments behind the ninth stand.
+struct Form {
+    /// The least result; the greatest follows.
+    clamp: Option<usize>,
+    out: usize,
+}
+
+static PLAIN: Form = Form { clamp: None, out: 9 };
+static WITH_CLAMP: Form = Form { clamp: Some(9), out: 11 };
+
+/// What results are held to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Clamp {
+    least: f32,
+    greatest: f32,
+}
+
+impl Clamp {
+    /// Holds results to it; NaN stays.
+    #[inline(always)]
+    fn apply(&self, results: &mut [f32]) {
+        for x in results {
+            let raised = if *x < self.least { self.least } else { *x };
+            *x = if raised > self.greatest { self.greatest } else { raised };
+        }
+    }
+}
 
 /// Everything about one call but its data.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -55,24 +91,40 @@ impl Geometry {
     }
 }
 
-fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
     let (input, weight) = (args.tensor(0)?, args.tensor(1)?);
     let dtype = input.meta.dtype;
     expect_class("input", dtype, Class::Real)?;
     expect_same(("input", dtype), ("weight", weight.meta.dtype))?;
-    expect_same(("input", dtype), ("out", args.tensor(OUT)?.meta.dtype))?;
+    expect_same(("input", dtype), ("out", args.tensor(form.out)?.meta.dtype))?;
     if let Some(bias) = args.tensor_opt(2)? {
         expect_same(("input", dtype), ("bias", bias.meta.dtype))?;
     }
     if dtype == ScalarType::FLOAT {
         args.scratch(fast::scratch_bytes(&weight.meta));
-        return Ok(Box::new(fast::Convolution::new(weight.constant.is_some() && args.optimize())));
+        let clamp = form.clamp.map(|arg| clamp(args, arg)).transpose()?;
+        let keep = weight.constant.is_some() && args.optimize();
+        return Ok(Box::new(fast::Convolution::new(form.out, keep, clamp)));
+    }
+    if form.clamp.is_some() {
+        return Err(KernelError::unsupported(format!("clamped results of type {dtype}")));
     }
     with_element!(dtype, T => Ok(Box::new(run::<T>)), else => Err(KernelError::unsupported(dtype.to_string())))
 }
 
+fn clamp(args: &Prepare<'_>, first: usize) -> Result<Clamp, KernelError> {
+    let limit = |arg: usize, none: f32| {
+        if args.is_none(arg) {
+            return Ok(none);
+        }
+        let number = args.scalar(arg)?.ok_or_else(|| KernelError::unsupported("limits that change"))?;
+        Ok(number.to_f64() as f32)
+    };
+    Ok(Clamp { least: limit(first, f32::NEG_INFINITY)?, greatest: limit(first + 1, f32::INFINITY)? })
+}
+
 /// Reads the arguments and resizes the output.
-fn geometry(cx: &mut KernelContext<'_>) -> Result<Geometry, KernelError> {
+fn geometry(cx: &mut KernelContext<'_>, out: usize) -> Result<Geometry, KernelError> {
     let (input, weight) = (cx.meta(0)?, cx.meta(1)?);
     let rank = match weight.rank() {
         rank @ 3..=5 => rank - 2,
@@ -124,8 +176,8 @@ fn geometry(cx: &mut KernelContext<'_>) -> Result<Geometry, KernelError> {
         slides[i] = if transposed { Slide { input: places[i], ..slide } } else { slide };
     }
     let sizes: Dims = resized(&input, rank, channels, places);
-    cx.resize(OUT, &sizes)?;
-    let out = Images::new("out", &cx.meta(OUT)?, rank)?;
+    cx.resize(out, &sizes)?;
+    let out = Images::new("out", &cx.meta(out)?, rank)?;
     Ok(Geometry { input: images, weight: kernel, out, slides, groups, transposed })
 }
 
@@ -141,11 +193,11 @@ fn shapes(input: &TensorMeta<'_>, weight: &TensorMeta<'_>, why: &str) -> KernelE
 }
 
 fn run<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-    let geometry = geometry(cx)?;
+    let geometry = geometry(cx, PLAIN.out)?;
     let views = cx.views();
     let (input, weight) = (views.tensor(0)?.as_slice::<T>()?, views.tensor(1)?.as_slice::<T>()?);
     let bias = views.tensor_opt(2)?.map(|bias| bias.as_slice::<T>()).transpose()?;
-    direct::convolve(&geometry, input, weight, bias, views.out(OUT)?.into_slice::<T>()?);
+    direct::convolve(&geometry, input, weight, bias, views.out(PLAIN.out)?.into_slice::<T>()?);
     Ok(())
 }
 

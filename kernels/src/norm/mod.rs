@@ -3,7 +3,7 @@
 //! Statistics are taken in double precision from sums in the element's own; what is scaled is computed in the element's
 //! own precision, in `f32` for 16-bit floats.
 
-mod batch;
+pub mod batch;
 mod rows;
 
 use edgepack_executor::kernel::Kernel;

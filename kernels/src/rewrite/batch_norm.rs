@@ -1,0 +1,88 @@
+//! A batch norm behind a convolution is part of its weight and bias: `(w x) s + t = (w s) x + t`.
+
+use edgepack_executor::graph::{Graph, Rewrite};
+use edgepack_executor::rewrite::Uses;
+use edgepack_executor::state::{Value, ValueId};
+use edgepack_format::scalar::ScalarType;
+
+use super::chain::{Call, arg, for_each_pair, is, is_private, merge, tensor};
+use crate::{conv, norm};
+
+/// Folds the factor and offset of every channel into constant weights.
+pub struct FoldBatchNorm;
+
+impl Rewrite for FoldBatchNorm {
+    fn name(&self) -> &'static str {
+        "fold batch norm"
+    }
+
+    fn apply(&self, graph: &mut Graph<'_>) -> usize {
+        let Some(uses) = Uses::of(graph) else { return 0 };
+        for_each_pair(graph, |graph, first, second| rule(graph, &uses, first, second))
+    }
+}
+
+fn rule(graph: &mut Graph<'_>, uses: &Uses, first: Call, second: Call) -> Option<()> {
+    if !is(graph, first.operator, &conv::CONVOLUTION) || !is(graph, second.operator, &norm::batch::NO_TRAINING) {
+        return None;
+    }
+    let image = arg(graph, first, 9)?;
+    let statistics_unread = [8, 9].into_iter().all(|at| {
+        let tensor = arg(graph, second, at).and_then(|id| tensor(graph, id));
+        tensor.is_some_and(|tensor| uses.of_tensor(tensor).reads == 0)
+    });
+    let fixed = |id: ValueId| !graph.variable[id as usize];
+    let (transposed, eps) = (arg(graph, first, 6)?, arg(graph, second, 6)?);
+    let (Value::Bool(false), Value::Double(epsilon)) =
+        (graph.state.values[transposed as usize], graph.state.values[eps as usize])
+    else {
+        return None;
+    };
+    if arg(graph, second, 0)? != image || !is_private(graph, uses, image) || !statistics_unread {
+        return None;
+    }
+    if !fixed(transposed) || !fixed(eps) {
+        return None;
+    }
+
+    let weight = graph.constant(arg(graph, first, 1)?)?;
+    let (sizes, order) = (weight.sizes.to_vec(), weight.dim_order.to_vec());
+    let mut factors: Vec<f32> = weight.as_slice::<f32>().ok()?.to_vec();
+    let channels = *sizes.first().filter(|_| order.first() == Some(&0))?;
+    let numbers = |id: ValueId, absent: f32| numbers(graph, id, channels, absent);
+    let bias = numbers(arg(graph, first, 2)?, 0.0)?;
+    let (scale, offset) = (numbers(arg(graph, second, 1)?, 1.0)?, numbers(arg(graph, second, 2)?, 0.0)?);
+    let (mean, variance) = (numbers(arg(graph, second, 3)?, 0.0)?, numbers(arg(graph, second, 4)?, 1.0)?);
+    let each = factors.len().checked_div(channels).filter(|&each| each > 0)?;
+
+    let mut offsets = Vec::with_capacity(channels);
+    for (channel, factors) in factors.chunks_exact_mut(each).enumerate() {
+        let factor = f64::from(scale[channel]) / (f64::from(variance[channel]) + epsilon).sqrt();
+        factors.iter_mut().for_each(|x| *x = (f64::from(*x) * factor) as f32);
+        let moved = f64::from(bias[channel]) - f64::from(mean[channel]);
+        offsets.push((moved * factor + f64::from(offset[channel])) as f32);
+    }
+    // Factors that overflow would make NaN of what is finite in two steps.
+    if !factors.iter().chain(&offsets).all(|x| x.is_finite()) {
+        return None;
+    }
+    let weight = graph.push_constant(ScalarType::FLOAT, &sizes, bytemuck::cast_slice(&factors))?;
+    graph.state.reorder(tensor(graph, weight)?, &order);
+    let bias = graph.push_constant(ScalarType::FLOAT, &[channels], bytemuck::cast_slice(&offsets))?;
+    let out = arg(graph, second, 7)?;
+    let mut args = graph.args[first.args.range()].to_vec();
+    (args[1], args[2]) = (weight, bias);
+    // The output, and the result that repeats it.
+    args[9..].fill(out);
+    merge(graph, first, second, first.operator, args);
+    Some(())
+}
+
+/// The numbers of a constant per channel; `absent` for each if there is none.
+fn numbers(graph: &Graph<'_>, id: ValueId, channels: usize, absent: f32) -> Option<Vec<f32>> {
+    if matches!(graph.state.values[id as usize], Value::Null) {
+        return Some(vec![absent; channels]);
+    }
+    let numbers = graph.constant(id)?.as_slice::<f32>().ok()?;
+    (numbers.len() == channels).then(|| numbers.to_vec())
+}

@@ -1,0 +1,76 @@
+//! Walking a graph the way rules about neighbours do.
+
+use edgepack_executor::graph::{Graph, InstructionKind};
+use edgepack_executor::kernel::{Kernel, Operator};
+use edgepack_executor::rewrite::Uses;
+use edgepack_executor::state::{Span, Value, ValueId};
+
+/// A call of one of the library's kernels.
+#[derive(Clone, Copy)]
+pub struct Call {
+    pub chain: usize,
+    pub index: usize,
+    pub operator: u32,
+    pub args: Span,
+}
+
+/// Whether an operator of the graph is this kernel itself, not another one of its name.
+pub fn is(graph: &Graph<'_>, operator: u32, kernel: &'static Kernel) -> bool {
+    std::ptr::addr_eq(graph.operators[operator as usize].kernel as *const dyn Operator, kernel as *const Kernel)
+}
+
+/// Every call with the call right behind it, nothing between them. Rules that change both see what they left.
+pub fn for_each_pair(graph: &mut Graph<'_>, mut rule: impl FnMut(&mut Graph<'_>, Call, Call) -> Option<()>) -> usize {
+    let mut changed = 0;
+    for chain in 0..graph.chains.len() {
+        let mut before: Option<Call> = None;
+        for index in 0..graph.chains[chain].len() {
+            let call = match graph.chains[chain][index].kind {
+                InstructionKind::Nop => continue,
+                InstructionKind::Kernel { operator, args } => Call { chain, index, operator, args },
+                _ => {
+                    before = None;
+                    continue;
+                }
+            };
+            if let Some(first) = before
+                && rule(graph, first, call).is_some()
+            {
+                changed += 1;
+            }
+            before = match graph.chains[chain][index].kind {
+                InstructionKind::Kernel { operator, args } => Some(Call { operator, args, ..call }),
+                _ => None,
+            };
+        }
+    }
+    changed
+}
+
+/// The argument of a call.
+pub fn arg(graph: &Graph<'_>, call: Call, at: usize) -> Option<ValueId> {
+    graph.args[call.args.range()].get(at).copied()
+}
+
+/// The tensor index of a value.
+pub fn tensor(graph: &Graph<'_>, id: ValueId) -> Option<u32> {
+    match graph.state.values[id as usize] {
+        Value::Tensor(tensor) => Some(tensor),
+        _ => None,
+    }
+}
+
+/// Whether the value is a tensor that one instruction writes, one reads, and nobody else knows.
+pub fn is_private(graph: &Graph<'_>, uses: &Uses, id: ValueId) -> bool {
+    tensor(graph, id).is_some_and(|tensor| {
+        let how = uses.of_tensor(tensor);
+        (how.writes, how.reads, how.pinned, how.view_of) == (1, 1, false, None)
+    })
+}
+
+/// Replaces two neighbours by one call at the place of the second: where its inputs are still what the first read.
+pub fn merge(graph: &mut Graph<'_>, first: Call, second: Call, operator: u32, args: Vec<ValueId>) {
+    let args = graph.push_args(args);
+    graph.chains[first.chain][first.index].kind = InstructionKind::Nop;
+    graph.chains[second.chain][second.index].kind = InstructionKind::Kernel { operator, args };
+}

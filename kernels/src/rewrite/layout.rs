@@ -1,0 +1,196 @@
+//! Images between convolutions are kept with their channels innermost.
+//!
+//! Programs are exported with channels-first images unless their author asked for another order. A convolution is
+//! faster where the channels of a pixel lie together. Only the order of values changes that nobody outside sees and that
+//! are written and read by operators for which the order makes no difference; which of them must share an order is
+//! found by joining them in groups.
+
+use edgepack_executor::graph::{Graph, InstructionKind, Rewrite};
+use edgepack_executor::rewrite::Uses;
+use edgepack_executor::state::{Dynamism, ValueId};
+use edgepack_format::scalar::ScalarType;
+
+use super::chain::{is, tensor};
+use crate::conv;
+
+/// Turns images around where that pays.
+pub struct ChannelsLast;
+
+const FIRST: [u8; 4] = [0, 1, 2, 3];
+const LAST: [u8; 4] = [0, 2, 3, 1];
+
+/// Operators whose image arguments must all have one order, whichever it is: image inputs, and the output.
+const SAME_ORDER: &[(&str, &[usize])] = &[
+    ("aten::relu.out", &[0, 1]),
+    ("aten::hardtanh.out", &[0, 3]),
+    ("aten::clamp.out", &[0, 3]),
+    ("aten::sigmoid.out", &[0, 1]),
+    ("aten::gelu.out", &[0, 2]),
+    ("aten::leaky_relu.out", &[0, 2]),
+    ("aten::tanh.out", &[0, 1]),
+    ("aten::exp.out", &[0, 1]),
+    ("aten::add.out", &[0, 1, 3]),
+    ("aten::sub.out", &[0, 1, 3]),
+    ("aten::mul.out", &[0, 1, 2]),
+    ("aten::_native_batch_norm_legit_no_training.out", &[0, 7]),
+    ("aten::avg_pool2d.out", &[0, 7]),
+];
+
+/// Operators that read an image in any order.
+const ANY_ORDER: &[&str] = &["aten::mean.out"];
+
+impl Rewrite for ChannelsLast {
+    fn name(&self) -> &'static str {
+        "channels last"
+    }
+
+    fn apply(&self, graph: &mut Graph<'_>) -> usize {
+        let Some(uses) = Uses::of(graph) else { return 0 };
+        let mut groups = Groups::new(graph, &uses);
+        for instruction in graph.chains.iter().flatten() {
+            groups.visit(graph, &instruction.kind);
+        }
+        let mut changed = 0;
+        for tensor in 0..graph.state.tensors.len() as u32 {
+            let root = groups.root(tensor);
+            if groups.pays[root as usize] && !groups.fixed[root as usize] {
+                graph.state.reorder(tensor, &LAST);
+                changed += 1;
+            }
+        }
+        changed
+    }
+}
+
+/// Tensors that share an order, as trees.
+struct Groups {
+    parent: Vec<u32>,
+    /// By root: some member keeps its order.
+    fixed: Vec<bool>,
+    /// By root: some member is the result of a convolution.
+    pays: Vec<bool>,
+}
+
+impl Groups {
+    fn new(graph: &Graph<'_>, uses: &Uses) -> Self {
+        let state = &graph.state;
+        let fixed = state.tensors.iter().zip(0..).map(|(tensor, index)| {
+            let how = uses.of_tensor(index);
+            let movable = how.writes == 1 && !how.pinned && how.view_of.is_none();
+            let image = tensor.dtype == ScalarType::FLOAT
+                && tensor.dynamism == Dynamism::Static
+                && state.dim_order(tensor) == FIRST;
+            !movable || !image
+        });
+        let mut groups = Groups {
+            parent: (0..state.tensors.len() as u32).collect(),
+            fixed: fixed.collect(),
+            pays: vec![false; state.tensors.len()],
+        };
+        for (_, base) in uses.views() {
+            groups.fixed[base as usize] = true;
+        }
+        groups
+    }
+
+    fn root(&mut self, mut tensor: u32) -> u32 {
+        while self.parent[tensor as usize] != tensor {
+            let above = self.parent[self.parent[tensor as usize] as usize];
+            self.parent[tensor as usize] = above;
+            tensor = above;
+        }
+        tensor
+    }
+
+    fn join(&mut self, a: u32, b: u32) {
+        let (a, b) = (self.root(a), self.root(b));
+        self.parent[b as usize] = a;
+        self.fixed[a as usize] |= self.fixed[b as usize];
+        self.pays[a as usize] |= self.pays[b as usize];
+    }
+
+    fn fix(&mut self, tensor: u32) {
+        let root = self.root(tensor);
+        self.fixed[root as usize] = true;
+    }
+
+    fn visit(&mut self, graph: &Graph<'_>, kind: &InstructionKind) {
+        match *kind {
+            InstructionKind::Kernel { operator, args } => self.call(graph, operator, &graph.args[args.range()]),
+            InstructionKind::Move { from, to } => self.fix_all(graph, &[from, to]),
+            // Delegates pin what they use; nothing else has tensors.
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, graph: &Graph<'_>, operator: u32, ids: &[ValueId]) {
+        let name = &*graph.operators[operator as usize].name;
+        if is(graph, operator, &conv::CONVOLUTION) || is(graph, operator, &conv::CLAMPED) {
+            let out = if is(graph, operator, &conv::CLAMPED) { 11 } else { 9 };
+            return self.convolution(graph, ids, out);
+        }
+        if ANY_ORDER.contains(&name) {
+            return self.fix_all(graph, &ids[1..]);
+        }
+        let Some((_, images)) = SAME_ORDER.iter().find(|(same, _)| *same == name) else {
+            return self.fix_all(graph, ids);
+        };
+        let tensors: Option<Vec<u32>> =
+            images.iter().map(|&at| ids.get(at).and_then(|&id| tensor(graph, id))).collect();
+        let Some(tensors) = tensors else { return self.fix_all(graph, ids) };
+        let sizes = |tensor: u32| graph.state.bounds(&graph.state.tensors[tensor as usize]);
+        let pooled = name.contains("pool");
+        // Broadcasting between orders is another matter.
+        if !pooled && tensors.iter().any(|&tensor| sizes(tensor) != sizes(tensors[0])) {
+            return self.fix_all(graph, ids);
+        }
+        for &other in &tensors[1..] {
+            self.join(tensors[0], other);
+        }
+    }
+
+    fn convolution(&mut self, graph: &Graph<'_>, ids: &[ValueId], out: usize) {
+        let constant = ids.get(1).is_some_and(|&weight| graph.constant(weight).is_some());
+        let (Some(Some(input)), Some(Some(output))) =
+            (ids.first().map(|&id| tensor(graph, id)), ids.get(out).map(|&id| tensor(graph, id)))
+        else {
+            return;
+        };
+        let state = |tensor: u32| &graph.state.tensors[tensor as usize];
+        let weight = ids.get(1).and_then(|&id| tensor(graph, id)).map(|weight| graph.state.bounds(state(weight)));
+        let transposed = !matches!(graph.state.values[ids[6] as usize], edgepack_executor::state::Value::Bool(false));
+        let images = graph.state.bounds(state(input)).len() == 4;
+        let Some(&[_, per_group, ref taps @ ..]) = weight.filter(|_| constant && !transposed && images) else {
+            return self.fix_all(graph, ids);
+        };
+        // Groups of several channels have no fast way with the channels innermost, and a convolution of one tap none
+        // from one order to the other.
+        let channels = graph.state.bounds(state(input))[1];
+        let grouped = per_group != channels;
+        if grouped && (per_group != 1 || graph.state.bounds(state(output))[1] != channels) {
+            return self.fix_all(graph, ids);
+        }
+        if grouped || taps.iter().all(|&taps| taps == 1) {
+            self.join(input, output);
+        }
+        let root = self.root(output);
+        self.pays[root as usize] = true;
+    }
+
+    fn fix_all(&mut self, graph: &Graph<'_>, ids: &[ValueId]) {
+        use edgepack_executor::state::{NONE, Value};
+        for &id in ids {
+            match graph.state.values[id as usize] {
+                Value::Tensor(tensor) => self.fix(tensor),
+                Value::TensorList(span) | Value::OptionalTensorList(span) => {
+                    for &item in graph.state.ids[span.range()].iter().filter(|&&item| item != NONE) {
+                        if let Some(tensor) = tensor(graph, item) {
+                            self.fix(tensor);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}

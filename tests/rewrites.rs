@@ -1,0 +1,193 @@
+//! What is changed at load changes nothing that a caller can observe: methods whose memory is shared in every way
+//! programs share it run with and without rewrites.
+
+use edgepack_executor::observer::{Event, Observer};
+use edgepack_executor::{Method, Options, Output};
+use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::TensorView;
+use edgepack_loader::Program;
+use edgepack_tests::assemble::{Assembly, Id, Spec, float};
+
+/// The names of what runs.
+#[derive(Default)]
+struct Names(Vec<String>);
+
+impl Observer for Names {
+    fn before(&mut self, event: &Event<'_>) {
+        self.0.push(event.name.to_owned());
+    }
+}
+
+fn load(assembly: &Assembly, no_optimize: bool) -> Method {
+    let program = Program::from_bytes(assembly.build()).unwrap_or_else(|error| panic!("{error}"));
+    let options = Options { no_optimize, ..Options::default() };
+    Method::load(&program, "forward", &edgepack_kernels::registry(), &options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn floats(output: Option<Output<'_>>) -> Vec<f32> {
+    match output {
+        Some(Output::Tensor(tensor)) => tensor.as_slice::<f32>().unwrap().to_vec(),
+        other => panic!("no tensor: {other:?}"),
+    }
+}
+
+/// Runs three times with one input each, with and without rewrites; both must answer the same. Returns the names of
+/// what ran with rewrites.
+fn runs_alike(assembly: &Assembly, sizes: &[usize]) -> Vec<String> {
+    let (mut optimized, mut plain) = (load(assembly, false), load(assembly, true));
+    let count: usize = sizes.iter().product();
+    let mut names = Names::default();
+    for round in 0..3 {
+        let values: Vec<f32> = (0..count).map(|i| ((i * 7 + round * 3) % 11) as f32 - 5.0).collect();
+        let input = TensorView::of::<f32>(sizes, bytemuck::cast_slice(&values)).unwrap();
+        let want: Vec<Vec<f32>> = {
+            let outputs = plain.run(&[input]).unwrap();
+            (0..outputs.len()).map(|index| floats(outputs.get(index))).collect()
+        };
+        names.0.clear();
+        let input = TensorView::of::<f32>(sizes, bytemuck::cast_slice(&values)).unwrap();
+        let outputs = optimized.run_observed(&[input], Some(&mut names)).unwrap();
+        for (index, want) in want.iter().enumerate() {
+            let have = floats(outputs.get(index));
+            assert_eq!(have.len(), want.len());
+            for (have, want) in have.iter().zip(want) {
+                assert!((have - want).abs() <= 1e-4 + 1e-4 * want.abs(), "round {round}: {have} for {want}");
+            }
+        }
+    }
+    names.0
+}
+
+fn numbers(count: usize) -> Vec<u8> {
+    let numbers: Vec<f32> = (0..count).map(|i| ((i * 5) % 9) as f32 * 0.25 - 1.0).collect();
+    bytemuck::cast_slice(&numbers).to_vec()
+}
+
+/// `x * turned(c) + x`, where the product reads the turned constant through `seen`.
+fn turned_constant(view: bool, pinned: bool) -> Assembly {
+    let mut a = Assembly::new();
+    let x = a.planned_at(float(&[2, 3]), 0);
+    let c = a.constant(float(&[3, 2]), &numbers(6));
+    let turned = a.planned_at(float(&[2, 3]), 64);
+    let seen = if view { a.planned_at(float(&[2, 3]), 64) } else { turned };
+    let y = a.planned_at(float(&[2, 3]), 128);
+    let order = [a.int(1), a.int(0)];
+    let order = a.ints(&order);
+    let one = a.int(1);
+    if pinned {
+        // What was there before the run counts: the memory is state.
+        let z = a.planned_at(float(&[2, 3]), 192);
+        a.call("aten::add.out", &[seen, x, one, z, z]);
+        a.outputs(&[y, z]);
+    } else {
+        a.outputs(&[y]);
+    }
+    a.call("aten::permute_copy.out", &[c, order, turned, turned]);
+    a.call("aten::mul.out", &[x, seen, y, y]);
+    a.inputs(&[x]);
+    a
+}
+
+#[test]
+fn constants_fold_and_their_views_follow() {
+    for view in [false, true] {
+        assert_eq!(runs_alike(&turned_constant(view, false), &[2, 3]), ["aten::mul.out"], "view: {view}");
+    }
+}
+
+#[test]
+fn what_outlives_a_run_stays() {
+    for view in [false, true] {
+        let names = runs_alike(&turned_constant(view, true), &[2, 3]);
+        assert_eq!(names, ["aten::add.out", "aten::permute_copy.out", "aten::mul.out"], "view: {view}");
+    }
+}
+
+#[test]
+fn memory_used_again_is_no_obstacle() {
+    let mut a = Assembly::new();
+    let x = a.planned_at(float(&[2, 3]), 0);
+    let c = a.constant(float(&[3, 2]), &numbers(6));
+    let one = a.int(1);
+    let order = [a.int(1), a.int(0)];
+    let order = a.ints(&order);
+    // All three live at one place, one after the other.
+    let (first, turned, last) =
+        (a.planned_at(float(&[2, 3]), 64), a.planned_at(float(&[2, 3]), 64), a.planned_at(float(&[2, 3]), 64));
+    let kept = a.planned_at(float(&[2, 3]), 128);
+    a.call("aten::add.out", &[x, x, one, first, first]);
+    a.call("aten::mul.out", &[first, first, kept, kept]);
+    a.call("aten::permute_copy.out", &[c, order, turned, turned]);
+    a.call("aten::add.out", &[turned, kept, one, last, last]);
+    a.inputs(&[x]);
+    a.outputs(&[last]);
+    assert_eq!(runs_alike(&a, &[2, 3]), ["aten::add.out", "aten::mul.out", "aten::add.out"]);
+}
+
+/// Images `[1, 8, 6, 6]` through convolution, batch norm, activation, a depthwise convolution, a sum, and a mean.
+fn images(activation: &str, read_twice: bool) -> Assembly {
+    let mut a = Assembly::new();
+    let image: &[i32] = &[1, 8, 6, 6];
+    let bytes = 4 * 8 * 36;
+    let mut next = 0;
+    let mut place = |a: &mut Assembly, sizes: &[i32]| -> Id {
+        next += bytes;
+        a.planned_at(float(sizes), next - bytes)
+    };
+    let x = place(&mut a, image);
+    let (one, zero, none, no) = (a.int(1), a.int(0), a.null(), a.bool(false));
+    let ones = a.ints(&[one, one]);
+    let zeros = a.ints(&[zero, zero]);
+    let groups = a.int(8);
+    let (dense, deep) =
+        (a.constant(float(&[8, 8, 3, 3]), &numbers(576)), a.constant(float(&[8, 1, 3, 3]), &numbers(72)));
+    let bias = a.constant(float(&[8]), &numbers(8));
+    let variance: Vec<f32> = (1..9).map(|i| i as f32 * 0.5).collect();
+    let variance = a.constant(float(&[8]), bytemuck::cast_slice(&variance));
+    let (momentum, epsilon) = (a.double(0.1), a.double(1e-5));
+
+    let (y, z, w) = (place(&mut a, image), place(&mut a, image), place(&mut a, image));
+    a.call("aten::convolution.out", &[x, dense, bias, ones, ones, ones, no, zeros, one, y, y]);
+    let empty =
+        [a.planned_at(Spec::new(ScalarType::FLOAT, &[0]), 0), a.planned_at(Spec::new(ScalarType::FLOAT, &[0]), 0)];
+    let results = a.tensors(&[z, empty[0], empty[1]]);
+    let norm = [y, bias, bias, bias, variance, momentum, epsilon, z, empty[0], empty[1], results];
+    a.call("aten::_native_batch_norm_legit_no_training.out", &norm);
+    match activation {
+        "aten::relu.out" => a.call(activation, &[z, w, w]),
+        _ => {
+            let (least, greatest) = (a.double(-0.5), a.int(3));
+            a.call(activation, &[z, least, greatest, w, w]);
+        }
+    }
+    let (v, sum) = (place(&mut a, image), place(&mut a, image));
+    a.call("aten::convolution.out", &[w, deep, none, ones, ones, ones, no, zeros, groups, v, v]);
+    a.call("aten::add.out", &[w, v, one, sum, sum]);
+    let (two, three) = (a.int(2), a.int(3));
+    let dims = a.ints(&[two, three]);
+    let mean = place(&mut a, &[1, 8]);
+    a.call("aten::mean.out", &[sum, dims, no, none, mean, mean]);
+    a.inputs(&[x]);
+    if read_twice {
+        a.outputs(&[mean, y])
+    } else {
+        a.outputs(&[mean])
+    }
+    a
+}
+
+#[test]
+fn convolutions_absorb_what_follows() {
+    for activation in ["aten::relu.out", "aten::hardtanh.out", "aten::clamp.out"] {
+        let names = runs_alike(&images(activation, false), &[1, 8, 6, 6]);
+        let clamped = "edgepack::convolution.clamped_out";
+        assert_eq!(names, [clamped, "aten::convolution.out", "aten::add.out", "aten::mean.out"], "{activation}");
+    }
+}
+
+#[test]
+fn what_is_read_twice_is_computed() {
+    let names = runs_alike(&images("aten::relu.out", true), &[1, 8, 6, 6]);
+    assert_eq!(names.len(), 6, "{names:?}");
+    assert_eq!(names[0], "aten::convolution.out");
+}
