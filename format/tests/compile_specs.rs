@@ -9,7 +9,7 @@ use proptest::prelude::*;
 #[spec(rename_all = "snake_case")]
 enum Precision {
     Full,
-    HalfPrecision,
+    HalfFloat,
     #[spec(key = "int 8")]
     Quantised,
 }
@@ -55,7 +55,7 @@ prop_compose! {
         (i, j) in (-1e9f32..1e9, -1e9f64..1e9),
         (text, bytes) in (".*", prop::collection::vec(any::<u8>(), 0..20)),
         numbers in prop::collection::vec(-1e9f32..1e9, 0..5),
-        precision in prop::sample::select(vec![Precision::Full, Precision::HalfPrecision, Precision::Quantised]),
+        precision in prop::sample::select(vec![Precision::Full, Precision::HalfFloat, Precision::Quantised]),
         level in prop::sample::select(vec![Level::Low, Level::High]),
         maybe in prop::option::of(".*"),
         own: [u8; 4],
@@ -151,7 +151,7 @@ fn every_problem_is_reported_at_once() {
          is-fused: [3] (1 byte), bool (one byte, 0 or 1) is expected\n\
          device: [255, 254] (2 bytes), text (UTF-8) is expected\n\
          block: \"12\" (2 bytes), i64 (8 bytes, little-endian) is expected\n\
-         precision: \"quarter\" (7 bytes), Precision (`full` or `half_precision` or `int 8`) is expected\n\
+         precision: \"quarter\" (7 bytes), Precision (`full` or `half_float` or `int 8`) is expected\n\
          weights: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]… (30 bytes), a list of f32 (4 bytes each, \
          little-endian) is expected"
     );
@@ -182,7 +182,7 @@ fn rows_without_key_or_value_are_empty() {
 
 #[test]
 fn an_enum_is_its_text_or_its_number() {
-    assert_eq!(Precision::HalfPrecision.to_bytes(), b"half_precision");
+    assert_eq!(Precision::HalfFloat.to_bytes(), b"half_float");
     assert_eq!(Level::Low.to_bytes(), [0xff, 0xff]);
     assert_eq!(Level::from_bytes(&[0x2c, 1]), Some(Level::High));
     assert_eq!(Level::from_bytes(&[0, 0]), None);

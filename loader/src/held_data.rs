@@ -18,22 +18,22 @@ use crate::named_data::NamedDataMap;
 ///
 /// ```
 /// use edgepack_format::named::NamedData;
+/// use edgepack_format::tensor::TensorView;
 /// use edgepack_loader::{DataFile, HeldData};
 ///
 /// #[derive(NamedData)]
-/// struct Weights<'a> {
-///     #[named(rename = "first.weight")]
-///     first: edgepack_format::tensor::TensorView<'a, f32>,
+/// struct Linear<'a> {
+///     weight: TensorView<'a, f32>,
+///     bias: &'a [f32],
 /// }
 ///
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/corpus/models/mlp_external_portable.ptd");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"),
+/// #     "/../tests/corpus/models/external_portable._default_external_constant.ptd");
 /// let file = DataFile::open(path)?;
 /// let held = HeldData::new(&file);
-/// match Weights::load(&held) {
-///     Ok(weights) => println!("{}", weights.first.layout()),
-///     Err(errors) => println!("{errors}"),
-/// }
-/// # Ok::<(), edgepack_loader::Error>(())
+/// let first = Linear::load_at("net.0", &held)?;
+/// assert_eq!(first.weight.layout().sizes()[0], first.bias.len());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct HeldData<'m> {
     map: &'m dyn NamedDataMap,
