@@ -25,8 +25,7 @@
 //! assert!(demo(&Registry::new()).unwrap_err().to_string().contains("aten::addmm.out"));
 //! ```
 //!
-//! A tensor whose sizes change is a [`TensorView`] when it goes in and a
-//! [`Tensor`](crate::typed::Tensor) when it comes out. Numbers and texts
+//! A tensor whose sizes change is a [`TensorView`] when it goes in and a [`Tensor`] when it comes out. Numbers and texts
 //! that a program was traced with are constants of it: `run` passes them itself.
 
 pub use edgepack_macros::include_program;

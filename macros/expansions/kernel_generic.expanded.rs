@@ -7,11 +7,11 @@ where
 ///The operator `my::fill`, computed by [`fill`].
 static OTHER: ::edgepack_executor::kernel::Kernel = {
     #[allow(elided_lifetimes_in_paths)]
-    fn check<T: Copy>(
+    fn check<T>(
         args: &::edgepack_executor::kernel::Prepare<'_>,
     ) -> ::core::result::Result<(), ::edgepack_executor::kernel::KernelError>
     where
-        T: ::edgepack_executor::tensor::PodElement,
+        T: ::edgepack_executor::tensor::PodElement + Copy,
         T: Default,
     {
         let _ = args;
@@ -37,11 +37,11 @@ static OTHER: ::edgepack_executor::kernel::Kernel = {
         ::core::result::Result::Ok(())
     }
     #[allow(elided_lifetimes_in_paths, unused_mut)]
-    fn run<T: Copy>(
+    fn run<T>(
         cx: &mut ::edgepack_executor::kernel::KernelContext<'_>,
     ) -> ::core::result::Result<(), ::edgepack_executor::kernel::KernelError>
     where
-        T: ::edgepack_executor::tensor::PodElement,
+        T: ::edgepack_executor::tensor::PodElement + Copy,
         T: Default,
     {
         (sizes)(cx)?;

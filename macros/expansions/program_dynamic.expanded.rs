@@ -74,7 +74,7 @@ pub mod dynbatch_portable {
             &mut self,
             input_0: ::edgepack_executor::embed::TensorView<'_, f32>,
         ) -> ::core::result::Result<
-            ::edgepack_executor::embed::Tensor<'_, f32>,
+            ::edgepack_executor::embed::OutputTensor<'_, f32>,
             ::edgepack_executor::embed::RunError,
         > {
             let outputs = self

@@ -38,7 +38,7 @@
 //! | `Tensor(a!)` | [`TensorMut<T>`] or [`tensor::TensorMut`](crate::tensor::TensorMut), or `&mut` of one |
 //! | `Tensor[]`, `Tensor?[]` | [`TensorList<T>`] |
 //! | `int`, `SymInt`, `MemoryFormat`, `Layout` | `i64` |
-//! | `ScalarType` | [`ScalarType`](edgepack_format::scalar::ScalarType) |
+//! | `ScalarType` | [`ScalarType`] |
 //! | `float` | `f64` |
 //! | `bool` | `bool` |
 //! | `Scalar` | [`Scalar`](crate::tensor::Scalar) |

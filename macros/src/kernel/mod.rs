@@ -175,7 +175,9 @@ impl<'k> Kernel<'k> {
         let Some(element) = self.element else { return (quote!(), quote!(), quote!()) };
         let ident = &element.ident;
         let told = self.function.sig.generics.where_clause.iter().flat_map(|clause| &clause.predicates);
-        (quote!(<#element>), quote!(where #ident: #executor::tensor::PodElement, #(#told),*), quote!(::<#ident>))
+        let bounds = element.bounds.iter();
+        let clause = quote!(where #ident: #executor::tensor::PodElement #(+ #bounds)*, #(#told),*);
+        (quote!(<#ident>), clause, quote!(::<#ident>))
     }
 
     /// The kind of an argument, as a type.
