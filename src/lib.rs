@@ -20,6 +20,28 @@
 //! # }
 //! ```
 //!
+//! A program of one's own takes no more:
+//!
+//! ```
+//! use edgepack::prelude::*;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let ones: Vec<u8> = 1f32.to_le_bytes().repeat(4);
+//! let mut program = ProgramBuilder::new();
+//! let w = program.constant("w", &TensorView::of::<f32>(&[2, 2], &ones)?)?;
+//! let mut forward = program.method("forward");
+//! let x = forward.input(TensorSpec::new(ScalarType::FLOAT, [2, 2]))?;
+//! let y = forward.call("aten::add.out", args![x, w, 1i64], TensorSpec::like(x))?;
+//! forward.output(y)?;
+//! let program = Program::from_bytes(program.finish()?.to_bytes()?)?;
+//!
+//! let mut forward = program.method("forward")?.load(&kernels::registry(), &Options::default())?;
+//! let outputs = forward.run(&[TensorView::of::<f32>(&[2, 2], &ones)?])?;
+//! assert_eq!(outputs.get(0).unwrap().tensor().unwrap().as_slice::<f32>()?, [2.0; 4]);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Structs of weights and options, typed kernels, and programs inside the executable:
 //!
 //! ```
@@ -86,8 +108,8 @@ pub use edgepack_kernels as kernels;
 /// What most programs need.
 pub mod prelude {
     pub use crate::builder::NamedDataStore;
-    pub use crate::builder::args;
     pub use crate::builder::pte::{ProgramBuilder, TensorSpec};
+    pub use crate::builder::{args, tensors};
     pub use crate::format::named::NamedData;
     pub use crate::format::scalar::ScalarType;
     pub use crate::format::spec::CompileSpecs;
