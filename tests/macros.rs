@@ -176,7 +176,7 @@ fn an_included_program_computes_what_the_file_does() {
     for rows in [1, 3, 10] {
         let values: Vec<f32> = (0..rows * 8).map(|index| index as f32 / 7.0 - 1.0).collect();
         let input = TensorView::from_slice(&[rows, 8], &values).unwrap();
-        let outputs = method.run(&[input.clone()]).unwrap();
+        let outputs = method.run(std::slice::from_ref(&input)).unwrap();
         let want = outputs.get(0).unwrap().tensor().unwrap().as_slice::<f32>().unwrap();
         let have = forward.run(input).unwrap();
         assert_eq!((have.sizes, have.as_slice()), (&[rows, 4][..], want));
