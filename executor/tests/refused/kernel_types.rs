@@ -18,7 +18,4 @@ fn foreign_error(a: i64) -> Result<i64, String> {
     Ok(a)
 }
 
-#[kernel("t::e.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)")]
-fn no_element(x: &Tensor<bool>, out: &mut TensorMut<f32>) {}
-
 fn main() {}
