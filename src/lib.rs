@@ -27,6 +27,7 @@ pub use edgepack_format as format;
 pub use edgepack_loader as loader;
 
 pub mod edit;
+pub mod text;
 
 #[cfg(feature = "kernels")]
 pub use edgepack_executor as executor;

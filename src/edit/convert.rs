@@ -11,7 +11,7 @@ use edgepack_format::ptd::{FlatTensor, NamedData};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{TensorLayout, is_contiguous};
 use edgepack_loader::Source;
-use safetensors::tensor::{Dtype, SafeTensors};
+use safetensors::tensor::{Dtype, Metadata};
 use serde_json::json;
 
 use super::content::Content;
@@ -62,7 +62,8 @@ const MAX_HEADER: u64 = 100_000_000;
 /// package is written.
 pub fn from_safetensors(source: Arc<dyn Source>) -> Result<Package<'static>, Error> {
     let name = source.name();
-    let broken = |message: &dyn std::fmt::Display| Error::refused(&*name, format!("no valid safetensors file: {message}"));
+    let broken =
+        |message: &dyn std::fmt::Display| Error::refused(&*name, format!("no valid safetensors file: {message}"));
     let mut len = [0; 8];
     source.read_at(0, &mut len).map_err(Error::io(&*name))?;
     let len = u64::from_le_bytes(len);
@@ -70,9 +71,9 @@ pub fn from_safetensors(source: Arc<dyn Source>) -> Result<Package<'static>, Err
     if len > MAX_HEADER || base > source.len() {
         return Err(broken(&format!("a header of {len} bytes")));
     }
-    let mut head = vec![0; base as usize];
-    source.read_at(0, &mut head).map_err(Error::io(&*name))?;
-    let (_, metadata) = SafeTensors::read_metadata(&head).map_err(|error| broken(&error))?;
+    let mut head = vec![0; len as usize];
+    source.read_at(8, &mut head).map_err(Error::io(&*name))?;
+    let metadata: Metadata = serde_json::from_slice(&head).map_err(|error| broken(&error))?;
 
     let notes = metadata.metadata().clone().unwrap_or_default();
     let note = |key: &str| notes.get(key).map(String::as_str);
@@ -93,6 +94,9 @@ pub fn from_safetensors(source: Arc<dyn Source>) -> Result<Package<'static>, Err
             let scalar_type = scalar_type_of(info.dtype).ok_or_else(unknown)?;
             let wrong = |error| Error::Layout { place: key.clone(), error };
             let contiguous = TensorLayout::contiguous(scalar_type, &info.shape).map_err(wrong)?;
+            if content.len() != contiguous.byte_len() as u64 {
+                return Err(broken(&format!("{key:?} has {} bytes for {contiguous}", content.len())));
+            }
             match orders.get(&key) {
                 None => (Some(contiguous), content),
                 Some(order) => {
@@ -115,7 +119,8 @@ pub fn from_safetensors(source: Arc<dyn Source>) -> Result<Package<'static>, Err
 pub fn write_safetensors(package: &Package<'_>, out: &mut dyn Write) -> Result<(), Error> {
     let mut entries = entries_of(package)?;
     // Wide elements first, so that each tensor is aligned as its elements ask.
-    let width = |layout: &Option<TensorLayout>| layout.as_ref().and_then(|layout| layout.scalar_type().size()).unwrap_or(1);
+    let width =
+        |layout: &Option<TensorLayout>| layout.as_ref().and_then(|layout| layout.scalar_type().size()).unwrap_or(1);
     entries.sort_by(|a, b| (width(&b.layout), &a.key).cmp(&(width(&a.layout), &b.key)));
 
     let (mut blobs, mut orders) = (Vec::new(), BTreeMap::new());
@@ -138,7 +143,10 @@ pub fn write_safetensors(package: &Package<'_>, out: &mut dyn Write) -> Result<(
         };
         let info = json!({ "dtype": dtype, "shape": shape, "data_offsets": [at, end] });
         if entry.key == "__metadata__" || header.insert(entry.key.clone(), info).is_some() {
-            return Err(Error::refused("named_data", format!("the key {:?} cannot be in a safetensors file", entry.key)));
+            return Err(Error::refused(
+                "named_data",
+                format!("the key {:?} cannot be in a safetensors file", entry.key),
+            ));
         }
         at = end;
     }

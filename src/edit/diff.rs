@@ -58,7 +58,9 @@ pub fn diff(left: &Package<'_>, right: &Package<'_>, options: &DiffOptions) -> R
         (Root::Bundle(a), Root::Bundle(b)) => {
             let cases = |row: &BundledProgram<'_>| value(&BundledProgram { program: None, ..row.clone() });
             out.values("", &cases(a)?, &cases(b)?);
-            let inside = |row: &BundledProgram<'_>| row.program.as_ref().map(|blob| Opened::from_bytes(blob.as_slice())).transpose();
+            let inside = |row: &BundledProgram<'_>| {
+                row.program.as_ref().map(|blob| Opened::from_bytes(blob.as_slice())).transpose()
+            };
             match (inside(a)?, inside(b)?) {
                 (Some(a), Some(b)) => {
                     for found in diff(&a.package()?, &b.package()?, options)? {
@@ -155,7 +157,8 @@ fn stripped(program: &Program<'_>) -> Result<Value, Error> {
             info.remove("mutable_data_segments_idx");
             let made_up = |name: &str| name.strip_prefix("constant.").is_some_and(|rest| rest.parse::<u64>().is_ok());
             let unnamed = info.get("fully_qualified_name").and_then(Value::as_str).is_none_or(made_up);
-            let elsewhere = info.get("device_type") != Some(&Value::from("CPU")) || info.get("device_index") != Some(&0.into());
+            let elsewhere =
+                info.get("device_type") != Some(&Value::from("CPU")) || info.get("device_index") != Some(&0.into());
             if unnamed && !elsewhere {
                 // Nothing is left that the tensor would not be without it.
                 tensor.remove("extra_tensor_info");

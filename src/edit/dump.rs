@@ -188,12 +188,12 @@ pub fn build_with(json: &str, folder: Option<&Path>) -> Result<Package<'static>,
     }
 }
 
-/// A file of a document is one of its folder: its name leads nowhere else.
+/// A file that a document names is one beside it: its name leads nowhere else.
 pub(crate) fn plain_name(file: &str) -> Result<(), Error> {
     let plain = !file.is_empty() && file != "." && file != ".." && !file.contains(['/', '\\', ':', '\0']);
     match plain {
         true => Ok(()),
-        false => Err(Error::Document(format!("{file:?} is not the plain name of a file"))),
+        false => Err(Error::refused("file", format!("{file:?} is not the plain name of a file"))),
     }
 }
 

@@ -46,6 +46,7 @@ pub use content::Content;
 #[cfg(feature = "safetensors")]
 pub use convert::{dtype_of, from_safetensors, scalar_type_of, write_safetensors};
 pub use diff::{DiffOptions, Difference, diff};
+pub(crate) use dump::plain_name;
 pub use dump::{Blobs, build, build_with, dump, dump_with};
 pub use error::Error;
 pub use join::join;

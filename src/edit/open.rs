@@ -83,7 +83,8 @@ impl Opened {
         let (header, base, end) = match self.kind {
             FileKind::Program => match ProgramHeader::read(&self.head) {
                 Ok(header) => {
-                    let length = if header.segment_data_size.is_some() { ProgramHeader::LEN } else { ProgramHeader::SHORT_LEN };
+                    let length =
+                        if header.segment_data_size.is_some() { ProgramHeader::LEN } else { ProgramHeader::SHORT_LEN };
                     (Some(length), header.segment_base_offset, header.program_size)
                 }
                 Err(_) => (None, 0, 0),
@@ -109,7 +110,8 @@ impl Opened {
                 let content = range.and_then(|range| Content::of(self.source.clone(), range));
                 let place = || format!("segments[{index}]");
                 package.segments.push(content.ok_or_else(|| {
-                    let message = format!("{} bytes at {base}+{} of a file of {}", row.size, row.offset, self.source.len());
+                    let message =
+                        format!("{} bytes at {base}+{} of a file of {}", row.size, row.offset, self.source.len());
                     Error::refused(place(), message)
                 })?);
             }
@@ -199,22 +201,36 @@ fn inline_places(program: &Program<'_>) -> Result<Vec<u64>, Error> {
     Ok(places)
 }
 
-/// An alignment that explains where segments start: what exporters use if that does, else the nearest power of two.
+/// An alignment that explains where segments start: what exporters use if that does, else a power of two, else whatever
+/// does. With any number that explains them, the same head gives the same places.
 fn segment_alignment(base: u64, end: u64, offsets: &[u64]) -> u64 {
-    const MOST: u64 = edgepack_builder::MAX_SEGMENT_ALIGNMENT;
     let usual = Layout::DEFAULT.segment_alignment;
     if base == 0 {
         return usual;
     }
-    let starts = offsets.iter().fold(base, |bits, offset| bits | offset);
-    let common = (1u64 << starts.trailing_zeros()).min(MOST);
+    let common = offsets.iter().fold(base, |common, offset| gcd(common, *offset));
     let gap = base.saturating_sub(end);
-    let mut align = usual.min(common);
+    let power = 1u64 << common.trailing_zeros();
+    let mut align = usual.min(power);
     // A gap as large as the alignment is there because of a larger one.
-    while align <= gap && align < common {
+    while align <= gap && align < power {
         align = align.saturating_mul(2);
     }
-    align
+    if align <= gap {
+        const TRIES: u64 = 4096;
+        let most = common / gap.saturating_add(1);
+        let divisor = (1..=most).rev().take(TRIES as usize).find(|factor| common.is_multiple_of(*factor));
+        align = divisor.map_or(power, |factor| common / factor);
+    }
+    align.min(edgepack_builder::MAX_SEGMENT_ALIGNMENT)
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    let (mut a, mut b) = (a, b);
+    while let Some(rest) = a.checked_rem(b) {
+        (a, b) = (b, rest);
+    }
+    a
 }
 
 fn read(source: &dyn Source, len: u64) -> Result<AlignedBytes, Error> {
@@ -238,8 +254,10 @@ mod tests {
             (1000, 1000, &[0], 8),
             (0, 0, &[], 128),
             (1536, 1000, &[0, 512], 512),
-            // A gap that no power of two explains.
-            (1152, 100, &[0], 128),
+            (96, 50, &[0, 48], 48),
+            (1152, 100, &[0], 1152),
+            // A gap that nothing explains.
+            (1152, 100, &[0, 128], 128),
         ];
         for (base, end, offsets, want) in cases {
             assert_eq!(segment_alignment(*base, *end, offsets), *want, "{base} {end} {offsets:?}");

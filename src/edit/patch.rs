@@ -99,7 +99,8 @@ fn apply(package: &mut Package<'_>, name: &str, place: &Place, bytes: Vec<u8>) -
                 Some(rows) => rows.to_mut()?.get_mut(*index),
                 None => None,
             };
-            let row: &mut Buffer<'_> = row.ok_or_else(|| Error::refused(name, format!("there is no constant {index}")))?;
+            let row: &mut Buffer<'_> =
+                row.ok_or_else(|| Error::refused(name, format!("there is no constant {index}")))?;
             let mut stored = row.storage.take().unwrap_or_default().0.into_owned();
             let have = stored.len();
             let short = || Error::refused(name, format!("{} bytes for a constant of {have}", bytes.len()));
@@ -132,7 +133,8 @@ pub(super) fn reorder(data: &[u8], from: &TensorLayout, order: &[u8]) -> Option<
     let mut out = vec![0; from.byte_len()];
     let mut index = vec![0usize; from.sizes().len()];
     for _ in 0..from.element_count() {
-        let at = |strides: &[usize]| index.iter().zip(strides).map(|(index, stride)| index * stride).sum::<usize>() * size;
+        let at =
+            |strides: &[usize]| index.iter().zip(strides).map(|(index, stride)| index * stride).sum::<usize>() * size;
         let (read, write) = (at(&source), at(&target));
         out.get_mut(write..write + size)?.copy_from_slice(data.get(read..read + size)?);
         for (index, len) in index.iter_mut().zip(from.sizes()).rev() {

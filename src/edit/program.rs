@@ -124,7 +124,8 @@ impl<'a> Package<'a> {
         let offset = offset.ok_or_else(|| Error::refused(place, format!("constant {index} of {count}")))?;
         let segment = self.segment(place, list.segment_index)?;
         let part = offset.checked_add(len).and_then(|end| segment.slice(offset..end));
-        let message = || format!("{len} bytes at {offset} of segment {}, which has {}", list.segment_index, segment.len());
+        let message =
+            || format!("{len} bytes at {offset} of segment {}, which has {}", list.segment_index, segment.len());
         part.ok_or_else(|| Error::refused(place, message()))
     }
 
@@ -168,8 +169,7 @@ impl<'a> Package<'a> {
             if program.constant_buffer.is_some() {
                 program.constant_buffer = Some(Rows::default());
             }
-            program.constant_segment =
-                Some(SubsegmentOffsets { segment_index: index, offsets: Some(offsets.into()) });
+            program.constant_segment = Some(SubsegmentOffsets { segment_index: index, offsets: Some(offsets.into()) });
         }
         Ok(())
     }

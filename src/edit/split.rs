@@ -12,7 +12,9 @@ use super::content::Content;
 use super::error::Error;
 use super::names::{Glob, Keys};
 use super::package::{Package, Root};
-use super::program::{change_tensors, constant_name, constant_of, each_tensor, is_external, layout_of, name_of, references};
+use super::program::{
+    change_tensors, constant_name, constant_of, each_tensor, is_external, layout_of, name_of, references,
+};
 
 /// What is moved.
 #[derive(Clone, Debug, Default)]

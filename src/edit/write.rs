@@ -109,6 +109,9 @@ impl Package<'_> {
     fn head(&self, size: u64) -> Result<Vec<u8>, Error> {
         let segment_align = number(self.layout.segment_alignment, "segment_alignment")?;
         let inline_align = number(self.layout.data_alignment, "data_alignment")?.max(16);
+        if !inline_align.is_power_of_two() {
+            return Err(edgepack_builder::Error::Alignment(inline_align).into());
+        }
         let data = |flatbuffer: Vec<u8>| -> Result<Vec<u8>, Error> {
             match self.layout.header {
                 None if size == 0 => Ok(flatbuffer),
