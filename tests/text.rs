@@ -43,7 +43,7 @@ fn every_program_comes_back_from_its_text() {
         count += 1;
     }
     println!("{count} programs through text, the longest of {longest} bytes");
-    assert!(count > 90, "only {count} programs");
+    assert!(count > 80, "only {count} programs");
 }
 
 proptest! {
@@ -164,7 +164,9 @@ fn a_program_written_by_hand() {
         methods {
           method "forward" {
             memory [0, 32]
+            trees absent -> absent
             operators { operator "aten::add" "out" operator "aten::add" "out" }
+            delegates { }
             values {
               %0 = tensor f32[2, 2] at 1:0
               %1 = tensor f32[2, 2] order [1, 0] constant 1

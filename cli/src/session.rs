@@ -26,6 +26,20 @@ pub struct Session {
     terminal: bool,
 }
 
+/// Why a file was not written.
+enum Unwritten {
+    /// What was to be written could not be made.
+    Content(Failure),
+    /// The file itself.
+    File(std::io::Error),
+}
+
+impl From<std::io::Error> for Unwritten {
+    fn from(error: std::io::Error) -> Self {
+        Unwritten::File(error)
+    }
+}
+
 /// A document of some command: its schema, then what the command says.
 #[derive(Serialize)]
 struct Document<'a, T> {
@@ -81,7 +95,12 @@ impl Session {
         content: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         if path.as_os_str() != "-" {
-            return write_file::replace(path, content).map_err(|failure| failure.about(&path.display().to_string()));
+            return write_file::replace(path, |out| content(out).map_err(Unwritten::Content)).map_err(
+                |error| match error {
+                    Unwritten::Content(failure) => failure,
+                    Unwritten::File(error) => Failure::unreadable(format!("cannot write {}: {error}", path.display())),
+                },
+            );
         }
         if self.terminal {
             return Err(Failure::usage("this is binary: redirect standard output, or name a file with -o"));

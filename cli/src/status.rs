@@ -114,7 +114,7 @@ impl From<edgepack::edit::Error> for Failure {
         match error {
             Edit::Io { error, .. } if error.kind() == io::ErrorKind::BrokenPipe => error.into(),
             Edit::Io { .. } => Failure::unreadable(error),
-            Edit::NotFound { .. } => Failure::usage(error),
+            Edit::NotFound { .. } | Edit::Kind { .. } => Failure::usage(error),
             _ => Failure::findings(error),
         }
     }

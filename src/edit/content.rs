@@ -165,7 +165,9 @@ impl Content {
             let (mut at, len) = (0u64, part.len());
             while at < len {
                 let piece = usize::try_from(len - at).unwrap_or(PIECE).min(PIECE);
-                buffer.clear();
+                if let Part::Zeros(_) = part {
+                    buffer.clear();
+                }
                 buffer.resize(piece, 0);
                 if let Part::Source(source, range) = part {
                     source.read_at(range.start.saturating_add(at), &mut buffer)?;

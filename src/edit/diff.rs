@@ -3,7 +3,7 @@
 //! By default contents count and places do not: constants, initial values, payloads and named data are compared wherever
 //! they are stored, tensors element by element within a tolerance. [`DiffOptions::exact`] compares every field and byte.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use edgepack_format::bundle::BundledProgram;
 use edgepack_format::pte::{DataLocation, Program};
@@ -28,7 +28,7 @@ pub struct DiffOptions {
     pub rtol: f64,
     /// The same in absolute terms.
     pub atol: f64,
-    /// Compare every field as it is, every byte of every segment, and how the files are laid out.
+    /// Compare every field as it is, every byte of every segment, and the form of the header.
     pub exact: bool,
 }
 
@@ -84,7 +84,7 @@ fn presence(there: bool) -> String {
 }
 
 /// Bytes with what they look like, by where they are used.
-type Contents = BTreeMap<String, (Content, Option<TensorLayout>)>;
+type Contents = Vec<(String, (Content, Option<TensorLayout>))>;
 
 fn program_contents(package: &Package<'_>, program: &Program<'_>) -> Result<Contents, Error> {
     let mut contents = Contents::new();
@@ -96,7 +96,7 @@ fn program_contents(package: &Package<'_>, program: &Program<'_>) -> Result<Cont
             (_, Some((list, index))) => package.initial(place, list, index, len)?,
             _ => return Ok(()),
         };
-        contents.insert(format!("{place}.data"), (content, Some(layout?)));
+        contents.push((format!("{place}.data"), (content, Some(layout?))));
         Ok(())
     })?;
     for (method, plan) in program.execution_plan.iter().flat_map(|plans| plans.iter()).enumerate() {
@@ -111,13 +111,13 @@ fn program_contents(package: &Package<'_>, program: &Program<'_>) -> Result<Cont
                 let row = blobs.get(place.index as usize).map_err(missing)?;
                 Content::from(row.data.unwrap_or_default().as_slice())
             };
-            contents.insert(path, (content, None));
+            contents.push((path, (content, None)));
         }
     }
     for (index, entry) in program.named_data.iter().flat_map(|rows| rows.iter()).enumerate() {
         let entry = entry?;
         let content = package.segment(&format!("named_data[{index}]"), entry.segment_index)?.clone();
-        contents.insert(format!("named_data[{:?}]", entry.key.unwrap_or_default()), (content, None));
+        contents.push((format!("named_data[{:?}]", entry.key.unwrap_or_default()), (content, None)));
     }
     Ok(contents)
 }
@@ -193,7 +193,8 @@ impl Differences {
     }
 
     fn exactly(&mut self, left: &Package<'_>, right: &Package<'_>) -> Result<(), Error> {
-        self.values("layout", &value(&left.layout)?, &value(&right.layout)?);
+        // Alignments are conclusions from places, and the places are compared.
+        self.values("layout.header", &value(&left.layout.header)?, &value(&right.layout.header)?);
         match (&left.root, &right.root) {
             (Root::Program(a), Root::Program(b)) => self.rows(a, b)?,
             (Root::Data(a), Root::Data(b)) => self.rows(a, b)?,
@@ -234,17 +235,20 @@ impl Differences {
             Some((_, Some(layout))) => layout.to_string(),
             Some((content, None)) => format!("{} bytes", content.len()),
         };
-        for (path, (content, layout)) in left {
-            match right.get(path) {
+        let there: BTreeMap<&str, _> = right.iter().map(|(path, found)| (path.as_str(), found)).collect();
+        for (path, mine) in left {
+            let (content, layout) = mine;
+            match there.get(path.as_str()) {
                 Some((other, their)) if their == layout => match layout {
                     Some(layout) => self.elements(path, layout, content, other, options)?,
                     None => self.bytes(path, content, other)?,
                 },
-                other => self.push(path.clone(), show(left.get(path)), show(other)),
+                other => self.push(path.clone(), show(Some(mine)), show(other.copied())),
             }
         }
-        for path in right.keys().filter(|path| !left.contains_key(*path)) {
-            self.push(path.clone(), show(None), show(right.get(path)));
+        let here: BTreeSet<&str> = left.iter().map(|(path, _)| path.as_str()).collect();
+        for (path, found) in right.iter().filter(|(path, _)| !here.contains(path.as_str())) {
+            self.push(path.clone(), show(None), show(Some(found)));
         }
         Ok(())
     }
@@ -301,18 +305,28 @@ impl Differences {
                     self.push(path.to_owned(), format!("{} items", a.len()), format!("{} items", b.len()));
                 }
             }
-            _ => self.push(path.to_owned(), shown(a), shown(b)),
+            _ => {
+                let (a, b) = shown(a, b);
+                self.push(path.to_owned(), a, b);
+            }
         }
     }
 }
 
-fn shown(value: &Value) -> String {
+/// Two values on a line each, from where they begin to differ if they are long.
+fn shown(a: &Value, b: &Value) -> (String, String) {
     const MOST: usize = 60;
-    let text = if value.is_null() { "absent".to_owned() } else { value.to_string() };
-    match text.char_indices().nth(MOST) {
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-        None => text,
-    }
+    const BEFORE: usize = 12;
+    let text = |value: &Value| if value.is_null() { "absent".to_owned() } else { value.to_string() };
+    let (a, b) = (text(a), text(b));
+    let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
+    let cut = |text: &str| {
+        let skip = if text.chars().count() > MOST { same.saturating_sub(BEFORE) } else { 0 };
+        let shown: String = text.chars().skip(skip).take(MOST).collect();
+        let more = text.chars().count() > skip + MOST;
+        format!("{}{shown}{}", if skip > 0 { "…" } else { "" }, if more { "…" } else { "" })
+    };
+    (cut(&a), cut(&b))
 }
 
 fn close(a: f64, b: f64, options: &DiffOptions) -> bool {

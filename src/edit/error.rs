@@ -2,6 +2,7 @@
 
 use std::io;
 
+use edgepack_format::FileKind;
 use edgepack_format::finding::Findings;
 use edgepack_format::tensor::LayoutError;
 use edgepack_format::wire::ReadError;
@@ -37,6 +38,14 @@ pub enum Error {
         place: String,
         /// What is wrong with it.
         error: LayoutError,
+    },
+    /// A file of another kind than the edit is for.
+    #[error("{wanted} is wanted here, this is: {found}")]
+    Kind {
+        /// What the file is.
+        found: FileKind,
+        /// What is wanted.
+        wanted: &'static str,
     },
     /// There is no such thing.
     #[error("there is no {what} {name:?}")]

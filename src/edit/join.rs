@@ -72,7 +72,7 @@ pub(super) fn entries_of(package: &Package<'_>) -> Result<Vec<Entry>, Error> {
                 entries.push(Entry { key: key.to_owned(), place, content, layout: Some(layout) });
             }
         }
-        other => return Err(Error::refused(other.kind().name(), "this is no data file")),
+        other => return Err(Error::Kind { found: other.kind(), wanted: "a data file" }),
     }
     Ok(entries)
 }
@@ -86,7 +86,8 @@ fn part(key: &str, segment: &Content, offset: u64, layout: &TensorLayout) -> Res
 /// Moves what is in data files into the program: what its tensors name becomes constants, everything else becomes named
 /// data. A key in two places, a key that is missing, and a layout that differs are errors.
 pub fn join<'a>(mut package: Package<'a>, data: &[Package<'_>]) -> Result<Package<'a>, Error> {
-    let program = package.program().ok_or_else(|| Error::refused(package.root.kind().name(), "this is no program"))?;
+    let kind = Error::Kind { found: package.root.kind(), wanted: "a program" };
+    let program = package.program().ok_or(kind)?;
     let mut taken = BTreeSet::new();
     for entry in program.named_data.iter().flat_map(|entries| entries.iter()) {
         taken.insert(entry?.key.unwrap_or_default().into_owned());

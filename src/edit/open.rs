@@ -52,7 +52,10 @@ impl Opened {
             FileKind::Program => pte::program_len(&first, extent),
             FileKind::Data | FileKind::FlatData => ptd::data_len(&first, extent),
             FileKind::Bundle => extent.len,
-            other => return Err(Error::refused(source.name(), format!("{other}s cannot be edited"))),
+            found => {
+                let wanted = "a program, data file or bundled program";
+                return Err(Error::Kind { found, wanted });
+            }
         };
         let limit = limits.segment_bytes.min(u64::from(u32::MAX));
         if len > limit {
@@ -204,6 +207,7 @@ fn inline_places(program: &Program<'_>) -> Result<Vec<u64>, Error> {
 /// An alignment that explains where segments start: what exporters use if that does, else a power of two, else whatever
 /// does. With any number that explains them, the same head gives the same places.
 fn segment_alignment(base: u64, end: u64, offsets: &[u64]) -> u64 {
+    const PAGE: u64 = 4096;
     let usual = Layout::DEFAULT.segment_alignment;
     if base == 0 {
         return usual;
@@ -215,6 +219,10 @@ fn segment_alignment(base: u64, end: u64, offsets: &[u64]) -> u64 {
     // A gap as large as the alignment is there because of a larger one.
     while align <= gap && align < power {
         align = align.saturating_mul(2);
+    }
+    if align > usual && power >= PAGE {
+        // Of several numbers that do, the one that exporters choose for files that are mapped.
+        align = align.max(PAGE);
     }
     if align <= gap {
         const TRIES: u64 = 4096;
@@ -250,6 +258,7 @@ mod tests {
             (1024, 1000, &[0, 128], 128),
             (4096, 1000, &[0, 8192], 4096),
             (4096, 4000, &[0, 4096], 128),
+            (4096, 3080, &[0], 4096),
             (1008, 1000, &[0, 48], 16),
             (1000, 1000, &[0], 8),
             (0, 0, &[], 128),

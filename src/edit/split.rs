@@ -53,7 +53,8 @@ struct Growing {
 pub fn split<'a>(mut package: Package<'a>, options: &SplitOptions) -> Result<Split<'a>, Error> {
     let matches = |name: &str| options.matching.as_ref().is_none_or(|glob| glob.matches(name));
     let mut growing = Growing::default();
-    let program = package.program().ok_or_else(|| Error::refused(package.root.kind().name(), "this is no program"))?;
+    let kind = Error::Kind { found: package.root.kind(), wanted: "a program" };
+    let program = package.program().ok_or(kind)?;
     for entry in program.named_data.iter().flat_map(|entries| entries.iter()) {
         growing.keys.take(&entry?.key.unwrap_or_default());
     }

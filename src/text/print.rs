@@ -29,9 +29,8 @@ pub fn print(package: &Package<'_>) -> Result<String, Error> {
 
 /// A program as text. Contents of more than 64 bytes go to the other file, if there is one.
 pub fn print_with(package: &Package<'_>, side: Option<SideFile<'_>>) -> Result<String, Error> {
-    let program = package
-        .program()
-        .ok_or_else(|| Error::refused(package.root.kind().name(), "only programs have a text form"))?;
+    let kind = Error::Kind { found: package.root.kind(), wanted: "a program" };
+    let program = package.program().ok_or(kind)?;
     let mut printer = Printer { out: String::new(), side, written: 0 };
     let out = &mut printer.out;
     line(out, 0, &format!("{MAGIC} {VERSION}"));

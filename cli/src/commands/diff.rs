@@ -14,7 +14,7 @@ use crate::units::count;
 
 /// Show what differs between two files: structure, tensors, payloads, named data
 ///
-/// Where bytes are stored does not count, nor how the file is laid out, unless --exact is given.
+/// Where bytes are stored does not count unless --exact is given.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The one file
@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_name = "A", default_value_t = 0.0)]
     pub atol: f64,
 
-    /// Compare every field as it is, every byte of every segment, and the layout of the files
+    /// Compare every field as it is, every byte of every segment, and the form of the header
     #[arg(long)]
     pub exact: bool,
 }
