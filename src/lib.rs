@@ -1,7 +1,8 @@
 //! Read, write, verify, load and run on-device model packages, with no Python and no C++ toolchain.
 //!
 //! This crate is the front door: it re-exports the layers ([`format`](mod@format), [`builder`], [`loader`], [`executor`],
-//! [`kernels`]) and a [`prelude`] with what most programs need.
+//! [`kernels`]) and a [`prelude`] with what most programs need. [`edit`] is where reading and writing meet: files are
+//! taken apart, changed and written again.
 //!
 //! ```
 //! use edgepack::prelude::*;
@@ -99,6 +100,9 @@
 pub use edgepack_builder as builder;
 pub use edgepack_format as format;
 pub use edgepack_loader as loader;
+
+pub mod edit;
+pub mod text;
 
 #[cfg(feature = "kernels")]
 pub use edgepack_executor as executor;
