@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use edgepack_format::limits::Limits;
 
 use crate::commands::{
-    bench, build, check, completions, convert, diff, dump, explain, extract, inspect, join, man, ops, parse, patch,
-    print, run, size, split, verify,
+    bench, build, check, completions, convert, diff, dump, explain, extract, inspect, join, man, mutate, ops, parse,
+    patch, print, run, shrink, size, smith, split, verify,
 };
 
 /// Look into, verify, run and measure on-device model packages.
@@ -93,6 +93,9 @@ pub enum Command {
     Join(join::Args),
     Patch(patch::Args),
     Convert(convert::Args),
+    Smith(smith::Args),
+    Mutate(mutate::Args),
+    Shrink(shrink::Args),
     Explain(explain::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -119,6 +122,9 @@ impl Command {
             Command::Join(_) => "join",
             Command::Patch(_) => "patch",
             Command::Convert(_) => "convert",
+            Command::Smith(_) => "smith",
+            Command::Mutate(_) => "mutate",
+            Command::Shrink(_) => "shrink",
             Command::Explain(_) => "explain",
             Command::Completions(_) => "completions",
             Command::Man(_) => "man",
