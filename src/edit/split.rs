@@ -106,7 +106,7 @@ pub fn split<'a>(mut package: Package<'a>, options: &SplitOptions) -> Result<Spl
         move_named(&mut package, &mut growing, matches)?;
     }
     package.settle()?;
-    Ok(growing.finish(package)?)
+    growing.finish(package)
 }
 
 fn externalise(tensor: &mut Tensor<'_>, key: &str) {

@@ -173,8 +173,7 @@ fn parse_tensor(parser: &mut Parser<'_, '_>) -> Result<Tensor<'static>, ParseErr
     let rank = row.sizes.as_ref().map_or(0, |sizes| sizes.len());
     // What is written without an order is contiguous; a rank that no order can have states its own or `absent`.
     row.dim_order = (rank <= 256).then(|| (0..rank).map(|dim| dim as u8).collect::<Vec<_>>().into());
-    loop {
-        let Token::Name(word) = *parser.lexer.peek() else { break };
+    while let Token::Name(word) = *parser.lexer.peek() {
         match word {
             "order" => {
                 parser.lexer.take()?;
