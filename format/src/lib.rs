@@ -33,12 +33,14 @@ pub mod header;
 pub mod json;
 pub mod layout;
 pub mod limits;
+pub mod named;
 pub mod operator;
 pub mod ptd;
 pub mod pte;
 pub mod row;
 pub mod rules;
 pub mod scalar;
+pub mod spec;
 pub mod tensor;
 pub mod trace;
 pub mod wire;
@@ -47,7 +49,7 @@ pub use detect::{FileKind, detect};
 
 #[doc(hidden)]
 pub mod __alloc {
-    pub use alloc::vec;
+    pub use alloc::{borrow, string, vec};
 }
 #[doc(hidden)]
 pub use serde as __serde;
