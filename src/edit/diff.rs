@@ -1,7 +1,8 @@
 //! What differs between two packages.
 //!
 //! By default contents count and places do not: constants, initial values, payloads and named data are compared wherever
-//! they are stored, tensors element by element within a tolerance. [`DiffOptions::exact`] compares every field and byte.
+//! they are stored, tensors element by element within a tolerance; names that `split` makes up are none.
+//! [`DiffOptions::exact`] compares every field and byte.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -155,7 +156,8 @@ fn stripped(program: &Program<'_>) -> Result<Value, Error> {
             let Some(Value::Object(info)) = tensor.get_mut("extra_tensor_info") else { continue };
             info.remove("location");
             info.remove("mutable_data_segments_idx");
-            let made_up = |name: &str| name.strip_prefix("constant.").is_some_and(|rest| rest.parse::<u64>().is_ok());
+            let numbers = |rest: &str| rest.split('.').all(|number| number.parse::<u64>().is_ok());
+            let made_up = |name: &str| name.strip_prefix("constant.").is_some_and(numbers);
             let unnamed = info.get("fully_qualified_name").and_then(Value::as_str).is_none_or(made_up);
             let elsewhere =
                 info.get("device_type") != Some(&Value::from("CPU")) || info.get("device_index") != Some(&0.into());

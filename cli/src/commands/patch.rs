@@ -1,6 +1,6 @@
 //! `edgepack patch`: other data for tensors of a file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use edgepack::edit::{NewTensor, patch};
 use edgepack_format::tensor::TensorView;
@@ -59,7 +59,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     Ok(Status::Fine)
 }
 
-fn read(name: &str, path: &std::path::Path, session: &mut Session) -> Result<Tensor, Failure> {
+fn read(name: &str, path: &Path, session: &mut Session) -> Result<Tensor, Failure> {
     let about = |failure: Failure| failure.about(&path.display().to_string());
     let bytes = session.read(path)?;
     match interchange::read(&bytes).map_err(|error| about(Failure::unreadable(error)))? {
