@@ -121,6 +121,13 @@ impl Sink for FlatSink {
         Ok(Position(position))
     }
 
+    fn byte_string(&mut self, align: usize, bytes: &[u8]) -> Result<Position, Error> {
+        let len = bytes.len().checked_add(1).ok_or(Error::Overflow)?;
+        // What is not content is zero: the terminator.
+        self.buffer.put(len, align.max(4), |_| bytes)?;
+        self.length(bytes.len())
+    }
+
     fn scalars(&mut self, size: usize, align: usize, bytes: &[u8]) -> Result<Position, Error> {
         let count = match bytes.len().checked_div(size) {
             Some(count) if bytes.len().checked_rem(size) == Some(0) => count,

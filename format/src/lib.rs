@@ -26,6 +26,7 @@ mod open_enum;
 
 pub mod bundle;
 pub mod check;
+pub mod darwinn;
 pub mod detect;
 pub mod extent;
 pub mod finding;

@@ -1,7 +1,7 @@
 //! The catalogue of rules: everything a verifier asks of a file, by stable id.
 //!
 //! An id is never reused and never changes its meaning. Families follow the formats: `PTE-` programs, `PTD-` data
-//! files, `BND-` bundled programs, `TRC-` traces; the letter after the dash groups rules by what they look at.
+//! files, `BND-` bundled programs, `TRC-` traces, `DWN-` Edge TPU packages; the letter after the dash groups rules by what they look at.
 //! `docs/rules.md` is [`markdown`] of this list.
 
 use alloc::format;
@@ -29,6 +29,7 @@ macro_rules! catalogue {
 }
 
 pub mod bundle;
+pub mod darwinn;
 pub mod ptd;
 pub mod pte;
 pub mod trace;
@@ -49,12 +50,13 @@ pub const FAMILIES: &[Family] = &[
     Family { prefix: "PTD", about: "Data files (`.ptd`, FlatData)", rules: ptd::ALL },
     Family { prefix: "BND", about: "Bundled programs (`.bpte`)", rules: bundle::ALL },
     Family { prefix: "TRC", about: "Traces (`.etdp`)", rules: trace::ALL },
+    Family { prefix: "DWN", about: "Edge TPU packages (`DWN1`)", rules: darwinn::ALL },
 ];
 
 /// Every rule there is.
 pub static RULES: &[&Rule] = &JOINED;
 
-const COUNT: usize = pte::ALL.len() + ptd::ALL.len() + bundle::ALL.len() + trace::ALL.len();
+const COUNT: usize = pte::ALL.len() + ptd::ALL.len() + bundle::ALL.len() + trace::ALL.len() + darwinn::ALL.len();
 
 #[allow(clippy::indexing_slicing, clippy::arithmetic_side_effects, reason = "evaluated by the compiler")]
 const JOINED: [&Rule; COUNT] = {
