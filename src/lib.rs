@@ -1,6 +1,6 @@
 //! Read, write, verify, load and run on-device model packages, with no Python and no C++ toolchain.
 //!
-//! This crate is the front door: it re-exports the layers ([`format`](mod@format), [`loader`], [`executor`],
+//! This crate is the front door: it re-exports the layers ([`format`](mod@format), [`builder`], [`loader`], [`executor`],
 //! [`kernels`]) and a [`prelude`] with what most programs need.
 //!
 //! ```
@@ -21,6 +21,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub use edgepack_builder as builder;
 pub use edgepack_format as format;
 pub use edgepack_loader as loader;
 
@@ -31,6 +32,8 @@ pub use edgepack_kernels as kernels;
 
 /// What most programs need.
 pub mod prelude {
+    pub use crate::builder::args;
+    pub use crate::builder::pte::{ProgramBuilder, TensorSpec};
     pub use crate::format::scalar::ScalarType;
     pub use crate::format::tensor::{TensorLayout, TensorView};
     pub use crate::loader::{MethodMeta, NamedDataMap, Program, ValueMeta};

@@ -4,10 +4,10 @@
 //! [`envelope`] puts the root word, identifier and extended header in front, and [`raw`] writes whole files from rows
 //! *as they are*, wrong ones too: that is what tests of verifiers, `build FILE.json` and mutators need. The upper
 //! floor are the checked builders, one module per format family beside `raw`, named as in `edgepack-format` (`pte`,
-//! `ptd`, `bundle`, `trace`); they promise that what they finish verifies clean, and write through `raw`.
+//! `ptd`, `bundle`, `trace`); they promise that what they finish verifies clean.
 //!
 //! Same rows, same bytes, always: vtables and strings are shared by content, nothing depends on addresses, hashes or
-//! time. Bytes of segments are borrowed and copied once.
+//! time. Contents of segments are references until the file is written, and then stream.
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -21,10 +21,25 @@
 )]
 
 mod buffer;
+mod build_error;
 mod error;
+mod finished;
+mod pool;
 
+pub mod bundle;
+pub mod content;
 pub mod envelope;
+pub mod named_data;
+pub mod plan;
+pub mod preprocess;
+pub mod ptd;
+pub mod pte;
 pub mod raw;
 pub mod sink;
+pub mod trace;
+pub mod write_file;
 
+pub use build_error::{BuildError, MAX_SEGMENT_ALIGNMENT};
 pub use error::Error;
+pub use finished::FinishedFile;
+pub use named_data::NamedDataStore;

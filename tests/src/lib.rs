@@ -1,6 +1,7 @@
 //! What the tests share.
 
 pub mod assemble;
+pub mod built;
 pub mod hostile;
 pub mod operators;
 pub mod roundtrip;

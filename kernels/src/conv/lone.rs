@@ -1,8 +1,13 @@
 //! Convolution where every input channel stands by itself (depthwise), in plain loops that vectorise.
 
+use rayon::prelude::*;
+
 use super::{Clamp, Geometry};
 use crate::spatial::Slide;
 use crate::wide::wide;
+
+/// From so many multiplications on, handing rows to other threads pays.
+const WORTH_THREADS: usize = 1 << 19;
 
 /// Channels summed side by side; they fit the vector registers.
 const LANES: usize = 32;
@@ -79,15 +84,21 @@ pub fn pixels(
 ) {
     let Geometry { input: images, out: to, .. } = geometry;
     let clamp = clamp.unwrap_or(Clamp { least: f32::NEG_INFINITY, greatest: f32::INFINITY });
-    for n in 0..to.batch.0 {
+    let row = |n: usize, y: usize, out: &mut [f32]| {
         let data = &input[n * images.batch.1..];
-        for y in 0..to.sizes[1] {
-            let out = &mut out[n * to.batch.1 + y * to.strides[1]..][..to.sizes[2] * to.channels.0];
-            wide(|| {
-                for (x, out) in out.chunks_exact_mut(to.channels.0).enumerate() {
-                    pixel(geometry, data, weight, bias, [y, x], clamp, out);
-                }
-            });
+        wide(|| {
+            for (x, out) in out.chunks_exact_mut(to.channels.0).enumerate() {
+                pixel(geometry, data, weight, bias, [y, x], clamp, out);
+            }
+        });
+    };
+    let (width, height) = (to.sizes[2] * to.channels.0, to.sizes[1]);
+    for n in 0..to.batch.0 {
+        let out = &mut out[n * to.batch.1..][..height * width];
+        if geometry.work() >= WORTH_THREADS && rayon::current_num_threads() > 1 {
+            out.par_chunks_exact_mut(width).enumerate().for_each(|(y, out)| row(n, y, out));
+        } else {
+            out.chunks_exact_mut(width).enumerate().for_each(|(y, out)| row(n, y, out));
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use edgepack_executor::graph::{Graph, InstructionKind, Rewrite};
 use edgepack_executor::rewrite::Uses;
-use edgepack_executor::state::{Dynamism, ValueId};
+use edgepack_executor::state::{Dynamism, NONE, Value, ValueId};
 use edgepack_format::scalar::ScalarType;
 
 use super::chain::{is, tensor};
@@ -158,8 +158,8 @@ impl Groups {
         };
         let state = |tensor: u32| &graph.state.tensors[tensor as usize];
         let weight = ids.get(1).and_then(|&id| tensor(graph, id)).map(|weight| graph.state.bounds(state(weight)));
-        let transposed = !matches!(graph.state.values[ids[6] as usize], edgepack_executor::state::Value::Bool(false));
-        let images = graph.state.bounds(state(input)).len() == 4;
+        let transposed = !matches!(graph.state.values[ids[6] as usize], Value::Bool(false));
+        let images = [input, output].iter().all(|&image| graph.state.bounds(state(image)).len() == 4);
         let Some(&[_, per_group, ref taps @ ..]) = weight.filter(|_| constant && !transposed && images) else {
             return self.fix_all(graph, ids);
         };
@@ -178,7 +178,6 @@ impl Groups {
     }
 
     fn fix_all(&mut self, graph: &Graph<'_>, ids: &[ValueId]) {
-        use edgepack_executor::state::{NONE, Value};
         for &id in ids {
             match graph.state.values[id as usize] {
                 Value::Tensor(tensor) => self.fix(tensor),

@@ -1,0 +1,193 @@
+//! What the checked builders refuse.
+//!
+//! Every error is given at the call that made it and names both sides: what was there and what was asked for.
+
+use std::io;
+
+use edgepack_format::finding::Findings;
+use edgepack_format::operator::SchemaError;
+use edgepack_format::tensor::LayoutError;
+
+use crate::Error;
+
+/// Why something cannot be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The rows could not be written.
+    #[error(transparent)]
+    Write(#[from] Error),
+    /// Reading a content or writing the file failed.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was read or written.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// An id was made by another builder, method or chain than the one it is given to.
+    #[error("{what} of {owner} is used in {user}")]
+    Foreign {
+        /// What the id stands for, such as `value 3`.
+        what: String,
+        /// What it belongs to.
+        owner: String,
+        /// Where it was given.
+        user: String,
+    },
+    /// No schema of this operator is known.
+    #[error("the operator `{0}` is not known; give its schema instead of its name")]
+    UnknownOperator(String),
+    /// The text given for a schema is none.
+    #[error("`{text}`: {source}")]
+    Schema {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        source: SchemaError,
+    },
+    /// A call has too few or too many arguments, results or items.
+    #[error("{place}: {have} {what}, {want} are asked for")]
+    Count {
+        /// The operator, method or case.
+        place: String,
+        /// What is counted.
+        what: &'static str,
+        /// How many there are.
+        have: usize,
+        /// How many there should be.
+        want: String,
+    },
+    /// A value is of another kind than its place takes.
+    #[error("{place}: {found} where {want} is asked for")]
+    Kind {
+        /// The argument, instruction or list.
+        place: String,
+        /// What is asked for.
+        want: String,
+        /// What was given.
+        found: String,
+    },
+    /// Something would write to a constant.
+    #[error("{place} would write to {value}, which is constant")]
+    ConstantWritten {
+        /// The argument or instruction.
+        place: String,
+        /// The value.
+        value: String,
+    },
+    /// Sizes, dim order and element type do not describe a tensor, or not these bytes.
+    #[error("{place}: {source}")]
+    Layout {
+        /// The tensor.
+        place: String,
+        /// What is wrong with it.
+        source: LayoutError,
+    },
+    /// A tensor and its content differ in length.
+    #[error("{place}: {have} bytes of data for a tensor of {want}")]
+    Length {
+        /// The tensor.
+        place: String,
+        /// Bytes of the content.
+        have: u64,
+        /// Bytes of the tensor.
+        want: u64,
+    },
+    /// An alignment that cannot be.
+    #[error("{place}: an alignment of {align}, it must be {want}")]
+    Alignment {
+        /// Which alignment.
+        place: String,
+        /// The number given.
+        align: u64,
+        /// What it must be.
+        want: String,
+    },
+    /// One name for two things.
+    #[error("{what} `{name}` is {first} already, now {second}")]
+    Conflict {
+        /// What kind of name.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// What it stands for.
+        first: String,
+        /// What it should stand for too.
+        second: String,
+    },
+    /// A name that cannot be one.
+    #[error("`{name}` cannot be {what}: {why}")]
+    Name {
+        /// What it was given for.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// A label that cannot be used so.
+    #[error("label {label} of {owner} {what}")]
+    Label {
+        /// Which label.
+        label: usize,
+        /// Method and chain it belongs to.
+        owner: String,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A place in planned memory that cannot be.
+    #[error("{place}: {message}")]
+    Memory {
+        /// The tensor.
+        place: String,
+        /// Both sides of it.
+        message: String,
+    },
+    /// A backend failed, or gave results that do not fit what it was asked.
+    #[error("backend `{backend}`: {message}")]
+    Backend {
+        /// Its name.
+        backend: String,
+        /// What it says, or what does not fit.
+        message: String,
+    },
+    /// What was built breaks a rule of its format.
+    #[error("what was built does not verify: {0}")]
+    Findings(#[from] Findings),
+}
+
+impl From<io::Error> for BuildError {
+    fn from(source: io::Error) -> Self {
+        BuildError::Io { what: "writing the file".to_owned(), source }
+    }
+}
+
+impl BuildError {
+    /// An error while something was read.
+    pub(crate) fn reading(what: impl Into<String>) -> impl FnOnce(io::Error) -> BuildError {
+        let what = what.into();
+        move |source| BuildError::Io { what, source }
+    }
+
+    /// Sizes that describe no tensor.
+    pub(crate) fn layout(place: impl Into<String>) -> impl FnOnce(LayoutError) -> BuildError {
+        let place = place.into();
+        move |source| BuildError::Layout { place, source }
+    }
+}
+
+/// The largest alignment of a segment or of data in one: 1 GiB, the largest page there is.
+pub const MAX_SEGMENT_ALIGNMENT: u64 = 1 << 30;
+
+/// A positive alignment that is not absurd.
+pub(crate) fn check_alignment(place: &str, align: u64) -> Result<u64, BuildError> {
+    match align {
+        1..=MAX_SEGMENT_ALIGNMENT => Ok(align),
+        _ => Err(BuildError::Alignment {
+            place: place.to_owned(),
+            align,
+            want: format!("between 1 and {MAX_SEGMENT_ALIGNMENT}"),
+        }),
+    }
+}

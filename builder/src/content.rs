@@ -1,0 +1,280 @@
+//! The bytes of segments: known by length, written when the file is, from wherever they are.
+//!
+//! Nothing here holds on to more than the caller gave it, so the memory a build takes does not depend on the size of its
+//! weights. What a content writes is counted against the length it declared.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+/// Bytes that can be written as often as asked.
+pub trait Content: Send + Sync {
+    /// How many there are.
+    fn byte_len(&self) -> u64;
+
+    /// Writes all of them: the same ones every time, and exactly [`Content::byte_len`] of them.
+    fn write_to(&self, out: &mut dyn Write) -> io::Result<()>;
+}
+
+/// The SHA-256 of a content.
+pub type Digest = [u8; 32];
+
+/// A content of any kind; a clone is a reference to the same.
+#[derive(Clone)]
+pub struct Data<'d>(Repr<'d>);
+
+#[derive(Clone)]
+enum Repr<'d> {
+    Borrowed(&'d [u8]),
+    Shared(Arc<dyn Content + 'd>),
+}
+
+impl<'d> Data<'d> {
+    /// Bytes from a source of the caller's own.
+    pub fn new(content: impl Content + 'd) -> Self {
+        Data(Repr::Shared(Arc::new(content)))
+    }
+
+    /// `len` bytes from `offset` of a file, read when they are written. The file must not change until then.
+    pub fn file(path: impl Into<PathBuf>, offset: u64, len: u64) -> Self {
+        Data::new(FileRange { path: path.into(), offset, len })
+    }
+
+    /// `len` zeros.
+    pub fn zeros(len: u64) -> Self {
+        Data::new(Zeros(len))
+    }
+
+    /// How many bytes there are.
+    pub fn len(&self) -> u64 {
+        match &self.0 {
+            Repr::Borrowed(bytes) => bytes.len() as u64,
+            Repr::Shared(content) => content.byte_len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Writes the bytes. A content that yields more or fewer than it declared is an error of kind `InvalidData`.
+    pub fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        match &self.0 {
+            Repr::Borrowed(bytes) => out.write_all(bytes),
+            Repr::Shared(content) => {
+                let want = content.byte_len();
+                let mut counted = Counted { out, left: want };
+                content.write_to(&mut counted)?;
+                match counted.left {
+                    0 => Ok(()),
+                    left => Err(miscounted(want, want.saturating_sub(left))),
+                }
+            }
+        }
+    }
+
+    /// All bytes in memory.
+    pub fn to_vec(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.write_to(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The SHA-256 of the bytes.
+    pub fn digest(&self) -> io::Result<Digest> {
+        let mut hasher = Hasher(Sha256::new());
+        self.write_to(&mut hasher)?;
+        Ok(hasher.0.finalize().into())
+    }
+}
+
+impl fmt::Debug for Data<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Data({} bytes)", self.len())
+    }
+}
+
+impl<'d> From<&'d [u8]> for Data<'d> {
+    fn from(bytes: &'d [u8]) -> Self {
+        Data(Repr::Borrowed(bytes))
+    }
+}
+
+impl<'d, const N: usize> From<&'d [u8; N]> for Data<'d> {
+    fn from(bytes: &'d [u8; N]) -> Self {
+        Data(Repr::Borrowed(bytes))
+    }
+}
+
+impl From<Vec<u8>> for Data<'_> {
+    fn from(bytes: Vec<u8>) -> Self {
+        Data(Repr::Shared(Arc::new(bytes)))
+    }
+}
+
+impl<'d> From<Cow<'d, [u8]>> for Data<'d> {
+    fn from(bytes: Cow<'d, [u8]>) -> Self {
+        match bytes {
+            Cow::Borrowed(bytes) => bytes.into(),
+            Cow::Owned(bytes) => bytes.into(),
+        }
+    }
+}
+
+impl Content for Vec<u8> {
+    fn byte_len(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(self)
+    }
+}
+
+/// A part of a file.
+struct FileRange {
+    path: PathBuf,
+    offset: u64,
+    len: u64,
+}
+
+impl Content for FileRange {
+    fn byte_len(&self) -> u64 {
+        self.len
+    }
+
+    fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", self.path.display()));
+        let mut file = File::open(&self.path).map_err(named)?;
+        file.seek(SeekFrom::Start(self.offset)).map_err(named)?;
+        let mut file = file.take(self.len);
+        let mut buffer = vec![0; usize::try_from(self.len).unwrap_or(usize::MAX).min(PIECE)];
+        let mut have = 0u64;
+        loop {
+            let count = file.read(&mut buffer).map_err(named)?;
+            let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else { break };
+            out.write_all(bytes)?;
+            have = have.saturating_add(count as u64);
+        }
+        if have < self.len {
+            return Err(named(miscounted(self.len, have)));
+        }
+        Ok(())
+    }
+}
+
+/// How much is read or written at a time.
+const PIECE: usize = 1 << 20;
+
+struct Zeros(u64);
+
+impl Content for Zeros {
+    fn byte_len(&self) -> u64 {
+        self.0
+    }
+
+    fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        pad(out, self.0)
+    }
+}
+
+/// Writes `len` zeros.
+pub(crate) fn pad(out: &mut dyn Write, len: u64) -> io::Result<()> {
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    let mut left = len;
+    while left > 0 {
+        let piece = usize::try_from(left).unwrap_or(usize::MAX).min(ZEROS.len());
+        out.write_all(ZEROS.get(..piece).unwrap_or_default())?;
+        left = left.saturating_sub(piece as u64);
+    }
+    Ok(())
+}
+
+fn miscounted(want: u64, have: u64) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("content of {want} bytes yields {have}"))
+}
+
+/// Lets `left` more bytes through.
+struct Counted<'o> {
+    out: &'o mut dyn Write,
+    left: u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() as u64 > self.left {
+            let message = format!("content yields at least {} bytes more than it declared", bytes.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        let count = self.out.write(bytes)?;
+        self.left = self.left.saturating_sub(count as u64);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+struct Hasher(Sha256);
+
+impl Write for Hasher {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Liar(u64);
+
+    impl Content for Liar {
+        fn byte_len(&self) -> u64 {
+            self.0
+        }
+
+        fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+            out.write_all(b"four")
+        }
+    }
+
+    #[test]
+    fn all_kinds_yield_their_bytes() {
+        let path = std::env::temp_dir().join(format!("edgepack-content-{}", std::process::id()));
+        std::fs::write(&path, b"head and tail").unwrap();
+        assert_eq!(Data::file(&path, 5, 3).to_vec().unwrap(), b"and");
+        assert_eq!(Data::file(&path, 9, 5).to_vec().unwrap_err().kind(), io::ErrorKind::InvalidData);
+        std::fs::remove_file(&path).unwrap();
+        assert!(Data::file(&path, 0, 1).to_vec().unwrap_err().to_string().contains("edgepack-content"));
+        assert_eq!(Data::from(b"and").to_vec().unwrap(), b"and");
+        assert_eq!(Data::from(vec![1, 2]).to_vec().unwrap(), [1, 2]);
+        assert_eq!(Data::zeros(200_000).to_vec().unwrap(), vec![0; 200_000]);
+    }
+
+    #[test]
+    fn equal_bytes_have_equal_digests_wherever_they_are() {
+        assert_eq!(Data::zeros(100_000).digest().unwrap(), Data::from(vec![0; 100_000]).digest().unwrap());
+        assert_ne!(Data::zeros(1).digest().unwrap(), Data::zeros(2).digest().unwrap());
+    }
+
+    #[test]
+    fn a_content_that_lies_about_its_length_is_caught() {
+        assert_eq!(Data::new(Liar(4)).to_vec().unwrap(), b"four");
+        for len in [3, 5] {
+            assert_eq!(Data::new(Liar(len)).to_vec().unwrap_err().kind(), io::ErrorKind::InvalidData, "{len}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! How long a tensor's bytes matter: from the instruction that first touches them to the last, as the code's jumps
+//! require.
+//!
+//! Position 0 is before the first instruction, where inputs are set; the last is behind all, where outputs are read. What
+//! is read before it is written keeps its bytes from one run to the next, so it lives always. A lifetime may be longer
+//! than necessary, never shorter.
+
+use std::collections::BTreeMap;
+
+use edgepack_format::pte::{ExecutionPlan, KernelTypes, TensorDataLocation};
+use edgepack_format::row::Rows;
+use edgepack_format::wire;
+
+use super::access::{Access, Code, Event, tensors_of};
+use super::regions::Regions;
+use super::replan::byte_len;
+
+/// From one position to another, both included.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Lifetime {
+    /// The first position.
+    pub first: u32,
+    /// The last.
+    pub last: u32,
+}
+
+impl Lifetime {
+    /// Whether there is a position in both.
+    pub fn meets(&self, other: &Lifetime) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+
+    /// The shortest that holds both.
+    pub(super) fn hull(&self, other: &Lifetime) -> Lifetime {
+        Lifetime { first: self.first.min(other.first), last: self.last.max(other.last) }
+    }
+}
+
+/// What is known about one tensor while its lifetime is found.
+#[derive(Clone, Copy, Default)]
+struct Tensor {
+    lifetime: Option<Lifetime>,
+    /// Some of its bytes survive the instruction that writes others.
+    carried: bool,
+    /// Its bytes survive the run.
+    kept: bool,
+    /// Memory, offset and length, if it is planned.
+    place: Option<Place>,
+}
+
+/// Memory id, offset and length.
+type Place = (u32, u64, u64);
+
+impl Tensor {
+    fn of(value: &Option<KernelTypes<'_>>) -> Tensor {
+        let place = match value {
+            Some(KernelTypes::Tensor(tensor)) => {
+                tensor.allocation_info.and_then(|at| Some((at.memory_id, at.memory_offset(), byte_len(tensor)?)))
+            }
+            _ => None,
+        };
+        Tensor { kept: is_state(value), place, ..Tensor::default() }
+    }
+
+    fn touch(&mut self, position: u32) {
+        let here = Lifetime { first: position, last: position };
+        self.lifetime = Some(self.lifetime.map_or(here, |lifetime| lifetime.hull(&here)));
+    }
+}
+
+/// The lifetime of every tensor of a plan, by value index; `None` for other values and for tensors nothing touches.
+///
+/// A tensor with an initial value or a name keeps its bytes between runs, as exporters mark mutable state so. One that is
+/// read without ever being written, but has a place where another was written before, is a view of that other: exporters
+/// leave out instructions that would only give bytes another shape.
+pub fn lifetimes(plan: &ExecutionPlan<'_>) -> wire::Result<Vec<Option<Lifetime>>> {
+    let values = values_of(plan)?;
+    let code = Code::of(plan, &values)?;
+    let inputs = tensors_of(&values, plan.inputs.iter().flat_map(|list| list.iter()));
+    let outputs = tensors_of(&values, plan.outputs.iter().flat_map(|list| list.iter()));
+
+    let mut tensors: Vec<Tensor> = values.iter().map(Tensor::of).collect();
+    let mut writers = Writers::default();
+    for &value in inputs.iter().chain(&code.chain_inputs) {
+        if let Some(tensor) = tensors.get_mut(value) {
+            tensor.touch(0);
+            writers.wrote(value, tensor);
+        }
+    }
+    let mut aliases = code.aliases;
+    writers.apply(&code.events, &mut tensors, &mut aliases);
+    for &value in outputs.iter().chain(&code.chain_outputs) {
+        if let Some(tensor) = tensors.get_mut(value) {
+            tensor.touch(code.end);
+        }
+    }
+
+    let regions = Regions::of(code.jumps);
+    let groups = Groups::of(values.len(), &aliases);
+    // Regions are disjoint, so what sharing adds after the first round is settled by the second.
+    for _ in 0..2 {
+        groups.share_ends(&mut tensors);
+        for tensor in &mut tensors {
+            tensor.lifetime = tensor.lifetime.map(|lifetime| regions.extend(lifetime, tensor.carried));
+        }
+    }
+    let always = Lifetime { first: 0, last: code.end };
+    Ok(tensors.iter().map(|tensor| if tensor.kept { Some(always) } else { tensor.lifetime }).collect())
+}
+
+/// The values of a plan, without their wrapping.
+pub(super) fn values_of<'a>(plan: &ExecutionPlan<'a>) -> wire::Result<Vec<Option<KernelTypes<'a>>>> {
+    match &plan.values {
+        Some(rows) => Rows::iter(rows).map(|row| Ok(row?.val)).collect(),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Whether a value is a tensor whose bytes survive a run.
+pub(super) fn is_state(value: &Option<KernelTypes<'_>>) -> bool {
+    let Some(KernelTypes::Tensor(tensor)) = value else { return false };
+    let extra = tensor.extra_tensor_info.as_ref();
+    tensor.data_buffer_idx > 0
+        || extra.is_some_and(|extra| {
+            extra.location == TensorDataLocation::EXTERNAL
+                || extra.fully_qualified_name.as_ref().is_some_and(|name| !name.is_empty())
+        })
+}
+
+/// Who last wrote to each place.
+#[derive(Default)]
+struct Writers(BTreeMap<Place, usize>);
+
+impl Writers {
+    fn wrote(&mut self, value: usize, tensor: &Tensor) {
+        if let Some(place) = tensor.place {
+            self.0.insert(place, value);
+        }
+    }
+
+    fn apply(&mut self, events: &[Event], tensors: &mut [Tensor], aliases: &mut Vec<(usize, usize)>) {
+        let mut rest = events;
+        while let Some(first) = rest.first() {
+            let len = rest.iter().take_while(|event| event.position == first.position).count();
+            let (now, later) = rest.split_at(len);
+            // What follows the last argument that was seen before can only be outputs.
+            let seen =
+                |event: &Event| tensors.get(event.value).is_some_and(|tensor| tensor.lifetime.is_some() || tensor.kept);
+            let outputs_from = now.iter().rposition(seen).map_or(0, |last| last.saturating_add(1));
+            for (place, event) in now.iter().enumerate() {
+                let Some(tensor) = tensors.get_mut(event.value) else { continue };
+                let fresh = tensor.lifetime.is_none();
+                let reads = match event.access {
+                    Access::Read | Access::Update => true,
+                    Access::Unknown => !fresh || place < outputs_from,
+                    Access::Write | Access::Fill => false,
+                };
+                if reads && fresh && !tensor.kept {
+                    match tensor.place.and_then(|place| self.0.get(&place)) {
+                        Some(&base) => aliases.push((base, event.value)),
+                        None => tensor.kept = true,
+                    }
+                }
+                let partly = matches!(event.access, Access::Update | Access::Fill);
+                tensor.carried |= partly || event.access == Access::Unknown && !fresh;
+                tensor.touch(event.position);
+                if event.access != Access::Read {
+                    self.wrote(event.value, tensor);
+                }
+            }
+            rest = later;
+        }
+    }
+}
+
+/// Values that may stand for the same bytes.
+struct Groups {
+    /// The members of every group of two or more.
+    members: Vec<Vec<usize>>,
+}
+
+impl Groups {
+    fn of(count: usize, aliases: &[(usize, usize)]) -> Self {
+        let mut parent: Vec<usize> = (0..count).collect();
+        for &(from, to) in aliases {
+            let (from, to) = (root(&mut parent, from), root(&mut parent, to));
+            if let Some(place) = parent.get_mut(from.max(to)) {
+                *place = from.min(to);
+            }
+        }
+        let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for &value in aliases.iter().flat_map(|(from, to)| [from, to]) {
+            members.entry(root(&mut parent, value)).or_default().push(value);
+        }
+        Groups { members: members.into_values().collect() }
+    }
+
+    /// All members live as long as the one that lives longest.
+    fn share_ends(&self, tensors: &mut [Tensor]) {
+        for group in &self.members {
+            let of = |tensors: &[Tensor], value: &usize| tensors.get(*value).and_then(|tensor| tensor.lifetime);
+            let last = group.iter().filter_map(|value| of(tensors, value)).map(|lifetime| lifetime.last).max();
+            for value in group {
+                if let (Some(last), Some(tensor)) = (last, tensors.get_mut(*value))
+                    && let Some(lifetime) = &mut tensor.lifetime
+                {
+                    lifetime.last = last;
+                }
+            }
+        }
+    }
+}
+
+/// The representative of a set; paths are halved on the way.
+pub(super) fn root(parent: &mut [usize], mut value: usize) -> usize {
+    while let Some(&up) = parent.get(value) {
+        if up == value {
+            break;
+        }
+        let above = parent.get(up).copied().unwrap_or(up);
+        if let Some(place) = parent.get_mut(value) {
+            *place = above;
+        }
+        value = above;
+    }
+    value
+}

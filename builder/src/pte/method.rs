@@ -1,0 +1,530 @@
+//! A method under construction: its values, inputs, outputs and state.
+//!
+//! Invariant: an index in a value, an instruction or a list of this method is one of its values; a list of tensors comes
+//! after what it holds.
+
+use std::collections::BTreeMap;
+
+use edgepack_format::pte::{DataLocation, DeviceType, Frame, TensorShapeDynamism};
+use edgepack_format::tensor::{LayoutError, TensorLayout, TensorView};
+
+use super::chain::Chain;
+use super::delegate::Delegate;
+use super::program::ProgramBuilder;
+use super::spec::{Place, Shape, TensorSpec};
+use super::value::{Arg, ConstantId, IntArg, Owner, TensorArg, ValueId, tag};
+use crate::build_error::BuildError;
+use crate::content::Data;
+
+/// A value of a method.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Null,
+    Int(i64),
+    Bool(bool),
+    Double(f64),
+    Text(String),
+    Ints(Vec<usize>),
+    Bools(Vec<bool>),
+    Doubles(Vec<f64>),
+    Tensors(Vec<usize>),
+    OptionalTensors(Vec<Option<usize>>),
+    Tensor(Tensor),
+}
+
+impl Value {
+    pub(crate) fn tag(&self) -> u8 {
+        match self {
+            Value::Null => tag::NULL,
+            Value::Int(_) => tag::INT,
+            Value::Bool(_) => tag::BOOL,
+            Value::Double(_) => tag::DOUBLE,
+            Value::Text(_) => tag::STRING,
+            Value::Ints(_) => tag::INT_LIST,
+            Value::Bools(_) => tag::BOOL_LIST,
+            Value::Doubles(_) => tag::DOUBLE_LIST,
+            Value::Tensors(_) => tag::TENSOR_LIST,
+            Value::OptionalTensors(_) => tag::OPTIONAL_TENSOR_LIST,
+            Value::Tensor(_) => tag::TENSOR,
+        }
+    }
+}
+
+/// A tensor of a method.
+#[derive(Clone, Debug)]
+pub(crate) struct Tensor {
+    pub(crate) layout: TensorLayout,
+    pub(crate) dynamism: TensorShapeDynamism,
+    pub(crate) place: Place,
+    pub(crate) role: Role,
+}
+
+/// What a tensor is for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    /// A constant of the program.
+    Constant(usize),
+    /// Computed, or given by the caller.
+    Plain,
+    /// State with this name.
+    State { name: String, initial: Initial },
+}
+
+/// What state starts with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Initial {
+    /// Whatever the memory holds; zeros with the usual runtimes.
+    None,
+    /// A buffer of one of the lists.
+    Buffer { list: u64, buffer: usize },
+    /// The entry of its name in a data file.
+    External,
+}
+
+/// All of a method.
+pub(crate) struct Method {
+    pub(crate) owner: Owner,
+    pub(crate) name: String,
+    pub(crate) values: Vec<Value>,
+    /// The value of each constant of the program that is used here.
+    constants: BTreeMap<usize, usize>,
+    pub(crate) inputs: Vec<usize>,
+    pub(crate) outputs: Vec<usize>,
+    pub(crate) operators: Vec<(String, String)>,
+    pub(crate) delegates: Vec<Delegate>,
+    pub(crate) chains: Vec<Chain>,
+    pub(crate) frames: Option<Vec<Frame<'static>>>,
+    pub(crate) containers: (Option<String>, Option<String>),
+    pub(crate) plan_inputs: bool,
+    pub(crate) plan_outputs: bool,
+    /// Devices of the memories that tensors name.
+    pub(crate) memories: BTreeMap<u32, (DeviceType, i8)>,
+}
+
+impl Method {
+    pub(crate) fn new(name: &str) -> Self {
+        Method {
+            owner: Owner::next(),
+            name: name.to_owned(),
+            values: Vec::new(),
+            constants: BTreeMap::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            operators: Vec::new(),
+            delegates: Vec::new(),
+            chains: vec![Chain::default()],
+            frames: None,
+            containers: (None, None),
+            plan_inputs: true,
+            plan_outputs: true,
+            memories: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn is_constant(&self, index: usize) -> bool {
+        matches!(self.values.get(index), Some(Value::Tensor(Tensor { role: Role::Constant(_), .. })))
+    }
+
+    pub(crate) fn tag(&self, index: usize) -> u8 {
+        self.values.get(index).map_or(0, Value::tag)
+    }
+}
+
+/// Builds one method of a program.
+pub struct MethodBuilder<'p, 'd> {
+    pub(crate) program: &'p mut ProgramBuilder<'d>,
+    pub(crate) index: usize,
+}
+
+impl<'d> MethodBuilder<'_, 'd> {
+    pub(crate) fn method(&self) -> Option<&Method> {
+        self.program.methods.get(self.index)
+    }
+
+    /// Does something to the method's parts. The method of a builder is always there.
+    pub(crate) fn with<T: Default>(&mut self, change: impl FnOnce(&mut Method) -> T) -> T {
+        self.program.methods.get_mut(self.index).map(change).unwrap_or_default()
+    }
+
+    pub(crate) fn name(&self) -> String {
+        self.method().map(|method| format!("method `{}`", method.name)).unwrap_or_default()
+    }
+
+    pub(crate) fn push(&mut self, value: Value) -> usize {
+        self.with(|method| {
+            method.values.push(value);
+            method.values.len().saturating_sub(1)
+        })
+    }
+
+    pub(crate) fn id(&self, index: usize) -> Result<ValueId, BuildError> {
+        let owner = self.method().map(|method| method.owner);
+        owner.map(|owner| ValueId { owner, index }).ok_or_else(|| self.foreign("a value", None))
+    }
+
+    /// An id that came from somewhere else.
+    pub(crate) fn foreign(&self, what: impl Into<String>, owner: Option<Owner>) -> BuildError {
+        let methods = self.program.methods.iter().chain(&self.program.getters);
+        let known = methods.into_iter().find(|method| Some(method.owner) == owner);
+        let owner = known.map_or("another program".to_owned(), |method| format!("method `{}`", method.name));
+        BuildError::Foreign { what: what.into(), owner, user: self.name() }
+    }
+
+    /// The index of a value of this method.
+    pub(crate) fn own(&self, id: ValueId) -> Result<usize, BuildError> {
+        match self.method() {
+            Some(method) if method.owner == id.owner => Ok(id.index),
+            _ => Err(self.foreign(format!("value {}", id.index), Some(id.owner))),
+        }
+    }
+
+    /// The value that stands for a constant here; made at its first use.
+    fn constant_value(&mut self, id: ConstantId) -> Result<usize, BuildError> {
+        if id.owner != self.program.owner {
+            return Err(self.foreign(format!("constant {}", id.index), Some(id.owner)));
+        }
+        let known = self.method().and_then(|method| method.constants.get(&id.index).copied());
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let Some(constant) = self.program.constants.get(id.index) else {
+            return Err(self.foreign(format!("constant {}", id.index), Some(id.owner)));
+        };
+        let tensor = Tensor {
+            layout: constant.layout.clone(),
+            dynamism: TensorShapeDynamism::STATIC,
+            place: Place::default(),
+            role: Role::Constant(id.index),
+        };
+        let value = self.push(Value::Tensor(tensor));
+        self.with(|method| method.constants.insert(id.index, value));
+        Ok(value)
+    }
+
+    pub(crate) fn tensor_arg(&mut self, arg: TensorArg, place: &str) -> Result<usize, BuildError> {
+        let index = match arg {
+            TensorArg::Value(id) => self.own(id)?,
+            TensorArg::Constant(id) => self.constant_value(id)?,
+        };
+        self.expect(index, tag::TENSOR, place)?;
+        Ok(index)
+    }
+
+    /// A value of this kind, or an error that says what it is instead.
+    pub(crate) fn expect(&self, index: usize, want: u8, place: &str) -> Result<(), BuildError> {
+        let found = self.method().map_or(0, |method| method.tag(index));
+        if found == want {
+            return Ok(());
+        }
+        Err(BuildError::Kind {
+            place: place.to_owned(),
+            want: tag::name(want).to_owned(),
+            found: format!("{} (value {index})", tag::name(found)),
+        })
+    }
+
+    /// The value of an argument: the one it names, or a new one.
+    pub(crate) fn materialise(&mut self, arg: Arg, place: &str) -> Result<usize, BuildError> {
+        let value = match arg {
+            Arg::Value(id) => return self.own(id),
+            Arg::Constant(id) => return self.constant_value(id),
+            Arg::None => Value::Null,
+            Arg::Int(number) => Value::Int(number),
+            Arg::Bool(truth) => Value::Bool(truth),
+            Arg::Double(number) => Value::Double(number),
+            Arg::Text(text) => Value::Text(text),
+            Arg::Bools(items) => Value::Bools(items),
+            Arg::Doubles(items) => Value::Doubles(items),
+            Arg::Ints(items) => {
+                let mut indices = Vec::with_capacity(items.len());
+                for item in items {
+                    indices.push(match item {
+                        IntArg::Literal(number) => self.push(Value::Int(number)),
+                        IntArg::Value(id) => {
+                            let index = self.own(id)?;
+                            self.expect(index, tag::INT, place)?;
+                            index
+                        }
+                    });
+                }
+                Value::Ints(indices)
+            }
+            Arg::Tensors(items) => {
+                Value::Tensors(items.into_iter().map(|item| self.tensor_arg(item, place)).collect::<Result<_, _>>()?)
+            }
+            Arg::OptionalTensors(items) => {
+                let item = |item: Option<TensorArg>| item.map(|item| self.tensor_arg(item, place)).transpose();
+                Value::OptionalTensors(items.into_iter().map(item).collect::<Result<_, _>>()?)
+            }
+        };
+        Ok(self.push(value))
+    }
+
+    /// A value of any kind: a boxed number, text, a list, `None`.
+    pub fn value(&mut self, value: impl Into<Arg>) -> Result<ValueId, BuildError> {
+        let index = self.materialise(value.into(), "value")?;
+        self.id(index)
+    }
+
+    /// A constant of the program: as [`ProgramBuilder::constant`].
+    pub fn constant(&mut self, name: &str, tensor: &TensorView<'d>) -> Result<ConstantId, BuildError> {
+        self.program.constant(name, tensor)
+    }
+
+    /// The builder of the program.
+    pub fn program(&mut self) -> &mut ProgramBuilder<'d> {
+        self.program
+    }
+
+    /// A tensor that is neither input nor output nor the result of a call yet.
+    pub fn tensor(&mut self, spec: TensorSpec) -> Result<ValueId, BuildError> {
+        let tensor = self.resolve(spec, "tensor")?;
+        let index = self.push(Value::Tensor(tensor));
+        self.id(index)
+    }
+
+    /// The next input, a tensor.
+    pub fn input(&mut self, spec: TensorSpec) -> Result<ValueId, BuildError> {
+        let place = format!("input {} of {}", self.method().map_or(0, |method| method.inputs.len()), self.name());
+        let tensor = self.resolve(spec, &place)?;
+        let index = self.push(Value::Tensor(tensor));
+        self.with(|method| method.inputs.push(index));
+        self.id(index)
+    }
+
+    /// Makes a number, a text or a tensor the next input. Runtimes take a number only if it is the one given here.
+    pub fn input_value(&mut self, value: impl Into<Arg>) -> Result<ValueId, BuildError> {
+        let place = format!("input {} of {}", self.method().map_or(0, |method| method.inputs.len()), self.name());
+        let value = value.into();
+        let index = self.materialise(value, &place)?;
+        let (taken, constant, kind) =
+            self.with(|method| (method.inputs.contains(&index), method.is_constant(index), method.tag(index)));
+        if taken {
+            return Err(BuildError::Conflict {
+                what: "the value",
+                name: index.to_string(),
+                first: "an input".to_owned(),
+                second: "another".to_owned(),
+            });
+        }
+        if constant {
+            return Err(BuildError::ConstantWritten { place, value: format!("value {index}") });
+        }
+        if matches!(kind, tag::INT_LIST..=tag::OPTIONAL_TENSOR_LIST) {
+            let want = "a tensor, a number, text or None".to_owned();
+            return Err(BuildError::Kind { place, want, found: tag::name(kind).to_owned() });
+        }
+        self.with(|method| method.inputs.push(index));
+        self.id(index)
+    }
+
+    /// Makes a value of any kind the next output.
+    pub fn output(&mut self, value: impl Into<Arg>) -> Result<ValueId, BuildError> {
+        let index = self.materialise(value.into(), "output")?;
+        self.with(|method| method.outputs.push(index));
+        self.id(index)
+    }
+
+    /// State: a tensor that keeps its bytes from one run to the next, and starts with what the memory holds.
+    pub fn state(&mut self, name: &str, spec: TensorSpec) -> Result<ValueId, BuildError> {
+        self.add_state(name, spec, Initial::None)
+    }
+
+    /// State that starts with this value.
+    pub fn state_with(&mut self, name: &str, initial: &TensorView<'d>) -> Result<ValueId, BuildError> {
+        self.state_from(name, TensorSpec::of(initial.layout()), initial.data(), 0)
+    }
+
+    /// State of any description that starts with these bytes, kept in list `list` of initial values. Stock runtimes know
+    /// list 0 only.
+    pub fn state_from(
+        &mut self,
+        name: &str,
+        spec: TensorSpec,
+        initial: impl Into<Data<'d>>,
+        list: u64,
+    ) -> Result<ValueId, BuildError> {
+        let data = initial.into();
+        let layout = self.resolve(spec.clone(), name)?.layout;
+        super::program::check_content(name, &layout, &data)?;
+        if list > self.program.initial.len() as u64 {
+            let message = format!("list {list} of initial values, there are {} so far", self.program.initial.len());
+            return Err(BuildError::Memory { place: format!("state `{name}`"), message });
+        }
+        self.check_state_name(name)?;
+        let pool = self.program.initial.entry(list).or_default();
+        let buffer = pool.intern(data).map_err(BuildError::reading(format!("state `{name}`")))?;
+        self.add_state(name, spec, Initial::Buffer { list, buffer })
+    }
+
+    /// State that starts with the entry of its name in a data file.
+    pub fn state_external(&mut self, name: &str, initial: &TensorView<'d>, tag: &str) -> Result<ValueId, BuildError> {
+        self.check_state_name(name)?;
+        self.program.external_initial(name, initial.layout(), initial.data().into(), tag)?;
+        self.add_state(name, TensorSpec::of(initial.layout()), Initial::External)
+    }
+
+    fn check_state_name(&self, name: &str) -> Result<(), BuildError> {
+        let taken = self.method().is_some_and(|method| {
+            method.values.iter().any(|value| {
+                matches!(value, Value::Tensor(Tensor { role: Role::State { name: known, .. }, .. }) if known == name)
+            })
+        });
+        if name.is_empty() {
+            return Err(BuildError::Name { what: "state", name: String::new(), why: "it is empty" });
+        }
+        if taken {
+            return Err(BuildError::Conflict {
+                what: "the state",
+                name: name.to_owned(),
+                first: "a tensor".to_owned(),
+                second: "another".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    fn add_state(&mut self, name: &str, spec: TensorSpec, initial: Initial) -> Result<ValueId, BuildError> {
+        self.check_state_name(name)?;
+        let place = format!("state `{name}`");
+        let mut tensor = self.resolve(spec, &place)?;
+        if tensor.place.planned == Some(false) {
+            let message = "it keeps its bytes in planned memory, but is to have none".to_owned();
+            return Err(BuildError::Memory { place, message });
+        }
+        tensor.role = Role::State { name: name.to_owned(), initial };
+        let index = self.push(Value::Tensor(tensor));
+        self.id(index)
+    }
+
+    /// Whether inputs that do not say so themselves have planned memory; else the caller provides it.
+    pub fn plan_inputs(&mut self, plan: bool) -> &mut Self {
+        self.with(|method| method.plan_inputs = plan);
+        self
+    }
+
+    /// Whether outputs that do not say so themselves have planned memory; else the caller provides it.
+    pub fn plan_outputs(&mut self, plan: bool) -> &mut Self {
+        self.with(|method| method.plan_outputs = plan);
+        self
+    }
+
+    /// How arguments and results were nested, as pytree strings. Without them both are flat tuples.
+    pub fn containers(&mut self, inputs: &str, outputs: &str) -> &mut Self {
+        self.with(|method| method.containers = (Some(inputs.to_owned()), Some(outputs.to_owned())));
+        self
+    }
+
+    /// The source lines that the instructions from here on come from, outermost first; none again for an empty list.
+    pub fn stack_trace(&mut self, frames: impl IntoIterator<Item = Frame<'static>>) -> &mut Self {
+        let frames: Vec<_> = frames.into_iter().collect();
+        self.with(|method| method.frames = (!frames.is_empty()).then_some(frames));
+        self
+    }
+
+    /// Where the payload of the next delegate goes.
+    pub(crate) fn payload_location(&self, empty: bool) -> DataLocation {
+        match self.program.options.inline_delegates || empty {
+            true => DataLocation::INLINE,
+            false => DataLocation::SEGMENT,
+        }
+    }
+
+    /// The tensor that a description asks for.
+    pub(crate) fn resolve(&mut self, spec: TensorSpec, place: &str) -> Result<Tensor, BuildError> {
+        let TensorSpec { shape, scalar_type, dim_order, place: where_ } = spec;
+        let (layout, dynamism) = match shape {
+            Shape::Sizes(sizes) => {
+                let scalar_type = scalar_type.unwrap_or_default();
+                let layout = match dim_order {
+                    Some(order) => TensorLayout::new(scalar_type, &sizes, &order),
+                    None => TensorLayout::contiguous(scalar_type, &sizes),
+                };
+                (layout.map_err(BuildError::layout(place))?, TensorShapeDynamism::STATIC)
+            }
+            Shape::Like(other) => {
+                let other = match other {
+                    TensorArg::Value(id) => {
+                        let index = self.own(id)?;
+                        self.expect(index, tag::TENSOR, place)?;
+                        self.method().and_then(|method| method.values.get(index)).and_then(|value| match value {
+                            Value::Tensor(tensor) => Some((tensor.layout.clone(), tensor.dynamism)),
+                            _ => None,
+                        })
+                    }
+                    TensorArg::Constant(id) if id.owner == self.program.owner => {
+                        let constant = self.program.constants.get(id.index);
+                        constant.map(|constant| (constant.layout.clone(), TensorShapeDynamism::STATIC))
+                    }
+                    TensorArg::Constant(_) => None,
+                };
+                let (layout, dynamism) = other.ok_or_else(|| self.foreign("a tensor", None))?;
+                let order = dim_order.as_deref().unwrap_or(layout.dim_order());
+                let scalar_type = scalar_type.unwrap_or(layout.scalar_type());
+                let layout =
+                    TensorLayout::new(scalar_type, layout.sizes(), order).map_err(BuildError::layout(place))?;
+                (layout, dynamism)
+            }
+        };
+        check_sizes(place, &layout)?;
+        self.check_place(&layout, &where_, place)?;
+        let dynamism = where_.dynamism.unwrap_or(dynamism);
+        Ok(Tensor { layout, dynamism, place: where_, role: Role::Plain })
+    }
+
+    /// Checks a place in memory against itself and against other tensors of its memory.
+    fn check_place(&mut self, layout: &TensorLayout, where_: &Place, place: &str) -> Result<(), BuildError> {
+        let refuse = |message: String| Err(BuildError::Memory { place: place.to_owned(), message });
+        if where_.memory == Some(0) {
+            return refuse("memory 0 is reserved, memories are counted from 1".to_owned());
+        }
+        if where_.planned == Some(false) && (where_.memory.is_some() || where_.offset.is_some()) {
+            return refuse("it is to have no planned memory, and a place in it".to_owned());
+        }
+        if where_.dynamism.is_some_and(|dynamism| dynamism.name().is_none()) {
+            return refuse(format!("a dynamism of {:?}", where_.dynamism));
+        }
+        if where_.device.0.name().is_none() {
+            return refuse(format!("it is on {}, which no schema names", where_.device.0));
+        }
+        if let Some(memory) = where_.memory.filter(|memory| *memory > MOST_MEMORIES) {
+            return refuse(format!("memory {memory}, at most {MOST_MEMORIES} are possible"));
+        }
+        if let Some(offset) = where_.offset {
+            let element = layout.scalar_type().size().unwrap_or(1) as u64;
+            if !offset.is_multiple_of(element) {
+                return refuse(format!("offset {offset:#x} for elements of {element} bytes"));
+            }
+            let end = offset.checked_add(layout.byte_len() as u64);
+            if end.is_none_or(|end| end > i64::MAX as u64 / 2) {
+                return refuse(format!("{} bytes from {offset:#x} on", layout.byte_len()));
+            }
+            if where_.memory.is_none() {
+                return refuse(format!("offset {offset:#x}, but of which memory?"));
+            }
+        }
+        if let Some(memory) = where_.memory {
+            let device = self.with(|method| Some(*method.memories.entry(memory).or_insert(where_.device)));
+            if let Some(device) = device.filter(|device| *device != where_.device) {
+                let (want, have) = (show(where_.device), show(device));
+                return refuse(format!("it is on {want}, memory {memory} on {have}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The most planned memories of a method.
+const MOST_MEMORIES: u32 = 1 << 12;
+
+pub(crate) fn show(device: (DeviceType, i8)) -> String {
+    format!("{}:{}", device.0, device.1)
+}
+
+/// Sizes are `i32` in a file.
+pub(crate) fn check_sizes(place: &str, layout: &TensorLayout) -> Result<(), BuildError> {
+    match layout.sizes().iter().all(|size| i32::try_from(*size).is_ok()) {
+        true => Ok(()),
+        false => Err(BuildError::Layout { place: place.to_owned(), source: LayoutError::Overflow }),
+    }
+}

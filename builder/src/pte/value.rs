@@ -1,0 +1,218 @@
+//! What instructions are given: ids of values, and literals that become values.
+//!
+//! An id remembers what made it, so one that strays into another method or program is noticed where it is used.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use edgepack_format::scalar::ScalarType;
+
+/// The number of a builder or method: no two in a process have the same, and none ends up in a file.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Owner(u64);
+
+impl Owner {
+    pub(crate) fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Owner(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// A value of one method.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ValueId {
+    pub(crate) owner: Owner,
+    pub(crate) index: usize,
+}
+
+/// A constant of a program, for use in any of its methods.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ConstantId {
+    pub(crate) owner: Owner,
+    pub(crate) index: usize,
+}
+
+/// A delegate of one method.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct DelegateId {
+    pub(crate) owner: Owner,
+    pub(crate) index: usize,
+}
+
+/// A place in one chain of a method, for jumps.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LabelId {
+    pub(crate) owner: Owner,
+    pub(crate) chain: usize,
+    pub(crate) index: usize,
+}
+
+/// A tensor, by value or constant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum TensorArg {
+    /// A value of the method.
+    Value(ValueId),
+    /// A constant of the program.
+    Constant(ConstantId),
+}
+
+/// An item of a list of integers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum IntArg {
+    /// A number, boxed where it is used.
+    Literal(i64),
+    /// One that is computed.
+    Value(ValueId),
+}
+
+/// An argument: a value, or what to make one of.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum Arg {
+    /// A value of the method.
+    Value(ValueId),
+    /// A constant of the program.
+    Constant(ConstantId),
+    /// `None`.
+    None,
+    /// An integer.
+    Int(i64),
+    /// A bool.
+    Bool(bool),
+    /// A double.
+    Double(f64),
+    /// Text.
+    Text(String),
+    /// A list of integers.
+    Ints(Vec<IntArg>),
+    /// A list of bools.
+    Bools(Vec<bool>),
+    /// A list of doubles.
+    Doubles(Vec<f64>),
+    /// A list of tensors.
+    Tensors(Vec<TensorArg>),
+    /// A list of tensors, some missing.
+    OptionalTensors(Vec<Option<TensorArg>>),
+}
+
+/// [`Arg`]s from anything that is one: `args![x, w, 1i64, vec![0i64, 1], ()]`, where `()` is `None`.
+#[macro_export]
+macro_rules! args {
+    ($($arg:expr),* $(,)?) => {
+        [$($crate::pte::Arg::from($arg)),*]
+    };
+}
+
+macro_rules! from {
+    ($($from:ty, $value:ident => $to:expr;)*) => {
+        $(impl From<$from> for Arg {
+            fn from($value: $from) -> Self {
+                $to
+            }
+        })*
+    };
+}
+
+from! {
+    ValueId, id => Arg::Value(id);
+    (), _none => Arg::None;
+    ConstantId, id => Arg::Constant(id);
+    i64, number => Arg::Int(number);
+    i32, number => Arg::Int(i64::from(number));
+    bool, truth => Arg::Bool(truth);
+    f64, number => Arg::Double(number);
+    f32, number => Arg::Double(f64::from(number));
+    &str, text => Arg::Text(text.to_owned());
+    String, text => Arg::Text(text);
+    ScalarType, dtype => Arg::Int(i64::from(dtype.0));
+    &[i64], list => Arg::Ints(list.iter().map(|&number| IntArg::Literal(number)).collect());
+    Vec<i64>, list => Arg::from(list.as_slice());
+    &[bool], list => Arg::Bools(list.to_vec());
+    Vec<bool>, list => Arg::Bools(list);
+    &[f64], list => Arg::Doubles(list.to_vec());
+    Vec<f64>, list => Arg::Doubles(list);
+    Vec<ValueId>, list => Arg::Tensors(list.into_iter().map(TensorArg::Value).collect());
+    Vec<TensorArg>, list => Arg::Tensors(list);
+    Vec<Option<TensorArg>>, list => Arg::OptionalTensors(list);
+    Vec<IntArg>, list => Arg::Ints(list);
+    TensorArg, tensor => match tensor {
+        TensorArg::Value(id) => Arg::Value(id),
+        TensorArg::Constant(id) => Arg::Constant(id),
+    };
+}
+
+impl<T> From<Option<T>> for Arg
+where
+    Arg: From<T>,
+{
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Arg::None, Arg::from)
+    }
+}
+
+impl<T, const N: usize> From<[T; N]> for Arg
+where
+    Arg: From<Vec<T>>,
+{
+    fn from(list: [T; N]) -> Self {
+        Arg::from(Vec::from(list))
+    }
+}
+
+impl From<ValueId> for TensorArg {
+    fn from(id: ValueId) -> Self {
+        TensorArg::Value(id)
+    }
+}
+
+impl From<ConstantId> for TensorArg {
+    fn from(id: ConstantId) -> Self {
+        TensorArg::Constant(id)
+    }
+}
+
+impl From<i64> for IntArg {
+    fn from(number: i64) -> Self {
+        IntArg::Literal(number)
+    }
+}
+
+impl From<ValueId> for IntArg {
+    fn from(id: ValueId) -> Self {
+        IntArg::Value(id)
+    }
+}
+
+/// Tags of `KernelTypes`, the kinds of values.
+pub(crate) mod tag {
+    pub(crate) const NULL: u8 = 1;
+    pub(crate) const INT: u8 = 2;
+    pub(crate) const BOOL: u8 = 3;
+    pub(crate) const DOUBLE: u8 = 4;
+    pub(crate) const TENSOR: u8 = 5;
+    pub(crate) const STRING: u8 = 6;
+    pub(crate) const INT_LIST: u8 = 7;
+    pub(crate) const DOUBLE_LIST: u8 = 8;
+    pub(crate) const BOOL_LIST: u8 = 9;
+    pub(crate) const TENSOR_LIST: u8 = 10;
+    pub(crate) const OPTIONAL_TENSOR_LIST: u8 = 11;
+
+    /// What a kind is called in messages.
+    pub(crate) fn name(tag: u8) -> &'static str {
+        match tag {
+            NULL => "None",
+            INT => "an integer",
+            BOOL => "a bool",
+            DOUBLE => "a double",
+            TENSOR => "a tensor",
+            STRING => "text",
+            INT_LIST => "a list of integers",
+            DOUBLE_LIST => "a list of doubles",
+            BOOL_LIST => "a list of bools",
+            TENSOR_LIST => "a list of tensors",
+            OPTIONAL_TENSOR_LIST => "a list of optional tensors",
+            _ => "an unknown value",
+        }
+    }
+}
