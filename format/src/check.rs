@@ -153,6 +153,14 @@ impl Checker {
         result
     }
 
+    /// Looks at something of another format, under its rules.
+    pub fn under<R>(&mut self, rules: StructureRules, walk: impl FnOnce(&mut Self) -> R) -> R {
+        let outer = core::mem::replace(&mut self.rules, rules);
+        let result = walk(self);
+        self.rules = outer;
+        result
+    }
+
     /// Where the buffer looked at starts in its file.
     pub fn base(&self) -> u64 {
         self.base

@@ -41,6 +41,7 @@ pub mod row;
 pub mod rules;
 pub mod scalar;
 pub mod tensor;
+pub mod tflite;
 pub mod trace;
 pub mod wire;
 

@@ -49,6 +49,17 @@ pub fn verify<'a>(bytes: &'a [u8], limits: &Limits, accept: Accept) -> Verdict<'
     Verdict { findings: out.findings, package }
 }
 
+/// Verifies a package that starts at `base` of the file that `out` looks at.
+pub(crate) fn verify_within<'a>(
+    bytes: &'a [u8],
+    base: u64,
+    accept: Accept,
+    path: &Path<'_>,
+    out: &mut Checker,
+) -> Option<PackageRef<'a>> {
+    out.under(STRUCTURE, |out| out.within(base, |out| package(bytes, accept, 0, path, out)))
+}
+
 /// Where a vector of bytes of this slot is: its start, and the bytes.
 fn bytes_of<'a, F>(table: &wire::Table<'a>, slot: Slot<F>) -> Option<(usize, &'a [u8])> {
     let vector = table.vector(slot.index, 1).ok()??;
