@@ -264,7 +264,6 @@ fn enums_agree_with_the_schemas() {
         "darwinn.DataType" => darwinn::DataType,
         "darwinn.ExecutableType" => darwinn::ExecutableType,
         "tflite.TensorType" => tflite::TensorType,
-        "tflite.CustomOptionsFormat" => tflite::CustomOptionsFormat,
     };
     let mut found = 0;
     for (_, path, declaration) in declarations().iter_declarations() {

@@ -27121,4 +27121,3248 @@ mod root {
             }
         }
     }
+    pub mod tflite {
+        #[derive(
+            Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, ::serde::Serialize, ::serde::Deserialize,
+        )]
+        #[repr(i8)]
+        pub enum TensorType {
+            Float32 = 0,
+            Float16 = 1,
+            Int32 = 2,
+            Uint8 = 3,
+            Int64 = 4,
+            String = 5,
+            Bool = 6,
+            Int16 = 7,
+            Complex64 = 8,
+            Int8 = 9,
+            Float64 = 10,
+            Complex128 = 11,
+            Uint64 = 12,
+            Resource = 13,
+            Variant = 14,
+            Uint32 = 15,
+            Uint16 = 16,
+            Int4 = 17,
+            Bfloat16 = 18,
+        }
+        impl TensorType {
+            pub const ENUM_VALUES: [Self; 19] = [
+                Self::Float32,
+                Self::Float16,
+                Self::Int32,
+                Self::Uint8,
+                Self::Int64,
+                Self::String,
+                Self::Bool,
+                Self::Int16,
+                Self::Complex64,
+                Self::Int8,
+                Self::Float64,
+                Self::Complex128,
+                Self::Uint64,
+                Self::Resource,
+                Self::Variant,
+                Self::Uint32,
+                Self::Uint16,
+                Self::Int4,
+                Self::Bfloat16,
+            ];
+        }
+        impl ::core::convert::TryFrom<i8> for TensorType {
+            type Error = ::planus::errors::UnknownEnumTagKind;
+            #[inline]
+            fn try_from(value: i8) -> ::core::result::Result<Self, ::planus::errors::UnknownEnumTagKind> {
+                #[allow(clippy::match_single_binding)]
+                match value {
+                    0 => ::core::result::Result::Ok(TensorType::Float32),
+                    1 => ::core::result::Result::Ok(TensorType::Float16),
+                    2 => ::core::result::Result::Ok(TensorType::Int32),
+                    3 => ::core::result::Result::Ok(TensorType::Uint8),
+                    4 => ::core::result::Result::Ok(TensorType::Int64),
+                    5 => ::core::result::Result::Ok(TensorType::String),
+                    6 => ::core::result::Result::Ok(TensorType::Bool),
+                    7 => ::core::result::Result::Ok(TensorType::Int16),
+                    8 => ::core::result::Result::Ok(TensorType::Complex64),
+                    9 => ::core::result::Result::Ok(TensorType::Int8),
+                    10 => ::core::result::Result::Ok(TensorType::Float64),
+                    11 => ::core::result::Result::Ok(TensorType::Complex128),
+                    12 => ::core::result::Result::Ok(TensorType::Uint64),
+                    13 => ::core::result::Result::Ok(TensorType::Resource),
+                    14 => ::core::result::Result::Ok(TensorType::Variant),
+                    15 => ::core::result::Result::Ok(TensorType::Uint32),
+                    16 => ::core::result::Result::Ok(TensorType::Uint16),
+                    17 => ::core::result::Result::Ok(TensorType::Int4),
+                    18 => ::core::result::Result::Ok(TensorType::Bfloat16),
+                    _ => ::core::result::Result::Err(::planus::errors::UnknownEnumTagKind { tag: value as i128 }),
+                }
+            }
+        }
+        impl ::core::convert::From<TensorType> for i8 {
+            #[inline]
+            fn from(value: TensorType) -> Self {
+                value as i8
+            }
+        }
+        unsafe impl ::planus::Primitive for TensorType {
+            const ALIGNMENT: usize = 1;
+            const SIZE: usize = 1;
+        }
+        impl ::planus::WriteAsPrimitive<TensorType> for TensorType {
+            #[inline]
+            fn write<const N: usize>(&self, cursor: ::planus::Cursor<'_, N>, buffer_position: u32) {
+                (*self as i8).write(cursor, buffer_position);
+            }
+        }
+        impl ::planus::WriteAs<TensorType> for TensorType {
+            type Prepared = Self;
+            #[inline]
+            fn prepare(&self, _builder: &mut ::planus::Builder) -> TensorType {
+                *self
+            }
+        }
+        impl ::planus::WriteAsDefault<TensorType, TensorType> for TensorType {
+            type Prepared = Self;
+            #[inline]
+            fn prepare(
+                &self,
+                _builder: &mut ::planus::Builder,
+                default: &TensorType,
+            ) -> ::core::option::Option<TensorType> {
+                if self == default {
+                    ::core::option::Option::None
+                } else {
+                    ::core::option::Option::Some(*self)
+                }
+            }
+        }
+        impl ::planus::WriteAsOptional<TensorType> for TensorType {
+            type Prepared = Self;
+            #[inline]
+            fn prepare(&self, _builder: &mut ::planus::Builder) -> ::core::option::Option<TensorType> {
+                ::core::option::Option::Some(*self)
+            }
+        }
+        impl<'buf> ::planus::TableRead<'buf> for TensorType {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'buf>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                let n: i8 = ::planus::TableRead::from_buffer(buffer, offset)?;
+                ::core::result::Result::Ok(::core::convert::TryInto::try_into(n)?)
+            }
+        }
+        impl<'buf> ::planus::VectorReadInner<'buf> for TensorType {
+            type Error = ::planus::errors::UnknownEnumTag;
+            const STRIDE: usize = 1;
+            #[inline]
+            unsafe fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'buf>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::UnknownEnumTag> {
+                let value = unsafe { *buffer.buffer.get_unchecked(offset) as i8 };
+                let value: ::core::result::Result<Self, _> = ::core::convert::TryInto::try_into(value);
+                value.map_err(|error_kind| {
+                    error_kind.with_error_location("TensorType", "VectorRead::from_buffer", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<TensorType> for TensorType {
+            const STRIDE: usize = 1;
+            type Value = Self;
+            #[inline]
+            fn prepare(&self, _builder: &mut ::planus::Builder) -> Self {
+                *self
+            }
+            #[inline]
+            unsafe fn write_values(values: &[Self], bytes: *mut ::core::mem::MaybeUninit<u8>, buffer_position: u32) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 1];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - i as u32,
+                    );
+                }
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct QuantizationParameters {
+            pub min: ::core::option::Option<::planus::alloc::vec::Vec<f32>>,
+            pub max: ::core::option::Option<::planus::alloc::vec::Vec<f32>>,
+            pub scale: ::core::option::Option<::planus::alloc::vec::Vec<f32>>,
+            pub zero_point: ::core::option::Option<::planus::alloc::vec::Vec<i64>>,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for QuantizationParameters {
+            fn default() -> Self {
+                Self {
+                    min: ::core::default::Default::default(),
+                    max: ::core::default::Default::default(),
+                    scale: ::core::default::Default::default(),
+                    zero_point: ::core::default::Default::default(),
+                }
+            }
+        }
+        impl QuantizationParameters {
+            #[inline]
+            pub fn builder() -> QuantizationParametersBuilder<()> {
+                QuantizationParametersBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_min: impl ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                field_max: impl ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                field_scale: impl ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                field_zero_point: impl ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_min = field_min.prepare(builder);
+                let prepared_max = field_max.prepare(builder);
+                let prepared_scale = field_scale.prepare(builder);
+                let prepared_zero_point = field_zero_point.prepare(builder);
+                let mut table_writer: ::planus::table_writer::TableWriter<12> = ::core::default::Default::default();
+                if prepared_min.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[f32]>>(0);
+                }
+                if prepared_max.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[f32]>>(1);
+                }
+                if prepared_scale.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[f32]>>(2);
+                }
+                if prepared_zero_point.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[i64]>>(3);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_min) = prepared_min {
+                            object_writer.write::<_, _, 4>(&prepared_min);
+                        }
+                        if let ::core::option::Option::Some(prepared_max) = prepared_max {
+                            object_writer.write::<_, _, 4>(&prepared_max);
+                        }
+                        if let ::core::option::Option::Some(prepared_scale) = prepared_scale {
+                            object_writer.write::<_, _, 4>(&prepared_scale);
+                        }
+                        if let ::core::option::Option::Some(prepared_zero_point) = prepared_zero_point {
+                            object_writer.write::<_, _, 4>(&prepared_zero_point);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<QuantizationParameters>> for QuantizationParameters {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<QuantizationParameters> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<QuantizationParameters>> for QuantizationParameters {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<QuantizationParameters>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<QuantizationParameters> for QuantizationParameters {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<QuantizationParameters> {
+                QuantizationParameters::create(builder, &self.min, &self.max, &self.scale, &self.zero_point)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct QuantizationParametersBuilder<State>(State);
+        impl QuantizationParametersBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn min<T0>(self, value: T0) -> QuantizationParametersBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+            {
+                QuantizationParametersBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn min_as_null(self) -> QuantizationParametersBuilder<((),)> {
+                self.min(())
+            }
+        }
+        impl<T0> QuantizationParametersBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn max<T1>(self, value: T1) -> QuantizationParametersBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+            {
+                let (v0,) = self.0;
+                QuantizationParametersBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn max_as_null(self) -> QuantizationParametersBuilder<(T0, ())> {
+                self.max(())
+            }
+        }
+        impl<T0, T1> QuantizationParametersBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn scale<T2>(self, value: T2) -> QuantizationParametersBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+            {
+                let (v0, v1) = self.0;
+                QuantizationParametersBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn scale_as_null(self) -> QuantizationParametersBuilder<(T0, T1, ())> {
+                self.scale(())
+            }
+        }
+        impl<T0, T1, T2> QuantizationParametersBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn zero_point<T3>(self, value: T3) -> QuantizationParametersBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+            {
+                let (v0, v1, v2) = self.0;
+                QuantizationParametersBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn zero_point_as_null(self) -> QuantizationParametersBuilder<(T0, T1, T2, ())> {
+                self.zero_point(())
+            }
+        }
+        impl<T0, T1, T2, T3> QuantizationParametersBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<QuantizationParameters>
+            where
+                Self: ::planus::WriteAsOffset<QuantizationParameters>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                T3: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+            > ::planus::WriteAs<::planus::Offset<QuantizationParameters>>
+            for QuantizationParametersBuilder<(T0, T1, T2, T3)>
+        {
+            type Prepared = ::planus::Offset<QuantizationParameters>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<QuantizationParameters> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                T3: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+            > ::planus::WriteAsOptional<::planus::Offset<QuantizationParameters>>
+            for QuantizationParametersBuilder<(T0, T1, T2, T3)>
+        {
+            type Prepared = ::planus::Offset<QuantizationParameters>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<QuantizationParameters>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                T3: ::planus::WriteAsOptional<::planus::Offset<[i64]>>,
+            > ::planus::WriteAsOffset<QuantizationParameters> for QuantizationParametersBuilder<(T0, T1, T2, T3)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<QuantizationParameters> {
+                let (v0, v1, v2, v3) = &self.0;
+                QuantizationParameters::create(builder, v0, v1, v2, v3)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct QuantizationParametersRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> QuantizationParametersRef<'a> {
+            #[inline]
+            pub fn min(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, f32>>> {
+                self.0.access(0, "QuantizationParameters", "min")
+            }
+            #[inline]
+            pub fn max(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, f32>>> {
+                self.0.access(1, "QuantizationParameters", "max")
+            }
+            #[inline]
+            pub fn scale(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, f32>>> {
+                self.0.access(2, "QuantizationParameters", "scale")
+            }
+            #[inline]
+            pub fn zero_point(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i64>>> {
+                self.0.access(3, "QuantizationParameters", "zero_point")
+            }
+        }
+        impl<'a> ::core::fmt::Debug for QuantizationParametersRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("QuantizationParametersRef");
+                if let ::core::option::Option::Some(field_min) = self.min().transpose() {
+                    f.field("min", &field_min);
+                }
+                if let ::core::option::Option::Some(field_max) = self.max().transpose() {
+                    f.field("max", &field_max);
+                }
+                if let ::core::option::Option::Some(field_scale) = self.scale().transpose() {
+                    f.field("scale", &field_scale);
+                }
+                if let ::core::option::Option::Some(field_zero_point) = self.zero_point().transpose() {
+                    f.field("zero_point", &field_zero_point);
+                }
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<QuantizationParametersRef<'a>> for QuantizationParameters {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: QuantizationParametersRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    min: if let ::core::option::Option::Some(min) = value.min()? {
+                        ::core::option::Option::Some(min.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    max: if let ::core::option::Option::Some(max) = value.max()? {
+                        ::core::option::Option::Some(max.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    scale: if let ::core::option::Option::Some(scale) = value.scale()? {
+                        ::core::option::Option::Some(scale.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    zero_point: if let ::core::option::Option::Some(zero_point) = value.zero_point()? {
+                        ::core::option::Option::Some(zero_point.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for QuantizationParametersRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for QuantizationParametersRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[QuantizationParametersRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<QuantizationParameters>> for QuantizationParameters {
+            type Value = ::planus::Offset<QuantizationParameters>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<QuantizationParameters>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for QuantizationParametersRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[QuantizationParametersRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct Tensor {
+            pub shape: ::core::option::Option<::planus::alloc::vec::Vec<i32>>,
+            pub type_: self::TensorType,
+            pub buffer: u32,
+            pub name: ::core::option::Option<::planus::alloc::string::String>,
+            pub quantization: ::core::option::Option<::planus::alloc::boxed::Box<self::QuantizationParameters>>,
+            pub is_variable: bool,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for Tensor {
+            fn default() -> Self {
+                Self {
+                    shape: ::core::default::Default::default(),
+                    type_: self::TensorType::Float32,
+                    buffer: 0,
+                    name: ::core::default::Default::default(),
+                    quantization: ::core::default::Default::default(),
+                    is_variable: false,
+                }
+            }
+        }
+        impl Tensor {
+            #[inline]
+            pub fn builder() -> TensorBuilder<()> {
+                TensorBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_shape: impl ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                field_type_: impl ::planus::WriteAsDefault<self::TensorType, self::TensorType>,
+                field_buffer: impl ::planus::WriteAsDefault<u32, u32>,
+                field_name: impl ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                field_quantization: impl ::planus::WriteAsOptional<::planus::Offset<self::QuantizationParameters>>,
+                field_is_variable: impl ::planus::WriteAsDefault<bool, bool>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_shape = field_shape.prepare(builder);
+                let prepared_type_ = field_type_.prepare(builder, &self::TensorType::Float32);
+                let prepared_buffer = field_buffer.prepare(builder, &0);
+                let prepared_name = field_name.prepare(builder);
+                let prepared_quantization = field_quantization.prepare(builder);
+                let prepared_is_variable = field_is_variable.prepare(builder, &false);
+                let mut table_writer: ::planus::table_writer::TableWriter<16> = ::core::default::Default::default();
+                if prepared_shape.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[i32]>>(0);
+                }
+                if prepared_buffer.is_some() {
+                    table_writer.write_entry::<u32>(2);
+                }
+                if prepared_name.is_some() {
+                    table_writer.write_entry::<::planus::Offset<str>>(3);
+                }
+                if prepared_quantization.is_some() {
+                    table_writer.write_entry::<::planus::Offset<self::QuantizationParameters>>(4);
+                }
+                if prepared_type_.is_some() {
+                    table_writer.write_entry::<self::TensorType>(1);
+                }
+                if prepared_is_variable.is_some() {
+                    table_writer.write_entry::<bool>(5);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_shape) = prepared_shape {
+                            object_writer.write::<_, _, 4>(&prepared_shape);
+                        }
+                        if let ::core::option::Option::Some(prepared_buffer) = prepared_buffer {
+                            object_writer.write::<_, _, 4>(&prepared_buffer);
+                        }
+                        if let ::core::option::Option::Some(prepared_name) = prepared_name {
+                            object_writer.write::<_, _, 4>(&prepared_name);
+                        }
+                        if let ::core::option::Option::Some(prepared_quantization) = prepared_quantization {
+                            object_writer.write::<_, _, 4>(&prepared_quantization);
+                        }
+                        if let ::core::option::Option::Some(prepared_type_) = prepared_type_ {
+                            object_writer.write::<_, _, 1>(&prepared_type_);
+                        }
+                        if let ::core::option::Option::Some(prepared_is_variable) = prepared_is_variable {
+                            object_writer.write::<_, _, 1>(&prepared_is_variable);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<Tensor>> for Tensor {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Tensor> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<Tensor>> for Tensor {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Tensor>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<Tensor> for Tensor {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Tensor> {
+                Tensor::create(
+                    builder,
+                    &self.shape,
+                    self.type_,
+                    self.buffer,
+                    &self.name,
+                    &self.quantization,
+                    self.is_variable,
+                )
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct TensorBuilder<State>(State);
+        impl TensorBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn shape<T0>(self, value: T0) -> TensorBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+            {
+                TensorBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn shape_as_null(self) -> TensorBuilder<((),)> {
+                self.shape(())
+            }
+        }
+        impl<T0> TensorBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn type_<T1>(self, value: T1) -> TensorBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<self::TensorType, self::TensorType>,
+            {
+                let (v0,) = self.0;
+                TensorBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn type_as_default(self) -> TensorBuilder<(T0, ::planus::DefaultValue)> {
+                self.type_(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> TensorBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn buffer<T2>(self, value: T2) -> TensorBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1) = self.0;
+                TensorBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn buffer_as_default(self) -> TensorBuilder<(T0, T1, ::planus::DefaultValue)> {
+                self.buffer(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> TensorBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn name<T3>(self, value: T3) -> TensorBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+            {
+                let (v0, v1, v2) = self.0;
+                TensorBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn name_as_null(self) -> TensorBuilder<(T0, T1, T2, ())> {
+                self.name(())
+            }
+        }
+        impl<T0, T1, T2, T3> TensorBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn quantization<T4>(self, value: T4) -> TensorBuilder<(T0, T1, T2, T3, T4)>
+            where
+                T4: ::planus::WriteAsOptional<::planus::Offset<self::QuantizationParameters>>,
+            {
+                let (v0, v1, v2, v3) = self.0;
+                TensorBuilder((v0, v1, v2, v3, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn quantization_as_null(self) -> TensorBuilder<(T0, T1, T2, T3, ())> {
+                self.quantization(())
+            }
+        }
+        impl<T0, T1, T2, T3, T4> TensorBuilder<(T0, T1, T2, T3, T4)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn is_variable<T5>(self, value: T5) -> TensorBuilder<(T0, T1, T2, T3, T4, T5)>
+            where
+                T5: ::planus::WriteAsDefault<bool, bool>,
+            {
+                let (v0, v1, v2, v3, v4) = self.0;
+                TensorBuilder((v0, v1, v2, v3, v4, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn is_variable_as_default(self) -> TensorBuilder<(T0, T1, T2, T3, T4, ::planus::DefaultValue)> {
+                self.is_variable(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5> TensorBuilder<(T0, T1, T2, T3, T4, T5)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<Tensor>
+            where
+                Self: ::planus::WriteAsOffset<Tensor>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T1: ::planus::WriteAsDefault<self::TensorType, self::TensorType>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                T4: ::planus::WriteAsOptional<::planus::Offset<self::QuantizationParameters>>,
+                T5: ::planus::WriteAsDefault<bool, bool>,
+            > ::planus::WriteAs<::planus::Offset<Tensor>> for TensorBuilder<(T0, T1, T2, T3, T4, T5)>
+        {
+            type Prepared = ::planus::Offset<Tensor>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Tensor> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T1: ::planus::WriteAsDefault<self::TensorType, self::TensorType>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                T4: ::planus::WriteAsOptional<::planus::Offset<self::QuantizationParameters>>,
+                T5: ::planus::WriteAsDefault<bool, bool>,
+            > ::planus::WriteAsOptional<::planus::Offset<Tensor>> for TensorBuilder<(T0, T1, T2, T3, T4, T5)>
+        {
+            type Prepared = ::planus::Offset<Tensor>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Tensor>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T1: ::planus::WriteAsDefault<self::TensorType, self::TensorType>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                T4: ::planus::WriteAsOptional<::planus::Offset<self::QuantizationParameters>>,
+                T5: ::planus::WriteAsDefault<bool, bool>,
+            > ::planus::WriteAsOffset<Tensor> for TensorBuilder<(T0, T1, T2, T3, T4, T5)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Tensor> {
+                let (v0, v1, v2, v3, v4, v5) = &self.0;
+                Tensor::create(builder, v0, v1, v2, v3, v4, v5)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct TensorRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> TensorRef<'a> {
+            #[inline]
+            pub fn shape(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i32>>> {
+                self.0.access(0, "Tensor", "shape")
+            }
+            #[inline]
+            pub fn type_(&self) -> ::planus::Result<self::TensorType> {
+                ::core::result::Result::Ok(self.0.access(1, "Tensor", "type_")?.unwrap_or(self::TensorType::Float32))
+            }
+            #[inline]
+            pub fn buffer(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(2, "Tensor", "buffer")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn name(&self) -> ::planus::Result<::core::option::Option<&'a ::core::primitive::str>> {
+                self.0.access(3, "Tensor", "name")
+            }
+            #[inline]
+            pub fn quantization(
+                &self,
+            ) -> ::planus::Result<::core::option::Option<self::QuantizationParametersRef<'a>>> {
+                self.0.access(4, "Tensor", "quantization")
+            }
+            #[inline]
+            pub fn is_variable(&self) -> ::planus::Result<bool> {
+                ::core::result::Result::Ok(self.0.access(5, "Tensor", "is_variable")?.unwrap_or(false))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for TensorRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("TensorRef");
+                if let ::core::option::Option::Some(field_shape) = self.shape().transpose() {
+                    f.field("shape", &field_shape);
+                }
+                f.field("type_", &self.type_());
+                f.field("buffer", &self.buffer());
+                if let ::core::option::Option::Some(field_name) = self.name().transpose() {
+                    f.field("name", &field_name);
+                }
+                if let ::core::option::Option::Some(field_quantization) = self.quantization().transpose() {
+                    f.field("quantization", &field_quantization);
+                }
+                f.field("is_variable", &self.is_variable());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<TensorRef<'a>> for Tensor {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: TensorRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    shape: if let ::core::option::Option::Some(shape) = value.shape()? {
+                        ::core::option::Option::Some(shape.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    type_: ::core::convert::TryInto::try_into(value.type_()?)?,
+                    buffer: ::core::convert::TryInto::try_into(value.buffer()?)?,
+                    name: value.name()?.map(::core::convert::Into::into),
+                    quantization: if let ::core::option::Option::Some(quantization) = value.quantization()? {
+                        ::core::option::Option::Some(::planus::alloc::boxed::Box::new(
+                            ::core::convert::TryInto::try_into(quantization)?,
+                        ))
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    is_variable: ::core::convert::TryInto::try_into(value.is_variable()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for TensorRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for TensorRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[TensorRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<Tensor>> for Tensor {
+            type Value = ::planus::Offset<Tensor>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<Tensor>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for TensorRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[TensorRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct OperatorCode {
+            pub deprecated_builtin_code: i8,
+            pub custom_code: ::core::option::Option<::planus::alloc::string::String>,
+            pub version: i32,
+            pub builtin_code: i32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for OperatorCode {
+            fn default() -> Self {
+                Self {
+                    deprecated_builtin_code: 0,
+                    custom_code: ::core::default::Default::default(),
+                    version: 1,
+                    builtin_code: 0,
+                }
+            }
+        }
+        impl OperatorCode {
+            #[inline]
+            pub fn builder() -> OperatorCodeBuilder<()> {
+                OperatorCodeBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_deprecated_builtin_code: impl ::planus::WriteAsDefault<i8, i8>,
+                field_custom_code: impl ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                field_version: impl ::planus::WriteAsDefault<i32, i32>,
+                field_builtin_code: impl ::planus::WriteAsDefault<i32, i32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_deprecated_builtin_code = field_deprecated_builtin_code.prepare(builder, &0);
+                let prepared_custom_code = field_custom_code.prepare(builder);
+                let prepared_version = field_version.prepare(builder, &1);
+                let prepared_builtin_code = field_builtin_code.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<12> = ::core::default::Default::default();
+                if prepared_custom_code.is_some() {
+                    table_writer.write_entry::<::planus::Offset<str>>(1);
+                }
+                if prepared_version.is_some() {
+                    table_writer.write_entry::<i32>(2);
+                }
+                if prepared_builtin_code.is_some() {
+                    table_writer.write_entry::<i32>(3);
+                }
+                if prepared_deprecated_builtin_code.is_some() {
+                    table_writer.write_entry::<i8>(0);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_custom_code) = prepared_custom_code {
+                            object_writer.write::<_, _, 4>(&prepared_custom_code);
+                        }
+                        if let ::core::option::Option::Some(prepared_version) = prepared_version {
+                            object_writer.write::<_, _, 4>(&prepared_version);
+                        }
+                        if let ::core::option::Option::Some(prepared_builtin_code) = prepared_builtin_code {
+                            object_writer.write::<_, _, 4>(&prepared_builtin_code);
+                        }
+                        if let ::core::option::Option::Some(prepared_deprecated_builtin_code) =
+                            prepared_deprecated_builtin_code
+                        {
+                            object_writer.write::<_, _, 1>(&prepared_deprecated_builtin_code);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<OperatorCode>> for OperatorCode {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<OperatorCode> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<OperatorCode>> for OperatorCode {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<OperatorCode>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<OperatorCode> for OperatorCode {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<OperatorCode> {
+                OperatorCode::create(
+                    builder,
+                    self.deprecated_builtin_code,
+                    &self.custom_code,
+                    self.version,
+                    self.builtin_code,
+                )
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct OperatorCodeBuilder<State>(State);
+        impl OperatorCodeBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn deprecated_builtin_code<T0>(self, value: T0) -> OperatorCodeBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<i8, i8>,
+            {
+                OperatorCodeBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn deprecated_builtin_code_as_default(self) -> OperatorCodeBuilder<(::planus::DefaultValue,)> {
+                self.deprecated_builtin_code(::planus::DefaultValue)
+            }
+        }
+        impl<T0> OperatorCodeBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn custom_code<T1>(self, value: T1) -> OperatorCodeBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+            {
+                let (v0,) = self.0;
+                OperatorCodeBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn custom_code_as_null(self) -> OperatorCodeBuilder<(T0, ())> {
+                self.custom_code(())
+            }
+        }
+        impl<T0, T1> OperatorCodeBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn version<T2>(self, value: T2) -> OperatorCodeBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<i32, i32>,
+            {
+                let (v0, v1) = self.0;
+                OperatorCodeBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn version_as_default(self) -> OperatorCodeBuilder<(T0, T1, ::planus::DefaultValue)> {
+                self.version(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> OperatorCodeBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn builtin_code<T3>(self, value: T3) -> OperatorCodeBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<i32, i32>,
+            {
+                let (v0, v1, v2) = self.0;
+                OperatorCodeBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn builtin_code_as_default(self) -> OperatorCodeBuilder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.builtin_code(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> OperatorCodeBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<OperatorCode>
+            where
+                Self: ::planus::WriteAsOffset<OperatorCode>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<i8, i8>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                T2: ::planus::WriteAsDefault<i32, i32>,
+                T3: ::planus::WriteAsDefault<i32, i32>,
+            > ::planus::WriteAs<::planus::Offset<OperatorCode>> for OperatorCodeBuilder<(T0, T1, T2, T3)>
+        {
+            type Prepared = ::planus::Offset<OperatorCode>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<OperatorCode> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<i8, i8>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                T2: ::planus::WriteAsDefault<i32, i32>,
+                T3: ::planus::WriteAsDefault<i32, i32>,
+            > ::planus::WriteAsOptional<::planus::Offset<OperatorCode>> for OperatorCodeBuilder<(T0, T1, T2, T3)>
+        {
+            type Prepared = ::planus::Offset<OperatorCode>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<OperatorCode>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<i8, i8>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                T2: ::planus::WriteAsDefault<i32, i32>,
+                T3: ::planus::WriteAsDefault<i32, i32>,
+            > ::planus::WriteAsOffset<OperatorCode> for OperatorCodeBuilder<(T0, T1, T2, T3)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<OperatorCode> {
+                let (v0, v1, v2, v3) = &self.0;
+                OperatorCode::create(builder, v0, v1, v2, v3)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct OperatorCodeRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> OperatorCodeRef<'a> {
+            #[inline]
+            pub fn deprecated_builtin_code(&self) -> ::planus::Result<i8> {
+                ::core::result::Result::Ok(self.0.access(0, "OperatorCode", "deprecated_builtin_code")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn custom_code(&self) -> ::planus::Result<::core::option::Option<&'a ::core::primitive::str>> {
+                self.0.access(1, "OperatorCode", "custom_code")
+            }
+            #[inline]
+            pub fn version(&self) -> ::planus::Result<i32> {
+                ::core::result::Result::Ok(self.0.access(2, "OperatorCode", "version")?.unwrap_or(1))
+            }
+            #[inline]
+            pub fn builtin_code(&self) -> ::planus::Result<i32> {
+                ::core::result::Result::Ok(self.0.access(3, "OperatorCode", "builtin_code")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for OperatorCodeRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("OperatorCodeRef");
+                f.field("deprecated_builtin_code", &self.deprecated_builtin_code());
+                if let ::core::option::Option::Some(field_custom_code) = self.custom_code().transpose() {
+                    f.field("custom_code", &field_custom_code);
+                }
+                f.field("version", &self.version());
+                f.field("builtin_code", &self.builtin_code());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<OperatorCodeRef<'a>> for OperatorCode {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: OperatorCodeRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    deprecated_builtin_code: ::core::convert::TryInto::try_into(value.deprecated_builtin_code()?)?,
+                    custom_code: value.custom_code()?.map(::core::convert::Into::into),
+                    version: ::core::convert::TryInto::try_into(value.version()?)?,
+                    builtin_code: ::core::convert::TryInto::try_into(value.builtin_code()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for OperatorCodeRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for OperatorCodeRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[OperatorCodeRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<OperatorCode>> for OperatorCode {
+            type Value = ::planus::Offset<OperatorCode>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<OperatorCode>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for OperatorCodeRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[OperatorCodeRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct BuiltinOptions {}
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for BuiltinOptions {
+            fn default() -> Self {
+                Self {}
+            }
+        }
+        impl BuiltinOptions {
+            #[inline]
+            pub fn builder() -> BuiltinOptionsBuilder<()> {
+                BuiltinOptionsBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(builder: &mut ::planus::Builder) -> ::planus::Offset<Self> {
+                let table_writer: ::planus::table_writer::TableWriter<4> = ::core::default::Default::default();
+                unsafe {
+                    table_writer.finish(builder, |_table_writer| {});
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<BuiltinOptions>> for BuiltinOptions {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<BuiltinOptions> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<BuiltinOptions>> for BuiltinOptions {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<BuiltinOptions>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<BuiltinOptions> for BuiltinOptions {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<BuiltinOptions> {
+                BuiltinOptions::create(builder)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct BuiltinOptionsBuilder<State>(State);
+        impl BuiltinOptionsBuilder<()> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<BuiltinOptions>
+            where
+                Self: ::planus::WriteAsOffset<BuiltinOptions>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<BuiltinOptions>> for BuiltinOptionsBuilder<()> {
+            type Prepared = ::planus::Offset<BuiltinOptions>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<BuiltinOptions> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<BuiltinOptions>> for BuiltinOptionsBuilder<()> {
+            type Prepared = ::planus::Offset<BuiltinOptions>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<BuiltinOptions>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<BuiltinOptions> for BuiltinOptionsBuilder<()> {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<BuiltinOptions> {
+                BuiltinOptions::create(builder)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct BuiltinOptionsRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> BuiltinOptionsRef<'a> {}
+        impl<'a> ::core::fmt::Debug for BuiltinOptionsRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("BuiltinOptionsRef");
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<BuiltinOptionsRef<'a>> for BuiltinOptions {
+            type Error = ::planus::Error;
+            fn try_from(_value: BuiltinOptionsRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {})
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for BuiltinOptionsRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for BuiltinOptionsRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[BuiltinOptionsRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<BuiltinOptions>> for BuiltinOptions {
+            type Value = ::planus::Offset<BuiltinOptions>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<BuiltinOptions>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for BuiltinOptionsRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[BuiltinOptionsRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct Operator {
+            pub opcode_index: u32,
+            pub inputs: ::core::option::Option<::planus::alloc::vec::Vec<i32>>,
+            pub outputs: ::core::option::Option<::planus::alloc::vec::Vec<i32>>,
+            pub builtin_options_type: u8,
+            pub builtin_options: ::core::option::Option<::planus::alloc::boxed::Box<self::BuiltinOptions>>,
+            pub custom_options: ::core::option::Option<::planus::alloc::vec::Vec<u8>>,
+            pub custom_options_format: i8,
+            pub mutating_variable_inputs: ::core::option::Option<::planus::alloc::vec::Vec<bool>>,
+            pub intermediates: ::core::option::Option<::planus::alloc::vec::Vec<i32>>,
+            pub large_custom_options_offset: u64,
+            pub large_custom_options_size: u64,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for Operator {
+            fn default() -> Self {
+                Self {
+                    opcode_index: 0,
+                    inputs: ::core::default::Default::default(),
+                    outputs: ::core::default::Default::default(),
+                    builtin_options_type: 0,
+                    builtin_options: ::core::default::Default::default(),
+                    custom_options: ::core::default::Default::default(),
+                    custom_options_format: 0,
+                    mutating_variable_inputs: ::core::default::Default::default(),
+                    intermediates: ::core::default::Default::default(),
+                    large_custom_options_offset: 0,
+                    large_custom_options_size: 0,
+                }
+            }
+        }
+        impl Operator {
+            #[inline]
+            pub fn builder() -> OperatorBuilder<()> {
+                OperatorBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_opcode_index: impl ::planus::WriteAsDefault<u32, u32>,
+                field_inputs: impl ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                field_outputs: impl ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                field_builtin_options_type: impl ::planus::WriteAsDefault<u8, u8>,
+                field_builtin_options: impl ::planus::WriteAsOptional<::planus::Offset<self::BuiltinOptions>>,
+                field_custom_options: impl ::planus::WriteAsOptional<::planus::Offset<[u8]>>,
+                field_custom_options_format: impl ::planus::WriteAsDefault<i8, i8>,
+                field_mutating_variable_inputs: impl ::planus::WriteAsOptional<::planus::Offset<[bool]>>,
+                field_intermediates: impl ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                field_large_custom_options_offset: impl ::planus::WriteAsDefault<u64, u64>,
+                field_large_custom_options_size: impl ::planus::WriteAsDefault<u64, u64>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_opcode_index = field_opcode_index.prepare(builder, &0);
+                let prepared_inputs = field_inputs.prepare(builder);
+                let prepared_outputs = field_outputs.prepare(builder);
+                let prepared_builtin_options_type = field_builtin_options_type.prepare(builder, &0);
+                let prepared_builtin_options = field_builtin_options.prepare(builder);
+                let prepared_custom_options = field_custom_options.prepare(builder);
+                let prepared_custom_options_format = field_custom_options_format.prepare(builder, &0);
+                let prepared_mutating_variable_inputs = field_mutating_variable_inputs.prepare(builder);
+                let prepared_intermediates = field_intermediates.prepare(builder);
+                let prepared_large_custom_options_offset = field_large_custom_options_offset.prepare(builder, &0);
+                let prepared_large_custom_options_size = field_large_custom_options_size.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<26> = ::core::default::Default::default();
+                if prepared_large_custom_options_offset.is_some() {
+                    table_writer.write_entry::<u64>(9);
+                }
+                if prepared_large_custom_options_size.is_some() {
+                    table_writer.write_entry::<u64>(10);
+                }
+                if prepared_opcode_index.is_some() {
+                    table_writer.write_entry::<u32>(0);
+                }
+                if prepared_inputs.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[i32]>>(1);
+                }
+                if prepared_outputs.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[i32]>>(2);
+                }
+                if prepared_builtin_options.is_some() {
+                    table_writer.write_entry::<::planus::Offset<self::BuiltinOptions>>(4);
+                }
+                if prepared_custom_options.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[u8]>>(5);
+                }
+                if prepared_mutating_variable_inputs.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[bool]>>(7);
+                }
+                if prepared_intermediates.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[i32]>>(8);
+                }
+                if prepared_builtin_options_type.is_some() {
+                    table_writer.write_entry::<u8>(3);
+                }
+                if prepared_custom_options_format.is_some() {
+                    table_writer.write_entry::<i8>(6);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_large_custom_options_offset) =
+                            prepared_large_custom_options_offset
+                        {
+                            object_writer.write::<_, _, 8>(&prepared_large_custom_options_offset);
+                        }
+                        if let ::core::option::Option::Some(prepared_large_custom_options_size) =
+                            prepared_large_custom_options_size
+                        {
+                            object_writer.write::<_, _, 8>(&prepared_large_custom_options_size);
+                        }
+                        if let ::core::option::Option::Some(prepared_opcode_index) = prepared_opcode_index {
+                            object_writer.write::<_, _, 4>(&prepared_opcode_index);
+                        }
+                        if let ::core::option::Option::Some(prepared_inputs) = prepared_inputs {
+                            object_writer.write::<_, _, 4>(&prepared_inputs);
+                        }
+                        if let ::core::option::Option::Some(prepared_outputs) = prepared_outputs {
+                            object_writer.write::<_, _, 4>(&prepared_outputs);
+                        }
+                        if let ::core::option::Option::Some(prepared_builtin_options) = prepared_builtin_options {
+                            object_writer.write::<_, _, 4>(&prepared_builtin_options);
+                        }
+                        if let ::core::option::Option::Some(prepared_custom_options) = prepared_custom_options {
+                            object_writer.write::<_, _, 4>(&prepared_custom_options);
+                        }
+                        if let ::core::option::Option::Some(prepared_mutating_variable_inputs) =
+                            prepared_mutating_variable_inputs
+                        {
+                            object_writer.write::<_, _, 4>(&prepared_mutating_variable_inputs);
+                        }
+                        if let ::core::option::Option::Some(prepared_intermediates) = prepared_intermediates {
+                            object_writer.write::<_, _, 4>(&prepared_intermediates);
+                        }
+                        if let ::core::option::Option::Some(prepared_builtin_options_type) =
+                            prepared_builtin_options_type
+                        {
+                            object_writer.write::<_, _, 1>(&prepared_builtin_options_type);
+                        }
+                        if let ::core::option::Option::Some(prepared_custom_options_format) =
+                            prepared_custom_options_format
+                        {
+                            object_writer.write::<_, _, 1>(&prepared_custom_options_format);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<Operator>> for Operator {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Operator> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<Operator>> for Operator {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Operator>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<Operator> for Operator {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Operator> {
+                Operator::create(
+                    builder,
+                    self.opcode_index,
+                    &self.inputs,
+                    &self.outputs,
+                    self.builtin_options_type,
+                    &self.builtin_options,
+                    &self.custom_options,
+                    self.custom_options_format,
+                    &self.mutating_variable_inputs,
+                    &self.intermediates,
+                    self.large_custom_options_offset,
+                    self.large_custom_options_size,
+                )
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct OperatorBuilder<State>(State);
+        impl OperatorBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn opcode_index<T0>(self, value: T0) -> OperatorBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<u32, u32>,
+            {
+                OperatorBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn opcode_index_as_default(self) -> OperatorBuilder<(::planus::DefaultValue,)> {
+                self.opcode_index(::planus::DefaultValue)
+            }
+        }
+        impl<T0> OperatorBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn inputs<T1>(self, value: T1) -> OperatorBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+            {
+                let (v0,) = self.0;
+                OperatorBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn inputs_as_null(self) -> OperatorBuilder<(T0, ())> {
+                self.inputs(())
+            }
+        }
+        impl<T0, T1> OperatorBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn outputs<T2>(self, value: T2) -> OperatorBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+            {
+                let (v0, v1) = self.0;
+                OperatorBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn outputs_as_null(self) -> OperatorBuilder<(T0, T1, ())> {
+                self.outputs(())
+            }
+        }
+        impl<T0, T1, T2> OperatorBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn builtin_options_type<T3>(self, value: T3) -> OperatorBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<u8, u8>,
+            {
+                let (v0, v1, v2) = self.0;
+                OperatorBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn builtin_options_type_as_default(self) -> OperatorBuilder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.builtin_options_type(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> OperatorBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn builtin_options<T4>(self, value: T4) -> OperatorBuilder<(T0, T1, T2, T3, T4)>
+            where
+                T4: ::planus::WriteAsOptional<::planus::Offset<self::BuiltinOptions>>,
+            {
+                let (v0, v1, v2, v3) = self.0;
+                OperatorBuilder((v0, v1, v2, v3, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn builtin_options_as_null(self) -> OperatorBuilder<(T0, T1, T2, T3, ())> {
+                self.builtin_options(())
+            }
+        }
+        impl<T0, T1, T2, T3, T4> OperatorBuilder<(T0, T1, T2, T3, T4)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn custom_options<T5>(self, value: T5) -> OperatorBuilder<(T0, T1, T2, T3, T4, T5)>
+            where
+                T5: ::planus::WriteAsOptional<::planus::Offset<[u8]>>,
+            {
+                let (v0, v1, v2, v3, v4) = self.0;
+                OperatorBuilder((v0, v1, v2, v3, v4, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn custom_options_as_null(self) -> OperatorBuilder<(T0, T1, T2, T3, T4, ())> {
+                self.custom_options(())
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5> OperatorBuilder<(T0, T1, T2, T3, T4, T5)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn custom_options_format<T6>(self, value: T6) -> OperatorBuilder<(T0, T1, T2, T3, T4, T5, T6)>
+            where
+                T6: ::planus::WriteAsDefault<i8, i8>,
+            {
+                let (v0, v1, v2, v3, v4, v5) = self.0;
+                OperatorBuilder((v0, v1, v2, v3, v4, v5, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn custom_options_format_as_default(
+                self,
+            ) -> OperatorBuilder<(T0, T1, T2, T3, T4, T5, ::planus::DefaultValue)> {
+                self.custom_options_format(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6> OperatorBuilder<(T0, T1, T2, T3, T4, T5, T6)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn mutating_variable_inputs<T7>(self, value: T7) -> OperatorBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)>
+            where
+                T7: ::planus::WriteAsOptional<::planus::Offset<[bool]>>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6) = self.0;
+                OperatorBuilder((v0, v1, v2, v3, v4, v5, v6, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn mutating_variable_inputs_as_null(self) -> OperatorBuilder<(T0, T1, T2, T3, T4, T5, T6, ())> {
+                self.mutating_variable_inputs(())
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7> OperatorBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn intermediates<T8>(self, value: T8) -> OperatorBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8)>
+            where
+                T8: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7) = self.0;
+                OperatorBuilder((v0, v1, v2, v3, v4, v5, v6, v7, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn intermediates_as_null(self) -> OperatorBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, ())> {
+                self.intermediates(())
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8> OperatorBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn large_custom_options_offset<T9>(
+                self,
+                value: T9,
+            ) -> OperatorBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9)>
+            where
+                T9: ::planus::WriteAsDefault<u64, u64>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8) = self.0;
+                OperatorBuilder((v0, v1, v2, v3, v4, v5, v6, v7, v8, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn large_custom_options_offset_as_default(
+                self,
+            ) -> OperatorBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, ::planus::DefaultValue)> {
+                self.large_custom_options_offset(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8, T9> OperatorBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn large_custom_options_size<T10>(
+                self,
+                value: T10,
+            ) -> OperatorBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10)>
+            where
+                T10: ::planus::WriteAsDefault<u64, u64>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9) = self.0;
+                OperatorBuilder((v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn large_custom_options_size_as_default(
+                self,
+            ) -> OperatorBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, ::planus::DefaultValue)> {
+                self.large_custom_options_size(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10> OperatorBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<Operator>
+            where
+                Self: ::planus::WriteAsOffset<Operator>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T3: ::planus::WriteAsDefault<u8, u8>,
+                T4: ::planus::WriteAsOptional<::planus::Offset<self::BuiltinOptions>>,
+                T5: ::planus::WriteAsOptional<::planus::Offset<[u8]>>,
+                T6: ::planus::WriteAsDefault<i8, i8>,
+                T7: ::planus::WriteAsOptional<::planus::Offset<[bool]>>,
+                T8: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T9: ::planus::WriteAsDefault<u64, u64>,
+                T10: ::planus::WriteAsDefault<u64, u64>,
+            > ::planus::WriteAs<::planus::Offset<Operator>>
+            for OperatorBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10)>
+        {
+            type Prepared = ::planus::Offset<Operator>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Operator> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T3: ::planus::WriteAsDefault<u8, u8>,
+                T4: ::planus::WriteAsOptional<::planus::Offset<self::BuiltinOptions>>,
+                T5: ::planus::WriteAsOptional<::planus::Offset<[u8]>>,
+                T6: ::planus::WriteAsDefault<i8, i8>,
+                T7: ::planus::WriteAsOptional<::planus::Offset<[bool]>>,
+                T8: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T9: ::planus::WriteAsDefault<u64, u64>,
+                T10: ::planus::WriteAsDefault<u64, u64>,
+            > ::planus::WriteAsOptional<::planus::Offset<Operator>>
+            for OperatorBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10)>
+        {
+            type Prepared = ::planus::Offset<Operator>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Operator>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T3: ::planus::WriteAsDefault<u8, u8>,
+                T4: ::planus::WriteAsOptional<::planus::Offset<self::BuiltinOptions>>,
+                T5: ::planus::WriteAsOptional<::planus::Offset<[u8]>>,
+                T6: ::planus::WriteAsDefault<i8, i8>,
+                T7: ::planus::WriteAsOptional<::planus::Offset<[bool]>>,
+                T8: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T9: ::planus::WriteAsDefault<u64, u64>,
+                T10: ::planus::WriteAsDefault<u64, u64>,
+            > ::planus::WriteAsOffset<Operator> for OperatorBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Operator> {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10) = &self.0;
+                Operator::create(builder, v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct OperatorRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> OperatorRef<'a> {
+            #[inline]
+            pub fn opcode_index(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(0, "Operator", "opcode_index")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn inputs(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i32>>> {
+                self.0.access(1, "Operator", "inputs")
+            }
+            #[inline]
+            pub fn outputs(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i32>>> {
+                self.0.access(2, "Operator", "outputs")
+            }
+            #[inline]
+            pub fn builtin_options_type(&self) -> ::planus::Result<u8> {
+                ::core::result::Result::Ok(self.0.access(3, "Operator", "builtin_options_type")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn builtin_options(&self) -> ::planus::Result<::core::option::Option<self::BuiltinOptionsRef<'a>>> {
+                self.0.access(4, "Operator", "builtin_options")
+            }
+            #[inline]
+            pub fn custom_options(&self) -> ::planus::Result<::core::option::Option<&'a [u8]>> {
+                self.0.access(5, "Operator", "custom_options")
+            }
+            #[inline]
+            pub fn custom_options_format(&self) -> ::planus::Result<i8> {
+                ::core::result::Result::Ok(self.0.access(6, "Operator", "custom_options_format")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn mutating_variable_inputs(
+                &self,
+            ) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, bool>>> {
+                self.0.access(7, "Operator", "mutating_variable_inputs")
+            }
+            #[inline]
+            pub fn intermediates(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i32>>> {
+                self.0.access(8, "Operator", "intermediates")
+            }
+            #[inline]
+            pub fn large_custom_options_offset(&self) -> ::planus::Result<u64> {
+                ::core::result::Result::Ok(self.0.access(9, "Operator", "large_custom_options_offset")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn large_custom_options_size(&self) -> ::planus::Result<u64> {
+                ::core::result::Result::Ok(self.0.access(10, "Operator", "large_custom_options_size")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for OperatorRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("OperatorRef");
+                f.field("opcode_index", &self.opcode_index());
+                if let ::core::option::Option::Some(field_inputs) = self.inputs().transpose() {
+                    f.field("inputs", &field_inputs);
+                }
+                if let ::core::option::Option::Some(field_outputs) = self.outputs().transpose() {
+                    f.field("outputs", &field_outputs);
+                }
+                f.field("builtin_options_type", &self.builtin_options_type());
+                if let ::core::option::Option::Some(field_builtin_options) = self.builtin_options().transpose() {
+                    f.field("builtin_options", &field_builtin_options);
+                }
+                if let ::core::option::Option::Some(field_custom_options) = self.custom_options().transpose() {
+                    f.field("custom_options", &field_custom_options);
+                }
+                f.field("custom_options_format", &self.custom_options_format());
+                if let ::core::option::Option::Some(field_mutating_variable_inputs) =
+                    self.mutating_variable_inputs().transpose()
+                {
+                    f.field("mutating_variable_inputs", &field_mutating_variable_inputs);
+                }
+                if let ::core::option::Option::Some(field_intermediates) = self.intermediates().transpose() {
+                    f.field("intermediates", &field_intermediates);
+                }
+                f.field("large_custom_options_offset", &self.large_custom_options_offset());
+                f.field("large_custom_options_size", &self.large_custom_options_size());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<OperatorRef<'a>> for Operator {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: OperatorRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    opcode_index: ::core::convert::TryInto::try_into(value.opcode_index()?)?,
+                    inputs: if let ::core::option::Option::Some(inputs) = value.inputs()? {
+                        ::core::option::Option::Some(inputs.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    outputs: if let ::core::option::Option::Some(outputs) = value.outputs()? {
+                        ::core::option::Option::Some(outputs.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    builtin_options_type: ::core::convert::TryInto::try_into(value.builtin_options_type()?)?,
+                    builtin_options: if let ::core::option::Option::Some(builtin_options) = value.builtin_options()? {
+                        ::core::option::Option::Some(::planus::alloc::boxed::Box::new(
+                            ::core::convert::TryInto::try_into(builtin_options)?,
+                        ))
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    custom_options: value.custom_options()?.map(|v| v.to_vec()),
+                    custom_options_format: ::core::convert::TryInto::try_into(value.custom_options_format()?)?,
+                    mutating_variable_inputs: if let ::core::option::Option::Some(mutating_variable_inputs) =
+                        value.mutating_variable_inputs()?
+                    {
+                        ::core::option::Option::Some(mutating_variable_inputs.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    intermediates: if let ::core::option::Option::Some(intermediates) = value.intermediates()? {
+                        ::core::option::Option::Some(intermediates.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    large_custom_options_offset: ::core::convert::TryInto::try_into(
+                        value.large_custom_options_offset()?,
+                    )?,
+                    large_custom_options_size: ::core::convert::TryInto::try_into(value.large_custom_options_size()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for OperatorRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for OperatorRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[OperatorRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<Operator>> for Operator {
+            type Value = ::planus::Offset<Operator>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<Operator>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for OperatorRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[OperatorRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct SubGraph {
+            pub tensors: ::core::option::Option<::planus::alloc::vec::Vec<self::Tensor>>,
+            pub inputs: ::core::option::Option<::planus::alloc::vec::Vec<i32>>,
+            pub outputs: ::core::option::Option<::planus::alloc::vec::Vec<i32>>,
+            pub operators: ::core::option::Option<::planus::alloc::vec::Vec<self::Operator>>,
+            pub name: ::core::option::Option<::planus::alloc::string::String>,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for SubGraph {
+            fn default() -> Self {
+                Self {
+                    tensors: ::core::default::Default::default(),
+                    inputs: ::core::default::Default::default(),
+                    outputs: ::core::default::Default::default(),
+                    operators: ::core::default::Default::default(),
+                    name: ::core::default::Default::default(),
+                }
+            }
+        }
+        impl SubGraph {
+            #[inline]
+            pub fn builder() -> SubGraphBuilder<()> {
+                SubGraphBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_tensors: impl ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Tensor>]>>,
+                field_inputs: impl ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                field_outputs: impl ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                field_operators: impl ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Operator>]>>,
+                field_name: impl ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_tensors = field_tensors.prepare(builder);
+                let prepared_inputs = field_inputs.prepare(builder);
+                let prepared_outputs = field_outputs.prepare(builder);
+                let prepared_operators = field_operators.prepare(builder);
+                let prepared_name = field_name.prepare(builder);
+                let mut table_writer: ::planus::table_writer::TableWriter<14> = ::core::default::Default::default();
+                if prepared_tensors.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::Tensor>]>>(0);
+                }
+                if prepared_inputs.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[i32]>>(1);
+                }
+                if prepared_outputs.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[i32]>>(2);
+                }
+                if prepared_operators.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::Operator>]>>(3);
+                }
+                if prepared_name.is_some() {
+                    table_writer.write_entry::<::planus::Offset<str>>(4);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_tensors) = prepared_tensors {
+                            object_writer.write::<_, _, 4>(&prepared_tensors);
+                        }
+                        if let ::core::option::Option::Some(prepared_inputs) = prepared_inputs {
+                            object_writer.write::<_, _, 4>(&prepared_inputs);
+                        }
+                        if let ::core::option::Option::Some(prepared_outputs) = prepared_outputs {
+                            object_writer.write::<_, _, 4>(&prepared_outputs);
+                        }
+                        if let ::core::option::Option::Some(prepared_operators) = prepared_operators {
+                            object_writer.write::<_, _, 4>(&prepared_operators);
+                        }
+                        if let ::core::option::Option::Some(prepared_name) = prepared_name {
+                            object_writer.write::<_, _, 4>(&prepared_name);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<SubGraph>> for SubGraph {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<SubGraph> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<SubGraph>> for SubGraph {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<SubGraph>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<SubGraph> for SubGraph {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<SubGraph> {
+                SubGraph::create(builder, &self.tensors, &self.inputs, &self.outputs, &self.operators, &self.name)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct SubGraphBuilder<State>(State);
+        impl SubGraphBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn tensors<T0>(self, value: T0) -> SubGraphBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Tensor>]>>,
+            {
+                SubGraphBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn tensors_as_null(self) -> SubGraphBuilder<((),)> {
+                self.tensors(())
+            }
+        }
+        impl<T0> SubGraphBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn inputs<T1>(self, value: T1) -> SubGraphBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+            {
+                let (v0,) = self.0;
+                SubGraphBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn inputs_as_null(self) -> SubGraphBuilder<(T0, ())> {
+                self.inputs(())
+            }
+        }
+        impl<T0, T1> SubGraphBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn outputs<T2>(self, value: T2) -> SubGraphBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+            {
+                let (v0, v1) = self.0;
+                SubGraphBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn outputs_as_null(self) -> SubGraphBuilder<(T0, T1, ())> {
+                self.outputs(())
+            }
+        }
+        impl<T0, T1, T2> SubGraphBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn operators<T3>(self, value: T3) -> SubGraphBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Operator>]>>,
+            {
+                let (v0, v1, v2) = self.0;
+                SubGraphBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn operators_as_null(self) -> SubGraphBuilder<(T0, T1, T2, ())> {
+                self.operators(())
+            }
+        }
+        impl<T0, T1, T2, T3> SubGraphBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn name<T4>(self, value: T4) -> SubGraphBuilder<(T0, T1, T2, T3, T4)>
+            where
+                T4: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+            {
+                let (v0, v1, v2, v3) = self.0;
+                SubGraphBuilder((v0, v1, v2, v3, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn name_as_null(self) -> SubGraphBuilder<(T0, T1, T2, T3, ())> {
+                self.name(())
+            }
+        }
+        impl<T0, T1, T2, T3, T4> SubGraphBuilder<(T0, T1, T2, T3, T4)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<SubGraph>
+            where
+                Self: ::planus::WriteAsOffset<SubGraph>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Tensor>]>>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T3: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Operator>]>>,
+                T4: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+            > ::planus::WriteAs<::planus::Offset<SubGraph>> for SubGraphBuilder<(T0, T1, T2, T3, T4)>
+        {
+            type Prepared = ::planus::Offset<SubGraph>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<SubGraph> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Tensor>]>>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T3: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Operator>]>>,
+                T4: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+            > ::planus::WriteAsOptional<::planus::Offset<SubGraph>> for SubGraphBuilder<(T0, T1, T2, T3, T4)>
+        {
+            type Prepared = ::planus::Offset<SubGraph>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<SubGraph>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Tensor>]>>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T3: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Operator>]>>,
+                T4: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+            > ::planus::WriteAsOffset<SubGraph> for SubGraphBuilder<(T0, T1, T2, T3, T4)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<SubGraph> {
+                let (v0, v1, v2, v3, v4) = &self.0;
+                SubGraph::create(builder, v0, v1, v2, v3, v4)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct SubGraphRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> SubGraphRef<'a> {
+            #[inline]
+            pub fn tensors(
+                &self,
+            ) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, ::planus::Result<self::TensorRef<'a>>>>>
+            {
+                self.0.access(0, "SubGraph", "tensors")
+            }
+            #[inline]
+            pub fn inputs(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i32>>> {
+                self.0.access(1, "SubGraph", "inputs")
+            }
+            #[inline]
+            pub fn outputs(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i32>>> {
+                self.0.access(2, "SubGraph", "outputs")
+            }
+            #[inline]
+            pub fn operators(
+                &self,
+            ) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, ::planus::Result<self::OperatorRef<'a>>>>>
+            {
+                self.0.access(3, "SubGraph", "operators")
+            }
+            #[inline]
+            pub fn name(&self) -> ::planus::Result<::core::option::Option<&'a ::core::primitive::str>> {
+                self.0.access(4, "SubGraph", "name")
+            }
+        }
+        impl<'a> ::core::fmt::Debug for SubGraphRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("SubGraphRef");
+                if let ::core::option::Option::Some(field_tensors) = self.tensors().transpose() {
+                    f.field("tensors", &field_tensors);
+                }
+                if let ::core::option::Option::Some(field_inputs) = self.inputs().transpose() {
+                    f.field("inputs", &field_inputs);
+                }
+                if let ::core::option::Option::Some(field_outputs) = self.outputs().transpose() {
+                    f.field("outputs", &field_outputs);
+                }
+                if let ::core::option::Option::Some(field_operators) = self.operators().transpose() {
+                    f.field("operators", &field_operators);
+                }
+                if let ::core::option::Option::Some(field_name) = self.name().transpose() {
+                    f.field("name", &field_name);
+                }
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<SubGraphRef<'a>> for SubGraph {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: SubGraphRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    tensors: if let ::core::option::Option::Some(tensors) = value.tensors()? {
+                        ::core::option::Option::Some(tensors.to_vec_result()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    inputs: if let ::core::option::Option::Some(inputs) = value.inputs()? {
+                        ::core::option::Option::Some(inputs.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    outputs: if let ::core::option::Option::Some(outputs) = value.outputs()? {
+                        ::core::option::Option::Some(outputs.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    operators: if let ::core::option::Option::Some(operators) = value.operators()? {
+                        ::core::option::Option::Some(operators.to_vec_result()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    name: value.name()?.map(::core::convert::Into::into),
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for SubGraphRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for SubGraphRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[SubGraphRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<SubGraph>> for SubGraph {
+            type Value = ::planus::Offset<SubGraph>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<SubGraph>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for SubGraphRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[SubGraphRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct Buffer {
+            pub data: ::core::option::Option<::planus::alloc::vec::Vec<u8>>,
+            pub offset: u64,
+            pub size: u64,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for Buffer {
+            fn default() -> Self {
+                Self { data: ::core::default::Default::default(), offset: 0, size: 0 }
+            }
+        }
+        impl Buffer {
+            #[inline]
+            pub fn builder() -> BufferBuilder<()> {
+                BufferBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_data: impl ::planus::WriteAsOptional<::planus::Offset<[u8]>>,
+                field_offset: impl ::planus::WriteAsDefault<u64, u64>,
+                field_size: impl ::planus::WriteAsDefault<u64, u64>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_data = field_data.prepare(builder);
+                let prepared_offset = field_offset.prepare(builder, &0);
+                let prepared_size = field_size.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<10> = ::core::default::Default::default();
+                if prepared_offset.is_some() {
+                    table_writer.write_entry::<u64>(1);
+                }
+                if prepared_size.is_some() {
+                    table_writer.write_entry::<u64>(2);
+                }
+                if prepared_data.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[u8]>>(0);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_offset) = prepared_offset {
+                            object_writer.write::<_, _, 8>(&prepared_offset);
+                        }
+                        if let ::core::option::Option::Some(prepared_size) = prepared_size {
+                            object_writer.write::<_, _, 8>(&prepared_size);
+                        }
+                        if let ::core::option::Option::Some(prepared_data) = prepared_data {
+                            object_writer.write::<_, _, 4>(&prepared_data);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<Buffer>> for Buffer {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Buffer> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<Buffer>> for Buffer {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Buffer>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<Buffer> for Buffer {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Buffer> {
+                Buffer::create(builder, &self.data, self.offset, self.size)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct BufferBuilder<State>(State);
+        impl BufferBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn data<T0>(self, value: T0) -> BufferBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsOptional<::planus::Offset<[u8]>>,
+            {
+                BufferBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn data_as_null(self) -> BufferBuilder<((),)> {
+                self.data(())
+            }
+        }
+        impl<T0> BufferBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn offset<T1>(self, value: T1) -> BufferBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<u64, u64>,
+            {
+                let (v0,) = self.0;
+                BufferBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn offset_as_default(self) -> BufferBuilder<(T0, ::planus::DefaultValue)> {
+                self.offset(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> BufferBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn size<T2>(self, value: T2) -> BufferBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<u64, u64>,
+            {
+                let (v0, v1) = self.0;
+                BufferBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn size_as_default(self) -> BufferBuilder<(T0, T1, ::planus::DefaultValue)> {
+                self.size(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> BufferBuilder<(T0, T1, T2)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<Buffer>
+            where
+                Self: ::planus::WriteAsOffset<Buffer>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[u8]>>,
+                T1: ::planus::WriteAsDefault<u64, u64>,
+                T2: ::planus::WriteAsDefault<u64, u64>,
+            > ::planus::WriteAs<::planus::Offset<Buffer>> for BufferBuilder<(T0, T1, T2)>
+        {
+            type Prepared = ::planus::Offset<Buffer>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Buffer> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[u8]>>,
+                T1: ::planus::WriteAsDefault<u64, u64>,
+                T2: ::planus::WriteAsDefault<u64, u64>,
+            > ::planus::WriteAsOptional<::planus::Offset<Buffer>> for BufferBuilder<(T0, T1, T2)>
+        {
+            type Prepared = ::planus::Offset<Buffer>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Buffer>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[u8]>>,
+                T1: ::planus::WriteAsDefault<u64, u64>,
+                T2: ::planus::WriteAsDefault<u64, u64>,
+            > ::planus::WriteAsOffset<Buffer> for BufferBuilder<(T0, T1, T2)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Buffer> {
+                let (v0, v1, v2) = &self.0;
+                Buffer::create(builder, v0, v1, v2)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct BufferRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> BufferRef<'a> {
+            #[inline]
+            pub fn data(&self) -> ::planus::Result<::core::option::Option<&'a [u8]>> {
+                self.0.access(0, "Buffer", "data")
+            }
+            #[inline]
+            pub fn offset(&self) -> ::planus::Result<u64> {
+                ::core::result::Result::Ok(self.0.access(1, "Buffer", "offset")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn size(&self) -> ::planus::Result<u64> {
+                ::core::result::Result::Ok(self.0.access(2, "Buffer", "size")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for BufferRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("BufferRef");
+                if let ::core::option::Option::Some(field_data) = self.data().transpose() {
+                    f.field("data", &field_data);
+                }
+                f.field("offset", &self.offset());
+                f.field("size", &self.size());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<BufferRef<'a>> for Buffer {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: BufferRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    data: value.data()?.map(|v| v.to_vec()),
+                    offset: ::core::convert::TryInto::try_into(value.offset()?)?,
+                    size: ::core::convert::TryInto::try_into(value.size()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for BufferRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for BufferRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[BufferRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<Buffer>> for Buffer {
+            type Value = ::planus::Offset<Buffer>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<Buffer>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for BufferRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[BufferRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct Metadata {
+            pub name: ::core::option::Option<::planus::alloc::string::String>,
+            pub buffer: u32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for Metadata {
+            fn default() -> Self {
+                Self { name: ::core::default::Default::default(), buffer: 0 }
+            }
+        }
+        impl Metadata {
+            #[inline]
+            pub fn builder() -> MetadataBuilder<()> {
+                MetadataBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_name: impl ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                field_buffer: impl ::planus::WriteAsDefault<u32, u32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_name = field_name.prepare(builder);
+                let prepared_buffer = field_buffer.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<8> = ::core::default::Default::default();
+                if prepared_name.is_some() {
+                    table_writer.write_entry::<::planus::Offset<str>>(0);
+                }
+                if prepared_buffer.is_some() {
+                    table_writer.write_entry::<u32>(1);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_name) = prepared_name {
+                            object_writer.write::<_, _, 4>(&prepared_name);
+                        }
+                        if let ::core::option::Option::Some(prepared_buffer) = prepared_buffer {
+                            object_writer.write::<_, _, 4>(&prepared_buffer);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<Metadata>> for Metadata {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Metadata> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<Metadata>> for Metadata {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Metadata>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<Metadata> for Metadata {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Metadata> {
+                Metadata::create(builder, &self.name, self.buffer)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct MetadataBuilder<State>(State);
+        impl MetadataBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn name<T0>(self, value: T0) -> MetadataBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+            {
+                MetadataBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn name_as_null(self) -> MetadataBuilder<((),)> {
+                self.name(())
+            }
+        }
+        impl<T0> MetadataBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn buffer<T1>(self, value: T1) -> MetadataBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0,) = self.0;
+                MetadataBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn buffer_as_default(self) -> MetadataBuilder<(T0, ::planus::DefaultValue)> {
+                self.buffer(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> MetadataBuilder<(T0, T1)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<Metadata>
+            where
+                Self: ::planus::WriteAsOffset<Metadata>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAs<::planus::Offset<Metadata>> for MetadataBuilder<(T0, T1)>
+        {
+            type Prepared = ::planus::Offset<Metadata>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Metadata> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOptional<::planus::Offset<Metadata>> for MetadataBuilder<(T0, T1)>
+        {
+            type Prepared = ::planus::Offset<Metadata>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Metadata>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOffset<Metadata> for MetadataBuilder<(T0, T1)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Metadata> {
+                let (v0, v1) = &self.0;
+                Metadata::create(builder, v0, v1)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct MetadataRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> MetadataRef<'a> {
+            #[inline]
+            pub fn name(&self) -> ::planus::Result<::core::option::Option<&'a ::core::primitive::str>> {
+                self.0.access(0, "Metadata", "name")
+            }
+            #[inline]
+            pub fn buffer(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(1, "Metadata", "buffer")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for MetadataRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("MetadataRef");
+                if let ::core::option::Option::Some(field_name) = self.name().transpose() {
+                    f.field("name", &field_name);
+                }
+                f.field("buffer", &self.buffer());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<MetadataRef<'a>> for Metadata {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: MetadataRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    name: value.name()?.map(::core::convert::Into::into),
+                    buffer: ::core::convert::TryInto::try_into(value.buffer()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for MetadataRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for MetadataRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[MetadataRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<Metadata>> for Metadata {
+            type Value = ::planus::Offset<Metadata>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<Metadata>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for MetadataRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[MetadataRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct Model {
+            pub version: u32,
+            pub operator_codes: ::core::option::Option<::planus::alloc::vec::Vec<self::OperatorCode>>,
+            pub subgraphs: ::core::option::Option<::planus::alloc::vec::Vec<self::SubGraph>>,
+            pub description: ::core::option::Option<::planus::alloc::string::String>,
+            pub buffers: ::core::option::Option<::planus::alloc::vec::Vec<self::Buffer>>,
+            pub metadata_buffer: ::core::option::Option<::planus::alloc::vec::Vec<i32>>,
+            pub metadata: ::core::option::Option<::planus::alloc::vec::Vec<self::Metadata>>,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for Model {
+            fn default() -> Self {
+                Self {
+                    version: 0,
+                    operator_codes: ::core::default::Default::default(),
+                    subgraphs: ::core::default::Default::default(),
+                    description: ::core::default::Default::default(),
+                    buffers: ::core::default::Default::default(),
+                    metadata_buffer: ::core::default::Default::default(),
+                    metadata: ::core::default::Default::default(),
+                }
+            }
+        }
+        impl Model {
+            #[inline]
+            pub fn builder() -> ModelBuilder<()> {
+                ModelBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_version: impl ::planus::WriteAsDefault<u32, u32>,
+                field_operator_codes: impl ::planus::WriteAsOptional<
+                    ::planus::Offset<[::planus::Offset<self::OperatorCode>]>,
+                >,
+                field_subgraphs: impl ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::SubGraph>]>>,
+                field_description: impl ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                field_buffers: impl ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Buffer>]>>,
+                field_metadata_buffer: impl ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                field_metadata: impl ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Metadata>]>>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_version = field_version.prepare(builder, &0);
+                let prepared_operator_codes = field_operator_codes.prepare(builder);
+                let prepared_subgraphs = field_subgraphs.prepare(builder);
+                let prepared_description = field_description.prepare(builder);
+                let prepared_buffers = field_buffers.prepare(builder);
+                let prepared_metadata_buffer = field_metadata_buffer.prepare(builder);
+                let prepared_metadata = field_metadata.prepare(builder);
+                let mut table_writer: ::planus::table_writer::TableWriter<18> = ::core::default::Default::default();
+                if prepared_version.is_some() {
+                    table_writer.write_entry::<u32>(0);
+                }
+                if prepared_operator_codes.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::OperatorCode>]>>(1);
+                }
+                if prepared_subgraphs.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::SubGraph>]>>(2);
+                }
+                if prepared_description.is_some() {
+                    table_writer.write_entry::<::planus::Offset<str>>(3);
+                }
+                if prepared_buffers.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::Buffer>]>>(4);
+                }
+                if prepared_metadata_buffer.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[i32]>>(5);
+                }
+                if prepared_metadata.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::Metadata>]>>(6);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_version) = prepared_version {
+                            object_writer.write::<_, _, 4>(&prepared_version);
+                        }
+                        if let ::core::option::Option::Some(prepared_operator_codes) = prepared_operator_codes {
+                            object_writer.write::<_, _, 4>(&prepared_operator_codes);
+                        }
+                        if let ::core::option::Option::Some(prepared_subgraphs) = prepared_subgraphs {
+                            object_writer.write::<_, _, 4>(&prepared_subgraphs);
+                        }
+                        if let ::core::option::Option::Some(prepared_description) = prepared_description {
+                            object_writer.write::<_, _, 4>(&prepared_description);
+                        }
+                        if let ::core::option::Option::Some(prepared_buffers) = prepared_buffers {
+                            object_writer.write::<_, _, 4>(&prepared_buffers);
+                        }
+                        if let ::core::option::Option::Some(prepared_metadata_buffer) = prepared_metadata_buffer {
+                            object_writer.write::<_, _, 4>(&prepared_metadata_buffer);
+                        }
+                        if let ::core::option::Option::Some(prepared_metadata) = prepared_metadata {
+                            object_writer.write::<_, _, 4>(&prepared_metadata);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<Model>> for Model {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Model> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<Model>> for Model {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Model>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<Model> for Model {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Model> {
+                Model::create(
+                    builder,
+                    self.version,
+                    &self.operator_codes,
+                    &self.subgraphs,
+                    &self.description,
+                    &self.buffers,
+                    &self.metadata_buffer,
+                    &self.metadata,
+                )
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct ModelBuilder<State>(State);
+        impl ModelBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn version<T0>(self, value: T0) -> ModelBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<u32, u32>,
+            {
+                ModelBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn version_as_default(self) -> ModelBuilder<(::planus::DefaultValue,)> {
+                self.version(::planus::DefaultValue)
+            }
+        }
+        impl<T0> ModelBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn operator_codes<T1>(self, value: T1) -> ModelBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::OperatorCode>]>>,
+            {
+                let (v0,) = self.0;
+                ModelBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn operator_codes_as_null(self) -> ModelBuilder<(T0, ())> {
+                self.operator_codes(())
+            }
+        }
+        impl<T0, T1> ModelBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn subgraphs<T2>(self, value: T2) -> ModelBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::SubGraph>]>>,
+            {
+                let (v0, v1) = self.0;
+                ModelBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn subgraphs_as_null(self) -> ModelBuilder<(T0, T1, ())> {
+                self.subgraphs(())
+            }
+        }
+        impl<T0, T1, T2> ModelBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn description<T3>(self, value: T3) -> ModelBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+            {
+                let (v0, v1, v2) = self.0;
+                ModelBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn description_as_null(self) -> ModelBuilder<(T0, T1, T2, ())> {
+                self.description(())
+            }
+        }
+        impl<T0, T1, T2, T3> ModelBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn buffers<T4>(self, value: T4) -> ModelBuilder<(T0, T1, T2, T3, T4)>
+            where
+                T4: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Buffer>]>>,
+            {
+                let (v0, v1, v2, v3) = self.0;
+                ModelBuilder((v0, v1, v2, v3, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn buffers_as_null(self) -> ModelBuilder<(T0, T1, T2, T3, ())> {
+                self.buffers(())
+            }
+        }
+        impl<T0, T1, T2, T3, T4> ModelBuilder<(T0, T1, T2, T3, T4)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn metadata_buffer<T5>(self, value: T5) -> ModelBuilder<(T0, T1, T2, T3, T4, T5)>
+            where
+                T5: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+            {
+                let (v0, v1, v2, v3, v4) = self.0;
+                ModelBuilder((v0, v1, v2, v3, v4, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn metadata_buffer_as_null(self) -> ModelBuilder<(T0, T1, T2, T3, T4, ())> {
+                self.metadata_buffer(())
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5> ModelBuilder<(T0, T1, T2, T3, T4, T5)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn metadata<T6>(self, value: T6) -> ModelBuilder<(T0, T1, T2, T3, T4, T5, T6)>
+            where
+                T6: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Metadata>]>>,
+            {
+                let (v0, v1, v2, v3, v4, v5) = self.0;
+                ModelBuilder((v0, v1, v2, v3, v4, v5, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn metadata_as_null(self) -> ModelBuilder<(T0, T1, T2, T3, T4, T5, ())> {
+                self.metadata(())
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6> ModelBuilder<(T0, T1, T2, T3, T4, T5, T6)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<Model>
+            where
+                Self: ::planus::WriteAsOffset<Model>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::OperatorCode>]>>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::SubGraph>]>>,
+                T3: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                T4: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Buffer>]>>,
+                T5: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T6: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Metadata>]>>,
+            > ::planus::WriteAs<::planus::Offset<Model>> for ModelBuilder<(T0, T1, T2, T3, T4, T5, T6)>
+        {
+            type Prepared = ::planus::Offset<Model>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Model> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::OperatorCode>]>>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::SubGraph>]>>,
+                T3: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                T4: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Buffer>]>>,
+                T5: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T6: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Metadata>]>>,
+            > ::planus::WriteAsOptional<::planus::Offset<Model>> for ModelBuilder<(T0, T1, T2, T3, T4, T5, T6)>
+        {
+            type Prepared = ::planus::Offset<Model>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Model>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::OperatorCode>]>>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::SubGraph>]>>,
+                T3: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                T4: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Buffer>]>>,
+                T5: ::planus::WriteAsOptional<::planus::Offset<[i32]>>,
+                T6: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Metadata>]>>,
+            > ::planus::WriteAsOffset<Model> for ModelBuilder<(T0, T1, T2, T3, T4, T5, T6)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Model> {
+                let (v0, v1, v2, v3, v4, v5, v6) = &self.0;
+                Model::create(builder, v0, v1, v2, v3, v4, v5, v6)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct ModelRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> ModelRef<'a> {
+            #[inline]
+            pub fn version(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(0, "Model", "version")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn operator_codes(
+                &self,
+            ) -> ::planus::Result<
+                ::core::option::Option<::planus::Vector<'a, ::planus::Result<self::OperatorCodeRef<'a>>>>,
+            > {
+                self.0.access(1, "Model", "operator_codes")
+            }
+            #[inline]
+            pub fn subgraphs(
+                &self,
+            ) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, ::planus::Result<self::SubGraphRef<'a>>>>>
+            {
+                self.0.access(2, "Model", "subgraphs")
+            }
+            #[inline]
+            pub fn description(&self) -> ::planus::Result<::core::option::Option<&'a ::core::primitive::str>> {
+                self.0.access(3, "Model", "description")
+            }
+            #[inline]
+            pub fn buffers(
+                &self,
+            ) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, ::planus::Result<self::BufferRef<'a>>>>>
+            {
+                self.0.access(4, "Model", "buffers")
+            }
+            #[inline]
+            pub fn metadata_buffer(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, i32>>> {
+                self.0.access(5, "Model", "metadata_buffer")
+            }
+            #[inline]
+            pub fn metadata(
+                &self,
+            ) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, ::planus::Result<self::MetadataRef<'a>>>>>
+            {
+                self.0.access(6, "Model", "metadata")
+            }
+        }
+        impl<'a> ::core::fmt::Debug for ModelRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("ModelRef");
+                f.field("version", &self.version());
+                if let ::core::option::Option::Some(field_operator_codes) = self.operator_codes().transpose() {
+                    f.field("operator_codes", &field_operator_codes);
+                }
+                if let ::core::option::Option::Some(field_subgraphs) = self.subgraphs().transpose() {
+                    f.field("subgraphs", &field_subgraphs);
+                }
+                if let ::core::option::Option::Some(field_description) = self.description().transpose() {
+                    f.field("description", &field_description);
+                }
+                if let ::core::option::Option::Some(field_buffers) = self.buffers().transpose() {
+                    f.field("buffers", &field_buffers);
+                }
+                if let ::core::option::Option::Some(field_metadata_buffer) = self.metadata_buffer().transpose() {
+                    f.field("metadata_buffer", &field_metadata_buffer);
+                }
+                if let ::core::option::Option::Some(field_metadata) = self.metadata().transpose() {
+                    f.field("metadata", &field_metadata);
+                }
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<ModelRef<'a>> for Model {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: ModelRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    version: ::core::convert::TryInto::try_into(value.version()?)?,
+                    operator_codes: if let ::core::option::Option::Some(operator_codes) = value.operator_codes()? {
+                        ::core::option::Option::Some(operator_codes.to_vec_result()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    subgraphs: if let ::core::option::Option::Some(subgraphs) = value.subgraphs()? {
+                        ::core::option::Option::Some(subgraphs.to_vec_result()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    description: value.description()?.map(::core::convert::Into::into),
+                    buffers: if let ::core::option::Option::Some(buffers) = value.buffers()? {
+                        ::core::option::Option::Some(buffers.to_vec_result()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    metadata_buffer: if let ::core::option::Option::Some(metadata_buffer) = value.metadata_buffer()? {
+                        ::core::option::Option::Some(metadata_buffer.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    metadata: if let ::core::option::Option::Some(metadata) = value.metadata()? {
+                        ::core::option::Option::Some(metadata.to_vec_result()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for ModelRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for ModelRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset)
+                    .map_err(|error_kind| error_kind.with_error_location("[ModelRef]", "get", buffer.offset_from_start))
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<Model>> for Model {
+            type Value = ::planus::Offset<Model>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<Model>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for ModelRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[ModelRef]", "read_as_root", 0))
+            }
+        }
+    }
 }

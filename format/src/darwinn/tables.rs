@@ -215,7 +215,7 @@ pub struct DmaHints<'a> {
 }
 
 /// How the numbers of a layer are meant.
-#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NumericsConstants {
     /// Of the unsigned number, for signed types too.
@@ -225,6 +225,14 @@ pub struct NumericsConstants {
     #[slot(1)]
     #[serde(with = "crate::json::single")]
     pub dequantization_factor: f32,
+}
+
+/// Equal bits: NaN is itself, and -0.0 is not 0.0.
+impl PartialEq for NumericsConstants {
+    fn eq(&self, other: &Self) -> bool {
+        self.zero_point == other.zero_point
+            && self.dequantization_factor.to_bits() == other.dequantization_factor.to_bits()
+    }
 }
 
 /// Where the elements of a tiled output are. All numbers are in elements, also where the schema's name says byte.

@@ -49,14 +49,6 @@ crate::open_enum! {
     }
 }
 
-crate::open_enum! {
-    /// How custom options are written.
-    pub struct CustomOptionsFormat(i8) default FLEXBUFFERS {
-        /// As a FlexBuffer.
-        FLEXBUFFERS = 0,
-    }
-}
-
 /// How the numbers of a tensor are meant.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -164,9 +156,9 @@ pub struct Operator<'a> {
     /// Options of another.
     #[slot(5)]
     pub custom_options: Option<Blob<'a>>,
-    /// How they are written.
+    /// How they are written: 0 for a FlexBuffer, the only way there is.
     #[slot(6)]
-    pub custom_options_format: CustomOptionsFormat,
+    pub custom_options_format: i8,
     /// Which inputs are changed.
     #[slot(7)]
     pub mutating_variable_inputs: Option<Scalars<'a, bool>>,

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::{
-    AppendedZip, CompiledOp, CustomOptions, CustomOptionsFormat, IDENTIFIER, KEYS, Model, ModelRef, OPERATOR, Operator,
-    OperatorCode, OptionsError, SubGraph, Tensor, TensorType, VARIABLE_SUFFIX,
+    AppendedZip, CompiledOp, CustomOptions, IDENTIFIER, KEYS, Model, ModelRef, OPERATOR, Operator, OperatorCode,
+    OptionsError, SubGraph, Tensor, TensorType, VARIABLE_SUFFIX,
 };
 use crate::check::{Checker, Path, StructureRules};
 use crate::darwinn::{self, Accept, DataType, Geometry, Layer};
@@ -148,7 +148,7 @@ fn options_place(table: &wire::Table<'_>, row: &Operator<'_>, len: usize) -> Opt
 fn options<'a>(op: &mut CompiledOp<'a>, bytes: &'a [u8], accept: Accept, path: &Path<'_>, out: &mut Checker) {
     let path = path.field("custom_options");
     let format = op.row.custom_options_format;
-    if format != CustomOptionsFormat::FLEXBUFFERS {
+    if format != 0 {
         out.report(&rule::OPTIONS_FORMAT, &path, None, format!("{format}"));
     }
     let start = op.range.start;
