@@ -8,9 +8,11 @@ use core::fmt;
 use core::ops::Range;
 
 use super::verify::{self, Verdict};
-use super::{Executable, ExecutableType, Package};
+use super::{Executable, ExecutableType, MultiExecutable, Package, SerializedPackage};
 use crate::finding::Findings;
 use crate::limits::Limits;
+use crate::row::Table as _;
+use crate::wire;
 
 /// The identifier of a package, at byte 4. The levels inside have none.
 pub const IDENTIFIER: [u8; 4] = *b"DWN1";
@@ -20,6 +22,9 @@ pub const OLDEST_RUNTIME: i32 = 10;
 
 /// The version of the last public runtime.
 pub const NEWEST_RUNTIME: i32 = 14;
+
+/// How deep packages for several chips may be nested.
+pub(super) const MAX_DEPTH: usize = 8;
 
 /// Which packages are read besides those that say what they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -66,6 +71,39 @@ impl<'a> PackageRef<'a> {
             Verdict { findings, package: Some(package) } if !findings.has_errors() => Ok(package),
             Verdict { findings, .. } => Err(findings),
         }
+    }
+
+    /// Views bytes that [`PackageRef::parse`] has accepted before, without verifying them again. Other bytes are not
+    /// dangerous, every access stays checked, but nothing that parsing promises holds for them.
+    pub fn reopen(bytes: &'a [u8]) -> wire::Result<Self> {
+        Self::reopen_within(bytes, MAX_DEPTH)
+    }
+
+    fn reopen_within(bytes: &'a [u8], depth: usize) -> wire::Result<Self> {
+        let table = wire::Table::root(bytes)?;
+        let row = Package::decode(table)?;
+        let mut package = PackageRef { bytes, row, multi: None, executables: Vec::new(), chips: Vec::new() };
+        let multi = table.vector(Package::SERIALIZED_MULTI_EXECUTABLE.index, 1)?;
+        if let Some(multi) = multi.filter(|multi| !multi.is_empty()) {
+            let start = multi.offset() as usize;
+            package.multi = Some(start..start.saturating_add(multi.len()));
+            let strings = wire::Table::root(multi.bytes())?.strings(MultiExecutable::SERIALIZED_EXECUTABLES.index)?;
+            for index in 0..strings.map_or(0, |strings| strings.len()) {
+                let Some(string) = strings.map(|strings| strings.get(index)).transpose()? else { continue };
+                let row = Executable::decode(wire::Table::root(string.bytes())?)?;
+                let offset = start.saturating_add(string.offset() as usize);
+                package.executables.push(ExecutableRef { bytes: string.bytes(), offset, row });
+            }
+        }
+        let chips = table.tables(Package::MULTI_CHIP_PACKAGE.index)?;
+        if let (Some(chips), true, Some(depth)) = (chips, package.is_multi_chip(), depth.checked_sub(1)) {
+            for chip in chips.iter() {
+                if let Some(inner) = chip?.vector(SerializedPackage::SERIALIZED_PACKAGE.index, 1)? {
+                    package.chips.push(Self::reopen_within(inner.bytes(), depth)?);
+                }
+            }
+        }
+        Ok(package)
     }
 
     /// The bytes.

@@ -13,7 +13,9 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use super::package::{Accept, ExecutableRef, IDENTIFIER, NEWEST_RUNTIME, OLDEST_RUNTIME, PackageRef, is_der_signature};
+use super::package::{
+    Accept, ExecutableRef, IDENTIFIER, MAX_DEPTH, NEWEST_RUNTIME, OLDEST_RUNTIME, PackageRef, is_der_signature,
+};
 use super::{MultiExecutable, PAGE, Package};
 use crate::check::{Checker, Path, StructureRules};
 use crate::finding::Findings;
@@ -30,9 +32,6 @@ pub const STRUCTURE: StructureRules = StructureRules {
     text: &rule::TEXT,
     limits: &rule::LIMITS,
 };
-
-/// How deep packages may be nested.
-const MAX_DEPTH: usize = 8;
 
 /// What verification came to.
 pub struct Verdict<'a> {
