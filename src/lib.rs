@@ -1,7 +1,8 @@
 //! Read, write, verify, load and run on-device model packages, with no Python and no C++ toolchain.
 //!
 //! This crate is the front door: it re-exports the layers ([`format`](mod@format), [`builder`], [`loader`], [`executor`],
-//! [`kernels`]) and a [`prelude`] with what most programs need.
+//! [`kernels`]) and a [`prelude`] with what most programs need. [`edit`] is where reading and writing meet: files are
+//! taken apart, changed and written again.
 //!
 //! ```
 //! use edgepack::prelude::*;
@@ -19,11 +20,89 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! A program of one's own takes no more:
+//!
+//! ```
+//! use edgepack::prelude::*;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let ones: Vec<u8> = 1f32.to_le_bytes().repeat(4);
+//! let mut program = ProgramBuilder::new();
+//! let w = program.constant("w", &TensorView::of::<f32>(&[2, 2], &ones)?)?;
+//! let mut forward = program.method("forward");
+//! let x = forward.input(TensorSpec::new(ScalarType::FLOAT, [2, 2]))?;
+//! let y = forward.call("aten::add.out", args![x, w, 1i64], TensorSpec::like(x))?;
+//! forward.output(y)?;
+//! let program = Program::from_bytes(program.finish()?.to_bytes()?)?;
+//!
+//! let mut forward = program.method("forward")?.load(&kernels::registry(), &Options::default())?;
+//! let outputs = forward.run(&[TensorView::of::<f32>(&[2, 2], &ones)?])?;
+//! assert_eq!(outputs.get(0).unwrap().tensor().unwrap().as_slice::<f32>()?, [2.0; 4]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Structs of weights and options, typed kernels, and programs inside the executable:
+//!
+//! ```
+//! # mod example {
+//! use edgepack::prelude::*;
+//!
+//! /// Weights: stored as named data, loaded back without a copy.
+//! #[derive(NamedData)]
+//! struct Linear<'a> {
+//!     weight: TensorView<'a, f32>,
+//!     #[named(rename = "b", align = 64)]
+//!     bias: &'a [f32],
+//! }
+//!
+//! /// Options of a backend: compile specs and back.
+//! #[derive(CompileSpecs, PartialEq, Debug)]
+//! struct Packing {
+//!     #[spec(key = "max_value")]
+//!     max: u32,
+//!     #[spec(default = "true")]
+//!     fused: bool,
+//! }
+//!
+//! /// A kernel: its schema is held against the function when this is compiled.
+//! #[kernel("my::scale.out(Tensor self, float by, *, Tensor(a!) out) -> Tensor(a!)", like = "self")]
+//! fn scale(input: &Tensor<f32>, by: f64, out: &mut TensorMut<f32>) -> Result<(), KernelError> {
+//!     out.as_mut_slice().iter_mut().zip(input.as_slice()).for_each(|(out, x)| *out = x * by as f32);
+//!     Ok(())
+//! }
+//!
+//! // A program, verified when this is compiled: a module with a struct for each method.
+//! include_program!("tests/corpus/models/mlp_portable.pte");
+//!
+//! # pub
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let linear = Linear { weight: TensorView::from_slice(&[2, 1], &[1.0, 2.0])?, bias: &[0.5, 0.25] };
+//!     let mut store = NamedDataStore::new();
+//!     linear.store_at("head", &mut store)?;
+//!     assert!(store.get("head.b").is_some_and(|entry| entry.alignment == 64));
+//!
+//!     let packing = Packing { max: 7, fused: false };
+//!     assert_eq!(Packing::from_specs(&packing.to_specs())?, packing);
+//!
+//!     let registry = kernels::registry().with_kernels(&[&SCALE]);
+//!     let mut forward = mlp_portable::Forward::load(&registry, &Options::default())?;
+//!     let scores: &[f32; 12] = forward.run(&[0.5; 24])?;
+//!     assert!(scores.iter().all(|score| score.is_finite()));
+//!     Ok(())
+//! }
+//! # }
+//! # example::main().unwrap();
+//! ```
 #![forbid(unsafe_code)]
 
 pub use edgepack_builder as builder;
 pub use edgepack_format as format;
 pub use edgepack_loader as loader;
+
+pub mod edit;
+pub mod text;
 
 #[cfg(feature = "kernels")]
 pub use edgepack_executor as executor;
@@ -32,12 +111,21 @@ pub use edgepack_kernels as kernels;
 
 /// What most programs need.
 pub mod prelude {
-    pub use crate::builder::args;
+    pub use crate::builder::NamedDataStore;
     pub use crate::builder::pte::{ProgramBuilder, TensorSpec};
+    pub use crate::builder::{args, tensors};
+    pub use crate::format::named::NamedData;
     pub use crate::format::scalar::ScalarType;
+    pub use crate::format::spec::CompileSpecs;
     pub use crate::format::tensor::{TensorLayout, TensorView};
-    pub use crate::loader::{MethodMeta, NamedDataMap, Program, ValueMeta};
+    pub use crate::loader::{DataFile, HeldData, MethodMeta, NamedDataMap, Program, ValueMeta};
 
+    #[cfg(feature = "kernels")]
+    pub use crate::executor::embed::include_program;
+    #[cfg(feature = "kernels")]
+    pub use crate::executor::kernel::KernelError;
+    #[cfg(feature = "kernels")]
+    pub use crate::executor::typed::{Tensor, TensorMut, kernel};
     #[cfg(feature = "kernels")]
     pub use crate::executor::{Input, LoadMethod, Method, Options, Output, Outputs};
     #[cfg(feature = "kernels")]

@@ -13,7 +13,7 @@ use edgepack_executor::delegate::{Backend, Backends, Delegate, DelegateInit};
 use edgepack_executor::kernel::{KernelContext, KernelError};
 use edgepack_executor::observer::{Event, Observer, Results};
 use edgepack_executor::{Method, Options, Output};
-use edgepack_format::bundle::BundleRef;
+use edgepack_format::bundle::{BundleRef, Value, ValueUnion};
 use edgepack_format::limits::Limits;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{TensorLayout, TensorView};
@@ -74,25 +74,29 @@ fn building_again_gives_the_same_bytes() {
 
 #[test]
 fn a_bundle_carries_its_cases() {
-    for built in programs().iter().filter(|built| built.program.data_files().next().is_none()) {
-        let bytes = built.program.to_bytes().unwrap();
-        let mut bundle = BundleBuilder::new(&bytes).unwrap();
-        for run in built.runs.iter().filter(|run| run.method != "get_vocab_size") {
-            let views = run.inputs.iter().map(|(sizes, values)| -> CaseValue<'_> {
-                TensorView::of::<f32>(sizes, bytemuck::cast_slice(values)).unwrap().into()
-            });
-            bundle.case(run.method, &views.collect::<Vec<_>>(), &[]).unwrap();
-        }
-        let bundled = bundle.to_bytes().unwrap();
-        let parsed = BundleRef::parse(&bundled, &Limits::DEFAULT).unwrap();
-        let mut method = Method::load(
-            &Program::from_bytes(parsed.program_bytes().to_vec()).unwrap(),
-            built.runs[0].method,
-            &edgepack_kernels::registry(),
-            &Options::default(),
-        )
-        .unwrap();
-        assert!(method.input_count() > 0 && method.reset().is_ok());
+    let built = programs().swap_remove(0);
+    let bytes = built.program.to_bytes().unwrap();
+    let runs: Vec<_> = built.runs.iter().filter(|run| run.method == "forward").collect();
+    let outputs: Vec<Vec<f32>> = runs.iter().map(|run| run.outputs[0].iter().map(|x| *x as f32).collect()).collect();
+    let view = |values| CaseValue::from(TensorView::of::<f32>(&[2, 2], bytemuck::cast_slice(values)).unwrap());
+    let mut bundle = BundleBuilder::new(&bytes).unwrap();
+    for (run, output) in runs.iter().zip(&outputs) {
+        bundle.case("forward", &[view(&run.inputs[0].1)], &[view(output)]).unwrap();
+    }
+    let bundled = bundle.to_bytes().unwrap();
+    let parsed = BundleRef::parse(&bundled, &Limits::DEFAULT).unwrap();
+    let program = Program::from_bytes(parsed.program_bytes().to_vec()).unwrap();
+    let mut method = Method::load(&program, "forward", &edgepack_kernels::registry(), &Options::default()).unwrap();
+    let cases = parsed.cases("forward").unwrap();
+    assert_eq!(cases.len(), 2);
+    for case in cases.iter().map(Result::unwrap) {
+        let bytes = |rows: edgepack_format::row::Rows<'_, Value<'_>>| match rows.get(0).unwrap().val.unwrap() {
+            ValueUnion::Tensor(tensor) => tensor.data.unwrap().as_slice().to_vec(),
+            other => panic!("{other:?}"),
+        };
+        let (input, want) = (bytes(case.inputs.unwrap()), bytes(case.expected_outputs.unwrap()));
+        let outputs = method.run(&[TensorView::of::<f32>(&[2, 2], &input).unwrap()]).unwrap();
+        assert_eq!(outputs.get(0).unwrap().tensor().unwrap().bytes(), want);
     }
 }
 

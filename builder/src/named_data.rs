@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use edgepack_format::named::{Entry, Sink};
 use edgepack_format::tensor::{TensorLayout, TensorView};
 
 use crate::build_error::{BuildError, check_alignment};
@@ -166,6 +167,19 @@ impl<'d> NamedDataStore<'d> {
             known.layout = layout;
         }
         Ok(())
+    }
+}
+
+/// What structs that derive `NamedData` are stored in; the struct lends its bytes until the file is written.
+impl<'d> Sink<'d> for NamedDataStore<'d> {
+    type Error = BuildError;
+
+    fn add(&mut self, entry: Entry<'d>) -> Result<(), BuildError> {
+        let Entry { key, data, layout, alignment, external } = entry;
+        match layout {
+            Some(layout) => self.add_with_layout(&key, data, layout, alignment, external.as_deref()),
+            None => self.add(&key, data, alignment, external.as_deref()),
+        }
     }
 }
 

@@ -3,7 +3,10 @@
 use clap::{Parser, Subcommand, ValueEnum};
 use edgepack_format::limits::Limits;
 
-use crate::commands::{bench, check, completions, explain, extract, inspect, man, ops, run, size, verify};
+use crate::commands::{
+    bench, build, check, completions, convert, diff, dump, explain, extract, inspect, join, man, mutate, ops, parse,
+    patch, print, run, shrink, size, smith, split, verify,
+};
 
 /// Look into, verify, run and measure on-device model packages.
 ///
@@ -81,6 +84,18 @@ pub enum Command {
     Check(check::Args),
     Bench(bench::Args),
     Extract(extract::Args),
+    Dump(dump::Args),
+    Build(build::Args),
+    Print(print::Args),
+    Parse(parse::Args),
+    Diff(diff::Args),
+    Split(split::Args),
+    Join(join::Args),
+    Patch(patch::Args),
+    Convert(convert::Args),
+    Smith(smith::Args),
+    Mutate(mutate::Args),
+    Shrink(shrink::Args),
     Explain(explain::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -98,6 +113,18 @@ impl Command {
             Command::Check(_) => "check",
             Command::Bench(_) => "bench",
             Command::Extract(_) => "extract",
+            Command::Dump(_) => "dump",
+            Command::Build(_) => "build",
+            Command::Print(_) => "print",
+            Command::Parse(_) => "parse",
+            Command::Diff(_) => "diff",
+            Command::Split(_) => "split",
+            Command::Join(_) => "join",
+            Command::Patch(_) => "patch",
+            Command::Convert(_) => "convert",
+            Command::Smith(_) => "smith",
+            Command::Mutate(_) => "mutate",
+            Command::Shrink(_) => "shrink",
             Command::Explain(_) => "explain",
             Command::Completions(_) => "completions",
             Command::Man(_) => "man",

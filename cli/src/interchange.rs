@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use edgepack_format::scalar::ScalarType;
+use edgepack::edit::{dtype_of, scalar_type_of};
 use edgepack_format::tensor::{LayoutError, TensorLayout};
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{SafeTensors, TensorView};
 
 use crate::npy;
 use crate::value::Tensor;
@@ -48,34 +48,14 @@ impl From<safetensors::SafeTensorError> for InterchangeError {
     }
 }
 
-/// The element types both sides have.
-const TYPES: &[(Dtype, ScalarType)] = &[
-    (Dtype::BOOL, ScalarType::BOOL),
-    (Dtype::U8, ScalarType::BYTE),
-    (Dtype::I8, ScalarType::CHAR),
-    (Dtype::I16, ScalarType::SHORT),
-    (Dtype::I32, ScalarType::INT),
-    (Dtype::I64, ScalarType::LONG),
-    (Dtype::U16, ScalarType::UINT16),
-    (Dtype::U32, ScalarType::UINT32),
-    (Dtype::U64, ScalarType::UINT64),
-    (Dtype::F16, ScalarType::HALF),
-    (Dtype::BF16, ScalarType::BFLOAT16),
-    (Dtype::F32, ScalarType::FLOAT),
-    (Dtype::F64, ScalarType::DOUBLE),
-    (Dtype::C64, ScalarType::COMPLEX_FLOAT),
-    (Dtype::F8_E5M2, ScalarType::FLOAT8_E5M2),
-    (Dtype::F8_E4M3, ScalarType::FLOAT8_E4M3FN),
-];
-
 /// All tensors of a safetensors file with their names.
 pub fn read_safetensors(bytes: &[u8]) -> Result<Vec<(String, Tensor)>, InterchangeError> {
     let file = SafeTensors::deserialize(bytes)?;
     let mut tensors = Vec::new();
     for (name, view) in file.iter() {
-        let found = TYPES.iter().find(|(dtype, _)| *dtype == view.dtype());
-        let (_, scalar_type) = found.ok_or_else(|| InterchangeError::Type(format!("{:?}", view.dtype())))?;
-        let layout = TensorLayout::contiguous(*scalar_type, view.shape())?;
+        let unknown = || InterchangeError::Type(format!("{:?}", view.dtype()));
+        let scalar_type = scalar_type_of(view.dtype()).ok_or_else(unknown)?;
+        let layout = TensorLayout::contiguous(scalar_type, view.shape())?;
         tensors.push((name.to_owned(), Tensor::new(layout, view.data().to_vec())?));
     }
     Ok(tensors)
@@ -94,9 +74,9 @@ pub fn write_safetensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, Interc
     let mut views = Vec::new();
     for (name, tensor) in &contiguous {
         let layout = tensor.layout();
-        let found = TYPES.iter().find(|(_, scalar_type)| *scalar_type == layout.scalar_type());
-        let (dtype, _) = found.ok_or_else(|| InterchangeError::Type(layout.scalar_type().to_string()))?;
-        views.push((*name, TensorView::new(*dtype, layout.sizes().to_vec(), tensor.data())?));
+        let unknown = || InterchangeError::Type(layout.scalar_type().to_string());
+        let dtype = dtype_of(layout.scalar_type()).ok_or_else(unknown)?;
+        views.push((*name, TensorView::new(dtype, layout.sizes().to_vec(), tensor.data())?));
     }
     Ok(safetensors::serialize(views, None)?)
 }

@@ -17,6 +17,7 @@ mod lenient;
 mod listing;
 mod notation;
 mod npy;
+mod package;
 mod program;
 mod report;
 mod screen;
@@ -36,7 +37,10 @@ use std::io::Write;
 use clap::Parser;
 
 use crate::args::{Cli, Color, Command};
-use crate::commands::{bench, check, completions, explain, extract, inspect, man, ops, run as run_once, size, verify};
+use crate::commands::{
+    bench, build, check, completions, convert, diff, dump, explain, extract, inspect, join, man, mutate, ops, parse,
+    patch, print, run as run_once, shrink, size, smith, split, verify,
+};
 pub use crate::screen::{Io, Screen};
 use crate::session::Session;
 pub use crate::status::{Failure, Status};
@@ -67,6 +71,18 @@ pub fn run(args: impl IntoIterator<Item = OsString>, io: Io) -> Status {
         Command::Check(args) => check::run(args, &mut session),
         Command::Bench(args) => bench::run(args, &mut session),
         Command::Extract(args) => extract::run(args, &mut session),
+        Command::Dump(args) => dump::run(args, &mut session),
+        Command::Build(args) => build::run(args, &mut session),
+        Command::Print(args) => print::run(args, &mut session),
+        Command::Parse(args) => parse::run(args, &mut session),
+        Command::Diff(args) => diff::run(args, &mut session),
+        Command::Split(args) => split::run(args, &mut session),
+        Command::Join(args) => join::run(args, &mut session),
+        Command::Patch(args) => patch::run(args, &mut session),
+        Command::Convert(args) => convert::run(args, &mut session),
+        Command::Smith(args) => smith::run(args, &mut session),
+        Command::Mutate(args) => mutate::run(args, &mut session),
+        Command::Shrink(args) => shrink::run(args, &mut session),
         Command::Explain(args) => explain::run(args, &mut session),
         Command::Completions(args) => completions::run(args, &mut session),
         Command::Man(args) => man::run(args, &mut session),

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::path::Path;
 
+use edgepack::builder::write_file;
 use edgepack_format::limits::Limits;
 use serde::Serialize;
 use serde_json::json;
@@ -23,6 +24,20 @@ pub struct Session {
     command: &'static str,
     stdin: Box<dyn Read>,
     terminal: bool,
+}
+
+/// Why a file was not written.
+enum Unwritten {
+    /// What was to be written could not be made.
+    Content(Failure),
+    /// The file itself.
+    File(std::io::Error),
+}
+
+impl From<std::io::Error> for Unwritten {
+    fn from(error: std::io::Error) -> Self {
+        Unwritten::File(error)
+    }
 }
 
 /// A document of some command: its schema, then what the command says.
@@ -70,9 +85,22 @@ impl Session {
 
     /// Writes binary content to a file, or to standard output for `-`, which must not be a terminal.
     pub fn write_binary(&mut self, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+        self.write_stream(path, |out| Ok(out.write_all(bytes)?))
+    }
+
+    /// The same for content that streams. An old file stays until the new one is complete.
+    pub fn write_stream(
+        &mut self,
+        path: &Path,
+        content: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         if path.as_os_str() != "-" {
-            let failed = |error| Failure::unreadable(format!("cannot write {}: {error}", path.display()));
-            return std::fs::write(path, bytes).map_err(failed);
+            return write_file::replace(path, |out| content(out).map_err(Unwritten::Content)).map_err(
+                |error| match error {
+                    Unwritten::Content(failure) => failure,
+                    Unwritten::File(error) => Failure::unreadable(format!("cannot write {}: {error}", path.display())),
+                },
+            );
         }
         if self.terminal {
             return Err(Failure::usage("this is binary: redirect standard output, or name a file with -o"));
@@ -82,7 +110,17 @@ impl Session {
         }
         self.out.flush()?;
         // Content passes the colour filter by.
-        self.out.raw().write_all(bytes)?;
-        Ok(())
+        content(self.out.raw())
+    }
+
+    /// Writes text to a file, or to standard output as it is.
+    pub fn write_text(&mut self, path: Option<&Path>, text: &str) -> Result<(), Failure> {
+        match path {
+            Some(path) if path.as_os_str() != "-" => self.write_binary(path, text.as_bytes()),
+            _ => {
+                self.out.flush()?;
+                Ok(self.out.raw().write_all(text.as_bytes())?)
+            }
+        }
     }
 }

@@ -108,6 +108,18 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<edgepack::edit::Error> for Failure {
+    fn from(error: edgepack::edit::Error) -> Self {
+        use edgepack::edit::Error as Edit;
+        match error {
+            Edit::Io { error, .. } if error.kind() == io::ErrorKind::BrokenPipe => error.into(),
+            Edit::Io { .. } => Failure::unreadable(error),
+            Edit::NotFound { .. } | Edit::Kind { .. } => Failure::usage(error),
+            _ => Failure::findings(error),
+        }
+    }
+}
+
 impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Self {
         Failure::findings(error)

@@ -28,7 +28,7 @@
 use std::cell::Cell;
 
 use edgepack_format::finding::ErrorCode;
-use edgepack_format::operator::Schema;
+use edgepack_format::operator::{Schema, Trailing};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{Dims, TensorLayout};
 
@@ -161,7 +161,9 @@ pub fn call(operator: &dyn Operator, args: &[Arg]) -> Result<Vec<OwnedTensor>, K
         }
     }
     let outs: Vec<usize> = (0..ids.len()).filter(|&index| access.is_out(index)).collect();
-    ids.extend(outs.first().map(|&out| ids[out]));
+    if schema.trailing() != Trailing::Nothing {
+        ids.extend(outs.first().map(|&out| ids[out]));
+    }
 
     let variable = vec![false; bench.state.values.len()];
     let prepare =

@@ -285,6 +285,11 @@ pub struct Views<'v> {
 }
 
 impl<'v> Views<'v> {
+    /// The arguments that are no tensors, and shapes.
+    pub fn context(&self) -> &'v KernelContext<'v> {
+        self.cx
+    }
+
     /// An input.
     #[inline]
     pub fn tensor(&self, arg: usize) -> Result<TensorRef<'v>, KernelError> {

@@ -56,7 +56,7 @@ impl ToInput for Input<'_> {
     }
 }
 
-impl ToInput for TensorView<'_> {
+impl<T> ToInput for TensorView<'_, T> {
     fn to_input(&self) -> Input<'_> {
         let layout = self.layout();
         Input::Tensor {

@@ -8,6 +8,7 @@ pub mod call;
 mod context;
 pub mod darwinn;
 pub mod delegate;
+pub mod embed;
 mod error;
 mod freeze;
 pub mod graph;
@@ -26,6 +27,7 @@ pub mod rewrite;
 pub mod state;
 pub mod storage;
 pub mod tensor;
+pub mod typed;
 
 pub use error::{LoadError, Missing, Place, RunError};
 pub use input::{Input, Output, ToInput};

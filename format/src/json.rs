@@ -1,4 +1,5 @@
-//! Numbers that JSON cannot spell: non-finite doubles are the strings `NaN`, `Infinity`, `-Infinity`.
+//! Numbers that JSON cannot spell: non-finite doubles are the strings `NaN`, `Infinity`, `-Infinity`. A NaN with other bits
+//! than the usual ones says which: `NaN(0x7ff8000000000001)`.
 
 use core::fmt;
 
@@ -12,7 +13,8 @@ impl Serialize for Spelled {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             value if value.is_finite() => serializer.serialize_f64(value),
-            value if value.is_nan() => serializer.serialize_str("NaN"),
+            value if value.to_bits() == f64::NAN.to_bits() => serializer.serialize_str("NaN"),
+            value if value.is_nan() => serializer.collect_str(&format_args!("NaN({:#x})", value.to_bits())),
             value if value > 0.0 => serializer.serialize_str("Infinity"),
             _ => serializer.serialize_str("-Infinity"),
         }
@@ -41,12 +43,22 @@ impl<'de> Deserialize<'de> for Spelled {
                     "NaN" => Ok(Spelled(f64::NAN)),
                     "Infinity" => Ok(Spelled(f64::INFINITY)),
                     "-Infinity" => Ok(Spelled(f64::NEG_INFINITY)),
-                    other => Err(E::invalid_value(serde::de::Unexpected::Str(other), &self)),
+                    other => match nan(other) {
+                        Some(value) => Ok(Spelled(value)),
+                        None => Err(E::invalid_value(serde::de::Unexpected::Str(other), &self)),
+                    },
                 }
             }
         }
         deserializer.deserialize_any(Spelling)
     }
+}
+
+/// The NaN that is spelled with its bits.
+fn nan(text: &str) -> Option<f64> {
+    let digits = text.strip_prefix("NaN(0x")?.strip_suffix(')')?;
+    let value = f64::from_bits(u64::from_str_radix(digits, 16).ok()?);
+    value.is_nan().then_some(value)
 }
 
 /// For one double.

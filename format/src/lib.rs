@@ -34,12 +34,14 @@ pub mod header;
 pub mod json;
 pub mod layout;
 pub mod limits;
+pub mod named;
 pub mod operator;
 pub mod ptd;
 pub mod pte;
 pub mod row;
 pub mod rules;
 pub mod scalar;
+pub mod spec;
 pub mod tensor;
 pub mod tflite;
 pub mod trace;
@@ -49,7 +51,7 @@ pub use detect::{FileKind, detect};
 
 #[doc(hidden)]
 pub mod __alloc {
-    pub use alloc::vec;
+    pub use alloc::{borrow, string, vec};
 }
 #[doc(hidden)]
 pub use serde as __serde;

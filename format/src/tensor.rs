@@ -5,9 +5,14 @@
 
 use alloc::vec::Vec;
 use core::fmt;
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 use crate::scalar::{Element, ScalarType};
+
+mod typed;
+
+pub use typed::{TensorBuf, Untyped};
 
 /// The most dimensions a tensor may have.
 pub const MAX_RANK: usize = 16;
@@ -126,6 +131,17 @@ pub enum LayoutError {
         /// Bytes there should be.
         want: u64,
     },
+    /// The elements are of another type than a typed view has.
+    #[error("elements of type {have} cannot be viewed as {want}")]
+    Element {
+        /// The tensor's.
+        have: ScalarType,
+        /// The view's.
+        want: ScalarType,
+    },
+    /// The data start at an address that elements of this type cannot have.
+    #[error("the data are not aligned to {0} bytes")]
+    Misaligned(usize),
 }
 
 /// Element count, or `None` on overflow. Rank 0 has one element.
@@ -259,17 +275,20 @@ impl fmt::Display for TensorLayout {
 }
 
 /// A tensor whose data are somewhere else: a layout and at least as many bytes as it asks for.
+///
+/// `TensorView<'a, f32>` knows its element type as well: its data are a slice of it.
 #[derive(Clone, Debug)]
-pub struct TensorView<'a> {
+pub struct TensorView<'a, T = Untyped> {
     layout: TensorLayout,
     data: &'a [u8],
+    element: PhantomData<T>,
 }
 
 impl<'a> TensorView<'a> {
     /// A view of `data`, which may be longer than needed.
     pub fn new(layout: TensorLayout, data: &'a [u8]) -> Result<Self, LayoutError> {
         match data.get(..layout.byte_len()) {
-            Some(data) => Ok(TensorView { layout, data }),
+            Some(data) => Ok(TensorView { layout, data, element: PhantomData }),
             None => Err(LayoutError::Data { have: data.len() as u64, want: layout.byte_len() as u64 }),
         }
     }
@@ -278,7 +297,9 @@ impl<'a> TensorView<'a> {
     pub fn of<T: Element>(sizes: &[usize], data: &'a [u8]) -> Result<Self, LayoutError> {
         Self::new(TensorLayout::contiguous(T::SCALAR_TYPE, sizes)?, data)
     }
+}
 
+impl<'a, T> TensorView<'a, T> {
     /// What it looks like.
     pub fn layout(&self) -> &TensorLayout {
         &self.layout

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use edgepack_fuzz::rng::Rng;
-use edgepack_fuzz::{Body, havoc, mutate};
+use edgepack_fuzz::{Body, havoc, mutate, shrink};
 
 use crate::guard::{self, Failure};
 
@@ -102,29 +102,10 @@ impl Engine {
     }
 }
 
-/// The smallest input found that fails at the same place: blocks are cut out, then bytes are zeroed.
+/// The smallest input found that fails at the same place.
 pub fn minimise(body: &'static Body, input: &[u8]) -> Option<(Failure, Vec<u8>)> {
     let failure = guard::run(body, input).err()?;
     let fails = |input: &[u8]| guard::run(body, input).is_err_and(|found| found.place == failure.place);
-    let mut best = input.to_vec();
-    let mut block = best.len().div_ceil(2).max(1);
-    loop {
-        let mut at = 0;
-        while at < best.len() {
-            let mut shorter = best.clone();
-            shorter.drain(at..(at + block).min(best.len()));
-            if fails(&shorter) { best = shorter } else { at += block }
-        }
-        if block == 1 {
-            break;
-        }
-        block /= 2;
-    }
-    for at in 0..best.len() {
-        let kept = std::mem::replace(&mut best[at], 0);
-        if kept != 0 && !fails(&best) {
-            best[at] = kept;
-        }
-    }
+    let best = shrink::shrink(input, fails).unwrap_or_else(|| input.to_vec());
     Some((failure, best))
 }

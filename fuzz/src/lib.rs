@@ -13,6 +13,7 @@ pub mod official;
 pub mod rng;
 pub mod seeds;
 pub mod shapes;
+pub mod shrink;
 pub mod smith;
 pub mod tape;
 

@@ -220,16 +220,29 @@ fn write(bytes: &mut [u8], at: usize, size: usize, value: u64) {
     }
 }
 
-/// A program with a few nodes of its rows edited; `None` if it is not a sound one or what came out is no program.
-pub fn edit_program(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
+/// The rows of a sound program, to be edited.
+pub(crate) fn rows_of(bytes: &[u8]) -> Option<Value> {
     let program = ProgramRef::parse(bytes, FileExtent::of(bytes), &Limits::hostile()).ok()?;
-    let mut rows = serde_json::to_value(program.program()).ok()?;
+    serde_json::to_value(program.program()).ok()
+}
+
+/// The contents of its segments.
+pub(crate) fn segments_of(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let program = ProgramRef::parse(bytes, FileExtent::of(bytes), &Limits::hostile()).ok()?;
     let count = program.program().segments.as_ref().map_or(0, |segments| segments.len());
     let segments = (0..count.min(64)).map(|index| {
         let range = program.segment_range(index as u32)?;
-        bytes.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
+        let range = usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?;
+        // An empty segment may lie anywhere.
+        if range.is_empty() { Some(Vec::new()) } else { bytes.get(range).map(<[u8]>::to_vec) }
     });
-    let segments: Vec<&[u8]> = segments.collect::<Option<_>>()?;
+    segments.collect()
+}
+
+/// A program with a few nodes of its rows edited; `None` if it is not a sound one or what came out is no program.
+pub fn edit_program(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
+    let (mut rows, segments) = (rows_of(bytes)?, segments_of(bytes)?);
+    let segments: Vec<&[u8]> = segments.iter().map(Vec::as_slice).collect();
     for _ in 0..1 + rng.below(4) {
         edit(&mut rows, rng, 0);
     }
@@ -275,6 +288,25 @@ fn edit(node: &mut Value, rng: &mut Rng, depth: usize) {
         Value::String(text) => text.truncate(rng.below(text.len() + 1)),
         Value::Null => {}
     }
+}
+
+/// A variant of a file of any kind: one or a few places changed, or a program edited as rows and laid out anew.
+pub fn variant(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
+    if rng.one_in(2)
+        && let Some(edited) = edit_program(bytes, rng)
+    {
+        return edited;
+    }
+    let mut variant = bytes.to_vec();
+    match root_of_file(bytes) {
+        Some((root, desc)) => {
+            for _ in 0..1 + rng.below(3) {
+                mutate(&mut variant, root, desc, rng);
+            }
+        }
+        None => crate::havoc::mutate(&mut variant, &[], &[], rng),
+    }
+    variant
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ enum Repr {
 
 impl Bytes {
     /// Bytes of a source that lends them; `None` if it does not lend this range.
-    pub(crate) fn lent(source: Arc<dyn Source>, range: Range<u64>) -> Option<Self> {
+    pub fn lent(source: Arc<dyn Source>, range: Range<u64>) -> Option<Self> {
         source.borrow(range.clone())?;
         Some(Bytes { repr: Repr::Lent(source, range) })
     }

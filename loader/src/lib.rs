@@ -22,6 +22,7 @@ mod bytes;
 mod darwinn;
 mod data_file;
 mod error;
+mod held_data;
 mod meta;
 mod named_data;
 mod program;
@@ -34,12 +35,13 @@ pub use darwinn::PublicKey;
 pub use darwinn::{RegisterError, Registration, Registry, Residency, Submission};
 pub use data_file::DataFile;
 pub use error::Error;
+pub use held_data::HeldData;
 pub use meta::{MethodMeta, TensorMeta, ValueMeta};
 pub use named_data::{MergedData, NamedDataMap, ProgramData};
 pub use program::{OpenOptions, Program, ProgramMethod};
 #[cfg(feature = "mmap")]
 pub use source::MappedFile;
-pub use source::{FileSource, MemorySource, Source};
+pub use source::{FileSource, MemorySource, Source, StaticSource};
 
 /// The result of opening and reading.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -14,7 +14,7 @@ use crate::bytes::Bytes;
 use crate::error::Error;
 use crate::meta::MethodMeta;
 use crate::named_data::ProgramData;
-use crate::source::{FileSource, MemorySource, Source};
+use crate::source::{FileSource, MemorySource, Source, StaticSource};
 
 /// How a program is opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,6 +54,11 @@ impl Program {
     /// Opens a file that is in memory. Segments are lent from these bytes.
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<Program, Error> {
         OpenOptions::default().open_source(Arc::new(MemorySource::new(bytes)))
+    }
+
+    /// Opens a file that is part of the executable. Segments are lent from these bytes, nothing of them is copied.
+    pub fn from_static(bytes: &'static [u8]) -> Result<Program, Error> {
+        OpenOptions::default().open_source(Arc::new(StaticSource(bytes)))
     }
 
     fn from_source(source: Arc<dyn Source>, limits: Limits) -> Result<Program, Error> {

@@ -76,6 +76,25 @@ impl Source for MemorySource {
     }
 }
 
+/// Bytes that are part of the executable, lent without a copy.
+#[derive(Clone, Copy)]
+pub struct StaticSource(pub &'static [u8]);
+
+impl Source for StaticSource {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        read_slice(self.0, offset, into)
+    }
+    fn borrow(&self, range: Range<u64>) -> Option<&[u8]> {
+        slice(self.0, range)
+    }
+    fn name(&self) -> String {
+        "bytes of the executable".to_owned()
+    }
+}
+
 /// A file, read range by range. Its length is that at opening; bytes that vanish later are errors when they are read.
 pub struct FileSource {
     file: File,

@@ -1,10 +1,9 @@
 //! Programs made by the builder, with inputs for every run and the outputs that belong to them. Between them they turn
 //! every knob of the builder's layout.
 
-use edgepack_builder::BuildError;
-use edgepack_builder::args;
 use edgepack_builder::plan::Strategy;
-use edgepack_builder::pte::{BuiltProgram, Out, ProgramBuilder, TensorArg, TensorSpec};
+use edgepack_builder::pte::{BuiltProgram, Out, ProgramBuilder, TensorSpec};
+use edgepack_builder::{BuildError, args, tensors};
 use edgepack_format::pte::Frame;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorView;
@@ -163,8 +162,7 @@ fn external_data() -> Result<Built, BuildError> {
     program.named_data("blob", vec![7; 100], 16, None)?;
     let mut forward = program.method("forward");
     let x = forward.input(float(&[1, 2]))?;
-    let rows: Vec<TensorArg> = vec![x.into(), table.into(), x.into()];
-    let all = forward.call("aten::cat.out", args![rows], float(&[4, 2]))?;
+    let all = forward.call("aten::cat.out", args![tensors![x, table, x]], float(&[4, 2]))?;
     forward.chain_outputs([all])?;
     forward.chain().chain_inputs([all])?;
     let long = TensorSpec::new(ScalarType::LONG, [4]);

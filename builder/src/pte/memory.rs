@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use edgepack_format::pte::{DeviceType, EValue, ExecutionPlan, KernelTypes, NonConstBufferDevice};
 
-use super::method::{Method, Role, Value, show};
+use super::method::{Method, Role, Value};
+use super::resolve::show;
 use super::rows::boundary;
 use crate::BuildError;
 use crate::error::Error;

@@ -60,6 +60,7 @@ mod finish;
 mod memory;
 mod method;
 mod program;
+mod resolve;
 mod rows;
 mod spec;
 #[cfg(test)]

@@ -290,7 +290,7 @@ impl<'d> ProgramBuilder<'d> {
 pub(crate) fn check_content(name: &str, layout: &TensorLayout, data: &Data<'_>) -> Result<(), BuildError> {
     let (have, want) = (data.len(), layout.byte_len() as u64);
     let place = format!("tensor `{name}`");
-    super::method::check_sizes(&place, layout)?;
+    super::resolve::check_sizes(&place, layout)?;
     if name.is_empty() {
         return Err(BuildError::Name { what: "a tensor", name: String::new(), why: "it is empty" });
     }

@@ -104,6 +104,14 @@ macro_rules! args {
     };
 }
 
+/// A list of tensors as one [`Arg`], of values and constants alike: `args![tensors![x, w], 0i64]`.
+#[macro_export]
+macro_rules! tensors {
+    ($($tensor:expr),* $(,)?) => {
+        $crate::pte::Arg::Tensors(::std::vec![$($crate::pte::TensorArg::from($tensor)),*])
+    };
+}
+
 macro_rules! from {
     ($($from:ty, $value:ident => $to:expr;)*) => {
         $(impl From<$from> for Arg {

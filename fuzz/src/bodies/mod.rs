@@ -2,6 +2,7 @@
 
 mod data;
 mod differential;
+mod edit;
 mod execute;
 mod header;
 mod program;
@@ -169,6 +170,24 @@ pub const BODIES: &[Body] = &[
         seeds: no_seeds,
         root: mutate::root_of_file,
         dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "edit",
+        promise: "a file taken apart is written, dumped and built, printed and parsed, the same",
+        run: edit::edit,
+        extensions: &["pte", "ptd", "bpte"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "text",
+        promise: "a text parses or is refused at a place in it, and what parsed prints and parses again",
+        run: edit::text,
+        extensions: &[],
+        seeds: edit::texts,
+        root: no_root,
+        dictionary: SCHEMAS,
     },
 ];
 

@@ -1,0 +1,63 @@
+//! `edgepack diff`: what differs between two files.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use edgepack::edit::{DiffOptions, Difference, diff};
+
+use crate::notation::name;
+use crate::package::{open, package};
+use crate::session::Session;
+use crate::status::{Failure, Status};
+use crate::style::{BAD, DIM, GOOD, TITLE};
+use crate::units::count;
+
+/// Show what differs between two files: structure, tensors, payloads, named data
+///
+/// Where bytes are stored does not count unless --exact is given.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The one file
+    pub left: PathBuf,
+
+    /// The other
+    pub right: PathBuf,
+
+    /// How far floating point elements may be apart, relative to the first file's
+    #[arg(long, value_name = "R", default_value_t = 0.0)]
+    pub rtol: f64,
+
+    /// The same in absolute terms
+    #[arg(long, value_name = "A", default_value_t = 0.0)]
+    pub atol: f64,
+
+    /// Compare every field as it is, every byte of every segment, and the form of the header
+    #[arg(long)]
+    pub exact: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    let (left, right) = (open(&args.left, session)?, open(&args.right, session)?);
+    let options = DiffOptions { rtol: args.rtol, atol: args.atol, exact: args.exact };
+    let found = diff(&package(&left, &args.left)?, &package(&right, &args.right)?, &options)?;
+    if session.json {
+        let (left, right) = (args.left.display().to_string(), args.right.display().to_string());
+        session.document(&serde_json::json!({ "left": left, "right": right, "differences": found }))?;
+    } else {
+        print(&found, &mut session.out)?;
+    }
+    Ok(if found.is_empty() { Status::Fine } else { Status::Findings })
+}
+
+fn print(found: &[Difference], out: &mut dyn Write) -> io::Result<()> {
+    for one in found {
+        let path = if one.path.is_empty() { "file" } else { &one.path };
+        writeln!(out, "{TITLE}{}{TITLE:#}", name(path))?;
+        writeln!(out, "  {DIM}<{DIM:#} {}\n  {DIM}>{DIM:#} {}", name(&one.left), name(&one.right))?;
+    }
+    match found.len() {
+        0 => writeln!(out, "{GOOD}same{GOOD:#}"),
+        many => writeln!(out, "{BAD}{}{BAD:#}", count(many, "difference")),
+    }
+}

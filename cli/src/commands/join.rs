@@ -1,0 +1,44 @@
+//! `edgepack join`: data files into the program that needs them.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use edgepack::edit::join;
+
+use crate::package::{open, open_all, package, write};
+use crate::session::Session;
+use crate::status::{Failure, Status};
+use crate::units::bytes;
+
+/// Move what is in data files into the program that needs it
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The program
+    pub file: PathBuf,
+
+    /// Its data files
+    #[arg(long, value_name = "FILE", required = true)]
+    pub data: Vec<PathBuf>,
+
+    /// Where the program with them goes; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    let file = open(&args.file, session)?;
+    let data = open_all(&args.data, session)?;
+    let packages = data.iter().zip(&args.data).map(|(opened, path)| package(opened, path));
+    let packages = packages.collect::<Result<Vec<_>, _>>()?;
+    let joined = join(package(&file, &args.file)?, &packages);
+    let joined = joined.map_err(|error| Failure::from(error).about(&args.file.display().to_string()))?;
+    let len = write(&joined, &args.output, session)?;
+    let output = args.output.display().to_string();
+    if session.json {
+        session.document(&serde_json::json!({ "output": output, "bytes": len }))?;
+    } else if output != "-" {
+        writeln!(session.out, "{output}  {}", bytes(len))?;
+    }
+    Ok(Status::Fine)
+}

@@ -1,0 +1,47 @@
+//! `edgepack mutate`: variants of a file, most of them broken.
+
+use std::path::{Path, PathBuf};
+
+use edgepack_fuzz::mutate::variant;
+use edgepack_fuzz::rng::Rng;
+
+use crate::session::Session;
+use crate::status::{Failure, Status};
+
+/// Change a file in places that matter: numbers, offsets, lengths, vtables, union tags, or whole rows
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The file
+    pub file: PathBuf,
+
+    /// Decides which places; the same number is the same variant
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// How many variants; of several, variant K goes to OUT with K in front of its extension
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: u32,
+
+    /// Where the variant goes; - is standard output
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    if args.count > 1 && args.output == Path::new("-") {
+        return Err(Failure::usage("several variants do not fit into standard output"));
+    }
+    let (bytes, mut rng) = (session.read(&args.file)?, Rng::new(args.seed));
+    for number in 0..args.count {
+        let path = if args.count == 1 { args.output.clone() } else { numbered(&args.output, number) };
+        session.write_binary(&path, &variant(&bytes, &mut rng))?;
+    }
+    Ok(Status::Fine)
+}
+
+/// `out.pte` as `out.3.pte`.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let extension = path.extension().map(|extension| extension.to_string_lossy().into_owned());
+    path.with_extension(extension.map_or_else(|| number.to_string(), |extension| format!("{number}.{extension}")))
+}

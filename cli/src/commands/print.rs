@@ -1,0 +1,52 @@
+//! `edgepack print`: a program as text.
+
+use std::fs;
+use std::path::PathBuf;
+
+use edgepack::text::{SideFile, print, print_with};
+
+use crate::package::{open, package};
+use crate::session::Session;
+use crate::status::{Failure, Status};
+
+/// Write a program as readable assembly, which `parse` turns back into the same program
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The program
+    pub file: PathBuf,
+
+    /// Where the text goes, with large constants in a file of the same name and `.bin` beside it; without it everything
+    /// goes to standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    let file = open(&args.file, session)?;
+    let package = package(&file, &args.file)?;
+    let about = |error: edgepack::edit::Error| Failure::from(error).about(&args.file.display().to_string());
+    let output = args.output.as_ref().filter(|path| path.as_os_str() != "-");
+    let Some(output) = output else {
+        let text = print(&package).map_err(about)?;
+        session.write_text(None, &text)?;
+        return Ok(Status::Fine);
+    };
+    let mut name = output.file_name().unwrap_or_default().to_owned();
+    name.push(".bin");
+    let side = output.with_file_name(&name);
+    let name = name.to_string_lossy();
+    let mut text = String::new();
+    session.write_stream(&side, |out| {
+        text = print_with(&package, Some(SideFile { name: &name, out: &mut *out })).map_err(about)?;
+        Ok(out.flush()?)
+    })?;
+    if fs::metadata(&side).is_ok_and(|found| found.len() == 0) {
+        // Nothing was large enough: the text stands alone.
+        let failed = |error| Failure::unreadable(format!("{}: {error}", side.display()));
+        fs::remove_file(&side).map_err(failed)?;
+        text = print(&package).map_err(about)?;
+    }
+    session.write_text(Some(output), &text)?;
+    Ok(Status::Fine)
+}

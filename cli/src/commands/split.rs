@@ -1,0 +1,68 @@
+//! `edgepack split`: constants out of a program into a data file.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use edgepack::edit::{Glob, SplitOptions, split};
+
+use crate::package::{open, package, write};
+use crate::session::Session;
+use crate::status::{Failure, Status};
+use crate::units::{bytes, count};
+
+/// Move constants of a program into a data file, which `--data` then gives back to it
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The program
+    pub file: PathBuf,
+
+    /// Where the program without them goes
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+
+    /// Where they go: a file, or a folder for a file named after the program
+    #[arg(long, value_name = "FILE|DIR")]
+    pub data_out: PathBuf,
+
+    /// Only those with such a name; * stands for any text, ? for one character
+    #[arg(long = "match", value_name = "GLOB")]
+    pub matching: Option<String>,
+
+    /// Also the data that delegates find by key
+    #[arg(long)]
+    pub named: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    let data_out = match args.data_out.is_dir() {
+        true => args.data_out.join(args.output.with_extension("ptd").file_name().unwrap_or_default()),
+        false => args.data_out.clone(),
+    };
+    if data_out == args.output || data_out == Path::new("-") || args.output == Path::new("-") {
+        return Err(Failure::usage("two files are written: name both"));
+    }
+    let file = open(&args.file, session)?;
+    let package = package(&file, &args.file)?;
+    let options = SplitOptions { matching: args.matching.as_deref().map(Glob::new), named: args.named };
+    let parts =
+        split(package, &options).map_err(|error| Failure::from(error).about(&args.file.display().to_string()))?;
+    if parts.keys.is_empty() {
+        let asked =
+            args.matching.as_deref().map(|pattern| format!(" with a name like {pattern:?}")).unwrap_or_default();
+        return Err(Failure::usage(format!("{}: there is nothing to move{asked}", args.file.display())));
+    }
+    // The data first: a program is never there without what it needs.
+    let data_len = write(&parts.data, &data_out, session)?;
+    let program_len = write(&parts.program, &args.output, session)?;
+    let (program, data) = (args.output.display().to_string(), data_out.display().to_string());
+    if session.json {
+        session.document(&serde_json::json!({
+            "program": program, "program_bytes": program_len, "data": data, "data_bytes": data_len, "keys": parts.keys,
+        }))?;
+    } else {
+        writeln!(session.out, "{program}  {}", bytes(program_len))?;
+        writeln!(session.out, "{data}  {}, {}", bytes(data_len), count(parts.keys.len(), "key"))?;
+    }
+    Ok(Status::Fine)
+}

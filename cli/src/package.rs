@@ -1,0 +1,37 @@
+//! Files as packages: opened for an edit, written when it is done.
+
+use std::path::{Path, PathBuf};
+
+use edgepack::edit::{Opened, Package};
+
+use crate::session::Session;
+use crate::status::Failure;
+
+/// Opens a file of the family to be taken apart.
+pub fn open(path: &Path, session: &mut Session) -> Result<Opened, Failure> {
+    let file = session.open(path)?;
+    Opened::from_source(file.source, session.limits).map_err(|error| Failure::from(error).about(&file.name))
+}
+
+/// Opens several.
+pub fn open_all(paths: &[PathBuf], session: &mut Session) -> Result<Vec<Opened>, Failure> {
+    paths.iter().map(|path| open(path, session)).collect()
+}
+
+/// What is in an opened file.
+pub fn package<'a>(opened: &'a Opened, path: &Path) -> Result<Package<'a>, Failure> {
+    opened.package().map_err(|error| Failure::from(error).about(&path.display().to_string()))
+}
+
+/// Writes a package to a file, or to standard output for `-`; its length.
+pub fn write(package: &Package<'_>, path: &Path, session: &mut Session) -> Result<u64, Failure> {
+    let len = package.file_len()?;
+    session.write_stream(path, |out| Ok(package.write_to(out)?))?;
+    Ok(len)
+}
+
+/// Reads a file of text.
+pub fn read_text(path: &Path, session: &mut Session) -> Result<String, Failure> {
+    let bytes = session.read(path)?;
+    String::from_utf8(bytes).map_err(|_| Failure::findings(format!("{}: this is no text", path.display())))
+}

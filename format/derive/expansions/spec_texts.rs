@@ -1,0 +1,6 @@
+#[spec(rename_all = "snake_case")]
+enum Precision {
+    Full,
+    #[spec(key = "fp16")]
+    HalfPrecision,
+}

@@ -1,0 +1,2 @@
+#[table(crate = "crate::wire_format")]
+struct Null;

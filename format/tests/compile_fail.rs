@@ -1,0 +1,15 @@
+//! What the derives refuse, and what they say about it. `EDGEPACK_BLESS=1` writes the expected messages.
+
+use std::env;
+use std::process::Command;
+
+#[test]
+fn refusals_say_what_and_where() {
+    // The tool that compares messages has its own variable for writing them.
+    if env::var_os("EDGEPACK_BLESS").is_some() && env::var_os("TRYBUILD").is_none() {
+        let again = Command::new(env::current_exe().unwrap()).env("TRYBUILD", "overwrite").status().unwrap();
+        assert!(again.success());
+        return;
+    }
+    trybuild::TestCases::new().compile_fail("tests/refused/*.rs");
+}

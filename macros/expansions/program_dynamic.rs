@@ -1,0 +1,1 @@
+include_program! { "../tests/corpus/models/dynbatch_portable.pte" }

@@ -1,0 +1,95 @@
+/**The program `../tests/corpus/models/mlp_portable.pte`, 4752 bytes:
+
+- [`Forward`]: the method `forward`*/
+#[allow(clippy::all, dead_code)]
+pub mod classifier {
+    static FILE: &::edgepack_executor::embed::Aligned<[u8]> = &::edgepack_executor::embed::Aligned(
+        *::core::include_bytes!(
+            "/../tests/corpus/models/mlp_portable.pte"
+        ),
+    );
+    /// The file.
+    pub static BYTES: &[u8] = &FILE.0;
+    /// Opens the program. Nothing of its data is copied.
+    pub fn program() -> ::core::result::Result<
+        ::edgepack_executor::embed::Program,
+        ::edgepack_executor::embed::OpenError,
+    > {
+        ::edgepack_executor::embed::Program::from_static(BYTES)
+    }
+    /**The method `forward`, loaded.
+
+| | |
+|---|---|
+| takes 0 | `FLOAT[3, 8]` |
+
+| | |
+|---|---|
+| returns 0 | `FLOAT[3, 4]` |
+
+*/
+    pub struct Forward {
+        method: ::edgepack_executor::embed::Method,
+    }
+    impl Forward {
+        /// Its name in the program.
+        pub const NAME: &'static str = "forward";
+        /// How many inputs it has, constants included.
+        pub const INPUT_COUNT: usize = 1usize;
+        /// How many outputs it has.
+        pub const OUTPUT_COUNT: usize = 1usize;
+        /// What it takes.
+        pub const INPUTS: [::edgepack_executor::embed::ValueSpec; 1usize] = [
+            ::edgepack_executor::embed::ValueSpec::Tensor {
+                scalar_type: ::edgepack_executor::embed::ScalarType(6i8),
+                sizes: &[3usize, 8usize],
+                dim_order: &[0u8, 1u8],
+                dynamic: false,
+            },
+        ];
+        /// What it returns.
+        pub const OUTPUTS: [::edgepack_executor::embed::ValueSpec; 1usize] = [
+            ::edgepack_executor::embed::ValueSpec::Tensor {
+                scalar_type: ::edgepack_executor::embed::ScalarType(6i8),
+                sizes: &[3usize, 4usize],
+                dim_order: &[0u8, 1u8],
+                dynamic: false,
+            },
+        ];
+        /// Loads the method.
+        pub fn load(
+            registry: &::edgepack_executor::embed::Registry,
+            options: &::edgepack_executor::embed::Options,
+        ) -> ::core::result::Result<Self, ::edgepack_executor::embed::LoadError> {
+            let method = ::edgepack_executor::embed::Method::load(
+                &program()?,
+                Self::NAME,
+                registry,
+                options,
+            )?;
+            ::core::result::Result::Ok(Forward { method })
+        }
+        /// Runs it. What it was traced with as a constant is passed as such.
+        pub fn run(
+            &mut self,
+            input_0: &[f32; 24usize],
+        ) -> ::core::result::Result<
+            &[f32; 12usize],
+            ::edgepack_executor::embed::RunError,
+        > {
+            let outputs = self
+                .method
+                .run::<
+                    ::edgepack_executor::embed::Input<'_>,
+                >(&[::edgepack_executor::embed::input(&Self::INPUTS[0usize], input_0)])?;
+            let _ = &outputs;
+            ::core::result::Result::Ok(
+                ::edgepack_executor::embed::array(&outputs, 0usize)?,
+            )
+        }
+        /// The method itself: state, observers, memory.
+        pub fn method(&mut self) -> &mut ::edgepack_executor::embed::Method {
+            &mut self.method
+        }
+    }
+}

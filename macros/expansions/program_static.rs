@@ -1,0 +1,1 @@
+include_program! { "../tests/corpus/models/mlp_portable.pte", module = classifier }

@@ -1,0 +1,235 @@
+//! The bytes of a segment: ranges of sources and zeros, one after another.
+//!
+//! Cutting, joining and replacing a part move references, never bytes. Bytes are read when they are written somewhere or
+//! asked for.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::Arc;
+
+use edgepack_loader::{MemorySource, Source};
+
+/// How much is read at a time.
+const PIECE: usize = 1 << 20;
+
+/// Bytes that are somewhere. A clone refers to the same.
+#[derive(Clone, Default)]
+pub struct Content {
+    parts: Vec<Part>,
+    len: u64,
+}
+
+#[derive(Clone)]
+enum Part {
+    Source(Arc<dyn Source>, Range<u64>),
+    Zeros(u64),
+}
+
+impl Part {
+    fn len(&self) -> u64 {
+        match self {
+            Part::Source(_, range) => range.end.saturating_sub(range.start),
+            Part::Zeros(len) => *len,
+        }
+    }
+
+    fn slice(&self, from: u64, to: u64) -> Part {
+        match self {
+            Part::Source(source, range) => {
+                Part::Source(source.clone(), range.start.saturating_add(from)..range.start.saturating_add(to))
+            }
+            Part::Zeros(_) => Part::Zeros(to.saturating_sub(from)),
+        }
+    }
+}
+
+impl Content {
+    /// No bytes.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// A range of a source; `None` if the source does not have it.
+    pub fn of(source: Arc<dyn Source>, range: Range<u64>) -> Option<Self> {
+        let inside = range.start <= range.end && range.end <= source.len();
+        let len = range.end.saturating_sub(range.start);
+        inside.then(|| Content { parts: vec![Part::Source(source, range)], len })
+    }
+
+    /// That many zeros.
+    pub fn zeros(len: u64) -> Self {
+        Content { parts: vec![Part::Zeros(len)], len }
+    }
+
+    /// How many bytes there are.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// A part of it; `None` if it is not inside.
+    pub fn slice(&self, range: Range<u64>) -> Option<Content> {
+        if range.start > range.end || range.end > self.len {
+            return None;
+        }
+        let mut cut = Content::empty();
+        let mut at = 0u64;
+        for part in &self.parts {
+            let end = at.saturating_add(part.len());
+            let (from, to) = (range.start.max(at), range.end.min(end));
+            if from < to {
+                cut.push(part.slice(from - at, to - at));
+            }
+            at = end;
+        }
+        Some(cut)
+    }
+
+    /// Appends another.
+    pub fn append(&mut self, other: Content) {
+        other.parts.into_iter().for_each(|part| self.push(part));
+    }
+
+    /// Appends zeros up to a multiple of `align`.
+    pub fn align(&mut self, align: u64) {
+        let end = self.len.checked_next_multiple_of(align.max(1)).unwrap_or(self.len);
+        if end > self.len {
+            self.push(Part::Zeros(end - self.len));
+        }
+    }
+
+    /// The same with the bytes from `at` on replaced; `None` if the new ones do not fit inside.
+    pub fn replaced(&self, at: u64, with: Content) -> Option<Content> {
+        let end = at.checked_add(with.len)?;
+        let tail = self.slice(end..self.len)?;
+        let mut out = self.slice(0..at)?;
+        out.append(with);
+        out.append(tail);
+        Some(out)
+    }
+
+    /// Writes all bytes, a piece at a time.
+    pub fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.pieces(|piece| out.write_all(piece))
+    }
+
+    /// All bytes in memory, lent where the source can.
+    pub fn read(&self) -> io::Result<Cow<'_, [u8]>> {
+        if let [Part::Source(source, range)] = self.parts.as_slice()
+            && let Some(bytes) = source.borrow(range.clone())
+        {
+            return Ok(Cow::Borrowed(bytes));
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(self.len).map_err(|_| io::ErrorKind::OutOfMemory)?);
+        self.write_to(&mut bytes)?;
+        Ok(Cow::Owned(bytes))
+    }
+
+    /// Whether the bytes are the same. Two references to one place are, without a look.
+    pub fn same(&self, other: &Content) -> io::Result<bool> {
+        if self.len != other.len {
+            return Ok(false);
+        }
+        let mut at = 0u64;
+        let mut same = true;
+        // Piece by piece, so that two files of any size compare in little memory.
+        while same && at < self.len {
+            let end = self.len.min(at.saturating_add(PIECE as u64));
+            let cut = |content: &Content| content.slice(at..end).unwrap_or_default();
+            same = *cut(self).read()? == *cut(other).read()?;
+            at = end;
+        }
+        Ok(same)
+    }
+
+    fn push(&mut self, part: Part) {
+        self.len = self.len.saturating_add(part.len());
+        self.parts.push(part);
+    }
+
+    fn pieces(&self, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let mut buffer = Vec::new();
+        for part in &self.parts {
+            if let Part::Source(source, range) = part
+                && let Some(bytes) = source.borrow(range.clone())
+            {
+                take(bytes)?;
+                continue;
+            }
+            let (mut at, len) = (0u64, part.len());
+            while at < len {
+                let piece = usize::try_from(len - at).unwrap_or(PIECE).min(PIECE);
+                if let Part::Zeros(_) = part {
+                    buffer.clear();
+                }
+                buffer.resize(piece, 0);
+                if let Part::Source(source, range) = part {
+                    source.read_at(range.start.saturating_add(at), &mut buffer)?;
+                }
+                take(&buffer)?;
+                at = at.saturating_add(piece as u64);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl From<Vec<u8>> for Content {
+    fn from(bytes: Vec<u8>) -> Self {
+        let len = bytes.len() as u64;
+        Content { parts: vec![Part::Source(Arc::new(MemorySource::new(bytes)), 0..len)], len }
+    }
+}
+
+impl From<&[u8]> for Content {
+    fn from(bytes: &[u8]) -> Self {
+        bytes.to_vec().into()
+    }
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined() -> Content {
+        let mut content = Content::from(vec![1, 2, 3]);
+        content.align(4);
+        content.append(Content::from(vec![4, 5]));
+        content
+    }
+
+    #[test]
+    fn parts_are_cut_joined_and_replaced() {
+        let content = joined();
+        assert_eq!(*content.read().unwrap(), [1, 2, 3, 0, 4, 5]);
+        assert_eq!(*content.slice(2..5).unwrap().read().unwrap(), [3, 0, 4]);
+        assert_eq!(content.slice(3..3).unwrap().len(), 0);
+        assert!(content.slice(5..7).is_none());
+        let replaced = content.replaced(2, vec![9, 9].into()).unwrap();
+        assert_eq!(*replaced.read().unwrap(), [1, 2, 9, 9, 4, 5]);
+        assert!(content.replaced(5, vec![9, 9].into()).is_none());
+        assert!(content.replaced(u64::MAX, vec![9].into()).is_none());
+    }
+
+    #[test]
+    fn equality_is_by_bytes() {
+        assert!(joined().same(&vec![1, 2, 3, 0, 4, 5].into()).unwrap());
+        assert!(!joined().same(&vec![1, 2, 3, 1, 4, 5].into()).unwrap());
+        assert!(!joined().same(&vec![1].into()).unwrap());
+        let source: Arc<dyn Source> = Arc::new(MemorySource::new(vec![0; 8]));
+        assert!(Content::of(source.clone(), 3..9).is_none());
+        assert!(Content::of(source, 0..8).unwrap().same(&Content::zeros(8)).unwrap());
+    }
+}

@@ -1,0 +1,224 @@
+//! Packages as JSON and back.
+//!
+//! Every field of every row is there; an absent one is `null`, which is not the empty list. Bytes are base64, or files in
+//! a folder. What comes back has the same rows and the same bytes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use edgepack_builder::write_file;
+use edgepack_format::bundle::BundledProgram;
+use edgepack_format::ptd::{FlatData, FlatTensor, LegacyFlatTensor};
+use edgepack_format::pte::Program;
+use edgepack_format::row::Blob;
+use edgepack_loader::FileSource;
+use serde::{Deserialize, Serialize};
+
+use super::content::Content;
+use super::error::Error;
+use super::package::{Layout, Package, Root};
+
+/// What the document says it is.
+const SCHEMA: &str = "edgepack/dump/1";
+
+/// Where the bytes of segments and of data inside the flatbuffer go.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Blobs<'d> {
+    /// Into the document, in base64.
+    #[default]
+    Inline,
+    /// Into files of this folder, which the document names.
+    Folder(&'d Path),
+}
+
+/// Bytes in the document or beside it.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Stored {
+    Bytes(Blob<'static>),
+    File(FileName),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileName {
+    file: String,
+}
+
+#[derive(Serialize)]
+struct Outgoing<'r, 'a> {
+    schema: &'static str,
+    layout: Layout,
+    #[serde(flatten)]
+    root: OutgoingRoot<'r, 'a>,
+    segments: Vec<Stored>,
+    /// Data inside the flatbuffer that is in files: place of the row, name of the file.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    files: BTreeMap<String, String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum OutgoingRoot<'r, 'a> {
+    Program(&'r Program<'a>),
+    Data(&'r FlatTensor<'a>),
+    LegacyData(&'r LegacyFlatTensor<'a>),
+    FlatData(&'r FlatData<'a>),
+    Bundle(&'r BundledProgram<'a>),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Incoming {
+    schema: String,
+    #[serde(default)]
+    layout: Layout,
+    program: Option<Program<'static>>,
+    data: Option<FlatTensor<'static>>,
+    legacy_data: Option<LegacyFlatTensor<'static>>,
+    flat_data: Option<FlatData<'static>>,
+    bundle: Option<BundledProgram<'static>>,
+    #[serde(default)]
+    segments: Vec<Stored>,
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+}
+
+/// The package as JSON with everything in it.
+pub fn dump(package: &Package<'_>) -> Result<String, Error> {
+    dump_with(package, Blobs::Inline)
+}
+
+/// The package as JSON, bytes where `blobs` says. Files of the folder that have the same names are replaced.
+pub fn dump_with(package: &Package<'_>, blobs: Blobs<'_>) -> Result<String, Error> {
+    let mut segments = Vec::new();
+    for (index, content) in package.segments.iter().enumerate() {
+        segments.push(match blobs {
+            Blobs::Folder(folder) if !content.is_empty() => {
+                let file = format!("segment-{index}.bin");
+                write_file::replace(folder.join(&file), |out| content.write_to(out))
+                    .map_err(Error::io(folder.join(&file).display().to_string()))?;
+                Stored::File(FileName { file })
+            }
+            _ => {
+                let bytes = content.read().map_err(Error::io(format!("segment {index}")))?;
+                Stored::Bytes(Blob(bytes.into_owned().into()))
+            }
+        });
+    }
+    let mut root = package.root.clone();
+    let mut files = BTreeMap::new();
+    if let Blobs::Folder(folder) = blobs {
+        inline(&mut root, |place, blob| {
+            if blob.as_slice().is_empty() {
+                return Ok(());
+            }
+            let file = format!("{}.bin", place.replace(['[', '.'], "-").replace(']', ""));
+            let path = folder.join(&file);
+            let bytes = std::mem::take(blob);
+            write_file::replace(&path, |out| out.write_all(bytes.as_slice()))
+                .map_err(Error::io(path.display().to_string()))?;
+            files.insert(place, file);
+            Ok(())
+        })?;
+    }
+    let root = match &root {
+        Root::Program(row) => OutgoingRoot::Program(row),
+        Root::Data(row) => OutgoingRoot::Data(row),
+        Root::LegacyData(row) => OutgoingRoot::LegacyData(row),
+        Root::FlatData(row) => OutgoingRoot::FlatData(row),
+        Root::Bundle(row) => OutgoingRoot::Bundle(row),
+    };
+    let document = Outgoing { schema: SCHEMA, layout: package.layout, root, segments, files };
+    let mut text = serde_json::to_string_pretty(&document)?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// A package from JSON that names no files.
+pub fn build(json: &str) -> Result<Package<'static>, Error> {
+    build_with(json, None)
+}
+
+/// A package from JSON; files that it names are those of the folder, read when they are needed.
+pub fn build_with(json: &str, folder: Option<&Path>) -> Result<Package<'static>, Error> {
+    let incoming: Incoming = serde_json::from_str(json)?;
+    if incoming.schema != SCHEMA {
+        return Err(Error::Document(format!("the schema is {:?}, `{SCHEMA}` is known", incoming.schema)));
+    }
+    let Incoming { layout, program, data, legacy_data, flat_data, bundle, segments, files, .. } = incoming;
+    let roots = [
+        program.map(Root::Program),
+        data.map(Root::Data),
+        legacy_data.map(Root::LegacyData),
+        flat_data.map(Root::FlatData),
+        bundle.map(Root::Bundle),
+    ];
+    let mut roots: Vec<_> = roots.into_iter().flatten().collect();
+    let (Some(mut root), true) = (roots.pop(), roots.is_empty()) else {
+        let message = "exactly one of `program`, `data`, `legacy_data`, `flat_data` and `bundle` is wanted";
+        return Err(Error::Document(message.to_owned()));
+    };
+    let open = |file: &str| {
+        plain_name(file)?;
+        let folder = folder.ok_or_else(|| Error::Document(format!("{file:?} is in a folder that was not given")))?;
+        let path = folder.join(file);
+        let source = FileSource::open(&path).map_err(Error::io(path.display().to_string()))?;
+        let len = edgepack_loader::Source::len(&source);
+        let content = Content::of(std::sync::Arc::new(source), 0..len);
+        content.ok_or_else(|| Error::refused(file, "its length changes"))
+    };
+    let mut contents = Vec::new();
+    for stored in segments {
+        contents.push(match stored {
+            Stored::Bytes(bytes) => Content::from(bytes.0.into_owned()),
+            Stored::File(FileName { file }) => open(&file)?,
+        });
+    }
+    let mut missing = files;
+    inline(&mut root, |place, blob| {
+        if let Some(file) = missing.remove(&place) {
+            *blob = Blob(open(&file)?.read().map_err(Error::io(file))?.into_owned().into());
+        }
+        Ok(())
+    })?;
+    match missing.into_keys().next() {
+        Some(place) => Err(Error::Document(format!("`files` names {place:?}, where no data is"))),
+        None => Ok(Package { root, segments: contents, layout }),
+    }
+}
+
+/// A file that a document names is one beside it: its name leads nowhere else.
+pub(crate) fn plain_name(file: &str) -> Result<(), Error> {
+    let plain = !file.is_empty() && file != "." && file != ".." && !file.contains(['/', '\\', ':', '\0']);
+    match plain {
+        true => Ok(()),
+        false => Err(Error::refused("file", format!("{file:?} is not the plain name of a file"))),
+    }
+}
+
+/// Visits the data inside a flatbuffer that can be large.
+fn inline(root: &mut Root<'_>, mut visit: impl FnMut(String, &mut Blob<'_>) -> Result<(), Error>) -> Result<(), Error> {
+    match root {
+        Root::Program(program) => {
+            for rows in program.constant_buffer.iter_mut() {
+                for (index, row) in rows.to_mut()?.iter_mut().enumerate() {
+                    let Some(blob) = &mut row.storage else { continue };
+                    visit(format!("constant_buffer[{index}]"), blob)?;
+                }
+            }
+            for rows in program.backend_delegate_data.iter_mut() {
+                for (index, row) in rows.to_mut()?.iter_mut().enumerate() {
+                    let Some(blob) = &mut row.data else { continue };
+                    visit(format!("backend_delegate_data[{index}]"), blob)?;
+                }
+            }
+            Ok(())
+        }
+        Root::Bundle(bundle) => match &mut bundle.program {
+            Some(blob) => visit("program".to_owned(), blob),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}

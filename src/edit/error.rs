@@ -1,0 +1,99 @@
+//! What can go wrong while a file is taken apart, changed and written again.
+
+use std::io;
+
+use edgepack_format::FileKind;
+use edgepack_format::finding::Findings;
+use edgepack_format::tensor::LayoutError;
+use edgepack_format::wire::ReadError;
+
+/// Why an edit did not happen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Reading or writing failed.
+    #[error("{what}: {error}")]
+    Io {
+        /// Which file or part.
+        what: String,
+        /// The system's answer.
+        error: io::Error,
+    },
+    /// The file's structure is broken, so there are no rows to edit.
+    #[error("the file is not valid:\n{0}")]
+    Invalid(Findings),
+    /// A row cannot be read.
+    #[error("unreadable: {0}")]
+    Read(#[from] ReadError),
+    /// The rows cannot be written.
+    #[error(transparent)]
+    Write(#[from] edgepack_builder::Error),
+    /// The JSON is no dump.
+    #[error("no dump: {0}")]
+    Document(String),
+    /// Sizes, dim order and element type do not describe a tensor.
+    #[error("{place}: {error}")]
+    Layout {
+        /// The tensor.
+        place: String,
+        /// What is wrong with it.
+        error: LayoutError,
+    },
+    /// A file of another kind than the edit is for.
+    #[error("{wanted} is wanted here, this is: {found}")]
+    Kind {
+        /// What the file is.
+        found: FileKind,
+        /// What is wanted.
+        wanted: &'static str,
+    },
+    /// There is no such thing.
+    #[error("there is no {what} {name:?}")]
+    NotFound {
+        /// What was looked for.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// Something that cannot be; the message names both sides.
+    #[error("{place}: {message}")]
+    Refused {
+        /// Where.
+        place: String,
+        /// What and why.
+        message: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn refused(place: impl Into<String>, message: impl Into<String>) -> Self {
+        Error::Refused { place: place.into(), message: message.into() }
+    }
+
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |error| Error::Io { what, error }
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Error::Io { what: "writing the file".to_owned(), error }
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Self {
+        Error::Document(error.to_string())
+    }
+}
+
+impl From<edgepack_loader::Error> for Error {
+    fn from(error: edgepack_loader::Error) -> Self {
+        match error {
+            edgepack_loader::Error::Io { what, error } => Error::Io { what, error },
+            edgepack_loader::Error::Invalid(findings) => Error::Invalid(findings),
+            other => Error::refused("the file", other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Files taken apart and put together again: rows and segments of any file of the ExecuTorch family, changed and written.
+//!
+//! [`Opened`] holds the head of a file; [`Package`] is what is in it, with rows borrowed from the head and segments as
+//! references to where their bytes are. What is not changed is written as it was: legacy header forms, constants inside
+//! the flatbuffer, older data files, alignments. A package writes the same bytes every time, and a file that
+//! `edgepack-builder` wrote comes back byte for byte.
+//!
+//! ```
+//! use edgepack::edit::{self, Opened, Root};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/models/mlp_portable.pte");
+//! let file = Opened::open(path)?;
+//! let mut package = file.package()?;
+//! if let Root::Program(program) = &mut package.root {
+//!     program.execution_plan.as_mut().unwrap().to_mut()?[0].name = Some("renamed".into());
+//! }
+//! let bytes = package.to_bytes()?;
+//!
+//! // The same through JSON.
+//! let json = edit::dump(&package)?;
+//! assert_eq!(edit::build(&json)?.to_bytes()?, bytes);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`split`], [`join`] and [`patch`] move and replace tensors; [`diff`] says what differs between two packages.
+
+mod content;
+mod diff;
+mod dump;
+mod error;
+mod names;
+mod open;
+mod package;
+mod program;
+mod write;
+
+#[cfg(feature = "safetensors")]
+mod convert;
+mod join;
+mod patch;
+mod split;
+
+pub use content::Content;
+#[cfg(feature = "safetensors")]
+pub use convert::{dtype_of, from_safetensors, scalar_type_of, write_safetensors};
+pub use diff::{DiffOptions, Difference, diff};
+pub(crate) use dump::plain_name;
+pub use dump::{Blobs, build, build_with, dump, dump_with};
+pub use error::Error;
+pub use join::join;
+pub use names::Glob;
+pub use open::Opened;
+pub use package::{Layout, Package, Root};
+pub use patch::{NewTensor, patch};
+pub use split::{Split, SplitOptions, split};

@@ -1,0 +1,275 @@
+//! From a file to a package.
+//!
+//! The structure of every table is checked before any row is handed out, under the limits; what the rows mean is not,
+//! so that a file with wrong contents can be repaired.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use edgepack_builder::envelope::program_head;
+use edgepack_builder::sink::FlatSink;
+use edgepack_format::check::{Checker, Path as Place, StructureRules};
+use edgepack_format::extent::FileExtent;
+use edgepack_format::header::{DataHeader, HEAD_LEN, ProgramHeader};
+use edgepack_format::limits::Limits;
+use edgepack_format::ptd::{FlatData, FlatTensor, Generation, LegacyFlatTensor};
+use edgepack_format::pte::{BackendDelegateInlineData, Buffer, Program};
+use edgepack_format::row::Table;
+use edgepack_format::{FileKind, bundle, detect, ptd, pte, rules, wire};
+use edgepack_loader::{AlignedBytes, FileSource, MemorySource, Source};
+
+use super::content::Content;
+use super::error::Error;
+use super::package::{Layout, Package, Root};
+
+/// A file whose head is in memory: what the rows of a [`Package`] are borrowed from.
+pub struct Opened {
+    kind: FileKind,
+    head: AlignedBytes,
+    source: Arc<dyn Source>,
+    limits: Limits,
+}
+
+impl Opened {
+    /// Opens a file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let source = FileSource::open(path).map_err(Error::io(path.display().to_string()))?;
+        Self::from_source(Arc::new(source), Limits::default())
+    }
+
+    /// Opens a file that is in memory.
+    pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<Self, Error> {
+        Self::from_source(Arc::new(MemorySource::new(bytes)), Limits::default())
+    }
+
+    /// Opens a file from any source, under these limits.
+    pub fn from_source(source: Arc<dyn Source>, limits: Limits) -> Result<Self, Error> {
+        let extent = FileExtent { len: source.len() };
+        let first = read(&*source, (HEAD_LEN as u64).min(extent.len))?;
+        let kind = detect(&first);
+        let len = match kind {
+            FileKind::Program => pte::program_len(&first, extent),
+            FileKind::Data | FileKind::FlatData => ptd::data_len(&first, extent),
+            FileKind::Bundle => extent.len,
+            found => {
+                let wanted = "a program, data file or bundled program";
+                return Err(Error::Kind { found, wanted });
+            }
+        };
+        let limit = limits.segment_bytes.min(u64::from(u32::MAX));
+        if len > limit {
+            return Err(Error::refused(source.name(), format!("a flatbuffer of {len} bytes, {limit} are allowed")));
+        }
+        let head = read(&*source, len)?;
+        Ok(Opened { kind, head, source, limits })
+    }
+
+    /// What the file is.
+    pub fn kind(&self) -> FileKind {
+        self.kind
+    }
+
+    /// Its rows and segments.
+    pub fn package(&self) -> Result<Package<'_>, Error> {
+        let identifier = self.head.get(4..8).unwrap_or_default();
+        let (want, root): ([u8; 4], Root<'_>) = match self.kind {
+            FileKind::Program => (pte::IDENTIFIER, Root::Program(self.root::<Program<'_>>()?)),
+            FileKind::FlatData => (ptd::FLAT_DATA_IDENTIFIER, Root::FlatData(self.root::<FlatData<'_>>()?)),
+            FileKind::Bundle => (bundle::IDENTIFIER, Root::Bundle(self.root()?)),
+            _ => (ptd::IDENTIFIER, self.data_root()?),
+        };
+        if identifier != want {
+            let (have, want) = (identifier.escape_ascii(), want.escape_ascii());
+            return Err(Error::refused("identifier", format!("`{have}` where `{want}` is known")));
+        }
+        let (header, base, end) = match self.kind {
+            FileKind::Program => match ProgramHeader::read(&self.head) {
+                Ok(header) => {
+                    let length =
+                        if header.segment_data_size.is_some() { ProgramHeader::LEN } else { ProgramHeader::SHORT_LEN };
+                    (Some(length), header.segment_base_offset, header.program_size)
+                }
+                Err(_) => (None, 0, 0),
+            },
+            FileKind::Data | FileKind::FlatData => match DataHeader::read(&self.head) {
+                Ok(header) => (Some(DataHeader::LEN), header.segment_base_offset, header.region_end().unwrap_or(0)),
+                Err(_) => (None, 0, 0),
+            },
+            _ => (None, 0, 0),
+        };
+        let mut package = Package { root, segments: Vec::new(), layout: Layout { header, ..Layout::DEFAULT } };
+        let mut starts = Vec::new();
+        if let Some(rows) = package.root.segments() {
+            for (index, row) in rows.iter().enumerate() {
+                let row = row?;
+                if row.size == 0 {
+                    package.segments.push(Content::empty());
+                    continue;
+                }
+                starts.push(row.offset);
+                let start = base.checked_add(row.offset).filter(|_| header.is_some());
+                let range = start.and_then(|start| Some(start..start.checked_add(row.size)?));
+                let content = range.and_then(|range| Content::of(self.source.clone(), range));
+                let place = || format!("segments[{index}]");
+                package.segments.push(content.ok_or_else(|| {
+                    let message =
+                        format!("{} bytes at {base}+{} of a file of {}", row.size, row.offset, self.source.len());
+                    Error::refused(place(), message)
+                })?);
+            }
+        }
+        if header.is_some() {
+            package.layout.segment_alignment = segment_alignment(base, end, &starts);
+        }
+        if let Root::Program(program) = &package.root {
+            package.layout.data_alignment = self.data_alignment(program, header)?;
+        }
+        Ok(package)
+    }
+
+    fn data_root(&self) -> Result<Root<'_>, Error> {
+        match Generation::of(&wire::Table::root(&self.head)?) {
+            Generation::A | Generation::B => Ok(Root::LegacyData(self.root::<LegacyFlatTensor<'_>>()?)),
+            _ => Ok(Root::Data(self.root::<FlatTensor<'_>>()?)),
+        }
+    }
+
+    /// The root row, once everything below it is known to be readable within the limits.
+    fn root<'a, T: Table<'a>>(&'a self) -> Result<T, Error> {
+        let program = &rules::pte::MALFORMED;
+        let (malformed, misaligned, text, limits) = match self.kind {
+            FileKind::Data | FileKind::FlatData => {
+                (&rules::ptd::MALFORMED, &rules::ptd::MISALIGNED, &rules::ptd::TEXT, &rules::ptd::LIMITS)
+            }
+            _ => (program, &rules::pte::MISALIGNED, &rules::pte::TEXT, &rules::pte::LIMITS),
+        };
+        let root = wire::Table::root(&self.head)?;
+        let mut checker = Checker::new(&self.limits, StructureRules { malformed, misaligned, text, limits });
+        checker.table::<T>(root, &Place::ROOT);
+        if checker.findings.has_errors() {
+            return Err(Error::Invalid(checker.findings));
+        }
+        Ok(T::decode(root)?)
+    }
+
+    /// What data inside the flatbuffer was aligned to.
+    ///
+    /// The file does not say. The padded header bounds it, and so do the places of the data. If our own writer gives these
+    /// very bytes for one of the possible numbers, it is that one.
+    fn data_alignment(&self, program: &Program<'_>, header: Option<u32>) -> Result<u64, Error> {
+        const LEAST: u64 = Layout::DEFAULT.data_alignment;
+        let root = u64::from(wire::Table::root(&self.head)?.offset());
+        let within_header = match header {
+            // The header is padded to a multiple of the alignment, the root follows within as much again.
+            Some(_) => 1u64 << root.saturating_sub(8).max(LEAST).ilog2(),
+            None => edgepack_builder::sink::MAX_ALIGNMENT as u64,
+        };
+        let mut places = inline_places(program)?;
+        places.retain(|place| *place > 0);
+        if places.is_empty() {
+            return Ok(if header.is_some() && within_header > 2 * LEAST { within_header } else { LEAST });
+        }
+        let common = places.iter().fold(u64::MAX, |common, place| common.min(1 << place.trailing_zeros()));
+        let most = common.min(within_header).clamp(LEAST, edgepack_builder::sink::MAX_ALIGNMENT as u64);
+        let candidates = (LEAST.ilog2()..most.ilog2()).map(|shift| 1u64 << shift);
+        for align in candidates {
+            let mut sink = FlatSink::new().with_data_alignment(align as usize);
+            let written = program.encode(&mut sink)?;
+            let flatbuffer = sink.finish(written, pte::IDENTIFIER)?;
+            let size = u64::from(header.is_some());
+            let head = program_head(flatbuffer, size, align as usize, 1)?;
+            // The header itself is compared by nobody: its numbers follow from the rest.
+            let behind = |bytes: &[u8]| bytes.get(8 + ProgramHeader::LEN as usize..).map(<[u8]>::to_vec);
+            if head.len() == self.head.len() && behind(&head) == behind(&self.head) {
+                return Ok(align);
+            }
+        }
+        Ok(most)
+    }
+}
+
+/// Where the data inside a flatbuffer start; 0 for none.
+fn inline_places(program: &Program<'_>) -> Result<Vec<u64>, Error> {
+    let place = |table: wire::Table<'_>, slot: u16| -> Result<u64, Error> {
+        Ok(table.vector(slot, 1)?.filter(|bytes| !bytes.is_empty()).map_or(0, |bytes| u64::from(bytes.offset())))
+    };
+    let mut places = Vec::new();
+    for table in program.constant_buffer.iter().flat_map(|rows| rows.tables().iter().collect::<Vec<_>>()) {
+        places.push(place(table?, Buffer::STORAGE.index)?);
+    }
+    for table in program.backend_delegate_data.iter().flat_map(|rows| rows.tables().iter().collect::<Vec<_>>()) {
+        places.push(place(table?, BackendDelegateInlineData::DATA.index)?);
+    }
+    Ok(places)
+}
+
+/// An alignment that explains where segments start: what exporters use if that does, else a power of two, else whatever
+/// does. With any number that explains them, the same head gives the same places.
+fn segment_alignment(base: u64, end: u64, offsets: &[u64]) -> u64 {
+    const PAGE: u64 = 4096;
+    let usual = Layout::DEFAULT.segment_alignment;
+    if base == 0 {
+        return usual;
+    }
+    let common = offsets.iter().fold(base, |common, offset| gcd(common, *offset));
+    let gap = base.saturating_sub(end);
+    let power = 1u64 << common.trailing_zeros();
+    let mut align = usual.min(power);
+    // A gap as large as the alignment is there because of a larger one.
+    while align <= gap && align < power {
+        align = align.saturating_mul(2);
+    }
+    if align > usual && power >= PAGE {
+        // Of several numbers that do, the one that exporters choose for files that are mapped.
+        align = align.max(PAGE);
+    }
+    if align <= gap {
+        const TRIES: u64 = 4096;
+        let most = common / gap.saturating_add(1);
+        let divisor = (1..=most).rev().take(TRIES as usize).find(|factor| common.is_multiple_of(*factor));
+        align = divisor.map_or(power, |factor| common / factor);
+    }
+    align.min(edgepack_builder::MAX_SEGMENT_ALIGNMENT)
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    let (mut a, mut b) = (a, b);
+    while let Some(rest) = a.checked_rem(b) {
+        (a, b) = (b, rest);
+    }
+    a
+}
+
+fn read(source: &dyn Source, len: u64) -> Result<AlignedBytes, Error> {
+    let len = usize::try_from(len).map_err(|_| Error::refused(source.name(), "it is larger than memory"))?;
+    let mut bytes = AlignedBytes::zeroed(len);
+    source.read_at(0, bytes.as_mut_slice()).map_err(Error::io(source.name()))?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alignments_are_found_again() {
+        let cases: &[(u64, u64, &[u64], u64)] = &[
+            (1024, 1000, &[0, 128], 128),
+            (4096, 1000, &[0, 8192], 4096),
+            (4096, 4000, &[0, 4096], 128),
+            (4096, 3080, &[0], 4096),
+            (1008, 1000, &[0, 48], 16),
+            (1000, 1000, &[0], 8),
+            (0, 0, &[], 128),
+            (1536, 1000, &[0, 512], 512),
+            (96, 50, &[0, 48], 48),
+            (1152, 100, &[0], 1152),
+            // A gap that nothing explains.
+            (1152, 100, &[0, 128], 128),
+        ];
+        for (base, end, offsets, want) in cases {
+            assert_eq!(segment_alignment(*base, *end, offsets), *want, "{base} {end} {offsets:?}");
+        }
+    }
+}

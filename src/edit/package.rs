@@ -1,0 +1,122 @@
+//! What is in a file: its rows, its segments, and how it was laid out.
+
+use edgepack_format::FileKind;
+use edgepack_format::bundle::BundledProgram;
+use edgepack_format::ptd::{DataSegment, FlatData, FlatTensor, LegacyFlatTensor};
+use edgepack_format::pte::Program;
+use serde::{Deserialize, Serialize};
+
+use super::content::Content;
+
+/// The root row of a file.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+#[allow(clippy::large_enum_variant, reason = "there is one per file")]
+pub enum Root<'a> {
+    /// Of a program.
+    Program(Program<'a>),
+    /// Of a data file.
+    Data(FlatTensor<'a>),
+    /// Of a data file from before June 2025.
+    LegacyData(LegacyFlatTensor<'a>),
+    /// Of a FlatData file.
+    FlatData(FlatData<'a>),
+    /// Of a bundled program.
+    Bundle(BundledProgram<'a>),
+}
+
+impl<'a> Root<'a> {
+    /// The kind of file.
+    pub fn kind(&self) -> FileKind {
+        match self {
+            Root::Program(_) => FileKind::Program,
+            Root::Data(_) | Root::LegacyData(_) => FileKind::Data,
+            Root::FlatData(_) => FileKind::FlatData,
+            Root::Bundle(_) => FileKind::Bundle,
+        }
+    }
+
+    /// The list of segments; `None` if there is none.
+    pub fn segments(&self) -> Option<&edgepack_format::row::Rows<'a, DataSegment>> {
+        match self {
+            Root::Program(root) => root.segments.as_ref(),
+            Root::Data(root) => root.segments.as_ref(),
+            Root::LegacyData(root) => root.segments.as_ref(),
+            Root::FlatData(root) => root.segments.as_ref(),
+            Root::Bundle(_) => None,
+        }
+    }
+
+    pub(super) fn set_segments(&mut self, rows: Vec<DataSegment>) {
+        let slot = match self {
+            Root::Program(root) => &mut root.segments,
+            Root::Data(root) => &mut root.segments,
+            Root::LegacyData(root) => &mut root.segments,
+            Root::FlatData(root) => &mut root.segments,
+            Root::Bundle(_) => return,
+        };
+        *slot = Some(rows.into());
+    }
+}
+
+/// How a file is laid out beyond what its rows say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layout {
+    /// Length of the extended header as it states it: 24 or 32 in a program, 40 in a data file. `None` for no header,
+    /// which a program with segment bytes gets all the same, in the 32-byte form.
+    pub header: Option<u32>,
+    /// Where the first segment may start.
+    pub segment_alignment: u64,
+    /// What data inside the flatbuffer is aligned to: a power of two, at least 16.
+    pub data_alignment: u64,
+}
+
+impl Layout {
+    /// What the reference exporter writes today.
+    pub const DEFAULT: Layout = Layout { header: None, segment_alignment: 128, data_alignment: 16 };
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// A file as rows and segments.
+#[derive(Clone, Debug)]
+pub struct Package<'a> {
+    /// The rows. Segments lie where their rows say; [`Package::place`] makes new rows after contents have changed.
+    pub root: Root<'a>,
+    /// The bytes of each segment, in the order of the rows.
+    pub segments: Vec<Content>,
+    /// How the file is laid out.
+    pub layout: Layout,
+}
+
+impl<'a> Package<'a> {
+    /// A package without segments.
+    pub fn new(root: Root<'a>) -> Self {
+        let header = match root.kind() {
+            FileKind::Data | FileKind::FlatData => Some(edgepack_format::header::DataHeader::LEN),
+            _ => None,
+        };
+        Package { root, segments: Vec::new(), layout: Layout { header, ..Layout::DEFAULT } }
+    }
+
+    /// The program, if this is one.
+    pub fn program(&self) -> Option<&Program<'a>> {
+        match &self.root {
+            Root::Program(program) => Some(program),
+            _ => None,
+        }
+    }
+
+    /// The program, if this is one, to be changed.
+    pub fn program_mut(&mut self) -> Option<&mut Program<'a>> {
+        match &mut self.root {
+            Root::Program(program) => Some(program),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Other data for tensors that are there.
+
+use edgepack_format::pte::Buffer;
+use edgepack_format::row::Blob;
+use edgepack_format::tensor::{TensorLayout, TensorView, write_strides};
+
+use super::content::Content;
+use super::error::Error;
+use super::package::{Package, Root};
+use super::program::{constant_name, constant_of, constant_place, each_tensor, initial_of, layout_of, name_of};
+
+/// New data for a tensor, as it is called in the file.
+#[derive(Clone, Debug)]
+pub struct NewTensor<'a> {
+    /// Name of the tensor: the key in a data file; in a program the name a constant or initial value carries, or
+    /// `constant.K` for one without.
+    pub name: &'a str,
+    /// What to put there, of the same element type and sizes; the memory order may differ.
+    pub tensor: TensorView<'a>,
+}
+
+/// Where the data of a tensor are.
+enum Place {
+    Segment { segment: u32, offset: u64 },
+    Inline(usize),
+}
+
+/// Replaces the data of tensors. Everything else stays as it is, the places of segments included; what shares its bytes
+/// with a tensor changes with it.
+pub fn patch<'a>(mut package: Package<'a>, tensors: &[NewTensor<'_>]) -> Result<Package<'a>, Error> {
+    for new in tensors {
+        let found = match &package.root {
+            Root::Program(_) => in_program(&package, new.name)?,
+            _ => in_data(&package, new.name)?,
+        };
+        for (place, layout) in &found {
+            let bytes = ordered(new, layout)?;
+            apply(&mut package, new.name, place, bytes)?;
+        }
+        if found.is_empty() {
+            return Err(Error::NotFound { what: "tensor", name: new.name.to_owned() });
+        }
+    }
+    Ok(package)
+}
+
+fn in_program(package: &Package<'_>, name: &str) -> Result<Vec<(Place, TensorLayout)>, Error> {
+    let Some(program) = package.program() else { return Ok(Vec::new()) };
+    let constants = constant_place(program)?;
+    let mut found = Vec::new();
+    each_tensor(program, |at, tensor| {
+        let (list, index) = match (constant_of(tensor), initial_of(tensor)) {
+            (Some(index), _) if constant_name(tensor, index) == name => (constants.clone(), index),
+            (_, Some((list, index))) if name_of(tensor) == Some(name) => {
+                let lists = program.mutable_data_segments.clone().unwrap_or_default();
+                let list = usize::try_from(list).ok().and_then(|list| lists.get(list).ok());
+                (Some(list.ok_or_else(|| Error::refused(at, "its list of initial values is missing"))?), index)
+            }
+            _ => return Ok(()),
+        };
+        let layout = layout_of(at, tensor)?;
+        let place = match list {
+            None => Place::Inline(index as usize),
+            Some(list) => {
+                let offset = list.offsets.as_ref().and_then(|offsets| offsets.get(index as usize));
+                let offset = offset.ok_or_else(|| Error::refused(at, format!("there is no constant {index}")))?;
+                Place::Segment { segment: list.segment_index, offset }
+            }
+        };
+        found.push((place, layout));
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn in_data(package: &Package<'_>, name: &str) -> Result<Vec<(Place, TensorLayout)>, Error> {
+    let entry = super::join::entries_of(package)?.into_iter().find(|entry| entry.key == name);
+    let Some(entry) = entry else { return Ok(Vec::new()) };
+    let (segment, offset) = entry.place;
+    let layout = entry.layout.ok_or_else(|| Error::refused(name, "this is no tensor but bytes without a layout"))?;
+    Ok(vec![(Place::Segment { segment, offset }, layout)])
+}
+
+fn apply(package: &mut Package<'_>, name: &str, place: &Place, bytes: Vec<u8>) -> Result<(), Error> {
+    match place {
+        Place::Segment { segment, offset } => {
+            let len = bytes.len();
+            let old = package.segment(name, *segment)?;
+            let new = old.replaced(*offset, Content::from(bytes));
+            let outside = || Error::refused(name, format!("{len} bytes at {offset} of a segment of {}", old.len()));
+            let new = new.ok_or_else(outside)?;
+            if let Some(content) = package.segments.get_mut(*segment as usize) {
+                *content = new;
+            }
+        }
+        Place::Inline(index) => {
+            let buffers = package.program_mut().and_then(|program| program.constant_buffer.as_mut());
+            let row = match buffers {
+                Some(rows) => rows.to_mut()?.get_mut(*index),
+                None => None,
+            };
+            let row: &mut Buffer<'_> =
+                row.ok_or_else(|| Error::refused(name, format!("there is no constant {index}")))?;
+            let mut stored = row.storage.take().unwrap_or_default().0.into_owned();
+            let have = stored.len();
+            let short = || Error::refused(name, format!("{} bytes for a constant of {have}", bytes.len()));
+            stored.get_mut(..bytes.len()).ok_or_else(short)?.copy_from_slice(&bytes);
+            row.storage = Some(Blob(stored.into()));
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of a new tensor in the memory order of the old one.
+fn ordered(new: &NewTensor<'_>, want: &TensorLayout) -> Result<Vec<u8>, Error> {
+    let have = new.tensor.layout();
+    if have.scalar_type() != want.scalar_type() || have.sizes() != want.sizes() {
+        return Err(Error::refused(new.name, format!("the new tensor is {have}, the file has {want}")));
+    }
+    reorder(new.tensor.data(), have, want.dim_order())
+        .ok_or_else(|| Error::refused(new.name, format!("{want} cannot be put into memory")))
+}
+
+/// Moves elements from one memory order to another.
+pub(super) fn reorder(data: &[u8], from: &TensorLayout, order: &[u8]) -> Option<Vec<u8>> {
+    if from.dim_order() == order {
+        return Some(data.to_vec());
+    }
+    let size = from.scalar_type().size()?;
+    let source = from.strides();
+    let mut target = source;
+    write_strides(from.sizes(), order, &mut target);
+    let mut out = vec![0; from.byte_len()];
+    let mut index = vec![0usize; from.sizes().len()];
+    for _ in 0..from.element_count() {
+        let at =
+            |strides: &[usize]| index.iter().zip(strides).map(|(index, stride)| index * stride).sum::<usize>() * size;
+        let (read, write) = (at(&source), at(&target));
+        out.get_mut(write..write + size)?.copy_from_slice(data.get(read..read + size)?);
+        for (index, len) in index.iter_mut().zip(from.sizes()).rev() {
+            *index += 1;
+            if *index < *len {
+                break;
+            }
+            *index = 0;
+        }
+    }
+    Some(out)
+}

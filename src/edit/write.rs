@@ -1,0 +1,167 @@
+//! From a package to a file.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use edgepack_builder::envelope::{data_head, place_segments, program_head};
+use edgepack_builder::sink::{FlatSink, flatbuffer};
+use edgepack_builder::{MAX_SEGMENT_ALIGNMENT, raw, write_file};
+use edgepack_format::header::ProgramHeader;
+use edgepack_format::ptd::{self, DataSegment};
+use edgepack_format::pte;
+use edgepack_format::row::Table;
+
+use super::content::Content;
+use super::error::Error;
+use super::package::{Package, Root};
+
+/// Where everything goes.
+struct Plan<'p> {
+    head: Vec<u8>,
+    /// Segments with bytes, each with its place in the file.
+    segments: Vec<(u64, &'p Content)>,
+    len: u64,
+}
+
+impl Package<'_> {
+    /// Gives the segments the rows that say where they will be: one after another, aligned as the layout says.
+    pub fn place(&mut self) -> Result<(), Error> {
+        let align = number(self.layout.segment_alignment, "segment_alignment")?;
+        let lens = self.segments.iter().map(Content::len);
+        let (offsets, _) = place_segments(lens, align)?;
+        let rows = offsets.into_iter().zip(&self.segments);
+        let rows: Vec<_> = rows.map(|(offset, content)| DataSegment { offset, size: content.len() }).collect();
+        // No list stays no list.
+        if !rows.is_empty() || self.root.segments().is_some() {
+            self.root.set_segments(rows);
+        }
+        Ok(())
+    }
+
+    /// Bytes of the whole file.
+    pub fn file_len(&self) -> Result<u64, Error> {
+        Ok(self.plan()?.len)
+    }
+
+    /// Writes the file; segments stream through.
+    pub fn write_to(&self, out: &mut dyn Write) -> Result<(), Error> {
+        let plan = self.plan()?;
+        out.write_all(&plan.head)?;
+        let mut at = plan.head.len() as u64;
+        for (start, content) in &plan.segments {
+            Content::zeros(start.saturating_sub(at)).write_to(out)?;
+            content.write_to(out)?;
+            at = start.saturating_add(content.len());
+        }
+        Ok(())
+    }
+
+    /// The file in memory.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        self.write_to(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Writes the file under this name. An old one stays until the new one is complete; it may be the one that this
+    /// package comes from.
+    pub fn write_to_path(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        write_file::replace(path, |out| self.write_to(out))
+    }
+
+    fn plan(&self) -> Result<Plan<'_>, Error> {
+        let rows = match self.root.segments() {
+            Some(rows) => rows.iter().collect::<Result<Vec<_>, _>>()?,
+            None => Vec::new(),
+        };
+        if rows.len() != self.segments.len() {
+            let message = format!("{} rows for {} contents", rows.len(), self.segments.len());
+            return Err(Error::refused("segments", message));
+        }
+        let mut placed: Vec<(u64, usize, &Content)> = rows
+            .iter()
+            .zip(&self.segments)
+            .enumerate()
+            .filter(|(_, (_, content))| !content.is_empty())
+            .map(|(index, (row, content))| (row.offset, index, content))
+            .collect();
+        placed.sort_by_key(|(offset, index, _)| (*offset, *index));
+        let mut end = 0u64;
+        for (offset, index, content) in &placed {
+            let place = || format!("segments[{index}]");
+            let gap = offset.checked_sub(end);
+            let gap = gap.ok_or_else(|| Error::refused(place(), format!("at {offset}, inside the one before it")))?;
+            if gap > MAX_SEGMENT_ALIGNMENT {
+                let message = format!("{gap} bytes behind the one before it, {MAX_SEGMENT_ALIGNMENT} are allowed");
+                return Err(Error::refused(place(), message));
+            }
+            let sum = offset.checked_add(content.len());
+            end = sum.ok_or_else(|| Error::refused(place(), format!("at {offset}, beyond any file")))?;
+        }
+        let head = self.head(end)?;
+        let base = head.len() as u64;
+        let len = base.checked_add(end).ok_or(edgepack_builder::Error::Overflow)?;
+        let segments = placed.into_iter().map(|(offset, _, content)| (base.saturating_add(offset), content)).collect();
+        Ok(Plan { head, segments, len })
+    }
+
+    /// Everything in front of `size` bytes of segments.
+    fn head(&self, size: u64) -> Result<Vec<u8>, Error> {
+        let segment_align = number(self.layout.segment_alignment, "segment_alignment")?;
+        let inline_align = number(self.layout.data_alignment, "data_alignment")?.max(16);
+        if !inline_align.is_power_of_two() {
+            return Err(edgepack_builder::Error::Alignment(inline_align).into());
+        }
+        let data = |flatbuffer: Vec<u8>| -> Result<Vec<u8>, Error> {
+            match self.layout.header {
+                None if size == 0 => Ok(flatbuffer),
+                _ => Ok(data_head(&flatbuffer, size, inline_align, segment_align)?),
+            }
+        };
+        match &self.root {
+            Root::Program(row) => {
+                let mut sink = FlatSink::new().with_data_alignment(inline_align);
+                let root = row.encode(&mut sink)?;
+                let flatbuffer = sink.finish(root, pte::IDENTIFIER)?;
+                match self.layout.header {
+                    None => Ok(program_head(flatbuffer, size, inline_align, segment_align)?),
+                    Some(length) => {
+                        // A header can be there without anything behind it.
+                        let mut head = program_head(flatbuffer, size.max(1), inline_align, segment_align)?;
+                        restate(&mut head, length, size);
+                        Ok(head)
+                    }
+                }
+            }
+            Root::Data(row) => data(flatbuffer(row, ptd::IDENTIFIER)?),
+            Root::LegacyData(row) => data(flatbuffer(row, ptd::IDENTIFIER)?),
+            Root::FlatData(row) => data(flatbuffer(row, ptd::FLAT_DATA_IDENTIFIER)?),
+            Root::Bundle(row) => Ok(raw::bundled(row)?),
+        }
+    }
+}
+
+/// Makes a program's header one of this length and size.
+fn restate(head: &mut [u8], length: u32, size: u64) {
+    let (length, size) = match length {
+        0..ProgramHeader::LEN => (ProgramHeader::SHORT_LEN, 0),
+        _ => (ProgramHeader::LEN, size),
+    };
+    let mut put = |at: usize, bytes: &[u8]| {
+        if let Some(place) = head.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    };
+    put(12, &length.to_le_bytes());
+    put(32, &size.to_le_bytes());
+}
+
+fn number(align: u64, what: &'static str) -> Result<usize, Error> {
+    match usize::try_from(align) {
+        Ok(number) if (1..=MAX_SEGMENT_ALIGNMENT).contains(&align) => Ok(number),
+        _ => {
+            let error = io::Error::new(io::ErrorKind::InvalidInput, format!("{align} is no possible alignment"));
+            Err(Error::Io { what: what.to_owned(), error })
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! A program as text: what is not in a method.
+
+use std::fmt::Write as _;
+use std::io::Write;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use edgepack_format::pte::{Program, SubsegmentOffsets};
+use edgepack_format::row::{Scalar, Scalars};
+
+use super::{MAGIC, VERSION, print_method};
+use crate::edit::{Content, Error, Layout, Package};
+
+/// The file beside a text that holds larger contents.
+pub struct SideFile<'f> {
+    /// Its name, which the text states: a plain file name.
+    pub name: &'f str,
+    /// Where its bytes go. Nothing is written if there are none.
+    pub out: &'f mut dyn Write,
+}
+
+/// What is longer goes to the file beside the text.
+const INLINE: u64 = 64;
+
+/// A program as text with all bytes in it.
+pub fn print(package: &Package<'_>) -> Result<String, Error> {
+    print_with(package, None)
+}
+
+/// A program as text. Contents of more than 64 bytes go to the other file, if there is one.
+pub fn print_with(package: &Package<'_>, side: Option<SideFile<'_>>) -> Result<String, Error> {
+    let kind = Error::Kind { found: package.root.kind(), wanted: "a program" };
+    let program = package.program().ok_or(kind)?;
+    let mut printer = Printer { out: String::new(), side, written: 0 };
+    let out = &mut printer.out;
+    line(out, 0, &format!("{MAGIC} {VERSION}"));
+    if program.version != 0 {
+        line(out, 0, &format!("version {}", program.version));
+    }
+    let Layout { header, segment_alignment, data_alignment } = package.layout;
+    let header = header.map_or_else(|| "none".to_owned(), |length| length.to_string());
+    line(out, 0, &format!("layout header {header} segments {segment_alignment} data {data_alignment}"));
+    if let Some(side) = &printer.side {
+        line(out, 0, &format!("file {}", quoted(side.name)));
+    }
+    if let Some(plans) = &program.execution_plan {
+        line(&mut printer.out, 0, "methods {");
+        for plan in plans.iter() {
+            print_method::print(&plan?, &mut printer.out)?;
+        }
+        line(&mut printer.out, 0, "}");
+    }
+    printer.data(program, package)?;
+    Ok(printer.out)
+}
+
+struct Printer<'f> {
+    out: String,
+    side: Option<SideFile<'f>>,
+    /// Bytes in the file beside the text.
+    written: u64,
+}
+
+impl Printer<'_> {
+    fn data(&mut self, program: &Program<'_>, package: &Package<'_>) -> Result<(), Error> {
+        if let Some(list) = &program.constant_segment {
+            line(&mut self.out, 0, &format!("constants {}", subsegments(list)));
+        }
+        if let Some(lists) = &program.mutable_data_segments {
+            line(&mut self.out, 0, "initial_values {");
+            for list in lists.iter() {
+                line(&mut self.out, 1, &format!("values {}", subsegments(&list?)));
+            }
+            line(&mut self.out, 0, "}");
+        }
+        if let Some(entries) = &program.named_data {
+            line(&mut self.out, 0, "named_data {");
+            for entry in entries.iter() {
+                let entry = entry?;
+                let key = optional(entry.key.as_deref());
+                line(&mut self.out, 1, &format!("entry {key} segment {}", entry.segment_index));
+            }
+            line(&mut self.out, 0, "}");
+        }
+        if let Some(rows) = &program.segments {
+            if rows.len() != package.segments.len() {
+                let message = format!("{} rows for {} contents", rows.len(), package.segments.len());
+                return Err(Error::refused("segments", message));
+            }
+            line(&mut self.out, 0, "segments {");
+            for (index, (row, content)) in rows.iter().zip(&package.segments).enumerate() {
+                let row = row?;
+                let bytes = self.bytes(&format!("segments[{index}]"), content)?;
+                let text = format!("segment at {} size {} {bytes} // {index}", row.offset, row.size);
+                line(&mut self.out, 1, &text);
+            }
+            line(&mut self.out, 0, "}");
+        }
+        let mut blobs = |name: &str, list: Vec<Option<Content>>| -> Result<(), Error> {
+            line(&mut self.out, 0, &format!("{name} {{"));
+            for content in list {
+                let bytes = match content {
+                    Some(content) => self.bytes(name, &content)?,
+                    None => "absent".to_owned(),
+                };
+                line(&mut self.out, 1, &format!("data {bytes}"));
+            }
+            line(&mut self.out, 0, "}");
+            Ok(())
+        };
+        if let Some(rows) = &program.constant_buffer {
+            let list = rows.iter().map(|row| Ok(row?.storage.map(|blob| Content::from(blob.as_slice()))));
+            blobs("inline_constants", list.collect::<Result<_, Error>>()?)?;
+        }
+        if let Some(rows) = &program.backend_delegate_data {
+            let list = rows.iter().map(|row| Ok(row?.data.map(|blob| Content::from(blob.as_slice()))));
+            blobs("inline_delegates", list.collect::<Result<_, Error>>()?)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes in the text, or where they are in the file beside it.
+    fn bytes(&mut self, place: &str, content: &Content) -> Result<String, Error> {
+        match &mut self.side {
+            Some(side) if content.len() > INLINE => {
+                content.write_to(side.out).map_err(Error::io(side.name))?;
+                let at = self.written;
+                self.written = self.written.saturating_add(content.len());
+                Ok(format!("file {at} {}", content.len()))
+            }
+            _ => {
+                let bytes = content.read().map_err(Error::io(place))?;
+                Ok(base64(&bytes))
+            }
+        }
+    }
+}
+
+/// One line, indented.
+pub(super) fn line(out: &mut String, depth: usize, text: &str) {
+    out.extend(std::iter::repeat_n("  ", depth));
+    out.push_str(text);
+    out.push('\n');
+}
+
+/// Bytes in the text.
+pub(super) fn base64(bytes: &[u8]) -> String {
+    format!("base64 \"{}\"", BASE64.encode(bytes))
+}
+
+/// Text in quotes: one line, whatever is in it.
+pub(super) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c) || ('\u{2066}'..='\u{2069}').contains(&c) => {
+                // Control characters, and those that would change the direction of what follows.
+                let _ = write!(out, "\\u{{{:x}}}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Text in quotes, or that there is none.
+pub(super) fn optional(text: Option<&str>) -> String {
+    text.map_or_else(|| "absent".to_owned(), quoted)
+}
+
+/// Numbers in brackets.
+pub(super) fn numbers<T: Scalar + ToString>(list: &Scalars<'_, T>) -> String {
+    let items: Vec<String> = list.iter().map(|item| item.to_string()).collect();
+    format!("[{}]", items.join(", "))
+}
+
+fn subsegments(list: &SubsegmentOffsets<'_>) -> String {
+    let offsets = list.offsets.as_ref().map(|offsets| format!(" {}", numbers(offsets))).unwrap_or_default();
+    format!("segment {}{offsets}", list.segment_index)
+}
