@@ -47,6 +47,11 @@ impl<'a, 'b> Tree<'a, 'b> {
         Tree { table, desc, budget }
     }
 
+    /// The name of its table.
+    pub fn name(&self) -> &'static str {
+        self.desc.name
+    }
+
     fn below(&self, table: Table<'a>, desc: &'static TableDesc) -> Self {
         Tree { table, desc, budget: self.budget }
     }
