@@ -100,6 +100,15 @@ impl<'a> Walk<'a> {
             FieldKind::Scalar(kind) => self.out.push(Place::Number { at, size: size_of(kind) }),
             FieldKind::Text => self.vector(table, slot, at, 1, 1),
             FieldKind::Blob => self.vector(table, slot, at, 1, 2),
+            FieldKind::Blobs => {
+                self.out.push(Place::Offset { at, kind: 0 });
+                let Ok(Some(strings)) = table.strings(slot) else { return };
+                let start = strings.offset() as usize;
+                self.out.push(Place::Length { at: start - 4 });
+                let offsets = (0..strings.len().min(MAX_PLACES)).map(|index| start + index * 4);
+                self.out.extend(offsets.map(|at| Place::Offset { at, kind: 1 }));
+            }
+            FieldKind::Structs(desc) => self.vector(table, slot, at, desc.size, 3),
             FieldKind::Scalars(kind) => self.vector(table, slot, at, size_of(kind), 2 + size_of(kind)),
             FieldKind::Table(desc) => {
                 self.out.push(Place::Offset { at, kind: address(desc) });

@@ -23,6 +23,12 @@ enum ScalarsRepr<'a, T> {
     Owned(Vec<T>),
 }
 
+impl<T> Default for Scalars<'_, T> {
+    fn default() -> Self {
+        Scalars { repr: ScalarsRepr::Owned(Vec::new()) }
+    }
+}
+
 impl<'a, T: Scalar> Scalars<'a, T> {
     /// Number of elements.
     #[inline]
