@@ -5,13 +5,14 @@
 //! so that lists grow and shrink and the file is laid out anew.
 
 use edgepack_builder::raw;
+use edgepack_format::darwinn::{Executable, Package, PackageRef};
 use edgepack_format::extent::FileExtent;
 use edgepack_format::limits::Limits;
 use edgepack_format::ptd::Generation;
 use edgepack_format::pte::{Program, ProgramRef};
 use edgepack_format::row::{FieldKind, ScalarKind, Table as _, TableDesc};
 use edgepack_format::wire::Table;
-use edgepack_format::{FileKind, bundle, detect, ptd, trace};
+use edgepack_format::{FileKind, bundle, detect, ptd, tflite, trace};
 use serde_json::Value;
 
 use crate::rng::Rng;
@@ -48,8 +49,22 @@ pub fn root_of_file(bytes: &[u8]) -> Option<(usize, &'static TableDesc)> {
         FileKind::FlatData => (0, ptd::FlatData::DESC),
         FileKind::Bundle => (0, bundle::BundledProgram::DESC),
         FileKind::Trace => (trace::PREFIX_LEN, trace::ETDump::DESC),
+        FileKind::TfLite => (0, tflite::Model::DESC),
+        FileKind::DarwinnPackage => inner_root(bytes),
         _ => return None,
     })
+}
+
+/// Of a package, the first executable where there is one: most of what can be wrong is there.
+fn inner_root(bytes: &[u8]) -> (usize, &'static TableDesc) {
+    let package = PackageRef::reopen(bytes).ok();
+    // Every third package by its length is changed at the outermost level.
+    let executable =
+        package.as_ref().filter(|_| !bytes.len().is_multiple_of(3)).and_then(|one| one.executables().first());
+    match executable {
+        Some(executable) => (executable.offset(), Executable::DESC),
+        None => (0, Package::DESC),
+    }
 }
 
 /// Everything that can be changed, in order of the walk.
