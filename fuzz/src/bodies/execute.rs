@@ -132,7 +132,7 @@ fn method(program: &Program, name: &str, meta: &MethodMeta) -> Reached {
         let mut method = method;
         reached = reached.max(Reached::Loaded);
         let mut first = None;
-        for pattern in [ZEROS, NUMBERS] {
+        for pattern in [0, 1] {
             let values = inputs(meta, pattern);
             first = run_once(&mut method, &values);
             if first.is_some() {
@@ -143,7 +143,7 @@ fn method(program: &Program, name: &str, meta: &MethodMeta) -> Reached {
         // State may have moved on; after a reset nothing of it is left.
         let mut repeat = || {
             method.reset().expect("nobody else uses its memory");
-            run_once(&mut method, &inputs(meta, ZEROS))
+            run_once(&mut method, &inputs(meta, 0))
         };
         let (again, once_more) = (repeat(), repeat());
         let random = method_is_random(program, name);
@@ -155,10 +155,7 @@ fn method(program: &Program, name: &str, meta: &MethodMeta) -> Reached {
     if let [plain, optimized] = answers.as_slice() {
         // Where convolutions absorb a batch norm, sums are rounded in another order.
         let same = match calls_any(program, name, &["aten::convolution"]) {
-            true => {
-                (alike(&plain.0, &optimized.0) || load(true).is_some_and(|method| chaotic(method, meta, &plain.0)))
-                    && plain.1.is_some() == optimized.1.is_some()
-            }
+            true => !tame(program) || alike(&plain.0, &optimized.0) && plain.1.is_some() == optimized.1.is_some(),
             false => plain == optimized,
         };
         assert!(same, "optimised or not, the outputs differ:\n{plain:?}\n{optimized:?}");
@@ -201,10 +198,14 @@ fn alike(plain: &Answer, optimized: &Answer) -> bool {
         })
 }
 
-/// Whether inputs that differ by little give outputs that do not: rounding, too, then decides what comes out.
-fn chaotic(mut method: Method, meta: &MethodMeta, answer: &Answer) -> bool {
-    run_once(&mut method, &inputs(meta, ZEROS));
-    run_once(&mut method, &inputs(meta, NUDGED)).is_none_or(|nudged| !alike(answer, &nudged))
+/// Whether all weights are of a size that neither overflows on the way nor makes rounding count.
+fn tame(program: &Program) -> bool {
+    let segments = program.view().ok().and_then(|view| view.program().segments.as_ref().map(|list| list.len()));
+    (0..segments.unwrap_or(0)).all(|index| {
+        let segment = program.segment(index as u32).expect("a verified segment");
+        let numbers = segment.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        numbers.filter(|number| !number.is_nan()).all(|number| number.abs() < 1e4)
+    })
 }
 
 /// What came out: element type, sizes and bytes of each output, NaNs made one.
@@ -269,28 +270,20 @@ impl OwnedInput {
     }
 }
 
-/// Inputs are zeros.
-const ZEROS: u8 = 0;
-/// Inputs are small numbers, dynamic sizes are below their bounds.
-const NUMBERS: u8 = 1;
-/// As [`NUMBERS`], with floats off by up to a thousandth.
-const NUDGED: u8 = 2;
-
-/// Inputs as the method describes them, in one of the patterns above.
+/// Inputs as the method describes them: zeros, or numbers in a pattern and dynamic sizes below their bounds.
 fn inputs(meta: &MethodMeta, pattern: u8) -> Vec<OwnedInput> {
     let make = |value: &ValueMeta| {
         let Some(tensor) = value.tensor() else { return OwnedInput::Value(value.clone()) };
         let (layout, dtype) = (&tensor.layout, tensor.layout.scalar_type());
         let mut sizes = layout.sizes().to_vec();
-        if pattern != ZEROS && tensor.dynamic {
+        if pattern == 1 && tensor.dynamic {
             sizes.iter_mut().for_each(|size| *size -= *size / 2);
         }
         let size = dtype.size().unwrap_or(1);
         let mut data = vec![0; sizes.iter().product::<usize>() * size];
-        if pattern != ZEROS {
+        if pattern == 1 {
             for (index, element) in data.chunks_exact_mut(size).enumerate() {
-                let nudge = if pattern == NUDGED { 2e-4 * (index % 6) as f32 } else { 0.0 };
-                let number = (index % 5) as f32 - 1.0 + nudge;
+                let number = (index % 5) as f32 - 1.0;
                 match dtype {
                     ScalarType::FLOAT => element.copy_from_slice(&number.to_le_bytes()),
                     ScalarType::DOUBLE => element.copy_from_slice(&f64::from(number).to_le_bytes()),
