@@ -173,7 +173,7 @@ impl<'a> FlexValue<'a> {
         }
     }
 
-    /// The entries of a map, in its order.
+    /// The entries of a map, in its order: keys ascend, for readers search them by halving.
     pub fn map(&self) -> Result<Option<Vec<(&'a str, FlexValue<'a>)>>> {
         if self.kind != FlexType::MAP {
             return Ok(None);
@@ -190,10 +190,14 @@ impl<'a> FlexValue<'a> {
         if length(self.bytes, keys, width)? != values.len() {
             return bad("a map with more keys or values", at);
         }
-        let mut entries = Vec::with_capacity(values.len());
+        let mut entries: Vec<(&str, _)> = Vec::with_capacity(values.len());
         for (index, value) in values.into_iter().enumerate() {
             let slot = keys.saturating_add(index.saturating_mul(width));
-            entries.push((key(self.bytes, back(self.bytes, slot, width)?)?, value));
+            let key = key(self.bytes, back(self.bytes, slot, width)?)?;
+            if entries.last().is_some_and(|(before, _)| *before >= key) {
+                return bad("a key that is not above the one before it", slot);
+            }
+            entries.push((key, value));
         }
         Ok(Some(entries))
     }
