@@ -114,7 +114,9 @@ fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
         "edgetpu rebuilt",
         each(edgetpu::beside(&packages, "golden.json"), |path| answer(edgetpu::rebuild(path))),
     ));
-    kinds.push(("edgetpu embedded", each(files(&packages, "tflite"), |path| answer(edgetpu::reembed(path)))));
+    let models = edgetpu::beside(&packages, "golden.json").into_iter();
+    let models = models.filter(|path| path.extension().is_some_and(|found| found == "tflite")).collect();
+    kinds.push(("edgetpu embedded", each(models, |path| answer(edgetpu::reembed(path)))));
     kinds.push(("edgetpu broken", listed(edgetpu::broken(&packages))));
     kinds.push(("edgetpu options", listed(edgetpu::options(&packages))));
     kinds.push(("edgetpu differing", listed(edgetpu::differing(&packages))));

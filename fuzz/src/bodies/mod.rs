@@ -222,7 +222,7 @@ pub const BODIES: &[Body] = &[
         name: "edit",
         promise: "a file taken apart is written, dumped and built, printed and parsed, the same",
         run: edit::edit,
-        extensions: &["pte", "ptd", "bpte"],
+        extensions: &["pte", "ptd", "bpte", "dwn", "tflite"],
         seeds: no_seeds,
         root: mutate::root_of_file,
         dictionary: FLATBUFFERS,
