@@ -2,6 +2,7 @@
 
 pub mod assemble;
 pub mod built;
+pub mod command;
 pub mod edgetpu;
 pub mod hostile;
 pub mod operators;

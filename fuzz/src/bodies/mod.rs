@@ -9,6 +9,7 @@ mod header;
 mod program;
 mod rows;
 mod schema;
+mod structs;
 
 use std::path::PathBuf;
 
@@ -160,6 +161,24 @@ pub const BODIES: &[Body] = &[
         run: compiled::options,
         extensions: &[],
         seeds: compiled::option_seeds,
+        root: no_root,
+        dictionary: "",
+    },
+    Body {
+        name: "named_data",
+        promise: "a struct of tensors loads from any map or says why not; what loads is stored and loads the same",
+        run: structs::named_data,
+        extensions: &[],
+        seeds: structs::named_data_seeds,
+        root: no_root,
+        dictionary: "",
+    },
+    Body {
+        name: "compile_specs",
+        promise: "a struct of options is read from any specs or says why not; what is read is written and read the same",
+        run: structs::compile_specs,
+        extensions: &[],
+        seeds: structs::compile_spec_seeds,
         root: no_root,
         dictionary: "",
     },
