@@ -22,6 +22,7 @@ use edgepack_format::ptd::{self, Accept};
 use edgepack_format::pte;
 use edgepack_format::trace::TraceRef;
 use edgepack_loader::{DataFile, NamedDataMap, Program};
+use edgepack_tests::edgetpu;
 
 /// Why a case did not pass.
 enum Outcome {
@@ -103,7 +104,21 @@ fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
     kinds.push(("data", each(files(&folder.join("data"), "ptd"), data)));
     kinds.push(("trace", each(files(&folder.join("trace"), "etdp"), trace)));
     kinds.push(("verify", each(verifiable(folder), verify)));
-    kinds.push(("edgetpu", each(files(&folder.join("edgetpu"), "tflite"), |_| unsupported("Edge TPU package"))));
+    let packages = folder.join("edgetpu");
+    kinds.push(("edgetpu facts", each(edgetpu::beside(&packages, "facts.json"), |path| answer(edgetpu::facts(path)))));
+    kinds.push((
+        "edgetpu goldens",
+        each(edgetpu::beside(&packages, "golden.json"), |path| answer(edgetpu::goldens(path))),
+    ));
+    kinds.push((
+        "edgetpu rebuilt",
+        each(edgetpu::beside(&packages, "golden.json"), |path| answer(edgetpu::rebuild(path))),
+    ));
+    kinds.push(("edgetpu embedded", each(files(&packages, "tflite"), |path| answer(edgetpu::reembed(path)))));
+    kinds.push(("edgetpu broken", listed(edgetpu::broken(&packages))));
+    kinds.push(("edgetpu options", listed(edgetpu::options(&packages))));
+    kinds.push(("edgetpu differing", listed(edgetpu::differing(&packages))));
+    kinds.push(("edgetpu signatures", listed(edgetpu::signatures(&packages))));
     kinds.push(("mlf", each(folders(&folder.join("mlf")), |_| unsupported("Model Library Format"))));
     kinds.retain(|(_, tally)| tally.passed + tally.failed.len() + tally.skips() > 0);
     kinds
@@ -114,6 +129,18 @@ fn each(paths: Vec<PathBuf>, run: impl Fn(&Path) -> Answer) -> Tally {
     for path in paths {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         tally.add(&name, run(&path));
+    }
+    tally
+}
+
+fn answer(answer: edgetpu::Answer) -> Answer {
+    answer.map_err(Outcome::Failed)
+}
+
+fn listed(cases: Vec<edgetpu::Listed>) -> Tally {
+    let mut tally = Tally::default();
+    for (name, result) in cases {
+        tally.add(&name, answer(result));
     }
     tally
 }

@@ -32,7 +32,10 @@ macro_rules! bodies {
     };
 }
 
-bodies! { header pte run kernels ptd flat_data bundle trace operator_schema differential roundtrip json edit text }
+bodies! {
+    header pte run kernels ptd flat_data bundle trace package model options operator_schema differential roundtrip json
+    edit text
+}
 
 #[test]
 fn findings_belong_to_bodies() {

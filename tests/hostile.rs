@@ -12,7 +12,7 @@ use std::{env, fs};
 use edgepack_format::extent::FileExtent;
 use edgepack_format::finding::{Findings, Severity};
 use edgepack_format::limits::Limits;
-use edgepack_format::{bundle, ptd, pte, rules, trace};
+use edgepack_format::{bundle, darwinn, ptd, pte, rules, tflite, trace};
 use edgepack_tests::hostile;
 use serde_json::{Value, json};
 
@@ -82,6 +82,16 @@ impl Line<'_> {
             }
             "trace" => {
                 let findings = trace::verify::verify(bytes, &limits).findings;
+                let refused = findings.has_errors();
+                (findings, refused)
+            }
+            "darwinn" | "tflite" => {
+                let all = self.0["accept"] == "all";
+                let accept = if all { darwinn::Accept::ALL } else { darwinn::Accept::default() };
+                let findings = match family {
+                    "darwinn" => darwinn::verify::verify(bytes, &limits, accept).findings,
+                    _ => tflite::verify::verify(bytes, &limits, accept).findings,
+                };
                 let refused = findings.has_errors();
                 (findings, refused)
             }

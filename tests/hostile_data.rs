@@ -1,12 +1,16 @@
-//! Data files, bundles and traces that break one rule each: the files under `hostile/` are what the recipes here make,
+//! Data files, bundles, traces and compiled models that break one rule each: the files under `hostile/` are what the recipes here make,
 //! and the verifiers say about each what its recipe expects.
 //!
 //! `EDGEPACK_BLESS=1 cargo test --test hostile_data` writes files and manifests anew after a recipe was added.
 
 #[path = "hostile/bundle/cases.rs"]
 mod bundle;
+#[path = "hostile/darwinn/cases.rs"]
+mod darwinn;
 #[path = "hostile/ptd/cases.rs"]
 mod ptd;
+#[path = "hostile/tflite/cases.rs"]
+mod tflite;
 #[path = "hostile/trace/cases.rs"]
 mod trace;
 
@@ -17,7 +21,7 @@ use std::path::{Path, PathBuf};
 use edgepack_format::extent::FileExtent;
 use edgepack_format::finding::{Findings, Rule};
 use edgepack_format::limits::Limits;
-use edgepack_format::{bundle as bnd, ptd as data, rules, trace as trc};
+use edgepack_format::{bundle as bnd, darwinn as dwn, ptd as data, rules, tflite as tfl, trace as trc};
 use serde_json::{Value, json};
 
 /// A file and what its verifier says about it.
@@ -116,7 +120,7 @@ fn replay(family: &str, extension: &str, cases: &[Case], all: &[&'static Rule], 
 
     let covered: BTreeSet<_> = cases.iter().map(|case| case.rule.id).collect();
     // What a data file must be for a given program (`X`) takes two files and is tested with programs.
-    let single = all.iter().map(|rule| rule.id).filter(|id| !id.contains("-X"));
+    let single = all.iter().map(|rule| rule.id).filter(|id| !id.starts_with("PTD-X"));
     let missing: Vec<_> = single.filter(|id| !covered.contains(id)).collect();
     assert!(missing.is_empty(), "rules without a file: {missing:?}");
     let ids: BTreeSet<_> = cases.iter().map(|case| case.id).collect();
@@ -143,4 +147,31 @@ fn traces() {
     replay("trace", "etdp", &trace::cases(), rules::trace::ALL, |case| {
         trc::verify::verify(&case.bytes, &case.limits()).findings
     });
+}
+
+fn accept(case: &Case) -> dwn::Accept {
+    if case.accept_all { dwn::Accept::ALL } else { dwn::Accept::default() }
+}
+
+#[test]
+fn packages() {
+    replay("darwinn", "dwn", &darwinn::cases(), rules::darwinn::ALL, |case| {
+        dwn::verify::verify(&case.bytes, &case.limits(), accept(case)).findings
+    });
+}
+
+#[test]
+fn models() {
+    replay("tflite", "tflite", &tflite::cases(), rules::tflite::ALL, |case| {
+        tfl::verify::verify(&case.bytes, &case.limits(), accept(case)).findings
+    });
+}
+
+/// The packages and models that recipes change have no fault of their own.
+#[test]
+fn what_is_changed_is_good() {
+    use edgepack_format::finding::Severity;
+    let package = darwinn::good();
+    let findings = dwn::verify::verify(&package, &Limits::hostile(), dwn::Accept::default()).findings;
+    assert!(findings.iter().all(|finding| finding.rule.severity == Severity::Info), "{findings}");
 }

@@ -1,4 +1,4 @@
-//! Reading is the inverse of writing, for every table of the ExecuTorch family: random rows survive our writer and
+//! Reading is the inverse of writing, for every table: random rows survive our writer and
 //! reader, JSON, planus's generated code and the official verifier; real files survive no damage unnoticed by a panic.
 
 use std::fmt::Debug;
@@ -11,7 +11,7 @@ use edgepack_format::extent::FileExtent;
 use edgepack_format::finding::Findings;
 use edgepack_format::limits::Limits;
 use edgepack_format::row::Table;
-use edgepack_format::{FileKind, bundle, detect, ptd, pte, rules, trace, wire};
+use edgepack_format::{FileKind, bundle, darwinn, detect, ptd, pte, rules, tflite, trace, wire};
 use edgepack_tests::roundtrip::{Tape, grow};
 use edgepack_tests::schema_gen::generated;
 use planus::{Builder, ReadAsRoot};
@@ -33,7 +33,7 @@ fn decode<'a, T: Table<'a>>(bytes: &'a [u8]) -> T {
 
 /// A row that owns nothing comes from the first buffer; all others are made from it.
 macro_rules! round_trips {
-    ($($test:ident: $row:ident in $namespace:ident, planus $reference:ident $owned:ident;)*) => {
+    ($($test:ident: $row:ident in $namespace:ident, planus $from:ident $reference:ident $owned:ident;)*) => {
         $(mod $test {
             use super::*;
             use super::$namespace::$row;
@@ -69,8 +69,8 @@ macro_rules! round_trips {
                     let bytes = grow($row::DESC, &mut Tape::closed(&tape));
                     let row: $row<'_> = decode(&bytes);
                     let ours = flatbuffer(&row, *b"TEST").unwrap();
-                    let read = generated::$test::$reference::read_as_root(&ours)
-                        .and_then(generated::$test::$owned::try_from);
+                    let read = generated::$from::$reference::read_as_root(&ours)
+                        .and_then(generated::$from::$owned::try_from);
                     let read = read.unwrap_or_else(|error| panic!("planus: {error}"));
                     let theirs = Builder::new().finish(&read, None).to_vec();
                     prop_assert_eq!(&decode::<$row<'_>>(&theirs), &row);
@@ -105,12 +105,16 @@ fn check<'a, T: Table<'a>>(bytes: &'a [u8]) {
 }
 
 round_trips! {
-    program: Program in pte, planus ProgramRef Program;
-    flat_tensor: FlatTensor in ptd, planus FlatTensorRef FlatTensor;
-    flat_tensor_legacy: LegacyFlatTensor in ptd, planus FlatTensorRef FlatTensor;
-    flat_data: FlatData in ptd, planus FlatDataRef FlatData;
-    bundled_program: BundledProgram in bundle, planus BundledProgramRef BundledProgram;
-    etdump: ETDump in trace, planus EtDumpRef EtDump;
+    program: Program in pte, planus program ProgramRef Program;
+    flat_tensor: FlatTensor in ptd, planus flat_tensor FlatTensorRef FlatTensor;
+    flat_tensor_legacy: LegacyFlatTensor in ptd, planus flat_tensor_legacy FlatTensorRef FlatTensor;
+    flat_data: FlatData in ptd, planus flat_data FlatDataRef FlatData;
+    bundled_program: BundledProgram in bundle, planus bundled_program BundledProgramRef BundledProgram;
+    etdump: ETDump in trace, planus etdump EtDumpRef EtDump;
+    darwinn_package: Package in darwinn, planus darwinn PackageRef Package;
+    darwinn_multi_executable: MultiExecutable in darwinn, planus darwinn MultiExecutableRef MultiExecutable;
+    tflite_model: Model in tflite, planus tflite ModelRef Model;
+    darwinn_executable: Executable in darwinn, planus darwinn ExecutableRef Executable;
 }
 
 /// A hand-made reader of `FlatTensor` on the official crate: only its verifier is used.

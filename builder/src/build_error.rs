@@ -25,6 +25,17 @@ pub enum BuildError {
         /// Why it failed.
         source: io::Error,
     },
+    /// A compiled part cannot be made or placed as asked.
+    #[error("{place}: {message}")]
+    Compiled {
+        /// Which part.
+        place: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// A key cannot be read.
+    #[error("the key: {0}")]
+    Key(String),
     /// An id was made by another builder, method or chain than the one it is given to.
     #[error("{what} of {owner} is used in {user}")]
     Foreign {

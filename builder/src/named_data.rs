@@ -18,6 +18,8 @@ pub struct NamedDataStore<'d> {
     pool: Pool<'d>,
     entries: Vec<NamedEntry>,
     by_key: BTreeMap<String, usize>,
+    /// By buffer: what satisfies every key that shares it.
+    alignments: BTreeMap<usize, u64>,
 }
 
 /// One key of a [`NamedDataStore`].
@@ -138,7 +140,8 @@ impl<'d> NamedDataStore<'d> {
         };
         let known = self.by_key.get(key).and_then(|&known| self.entries.get_mut(known));
         let Some(known) = known else {
-            let buffer = self.pool.intern(data).map_err(BuildError::reading(place))?;
+            let buffer = self.pool.intern(data).map_err(BuildError::reading(&*place))?;
+            self.align(buffer, &place, alignment)?;
             self.by_key.insert(key.to_owned(), self.entries.len());
             let entry = NamedEntry { key: key.to_owned(), buffer, alignment, tag: tag.map(str::to_owned), layout };
             self.entries.push(entry);
@@ -162,10 +165,19 @@ impl<'d> NamedDataStore<'d> {
         {
             return Err(conflict(first.to_string(), second.to_string()));
         }
-        known.alignment = check_alignment(&place, lcm(known.alignment, alignment))?;
-        if known.layout.is_none() {
-            known.layout = layout;
+        let (buffer, both) = (known.buffer, check_alignment(&place, lcm(known.alignment, alignment))?);
+        self.align(buffer, &place, both)?;
+        if let Some(known) = self.by_key.get(key).and_then(|&known| self.entries.get_mut(known)) {
+            known.alignment = both;
+            known.layout = known.layout.take().or(layout);
         }
+        Ok(())
+    }
+
+    /// Adds to what a buffer is aligned to for all its keys together; beyond the cap it is an error of the call that asks.
+    fn align(&mut self, buffer: usize, place: &str, alignment: u64) -> Result<(), BuildError> {
+        let before = self.alignments.get(&buffer).copied().unwrap_or(1);
+        self.alignments.insert(buffer, check_alignment(place, lcm(before, alignment))?);
         Ok(())
     }
 }

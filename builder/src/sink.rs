@@ -24,13 +24,20 @@ pub struct Position(u32);
 pub struct FlatSink {
     buffer: Buffer,
     data_alignment: usize,
+    most_alignment: usize,
     vtables: BTreeMap<Vec<u8>, u32>,
     strings: BTreeMap<String, u32>,
 }
 
 impl Default for FlatSink {
     fn default() -> Self {
-        FlatSink { buffer: Buffer::new(), data_alignment: 1, vtables: BTreeMap::new(), strings: BTreeMap::new() }
+        FlatSink {
+            buffer: Buffer::new(),
+            data_alignment: 1,
+            most_alignment: MAX_ALIGNMENT,
+            vtables: BTreeMap::new(),
+            strings: BTreeMap::new(),
+        }
     }
 }
 
@@ -45,6 +52,11 @@ impl FlatSink {
         FlatSink { data_alignment: align, ..self }
     }
 
+    /// The same, but nothing is aligned to more than `most`: small files instead of whole pages.
+    pub fn with_most_alignment(self, most: usize) -> Self {
+        FlatSink { most_alignment: most, ..self }
+    }
+
     /// The whole buffer of this root, with the identifier at byte 4.
     pub fn finish(self, root: Position, identifier: [u8; 4]) -> Result<Vec<u8>, Error> {
         self.envelope(root, 0, &identifier)
@@ -53,6 +65,11 @@ impl FlatSink {
     /// The same without an identifier.
     pub fn finish_bare(self, root: Position) -> Result<Vec<u8>, Error> {
         self.envelope(root, 0, &[])
+    }
+
+    /// The same with zeros where the identifier would be.
+    pub fn finish_unidentified(self, root: Position) -> Result<Vec<u8>, Error> {
+        self.envelope(root, 0, &[0; 4])
     }
 
     /// The same behind a length: `u32` bytes that follow, root word, identifier. Alignments count from the length.
@@ -121,6 +138,13 @@ impl Sink for FlatSink {
         Ok(Position(position))
     }
 
+    fn byte_string(&mut self, align: usize, bytes: &[u8]) -> Result<Position, Error> {
+        let len = bytes.len().checked_add(1).ok_or(Error::Overflow)?;
+        // What is not content is zero: the terminator.
+        self.buffer.put(len, align.min(self.most_alignment).max(4), |_| bytes)?;
+        self.length(bytes.len())
+    }
+
     fn scalars(&mut self, size: usize, align: usize, bytes: &[u8]) -> Result<Position, Error> {
         let count = match bytes.len().checked_div(size) {
             Some(count) if bytes.len().checked_rem(size) == Some(0) => count,
@@ -128,7 +152,7 @@ impl Sink for FlatSink {
         };
         let wanted = if align >= DATA_ALIGNMENT { align.max(self.data_alignment) } else { align };
         // The length in front is a u32, so the elements start at a multiple of 4 whatever they are.
-        self.buffer.put(bytes.len(), wanted.max(4), |_| bytes)?;
+        self.buffer.put(bytes.len(), wanted.min(self.most_alignment).max(4), |_| bytes)?;
         self.length(count)
     }
 

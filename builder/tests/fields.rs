@@ -31,7 +31,7 @@ fn note(table: Table<'_>, desc: &TableDesc, seen: &mut BTreeSet<String>) {
                 seen.insert(format!("{}::{name}", union.name));
                 note(value.unwrap(), desc, seen);
             }
-            FieldKind::Scalar(_) | FieldKind::Text | FieldKind::Scalars(_) | FieldKind::Blob => {}
+            _ => {}
         }
     }
 }
@@ -48,7 +48,7 @@ fn all(desc: &TableDesc, fields: &mut BTreeSet<String>) {
                     all(desc, fields);
                 }
             }
-            FieldKind::Scalar(_) | FieldKind::Text | FieldKind::Scalars(_) | FieldKind::Blob => {}
+            _ => {}
         }
     }
 }

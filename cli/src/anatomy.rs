@@ -13,7 +13,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::file::File;
-use crate::flatbuffer::Flatbuffer;
+use crate::flatbuffer::{Compiled, Flatbuffer};
 use crate::kind::Kind;
 use crate::lenient;
 use crate::notation;
@@ -93,6 +93,7 @@ pub fn of(file: &File, flatbuffer: &Flatbuffer, limits: &Limits) -> Result<Anato
             anatomy.part("recorded runs and tables", anatomy.bytes.saturating_sub(inside));
         }
         Kind::Trace => anatomy.part("events and tables", anatomy.bytes),
+        Kind::Model | Kind::Package => anatomy.compiled(flatbuffer, limits),
     }
     anatomy.duplicates = duplicates(&*file.source, ranges)?;
     anatomy.parts.sort_by_key(|part| Reverse(part.bytes));
@@ -104,6 +105,34 @@ impl Anatomy {
     fn part(&mut self, what: impl Into<String>, bytes: u64) {
         if bytes > 0 {
             self.parts.push(Part { what: what.into(), bytes });
+        }
+    }
+
+    /// Weights, instructions and the rest of every package, and what is around them.
+    fn compiled(&mut self, flatbuffer: &Flatbuffer, limits: &Limits) {
+        let Some(compiled) = flatbuffer.compiled(limits) else { return };
+        let mut packages = 0u64;
+        for (index, (_, package)) in compiled.packages().into_iter().enumerate() {
+            let len = package.bytes().len() as u64;
+            let mut rest = len;
+            for executable in package.executables() {
+                let kind = executable.row().kind;
+                let parameters = executable.parameters().len() as u64;
+                let chunks = crate::summary::package::rows(&executable.row().instruction_bitstreams);
+                let code: u64 =
+                    chunks.iter().filter_map(|chunk| Some(chunk.bitstream.as_ref()?.as_slice().len() as u64)).sum();
+                self.part(format!("package {index}: parameters of {kind}"), parameters);
+                self.part(format!("package {index}: instructions of {kind}"), code);
+                // Levels may share bytes, so the sum can be more than there is.
+                rest = rest.saturating_sub(parameters).saturating_sub(code);
+            }
+            self.part(format!("package {index}: layers, hints and page padding"), rest);
+            packages = packages.saturating_add(len);
+        }
+        if let Compiled::Model(model) = &compiled {
+            let archive = model.zip().map_or(0, |zip| self.bytes.saturating_sub(zip.start as u64));
+            self.part("the archive behind the model", archive);
+            self.part("the model around", self.bytes.saturating_sub(packages).saturating_sub(archive));
         }
     }
 

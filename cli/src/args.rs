@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use edgepack_format::limits::Limits;
 
 use crate::commands::{
-    bench, build, check, completions, convert, diff, dump, explain, extract, inspect, join, man, mutate, ops, parse,
-    patch, print, run, shrink, size, smith, split, verify,
+    bench, build, check, completions, convert, darwinn, diff, dump, explain, extract, inspect, join, man, mutate, ops,
+    parse, patch, print, run, shrink, size, smith, split, verify,
 };
 
 /// Look into, verify, run and measure on-device model packages.
@@ -97,6 +97,7 @@ pub enum Command {
     Mutate(mutate::Args),
     Shrink(shrink::Args),
     Explain(explain::Args),
+    Darwinn(darwinn::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -126,6 +127,7 @@ impl Command {
             Command::Mutate(_) => "mutate",
             Command::Shrink(_) => "shrink",
             Command::Explain(_) => "explain",
+            Command::Darwinn(_) => "darwinn",
             Command::Completions(_) => "completions",
             Command::Man(_) => "man",
         }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use edgepack_format::FileKind;
+use edgepack_format::darwinn::{ExecutableRef, PackageRef};
 use edgepack_format::detect::{DETECT_LEN, detect};
 use edgepack_format::limits::Limits;
 use edgepack_loader::{AlignedBytes, FileSource, MemorySource, Source};
@@ -45,10 +46,22 @@ pub fn open(path: &Path, stdin: &mut dyn Read, limits: &Limits) -> Result<File, 
     };
     let head = read_head(&*source, DETECT_LEN as u64).map_err(|failure| failure.about(&name))?;
     let found = detect(&head);
-    let Some(kind) = Kind::of(found) else {
+    let kind = Kind::of(found).or_else(|| unidentified(found, &head, &*source, limits));
+    let Some(kind) = kind else {
         return Err(Failure::unreadable(format!("{name}: {}", refusal(found, &head))));
     };
     Ok(File { name, kind, source })
+}
+
+/// The driver takes Edge TPU packages without their identifier; such a file is told by its levels.
+fn unidentified(found: FileKind, head: &[u8], source: &dyn Source, limits: &Limits) -> Option<Kind> {
+    if found != FileKind::Unknown || head.get(4..8) != Some(&[0; 4]) || source.len() > limits.segment_bytes {
+        return None;
+    }
+    let bytes = read_head(source, source.len()).ok()?;
+    let package = PackageRef::reopen(&bytes).ok()?;
+    let has_code = |one: &ExecutableRef<'_>| one.row().instruction_bitstreams.as_ref().is_some_and(|c| !c.is_empty());
+    package.executables().iter().any(has_code).then_some(Kind::Package)
 }
 
 fn refusal(found: FileKind, head: &[u8]) -> String {

@@ -8,7 +8,7 @@ use edgepack_format::limits::Limits;
 use edgepack_format::ptd::{Accept, Generation};
 use edgepack_format::row::{Table, TableDesc};
 use edgepack_format::rules::pte::{LIMITS, MALFORMED, MISALIGNED, TEXT};
-use edgepack_format::{bundle, ptd, pte, trace, wire};
+use edgepack_format::{bundle, darwinn, ptd, pte, rules, tflite, trace, wire};
 use edgepack_loader::AlignedBytes;
 
 use crate::file::{File, read_head};
@@ -26,6 +26,24 @@ pub struct Flatbuffer {
     pub extent: FileExtent,
 }
 
+/// A model with compiled parts, or one such part alone.
+pub enum Compiled<'a> {
+    /// A model.
+    Model(Box<tflite::ModelRef<'a>>),
+    /// A bare package.
+    Package(Box<darwinn::PackageRef<'a>>),
+}
+
+impl<'a> Compiled<'a> {
+    /// All packages, with the place of each in the file.
+    pub fn packages(&self) -> Vec<(usize, &darwinn::PackageRef<'a>)> {
+        match self {
+            Compiled::Model(model) => model.packages().collect(),
+            Compiled::Package(package) => vec![(0, package)],
+        }
+    }
+}
+
 impl Flatbuffer {
     /// Reads it.
     pub fn read(file: &File, limits: &Limits) -> Result<Flatbuffer, Failure> {
@@ -34,7 +52,7 @@ impl Flatbuffer {
         let len = match file.kind {
             Kind::Program => pte::program_len(&first, extent),
             Kind::Data | Kind::FlatData => ptd::data_len(&first, extent),
-            Kind::Bundle | Kind::Trace => extent.len,
+            Kind::Bundle | Kind::Trace | Kind::Model | Kind::Package => extent.len,
         };
         if len > limits.segment_bytes {
             let message = format!("{}: a flatbuffer of {len} bytes, {} are allowed", file.name, limits.segment_bytes);
@@ -52,6 +70,8 @@ impl Flatbuffer {
             Kind::Data | Kind::FlatData => ptd::verify::verify(head, extent, limits, Accept::ALL).findings,
             Kind::Bundle => bundle::verify::verify(head, limits).findings,
             Kind::Trace => trace::verify::verify(head, limits).findings,
+            Kind::Model => tflite::verify::verify(head, limits, darwinn::Accept::ALL).findings,
+            Kind::Package => darwinn::verify::verify(head, limits, darwinn::Accept::ALL).findings,
         }
     }
 
@@ -68,8 +88,25 @@ impl Flatbuffer {
             Kind::FlatData => ptd::FlatData::DESC,
             Kind::Bundle => bundle::BundledProgram::DESC,
             Kind::Trace => trace::ETDump::DESC,
+            Kind::Model => tflite::Model::DESC,
+            Kind::Package => darwinn::Package::DESC,
         };
         Some((table, desc))
+    }
+
+    /// The compiled parts, as far as they can be read; `None` for other kinds.
+    pub fn compiled(&self, limits: &Limits) -> Option<Compiled<'_>> {
+        match self.kind {
+            Kind::Model => {
+                let verdict = tflite::verify::verify(&self.head, limits, darwinn::Accept::ALL);
+                verdict.model.map(|model| Compiled::Model(Box::new(model)))
+            }
+            Kind::Package => {
+                let verdict = darwinn::verify::verify(&self.head, limits, darwinn::Accept::ALL);
+                verdict.package.map(|package| Compiled::Package(Box::new(package)))
+            }
+            _ => None,
+        }
     }
 
     /// Where the bytes of a key of a data file are.
@@ -95,8 +132,19 @@ impl Flatbuffer {
                     && inside.is_none_or(|program| unfolds::<pte::Program<'_>>(program, limits))
             }
             Kind::Trace => unfolds::<trace::ETDump<'_>>(root, limits),
+            Kind::Model | Kind::Package => {
+                // What lies inside as bytes is walked by the verifier under the same budget.
+                let mut modest = *limits;
+                modest.visits = limits.visits.min(MODEST);
+                !self.verify(&modest).iter().any(|finding| is_budget(finding.rule.id))
+            }
         }
     }
+}
+
+/// Whether a rule says that a walk was too long.
+fn is_budget(id: &str) -> bool {
+    [rules::tflite::LIMITS.id, rules::darwinn::LIMITS.id].contains(&id)
 }
 
 /// Visits that take a moment: some ten times what the largest real programs need.

@@ -1,4 +1,4 @@
-//! The kinds of files the commands open: those of the ExecuTorch family.
+//! The kinds of files the commands open: those of the ExecuTorch family, and compiled Edge TPU models.
 
 use edgepack_format::FileKind;
 
@@ -15,6 +15,10 @@ pub enum Kind {
     Bundle,
     /// A trace, `.etdp`.
     Trace,
+    /// A TensorFlow Lite model, which may hold Edge TPU packages.
+    Model,
+    /// A bare Edge TPU package.
+    Package,
 }
 
 impl Kind {
@@ -26,6 +30,8 @@ impl Kind {
             FileKind::FlatData => Kind::FlatData,
             FileKind::Bundle => Kind::Bundle,
             FileKind::Trace => Kind::Trace,
+            FileKind::TfLite => Kind::Model,
+            FileKind::DarwinnPackage => Kind::Package,
             _ => return None,
         })
     }
@@ -38,6 +44,8 @@ impl Kind {
             Kind::FlatData => "flat-data",
             Kind::Bundle => "bundle",
             Kind::Trace => "trace",
+            Kind::Model => "tflite",
+            Kind::Package => "darwinn",
         }
     }
 
@@ -49,6 +57,8 @@ impl Kind {
             Kind::FlatData => FileKind::FlatData.name(),
             Kind::Bundle => FileKind::Bundle.name(),
             Kind::Trace => FileKind::Trace.name(),
+            Kind::Model => FileKind::TfLite.name(),
+            Kind::Package => FileKind::DarwinnPackage.name(),
         }
     }
 }

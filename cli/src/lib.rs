@@ -38,8 +38,8 @@ use clap::Parser;
 
 use crate::args::{Cli, Color, Command};
 use crate::commands::{
-    bench, build, check, completions, convert, diff, dump, explain, extract, inspect, join, man, mutate, ops, parse,
-    patch, print, run as run_once, shrink, size, smith, split, verify,
+    bench, build, check, completions, convert, darwinn, diff, dump, explain, extract, inspect, join, man, mutate, ops,
+    parse, patch, print, run as run_once, shrink, size, smith, split, verify,
 };
 pub use crate::screen::{Io, Screen};
 use crate::session::Session;
@@ -84,6 +84,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, io: Io) -> Status {
         Command::Mutate(args) => mutate::run(args, &mut session),
         Command::Shrink(args) => shrink::run(args, &mut session),
         Command::Explain(args) => explain::run(args, &mut session),
+        Command::Darwinn(args) => darwinn::run(args, &mut session),
         Command::Completions(args) => completions::run(args, &mut session),
         Command::Man(args) => man::run(args, &mut session),
     };

@@ -4,9 +4,10 @@
 use std::cell::RefCell;
 use std::io::{self, Write};
 
+use edgepack_format::darwinn;
 use edgepack_format::limits::{Budget, Limits};
 use edgepack_format::pte::{DataLocation, DeviceType, TensorDataLocation, TensorShapeDynamism};
-use edgepack_format::row::{FieldDesc, FieldKind, Scalar, ScalarKind, TableDesc};
+use edgepack_format::row::{FieldDesc, FieldKind, Scalar, ScalarKind, StructDesc, TableDesc};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::wire::{self, ReadError, Table, Tables};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
@@ -44,6 +45,11 @@ impl<'a, 'b> Tree<'a, 'b> {
     /// The tree below a table.
     pub fn new(table: Table<'a>, desc: &'static TableDesc, budget: &'b RefCell<Budget>) -> Self {
         Tree { table, desc, budget }
+    }
+
+    /// The name of its table.
+    pub fn name(&self) -> &'static str {
+        self.desc.name
     }
 
     fn below(&self, table: Table<'a>, desc: &'static TableDesc) -> Self {
@@ -84,6 +90,22 @@ impl<'a, 'b> Tree<'a, 'b> {
                 None => Content::Absent,
             },
             FieldKind::Blob => table.vector(slot, 1)?.map_or(Content::Absent, |vector| Content::Blob(vector.len())),
+            FieldKind::Blobs => match table.strings(slot)? {
+                Some(strings) => {
+                    self.budget.borrow_mut().charge(strings.len() as u64, strings.offset())?;
+                    let lens = (0..strings.len()).map(|index| Ok(strings.get(index)?.len().into()));
+                    Content::Leaf(Value::Array(lens.collect::<wire::Result<_>>()?))
+                }
+                None => Content::Absent,
+            },
+            FieldKind::Structs(desc) => match table.vector(slot, desc.size)? {
+                Some(vector) => {
+                    self.budget.borrow_mut().charge_bytes(vector.bytes().len(), vector.offset())?;
+                    let items = vector.bytes().chunks_exact(desc.size).map(|bytes| structure(desc, bytes));
+                    Content::Leaf(Value::Array(items.collect()))
+                }
+                None => Content::Absent,
+            },
             FieldKind::Table(desc) => table.table(slot)?.map_or(Content::Absent, |below| Content::Table(below, desc)),
             FieldKind::Rows(desc) => table.tables(slot)?.map_or(Content::Absent, |rows| Content::Rows(rows, desc)),
             FieldKind::Union(desc) => match table.union(slot)? {
@@ -164,6 +186,17 @@ impl<'a, 'b> Tree<'a, 'b> {
         }
         Ok(())
     }
+}
+
+/// The numbers of a struct, in order.
+fn structure(desc: &StructDesc, mut bytes: &[u8]) -> Value {
+    let mut numbers = Vec::new();
+    for (_, kind) in desc.fields {
+        let Some((number_bytes, rest)) = bytes.split_at_checked(size(*kind)) else { break };
+        numbers.push(number(*kind, &widen(number_bytes)));
+        bytes = rest;
+    }
+    Value::Array(numbers)
 }
 
 /// Whether a table and what is below it fit a line: no lists of tables, no unions.
@@ -297,7 +330,22 @@ fn float(value: f64) -> Value {
 
 /// The name of an enumeration's number, where the field is one.
 fn named(table: &str, field: &str, value: &Value) -> Option<Value> {
-    let number = i8::try_from(value.as_i64()?).ok()?;
+    let number = value.as_i64()?;
+    // Names that only one family uses; its numbers are wider.
+    let wide = i16::try_from(number).ok()?;
+    let name = match (table, field) {
+        ("Meta", "desc") => darwinn::Description(wide).name(),
+        ("Meta", "position") => darwinn::Position(wide).name(),
+        ("InterruptHint", "type") => darwinn::InterruptType(wide).name(),
+        ("DmaHint", "direction") => darwinn::Direction(wide).name(),
+        ("Layer" | "OutputLayer", "data_type") => darwinn::DataType(wide).name(),
+        ("Executable", "type") => darwinn::ExecutableType(wide).name(),
+        _ => None,
+    };
+    if name.is_some() {
+        return name.map(Value::from);
+    }
+    let number = i8::try_from(number).ok()?;
     let name = match (table, field) {
         (_, "scalar_type") => ScalarType(number).name(),
         (_, "shape_dynamism") => TensorShapeDynamism(number).name(),

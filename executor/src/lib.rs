@@ -6,6 +6,7 @@
 
 pub mod call;
 mod context;
+pub mod darwinn;
 pub mod delegate;
 pub mod embed;
 mod error;

@@ -145,6 +145,27 @@ impl Checker {
         self
     }
 
+    /// Looks at a buffer that starts at `base` of the file, inside the one looked at so far.
+    pub fn within<R>(&mut self, base: u64, walk: impl FnOnce(&mut Self) -> R) -> R {
+        let outer = core::mem::replace(&mut self.base, base);
+        let result = walk(self);
+        self.base = outer;
+        result
+    }
+
+    /// Looks at something of another format, under its rules.
+    pub fn under<R>(&mut self, rules: StructureRules, walk: impl FnOnce(&mut Self) -> R) -> R {
+        let outer = core::mem::replace(&mut self.rules, rules);
+        let result = walk(self);
+        self.rules = outer;
+        result
+    }
+
+    /// Where the buffer looked at starts in its file.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
     /// Whether the budget is spent and the walk should end.
     pub fn is_spent(&self) -> bool {
         self.budget.is_spent()

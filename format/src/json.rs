@@ -76,6 +76,40 @@ pub mod double {
     }
 }
 
+/// For one single-precision number: as the double of the same value.
+pub mod single {
+    use super::*;
+
+    /// Writes it.
+    pub fn serialize<S: Serializer>(value: &f32, serializer: S) -> Result<S::Ok, S::Error> {
+        Spelled(f64::from(*value)).serialize(serializer)
+    }
+
+    /// Reads it.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
+        Spelled::deserialize(deserializer).map(|spelled| spelled.0 as f32)
+    }
+}
+
+/// For an optional list of single-precision numbers.
+pub mod singles {
+    use super::*;
+    use crate::row::Scalars;
+    use alloc::vec::Vec;
+
+    /// Writes it.
+    pub fn serialize<S: Serializer>(value: &Option<Scalars<'_, f32>>, serializer: S) -> Result<S::Ok, S::Error> {
+        let list = value.as_ref().map(|list| list.iter().map(|value| Spelled(value.into())).collect::<Vec<_>>());
+        list.serialize(serializer)
+    }
+
+    /// Reads it.
+    pub fn deserialize<'de, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Scalars<'a, f32>>, D::Error> {
+        let list = Option::<Vec<Spelled>>::deserialize(deserializer)?;
+        Ok(list.map(|list| list.into_iter().map(|spelled| spelled.0 as f32).collect::<Vec<f32>>().into()))
+    }
+}
+
 /// For an optional list of doubles.
 pub mod doubles {
     use super::*;

@@ -26,6 +26,7 @@ mod open_enum;
 
 pub mod bundle;
 pub mod check;
+pub mod darwinn;
 pub mod detect;
 pub mod extent;
 pub mod finding;
@@ -42,6 +43,7 @@ pub mod rules;
 pub mod scalar;
 pub mod spec;
 pub mod tensor;
+pub mod tflite;
 pub mod trace;
 pub mod wire;
 

@@ -1,7 +1,8 @@
 //! The catalogue of rules: everything a verifier asks of a file, by stable id.
 //!
 //! An id is never reused and never changes its meaning. Families follow the formats: `PTE-` programs, `PTD-` data
-//! files, `BND-` bundled programs, `TRC-` traces; the letter after the dash groups rules by what they look at.
+//! files, `BND-` bundled programs, `TRC-` traces, `DWN-` Edge TPU packages, `TFL-` the
+//! models around them; the letter after the dash groups rules by what they look at.
 //! `docs/rules.md` is [`markdown`] of this list.
 
 use alloc::format;
@@ -29,8 +30,10 @@ macro_rules! catalogue {
 }
 
 pub mod bundle;
+pub mod darwinn;
 pub mod ptd;
 pub mod pte;
+pub mod tflite;
 pub mod trace;
 
 /// A family of rules: the prefix of its ids, what it is about, its rules.
@@ -49,12 +52,15 @@ pub const FAMILIES: &[Family] = &[
     Family { prefix: "PTD", about: "Data files (`.ptd`, FlatData)", rules: ptd::ALL },
     Family { prefix: "BND", about: "Bundled programs (`.bpte`)", rules: bundle::ALL },
     Family { prefix: "TRC", about: "Traces (`.etdp`)", rules: trace::ALL },
+    Family { prefix: "DWN", about: "Edge TPU packages (`DWN1`)", rules: darwinn::ALL },
+    Family { prefix: "TFL", about: "TensorFlow Lite models with compiled parts", rules: tflite::ALL },
 ];
 
 /// Every rule there is.
 pub static RULES: &[&Rule] = &JOINED;
 
-const COUNT: usize = pte::ALL.len() + ptd::ALL.len() + bundle::ALL.len() + trace::ALL.len();
+const COUNT: usize =
+    pte::ALL.len() + ptd::ALL.len() + bundle::ALL.len() + trace::ALL.len() + darwinn::ALL.len() + tflite::ALL.len();
 
 #[allow(clippy::indexing_slicing, clippy::arithmetic_side_effects, reason = "evaluated by the compiler")]
 const JOINED: [&Rule; COUNT] = {

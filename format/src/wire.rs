@@ -247,14 +247,26 @@ impl<'a> Table<'a> {
         Ok(self.vector(slot, 4)?.map(|vector| Tables { buffer: self.bytes, vector }))
     }
 
+    /// The vector of strings of this slot.
+    pub fn strings(&self, slot: u16) -> Result<Option<Strings<'a>>> {
+        Ok(self.vector(slot, 4)?.map(|vector| Strings { buffer: self.bytes, vector }))
+    }
+
     /// The bytes of the string of this slot, without the terminator (which is required to be there).
     pub fn string(&self, slot: u16) -> Result<Option<Vector<'a>>> {
-        let Some(vector) = self.vector(slot, 1)? else { return Ok(None) };
-        let end = vector.pos + vector.data.len();
-        match self.bytes.get(end) {
-            Some(0) => Ok(Some(vector)),
-            _ => error(ReadErrorKind::Unterminated, end),
+        match self.vector(slot, 1)? {
+            Some(vector) => terminated(self.bytes, vector).map(Some),
+            None => Ok(None),
         }
+    }
+}
+
+/// A string's bytes, if a zero follows them.
+fn terminated<'a>(bytes: &'a [u8], vector: Vector<'a>) -> Result<Vector<'a>> {
+    let end = vector.pos + vector.data.len();
+    match bytes.get(end) {
+        Some(0) => Ok(vector),
+        _ => error(ReadErrorKind::Unterminated, end),
     }
 }
 
@@ -362,6 +374,46 @@ impl<'a> Tables<'a> {
 impl fmt::Debug for Tables<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} tables at {:#x}", self.len(), self.vector.pos)
+    }
+}
+
+/// A vector of strings: the offsets are inside the buffer, the strings are checked when they are asked for. Their bytes
+/// may be anything.
+#[derive(Clone, Copy)]
+pub struct Strings<'a> {
+    buffer: &'a [u8],
+    vector: Vector<'a>,
+}
+
+impl<'a> Strings<'a> {
+    /// Number of strings.
+    pub fn len(&self) -> usize {
+        self.vector.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.vector.is_empty()
+    }
+
+    /// Position of the first offset.
+    pub fn offset(&self) -> u32 {
+        self.vector.offset()
+    }
+
+    /// String `index` without its terminator; an error also when there is no such string.
+    pub fn get(&self, index: usize) -> Result<Vector<'a>> {
+        if index >= self.len() {
+            return error(ReadErrorKind::OutOfBounds, self.vector.pos);
+        }
+        let pos = follow(self.buffer, self.vector.pos + index * 4)?;
+        terminated(self.buffer, Vector::at(self.buffer, pos, 1)?)
+    }
+}
+
+impl fmt::Debug for Strings<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} strings at {:#x}", self.len(), self.vector.pos)
     }
 }
 

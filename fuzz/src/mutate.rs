@@ -5,13 +5,14 @@
 //! so that lists grow and shrink and the file is laid out anew.
 
 use edgepack_builder::raw;
+use edgepack_format::darwinn::{Executable, Package, PackageRef};
 use edgepack_format::extent::FileExtent;
 use edgepack_format::limits::Limits;
 use edgepack_format::ptd::Generation;
 use edgepack_format::pte::{Program, ProgramRef};
 use edgepack_format::row::{FieldKind, ScalarKind, Table as _, TableDesc};
 use edgepack_format::wire::Table;
-use edgepack_format::{FileKind, bundle, detect, ptd, trace};
+use edgepack_format::{FileKind, bundle, detect, ptd, tflite, trace};
 use serde_json::Value;
 
 use crate::rng::Rng;
@@ -48,8 +49,22 @@ pub fn root_of_file(bytes: &[u8]) -> Option<(usize, &'static TableDesc)> {
         FileKind::FlatData => (0, ptd::FlatData::DESC),
         FileKind::Bundle => (0, bundle::BundledProgram::DESC),
         FileKind::Trace => (trace::PREFIX_LEN, trace::ETDump::DESC),
+        FileKind::TfLite => (0, tflite::Model::DESC),
+        FileKind::DarwinnPackage => inner_root(bytes),
         _ => return None,
     })
+}
+
+/// Of a package, the first executable where there is one: most of what can be wrong is there.
+fn inner_root(bytes: &[u8]) -> (usize, &'static TableDesc) {
+    let package = PackageRef::reopen(bytes).ok();
+    // Every third package by its length is changed at the outermost level.
+    let executable =
+        package.as_ref().filter(|_| !bytes.len().is_multiple_of(3)).and_then(|one| one.executables().first());
+    match executable {
+        Some(executable) => (executable.offset(), Executable::DESC),
+        None => (0, Package::DESC),
+    }
 }
 
 /// Everything that can be changed, in order of the walk.
@@ -100,6 +115,15 @@ impl<'a> Walk<'a> {
             FieldKind::Scalar(kind) => self.out.push(Place::Number { at, size: size_of(kind) }),
             FieldKind::Text => self.vector(table, slot, at, 1, 1),
             FieldKind::Blob => self.vector(table, slot, at, 1, 2),
+            FieldKind::Blobs => {
+                self.out.push(Place::Offset { at, kind: 0 });
+                let Ok(Some(strings)) = table.strings(slot) else { return };
+                let start = strings.offset() as usize;
+                self.out.push(Place::Length { at: start - 4 });
+                let offsets = (0..strings.len().min(MAX_PLACES)).map(|index| start + index * 4);
+                self.out.extend(offsets.map(|at| Place::Offset { at, kind: 1 }));
+            }
+            FieldKind::Structs(desc) => self.vector(table, slot, at, desc.size, 3),
             FieldKind::Scalars(kind) => self.vector(table, slot, at, size_of(kind), 2 + size_of(kind)),
             FieldKind::Table(desc) => {
                 self.out.push(Place::Offset { at, kind: address(desc) });

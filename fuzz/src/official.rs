@@ -61,6 +61,13 @@ fn field(v: &mut Verifier<'_, '_>, pos: usize, desc: &'static FieldDesc) -> Resu
         },
         FieldKind::Text => ForwardsUOffset::<&str>::run_verifier(v, pos),
         FieldKind::Blob => ForwardsUOffset::<Vector<'_, u8>>::run_verifier(v, pos),
+        // Strings of any bytes: the crate's own type for them would ask for UTF-8.
+        FieldKind::Blobs => ForwardsUOffset::<Vector<'_, ForwardsUOffset<Vector<'_, u8>>>>::run_verifier(v, pos),
+        FieldKind::Structs(desc) => {
+            let start = follow(v, pos)?;
+            let len = v.get_uoffset(start)? as usize;
+            v.range_in_buffer(start + 4, len.saturating_mul(desc.size))
+        }
         FieldKind::Scalars(kind) => match kind {
             ScalarKind::Bool | ScalarKind::I8 | ScalarKind::U8 => {
                 ForwardsUOffset::<Vector<'_, u8>>::run_verifier(v, pos)

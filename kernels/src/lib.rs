@@ -3,16 +3,22 @@
 //! Operators come in families with one engine each; an operator is a row of its family's table, never a copy of its
 //! neighbour. [`registry`] is the list of all.
 
+pub mod antialias;
 pub mod broadcast;
 pub mod check;
+pub mod complex;
 pub mod conv;
 pub mod convert;
 pub mod dims;
+pub mod distance;
 pub mod elementwise;
+pub mod embedding_bag;
+pub mod fft;
 pub mod float;
 pub mod gemm;
 pub mod grid;
 pub mod matmul;
+pub mod median;
 pub mod movement;
 pub mod norm;
 pub mod numeric;
@@ -35,9 +41,14 @@ use edgepack_executor::kernel::{Kernel, Registry};
 
 /// The families of this crate.
 const FAMILIES: &[&[&Kernel]] = &[
+    antialias::KERNELS,
     conv::KERNELS,
+    distance::KERNELS,
+    embedding_bag::KERNELS,
+    fft::KERNELS,
     grid::KERNELS,
     matmul::KERNELS,
+    median::KERNELS,
     norm::KERNELS,
     pool::KERNELS,
     reduce::KERNELS,

@@ -38,7 +38,7 @@ fn depth(len: usize) -> u32 {
 }
 
 /// Puts the entry that belongs at `nth` there, what comes before it in front.
-fn partition_around(line: &mut [Entry], nth: usize) {
+pub fn partition_around(line: &mut [Entry], nth: usize) {
     let (mut start, mut end, mut splits) = (0, line.len(), depth(line.len()));
     while end - start > 3 {
         if splits == 0 {

@@ -116,8 +116,11 @@ fn run<T: Number>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelE
     Ok(())
 }
 
-/// A whole number that orders like the element.
-fn order<T: Number>(x: T) -> u64 {
+/// What [`order`] gives for NaN, and for nothing else.
+pub(crate) const NAN: u64 = u64::MAX;
+
+/// A whole number that orders like the element; [`NAN`] for NaN.
+pub(crate) fn order<T: Number>(x: T) -> u64 {
     const TOP: u64 = 1 << 63;
     if T::SCALAR_TYPE == ScalarType::UINT64 {
         return x.cast();
@@ -127,7 +130,7 @@ fn order<T: Number>(x: T) -> u64 {
     }
     let x: f64 = x.cast();
     if x.is_nan() {
-        return u64::MAX;
+        return NAN;
     }
     // Adding 0 makes 0 of -0.
     let bits = (x + 0.0).to_bits();

@@ -3,6 +3,8 @@
 //! The flatbuffer of a file is always an aligned copy on the heap, so that what was verified cannot change. Segments
 //! are read when they are asked for and released when the last handle to them is dropped; a source that can lend its
 //! bytes (memory, a mapped file) lends them instead.
+//!
+//! A [`Registry`] is the counterpart for Edge TPU packages: it registers them as the driver does.
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -17,6 +19,7 @@
 
 mod aligned;
 mod bytes;
+mod darwinn;
 mod data_file;
 mod error;
 mod held_data;
@@ -27,6 +30,9 @@ mod source;
 
 pub use aligned::AlignedBytes;
 pub use bytes::Bytes;
+#[cfg(feature = "signatures")]
+pub use darwinn::PublicKey;
+pub use darwinn::{RegisterError, Registration, Registry, Residency, Submission};
 pub use data_file::DataFile;
 pub use error::Error;
 pub use held_data::HeldData;

@@ -119,7 +119,8 @@ impl Opened {
                 })?);
             }
         }
-        if header.is_some() {
+        // A place behind the file, which a header without segments may give, explains nothing.
+        if header.is_some() && base <= self.source.len() {
             package.layout.segment_alignment = segment_alignment(base, end, &starts);
         }
         if let Root::Program(program) = &package.root {

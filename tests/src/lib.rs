@@ -2,6 +2,7 @@
 
 pub mod assemble;
 pub mod built;
+pub mod edgetpu;
 pub mod hostile;
 pub mod operators;
 pub mod roundtrip;

@@ -50,6 +50,10 @@ pub struct Piece {
     /// The program inside a bundle
     #[arg(long)]
     pub program: bool,
+
+    /// An Edge TPU package inside a model, by index
+    #[arg(long, value_name = "N")]
+    pub package: Option<usize>,
 }
 
 /// Runs the command.
@@ -109,6 +113,15 @@ fn piece(piece: &Piece, file: &File, flatbuffer: &Flatbuffer, limits: &Limits) -
             (false, _) => Err(Failure::usage("take the program out first, with --program")),
         },
         Kind::Trace => Err(of_kind("pieces")),
+        Kind::Model | Kind::Package => {
+            let Some(index) = piece.package else { return Err(of_kind("such pieces; take a package, with --package")) };
+            let compiled = flatbuffer.compiled(limits);
+            let packages = compiled.as_ref().map(|compiled| compiled.packages()).unwrap_or_default();
+            match packages.get(index) {
+                Some((_, package)) => Ok(package.bytes().to_vec()),
+                None => Err(Failure::usage(format!("there is no package {index}; there are {}", packages.len()))),
+            }
+        }
     }
 }
 

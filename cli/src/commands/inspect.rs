@@ -1,15 +1,17 @@
 //! `edgepack inspect`: what is inside.
 
+use std::cell::RefCell;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use edgepack_format::darwinn::{Executable, MultiExecutable, Package, PackageRef};
 use edgepack_format::finding::Finding;
-use edgepack_format::limits::Limits;
+use edgepack_format::limits::{Budget, Limits};
 use edgepack_format::pte::{ExecutionPlan, Program};
-use edgepack_format::row::Table as _;
+use edgepack_format::row::{Table as _, TableDesc};
 use serde::Serialize;
 
-use crate::flatbuffer::Flatbuffer;
+use crate::flatbuffer::{Compiled, Flatbuffer};
 use crate::kind::Kind;
 use crate::listing::Listing;
 use crate::report::print_section;
@@ -22,7 +24,7 @@ use crate::summary::program::ProgramSummary;
 use crate::summary::trace::TraceSummary;
 use crate::table::{Align, Cell, Columns};
 use crate::tree::{self, Tree};
-use crate::{lenient, notation, units, view};
+use crate::{lenient, notation, summary, units, view};
 
 /// Show what is inside a file, broken files included
 #[derive(clap::Args, Debug)]
@@ -43,6 +45,8 @@ enum Content {
     Data(DataSummary),
     Bundle(BundleSummary),
     Trace(TraceSummary),
+    /// A model with compiled parts, or a package.
+    Compiled(serde_json::Value),
     /// Not even the root table can be located, or it unfolds into more than anybody could read.
     Nothing {},
 }
@@ -61,6 +65,9 @@ struct Inspection<'a> {
     /// The tables of the program inside a bundle.
     #[serde(skip_serializing_if = "Option::is_none")]
     program_tables: Option<Tree<'a, 'a>>,
+    /// The tables of what lies inside a compiled model as bytes: packages, multi-executables, executables.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    inner_tables: Vec<Tree<'a, 'a>>,
 }
 
 /// Runs the command.
@@ -72,6 +79,8 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let budget = tree::budget(&session.limits);
     let tree = flatbuffer.root().filter(|_| args.all).map(|(table, desc)| Tree::new(table, desc, &budget));
     let inside = inner_program(&flatbuffer).filter(|_| args.all).map(|table| Tree::new(table, Program::DESC, &budget));
+    let compiled = if args.all { flatbuffer.compiled(&session.limits) } else { None };
+    let inner = compiled.as_ref().map(|compiled| inner_trees(compiled, &budget)).unwrap_or_default();
     if session.json {
         session.document(&Inspection {
             file: &file.name,
@@ -81,12 +90,17 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             more_findings: findings.dropped(),
             tables: tree,
             program_tables: inside,
+            inner_tables: inner,
         })?;
     } else {
         print(&file.name, &flatbuffer, &content, tree.as_ref(), &mut session.out)?;
         if let Some(inside) = inside {
             writeln!(session.out, "\n{TITLE}every field of the program inside{TITLE:#}")?;
             inside.print(2, &mut session.out)?;
+        }
+        for tree in inner {
+            writeln!(session.out, "\n{TITLE}every field of {} inside{TITLE:#}", tree.name())?;
+            tree.print(2, &mut session.out)?;
         }
         print_section(&findings, &mut session.out)?;
     }
@@ -104,6 +118,13 @@ fn content(flatbuffer: &Flatbuffer, limits: &Limits) -> Content {
         kind @ (Kind::Data | Kind::FlatData) => Content::Data(DataSummary::new(kind, &root, head, bytes)),
         Kind::Bundle => Content::Bundle(BundleSummary::new(&root, bytes)),
         Kind::Trace => Content::Trace(TraceSummary::new(&root, bytes)),
+        Kind::Model | Kind::Package => match flatbuffer.compiled(limits) {
+            Some(Compiled::Model(model)) => Content::Compiled(summary::model::model(&model)),
+            Some(Compiled::Package(package)) => {
+                Content::Compiled(serde_json::json!({ "packages": [summary::package::package(&package)] }))
+            }
+            None => Content::Nothing {},
+        },
     }
 }
 
@@ -121,6 +142,11 @@ fn print(
         Content::Data(data) => view::data::print(data, out)?,
         Content::Bundle(bundle) => view::bundle::print(bundle, out)?,
         Content::Trace(trace) => view::trace::print(trace, out)?,
+        Content::Compiled(_) => {
+            if let Some(compiled) = flatbuffer.compiled(&Limits::DEFAULT) {
+                view::compiled::print(&compiled, out)?;
+            }
+        }
         Content::Nothing {} => writeln!(out, "{DIM}nothing in it can be read within reason{DIM:#}")?,
     }
     if let Some(tree) = tree {
@@ -131,6 +157,36 @@ fn print(
         tree.print(2, out)?;
     }
     Ok(())
+}
+
+/// What lies inside as bytes, level by level.
+fn inner_trees<'a, 'b>(compiled: &Compiled<'a>, budget: &'b RefCell<Budget>) -> Vec<Tree<'a, 'b>> {
+    fn add<'a, 'b>(
+        bytes: &'a [u8],
+        desc: &'static TableDesc,
+        budget: &'b RefCell<Budget>,
+        trees: &mut Vec<Tree<'a, 'b>>,
+    ) {
+        trees.extend(edgepack_format::wire::Table::root(bytes).ok().map(|root| Tree::new(root, desc, budget)));
+    }
+    fn walk<'a, 'b>(package: &PackageRef<'a>, budget: &'b RefCell<Budget>, trees: &mut Vec<Tree<'a, 'b>>) {
+        add(package.multi_executable_bytes(), MultiExecutable::DESC, budget, trees);
+        for executable in package.executables() {
+            add(executable.bytes(), Executable::DESC, budget, trees);
+        }
+        for chip in package.chips() {
+            add(chip.bytes(), Package::DESC, budget, trees);
+            walk(chip, budget, trees);
+        }
+    }
+    let mut trees = Vec::new();
+    for (_, package) in compiled.packages() {
+        if matches!(compiled, Compiled::Model(_)) {
+            add(package.bytes(), Package::DESC, budget, &mut trees);
+        }
+        walk(package, budget, &mut trees);
+    }
+    trees
 }
 
 /// The root table of the program in a bundle.

@@ -5,6 +5,7 @@ pub mod build;
 pub mod check;
 pub mod completions;
 pub mod convert;
+pub mod darwinn;
 pub mod diff;
 pub mod dump;
 pub mod explain;

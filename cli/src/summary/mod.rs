@@ -2,5 +2,7 @@
 
 pub mod bundle;
 pub mod data;
+pub mod model;
+pub mod package;
 pub mod program;
 pub mod trace;

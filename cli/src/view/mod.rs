@@ -1,6 +1,7 @@
 //! How `inspect` shows each summary to people.
 
 pub mod bundle;
+pub mod compiled;
 pub mod data;
 pub mod program;
 pub mod trace;

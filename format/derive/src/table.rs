@@ -13,6 +13,7 @@ struct Field<'f> {
     slot: u16,
     default: Option<Expr>,
     align: Option<LitInt>,
+    page: Option<LitInt>,
 }
 
 impl<'f> Field<'f> {
@@ -27,7 +28,8 @@ impl<'f> Field<'f> {
         if let Some(second) = attrs.next() {
             return Err(syn::Error::new_spanned(second, "a field has one slot"));
         }
-        let mut parsed = Field { ident, ty: &field.ty, name: ident.to_string(), slot: 0, default: None, align: None };
+        let name = ident.to_string();
+        let mut parsed = Field { ident, ty: &field.ty, name, slot: 0, default: None, align: None, page: None };
         attr.parse_args_with(|input: syn::parse::ParseStream<'_>| {
             parsed.slot = input.parse::<LitInt>()?.base10_parse()?;
             while !input.is_empty() {
@@ -37,8 +39,9 @@ impl<'f> Field<'f> {
                 match key.to_string().as_str() {
                     "default" => parsed.default = Some(input.parse()?),
                     "align" => parsed.align = Some(input.parse()?),
+                    "page" => parsed.page = Some(input.parse()?),
                     "name" => parsed.name = input.parse::<LitStr>()?.value(),
-                    _ => return Err(syn::Error::new_spanned(key, "expected `default`, `align` or `name`")),
+                    _ => return Err(syn::Error::new_spanned(key, "expected `default`, `align`, `page` or `name`")),
                 }
             }
             Ok(())
@@ -79,8 +82,13 @@ pub fn derive(input: &DeriveInput, shape: &Shape) -> syn::Result<TokenStream> {
         let slot = field.slot;
         let default = field.default.as_ref().map(|default| quote!(.or(#row::le_bytes((#default) as i64 as u64))));
         let align = field.align.as_ref().map(|align| quote!(.aligned(#align)));
-        quote!(#row::Slot::new(#slot)#default #align)
+        let page = field.page.as_ref().map(|page| quote!(.paged(#page)));
+        quote!(#row::Slot::new(#slot)#default #align #page)
     });
+    // The buffer grows towards its start: what is written last lies right behind the table.
+    let (last, first): (Vec<_>, Vec<_>) = fields.iter().partition(|field| field.page.is_some());
+    let written: Vec<_> = first.iter().chain(&last).map(|field| field.ident).collect();
+    let written_slots: Vec<_> = first.iter().chain(&last).map(|field| field.constant()).collect();
     let construct = match data.fields {
         Fields::Unit => quote!(#ident),
         _ => quote!(#ident { #(#idents: table.get(Self::#slots)?),* }),
@@ -126,7 +134,7 @@ pub fn derive(input: &DeriveInput, shape: &Shape) -> syn::Result<TokenStream> {
 
             fn encode<__S: #row::Sink>(&self, sink: &mut __S) -> ::core::result::Result<__S::Ref, __S::Error> {
                 let mut fields = #krate::__alloc::vec::Vec::new();
-                #(#row::Field::write(&self.#idents, Self::#slots, sink, &mut fields)?;)*
+                #(#row::Field::write(&self.#written, Self::#written_slots, sink, &mut fields)?;)*
                 sink.table(&fields)
             }
         }

@@ -10,6 +10,8 @@
 //! | `Option<Text>` | string |
 //! | `Option<Scalars<T>>` | vector of numbers |
 //! | `Option<Blob>` | vector of bytes that is data, not numbers |
+//! | `Option<Blobs>` | vector of strings that hold any bytes, read lazily |
+//! | `Option<Structs<T>>` | vector of structs |
 //! | `Option<Row>` | sub-table |
 //! | `Option<Rows<Row>>` | vector of tables, read lazily |
 //! | `Option<Union>` | union: this slot holds the tag, the next the value |
@@ -17,8 +19,10 @@
 //! Absent is not empty: every `Option` says whether the slot was there.
 
 mod blob;
+mod blobs;
 mod rows;
 mod scalars;
+mod structs;
 mod text;
 
 use alloc::vec::Vec;
@@ -29,9 +33,11 @@ use crate::check::{Checker, Path};
 use crate::wire::{self, ReadError, ReadErrorKind};
 
 pub use blob::Blob;
+pub use blobs::Blobs;
 pub use edgepack_format_derive::{Table, Union};
 pub use rows::Rows;
 pub use scalars::{Scalars, ScalarsIter};
+pub use structs::{Struct, StructDesc, Structs};
 pub use text::Text;
 
 /// The kinds of inline numbers.
@@ -140,11 +146,13 @@ pub trait Sink {
 
     /// Writes a string.
     fn string(&mut self, text: &str) -> Result<Self::Ref, Self::Error>;
+    /// Writes a string of any bytes, its first byte aligned to `align`.
+    fn byte_string(&mut self, align: usize, bytes: &[u8]) -> Result<Self::Ref, Self::Error>;
     /// Writes a vector of numbers of `size` bytes each, already little-endian, its first element aligned to `align`.
     fn scalars(&mut self, size: usize, align: usize, bytes: &[u8]) -> Result<Self::Ref, Self::Error>;
     /// Writes a vector of offsets.
     fn refs(&mut self, refs: &[Self::Ref]) -> Result<Self::Ref, Self::Error>;
-    /// Writes a table with these fields, in slot order; absent slots are not listed.
+    /// Writes a table with these fields, in any order; absent slots are not listed.
     fn table(&mut self, fields: &[(u16, FieldValue<Self::Ref>)]) -> Result<Self::Ref, Self::Error>;
 }
 
@@ -198,6 +206,8 @@ pub enum FieldKind {
     Text,
     Scalars(ScalarKind),
     Blob,
+    Blobs,
+    Structs(&'static StructDesc),
     Table(&'static TableDesc),
     Rows(&'static TableDesc),
     Union(&'static UnionDesc),
@@ -212,13 +222,16 @@ pub struct Slot<F> {
     pub default: [u8; 8],
     /// See [`FieldDesc::align`].
     pub align: usize,
+    /// What writers align the data to, and readers do not ask for. Such data is written last and so lies right behind
+    /// its table.
+    pub page: usize,
     field: PhantomData<fn() -> F>,
 }
 
 impl<F> Slot<F> {
     /// A slot whose numbers default to zero.
     pub const fn new(index: u16) -> Self {
-        Slot { index, default: [0; 8], align: 1, field: PhantomData }
+        Slot { index, default: [0; 8], align: 1, page: 1, field: PhantomData }
     }
 
     /// The same with a default.
@@ -229,6 +242,11 @@ impl<F> Slot<F> {
     /// The same with an alignment.
     pub const fn aligned(self, align: usize) -> Self {
         Slot { align, ..self }
+    }
+
+    /// The same with data that writers align.
+    pub const fn paged(self, page: usize) -> Self {
+        Slot { page, ..self }
     }
 }
 
@@ -341,7 +359,7 @@ impl<'a, T: Optional<'a>> Field<'a> for Option<T> {
         fields: &mut Vec<(u16, FieldValue<S::Ref>)>,
     ) -> Result<(), S::Error> {
         match self {
-            Some(value) => value.write(slot.index, slot.align, sink, fields),
+            Some(value) => value.write(slot.index, slot.align.max(slot.page), sink, fields),
             None => Ok(()),
         }
     }

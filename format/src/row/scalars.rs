@@ -6,7 +6,7 @@ use core::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{FieldKind, FieldValue, Optional, Scalar, Sink};
+use super::{FieldKind, FieldValue, Optional, Scalar, ScalarKind, Sink};
 use crate::check::{Checker, Path};
 use crate::wire;
 
@@ -21,6 +21,12 @@ enum ScalarsRepr<'a, T> {
     /// A whole number of elements.
     Wire(&'a [u8]),
     Owned(Vec<T>),
+}
+
+impl<T> Default for Scalars<'_, T> {
+    fn default() -> Self {
+        Scalars { repr: ScalarsRepr::Owned(Vec::new()) }
+    }
 }
 
 impl<'a, T: Scalar> Scalars<'a, T> {
@@ -76,13 +82,15 @@ impl<'a, T: Scalar> Scalars<'a, T> {
         Scalars { repr: ScalarsRepr::Owned(self.iter().collect()) }
     }
 
-    /// All elements, little-endian.
+    /// All elements, little-endian; of a `bool`, whatever the file has for true is 1.
     pub fn to_le_bytes(&self) -> Cow<'_, [u8]> {
         match &self.repr {
-            ScalarsRepr::Wire(bytes) => Cow::Borrowed(bytes),
-            ScalarsRepr::Owned(list) => {
-                let mut out = Vec::with_capacity(list.len().saturating_mul(T::SIZE));
-                for value in list {
+            ScalarsRepr::Wire(bytes) if T::KIND != ScalarKind::Bool || bytes.iter().all(|byte| *byte <= 1) => {
+                Cow::Borrowed(bytes)
+            }
+            _ => {
+                let mut out = Vec::with_capacity(self.len().saturating_mul(T::SIZE));
+                for value in self.iter() {
                     let mut bytes = [0; 8];
                     value.put_le(&mut bytes);
                     out.extend(bytes.iter().take(T::SIZE));

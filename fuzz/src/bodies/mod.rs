@@ -1,5 +1,6 @@
 //! The fuzz bodies: each holds one promise against any bytes, and panics if it is broken.
 
+mod compiled;
 mod data;
 mod differential;
 mod edit;
@@ -134,6 +135,33 @@ pub const BODIES: &[Body] = &[
         seeds: no_seeds,
         root: mutate::root_of_file,
         dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "package",
+        promise: "an accepted Edge TPU package links, lists its transfers and converts its tensors",
+        run: compiled::package,
+        extensions: &["dwn"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "model",
+        promise: "an accepted model has its packages where it says, and takes others",
+        run: compiled::model,
+        extensions: &["tflite"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "options",
+        promise: "custom options that are read are written and read the same",
+        run: compiled::options,
+        extensions: &[],
+        seeds: compiled::option_seeds,
+        root: no_root,
+        dictionary: "",
     },
     Body {
         name: "operator_schema",

@@ -43,6 +43,7 @@ impl<'t> Tape<'t> {
         let size = match kind {
             ScalarKind::Bool => put(&[self.byte() % 2]),
             ScalarKind::I8 if self.closed => put(&[self.byte() % 2]),
+            ScalarKind::I16 if self.closed => put(&[self.byte() % 2, 0]),
             ScalarKind::I8 | ScalarKind::U8 => put(&[self.byte()]),
             ScalarKind::I16 | ScalarKind::U16 => put(&[self.byte(), self.byte()]),
             ScalarKind::I32 | ScalarKind::U32 => put(&[(); 4].map(|()| self.byte())),
@@ -81,6 +82,11 @@ impl<'t> Tape<'t> {
 
     fn bytes(&mut self, most: usize) -> Vec<u8> {
         (0..self.below(most)).map(|_| self.byte()).collect()
+    }
+
+    /// Bytes of a string; other implementations want it to be text.
+    fn byte_string(&mut self) -> Vec<u8> {
+        if self.closed { self.text().into_bytes() } else { self.bytes(20) }
     }
 
     fn numbers(&mut self, kind: ScalarKind) -> (usize, Vec<u8>) {
@@ -129,6 +135,16 @@ fn grow_field(
         FieldKind::Scalars(kind) => {
             let (size, bytes) = tape.numbers(kind);
             sink.scalars(size, field.align.max(size), &bytes)
+        }
+        FieldKind::Blobs => {
+            let strings: Vec<_> = (0..tape.below(4))
+                .map(|_| sink.byte_string(1, &tape.byte_string()).expect("random rows are small"))
+                .collect();
+            sink.refs(&strings)
+        }
+        FieldKind::Structs(desc) => {
+            let bytes: Vec<u8> = (0..tape.below(4) * desc.size).map(|_| tape.byte()).collect();
+            sink.scalars(desc.size, desc.align, &bytes)
         }
         FieldKind::Blob => sink.scalars(1, field.align, &tape.bytes(40)),
         FieldKind::Table(desc) => Ok(table(desc, tape, sink)),

@@ -9,8 +9,17 @@ use std::path::PathBuf;
 use planus_types::intermediate::Declarations;
 
 /// The schema files, without extension; each declares the namespace of its name.
-pub const FILES: [&str; 7] =
-    ["scalar_type", "program", "flat_tensor", "flat_tensor_legacy", "flat_data", "bundled_program", "etdump"];
+pub const FILES: [&str; 9] = [
+    "scalar_type",
+    "program",
+    "flat_tensor",
+    "flat_tensor_legacy",
+    "flat_data",
+    "bundled_program",
+    "etdump",
+    "darwinn",
+    "tflite",
+];
 
 /// Where a schema file is.
 pub fn schema_path(file: &str) -> PathBuf {

@@ -1,0 +1,212 @@
+//! Packages as a whole: from bytes to a verified view of all three levels.
+//!
+//! Invariant: in a [`PackageRef`] that [`PackageRef::parse`] returned every executable has been read, its fields, hints
+//! and layouts lie inside what they are about, and the kinds of executables belong together.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use super::verify::{self, Verdict};
+use super::{Executable, ExecutableType, MultiExecutable, Package, SerializedPackage};
+use crate::finding::Findings;
+use crate::limits::Limits;
+use crate::row::Table as _;
+use crate::wire;
+
+/// The identifier of a package, at byte 4. The levels inside have none.
+pub const IDENTIFIER: [u8; 4] = *b"DWN1";
+
+/// The lowest runtime version that is known.
+pub const OLDEST_RUNTIME: i32 = 10;
+
+/// The version of the last public runtime.
+pub const NEWEST_RUNTIME: i32 = 14;
+
+/// How deep packages for several chips may be nested.
+pub(super) const MAX_DEPTH: usize = 8;
+
+/// Which packages are read besides those that say what they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Accept {
+    /// Packages without the identifier, as the driver does.
+    pub unidentified: bool,
+}
+
+impl Accept {
+    /// Everything that can be read.
+    pub const ALL: Accept = Accept { unidentified: true };
+}
+
+/// A package, borrowed from its bytes.
+#[derive(Clone)]
+pub struct PackageRef<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) row: Package<'a>,
+    pub(super) multi: Option<Range<usize>>,
+    pub(super) executables: Vec<ExecutableRef<'a>>,
+    pub(super) chips: Vec<PackageRef<'a>>,
+}
+
+/// An executable of a package.
+#[derive(Clone, Debug)]
+pub struct ExecutableRef<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Where it starts in the package.
+    pub(super) offset: usize,
+    pub(super) row: Executable<'a>,
+}
+
+impl<'a> PackageRef<'a> {
+    /// Parses and verifies a package, all levels included. Bytes behind the last object are allowed.
+    ///
+    /// The errors are all findings, the harmless ones included.
+    pub fn parse(bytes: &'a [u8], limits: &Limits) -> Result<Self, Findings> {
+        Self::parse_as(bytes, limits, Accept::default())
+    }
+
+    /// The same for packages that `accept` names, too.
+    pub fn parse_as(bytes: &'a [u8], limits: &Limits, accept: Accept) -> Result<Self, Findings> {
+        match verify::verify(bytes, limits, accept) {
+            Verdict { findings, package: Some(package) } if !findings.has_errors() => Ok(package),
+            Verdict { findings, .. } => Err(findings),
+        }
+    }
+
+    /// Views bytes that [`PackageRef::parse`] has accepted before, without verifying them again. Other bytes are not
+    /// dangerous, every access stays checked, but nothing that parsing promises holds for them.
+    pub fn reopen(bytes: &'a [u8]) -> wire::Result<Self> {
+        Self::reopen_within(bytes, MAX_DEPTH)
+    }
+
+    fn reopen_within(bytes: &'a [u8], depth: usize) -> wire::Result<Self> {
+        let table = wire::Table::root(bytes)?;
+        let row = Package::decode(table)?;
+        let mut package = PackageRef { bytes, row, multi: None, executables: Vec::new(), chips: Vec::new() };
+        let multi = table.vector(Package::SERIALIZED_MULTI_EXECUTABLE.index, 1)?;
+        if let Some(multi) = multi.filter(|multi| !multi.is_empty()) {
+            let start = multi.offset() as usize;
+            package.multi = Some(start..start.saturating_add(multi.len()));
+            let strings = wire::Table::root(multi.bytes())?.strings(MultiExecutable::SERIALIZED_EXECUTABLES.index)?;
+            for index in 0..strings.map_or(0, |strings| strings.len()) {
+                let Some(string) = strings.map(|strings| strings.get(index)).transpose()? else { continue };
+                let row = Executable::decode(wire::Table::root(string.bytes())?)?;
+                let offset = start.saturating_add(string.offset() as usize);
+                package.executables.push(ExecutableRef { bytes: string.bytes(), offset, row });
+            }
+        }
+        let chips = table.tables(Package::MULTI_CHIP_PACKAGE.index)?;
+        if let (Some(chips), true, Some(depth)) = (chips, package.is_multi_chip(), depth.checked_sub(1)) {
+            for chip in chips.iter() {
+                if let Some(inner) = chip?.vector(SerializedPackage::SERIALIZED_PACKAGE.index, 1)? {
+                    package.chips.push(Self::reopen_within(inner.bytes(), depth)?);
+                }
+            }
+        }
+        Ok(package)
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The root row.
+    pub fn package(&self) -> &Package<'a> {
+        &self.row
+    }
+
+    /// Where the multi-executable is in the package. A signature is over these bytes.
+    pub fn multi_executable(&self) -> Option<Range<usize>> {
+        self.multi.clone()
+    }
+
+    /// The bytes of the multi-executable.
+    pub fn multi_executable_bytes(&self) -> &'a [u8] {
+        self.multi.clone().and_then(|range| self.bytes.get(range)).unwrap_or(&[])
+    }
+
+    /// The executables, in the order of the file.
+    pub fn executables(&self) -> &[ExecutableRef<'a>] {
+        &self.executables
+    }
+
+    /// The packages of single chips inside a package for several.
+    pub fn chips(&self) -> &[PackageRef<'a>] {
+        &self.chips
+    }
+
+    /// Whether this is a package for several chips.
+    pub fn is_multi_chip(&self) -> bool {
+        self.row.virtual_chip_id == -1
+    }
+
+    /// The executable that takes inputs and gives outputs: the one that stands alone if there is one, else the one that
+    /// runs with cached parameters, else the only one.
+    pub fn main(&self) -> Option<usize> {
+        let of = |kind| self.executables.iter().position(|executable| executable.row.kind == kind);
+        let alone = of(ExecutableType::STAND_ALONE).or_else(|| of(ExecutableType::EXECUTION_ONLY));
+        alone.or(if self.executables.len() == 1 { Some(0) } else { None })
+    }
+
+    /// The executable that loads parameters for the main one. With three executables the pair is not used.
+    pub fn caching(&self) -> Option<usize> {
+        match self.executables.len() {
+            2 => self.executables.iter().position(|one| one.row.kind == ExecutableType::PARAMETER_CACHING),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for PackageRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PackageRef({} bytes, {} executables)", self.bytes.len(), self.executables.len())
+    }
+}
+
+impl<'a> ExecutableRef<'a> {
+    /// Its flatbuffer.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Where it starts in the package.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The row.
+    pub fn row(&self) -> &Executable<'a> {
+        &self.row
+    }
+
+    /// The weights; empty if there are none.
+    pub fn parameters(&self) -> &[u8] {
+        self.row.parameters.as_ref().map_or(&[], |blob| blob.as_slice())
+    }
+
+    /// How long a run takes in cycles, if the compiler said so.
+    pub fn estimated_cycles(&self) -> Option<u64> {
+        let wide = u64::try_from(self.row.estimated_cycles_64bit).ok().filter(|cycles| *cycles > 0);
+        wide.or_else(|| u64::try_from(self.row.estimated_cycles).ok().filter(|cycles| *cycles > 0))
+    }
+}
+
+/// Whether these bytes are two integers in DER, as an ECDSA signature is.
+pub fn is_der_signature(bytes: &[u8]) -> bool {
+    let Some((content, [])) = der(bytes, 0x30) else { return false };
+    let Some((first, rest)) = der(content, 0x02) else { return false };
+    let Some((second, [])) = der(rest, 0x02) else { return false };
+    !first.is_empty() && !second.is_empty()
+}
+
+/// The content of the element of this tag, and what follows it.
+fn der(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+    let [found, len, rest @ ..] = bytes else { return None };
+    let (len, rest) = match (len, rest) {
+        (0..=0x7f, rest) => (usize::from(*len), rest),
+        (0x81, [len, rest @ ..]) => (usize::from(*len), rest),
+        _ => return None,
+    };
+    if *found != tag { None } else { rest.split_at_checked(len) }
+}

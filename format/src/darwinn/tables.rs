@@ -1,0 +1,519 @@
+//! The tables of Edge TPU packages, one struct each, and their enumerations. The schema is `schema/darwinn.fbs`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::row::{Blob, Blobs, Rows, Scalar, ScalarKind, Scalars, Struct, StructDesc, Structs, Table, Text, Union};
+
+/// What the host maps for the device starts at multiples of this.
+pub const PAGE: usize = 4096;
+
+crate::open_enum! {
+    /// What an address or a transfer is about. Outputs come before inputs.
+    pub struct Description(i16) default BASE_ADDRESS_OUTPUT_ACTIVATION {
+        /// An output layer.
+        BASE_ADDRESS_OUTPUT_ACTIVATION = 0,
+        /// An input layer.
+        BASE_ADDRESS_INPUT_ACTIVATION = 1,
+        /// The parameters of the executable.
+        BASE_ADDRESS_PARAMETER = 2,
+        /// The scratch memory of the executable.
+        BASE_ADDRESS_SCRATCH = 3,
+    }
+}
+
+crate::open_enum! {
+    /// Which half of an address.
+    pub struct Position(i16) default LOWER_32BIT {
+        /// The low half.
+        LOWER_32BIT = 0,
+        /// The high half.
+        UPPER_32BIT = 1,
+    }
+}
+
+crate::open_enum! {
+    /// An interrupt of the device. Number 0 ends a run.
+    pub struct InterruptType(i16) default SCALAR_CORE_INT_0 {
+        /// The end of a run.
+        SCALAR_CORE_INT_0 = 0,
+        /// The second.
+        SCALAR_CORE_INT_1 = 1,
+        /// The third.
+        SCALAR_CORE_INT_2 = 2,
+        /// The fourth.
+        SCALAR_CORE_INT_3 = 3,
+    }
+}
+
+crate::open_enum! {
+    /// Where a transfer goes.
+    pub struct Direction(i16) default INFEED {
+        /// From the host to the device.
+        INFEED = 0,
+        /// From the device to the host.
+        OUTFEED = 1,
+    }
+}
+
+crate::open_enum! {
+    /// The element type of a layer.
+    pub struct DataType(i16) default FIXED_POINT8 {
+        /// Unsigned 8-bit.
+        FIXED_POINT8 = 0,
+        /// Unsigned 16-bit.
+        FIXED_POINT16 = 1,
+        /// Signed 32-bit.
+        SIGNED_FIXED_POINT32 = 2,
+        /// The upper half of a float.
+        BFLOAT = 3,
+        /// IEEE 754 half precision.
+        HALF = 4,
+        /// IEEE 754 single precision.
+        SINGLE = 5,
+        /// Signed 8-bit; the device works on it with the top bit flipped.
+        SIGNED_FIXED_POINT8 = 8,
+        /// Signed 16-bit; the device works on it with the top bit flipped.
+        SIGNED_FIXED_POINT16 = 9,
+    }
+}
+
+crate::open_enum! {
+    /// What an executable is for.
+    pub struct ExecutableType(i16) default STAND_ALONE {
+        /// Everything in one.
+        STAND_ALONE = 0,
+        /// Loads parameters into on-chip memory; has no layers.
+        PARAMETER_CACHING = 1,
+        /// Runs with parameters that are in on-chip memory already.
+        EXECUTION_ONLY = 2,
+    }
+}
+
+/// What an address belongs to.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Meta<'a> {
+    /// Which kind of buffer.
+    #[slot(0)]
+    pub desc: Description,
+    /// Which batch entry of an activation.
+    #[slot(1)]
+    pub batch: i32,
+    /// Which layer, for an activation.
+    #[slot(2)]
+    pub name: Option<Text<'a>>,
+    /// Which half of the address.
+    #[slot(3)]
+    pub position: Position,
+}
+
+/// 32 bits of an instruction chunk that receive half an address.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FieldOffset<'a> {
+    /// What address.
+    #[slot(0)]
+    pub meta: Option<Meta<'a>>,
+    /// Where, in bits from the start of the chunk.
+    #[slot(1)]
+    pub offset_bit: i32,
+}
+
+/// A chunk of instructions and the fields in it.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InstructionBitstream<'a> {
+    /// The instructions.
+    #[slot(0)]
+    pub bitstream: Option<Blob<'a>>,
+    /// Where addresses go.
+    #[slot(1)]
+    pub field_offsets: Option<Rows<'a, FieldOffset<'a>>>,
+}
+
+/// A transfer of a range of a buffer.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DmaDescriptorHint<'a> {
+    /// Which buffer.
+    #[slot(0)]
+    pub meta: Option<Meta<'a>>,
+    /// Where the range starts.
+    #[slot(1)]
+    pub offset_in_bytes: i32,
+    /// How long it is.
+    #[slot(2)]
+    pub size_in_bytes: i32,
+}
+
+/// A transfer of an instruction chunk.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InstructionHint {
+    /// Which chunk.
+    #[slot(0)]
+    pub instruction_chunk_index: i32,
+}
+
+/// The device raises an interrupt.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InterruptHint {
+    /// Which one.
+    #[slot(0, name = "type")]
+    #[serde(rename = "type")]
+    pub kind: InterruptType,
+}
+
+/// Nothing after it starts before all before it has finished.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FenceHint {}
+
+/// The kinds of hints.
+#[derive(Clone, PartialEq, Debug, Union, Serialize, Deserialize)]
+pub enum AnyHint<'a> {
+    /// A transfer of a range.
+    #[tag(1)]
+    DmaDescriptorHint(DmaDescriptorHint<'a>),
+    /// A transfer of instructions.
+    #[tag(2)]
+    InstructionHint(InstructionHint),
+    /// An interrupt.
+    #[tag(3)]
+    InterruptHint(InterruptHint),
+    /// A fence.
+    #[tag(4)]
+    FenceHint(FenceHint),
+    /// A kind nobody has named yet.
+    #[unknown]
+    Unknown(u8),
+}
+
+/// One step of a run.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DmaHint<'a> {
+    /// What happens.
+    #[slot(0)]
+    pub any_hint: Option<AnyHint<'a>>,
+    /// Which way; it decides for scratch only.
+    #[slot(2)]
+    pub direction: Direction,
+}
+
+/// The steps of a run.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DmaHints<'a> {
+    /// In order.
+    #[slot(0)]
+    pub hints: Option<Rows<'a, DmaHint<'a>>>,
+    /// Whether they are the whole run.
+    #[slot(1)]
+    pub fully_deterministic: bool,
+}
+
+/// How the numbers of a layer are meant.
+#[derive(Clone, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NumericsConstants {
+    /// Of the unsigned number, for signed types too.
+    #[slot(0)]
+    pub zero_point: i32,
+    /// The scale.
+    #[slot(1)]
+    #[serde(with = "crate::json::single")]
+    pub dequantization_factor: f32,
+}
+
+/// Equal bits: NaN is itself, and -0.0 is not 0.0.
+impl PartialEq for NumericsConstants {
+    fn eq(&self, other: &Self) -> bool {
+        self.zero_point == other.zero_point
+            && self.dequantization_factor.to_bits() == other.dequantization_factor.to_bits()
+    }
+}
+
+/// Where the elements of a tiled output are. All numbers are in elements, also where the schema's name says byte.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OutputLayout<'a> {
+    /// The y part of the tile number, for each y.
+    #[slot(0)]
+    pub y_coordinate_to_linear_tile_id_map: Option<Scalars<'a, i32>>,
+    /// The x part of the tile number, for each x.
+    #[slot(1)]
+    pub x_coordinate_to_linear_tile_id_map: Option<Scalars<'a, i32>>,
+    /// Where each tile starts.
+    #[slot(2)]
+    pub linearized_tile_byte_offset: Option<Scalars<'a, i32>>,
+    /// Where each x starts in its row.
+    #[slot(3)]
+    pub x_coordinate_to_local_byte_offset: Option<Scalars<'a, i32>>,
+    /// Which row of its tile each y is.
+    #[slot(4)]
+    pub y_coordinate_to_local_y_offset: Option<Scalars<'a, i32>>,
+    /// How long the rows are of the tile that each x is in.
+    #[slot(5)]
+    pub x_coordinate_to_local_y_row_size: Option<Scalars<'a, i32>>,
+}
+
+/// A range of coordinates; both ends belong to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Range {
+    /// The first.
+    pub start: i32,
+    /// The last.
+    pub end: i32,
+}
+
+impl Struct for Range {
+    const DESC: &'static StructDesc = &StructDesc {
+        name: "Range",
+        size: 8,
+        align: 4,
+        fields: &[("start", ScalarKind::I32), ("end", ScalarKind::I32)],
+    };
+
+    fn from_le(bytes: &[u8]) -> Option<Self> {
+        Some(Range { start: Scalar::from_le(bytes)?, end: Scalar::from_le(bytes.get(4..)?)? })
+    }
+
+    fn put_le(self, out: &mut alloc::vec::Vec<u8>) {
+        out.extend(self.start.to_le_bytes());
+        out.extend(self.end.to_le_bytes());
+    }
+}
+
+/// The coordinates a tensor has.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TensorShape<'a> {
+    /// From the outermost dimension to the innermost.
+    #[slot(0)]
+    pub dimension: Option<Structs<'a, Range>>,
+}
+
+/// A box of coordinates and its strides.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TensorLayout<'a> {
+    /// The box, in coordinates of the whole tensor.
+    #[slot(0)]
+    pub shape: Option<TensorShape<'a>>,
+    /// In elements, one per dimension.
+    #[slot(1)]
+    pub stride: Option<Scalars<'a, i32>>,
+}
+
+/// An output as boxes laid out by strides.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OutputShapeInfo<'a> {
+    /// The boxes.
+    #[slot(0)]
+    pub slice_layout: Option<Rows<'a, TensorLayout<'a>>>,
+    /// Where each starts, in bytes.
+    #[slot(1)]
+    pub slice_offset: Option<Scalars<'a, i32>>,
+}
+
+/// What only an output has.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OutputLayer<'a> {
+    /// Where its elements are, tile by tile.
+    #[slot(0)]
+    pub layout: Option<OutputLayout<'a>>,
+    /// Not used: the layer's own counts.
+    #[slot(1)]
+    pub data_type: DataType,
+    /// Where its elements are, box by box; this counts if both are there.
+    #[slot(2)]
+    pub shape_info: Option<OutputShapeInfo<'a>>,
+}
+
+/// What only an input has: nothing.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InputLayer {}
+
+/// The kinds of layers.
+#[derive(Clone, PartialEq, Debug, Union, Serialize, Deserialize)]
+#[allow(clippy::large_enum_variant, reason = "a row is read, looked at and dropped; it is never kept in numbers")]
+pub enum AnyLayer<'a> {
+    /// An output.
+    #[tag(1)]
+    OutputLayer(OutputLayer<'a>),
+    /// An input.
+    #[tag(2)]
+    InputLayer(InputLayer),
+    /// A kind nobody has named yet.
+    #[unknown]
+    Unknown(u8),
+}
+
+/// An input or output.
+#[derive(Clone, PartialEq, Debug, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Layer<'a> {
+    /// Its name; tensors of the surrounding model have the same.
+    #[slot(0)]
+    pub name: Option<Text<'a>>,
+    /// Bytes of one execution and one batch entry, padding included.
+    #[slot(1)]
+    pub size_bytes: i32,
+    /// Rows.
+    #[slot(2)]
+    pub y_dim: i32,
+    /// Columns.
+    #[slot(3)]
+    pub x_dim: i32,
+    /// Channels.
+    #[slot(4)]
+    pub z_dim: i32,
+    /// How its numbers are meant.
+    #[slot(5)]
+    pub numerics: Option<NumericsConstants>,
+    /// Its element type.
+    #[slot(6)]
+    pub data_type: DataType,
+    /// Whether it is an input or an output, and what only that has.
+    #[slot(7)]
+    pub any_layer: Option<AnyLayer<'a>>,
+    /// How often the executable runs for one inference.
+    #[slot(9, default = 1)]
+    pub execution_count_per_inference: i32,
+    /// Whether its buffer may stay in the device's own memory.
+    #[slot(10)]
+    pub cache_on_dram: bool,
+    /// Its coordinates.
+    #[slot(11)]
+    pub shape: Option<TensorShape<'a>>,
+}
+
+impl Default for Layer<'_> {
+    fn default() -> Self {
+        Layer {
+            name: None,
+            size_bytes: 0,
+            y_dim: 0,
+            x_dim: 0,
+            z_dim: 0,
+            numerics: None,
+            data_type: DataType::default(),
+            any_layer: None,
+            execution_count_per_inference: 1,
+            cache_on_dram: false,
+            shape: None,
+        }
+    }
+}
+
+/// A program for the device.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Executable<'a> {
+    /// Not used.
+    #[slot(0)]
+    pub version: i32,
+    /// Its name.
+    #[slot(1)]
+    pub name: Option<Text<'a>>,
+    /// Not used.
+    #[slot(2)]
+    pub serialized_model: Option<Blob<'a>>,
+    /// Batch entries of one run.
+    #[slot(3)]
+    pub batch_size: i32,
+    /// Bytes of memory it needs beside its layers.
+    #[slot(4)]
+    pub scratch_size_bytes: i32,
+    /// Its instructions, in chunks.
+    #[slot(5)]
+    pub instruction_bitstreams: Option<Rows<'a, InstructionBitstream<'a>>>,
+    /// Its weights.
+    #[slot(6, page = 4096)]
+    pub parameters: Option<Blob<'a>>,
+    /// The transfers of a run.
+    #[slot(7)]
+    pub dma_hints: Option<DmaHints<'a>>,
+    /// Its inputs.
+    #[slot(8)]
+    pub input_layers: Option<Rows<'a, Layer<'a>>>,
+    /// Its outputs.
+    #[slot(9)]
+    pub output_layers: Option<Rows<'a, Layer<'a>>>,
+    /// The chip it is for.
+    #[slot(10)]
+    pub chip: Option<Text<'a>>,
+    /// Replaced by the 64-bit number.
+    #[slot(11)]
+    pub estimated_cycles: i32,
+    /// How much of each tile's own memory it uses.
+    #[slot(12)]
+    pub used_narrow_memory_bytes_per_tile: i32,
+    /// What it is for.
+    #[slot(13, name = "type")]
+    #[serde(rename = "type")]
+    pub kind: ExecutableType,
+    /// Executables of one token may have their parameters in on-chip memory together.
+    #[slot(14)]
+    pub parameter_caching_token: u64,
+    /// Whether parameters go to the device's own memory.
+    #[slot(15)]
+    pub use_tpu_dram_for_parameters: bool,
+    /// How long a run takes, in cycles, by the compiler.
+    #[slot(16)]
+    pub estimated_cycles_64bit: i64,
+}
+
+/// The executables of a package.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MultiExecutable<'a> {
+    /// An [`Executable`] each.
+    #[slot(0, page = 4096)]
+    pub serialized_executables: Option<Blobs<'a>>,
+}
+
+/// A package for one of several chips.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SerializedPackage<'a> {
+    /// A [`Package`].
+    #[slot(0, page = 4096)]
+    pub serialized_package: Option<Blob<'a>>,
+}
+
+/// The root.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Package<'a> {
+    /// The oldest runtime that can run it.
+    #[slot(0)]
+    pub min_runtime_version: i32,
+    /// A [`MultiExecutable`].
+    #[slot(1, page = 4096)]
+    pub serialized_multi_executable: Option<Blob<'a>>,
+    /// Over the bytes of the multi-executable.
+    #[slot(2)]
+    pub signature: Option<Blob<'a>>,
+    /// Which key signed.
+    #[slot(3)]
+    pub keypair_version: i32,
+    /// The compiler that made it.
+    #[slot(4)]
+    pub compiler_version: Option<Text<'a>>,
+    /// Which chip it is for; -1 for several.
+    #[slot(5)]
+    pub virtual_chip_id: i32,
+    /// Packages for several chips.
+    #[slot(6)]
+    pub multi_chip_package: Option<Rows<'a, SerializedPackage<'a>>>,
+    /// A name for the model.
+    #[slot(7)]
+    pub model_identifier: Option<Text<'a>>,
+}

@@ -1,0 +1,118 @@
+//! Models as a whole: from bytes to the compiled operators and their packages.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use super::verify::{self, Verdict};
+use super::{AppendedZip, CustomOptions, Model, Operator, Tensor};
+use crate::darwinn::{Accept, PackageRef};
+use crate::finding::Findings;
+use crate::limits::Limits;
+use crate::row::{Rows, Scalars};
+
+/// The identifier of a model, at byte 4.
+pub const IDENTIFIER: [u8; 4] = *b"TFL3";
+
+/// What compiled operators are called. The runtime finds them by this name alone.
+pub const OPERATOR: &str = "edgetpu-custom-op";
+
+/// Outputs with this ending have no tensor: they are the next value of the input that is called the rest.
+pub const VARIABLE_SUFFIX: &str = "_variable_output";
+
+/// A model whose compiled operators have been found, borrowed from the whole file.
+#[derive(Clone)]
+pub struct ModelRef<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) row: Model<'a>,
+    pub(super) operators: Vec<CompiledOp<'a>>,
+    pub(super) zip: Option<AppendedZip>,
+}
+
+/// A compiled operator.
+#[derive(Clone, Debug)]
+pub struct CompiledOp<'a> {
+    /// Which subgraph it is in.
+    pub subgraph: usize,
+    /// Which operator of it this is.
+    pub operator: usize,
+    /// The row.
+    pub row: Operator<'a>,
+    /// Where in the file the offset to the custom options is stored; `None` if they lie behind the flatbuffer.
+    pub slot: Option<usize>,
+    /// Where the custom options are.
+    pub range: Range<usize>,
+    /// What they say.
+    pub options: Option<CustomOptions<'a>>,
+    /// The packages in them, as far as they can be read: the first, then the further ones.
+    pub packages: Vec<PackageRef<'a>>,
+    pub(super) tensors: Rows<'a, Tensor<'a>>,
+}
+
+impl<'a> ModelRef<'a> {
+    /// Parses and verifies a whole file, the packages in it included, and compares both sides.
+    ///
+    /// The errors are all findings, the harmless ones included. A model without compiled operators is fine.
+    pub fn parse(bytes: &'a [u8], limits: &Limits) -> Result<Self, Findings> {
+        Self::parse_as(bytes, limits, Accept::default())
+    }
+
+    /// The same with packages that `accept` names, too.
+    pub fn parse_as(bytes: &'a [u8], limits: &Limits, accept: Accept) -> Result<Self, Findings> {
+        match verify::verify(bytes, limits, accept) {
+            Verdict { findings, model: Some(model) } if !findings.has_errors() => Ok(model),
+            Verdict { findings, .. } => Err(findings),
+        }
+    }
+
+    /// The file.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The root row.
+    pub fn model(&self) -> &Model<'a> {
+        &self.row
+    }
+
+    /// The compiled operators, in the order of the file.
+    pub fn operators(&self) -> &[CompiledOp<'a>] {
+        &self.operators
+    }
+
+    /// All packages with the place of each in the file.
+    pub fn packages(&self) -> impl Iterator<Item = (usize, &PackageRef<'a>)> {
+        self.operators.iter().flat_map(|operator| {
+            let places = operator.options.iter().flat_map(|options| options.packages());
+            places.zip(&operator.packages).map(|((at, _), package)| (operator.range.start.saturating_add(at), package))
+        })
+    }
+
+    /// The archive behind the flatbuffer.
+    pub fn zip(&self) -> Option<&AppendedZip> {
+        self.zip.as_ref()
+    }
+}
+
+impl fmt::Debug for ModelRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ModelRef({} bytes, {} compiled operators)", self.bytes.len(), self.operators.len())
+    }
+}
+
+impl<'a> CompiledOp<'a> {
+    /// The tensors that go in, with their numbers; `None` for numbers that are no tensor's.
+    pub fn inputs(&self) -> Vec<(i32, Option<Tensor<'a>>)> {
+        self.tensors_of(self.row.inputs.as_ref())
+    }
+
+    /// The tensors that come out.
+    pub fn outputs(&self) -> Vec<(i32, Option<Tensor<'a>>)> {
+        self.tensors_of(self.row.outputs.as_ref())
+    }
+
+    fn tensors_of(&self, list: Option<&Scalars<'a, i32>>) -> Vec<(i32, Option<Tensor<'a>>)> {
+        let tensor = |index: i32| self.tensors.get(usize::try_from(index).ok()?).ok();
+        list.into_iter().flat_map(|list| list.iter()).map(|index| (index, tensor(index))).collect()
+    }
+}

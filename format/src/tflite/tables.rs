@@ -1,0 +1,249 @@
+//! The tables of TensorFlow Lite models that are looked at, one struct each. The schema is `schema/tflite.fbs`; fields
+//! of real files beyond it are neither read nor checked.
+
+use serde::{Deserialize, Serialize};
+
+use crate::row::{Blob, Rows, Scalars, Table, Text};
+
+crate::open_enum! {
+    /// The element type of a tensor.
+    pub struct TensorType(i8) default FLOAT32 {
+        /// Single precision.
+        FLOAT32 = 0,
+        /// Half precision.
+        FLOAT16 = 1,
+        /// Signed 32-bit.
+        INT32 = 2,
+        /// Unsigned 8-bit.
+        UINT8 = 3,
+        /// Signed 64-bit.
+        INT64 = 4,
+        /// Text.
+        STRING = 5,
+        /// Truth values.
+        BOOL = 6,
+        /// Signed 16-bit.
+        INT16 = 7,
+        /// Two floats.
+        COMPLEX64 = 8,
+        /// Signed 8-bit.
+        INT8 = 9,
+        /// Double precision.
+        FLOAT64 = 10,
+        /// Two doubles.
+        COMPLEX128 = 11,
+        /// Unsigned 64-bit.
+        UINT64 = 12,
+        /// A handle.
+        RESOURCE = 13,
+        /// Anything.
+        VARIANT = 14,
+        /// Unsigned 32-bit.
+        UINT32 = 15,
+        /// Unsigned 16-bit.
+        UINT16 = 16,
+        /// Signed 4-bit.
+        INT4 = 17,
+        /// The upper half of a float.
+        BFLOAT16 = 18,
+    }
+}
+
+/// How the numbers of a tensor are meant.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct QuantizationParameters<'a> {
+    /// The smallest values that were seen.
+    #[slot(0)]
+    #[serde(with = "crate::json::singles")]
+    pub min: Option<Scalars<'a, f32>>,
+    /// The largest values that were seen.
+    #[slot(1)]
+    #[serde(with = "crate::json::singles")]
+    pub max: Option<Scalars<'a, f32>>,
+    /// One, or one per channel.
+    #[slot(2)]
+    #[serde(with = "crate::json::singles")]
+    pub scale: Option<Scalars<'a, f32>>,
+    /// As many as there are scales.
+    #[slot(3)]
+    pub zero_point: Option<Scalars<'a, i64>>,
+}
+
+/// A tensor.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tensor<'a> {
+    /// Elements along each dimension.
+    #[slot(0)]
+    pub shape: Option<Scalars<'a, i32>>,
+    /// Element type.
+    #[slot(1, name = "type")]
+    #[serde(rename = "type")]
+    pub kind: TensorType,
+    /// Which buffer holds its data.
+    #[slot(2)]
+    pub buffer: u32,
+    /// Its name.
+    #[slot(3)]
+    pub name: Option<Text<'a>>,
+    /// How its numbers are meant.
+    #[slot(4)]
+    pub quantization: Option<QuantizationParameters<'a>>,
+    /// Whether it keeps its value from run to run.
+    #[slot(5)]
+    pub is_variable: bool,
+}
+
+/// An operator that the model uses.
+#[derive(Clone, PartialEq, Debug, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OperatorCode<'a> {
+    /// What older files have instead of `builtin_code`.
+    #[slot(0)]
+    pub deprecated_builtin_code: i8,
+    /// Its name when it is not built in.
+    #[slot(1)]
+    pub custom_code: Option<Text<'a>>,
+    /// Its version.
+    #[slot(2, default = 1)]
+    pub version: i32,
+    /// Its number.
+    #[slot(3)]
+    pub builtin_code: i32,
+}
+
+impl Default for OperatorCode<'_> {
+    fn default() -> Self {
+        OperatorCode { deprecated_builtin_code: 0, custom_code: None, version: 1, builtin_code: 0 }
+    }
+}
+
+impl OperatorCode<'_> {
+    /// The number of operators that are not built in.
+    pub const CUSTOM: i32 = 32;
+
+    /// Its number, wherever the file has it.
+    pub fn code(&self) -> i32 {
+        self.builtin_code.max(self.deprecated_builtin_code.into())
+    }
+}
+
+/// Stands for any of the built-in operators' option tables.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BuiltinOptions {}
+
+/// A use of an operator.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Operator<'a> {
+    /// Which one.
+    #[slot(0)]
+    pub opcode_index: u32,
+    /// Tensors; -1 for none.
+    #[slot(1)]
+    pub inputs: Option<Scalars<'a, i32>>,
+    /// Tensors.
+    #[slot(2)]
+    pub outputs: Option<Scalars<'a, i32>>,
+    /// Which option table.
+    #[slot(3)]
+    pub builtin_options_type: u8,
+    /// Options of a built-in operator.
+    #[slot(4)]
+    pub builtin_options: Option<BuiltinOptions>,
+    /// Options of another.
+    #[slot(5)]
+    pub custom_options: Option<Blob<'a>>,
+    /// How they are written: 0 for a FlexBuffer, the only way there is.
+    #[slot(6)]
+    pub custom_options_format: i8,
+    /// Which inputs are changed.
+    #[slot(7)]
+    pub mutating_variable_inputs: Option<Scalars<'a, bool>>,
+    /// Tensors for its own use.
+    #[slot(8)]
+    pub intermediates: Option<Scalars<'a, i32>>,
+    /// Where custom options are that lie behind the flatbuffer.
+    #[slot(9)]
+    pub large_custom_options_offset: u64,
+    /// How long they are.
+    #[slot(10)]
+    pub large_custom_options_size: u64,
+}
+
+/// A graph.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SubGraph<'a> {
+    /// Its tensors.
+    #[slot(0)]
+    pub tensors: Option<Rows<'a, Tensor<'a>>>,
+    /// Tensors that go in.
+    #[slot(1)]
+    pub inputs: Option<Scalars<'a, i32>>,
+    /// Tensors that come out.
+    #[slot(2)]
+    pub outputs: Option<Scalars<'a, i32>>,
+    /// In the order in which they run.
+    #[slot(3)]
+    pub operators: Option<Rows<'a, Operator<'a>>>,
+    /// Its name.
+    #[slot(4)]
+    pub name: Option<Text<'a>>,
+}
+
+/// The data of a tensor or of metadata.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Buffer<'a> {
+    /// The bytes.
+    #[slot(0, page = 16)]
+    pub data: Option<Blob<'a>>,
+    /// Where bytes are that lie behind the flatbuffer.
+    #[slot(1)]
+    pub offset: u64,
+    /// How many they are.
+    #[slot(2)]
+    pub size: u64,
+}
+
+/// Something said about the model.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Metadata<'a> {
+    /// What.
+    #[slot(0)]
+    pub name: Option<Text<'a>>,
+    /// Which buffer holds it.
+    #[slot(1)]
+    pub buffer: u32,
+}
+
+/// The root.
+#[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Model<'a> {
+    /// Version of the schema: 3.
+    #[slot(0)]
+    pub version: u32,
+    /// The operators it uses.
+    #[slot(1)]
+    pub operator_codes: Option<Rows<'a, OperatorCode<'a>>>,
+    /// Its graphs.
+    #[slot(2)]
+    pub subgraphs: Option<Rows<'a, SubGraph<'a>>>,
+    /// Where it comes from.
+    #[slot(3)]
+    pub description: Option<Text<'a>>,
+    /// Its data.
+    #[slot(4)]
+    pub buffers: Option<Rows<'a, Buffer<'a>>>,
+    /// Replaced by `metadata`.
+    #[slot(5)]
+    pub metadata_buffer: Option<Scalars<'a, i32>>,
+    /// What is said about it.
+    #[slot(6)]
+    pub metadata: Option<Rows<'a, Metadata<'a>>>,
+}

@@ -1,0 +1,12 @@
+//! Edge TPU packages, registered as the driver registers them: which are refused, which executable does what, and what
+//! stays in on-chip memory from one request to the next.
+
+mod registry;
+mod residency;
+#[cfg(feature = "signatures")]
+mod signature;
+
+pub use registry::{RegisterError, Registration, Registry};
+pub use residency::{Residency, Submission};
+#[cfg(feature = "signatures")]
+pub use signature::PublicKey;

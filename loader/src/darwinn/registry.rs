@@ -1,0 +1,178 @@
+//! Registration: a package is verified, and what it needs and shares is noted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use edgepack_format::darwinn::{Accept, ExecutableRef, PackageRef};
+use edgepack_format::finding::Findings;
+use edgepack_format::limits::Limits;
+use edgepack_format::tflite::ModelRef;
+use edgepack_format::wire::ReadError;
+use edgepack_format::{FileKind, detect};
+
+#[cfg(feature = "signatures")]
+use super::PublicKey;
+
+/// Why a package was not registered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegisterError {
+    /// It breaks rules.
+    #[error("the package is not valid:\n{0}")]
+    Invalid(Findings),
+    /// It is for several chips.
+    #[error("the package is for several chips; register those inside one by one")]
+    MultiChip,
+    /// A model has another number of packages than one.
+    #[error("the model has {0} packages, one can be registered")]
+    Packages(usize),
+    /// Its signature is missing or not by any of the keys.
+    #[error("{0}")]
+    Signature(String),
+    /// What was verified cannot be read: the bytes are others.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+/// A registered package. Cloning shares its bytes.
+#[derive(Clone, Debug)]
+pub struct Registration {
+    bytes: Arc<[u8]>,
+    main: usize,
+    caching: Option<usize>,
+    token: u64,
+    cached: u64,
+    streamed: u64,
+}
+
+impl Registration {
+    /// The package.
+    pub fn package(&self) -> Result<PackageRef<'_>, ReadError> {
+        PackageRef::reopen(&self.bytes)
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Which executable takes inputs and gives outputs.
+    pub fn main(&self) -> usize {
+        self.main
+    }
+
+    /// Which executable loads the parameters that stay on the chip.
+    pub fn caching(&self) -> Option<usize> {
+        self.caching
+    }
+
+    /// Packages of one token may have their parameters on the chip together; 0 is no token.
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+
+    /// Bytes of parameters that stay on the chip.
+    pub fn cached_bytes(&self) -> u64 {
+        self.cached
+    }
+
+    /// Bytes of parameters that are moved for every inference.
+    pub fn streamed_bytes(&self) -> u64 {
+        self.streamed
+    }
+
+    fn new(bytes: Arc<[u8]>) -> Result<Self, RegisterError> {
+        let package = PackageRef::reopen(&bytes)?;
+        if package.is_multi_chip() {
+            return Err(RegisterError::MultiChip);
+        }
+        let (main, caching) = (package.main().unwrap_or(0), package.caching());
+        let executable = |index: usize| package.executables().get(index);
+        let parameters = |index| executable(index).map_or(0, |one: &ExecutableRef<'_>| one.parameters().len() as u64);
+        let token = executable(main).map_or(0, |one| one.row().parameter_caching_token);
+        let (cached, streamed) = (caching.map_or(0, parameters), parameters(main));
+        drop(package);
+        Ok(Registration { bytes, main, caching, token, cached, streamed })
+    }
+}
+
+/// The packages of a process.
+#[derive(Default)]
+pub struct Registry {
+    registrations: Vec<Registration>,
+    accept: Accept,
+    #[cfg(feature = "signatures")]
+    keys: Option<Vec<PublicKey>>,
+}
+
+impl Registry {
+    /// A registry for packages that say what they are, signed or not.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A registry that also takes packages that `accept` names.
+    pub fn accepting(accept: Accept) -> Self {
+        Registry { accept, ..Self::default() }
+    }
+
+    /// A registry for packages that are signed by one of these keys. The driver never looks.
+    #[cfg(feature = "signatures")]
+    pub fn demanding(keys: Vec<PublicKey>) -> Self {
+        Registry { keys: Some(keys), ..Self::default() }
+    }
+
+    /// Registers a package, bare or the only one of a model. The answer stays valid without the registry.
+    pub fn register(&mut self, bytes: &[u8]) -> Result<Registration, RegisterError> {
+        let limits = Limits::DEFAULT;
+        let package: Arc<[u8]> = match detect(bytes) {
+            FileKind::TfLite => {
+                let model = ModelRef::parse_as(bytes, &limits, self.accept).map_err(RegisterError::Invalid)?;
+                let mut packages = model.packages();
+                match (packages.next(), packages.count()) {
+                    (Some((_, package)), 0) => package.bytes().into(),
+                    (first, more) => {
+                        return Err(RegisterError::Packages(more.saturating_add(usize::from(first.is_some()))));
+                    }
+                }
+            }
+            _ => {
+                PackageRef::parse_as(bytes, &limits, self.accept).map_err(RegisterError::Invalid)?;
+                bytes.into()
+            }
+        };
+        let registration = Registration::new(package)?;
+        self.check_signature(&registration)?;
+        self.registrations.push(registration.clone());
+        Ok(registration)
+    }
+
+    #[cfg(feature = "signatures")]
+    fn check_signature(&self, registration: &Registration) -> Result<(), RegisterError> {
+        let Some(keys) = &self.keys else { return Ok(()) };
+        let package = registration.package()?;
+        match keys.iter().any(|key| key.check(&package).unwrap_or(false)) {
+            true => Ok(()),
+            false => Err(RegisterError::Signature("the package is not signed by any of the keys given".to_owned())),
+        }
+    }
+
+    #[cfg(not(feature = "signatures"))]
+    fn check_signature(&self, _: &Registration) -> Result<(), RegisterError> {
+        Ok(())
+    }
+
+    /// The packages, in the order in which they came.
+    pub fn registrations(&self) -> &[Registration] {
+        &self.registrations
+    }
+
+    /// The packages by token, those without one left out. More than one package at a token were compiled together.
+    pub fn sharing(&self) -> BTreeMap<u64, Vec<&Registration>> {
+        let mut groups: BTreeMap<u64, Vec<&Registration>> = BTreeMap::new();
+        for registration in self.registrations.iter().filter(|one| one.token != 0) {
+            groups.entry(registration.token).or_default().push(registration);
+        }
+        groups
+    }
+}
