@@ -74,10 +74,9 @@ impl<'a> Archive<'a> {
         let mut found = Vec::new();
         let mut buffer = vec![0; rawzip::RECOMMENDED_BUFFER_SIZE];
         let mut entries = zip.entries(&mut buffer);
-        while let Some(entry) = entries.next_entry().map_err(Error::zip)? {
-            if found.len() as u64 >= MAX_RECORDS {
-                return Err(Error::Archive(format!("more than {MAX_RECORDS} records")));
-            }
+        // The directory may be followed by records of its own before it ends, so the count says where to stop.
+        for _ in 0..zip.entries_hint() {
+            let Some(entry) = entries.next_entry().map_err(Error::zip)? else { break };
             if entry.is_dir() {
                 continue;
             }
