@@ -3,6 +3,8 @@
 //!
 //! - [`archive`] opens and writes `.pt2` files; [`json`] is the document inside, word for word.
 //! - [`graph`] is the program as a typed graph that can be walked, edited and printed.
+//! - [`operators`] knows the operators: schemas, and which operator of a program stands for each.
+//! - [`lower`] turns programs into files that runtimes load.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), edgepack_exir::Error> {
@@ -28,5 +30,7 @@ pub mod archive;
 mod error;
 pub mod graph;
 pub mod json;
+pub mod lower;
+pub mod operators;
 
 pub use error::Error;

@@ -11,5 +11,6 @@ mod tensors;
 mod write;
 
 pub use container::{Archive, MAX_RECORDS, Record};
+pub(crate) use tensors::contiguous_strides;
 pub use tensors::{Storage, Weight, Weights};
 pub use write::ArchiveWriter;
