@@ -203,7 +203,7 @@ fn lowered(path: &Path) -> Answer {
         let program = Archive::open(path).and_then(|archive| archive.program()).map_err(failed)?;
         let options = lower::Options { like_reference, ..lower::Options::default() };
         let built = lower::lower(vec![("forward".to_owned(), program)], &options).map_err(failed)?;
-        let program = Program::from_bytes(&built.to_bytes().map_err(failed)?).map_err(failed)?;
+        let program = Program::from_bytes(built.to_bytes().map_err(failed)?).map_err(failed)?;
         run_recorded(&program, &path.with_file_name("cases.safetensors"), &[])?;
     }
     Ok(())

@@ -195,7 +195,7 @@ fn metadata_is_what_constant_methods_and_named_data_say() {
     let mut program = ProgramBuilder::new();
     program.getter("get_vocab_size", args![32_000i64]).unwrap();
     program.getter("get_eos_ids", args![2i64, "</s>"]).unwrap();
-    program.named_data("metadata.tokenizer", &b"bpe"[..], 1, None).unwrap();
+    program.named_data("metadata.tokenizer", b"bpe", 1, None).unwrap();
     program.named_data("weights", vec![0; 64], 16, None).unwrap();
     let mut forward = program.method("forward");
     let x = forward.input(TensorSpec::new(ScalarType::FLOAT, &[2])).unwrap();

@@ -2,7 +2,7 @@
 //! written and read the same.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 
 use edgepack_format::named::{Found, Lookup, MemoryData, NamedData};
 use edgepack_format::row::Blob;
@@ -45,8 +45,15 @@ const KEYS: [&str; 12] = [
     "bias",
 ];
 
-/// What the tape says is under each key, at addresses of any alignment.
-struct Claims(BTreeMap<&'static str, (Vec<u64>, usize, usize, Option<TensorLayout>)>);
+/// What the tape says is under each key.
+struct Claims(BTreeMap<&'static str, Claim>);
+
+/// Bytes at an address of any alignment, and what they are said to be.
+struct Claim {
+    words: Vec<u64>,
+    range: Range<usize>,
+    layout: Option<TensorLayout>,
+}
 
 impl Claims {
     fn read(tape: &mut Tape<'_>) -> Self {
@@ -60,7 +67,7 @@ impl Claims {
             // Most often as long as it says.
             let len = if tape.one_in(6) { tape.below(33) } else { fits };
             let words = (0..(first + len).div_ceil(8)).map(|_| tape.word()).collect();
-            claims.insert(key, (words, first, len, layout));
+            claims.insert(key, Claim { words, range: first..first + len, layout });
         }
         Claims(claims)
     }
@@ -68,12 +75,12 @@ impl Claims {
 
 impl Lookup for Claims {
     fn find(&self, key: &str) -> Result<Option<Found<'_>>, String> {
-        let Some((words, first, len, layout)) = self.0.get(key) else { return Ok(None) };
-        let bytes: &[u8] = bytemuck::cast_slice(words);
-        match bytes.get(*first..first + len) {
-            Some(data) => Ok(Some(Found { data, layout: layout.as_ref() })),
-            None => Err("it cannot be read".to_owned()),
+        let Some(claim) = self.0.get(key) else { return Ok(None) };
+        if claim.words.first() == Some(&u64::MAX) {
+            return Err("it cannot be read".to_owned());
         }
+        let bytes: &[u8] = bytemuck::cast_slice(&claim.words);
+        Ok(Some(Found { data: &bytes[claim.range.clone()], layout: claim.layout.as_ref() }))
     }
 
     fn key_from(&self, from: &str) -> Option<&str> {
