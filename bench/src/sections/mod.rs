@@ -7,6 +7,7 @@ mod models;
 mod named;
 mod small;
 mod values;
+mod write;
 
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("instructions", instructions::run),
     ("named", named::run),
     ("models", models::run),
+    ("write", write::run),
     ("edgetpu", edgetpu::run),
     ("compare", compare::run),
 ];
