@@ -2,7 +2,9 @@
 
 pub mod assemble;
 pub mod built;
+pub mod catalogue;
 pub mod edgetpu;
+pub mod examples;
 pub mod hostile;
 pub mod operators;
 pub mod roundtrip;
