@@ -3,6 +3,7 @@
 pub mod assemble;
 pub mod built;
 pub mod catalogue;
+pub mod command;
 pub mod edgetpu;
 pub mod examples;
 pub mod hostile;

@@ -1,6 +1,7 @@
 //! The measurements, one module each.
 
 mod compare;
+mod edgetpu;
 mod instructions;
 mod models;
 mod named;
@@ -23,6 +24,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("instructions", instructions::run),
     ("named", named::run),
     ("models", models::run),
+    ("edgetpu", edgetpu::run),
     ("compare", compare::run),
 ];
 
