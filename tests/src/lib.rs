@@ -2,8 +2,10 @@
 
 pub mod assemble;
 pub mod built;
+pub mod catalogue;
 pub mod command;
 pub mod edgetpu;
+pub mod examples;
 pub mod hostile;
 pub mod operators;
 pub mod roundtrip;
