@@ -4,7 +4,8 @@
 //! are read when they are asked for and released when the last handle to them is dropped; a source that can lend its
 //! bytes (memory, a mapped file) lends them instead.
 //!
-//! A [`Registry`] is the counterpart for Edge TPU packages: it registers them as the driver does.
+//! A [`Registry`] is the counterpart for Edge TPU packages: it registers them as the driver does. An [`mlf::Library`] is a
+//! package of the Model Library Format.
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -24,6 +25,7 @@ mod data_file;
 mod error;
 mod held_data;
 mod meta;
+pub mod mlf;
 mod named_data;
 mod program;
 mod source;
