@@ -4,7 +4,8 @@
 //! are read when they are asked for and released when the last handle to them is dropped; a source that can lend its
 //! bytes (memory, a mapped file) lends them instead.
 //!
-//! A [`Registry`] is the counterpart for Edge TPU packages: it registers them as the driver does.
+//! A [`Registry`] is the counterpart for Edge TPU packages: it registers them as the driver does. An [`mlf::Library`] is a
+//! package of the Model Library Format.
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -25,6 +26,7 @@ mod error;
 mod held_data;
 mod meta;
 mod metadata;
+pub mod mlf;
 mod named_data;
 mod program;
 mod source;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use edgepack::edit::{Opened, SplitOptions, join, split};
-use edgepack_builder::Data;
+use edgepack_builder::content::Data;
 use edgepack_builder::pte::ProgramBuilder;
 use edgepack_builder::raw;
 use edgepack_builder::sink::FlatSink;
@@ -100,7 +100,7 @@ fn segments(folder: &Path) -> std::io::Result<()> {
         timed(|| {
             let program = program.package().expect("readable");
             let joined = join(program, &[weights.package().expect("readable")]).expect("they belong together");
-            joined.write_to_path(&path("joined.pte")).expect("room on the disk");
+            joined.write_to_path(path("joined.pte")).expect("room on the disk");
         })
     });
     race.print("us", 4 * BUDGET);

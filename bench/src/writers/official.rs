@@ -113,5 +113,6 @@ fn numbers<'f, T>(fbb: &mut FlatBufferBuilder<'f>, list: &Option<Scalars<'_, T>>
 where
     T: edgepack_format::row::Scalar + flatbuffers::Push<Output = T> + 'f,
 {
-    list.as_ref().map(|list| fbb.create_vector_from_iter(list.iter()))
+    let list: Vec<T> = list.as_ref()?.iter().collect();
+    Some(fbb.create_vector(&list))
 }
