@@ -12,6 +12,7 @@ mod expr;
 mod node;
 mod program;
 mod read;
+mod size;
 mod text;
 mod value;
 mod write;

@@ -1,7 +1,7 @@
 //! Calls: each operator becomes its out variant, with every argument said.
 
 use edgepack_builder::pte::{Arg, IntArg, Out, TensorArg};
-use edgepack_format::operator::{Argument as Parameter, ArgumentKind, Schema, Trailing};
+use edgepack_format::operator::{Argument as Parameter, ArgumentKind, Schema, Trailing, lookup};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorLayout;
 
@@ -127,7 +127,10 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
             outs.push(out);
             shapes.push(shape);
         }
-        let ids = self.method.call(schema, args, outs)?;
+        // Programs have their own words for some schemas, so one that is known goes by name.
+        let full_name = schema.split_once('(').map_or(schema, |(name, _)| name);
+        let operator = if lookup(full_name).is_some() { full_name } else { schema };
+        let ids = self.method.call(operator, args, outs)?;
         for ((result, id), shape) in results.into_iter().zip(ids).zip(shapes) {
             let held = match shape {
                 Some(shape) => Held::Tensor(id, shape),

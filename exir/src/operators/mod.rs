@@ -7,6 +7,9 @@
 //! Invariant: the table is sorted by full name, so it is searched, not read.
 
 mod out_variant;
+mod shape;
+
+pub use shape::{Call, ShapeFunction, promote};
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -39,6 +42,7 @@ pub struct Operators {
 #[derive(Clone)]
 struct Own {
     schema: String,
+    shape: Option<ShapeFunction>,
 }
 
 impl Operators {
@@ -49,9 +53,18 @@ impl Operators {
 
     /// Adds an operator by schema. For one that programs are to hold, add its out variant too.
     pub fn add(&mut self, schema: &str) -> Result<&mut Self, Error> {
+        self.insert(schema, None)
+    }
+
+    /// Adds an operator by schema, with the function that says what its results look like.
+    pub fn add_with_shape(&mut self, schema: &str, shape: ShapeFunction) -> Result<&mut Self, Error> {
+        self.insert(schema, Some(shape))
+    }
+
+    fn insert(&mut self, schema: &str, shape: Option<ShapeFunction>) -> Result<&mut Self, Error> {
         let parsed = Schema::parse(schema).map_err(|error| Error::program(schema, error.to_string()))?;
         let name = parsed.full_name().to_owned();
-        self.own.insert(name, Own { schema: schema.to_owned() });
+        self.own.insert(name, Own { schema: schema.to_owned(), shape });
         Ok(self)
     }
 
@@ -73,6 +86,11 @@ impl Operators {
         let letters = line(&op.to_string()).map_or("", |(letters, _)| letters);
         let has = |letter| letters.contains(letter);
         Traits { core: has('C'), view_copy: has('V'), pointwise: has('p') }
+    }
+
+    /// The core set.
+    pub fn core(&self) -> impl Iterator<Item = OpName> {
+        lines().iter().filter(|(_, letters, _)| letters.contains('C')).filter_map(|(name, ..)| OpName::parse(name))
     }
 
     /// The copying twin of a view, which the Edge dialect has in its place.
