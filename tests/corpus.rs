@@ -101,8 +101,8 @@ fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
             replayed(&path.join("model.pte"), &path.join("cases.safetensors"), &[])
         }),
     ));
-    kinds.push(("pt2 archives", each(archives(folder, "model.pt2"), |path| lowered(path))));
-    kinds.push(("pt2 raw archives", each(archives(folder, "model_raw.pt2"), |path| lowered(path))));
+    kinds.push(("pt2 archives", each(archives(folder, "model.pt2"), lowered)));
+    kinds.push(("pt2 raw archives", each(archives(folder, "model_raw.pt2"), lowered)));
     kinds.push(("bundled", each(files(&folder.join("bundled"), "bpte"), bundle)));
     kinds.push(("data", each(files(&folder.join("data"), "ptd"), data)));
     kinds.push(("trace", each(files(&folder.join("trace"), "etdp"), trace)));
