@@ -198,7 +198,7 @@ fn metadata_is_what_constant_methods_and_named_data_say() {
     program.named_data("metadata.tokenizer", b"bpe", 1, None).unwrap();
     program.named_data("weights", vec![0; 64], 16, None).unwrap();
     let mut forward = program.method("forward");
-    let x = forward.input(TensorSpec::new(ScalarType::FLOAT, &[2])).unwrap();
+    let x = forward.input(TensorSpec::new(ScalarType::FLOAT, [2])).unwrap();
     forward.output(x).unwrap();
     let bytes = program.finish().unwrap().to_bytes().unwrap();
 
