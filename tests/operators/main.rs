@@ -1,9 +1,11 @@
 //! Every operator of the library, called with the examples beside this file: the names of the stock runtime's libraries,
-//! the page about them, what holds for all, and arguments that no exporter writes.
+//! the page about them, what holds for all, arguments that no exporter writes, and what
+//! the stock runtime computed.
 
 mod algebra;
 mod hostile;
 mod names;
+mod recorded;
 
 use std::path::Path;
 use std::{env, fs};

@@ -76,9 +76,28 @@ pub fn types(operator: &dyn Operator, examples: &[&Example]) -> Vec<ScalarType> 
     tried.filter(|&dtype| examples.iter().any(|example| runs(&example, dtype))).collect()
 }
 
-/// The arguments with all tensors of a rank above one in another dim order: inputs, outputs, or both.
+fn rank(tensor: &OwnedTensor) -> usize {
+    tensor.layout().sizes().len()
+}
+
+/// The greatest rank among tensors of a call.
+fn greatest_rank(args: &[Arg]) -> usize {
+    let ranks = args.iter().map(|arg| match arg {
+        Arg::Tensor(tensor) => rank(tensor),
+        Arg::Tensors(items) => items.iter().flatten().map(rank).max().unwrap_or(0),
+        _ => 0,
+    });
+    ranks.max().unwrap_or(0)
+}
+
+/// The arguments with the tensors of the greatest rank in another dim order: inputs, outputs, or both. Factors and
+/// statistics beside images keep theirs.
 fn turned(schema: &Schema<'_>, args: &[Arg], inputs: bool, outputs: bool) -> Vec<Arg> {
-    let turn = |tensor: &OwnedTensor| ordered(tensor, &channels_last(tensor.layout().sizes().len()));
+    let greatest = greatest_rank(args);
+    let turn = |tensor: &OwnedTensor| match rank(tensor) == greatest {
+        true => ordered(tensor, &channels_last(greatest)),
+        false => tensor.clone(),
+    };
     let each = |(index, arg): (usize, &Arg)| match arg {
         arg if !(if schema.is_mutated(index) { outputs } else { inputs }) => arg.clone(),
         Arg::Tensor(tensor) => Arg::Tensor(turn(tensor)),
@@ -138,12 +157,7 @@ fn shown_layouts(layouts: Layouts) -> &'static str {
 }
 
 fn has_matrix(example: &Example, schema: &Schema<'_>, dtype: ScalarType) -> bool {
-    let rank = |tensor: &OwnedTensor| tensor.layout().sizes().len();
-    example.args(schema, dtype).into_iter().flatten().any(|arg| match arg {
-        Arg::Tensor(tensor) => rank(&tensor) > 1,
-        Arg::Tensors(items) => items.iter().flatten().any(|tensor| rank(tensor) > 1),
-        _ => false,
-    })
+    example.args(schema, dtype).is_some_and(|args| greatest_rank(&args) > 1)
 }
 
 /// The page. An error names operators whose result depends on the dim order.

@@ -4,6 +4,7 @@
 //! read ends the test with the line's number.
 
 mod parse;
+mod program;
 mod tensors;
 
 use edgepack_executor::call::{Arg, OwnedTensor, call, call_scalar};
@@ -13,6 +14,7 @@ use edgepack_format::operator::{ArgumentKind, Schema, Trailing};
 use edgepack_format::scalar::ScalarType;
 
 pub use parse::all;
+pub use program::program;
 pub use tensors::{DTYPES, close, dtype_name, logical, numbers, ordered, tolerance};
 
 /// A call with a type left open.
