@@ -4,6 +4,7 @@ pub mod assemble;
 pub mod built;
 pub mod edgetpu;
 pub mod hostile;
+pub mod mlf;
 pub mod operators;
 pub mod roundtrip;
 pub mod schema_gen;
