@@ -14,6 +14,8 @@ use std::{env, fs};
 use edgepack_cli::cases::{ReplayError, Replayed, from_bundle, from_safetensors, registry_for, replay};
 use edgepack_cli::compare::Tolerance;
 use edgepack_executor::{LoadError, Options, RunError};
+use edgepack_exir::archive::Archive;
+use edgepack_exir::lower;
 use edgepack_format::bundle::BundleRef;
 use edgepack_format::extent::FileExtent;
 use edgepack_format::finding::Findings;
@@ -99,7 +101,8 @@ fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
             replayed(&path.join("model.pte"), &path.join("cases.safetensors"), &[])
         }),
     ));
-    kinds.push(("pt2 archives", each(folders(&folder.join("pt2")), |_| unsupported("export IR archive"))));
+    kinds.push(("pt2 archives", each(archives(folder, "model.pt2"), lowered)));
+    kinds.push(("pt2 raw archives", each(archives(folder, "model_raw.pt2"), lowered)));
     kinds.push(("bundled", each(files(&folder.join("bundled"), "bpte"), bundle)));
     kinds.push(("data", each(files(&folder.join("data"), "ptd"), data)));
     kinds.push(("trace", each(files(&folder.join("trace"), "etdp"), trace)));
@@ -114,7 +117,9 @@ fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
         "edgetpu rebuilt",
         each(edgetpu::beside(&packages, "golden.json"), |path| answer(edgetpu::rebuild(path))),
     ));
-    kinds.push(("edgetpu embedded", each(files(&packages, "tflite"), |path| answer(edgetpu::reembed(path)))));
+    let models = edgetpu::beside(&packages, "golden.json").into_iter();
+    let models = models.filter(|path| path.extension().is_some_and(|found| found == "tflite")).collect();
+    kinds.push(("edgetpu embedded", each(models, |path| answer(edgetpu::reembed(path)))));
     kinds.push(("edgetpu broken", listed(edgetpu::broken(&packages))));
     kinds.push(("edgetpu options", listed(edgetpu::options(&packages))));
     kinds.push(("edgetpu differing", listed(edgetpu::differing(&packages))));
@@ -130,7 +135,8 @@ fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
 fn each(paths: Vec<PathBuf>, run: impl Fn(&Path) -> Answer) -> Tally {
     let mut tally = Tally::default();
     for path in paths {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let parent = path.parent().and_then(Path::file_name).filter(|_| path.extension().is_some_and(|is| is == "pt2"));
+        let name = parent.or(path.file_name()).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         tally.add(&name, run(&path));
     }
     tally
@@ -172,6 +178,11 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
     entries(folder).into_iter().filter(|path| path.is_dir()).collect()
 }
 
+/// The archives of this name, one per folder of `pt2/`.
+fn archives(folder: &Path, name: &str) -> Vec<PathBuf> {
+    folders(&folder.join("pt2")).into_iter().map(|model| model.join(name)).filter(|path| path.is_file()).collect()
+}
+
 /// Every program and data file of a folder, whatever its kind.
 fn verifiable(folder: &Path) -> Vec<PathBuf> {
     let inner = folders(folder).into_iter().flat_map(|kind| [vec![kind.clone()], folders(&kind)].concat());
@@ -198,8 +209,23 @@ fn program(path: &Path, data: &[PathBuf]) -> Answer {
     replayed(path, &cases, data)
 }
 
+/// What an archive is lowered to gives what was recorded, in both ways of lowering.
+fn lowered(path: &Path) -> Answer {
+    for like_reference in [false, true] {
+        let program = Archive::open(path).and_then(|archive| archive.program()).map_err(failed)?;
+        let options = lower::Options { like_reference, ..lower::Options::default() };
+        let built = lower::lower(vec![("forward".to_owned(), program)], &options).map_err(failed)?;
+        let program = Program::from_bytes(built.to_bytes().map_err(failed)?).map_err(failed)?;
+        run_recorded(&program, &path.with_file_name("cases.safetensors"), &[])?;
+    }
+    Ok(())
+}
+
 fn replayed(path: &Path, cases: &Path, data: &[PathBuf]) -> Answer {
-    let program = Program::open(path).map_err(failed)?;
+    run_recorded(&Program::open(path).map_err(failed)?, cases, data)
+}
+
+fn run_recorded(program: &Program, cases: &Path, data: &[PathBuf]) -> Answer {
     let recording = fs::read(cases).map_err(failed)?;
     let (recorded, registry) = (from_safetensors(&recording).map_err(failed)?, registry_for(&recording));
     let mut maps: Vec<Arc<dyn NamedDataMap>> = Vec::new();
@@ -209,7 +235,7 @@ fn replayed(path: &Path, cases: &Path, data: &[PathBuf]) -> Answer {
     let optimized = Options { data: maps, ..Options::default() };
     let plain = Options { no_optimize: true, ..optimized.clone() };
     for options in [optimized, plain] {
-        judge(replay(&program, &recorded, &registry, &options, Tolerance::default()), recorded.len())?;
+        judge(replay(program, &recorded, &registry, &options, Tolerance::default()), recorded.len())?;
     }
     Ok(())
 }

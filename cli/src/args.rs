@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use edgepack_format::limits::Limits;
 
 use crate::commands::{
-    bench, build, check, completions, convert, darwinn, diff, dump, explain, extract, inspect, join, man, mutate, ops,
-    parse, patch, print, run, shrink, size, smith, split, verify,
+    bench, build, check, completions, convert, darwinn, diff, dump, explain, extract, inspect, join, lower, man,
+    mutate, ops, parse, patch, print, run, shrink, size, smith, split, verify,
 };
 
 /// Look into, verify, run and measure on-device model packages.
@@ -91,6 +91,7 @@ pub enum Command {
     Diff(diff::Args),
     Split(split::Args),
     Join(join::Args),
+    Lower(lower::Args),
     Patch(patch::Args),
     Convert(convert::Args),
     Smith(smith::Args),
@@ -121,6 +122,7 @@ impl Command {
             Command::Diff(_) => "diff",
             Command::Split(_) => "split",
             Command::Join(_) => "join",
+            Command::Lower(_) => "lower",
             Command::Patch(_) => "patch",
             Command::Convert(_) => "convert",
             Command::Smith(_) => "smith",

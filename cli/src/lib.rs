@@ -39,8 +39,8 @@ use clap::Parser;
 
 use crate::args::{Cli, Color, Command};
 use crate::commands::{
-    bench, build, check, completions, convert, darwinn, diff, dump, explain, extract, inspect, join, man, mutate, ops,
-    parse, patch, print, run as run_once, shrink, size, smith, split, verify,
+    bench, build, check, completions, convert, darwinn, diff, dump, explain, extract, inspect, join, lower, man,
+    mutate, ops, parse, patch, print, run as run_once, shrink, size, smith, split, verify,
 };
 pub use crate::screen::{Io, Screen};
 use crate::session::Session;
@@ -79,6 +79,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, io: Io) -> Status {
         Command::Diff(args) => diff::run(args, &mut session),
         Command::Split(args) => split::run(args, &mut session),
         Command::Join(args) => join::run(args, &mut session),
+        Command::Lower(args) => lower::run(args, &mut session),
         Command::Patch(args) => patch::run(args, &mut session),
         Command::Convert(args) => convert::run(args, &mut session),
         Command::Smith(args) => smith::run(args, &mut session),

@@ -3,14 +3,16 @@
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 
+use crate::complex;
 use crate::numeric::{Cast, Number};
 
 /// Converts as many elements as fit, between slices aligned to their elements.
 pub type Converter = fn(&[u8], &mut [u8]);
 
-/// The loop from one element type to another, both of the thirteen that have numbers; `None` for others.
+/// The loop from one element type to another, both of the thirteen that have numbers or the second complex; `None` for
+/// others.
 pub fn converter(from: ScalarType, to: ScalarType) -> Option<Converter> {
-    with_element!(from, A => with_element!(to, B => Some(convert::<A, B> as Converter), else => None), else => None)
+    with_element!(from, A => with_element!(to, B => Some(convert::<A, B> as Converter), else => None), else => complex::converter(from, to))
 }
 
 fn convert<A: Number + Cast<B>, B: Number>(from: &[u8], to: &mut [u8]) {

@@ -3,16 +3,24 @@
 //! Operators come in families with one engine each; an operator is a row of its family's table, never a copy of its
 //! neighbour. [`registry`] is the list of all.
 
+pub mod antialias;
 pub mod broadcast;
+pub mod chance;
 pub mod check;
+pub mod complex;
 pub mod conv;
 pub mod convert;
 pub mod dims;
+pub mod distance;
 pub mod elementwise;
+pub mod embedding_bag;
+mod family;
+pub mod fft;
 pub mod float;
 pub mod gemm;
 pub mod grid;
 pub mod matmul;
+pub mod median;
 pub mod movement;
 pub mod norm;
 pub mod numeric;
@@ -31,25 +39,13 @@ pub mod spatial;
 pub mod upsample;
 pub mod wide;
 
-use edgepack_executor::kernel::{Kernel, Registry};
+use edgepack_executor::kernel::Registry;
 
-/// The families of this crate.
-const FAMILIES: &[&[&Kernel]] = &[
-    conv::KERNELS,
-    grid::KERNELS,
-    matmul::KERNELS,
-    norm::KERNELS,
-    pool::KERNELS,
-    reduce::KERNELS,
-    softmax::KERNELS,
-    sort::KERNELS,
-    upsample::KERNELS,
-];
+pub use family::{FAMILIES, Family, Speed};
 
 /// Every operator of this crate, with the arithmetic of PyTorch.
 pub fn registry() -> Registry {
-    let tables =
-        FAMILIES.iter().chain(elementwise::TABLES).chain(movement::TABLES).chain(prim::TABLES).chain(quantized::TABLES);
+    let tables = FAMILIES.iter().flat_map(|family| family.tables);
     rewrite::with_rewrites(tables.fold(Registry::new(), |registry, kernels| registry.with_kernels(kernels)))
 }
 

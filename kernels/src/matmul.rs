@@ -12,6 +12,7 @@ use edgepack_format::tensor::Dims;
 
 use crate::broadcast::{Walk, expect_stretch};
 use crate::check::{Class, Shape, expect_class, expect_same};
+use crate::complex::{multiply_stacks, with_parts};
 use crate::gemm::{Bias, Fast, Gemm, Mat, Operand, Plain, Terms};
 use crate::numeric::{Compute, Number};
 
@@ -80,7 +81,14 @@ static BMM: Kernel = Kernel {
     name: "aten::bmm.out",
     schema: "(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)",
     alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &BMM_FORM),
+    prepare: |args| {
+        let dtype = args.tensor(0)?.meta.dtype;
+        with_parts!(dtype, R => {
+            expect_same(("self", dtype), ("mat2", args.tensor(1)?.meta.dtype))?;
+            expect_same(("self", dtype), ("out", args.tensor(2)?.meta.dtype))?;
+            Ok(Box::new(multiply_stacks::<R>) as Box<dyn Run>)
+        }, else => prepare(args, &BMM_FORM))
+    },
 };
 static BADDBMM: Kernel = Kernel {
     name: "aten::baddbmm.out",

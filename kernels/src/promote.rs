@@ -77,10 +77,11 @@ pub fn expect_castable(from: ScalarType, to: ScalarType) -> Result<(), KernelErr
     Err(KernelError::argument(format!("the result is {from}, which `out` of type {to} cannot hold")))
 }
 
-/// The type that numbers of `dtype` are computed in: FLOAT for the 16-bit floats, else itself.
+/// The type that numbers of `dtype` are computed in: FLOAT for the 16-bit floats and their complex kin, else itself.
 pub fn compute_type(dtype: ScalarType) -> ScalarType {
     match dtype {
         ScalarType::HALF | ScalarType::BFLOAT16 => ScalarType::FLOAT,
+        ScalarType::COMPLEX_HALF => ScalarType::COMPLEX_FLOAT,
         other => other,
     }
 }

@@ -25,6 +25,7 @@ mod data_file;
 mod error;
 mod held_data;
 mod meta;
+mod metadata;
 pub mod mlf;
 mod named_data;
 mod program;
@@ -39,6 +40,7 @@ pub use data_file::DataFile;
 pub use error::Error;
 pub use held_data::HeldData;
 pub use meta::{MethodMeta, TensorMeta, ValueMeta};
+pub use metadata::{METADATA_PREFIX, Metadata};
 pub use named_data::{MergedData, NamedDataMap, ProgramData};
 pub use program::{OpenOptions, Program, ProgramMethod};
 #[cfg(feature = "mmap")]

@@ -74,10 +74,28 @@ impl Tensor {
 /// read without ever being written, but has a place where another was written before, is a view of that other: exporters
 /// leave out instructions that would only give bytes another shape.
 pub fn lifetimes(plan: &ExecutionPlan<'_>) -> wire::Result<Vec<Option<Lifetime>>> {
+    lifetimes_with(plan, &[])
+}
+
+/// The same where it is known which tensors are views: pairs of what each is of and itself, no view being of a view.
+/// What happens to a view happens to what it is of; views have no lifetimes of their own.
+pub(crate) fn lifetimes_with(
+    plan: &ExecutionPlan<'_>,
+    views: &[(usize, usize)],
+) -> wire::Result<Vec<Option<Lifetime>>> {
     let values = values_of(plan)?;
-    let code = Code::of(plan, &values)?;
-    let inputs = tensors_of(&values, plan.inputs.iter().flat_map(|list| list.iter()));
-    let outputs = tensors_of(&values, plan.outputs.iter().flat_map(|list| list.iter()));
+    let mut code = Code::of(plan, &values)?;
+    let mut inputs = tensors_of(&values, plan.inputs.iter().flat_map(|list| list.iter()));
+    let mut outputs = tensors_of(&values, plan.outputs.iter().flat_map(|list| list.iter()));
+    if !views.is_empty() {
+        let bases: BTreeMap<usize, usize> = views.iter().map(|(base, view)| (*view, *base)).collect();
+        let base = |value: &mut usize| *value = bases.get(value).copied().unwrap_or(*value);
+        code.events.iter_mut().for_each(|event| base(&mut event.value));
+        code.aliases.iter_mut().for_each(|(from, to)| [from, to].into_iter().for_each(base));
+        for list in [&mut inputs, &mut outputs, &mut code.chain_inputs, &mut code.chain_outputs] {
+            list.iter_mut().for_each(base);
+        }
+    }
 
     let mut tensors: Vec<Tensor> = values.iter().map(Tensor::of).collect();
     let mut writers = Writers::default();

@@ -11,6 +11,7 @@ mod lifetimes;
 mod regions;
 mod replan;
 
+pub(crate) use lifetimes::lifetimes_with;
 pub use lifetimes::{Lifetime, lifetimes};
 pub(crate) use replan::details;
 pub use replan::{ArenaChange, ReplanOptions, replan};

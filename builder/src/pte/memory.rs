@@ -12,7 +12,7 @@ use super::resolve::show;
 use super::rows::boundary;
 use crate::BuildError;
 use crate::error::Error;
-use crate::plan::{Block, Lifetime, OVER_READ, Strategy, details, lifetimes, place};
+use crate::plan::{Block, Lifetime, OVER_READ, Strategy, details, lifetimes_with, place};
 
 /// A tensor that needs a place.
 struct Wanted {
@@ -36,7 +36,8 @@ pub(super) fn assign(
         return Ok(());
     }
     let defaults = default_memories(method, &wanted)?;
-    let lifetimes = lifetimes(plan).map_err(Error::Read)?;
+    let views = views(method);
+    let lifetimes = lifetimes_with(plan, &views).map_err(Error::Read)?;
     let mut memories: BTreeMap<u32, Vec<(usize, Block)>> = BTreeMap::new();
     let mut devices: BTreeMap<u32, (DeviceType, i8)> = BTreeMap::new();
     for tensor in &wanted {
@@ -75,6 +76,18 @@ pub(super) fn assign(
             }
         }
     }
+    for (base, view) in &views {
+        if let Some(values) = &mut plan.values {
+            let values = values.to_mut().map_err(Error::Read)?;
+            let place = match values.get(*base) {
+                Some(EValue { val: Some(KernelTypes::Tensor(tensor)) }) => tensor.allocation_info,
+                _ => None,
+            };
+            if let Some(EValue { val: Some(KernelTypes::Tensor(tensor)) }) = values.get_mut(*view) {
+                tensor.allocation_info = place;
+            }
+        }
+    }
     sizes.insert(0, 0);
     plan.non_const_buffer_sizes = Some(sizes.into());
     let elsewhere = devices.iter().filter(|(_, device)| **device != (DeviceType::CPU, 0));
@@ -89,6 +102,18 @@ pub(super) fn assign(
     Ok(())
 }
 
+/// The views of a method: what each is of, and itself.
+fn views(method: &Method) -> Vec<(usize, usize)> {
+    let view = |(index, value): (usize, &Value)| match value {
+        Value::Tensor(tensor) => match tensor.role {
+            Role::View(base) => Some((base, index)),
+            _ => None,
+        },
+        _ => None,
+    };
+    method.values.iter().enumerate().filter_map(view).collect()
+}
+
 /// The tensors of a method that have planned memory.
 fn wanted(method: &Method) -> Vec<Wanted> {
     let boundary = boundary(method);
@@ -99,7 +124,7 @@ fn wanted(method: &Method) -> Vec<Wanted> {
         let by_method = (!input || method.plan_inputs) && (!output || method.plan_outputs);
         let unbound = tensor.dynamism == edgepack_format::pte::TensorShapeDynamism::DYNAMIC_UNBOUND;
         let planned = match tensor.role {
-            Role::Constant(_) => false,
+            Role::Constant(_) | Role::View(_) => false,
             Role::State { .. } => true,
             Role::Plain => tensor.place.planned.unwrap_or(by_method && !unbound || tensor.place.memory.is_some()),
         };

@@ -66,6 +66,8 @@ pub(crate) enum Role {
     Constant(usize),
     /// Computed, or given by the caller.
     Plain,
+    /// The bytes of another tensor under another shape.
+    View(usize),
     /// State with this name.
     State { name: String, initial: Initial },
 }
@@ -279,6 +281,36 @@ impl<'d> MethodBuilder<'_, 'd> {
     /// A tensor that is neither input nor output nor the result of a call yet.
     pub fn tensor(&mut self, spec: TensorSpec) -> Result<ValueId, BuildError> {
         let tensor = self.resolve(spec, "tensor")?;
+        let index = self.push(Value::Tensor(tensor));
+        self.id(index)
+    }
+
+    /// A tensor that is the bytes of another one, planned in its place. No instruction makes it, so it cannot be of
+    /// something that is replaced while it is still needed.
+    pub fn view(&mut self, of: ValueId, spec: TensorSpec) -> Result<ValueId, BuildError> {
+        let base = self.own(of)?;
+        let place = format!("view of value {base}");
+        let mut tensor = self.resolve(spec, &place)?;
+        let (layout, role) = match self.method().and_then(|method| method.values.get(base)) {
+            Some(Value::Tensor(base)) => (base.layout.clone(), base.role.clone()),
+            other => {
+                let found = tag::name(other.map_or(0, Value::tag)).to_owned();
+                return Err(BuildError::Kind { place, want: tag::name(tag::TENSOR).to_owned(), found });
+            }
+        };
+        let root = match role {
+            Role::Plain => base,
+            Role::View(root) => root,
+            Role::Constant(_) | Role::State { .. } => {
+                let message = "only what is computed or given has views".to_owned();
+                return Err(BuildError::Memory { place, message });
+            }
+        };
+        if tensor.layout.byte_len() != layout.byte_len() {
+            let (have, want) = (tensor.layout.byte_len() as u64, layout.byte_len() as u64);
+            return Err(BuildError::Length { place, have, want });
+        }
+        tensor.role = Role::View(root);
         let index = self.push(Value::Tensor(tensor));
         self.id(index)
     }

@@ -108,7 +108,7 @@ fn tensor_row(tensor: &Tensor, constants: &[Constant]) -> Result<TensorRow<'stat
     let after_reserved = |buffer: usize| u32::try_from(buffer.saturating_add(1)).map_err(|_| Error::Overflow);
     let mut data_buffer_idx = 0;
     match &tensor.role {
-        Role::Plain => {}
+        Role::Plain | Role::View(_) => {}
         Role::Constant(index) => {
             let constant = constants.get(*index);
             extra.fully_qualified_name = constant.map(|constant| constant.name.clone().into());
@@ -129,7 +129,8 @@ fn tensor_row(tensor: &Tensor, constants: &[Constant]) -> Result<TensorRow<'stat
             }
         }
     }
-    let plain = tensor.role == Role::Plain && (device_type, device_index) == (DeviceType::CPU, 0);
+    let plain =
+        matches!(tensor.role, Role::Plain | Role::View(_)) && (device_type, device_index) == (DeviceType::CPU, 0);
     Ok(TensorRow {
         scalar_type: tensor.layout.scalar_type(),
         storage_offset: 0,

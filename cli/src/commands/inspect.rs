@@ -77,7 +77,10 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let file = session.open(&args.file)?;
     let flatbuffer = Flatbuffer::read(&file, &session.limits)?;
     let findings = flatbuffer.verify(&session.limits);
-    let content = content(&flatbuffer, &session.limits);
+    let mut content = content(&flatbuffer, &session.limits);
+    if let Content::Program(program) = &mut content {
+        program.read_metadata(&*file.source);
+    }
     let budget = tree::budget(&session.limits);
     let tree = flatbuffer.root().filter(|_| args.all).map(|(table, desc)| Tree::new(table, desc, &budget));
     let inside = inner_program(&flatbuffer).filter(|_| args.all).map(|table| Tree::new(table, Program::DESC, &budget));

@@ -12,6 +12,7 @@ pub mod explain;
 pub mod extract;
 pub mod inspect;
 pub mod join;
+pub mod lower;
 pub mod man;
 pub mod mutate;
 pub mod ops;

@@ -3,6 +3,7 @@
 //! `direct` is the definition in loops, for every element type and layout, and the oracle of the rest. For `f32` images
 //! of up to two dimensions `fast` uses products of matrices, and own loops where every channel stands by itself.
 
+mod backward;
 mod direct;
 mod fast;
 mod lone;
@@ -18,7 +19,7 @@ use crate::numeric::Number;
 use crate::spatial::{Images, MOST, Slide, numbers, required, resized};
 
 /// The operators of this family.
-pub static KERNELS: &[&Kernel] = &[&CONVOLUTION];
+pub static KERNELS: &[&Kernel] = &[&CONVOLUTION, &backward::BACKWARD];
 
 /// `aten::convolution.out`.
 pub static CONVOLUTION: Kernel = Kernel {
@@ -123,19 +124,40 @@ fn clamp(args: &Prepare<'_>, first: usize) -> Result<Clamp, KernelError> {
     Ok(Clamp { least: limit(first, f32::NEG_INFINITY)?, greatest: limit(first + 1, f32::INFINITY)? })
 }
 
+/// Where the arguments stand that say what is convolved and how. Those that follow `stride` are padding, dilation,
+/// whether it is transposed, output padding, and groups.
+struct Arguments {
+    input: usize,
+    weight: usize,
+    bias: Option<usize>,
+    stride: usize,
+}
+
+static FORWARD: Arguments = Arguments { input: 0, weight: 1, bias: Some(2), stride: 3 };
+
 /// Reads the arguments and resizes the output.
 fn geometry(cx: &mut KernelContext<'_>, out: usize) -> Result<Geometry, KernelError> {
-    let (input, weight) = (cx.meta(0)?, cx.meta(1)?);
+    let (geometry, sizes) = measure(cx, &FORWARD)?;
+    let rank = cx.meta(FORWARD.weight)?.rank() - 2;
+    cx.resize(out, &sizes)?;
+    Ok(Geometry { out: Images::new("out", &cx.meta(out)?, rank)?, ..geometry })
+}
+
+/// Reads the arguments: everything but where the output lies, and its sizes.
+fn measure(cx: &KernelContext<'_>, args: &Arguments) -> Result<(Geometry, Dims), KernelError> {
+    let (input, weight) = (cx.meta(args.input)?, cx.meta(args.weight)?);
     let rank = match weight.rank() {
         rank @ 3..=5 => rank - 2,
         _ => return Err(shapes(&input, &weight, "the operator wants one to three spatial dimensions")),
     };
-    let transposed = cx.bool(6)?;
-    let stride = required(cx, 3, "stride", rank, 1, 1)?;
-    let padding = required(cx, 4, "padding", rank, 0, 0)?;
-    let dilation = required(cx, 5, "dilation", rank, 1, 1)?;
-    let extra = if transposed { numbers(cx, 7, "output_padding", rank, 0, 0)?.unwrap_or([0; 3]) } else { [0; 3] };
-    let groups = cx.int(8)?;
+    let first = args.stride;
+    let transposed = cx.bool(first + 3)?;
+    let stride = required(cx, first, "stride", rank, 1, 1)?;
+    let padding = required(cx, first + 1, "padding", rank, 0, 0)?;
+    let dilation = required(cx, first + 2, "dilation", rank, 1, 1)?;
+    let extra =
+        if transposed { numbers(cx, first + 4, "output_padding", rank, 0, 0)?.unwrap_or([0; 3]) } else { [0; 3] };
+    let groups = cx.int(first + 5)?;
     let images = Images::new("input", &input, rank)?;
     let kernel = Images::new("weight", &weight, rank)?;
     if !(1..MOST).contains(&groups) {
@@ -153,7 +175,8 @@ fn geometry(cx: &mut KernelContext<'_>, out: usize) -> Result<Geometry, KernelEr
     if !fits {
         return Err(shapes(&input, &weight, &format!("channels differ, with {groups} groups")));
     }
-    if let Some(bias) = cx.meta_opt(2)?
+    if let Some(arg) = args.bias
+        && let Some(bias) = cx.meta_opt(arg)?
         && bias.element_count() != channels
     {
         return Err(KernelError::argument(format!(
@@ -176,9 +199,8 @@ fn geometry(cx: &mut KernelContext<'_>, out: usize) -> Result<Geometry, KernelEr
         slides[i] = if transposed { Slide { input: places[i], ..slide } } else { slide };
     }
     let sizes: Dims = resized(&input, rank, channels, places);
-    cx.resize(out, &sizes)?;
-    let out = Images::new("out", &cx.meta(out)?, rank)?;
-    Ok(Geometry { input: images, weight: kernel, out, slides, groups, transposed })
+    let out = Images { batch: (images.batch.0, 0), channels: (channels, 0), sizes: places, strides: [0; 3] };
+    Ok((Geometry { input: images, weight: kernel, out, slides, groups, transposed }, sizes))
 }
 
 /// The size of a transposed convolution's output.

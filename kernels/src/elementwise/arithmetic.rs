@@ -6,17 +6,17 @@ use super::engine::Input::{Scalar, Tensor};
 use super::engine::{Spec, prepare};
 use super::lanes::{Body, Lane, Params, loops, map2, with_class};
 use super::schema::{BINARY, WITH_NUMBER};
-use super::{kernels, specs};
+use super::{complex, kernels, specs};
 use crate::numeric::{Compute, Float};
 use edgepack_format::scalar::ScalarType;
 
 loops! {
-    add: all<C: Compute> -> C, |p; a, b| a.plus(b.times(p[0]));
-    plain_add: all<C: Compute> -> C, |p; a, b| a.plus(b);
-    sub: real<C: Compute> -> C, |p; a, b| a.minus(b.times(p[0]));
+    real_add: all<C: Compute> -> C, |p; a, b| a.plus(b.times(p[0]));
+    real_plain_add: all<C: Compute> -> C, |p; a, b| a.plus(b);
+    real_sub: real<C: Compute> -> C, |p; a, b| a.minus(b.times(p[0]));
     rsub: real<C: Compute> -> C, |p; a, b| b.minus(a.times(p[0]));
-    mul: all<C: Compute> -> C, |p; a, b| a.times(b);
-    div: float<C: Float> -> C, |p; a, b| a.over(b);
+    real_mul: all<C: Compute> -> C, |p; a, b| a.times(b);
+    real_div: float<C: Float> -> C, |p; a, b| a.over(b);
     trunc_div: real<C: Compute> -> C, |p; a, b| a.trunc_div(b);
     floor_div: real<C: Compute> -> C, |p; a, b| a.floor_div(b);
     remainder: real<C: Compute> -> C, |p; a, b| a.rem_floor(b);
@@ -24,6 +24,23 @@ loops! {
     maximum: all<C: Compute> -> C, |p; a, b| a.greater_of(b);
     minimum: all<C: Compute> -> C, |p; a, b| a.lesser_of(b);
     atan2: float<C: Float> -> C, |p; a, b| a.atan2(b);
+}
+
+/// Operators of real and of complex numbers.
+macro_rules! both {
+    ($($name:ident: $real:ident;)*) => {$(
+        fn $name(compute: ScalarType) -> Option<Body> {
+            $real(compute).or_else(|| complex::$name(compute))
+        }
+    )*};
+}
+
+both! {
+    add: real_add;
+    plain_add: real_plain_add;
+    sub: real_sub;
+    mul: real_mul;
+    div: real_div;
 }
 
 /// Powers, with the small whole exponents that models use written out.

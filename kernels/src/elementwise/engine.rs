@@ -12,6 +12,7 @@ use edgepack_format::finding::ErrorCode;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
+use super::complex;
 use super::lanes::{Lane, Loop, Params, Table};
 use super::types::{self, Types};
 use crate::broadcast::{Cursor, Walk, broadcast};
@@ -73,7 +74,7 @@ impl Input {
 
 /// Elements per block, and bytes of a block of the widest type.
 const BLOCK: usize = 512;
-const BLOCK_BYTES: usize = BLOCK * 8;
+const BLOCK_BYTES: usize = BLOCK * 16;
 
 /// The most operands of a loop.
 const MAX_INPUTS: usize = 3;
@@ -166,14 +167,14 @@ impl Elementwise {
     }
 
     /// The numbers among the inputs, in the type to compute in.
-    fn constants(&self, cx: &KernelContext<'_>) -> Result<[u64; MAX_INPUTS], KernelError> {
+    fn constants(&self, cx: &KernelContext<'_>) -> Result<[u128; MAX_INPUTS], KernelError> {
         let mut constants = [0; MAX_INPUTS];
         for (constant, input) in constants.iter_mut().zip(self.spec.inputs) {
             *constant = match *input {
                 Input::Scalar(arg) => self.number(cx, arg)?,
                 Input::ScalarOr(arg, _) if !cx.is_none(arg) => self.number(cx, arg)?,
                 Input::TensorOr(arg, limit) | Input::ScalarOr(arg, limit) if cx.is_none(arg) => {
-                    limit_bits(limit, self.compute)
+                    limit_bits(limit, self.compute).into()
                 }
                 _ => continue,
             };
@@ -181,13 +182,17 @@ impl Elementwise {
         Ok(constants)
     }
 
-    fn number(&self, cx: &KernelContext<'_>, arg: usize) -> Result<u64, KernelError> {
+    fn number(&self, cx: &KernelContext<'_>, arg: usize) -> Result<u128, KernelError> {
         let scalar = cx.scalar(arg)?;
         if self.spec.types == Types::First {
             let dtype = cx.meta(self.spec.inputs[0].arg())?.dtype;
             expect_fit(types::name(self.spec.schema, arg), scalar, dtype)?;
         }
-        Ok(scalar_bits(scalar, self.compute))
+        Ok(if self.compute.is_complex() {
+            complex::bits(scalar, self.compute)
+        } else {
+            scalar_bits(scalar, self.compute).into()
+        })
     }
 
     fn params(&self, cx: &KernelContext<'_>) -> Result<Params, KernelError> {

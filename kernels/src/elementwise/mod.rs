@@ -7,6 +7,8 @@ use edgepack_executor::kernel::Kernel;
 
 pub mod activation;
 pub mod arithmetic;
+pub mod close;
+pub mod complex;
 pub mod engine;
 pub mod fill;
 pub mod glu;
@@ -19,8 +21,16 @@ pub mod types;
 pub mod unary;
 
 /// The tables of this family.
-pub const TABLES: &[&[&Kernel]] =
-    &[activation::KERNELS, arithmetic::KERNELS, fill::KERNELS, glu::KERNELS, logic::KERNELS, unary::KERNELS];
+pub const TABLES: &[&[&Kernel]] = &[
+    activation::KERNELS,
+    arithmetic::KERNELS,
+    close::KERNELS,
+    complex::KERNELS,
+    fill::KERNELS,
+    glu::KERNELS,
+    logic::KERNELS,
+    unary::KERNELS,
+];
 
 /// The arguments most operators have.
 pub(crate) mod schema {

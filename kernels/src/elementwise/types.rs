@@ -51,7 +51,9 @@ pub fn choose(args: &Prepare<'_>, spec: &Spec) -> Result<Chosen, KernelError> {
     let Some(body) = (spec.table)(compute) else {
         return Err(KernelError::argument(format!("the operator is not defined for elements of type {common}")));
     };
-    expect_castable(if body.result == ScalarType::BOOL { body.result } else { common }, out)?;
+    // Comparisons give bools, magnitudes of complex numbers are real; else the type that was computed in is that of the
+    // result, but for the halves.
+    expect_castable(if body.result == compute { common } else { body.result }, out)?;
     Ok(Chosen { compute, body })
 }
 

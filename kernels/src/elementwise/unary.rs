@@ -6,12 +6,12 @@ use rten_simd::SimdUnaryOp;
 use super::engine::Input::Tensor;
 use super::lanes::{Body, Lane, Params, loops};
 use super::schema::UNARY;
-use super::{kernels, specs};
+use super::{complex, kernels, specs};
 use crate::numeric::{Compute, Float};
 
 loops! {
     keep: real<C: Compute> -> C, |p; a| a;
-    abs: real<C: Compute> -> C, |p; a| a.magnitude();
+    real_abs: real<C: Compute> -> C, |p; a| a.magnitude();
     neg: real<C: Compute> -> C, |p; a| a.negative();
     sign: real<C: Compute> -> C, |p; a| {
         if C::ZERO.less(a) { C::ONE } else if a.less(C::ZERO) { C::ONE.negative() } else { a }
@@ -55,6 +55,10 @@ loops! {
     acosh: float<C: Float> -> C, |p; a| a.acosh();
     atanh: float<C: Float> -> C, |p; a| a.atanh();
     erf_plain: float<C: Float> -> C, |p; a| a.erf();
+}
+
+fn abs(compute: ScalarType) -> Option<Body> {
+    real_abs(compute).or_else(|| complex::abs(compute))
 }
 
 fn floor(compute: ScalarType) -> Option<Body> {

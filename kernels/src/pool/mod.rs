@@ -3,6 +3,7 @@
 //! One loop over output pixels and the taps of their windows, with a row per operator. Where the channels of a pixel are
 //! neighbours they are pooled side by side.
 
+mod backward;
 mod engine;
 mod operators;
 

@@ -2,6 +2,7 @@
 
 use edgepack_executor::kernel::{Alias, Kernel};
 
+use super::backward::MAX_2D_BACKWARD;
 use super::{Row, What, prepare};
 
 macro_rules! kernels {
@@ -14,7 +15,7 @@ macro_rules! kernels {
         };)*
 
         /// The operators of this family.
-        pub static KERNELS: &[&Kernel] = &[$(&$id),*];
+        pub static KERNELS: &[&Kernel] = &[$(&$id,)* &MAX_2D_BACKWARD];
     };
 }
 

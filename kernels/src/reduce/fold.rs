@@ -5,6 +5,7 @@
 
 use std::marker::PhantomData;
 
+use crate::complex::{self, Complex};
 use crate::numeric::{Cast, Compute, Number};
 
 /// A way to fold elements into one accumulator.
@@ -98,6 +99,22 @@ impl<T: Number> Fold<T> for Sum {
             return;
         }
         *acc += row_sum(row, |x| x);
+    }
+}
+
+/// The sum of complex numbers, part by part.
+pub struct ComplexSum;
+
+impl<R: Number> Fold<Complex<R>> for ComplexSum {
+    type Acc = Complex<f64>;
+
+    fn start(&self) -> Self::Acc {
+        [0.0; 2]
+    }
+
+    #[inline(always)]
+    fn add(&self, acc: &mut Self::Acc, x: Complex<R>, _: usize) {
+        *acc = complex::plus(*acc, x.map(Cast::cast));
     }
 }
 

@@ -16,9 +16,10 @@ use edgepack_format::scalar::ScalarType;
 pub use operators::KERNELS;
 
 use crate::check::{Class, Shape, expect_class, expect_dtype, expect_same};
+use crate::complex::{self, Complex, with_parts};
 use crate::dims::dim_of;
-use crate::numeric::{Compute, Number};
-use fold::{Extreme, MomentsOf, Place, Product, Sum, Truth, WholeProduct, WholeSum};
+use crate::numeric::{Cast, Compute, Number};
+use fold::{ComplexSum, Extreme, MomentsOf, Place, Product, Sum, Truth, WholeProduct, WholeSum};
 use plan::{Folded, Plan};
 
 /// An operator of this family. The input is argument 0.
@@ -81,6 +82,12 @@ impl What {
 
 fn prepare(args: &Prepare<'_>, row: &'static Row) -> Result<Box<dyn Run>, KernelError> {
     let (input, out) = (args.tensor(0)?.meta.dtype, args.tensor(row.out)?.meta.dtype);
+    if row.what == What::Sum && input.is_complex() {
+        expect_same(("self", input), ("out", out))?;
+        return with_parts!(input, R => Ok(Box::new(move |cx: &mut KernelContext<'_>| complex_sum::<R>(row, cx))), else => {
+            Err(KernelError::unsupported(input.to_string()))
+        });
+    }
     expect_class("self", input, Class::Any)?;
     match row.what {
         What::Mean => expect_class("out", out, Class::Float)?,
@@ -164,6 +171,24 @@ fn run<T: Number>(row: &Row, cx: &mut KernelContext<'_>) -> Result<(), KernelErr
         return Err(KernelError::unsupported("the two outputs have different dim orders"));
     }
     fold_into::<T>(row.what, &plan, &input, count, correction, out, second)
+}
+
+/// Sums of complex numbers; real parts and imaginary parts do not meet.
+fn complex_sum<R: Number>(row: &Row, cx: &mut KernelContext<'_>) -> Result<(), KernelError>
+where
+    f64: Cast<R>,
+{
+    let meta = cx.meta(0)?;
+    let folded = folded(row, cx, meta.rank())?;
+    let keepdim = row.keepdim.map_or(Ok(false), |arg| cx.bool(arg))?;
+    let sizes = folded.result_sizes(meta.sizes, keepdim);
+    cx.resize(row.out, &sizes)?;
+    let views = cx.views();
+    let (input, mut out) = (views.tensor(0)?, views.out(row.out)?);
+    let plan = Plan::new(&input.meta(), &out.meta(), folded, false);
+    let to: &mut [Complex<R>] = bytemuck::cast_slice_mut(out.bytes());
+    plan.run(complex::elements::<R>(input.bytes())?, &ComplexSum, |at, sum| to[at] = sum.map(Cast::cast));
+    Ok(())
 }
 
 fn fold_into<T: Number>(

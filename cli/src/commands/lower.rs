@@ -1,0 +1,185 @@
+//! `edgepack lower`: export IR to a program.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use edgepack::builder::plan::Strategy;
+use edgepack_exir::archive::Archive;
+use edgepack_exir::graph::ExportedProgram;
+use edgepack_exir::lower::{InitialState, Options, lower};
+use serde::Serialize;
+
+use crate::session::Session;
+use crate::status::{Failure, Status};
+use crate::style::{BAD, DIM, NAME, TITLE};
+use crate::summary::program::operator_name;
+use crate::units::{bytes, count};
+use crate::{lenient, program};
+
+/// Turn what torch.export saved into a program
+///
+/// Each archive becomes a method of the program; equal weights are stored once.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Archives (.pt2), each with the name of its method in front. Without a name a single archive becomes `forward`, and
+    /// one of several is called as its file
+    #[arg(required = true, value_name = "[NAME=]FILE")]
+    pub files: Vec<String>,
+
+    /// Where the program goes; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+
+    /// Put the weights into this data file
+    #[arg(long, value_name = "FILE")]
+    pub external_weights: Option<PathBuf>,
+
+    /// How memory is planned
+    #[arg(long, value_name = "HOW", default_value = "best")]
+    pub plan: Plan,
+
+    /// Keep to the instructions of the reference exporter, also where they could be left out
+    #[arg(long)]
+    pub like_reference: bool,
+
+    /// Which buffers that the program changes begin with their exported values
+    #[arg(long, value_name = "WHICH", default_value = "non-zero")]
+    pub initial_state: State,
+}
+
+/// How memory is planned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Plan {
+    /// As the reference exporter does
+    Greedy,
+    /// The smallest of several plans, that one included
+    Best,
+}
+
+/// Which state begins with exported values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum State {
+    /// Where any value is not zero
+    NonZero,
+    /// All of it
+    All,
+    /// None: it begins with what memory holds
+    None,
+}
+
+/// What became of an archive.
+#[derive(Serialize)]
+struct Lowered {
+    method: String,
+    values: usize,
+    instructions: usize,
+    arena_bytes: i64,
+    undelegated: Vec<String>,
+    missing: Vec<String>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    let mut programs = Vec::new();
+    for file in &args.files {
+        let (name, path) = match file.split_once('=') {
+            Some((name, path)) if !name.contains(['/', '\\']) => (Some(name.to_owned()), PathBuf::from(path)),
+            _ => (None, PathBuf::from(file)),
+        };
+        let stem = || path.file_stem().map_or("forward".to_owned(), |stem| stem.to_string_lossy().into_owned());
+        let name = name.unwrap_or_else(|| if args.files.len() == 1 { "forward".to_owned() } else { stem() });
+        programs.push((name, open(&path)?));
+    }
+    let tag = args
+        .external_weights
+        .as_ref()
+        .map(|path| path.file_stem().map_or("weights".to_owned(), |stem| stem.to_string_lossy().into_owned()));
+    let options = Options {
+        strategy: match args.plan {
+            Plan::Greedy => Strategy::Greedy,
+            Plan::Best => Strategy::Smallest,
+        },
+        external_weights: tag,
+        like_reference: args.like_reference,
+        initial_state: match args.initial_state {
+            State::NonZero => InitialState::NonZero,
+            State::All => InitialState::All,
+            State::None => InitialState::Nothing,
+        },
+        ..Options::default()
+    };
+    let built = lower(programs, &options).map_err(|error| failure(error).about(&args.files.join(" ")))?;
+    if let Some(path) = &args.external_weights {
+        for (_, file) in built.data_files() {
+            session.write_stream(path, |out| Ok(file.write_to(out)?))?;
+        }
+    }
+    let unwritten = |error: edgepack::builder::BuildError| Failure::unreadable(error);
+    session.write_stream(&args.output, |out| built.write_to(out).map_err(unwritten))?;
+    if args.output.as_os_str() == "-" {
+        return Ok(Status::Fine);
+    }
+    report(args, session)
+}
+
+/// What was written, as one reads it.
+fn report(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    let file = session.open(&args.output)?;
+    let program = program::open(&file, &session.limits)?.program;
+    let registry = edgepack_kernels::registry();
+    let mut methods = Vec::new();
+    for plan in program.view()?.plans().iter() {
+        let plan = plan?;
+        let operators: BTreeSet<String> = lenient::rows(&plan.operators)
+            .iter()
+            .map(|row| row.as_ref().map_or("?".to_owned(), operator_name))
+            .collect();
+        let missing = operators.iter().filter(|name| registry.find(name).is_none()).cloned().collect();
+        methods.push(Lowered {
+            method: plan.name.as_deref().unwrap_or("?").to_owned(),
+            values: lenient::rows(&plan.values).len(),
+            instructions: lenient::chains(&plan).iter().map(|chain| lenient::rows(&chain.instructions).len()).sum(),
+            arena_bytes: plan.non_const_buffer_sizes.iter().flat_map(|sizes| sizes.iter()).sum(),
+            undelegated: operators.into_iter().collect(),
+            missing,
+        });
+    }
+    let (output, len) = (args.output.display().to_string(), file.source.len());
+    if session.json {
+        session.document(&serde_json::json!({ "output": output, "bytes": len, "methods": methods }))?;
+        return Ok(Status::Fine);
+    }
+    writeln!(session.out, "{TITLE}{output}{TITLE:#}  {}", bytes(len))?;
+    for method in &methods {
+        writeln!(
+            session.out,
+            "  {NAME}{}{NAME:#}  {}, {}, {}, arena {}",
+            method.method,
+            count(method.instructions, "instruction"),
+            count(method.values, "value"),
+            count(method.undelegated.len(), "operator"),
+            bytes(u64::try_from(method.arena_bytes).unwrap_or(0)),
+        )?;
+        if !method.missing.is_empty() {
+            let missing = method.missing.join(" ");
+            writeln!(session.out, "    {BAD}missing in this runtime{BAD:#}  {DIM}{missing}{DIM:#}")?;
+        }
+    }
+    Ok(Status::Fine)
+}
+
+/// The first model of an archive.
+fn open(path: &Path) -> Result<ExportedProgram<'static>, Failure> {
+    let program = Archive::open(path).and_then(|archive| archive.program());
+    program.map_err(|error| failure(error).about(&path.display().to_string()))
+}
+
+fn failure(error: edgepack_exir::Error) -> Failure {
+    match error {
+        edgepack_exir::Error::Io(_) => Failure::unreadable(error),
+        edgepack_exir::Error::Operators(_) | edgepack_exir::Error::Unsupported { .. } => Failure::cannot_run(error),
+        _ => Failure::findings(error),
+    }
+}

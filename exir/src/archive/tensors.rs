@@ -1,0 +1,394 @@
+//! Tensors of an archive: strided views of storages that stay where they are.
+//!
+//! Invariant: every element of a [`Weight`] lies inside its storage.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use edgepack_builder::content::{Content, Data};
+use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::TensorLayout;
+
+use super::Archive;
+use crate::error::Error;
+use crate::graph::{self, Size};
+use crate::json::{PayloadConfig, PayloadMeta};
+
+/// A view that repeats elements of its storage may be this large.
+const MAX_EXPANDED: usize = 64 << 20;
+
+/// The bytes that tensors are views of.
+#[derive(Clone, Debug)]
+pub struct Storage<'a> {
+    bytes: Bytes<'a>,
+    /// What tells it from other storages of the same program.
+    name: Arc<str>,
+}
+
+#[derive(Clone, Debug)]
+enum Bytes<'a> {
+    Borrowed(&'a [u8]),
+    Owned(Arc<[u8]>),
+    File { path: Arc<PathBuf>, offset: u64, len: u64 },
+}
+
+impl<'a> Storage<'a> {
+    /// Bytes in memory, under a name that no other storage of the program has.
+    pub fn owned(name: impl Into<String>, bytes: Vec<u8>) -> Storage<'static> {
+        Storage { bytes: Bytes::Owned(bytes.into()), name: name.into().into() }
+    }
+
+    /// Bytes of somebody else.
+    pub fn borrowed(name: impl Into<String>, bytes: &'a [u8]) -> Self {
+        Storage { bytes: Bytes::Borrowed(bytes), name: name.into().into() }
+    }
+
+    pub(super) fn file(name: &str, path: PathBuf, offset: u64, len: u64) -> Storage<'static> {
+        Storage { bytes: Bytes::File { path: Arc::new(path), offset, len }, name: name.into() }
+    }
+
+    /// Its name: the record it came from.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many bytes there are.
+    pub fn len(&self) -> u64 {
+        match &self.bytes {
+            Bytes::Borrowed(bytes) => bytes.len() as u64,
+            Bytes::Owned(bytes) => bytes.len() as u64,
+            Bytes::File { len, .. } => *len,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// `len` bytes from `start` on.
+    pub fn data(&self, start: u64, len: u64) -> Data<'a> {
+        let range = || {
+            let start = usize::try_from(start).unwrap_or(usize::MAX);
+            start..start.saturating_add(usize::try_from(len).unwrap_or(usize::MAX))
+        };
+        match &self.bytes {
+            Bytes::Borrowed(bytes) => Data::from(bytes.get(range()).unwrap_or_default()),
+            Bytes::Owned(bytes) => Data::new(Part { bytes: bytes.clone(), range: range() }),
+            Bytes::File { path, offset, .. } => Data::file(path.as_path(), offset.saturating_add(start), len),
+        }
+    }
+}
+
+/// A part of shared bytes.
+struct Part {
+    bytes: Arc<[u8]>,
+    range: std::ops::Range<usize>,
+}
+
+impl Part {
+    fn part(&self) -> &[u8] {
+        self.bytes.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl Content for Part {
+    fn byte_len(&self) -> u64 {
+        self.part().len() as u64
+    }
+
+    fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(self.part())
+    }
+}
+
+/// A tensor of the program: a view of a storage. Numbers are in elements.
+#[derive(Clone, Debug)]
+pub struct Weight<'a> {
+    /// Whether it is a parameter.
+    pub is_param: bool,
+    storage: Storage<'a>,
+    scalar_type: ScalarType,
+    sizes: Vec<usize>,
+    strides: Vec<usize>,
+    offset: usize,
+}
+
+impl<'a> Weight<'a> {
+    /// A view of a storage, checked.
+    pub fn new(
+        storage: Storage<'a>,
+        scalar_type: ScalarType,
+        sizes: Vec<usize>,
+        strides: Vec<usize>,
+        offset: usize,
+    ) -> Result<Self, Error> {
+        let weight = Weight { is_param: false, storage, scalar_type, sizes, strides, offset };
+        weight.check().map_err(|message| Error::record(weight.storage.name(), message))?;
+        Ok(weight)
+    }
+
+    /// A whole storage as a contiguous tensor.
+    pub fn contiguous(storage: Storage<'a>, scalar_type: ScalarType, sizes: &[usize]) -> Result<Self, Error> {
+        let strides = contiguous_strides(sizes);
+        Weight::new(storage, scalar_type, sizes.to_vec(), strides, 0)
+    }
+
+    /// The storage it is a view of.
+    pub fn storage(&self) -> &Storage<'a> {
+        &self.storage
+    }
+
+    /// Element type.
+    pub fn scalar_type(&self) -> ScalarType {
+        self.scalar_type
+    }
+
+    /// Sizes.
+    pub fn sizes(&self) -> &[usize] {
+        &self.sizes
+    }
+
+    /// Distances between neighbours.
+    pub fn strides(&self) -> &[usize] {
+        &self.strides
+    }
+
+    /// The first element.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The order of dimensions in which a program stores it: its own for channels-last, else that of its sizes.
+    pub fn dim_order(&self) -> Vec<u8> {
+        graph::dim_order_of(&self.sizes, &self.strides)
+    }
+
+    /// Layout and bytes with dimensions in this order. Nothing is read before the bytes are written.
+    pub fn data(&self, dim_order: &[u8]) -> Result<(TensorLayout, Data<'a>), Error> {
+        let layout = TensorLayout::new(self.scalar_type, &self.sizes, dim_order)
+            .map_err(|error| Error::record(self.storage.name(), error))?;
+        let item = self.scalar_type.size().unwrap_or(1);
+        let dense = layout.strides();
+        let agrees = |(dim, size): (usize, &usize)| *size <= 1 || dense.get(dim) == self.strides.get(dim);
+        if layout.element_count() == 0 || self.sizes.iter().enumerate().all(agrees) {
+            let start = (self.offset as u64).saturating_mul(item as u64);
+            return Ok((layout.clone(), self.storage.data(start, layout.byte_len() as u64)));
+        }
+        let outermost_first = |list: &[usize]| {
+            dim_order.iter().filter_map(|dim| list.get(usize::from(*dim)).copied()).collect::<Vec<_>>()
+        };
+        let gather = Gather {
+            source: self.storage.data(0, self.storage.len()),
+            sizes: outermost_first(&self.sizes),
+            strides: outermost_first(&self.strides),
+            offset: self.offset,
+            item,
+        };
+        Ok((layout, Data::new(gather)))
+    }
+
+    /// The same bytes with dimensions in another order, or another view of them: `change` is given sizes, strides and
+    /// offset. `None` if it makes no view of the storage.
+    pub fn reviewed(
+        &self,
+        change: impl FnOnce(&mut Vec<usize>, &mut Vec<usize>, &mut usize) -> Option<()>,
+    ) -> Option<Self> {
+        let mut weight = self.clone();
+        change(&mut weight.sizes, &mut weight.strides, &mut weight.offset)?;
+        weight.check().ok()?;
+        Some(weight)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let item = self.scalar_type.size().ok_or_else(|| format!("element type {}", self.scalar_type))?;
+        if self.sizes.len() != self.strides.len() || self.sizes.len() > 255 {
+            return Err(format!("{} sizes and {} strides", self.sizes.len(), self.strides.len()));
+        }
+        let order: Vec<u8> = (0..=u8::MAX).take(self.sizes.len()).collect();
+        let layout = TensorLayout::new(self.scalar_type, &self.sizes, &order).map_err(|error| error.to_string())?;
+        if layout.element_count() == 0 {
+            return Ok(());
+        }
+        let mut last = self.offset;
+        for (size, stride) in self.sizes.iter().zip(&self.strides) {
+            let reach = size.saturating_sub(1).checked_mul(*stride);
+            last = reach.and_then(|reach| last.checked_add(reach)).ok_or("its strides overflow")?;
+        }
+        let end = last.checked_add(1).and_then(|end| end.checked_mul(item)).ok_or("its strides overflow")?;
+        if end as u64 > self.storage.len() {
+            return Err(format!("elements up to byte {end} of a storage of {}", self.storage.len()));
+        }
+        if layout.byte_len() > MAX_EXPANDED && layout.byte_len() as u64 > self.storage.len() {
+            return Err(format!("{} bytes made of a storage of {}", layout.byte_len(), self.storage.len()));
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn contiguous_strides(sizes: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1usize; sizes.len()];
+    let mut step = 1usize;
+    for (size, stride) in sizes.iter().zip(&mut strides).rev() {
+        *stride = step;
+        step = step.saturating_mul((*size).max(1));
+    }
+    strides
+}
+
+/// Elements picked out of a storage, outermost dimension first.
+struct Gather<'a> {
+    source: Data<'a>,
+    sizes: Vec<usize>,
+    strides: Vec<usize>,
+    offset: usize,
+    item: usize,
+}
+
+impl Content for Gather<'_> {
+    fn byte_len(&self) -> u64 {
+        self.sizes.iter().fold(self.item as u64, |bytes, size| bytes.saturating_mul(*size as u64))
+    }
+
+    fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        let source = self.source.to_vec()?;
+        let missing = || io::Error::new(io::ErrorKind::UnexpectedEof, "the storage is shorter than its view");
+        let mut out = io::BufWriter::with_capacity(64 << 10, out);
+        let mut index = vec![0usize; self.sizes.len()];
+        let mut at = self.offset;
+        loop {
+            let start = at.checked_mul(self.item).ok_or_else(missing)?;
+            let element = source.get(start..).and_then(|rest| rest.get(..self.item)).ok_or_else(missing)?;
+            out.write_all(element)?;
+            // The next index, innermost dimension first.
+            let mut done = true;
+            for ((index, size), stride) in index.iter_mut().zip(&self.sizes).zip(&self.strides).rev() {
+                *index = index.saturating_add(1);
+                at = at.wrapping_add(*stride);
+                if *index < *size {
+                    done = false;
+                    break;
+                }
+                at = at.wrapping_sub(stride.wrapping_mul(*size));
+                *index = 0;
+            }
+            if done {
+                return out.flush();
+            }
+        }
+    }
+}
+
+/// The tensors of a program, by fully qualified name.
+#[derive(Clone, Debug, Default)]
+pub struct Weights<'a> {
+    /// Parameters and persistent buffers.
+    pub state: BTreeMap<String, Weight<'a>>,
+    /// Constants and buffers that are not persistent.
+    pub constants: BTreeMap<String, Weight<'a>>,
+}
+
+impl<'a> Weights<'a> {
+    /// The tensor of this name.
+    pub fn find(&self, name: &str) -> Option<&Weight<'a>> {
+        self.state.get(name).or_else(|| self.constants.get(name))
+    }
+
+    /// All tensors.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Weight<'a>)> {
+        self.state.iter().chain(&self.constants).map(|(name, weight)| (name.as_str(), weight))
+    }
+}
+
+impl<'a> Archive<'a> {
+    /// The tensors of a model.
+    pub fn weights(&self, model: &str) -> Result<Weights<'a>, Error> {
+        Ok(Weights { state: self.tensors("weights", model)?, constants: self.tensors("constants", model)? })
+    }
+
+    fn tensors(&self, folder: &str, model: &str) -> Result<BTreeMap<String, Weight<'a>>, Error> {
+        let config = format!("data/{folder}/{model}_{folder}_config.json");
+        if self.record(&config).is_none() {
+            let legacy = format!("data/{folder}/{model}.pt");
+            return match self.record(&legacy) {
+                Some(_) => Err(Error::Pickle { record: legacy, what: "the file of tensors".to_owned() }),
+                None => Ok(BTreeMap::new()),
+            };
+        }
+        let payloads: PayloadConfig = self.json(&config)?;
+        let mut tensors = BTreeMap::new();
+        for (name, payload) in payloads.config {
+            let weight = self.tensor(&name, &payload, folder)?;
+            tensors.insert(name, weight);
+        }
+        Ok(tensors)
+    }
+
+    fn tensor(&self, name: &str, payload: &PayloadMeta, folder: &str) -> Result<Weight<'a>, Error> {
+        let path = format!("data/{folder}/{}", payload.path_name);
+        let Some(meta) = payload.tensor_meta.as_ref().filter(|_| !payload.use_pickle) else {
+            return Err(Error::Pickle { record: path, what: format!("`{name}`") });
+        };
+        let record = self.record(&path).ok_or_else(|| Error::NoRecord(path.clone()))?;
+        let about = |message: String| Error::record(&path, format!("`{name}`: {message}"));
+        let meta = graph::TensorMeta::from_document(meta).map_err(|error| about(error.to_string()))?;
+        if !meta.is_strided() {
+            return Err(about(format!("layout {}, only strided tensors are read", meta.layout)));
+        }
+        let known = |size: &Size| size.known().and_then(|size| usize::try_from(size).ok());
+        let numbers = |sizes: &[Size], what: &str| {
+            sizes
+                .iter()
+                .map(known)
+                .collect::<Option<Vec<_>>>()
+                .ok_or_else(|| about(format!("its {what} are no numbers")))
+        };
+        let offset = known(&meta.storage_offset).ok_or_else(|| about("its offset is no number".to_owned()))?;
+        let (sizes, strides) = (numbers(&meta.sizes, "sizes")?, numbers(&meta.strides, "strides")?);
+        let weight = Weight::new(self.storage(record), meta.scalar_type, sizes, strides, offset)
+            .map_err(|error| about(error.to_string()))?;
+        Ok(Weight { is_param: payload.is_param, ..weight })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn floats(count: u8) -> Storage<'static> {
+        Storage::owned("w", (0..count).flat_map(|number| f32::from(number).to_le_bytes()).collect())
+    }
+
+    fn values(weight: &Weight<'_>, order: &[u8]) -> Vec<f32> {
+        let bytes = weight.data(order).unwrap().1.to_vec().unwrap();
+        bytes.chunks(4).map(|chunk| f32::from_le_bytes(chunk.try_into().unwrap())).collect()
+    }
+
+    #[test]
+    fn views_are_written_in_the_order_asked_for() {
+        let weight = Weight::new(floats(8), ScalarType::FLOAT, vec![2, 3], vec![1, 2], 1).unwrap();
+        assert_eq!(values(&weight, &[0, 1]), [1.0, 3.0, 5.0, 2.0, 4.0, 6.0]);
+        assert_eq!(values(&weight, &[1, 0]), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let scalar = Weight::new(floats(2), ScalarType::FLOAT, vec![], vec![], 1).unwrap();
+        assert_eq!(values(&scalar, &[]), [1.0]);
+        let spread = Weight::new(floats(2), ScalarType::FLOAT, vec![3], vec![0], 1).unwrap();
+        assert_eq!(values(&spread, &[0]), [1.0, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn views_beyond_their_storage_are_refused() {
+        for (sizes, strides, offset) in [
+            (vec![9], vec![1], 0),
+            (vec![2], vec![1], 7),
+            (vec![2, 2], vec![1], 0),
+            (vec![2], vec![usize::MAX], 0),
+            (vec![1 << 40], vec![0], 0),
+        ] {
+            assert!(Weight::new(floats(8), ScalarType::FLOAT, sizes, strides, offset).is_err());
+        }
+        assert!(Weight::new(floats(0), ScalarType::FLOAT, vec![0, 5], vec![5, 1], 3).is_ok());
+        assert!(Weight::new(floats(8), ScalarType(99), vec![1], vec![1], 0).is_err());
+    }
+}

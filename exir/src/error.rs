@@ -1,0 +1,92 @@
+//! Why an archive or program is not read, checked or lowered.
+
+use std::io;
+
+use edgepack_builder::BuildError;
+
+/// What went wrong, with the place.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file could not be read.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The container is no archive that can be read.
+    #[error("archive: {0}")]
+    Archive(String),
+    /// A record is missing.
+    #[error("the archive has no record `{0}`")]
+    NoRecord(String),
+    /// A record is not what its place asks for.
+    #[error("{record}: {message}")]
+    Record {
+        /// Which one.
+        record: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A record would have to be unpickled, which can run any code; it never is.
+    #[error("{record}: {what} is a pickle, and pickles are not read because they can run code")]
+    Pickle {
+        /// Which record.
+        record: String,
+        /// What it holds.
+        what: String,
+    },
+    /// The program does not hang together.
+    #[error("{place}: {message}")]
+    Program {
+        /// Where in the program.
+        place: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// A formula over symbols makes no sense.
+    #[error("`{text}`: {message}")]
+    Expression {
+        /// The formula.
+        text: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The program uses what cannot be lowered.
+    #[error("{place}: {message}")]
+    Unsupported {
+        /// Node or value.
+        place: String,
+        /// What it is, and what would do instead.
+        message: String,
+    },
+    /// Operators that would have to be decomposed first, all of them.
+    #[error("these operators have no form that a program can hold: {}", .0.join(", "))]
+    Operators(Vec<String>),
+    /// A size without an upper bound.
+    #[error("{place}: the size {expression} has no upper bound; give its dimension a `max` when exporting")]
+    Unbounded {
+        /// Value.
+        place: String,
+        /// The formula.
+        expression: String,
+    },
+    /// The program could not be written.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
+impl Error {
+    pub(crate) fn program(place: impl Into<String>, message: impl Into<String>) -> Self {
+        Error::Program { place: place.into(), message: message.into() }
+    }
+
+    pub(crate) fn unsupported(place: impl Into<String>, message: impl Into<String>) -> Self {
+        Error::Unsupported { place: place.into(), message: message.into() }
+    }
+
+    pub(crate) fn record(record: impl Into<String>, message: impl ToString) -> Self {
+        Error::Record { record: record.into(), message: message.to_string() }
+    }
+
+    pub(crate) fn zip(error: rawzip::Error) -> Self {
+        Error::Archive(error.to_string())
+    }
+}

@@ -1,0 +1,332 @@
+//! Nodes: what is called, with what, and what comes out.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use edgepack_format::scalar::ScalarType;
+
+use super::{Graph, MemoryFormat, ValueId};
+use crate::json::{ComplexValue, Device};
+
+/// A call.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// What is called.
+    pub target: Target,
+    /// With what; arguments left at their default are missing.
+    pub inputs: Vec<NamedArgument>,
+    /// What comes out: one value, nothing or a list per return of the schema.
+    pub outputs: Vec<Argument>,
+    /// Where it comes from.
+    pub metadata: BTreeMap<String, String>,
+    /// Whether a higher-order operator gives a bare tensor.
+    pub is_hop_single_tensor_return: Option<bool>,
+}
+
+/// An argument with its name in the schema.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NamedArgument {
+    /// Empty for higher-order operators.
+    pub name: String,
+    /// The argument.
+    pub arg: Argument,
+    /// Whether it is given by name only.
+    pub keyword: bool,
+}
+
+/// The full name of an operator.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct OpName {
+    /// Such as `aten`.
+    pub namespace: String,
+    /// Such as `add`.
+    pub name: String,
+    /// Such as `Tensor`; empty for the default one.
+    pub overload: String,
+}
+
+impl OpName {
+    /// Reads `aten::add.Tensor`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (namespace, rest) = text.split_once("::")?;
+        let (name, overload) = rest.split_once('.').unwrap_or((rest, ""));
+        Some(OpName { namespace: namespace.to_owned(), name: name.to_owned(), overload: overload.to_owned() })
+    }
+
+    /// Namespace and name without overload.
+    pub fn base(&self) -> String {
+        format!("{}::{}", self.namespace, self.name)
+    }
+}
+
+impl fmt::Display for OpName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}::{}", self.namespace, self.name)?;
+        match self.overload.as_str() {
+            "" => Ok(()),
+            overload => write!(f, ".{overload}"),
+        }
+    }
+}
+
+/// What a node calls.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Target {
+    /// An operator as the library registers it.
+    Operator(OpName),
+    /// The same operator after conversion to the Edge dialect.
+    Edge(OpName),
+    /// A higher-order operator, such as `cond`.
+    HigherOrder(String),
+    /// Arithmetic on symbols, by the function's Python name, such as `_operator.mul`.
+    Symbolic(String),
+    /// A delegate: the number of its lowered module.
+    Delegate(usize),
+    /// Anything else, as written.
+    Other(String),
+}
+
+impl Target {
+    /// From the document's spelling.
+    pub fn parse(text: &str) -> Self {
+        if let Some(path) = text.strip_prefix("torch.ops.") {
+            let mut parts = path.splitn(3, '.');
+            return match (parts.next(), parts.next(), parts.next()) {
+                (Some("higher_order"), Some(name), None) => Target::HigherOrder(name.to_owned()),
+                (Some(namespace), Some(name), overload) => {
+                    let overload = overload.filter(|overload| *overload != "default").unwrap_or_default();
+                    Target::Operator(OpName {
+                        namespace: namespace.to_owned(),
+                        name: name.to_owned(),
+                        overload: overload.to_owned(),
+                    })
+                }
+                _ => Target::Other(text.to_owned()),
+            };
+        }
+        let symbolic = ["_operator.", "operator.", "math.", "torch.sym_", "builtins."];
+        match symbolic.iter().any(|prefix| text.starts_with(prefix)) {
+            true => Target::Symbolic(text.to_owned()),
+            false => Target::Other(text.to_owned()),
+        }
+    }
+
+    /// The document's spelling.
+    pub fn spelled(&self) -> String {
+        match self {
+            Target::Operator(op) | Target::Edge(op) => {
+                let overload = if op.overload.is_empty() { "default" } else { &op.overload };
+                format!("torch.ops.{}.{}.{overload}", op.namespace, op.name)
+            }
+            Target::HigherOrder(name) => format!("torch.ops.higher_order.{name}"),
+            Target::Delegate(_) => "torch.ops.higher_order.executorch_call_delegate".to_owned(),
+            Target::Symbolic(text) | Target::Other(text) => text.clone(),
+        }
+    }
+
+    /// The operator, in either dialect.
+    pub fn operator(&self) -> Option<&OpName> {
+        match self {
+            Target::Operator(op) | Target::Edge(op) => Some(op),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Operator(op) => write!(f, "{op}"),
+            Target::Edge(op) => write!(f, "edge::{op}"),
+            Target::HigherOrder(name) => f.write_str(name),
+            Target::Delegate(index) => write!(f, "delegate {index}"),
+            Target::Symbolic(text) | Target::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+/// What the items of a list are. An empty list has no items to tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum ListKind {
+    Tensors,
+    OptionalTensors,
+    NestedTensors,
+    Ints,
+    Floats,
+    Bools,
+    Strings,
+    IntLists,
+    FloatLists,
+}
+
+/// Anything a node takes or gives.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Argument {
+    None,
+    /// A value of the graph: a tensor, a computed number or an object.
+    Value(ValueId),
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Text(String),
+    Complex(ComplexValue),
+    ScalarType(ScalarType),
+    MemoryFormat(MemoryFormat),
+    /// The document's number.
+    Layout(i64),
+    Device(Device),
+    List(ListKind, Vec<Argument>),
+    /// Arguments by name.
+    Map(BTreeMap<String, Argument>),
+    /// A graph with its name.
+    Graph(String, Box<Graph>),
+    /// An operator, as written.
+    Operator(String),
+}
+
+impl Argument {
+    /// The value, if it is one.
+    pub fn value(&self) -> Option<ValueId> {
+        match self {
+            Argument::Value(id) => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// A list of whole numbers.
+    pub fn ints(numbers: impl IntoIterator<Item = i64>) -> Self {
+        Argument::List(ListKind::Ints, numbers.into_iter().map(Argument::Int).collect())
+    }
+
+    /// A list of tensors.
+    pub fn tensors(values: impl IntoIterator<Item = ValueId>) -> Self {
+        Argument::List(ListKind::Tensors, values.into_iter().map(Argument::Value).collect())
+    }
+
+    /// The items of a list; nothing for anything else.
+    pub fn items(&self) -> &[Argument] {
+        match self {
+            Argument::List(_, items) => items,
+            _ => &[],
+        }
+    }
+
+    /// A literal whole number.
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Argument::Int(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// A list of literal whole numbers; one number counts as a list of one.
+    pub fn as_ints(&self) -> Option<Vec<i64>> {
+        match self {
+            Argument::Int(number) => Some(vec![*number]),
+            Argument::List(_, items) => items.iter().map(Argument::as_int).collect(),
+            _ => None,
+        }
+    }
+
+    /// Visits every value in it, those in lists included, not those of sub-graphs.
+    pub fn each_value(&self, visit: &mut impl FnMut(ValueId)) {
+        match self {
+            Argument::Value(id) => visit(*id),
+            Argument::List(_, items) => items.iter().for_each(|item| item.each_value(visit)),
+            Argument::Map(map) => map.values().for_each(|item| item.each_value(visit)),
+            _ => {}
+        }
+    }
+
+    /// Replaces every value in it.
+    pub fn map_values(&mut self, change: &mut impl FnMut(ValueId) -> Argument) {
+        match self {
+            Argument::Value(id) => *self = change(*id),
+            Argument::List(_, items) => items.iter_mut().for_each(|item| item.map_values(change)),
+            Argument::Map(map) => map.values_mut().for_each(|item| item.map_values(change)),
+            _ => {}
+        }
+    }
+}
+
+impl From<ValueId> for Argument {
+    fn from(id: ValueId) -> Self {
+        Argument::Value(id)
+    }
+}
+
+impl From<i64> for Argument {
+    fn from(number: i64) -> Self {
+        Argument::Int(number)
+    }
+}
+
+impl From<f64> for Argument {
+    fn from(number: f64) -> Self {
+        Argument::Float(number)
+    }
+}
+
+impl From<bool> for Argument {
+    fn from(truth: bool) -> Self {
+        Argument::Bool(truth)
+    }
+}
+
+impl Node {
+    /// An argument by its name in the schema.
+    pub fn arg(&self, name: &str) -> Option<&Argument> {
+        self.inputs.iter().find(|input| input.name == name).map(|input| &input.arg)
+    }
+
+    /// A tensor argument by name.
+    pub fn value_arg(&self, name: &str) -> Option<ValueId> {
+        self.arg(name).and_then(Argument::value)
+    }
+
+    /// Sets an argument, or adds it.
+    pub fn set_arg(&mut self, name: &str, arg: impl Into<Argument>) {
+        let arg = arg.into();
+        match self.inputs.iter_mut().find(|input| input.name == name) {
+            Some(input) => input.arg = arg,
+            None => self.inputs.push(NamedArgument { name: name.to_owned(), arg, keyword: true }),
+        }
+    }
+
+    /// Removes an argument.
+    pub fn take_arg(&mut self, name: &str) -> Option<Argument> {
+        let index = self.inputs.iter().position(|input| input.name == name)?;
+        Some(self.inputs.remove(index).arg)
+    }
+
+    /// Visits every value it reads.
+    pub fn each_input(&self, visit: &mut impl FnMut(ValueId)) {
+        self.inputs.iter().for_each(|input| input.arg.each_value(visit));
+    }
+
+    /// Visits every value it makes.
+    pub fn each_output(&self, visit: &mut impl FnMut(ValueId)) {
+        self.outputs.iter().for_each(|output| output.each_value(visit));
+    }
+
+    /// Every value it makes.
+    pub fn results(&self) -> Vec<ValueId> {
+        let mut found = Vec::new();
+        self.each_output(&mut |id| found.push(id));
+        found
+    }
+
+    /// The first value it makes.
+    pub fn result(&self) -> Option<ValueId> {
+        self.results().first().copied()
+    }
+
+    /// Whether it calls this operator, by full name, in either dialect.
+    pub fn calls(&self, name: &str) -> bool {
+        self.target.operator().is_some_and(|op| op.to_string() == name)
+    }
+}

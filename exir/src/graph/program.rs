@@ -1,0 +1,162 @@
+//! A program: its graph, what inputs and outputs mean, its tensors.
+
+use std::collections::BTreeMap;
+
+use super::{Argument, Graph, Interval, Ranges};
+use crate::archive::Weights;
+use crate::json;
+
+/// What rules a program follows.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Dialect {
+    /// Straight out of export: composite and in-place operators.
+    Training,
+    /// Functional operators of the library.
+    Aten,
+    /// Ready to be delegated and lowered.
+    Edge,
+}
+
+impl Dialect {
+    /// The name verifiers go by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dialect::Training => "TRAINING",
+            Dialect::Aten => "ATEN",
+            Dialect::Edge => "EDGE",
+        }
+    }
+}
+
+/// A program that was exported.
+#[derive(Clone, Debug)]
+pub struct ExportedProgram<'a> {
+    /// What is computed.
+    pub graph: Graph,
+    /// What each input of the graph is.
+    pub inputs: Vec<InputSpec>,
+    /// What each output of the graph is.
+    pub outputs: Vec<OutputSpec>,
+    /// Its tensors.
+    pub weights: Weights<'a>,
+    /// What each symbol may be.
+    pub ranges: Ranges,
+    /// The rules it follows.
+    pub dialect: Dialect,
+    /// Versions, call graph and notes, as the document has them.
+    pub about: About,
+}
+
+/// What a document says beyond the graph.
+#[derive(Clone, PartialEq, Debug)]
+pub struct About {
+    /// Version of each operator set.
+    pub opset_version: BTreeMap<String, i64>,
+    /// Version of the document.
+    pub schema_version: json::SchemaVersion,
+    /// Who wrote it.
+    pub torch_version: String,
+    /// Assumptions about inputs.
+    pub guards_code: Vec<String>,
+    /// How modules called each other.
+    pub module_call_graph: Vec<json::ModuleCallEntry>,
+    /// Notes.
+    pub metadata: BTreeMap<String, String>,
+    /// Field names of named tuples.
+    pub treespec_namedtuple_fields: BTreeMap<String, json::NamedTupleDef>,
+}
+
+impl Default for About {
+    fn default() -> Self {
+        About {
+            opset_version: [("aten".to_owned(), 10)].into(),
+            schema_version: json::SchemaVersion { major: 8, minor: 20 },
+            torch_version: String::new(),
+            guards_code: Vec::new(),
+            module_call_graph: Vec::new(),
+            metadata: BTreeMap::new(),
+            treespec_namedtuple_fields: BTreeMap::new(),
+        }
+    }
+}
+
+/// What an input is. Names of parameters, buffers and constants are keys of the program's tensors.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum InputKind {
+    User,
+    Parameter(String),
+    Buffer {
+        name: String,
+        persistent: bool,
+    },
+    Constant(String),
+    /// A literal baked in at export, under the name of the argument.
+    Literal(String),
+    Object(String),
+    Token,
+}
+
+impl InputKind {
+    /// The name of the tensor it stands for.
+    pub fn tensor(&self) -> Option<&str> {
+        match self {
+            InputKind::Parameter(name) | InputKind::Constant(name) | InputKind::Buffer { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// An input of a program.
+#[derive(Clone, PartialEq, Debug)]
+pub struct InputSpec {
+    /// What it is.
+    pub kind: InputKind,
+    /// The input of the graph, as the signature names it.
+    pub arg: Argument,
+}
+
+/// What an output is.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum OutputKind {
+    User,
+    Loss,
+    BufferMutation(String),
+    ParameterMutation(String),
+    /// The new value of the input of this name.
+    InputMutation(String),
+    GradientToParameter(String),
+    GradientToInput(String),
+    Token,
+}
+
+impl OutputKind {
+    /// Whether it is the new value of something that exists.
+    pub fn is_mutation(&self) -> bool {
+        matches!(self, OutputKind::BufferMutation(_) | OutputKind::ParameterMutation(_) | OutputKind::InputMutation(_))
+    }
+}
+
+/// An output of a program.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OutputSpec {
+    /// What it is.
+    pub kind: OutputKind,
+    /// The output of the graph, as the signature names it.
+    pub arg: Argument,
+}
+
+impl ExportedProgram<'_> {
+    /// Nesting of the arguments and of the results, as pytree strings.
+    pub fn nesting(&self) -> Option<(&str, &str)> {
+        let whole = self.about.module_call_graph.iter().find(|entry| entry.fqn.is_empty())?;
+        let signature = whole.signature.as_ref()?;
+        Some((&signature.in_spec, &signature.out_spec))
+    }
+
+    pub(super) fn ranges_of(constraints: &BTreeMap<String, json::RangeConstraint>) -> Ranges {
+        let range = |range: &json::RangeConstraint| Interval { min: range.min_val, max: range.max_val };
+        constraints.iter().map(|(name, constraint)| (name.clone(), range(constraint))).collect()
+    }
+}

@@ -1,0 +1,118 @@
+//! Arithmetic on sizes: on numbers where they are known, on formulas where they are not.
+//!
+//! A formula carries its value at export along, so that results can be compared and printed.
+
+use super::{Expr, Size};
+
+impl Size {
+    /// The sum.
+    pub fn plus(&self, other: &Size) -> Size {
+        self.combined(other, "Add", i64::checked_add)
+    }
+
+    /// The difference.
+    pub fn minus(&self, other: &Size) -> Size {
+        self.plus(&other.times(&Size::Known(-1)))
+    }
+
+    /// The product.
+    pub fn times(&self, other: &Size) -> Size {
+        match (self.known(), other.known()) {
+            (Some(1), _) => other.clone(),
+            (_, Some(1)) => self.clone(),
+            (Some(0), _) | (_, Some(0)) => Size::Known(0),
+            _ => self.combined(other, "Mul", i64::checked_mul),
+        }
+    }
+
+    /// The quotient, rounded down.
+    pub fn over(&self, other: &Size) -> Size {
+        match other.known() {
+            Some(1) => self.clone(),
+            _ if self == other => Size::Known(1),
+            _ => self.cancelled(other).unwrap_or_else(|| self.combined(other, "FloorDiv", checked_floor_div)),
+        }
+    }
+
+    /// The larger one.
+    pub fn larger(&self, other: &Size) -> Size {
+        if self == other { self.clone() } else { self.combined(other, "Max", |a, b| Some(a.max(b))) }
+    }
+
+    /// The smaller one.
+    pub fn smaller(&self, other: &Size) -> Size {
+        if self == other { self.clone() } else { self.combined(other, "Min", |a, b| Some(a.min(b))) }
+    }
+
+    /// The formula.
+    pub fn expr(&self) -> Expr {
+        match self {
+            Size::Known(number) => Expr::Integer(*number),
+            Size::Symbolic(expr, _) => expr.clone(),
+        }
+    }
+
+    fn combined(&self, other: &Size, function: &str, compute: fn(i64, i64) -> Option<i64>) -> Size {
+        if let (Some(a), Some(b)) = (self.known(), other.known())
+            && let Some(number) = compute(a, b)
+        {
+            return Size::Known(number);
+        }
+        if function == "Add" {
+            match (self.known(), other.known()) {
+                (Some(0), _) => return other.clone(),
+                (_, Some(0)) => return self.clone(),
+                _ => {}
+            }
+        }
+        let hint = self.hint().zip(other.hint()).and_then(|(a, b)| compute(a, b));
+        Size::Symbolic(Expr::Apply(function.to_owned(), vec![self.expr(), other.expr()]), hint)
+    }
+
+    /// The quotient of a product that has the divisor among its factors.
+    fn cancelled(&self, other: &Size) -> Option<Size> {
+        let Size::Symbolic(Expr::Apply(function, factors), hint) = self else { return None };
+        let at = factors.iter().position(|factor| *factor == other.expr()).filter(|_| function == "Mul")?;
+        let mut rest = factors.clone();
+        rest.remove(at);
+        let hint = hint.zip(other.hint()).and_then(|(a, b)| checked_floor_div(a, b));
+        Some(match (rest.len(), rest.pop()) {
+            (1, Some(Expr::Integer(number))) => Size::Known(number),
+            (1, Some(last)) => Size::Symbolic(last, hint),
+            (_, Some(last)) => {
+                rest.push(last);
+                Size::Symbolic(Expr::Apply("Mul".to_owned(), rest), hint)
+            }
+            (_, None) => return None,
+        })
+    }
+
+    /// The product of several.
+    pub fn product<'a>(sizes: impl IntoIterator<Item = &'a Size>) -> Size {
+        sizes.into_iter().fold(Size::Known(1), |product, size| product.times(size))
+    }
+}
+
+fn checked_floor_div(a: i64, b: i64) -> Option<i64> {
+    let quotient = a.checked_div(b)?;
+    let exact = quotient.checked_mul(b)? == a;
+    if !exact && (a < 0) != (b < 0) { quotient.checked_sub(1) } else { Some(quotient) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_formulas() {
+        let s = Size::Symbolic(Expr::symbol("s0"), Some(3));
+        assert_eq!(Size::Known(7).over(&Size::Known(2)), Size::Known(3));
+        assert_eq!(Size::Known(-7).over(&Size::Known(2)), Size::Known(-4));
+        assert_eq!(s.times(&Size::Known(1)), s);
+        assert_eq!(s.plus(&Size::Known(0)), s);
+        assert_eq!(s.times(&Size::Known(4)).hint(), Some(12));
+        assert_eq!(s.times(&Size::Known(4)).over(&s), Size::Known(4));
+        assert_eq!(s.minus(&Size::Known(1)).hint(), Some(2));
+        assert_eq!(Size::product([&Size::Known(2), &s]).hint(), Some(6));
+    }
+}

@@ -1,0 +1,273 @@
+//! Values of a graph and what is known about them.
+
+use edgepack_format::scalar::ScalarType;
+
+use super::Expr;
+use super::codes::{self, STRIDED};
+use crate::error::Error;
+use crate::json::{self, Device};
+
+/// A value of one graph.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ValueId(pub(crate) u32);
+
+impl ValueId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A value: what flows between nodes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Value {
+    /// Its name, unique in its graph.
+    pub name: String,
+    /// What it is.
+    pub meta: Meta,
+}
+
+/// What a value is.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Meta {
+    /// A tensor.
+    Tensor(TensorMeta),
+    /// A computed integer.
+    Int(Size),
+    /// A computed float.
+    Float(json::SymFloat),
+    /// A computed bool.
+    Bool(json::SymBool),
+    /// An object of this class.
+    Object(String),
+    /// The document does not say.
+    Unknown,
+}
+
+impl Meta {
+    /// What is known about a tensor.
+    pub fn tensor(&self) -> Option<&TensorMeta> {
+        match self {
+            Meta::Tensor(meta) => Some(meta),
+            _ => None,
+        }
+    }
+}
+
+/// A size, known or a formula.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Size {
+    /// A number.
+    Known(i64),
+    /// A formula over symbols, and its value at export.
+    Symbolic(Expr, Option<i64>),
+}
+
+impl Size {
+    /// The number, if it is one.
+    pub fn known(&self) -> Option<i64> {
+        match self {
+            Size::Known(number) => Some(*number),
+            Size::Symbolic(Expr::Integer(number), _) => Some(*number),
+            Size::Symbolic(..) => None,
+        }
+    }
+
+    /// The number, or the value at export.
+    pub fn hint(&self) -> Option<i64> {
+        match self {
+            Size::Known(number) => Some(*number),
+            Size::Symbolic(_, hint) => *hint,
+        }
+    }
+
+    pub(crate) fn from_document(size: &json::SymInt) -> Result<Self, Error> {
+        Ok(match size {
+            json::SymInt::AsInt(number) => Size::Known(*number),
+            json::SymInt::AsExpr(expression) => {
+                let hint = match expression.hint {
+                    Some(json::Hint::AsInt(hint)) => Some(hint),
+                    _ => None,
+                };
+                Size::Symbolic(Expr::parse(&expression.expr_str)?, hint)
+            }
+        })
+    }
+
+    pub(crate) fn to_document(&self) -> json::SymInt {
+        match self {
+            Size::Known(number) => json::SymInt::AsInt(*number),
+            Size::Symbolic(expr, hint) => {
+                json::SymInt::AsExpr(json::Expression { expr_str: expr.to_string(), hint: hint.map(json::Hint::AsInt) })
+            }
+        }
+    }
+}
+
+impl From<i64> for Size {
+    fn from(number: i64) -> Self {
+        Size::Known(number)
+    }
+}
+
+/// What is known about a tensor.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TensorMeta {
+    /// Element type.
+    pub scalar_type: ScalarType,
+    /// Sizes.
+    pub sizes: Vec<Size>,
+    /// Distances between neighbours, in elements.
+    pub strides: Vec<Size>,
+    /// The first element, in elements from the start of the storage.
+    pub storage_offset: Size,
+    /// Whether it wants a gradient.
+    pub requires_grad: bool,
+    /// Where it is.
+    pub device: Device,
+    /// The document's number of its layout; 7 is strided.
+    pub layout: i64,
+}
+
+impl TensorMeta {
+    /// A contiguous tensor of these sizes.
+    pub fn contiguous(scalar_type: ScalarType, sizes: &[Size]) -> Self {
+        let known: Option<Vec<i64>> = sizes.iter().map(Size::known).collect();
+        let mut strides = vec![Size::Known(1); sizes.len()];
+        if let Some(known) = known {
+            let mut step = 1i64;
+            for (size, stride) in known.iter().zip(&mut strides).rev() {
+                *stride = Size::Known(step);
+                step = step.saturating_mul((*size).max(1));
+            }
+        } else {
+            let mut step = Expr::Integer(1);
+            for (size, stride) in sizes.iter().zip(&mut strides).rev() {
+                *stride = match &step {
+                    Expr::Integer(number) => Size::Known(*number),
+                    step => Size::Symbolic(step.clone(), None),
+                };
+                step = step.times(match size {
+                    Size::Known(number) => Expr::Integer(*number),
+                    Size::Symbolic(expr, _) => expr.clone(),
+                });
+            }
+        }
+        TensorMeta {
+            scalar_type,
+            sizes: sizes.to_vec(),
+            strides,
+            storage_offset: Size::Known(0),
+            requires_grad: false,
+            device: Device::cpu(),
+            layout: STRIDED,
+        }
+    }
+
+    /// The same sizes with another element type, contiguous.
+    pub fn cast(&self, scalar_type: ScalarType) -> Self {
+        TensorMeta { scalar_type, requires_grad: false, ..self.clone() }
+    }
+
+    /// Number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// The sizes, if all are numbers.
+    pub fn known_sizes(&self) -> Option<Vec<usize>> {
+        self.sizes.iter().map(|size| usize::try_from(size.known()?).ok()).collect()
+    }
+
+    /// Whether sizes are formulas.
+    pub fn is_dynamic(&self) -> bool {
+        self.sizes.iter().any(|size| size.known().is_none())
+    }
+
+    /// Whether it is an ordinary tensor.
+    pub fn is_strided(&self) -> bool {
+        self.layout == STRIDED
+    }
+
+    /// Whether its strides, as far as they are known, are those of channels-last and not of its sizes.
+    pub fn is_channels_last(&self) -> bool {
+        let hints =
+            |list: &[Size]| list.iter().map(|size| usize::try_from(size.hint()?).ok()).collect::<Option<Vec<_>>>();
+        match (hints(&self.sizes), hints(&self.strides)) {
+            (Some(sizes), Some(strides)) => is_channels_last(&sizes, &strides),
+            _ => false,
+        }
+    }
+
+    /// From the document's form.
+    pub(crate) fn from_document(meta: &json::TensorMeta) -> Result<Self, Error> {
+        let list = |sizes: &[json::SymInt]| sizes.iter().map(Size::from_document).collect::<Result<Vec<_>, _>>();
+        let scalar_type = codes::scalar_type(meta.dtype)
+            .ok_or_else(|| Error::program("tensor", format!("element type {} is not known", meta.dtype)))?;
+        if meta.sizes.len() != meta.strides.len() {
+            let message = format!("{} sizes and {} strides", meta.sizes.len(), meta.strides.len());
+            return Err(Error::program("tensor", message));
+        }
+        Ok(TensorMeta {
+            scalar_type,
+            sizes: list(&meta.sizes)?,
+            strides: list(&meta.strides)?,
+            storage_offset: Size::from_document(&meta.storage_offset)?,
+            requires_grad: meta.requires_grad,
+            device: meta.device.clone(),
+            layout: meta.layout,
+        })
+    }
+
+    pub(crate) fn to_document(&self) -> json::TensorMeta {
+        json::TensorMeta {
+            dtype: codes::scalar_type_code(self.scalar_type).unwrap_or(0),
+            sizes: self.sizes.iter().map(Size::to_document).collect(),
+            requires_grad: self.requires_grad,
+            device: self.device.clone(),
+            strides: self.strides.iter().map(Size::to_document).collect(),
+            storage_offset: self.storage_offset.to_document(),
+            layout: self.layout,
+        }
+    }
+}
+
+/// Whether strides are those of channels-last, and not also those of the sizes in order.
+fn is_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
+    let rank = sizes.len();
+    let order = channels_last(rank);
+    let (Some(order), false) = (order, fits(sizes, strides, &identity(rank))) else { return false };
+    fits(sizes, strides, &order)
+}
+
+/// Whether strides are those of dense sizes in this order; dimensions of one element may have any stride.
+fn fits(sizes: &[usize], strides: &[usize], order: &[u8]) -> bool {
+    let mut step = 1usize;
+    order.iter().rev().all(|dim| {
+        let dim = usize::from(*dim);
+        let (size, stride) = (sizes.get(dim).copied().unwrap_or(0), strides.get(dim).copied().unwrap_or(0));
+        let fits = size <= 1 || stride == step;
+        step = step.saturating_mul(size.max(1));
+        fits
+    })
+}
+
+pub(crate) fn identity(rank: usize) -> Vec<u8> {
+    (0..=u8::MAX).take(rank).collect()
+}
+
+/// The dim order of channels-last images and volumes.
+pub(crate) fn channels_last(rank: usize) -> Option<Vec<u8>> {
+    match rank {
+        4 => Some(vec![0, 2, 3, 1]),
+        5 => Some(vec![0, 2, 3, 4, 1]),
+        _ => None,
+    }
+}
+
+/// The order in which a program stores a tensor of these strides: channels-last stays, the rest becomes contiguous.
+pub(crate) fn dim_order_of(sizes: &[usize], strides: &[usize]) -> Vec<u8> {
+    match channels_last(sizes.len()) {
+        Some(order) if sizes.len() == 4 && is_channels_last(sizes, strides) => order,
+        _ => identity(sizes.len()),
+    }
+}

@@ -1,0 +1,246 @@
+//! From a graph to the document.
+//!
+//! What a list holds decides its spelling: of literals only, or with computed items.
+
+use super::program::{InputKind, OutputKind};
+use super::value::{Meta, Size};
+use super::{Argument, ExportedProgram, Graph, InputSpec, ListKind, Node, OutputSpec, ValueId, codes};
+use crate::json::{self, Name, Real};
+
+impl ExportedProgram<'_> {
+    /// The document of this program.
+    pub fn to_document(&self) -> json::ExportedProgram {
+        let graph = &self.graph;
+        json::ExportedProgram {
+            graph_module: json::GraphModule {
+                graph: graph.to_document(),
+                signature: json::GraphSignature {
+                    input_specs: self.inputs.iter().map(|spec| input_spec(graph, spec)).collect(),
+                    output_specs: self.outputs.iter().map(|spec| output_spec(graph, spec)).collect(),
+                },
+                module_call_graph: self.about.module_call_graph.clone(),
+                metadata: self.about.metadata.clone(),
+                treespec_namedtuple_fields: self.about.treespec_namedtuple_fields.clone(),
+            },
+            opset_version: self.about.opset_version.clone(),
+            range_constraints: self
+                .ranges
+                .iter()
+                .map(|(name, range)| (name.clone(), json::RangeConstraint { min_val: range.min, max_val: range.max }))
+                .collect(),
+            schema_version: self.about.schema_version,
+            verifiers: vec![self.dialect.name().to_owned()],
+            torch_version: self.about.torch_version.clone(),
+            guards_code: self.about.guards_code.clone(),
+        }
+    }
+}
+
+impl Graph {
+    /// The form of this graph in the document.
+    pub fn to_document(&self) -> json::Graph {
+        let mut document = json::Graph {
+            inputs: self.inputs.iter().map(|input| self.spelled(input)).collect(),
+            outputs: self.outputs.iter().map(|output| self.spelled(output)).collect(),
+            nodes: self.nodes.iter().map(|node| self.spelled_node(node)).collect(),
+            is_single_tensor_return: self.is_single_tensor_return,
+            ..json::Graph::default()
+        };
+        for value in &self.values {
+            let name = value.name.clone();
+            match &value.meta {
+                Meta::Tensor(meta) => drop(document.tensor_values.insert(name, meta.to_document())),
+                Meta::Int(size) => drop(document.sym_int_values.insert(name, size.to_document())),
+                Meta::Float(float) => drop(document.sym_float_values.insert(name, float.clone())),
+                Meta::Bool(truth) => drop(document.sym_bool_values.insert(name, truth.clone())),
+                Meta::Object(class) => {
+                    let object = json::CustomObjArgument { name: name.clone(), class_fqn: class.clone() };
+                    document.custom_obj_values.insert(name, object);
+                }
+                Meta::Unknown => {}
+            }
+        }
+        document
+    }
+
+    fn name_of(&self, id: ValueId) -> Name {
+        Name { name: self.value(id).map_or_else(String::new, |value| value.name.clone()) }
+    }
+
+    fn spelled_node(&self, node: &Node) -> json::Node {
+        let input = |input: &super::NamedArgument| json::NamedArgument {
+            name: input.name.clone(),
+            arg: self.spelled(&input.arg),
+            kind: Some(if input.keyword { 2 } else { 1 }),
+        };
+        json::Node {
+            target: node.target.spelled(),
+            inputs: node.inputs.iter().map(input).collect(),
+            outputs: node.outputs.iter().map(|output| self.spelled(output)).collect(),
+            metadata: node.metadata.clone(),
+            is_hop_single_tensor_return: node.is_hop_single_tensor_return,
+            name: Some(node.name.clone()),
+        }
+    }
+
+    fn spelled(&self, argument: &Argument) -> json::Argument {
+        use json::Argument as Json;
+        match argument {
+            Argument::None => Json::AsNone(true),
+            Argument::Value(id) => {
+                let name = self.name_of(*id);
+                match self.value(*id).map(|value| &value.meta) {
+                    Some(Meta::Int(_)) => Json::AsSymInt(json::SymIntArgument::AsName(name.name)),
+                    Some(Meta::Float(_)) => Json::AsSymFloat(json::SymFloatArgument::AsName(name.name)),
+                    Some(Meta::Bool(_)) => Json::AsSymBool(json::SymBoolArgument::AsName(name.name)),
+                    Some(Meta::Object(class)) => {
+                        Json::AsCustomObj(json::CustomObjArgument { name: name.name, class_fqn: class.clone() })
+                    }
+                    _ => Json::AsTensor(name),
+                }
+            }
+            Argument::Int(number) => Json::AsInt(*number),
+            Argument::Float(number) => Json::AsFloat(Real(*number)),
+            Argument::Bool(truth) => Json::AsBool(*truth),
+            Argument::Text(text) => Json::AsString(text.clone()),
+            Argument::Complex(number) => Json::AsComplex(*number),
+            Argument::ScalarType(scalar_type) => Json::AsScalarType(codes::scalar_type_code(*scalar_type).unwrap_or(0)),
+            Argument::MemoryFormat(format) => Json::AsMemoryFormat(format.code()),
+            Argument::Layout(code) => Json::AsLayout(*code),
+            Argument::Device(device) => Json::AsDevice(device.clone()),
+            Argument::Operator(name) => Json::AsOperator(name.clone()),
+            Argument::Graph(name, graph) => {
+                Json::AsGraph(Box::new(json::GraphArgument { name: name.clone(), graph: graph.to_document() }))
+            }
+            Argument::Map(map) => {
+                Json::AsStringToArgument(map.iter().map(|(key, value)| (key.clone(), self.spelled(value))).collect())
+            }
+            Argument::List(kind, items) => self.spelled_list(*kind, items),
+        }
+    }
+
+    fn spelled_list(&self, kind: ListKind, items: &[Argument]) -> json::Argument {
+        use json::Argument as Json;
+        let computed = items.iter().any(|item| item.value().is_some());
+        let name = |item: &Argument| item.value().map(|id| self.name_of(id)).unwrap_or(Name { name: String::new() });
+        let int = |item: &Argument| item.as_int().unwrap_or_default();
+        let float = |item: &Argument| match item {
+            Argument::Float(number) => Real(*number),
+            other => Real(int(other) as f64),
+        };
+        let truth = |item: &Argument| matches!(item, Argument::Bool(true));
+        match kind {
+            ListKind::Tensors => Json::AsTensors(items.iter().map(name).collect()),
+            ListKind::OptionalTensors => Json::AsOptionalTensors(
+                items
+                    .iter()
+                    .map(|item| match item.value() {
+                        Some(id) => json::OptionalTensor::AsTensor(self.name_of(id)),
+                        None => json::OptionalTensor::AsNone(true),
+                    })
+                    .collect(),
+            ),
+            ListKind::NestedTensors => {
+                Json::AsNestedTensors(items.iter().map(|list| list.items().iter().map(name).collect()).collect())
+            }
+            ListKind::Ints if computed => Json::AsSymInts(
+                items
+                    .iter()
+                    .map(|item| match item.value() {
+                        Some(id) => json::SymIntArgument::AsName(self.name_of(id).name),
+                        None => json::SymIntArgument::AsInt(int(item)),
+                    })
+                    .collect(),
+            ),
+            ListKind::Ints => Json::AsInts(items.iter().map(int).collect()),
+            ListKind::Floats if computed => Json::AsSymFloats(
+                items
+                    .iter()
+                    .map(|item| match item.value() {
+                        Some(id) => json::SymFloatArgument::AsName(self.name_of(id).name),
+                        None => json::SymFloatArgument::AsFloat(float(item)),
+                    })
+                    .collect(),
+            ),
+            ListKind::Floats => Json::AsFloats(items.iter().map(float).collect()),
+            ListKind::Bools if computed => Json::AsSymBools(
+                items
+                    .iter()
+                    .map(|item| match item.value() {
+                        Some(id) => json::SymBoolArgument::AsName(self.name_of(id).name),
+                        None => json::SymBoolArgument::AsBool(truth(item)),
+                    })
+                    .collect(),
+            ),
+            ListKind::Bools => Json::AsBools(items.iter().map(truth).collect()),
+            ListKind::Strings => Json::AsStrings(
+                items
+                    .iter()
+                    .filter_map(|item| match item {
+                        Argument::Text(text) => Some(text.clone()),
+                        _ => None,
+                    })
+                    .collect(),
+            ),
+            ListKind::IntLists => {
+                Json::AsIntLists(items.iter().map(|list| list.items().iter().map(int).collect()).collect())
+            }
+            ListKind::FloatLists => {
+                Json::AsFloatLists(items.iter().map(|list| list.items().iter().map(float).collect()).collect())
+            }
+        }
+    }
+}
+
+fn input_spec(graph: &Graph, spec: &InputSpec) -> json::InputSpec {
+    use json::InputSpec as Json;
+    let name = || spec.arg.value().map(|id| graph.name_of(id)).unwrap_or(Name { name: String::new() });
+    match &spec.kind {
+        InputKind::User => Json::UserInput { arg: graph.spelled(&spec.arg) },
+        InputKind::Parameter(parameter) => Json::Parameter { arg: name(), parameter_name: parameter.clone() },
+        InputKind::Buffer { name: buffer, persistent } => {
+            Json::Buffer { arg: name(), buffer_name: buffer.clone(), persistent: *persistent }
+        }
+        InputKind::Constant(constant) => Json::TensorConstant { arg: name(), tensor_constant_name: constant.clone() },
+        InputKind::Literal(literal) => Json::ConstantInput {
+            name: literal.clone(),
+            value: match &spec.arg {
+                Argument::Int(number) => json::ConstantValue::AsInt(*number),
+                Argument::Float(number) => json::ConstantValue::AsFloat(Real(*number)),
+                Argument::Bool(truth) => json::ConstantValue::AsBool(*truth),
+                Argument::Text(text) => json::ConstantValue::AsString(text.clone()),
+                _ => json::ConstantValue::AsNone(true),
+            },
+        },
+        InputKind::Object(object) => {
+            let class_fqn = match spec.arg.value().and_then(|id| graph.value(id)).map(|value| &value.meta) {
+                Some(Meta::Object(class)) => class.clone(),
+                _ => String::new(),
+            };
+            let arg = json::CustomObjArgument { name: name().name, class_fqn };
+            Json::CustomObj { arg, custom_obj_name: object.clone() }
+        }
+        InputKind::Token => Json::Token { arg: name() },
+    }
+}
+
+fn output_spec(graph: &Graph, spec: &OutputSpec) -> json::OutputSpec {
+    use json::OutputSpec as Json;
+    let arg = spec.arg.value().map(|id| graph.name_of(id)).unwrap_or(Name { name: String::new() });
+    match &spec.kind {
+        OutputKind::User => Json::UserOutput { arg: graph.spelled(&spec.arg) },
+        OutputKind::Loss => Json::LossOutput { arg },
+        OutputKind::BufferMutation(name) => Json::BufferMutation { arg, buffer_name: name.clone() },
+        OutputKind::ParameterMutation(name) => Json::ParameterMutation { arg, parameter_name: name.clone() },
+        OutputKind::InputMutation(name) => Json::UserInputMutation { arg, user_input_name: name.clone() },
+        OutputKind::GradientToParameter(name) => Json::GradientToParameter { arg, parameter_name: name.clone() },
+        OutputKind::GradientToInput(name) => Json::GradientToUserInput { arg, user_input_name: name.clone() },
+        OutputKind::Token => Json::Token { arg },
+    }
+}
+
+impl From<Size> for Meta {
+    fn from(size: Size) -> Self {
+        Meta::Int(size)
+    }
+}

@@ -1,0 +1,161 @@
+//! Arguments of nodes, and everything else that can stand for a value.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Graph, Real};
+
+/// A value by name.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Name {
+    /// Its name, unique in its graph.
+    pub name: String,
+}
+
+/// A device.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Device {
+    /// `cpu`, `cuda`, …
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Which of them.
+    #[serde(default)]
+    pub index: Option<i64>,
+}
+
+impl Device {
+    /// The host.
+    pub fn cpu() -> Self {
+        Device { kind: "cpu".to_owned(), index: None }
+    }
+}
+
+/// A complex number.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ComplexValue {
+    /// Its real part.
+    pub real: Real,
+    /// Its imaginary part.
+    pub imag: Real,
+}
+
+/// An object only Python knows.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CustomObjArgument {
+    /// Its name in the graph.
+    pub name: String,
+    /// The name of its class.
+    #[serde(default)]
+    pub class_fqn: String,
+}
+
+/// A graph given to a higher-order operator.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct GraphArgument {
+    /// Its name.
+    pub name: String,
+    /// The graph.
+    pub graph: Graph,
+}
+
+/// A tensor or nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OptionalTensor {
+    /// A tensor.
+    AsTensor(Name),
+    /// Nothing.
+    AsNone(bool),
+}
+
+macro_rules! symbolic {
+    ($($(#[$meta:meta])* $name:ident, $literal:ident: $ty:ty;)*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $name {
+            /// A value of the graph.
+            AsName(String),
+            /// A literal.
+            $literal($ty),
+        }
+    )*};
+}
+
+symbolic! {
+    /// An integer or a computed one.
+    SymIntArgument, AsInt: i64;
+    /// A float or a computed one.
+    SymFloatArgument, AsFloat: Real;
+    /// A bool or a computed one.
+    SymBoolArgument, AsBool: bool;
+}
+
+/// Anything a node takes or gives.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Argument {
+    /// Nothing.
+    AsNone(bool),
+    /// A tensor.
+    AsTensor(Name),
+    /// Tensors.
+    AsTensors(Vec<Name>),
+    /// An integer.
+    AsInt(i64),
+    /// Integers.
+    AsInts(Vec<i64>),
+    /// A float.
+    AsFloat(Real),
+    /// Floats.
+    AsFloats(Vec<Real>),
+    /// Text.
+    AsString(String),
+    /// Texts.
+    AsStrings(Vec<String>),
+    /// An integer, maybe computed.
+    AsSymInt(SymIntArgument),
+    /// Integers, some computed.
+    AsSymInts(Vec<SymIntArgument>),
+    /// An element type.
+    AsScalarType(i64),
+    /// A memory format.
+    AsMemoryFormat(i64),
+    /// A layout.
+    AsLayout(i64),
+    /// A device.
+    AsDevice(Device),
+    /// A bool.
+    AsBool(bool),
+    /// Bools.
+    AsBools(Vec<bool>),
+    /// A bool, maybe computed.
+    AsSymBool(SymBoolArgument),
+    /// Bools, some computed.
+    AsSymBools(Vec<SymBoolArgument>),
+    /// A graph.
+    AsGraph(Box<GraphArgument>),
+    /// Tensors, some missing.
+    AsOptionalTensors(Vec<OptionalTensor>),
+    /// An object.
+    AsCustomObj(CustomObjArgument),
+    /// An operator.
+    AsOperator(String),
+    /// A float, maybe computed.
+    AsSymFloat(SymFloatArgument),
+    /// Floats, some computed.
+    AsSymFloats(Vec<SymFloatArgument>),
+    /// A tensor or nothing.
+    AsOptionalTensor(OptionalTensor),
+    /// A complex number.
+    AsComplex(ComplexValue),
+    /// Lists of tensors.
+    AsNestedTensors(Vec<Vec<Name>>),
+    /// Lists of integers.
+    AsIntLists(Vec<Vec<i64>>),
+    /// Arguments by name.
+    AsStringToArgument(BTreeMap<String, Argument>),
+    /// Lists of floats.
+    AsFloatLists(Vec<Vec<Real>>),
+}

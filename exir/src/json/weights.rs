@@ -1,0 +1,29 @@
+//! Which record of the archive holds which tensor.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::TensorMeta;
+
+/// `M_weights_config.json` and `M_constants_config.json`.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct PayloadConfig {
+    /// By fully qualified name.
+    pub config: BTreeMap<String, PayloadMeta>,
+}
+
+/// One parameter, buffer or constant.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PayloadMeta {
+    /// The record beside the configuration.
+    pub path_name: String,
+    /// Whether it is a parameter.
+    #[serde(default)]
+    pub is_param: bool,
+    /// Whether the record is a pickle, which is never read.
+    #[serde(default)]
+    pub use_pickle: bool,
+    /// The view of the record's bytes; absent for what is no tensor.
+    pub tensor_meta: Option<TensorMeta>,
+}

@@ -1,0 +1,36 @@
+//! Export IR: programs that `torch.export` saved are read, checked against the dialects, and lowered to ExecuTorch
+//! programs, without Python.
+//!
+//! - [`archive`] opens and writes `.pt2` files; [`json`] is the document inside, word for word.
+//! - [`graph`] is the program as a typed graph that can be walked, edited and printed.
+//! - [`operators`] knows the operators: schemas, and which operator of a program stands for each.
+//! - [`lower`] turns programs into files that runtimes load.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), edgepack_exir::Error> {
+//! let archive = edgepack_exir::archive::Archive::open("model.pt2")?;
+//! let program = archive.program()?;
+//! println!("{program}");
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+pub mod archive;
+mod error;
+pub mod graph;
+pub mod json;
+pub mod lower;
+pub mod operators;
+
+pub use error::Error;

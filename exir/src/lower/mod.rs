@@ -1,0 +1,87 @@
+//! From exported programs to a file that runtimes load.
+//!
+//! A program goes through [`edge`](to_edge): views become copies, scalars become tensors, element types agree, layouts
+//! are said. Then it is emitted through the builder: each call becomes that of the operator's out variant, sub-graphs
+//! become jumps, state is written back, memory is planned. Weights are not read before the file is written.
+//!
+//! Invariant: what is lowered computes what the exported program computes; what cannot be is refused by name.
+
+mod call;
+mod casts;
+mod control;
+mod dim_order;
+mod edge;
+mod emit;
+mod fold;
+mod scalars;
+mod spec;
+mod symbols;
+
+use std::collections::BTreeSet;
+
+use edgepack_builder::plan::Strategy;
+use edgepack_builder::pte::{BuiltProgram, ProgramBuilder};
+
+use crate::error::Error;
+use crate::graph::ExportedProgram;
+use crate::operators::Operators;
+
+/// How programs are lowered.
+#[derive(Clone)]
+pub struct Options {
+    /// The operators there are.
+    pub operators: Operators,
+    /// How memory is planned.
+    pub strategy: Strategy,
+    /// The data file that constants go to, by tag; without one they stay in the program.
+    pub external_weights: Option<String>,
+    /// Whether to keep to the instructions of the reference exporter, instead of leaving out what can be computed now.
+    pub like_reference: bool,
+    /// Which buffers that the program changes begin with the values they were exported with.
+    pub initial_state: InitialState,
+}
+
+/// Which state begins with its exported values; other state begins with whatever memory holds, zeros usually.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum InitialState {
+    /// Where any of them is not zero.
+    #[default]
+    NonZero,
+    /// All of it.
+    All,
+    /// None.
+    Nothing,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            operators: Operators::new(),
+            strategy: Strategy::default(),
+            external_weights: None,
+            like_reference: false,
+            initial_state: InitialState::default(),
+        }
+    }
+}
+
+/// Lowers programs into one file, each under the name of its method.
+pub fn lower<'d>(programs: Vec<(String, ExportedProgram<'d>)>, options: &Options) -> Result<BuiltProgram<'d>, Error> {
+    let mut builder = ProgramBuilder::new();
+    builder.strategy(options.strategy);
+    let mut names = BTreeSet::new();
+    for (name, program) in programs {
+        if !names.insert(name.clone()) {
+            return Err(Error::program(format!("method `{name}`"), "there are two of that name"));
+        }
+        let edge = to_edge(program, options)?;
+        emit::method(&mut builder, &name, &edge, options)?;
+    }
+    Ok(builder.finish()?)
+}
+
+/// Turns a program into the Edge dialect.
+pub fn to_edge<'d>(mut program: ExportedProgram<'d>, options: &Options) -> Result<ExportedProgram<'d>, Error> {
+    edge::convert(&mut program, options)?;
+    Ok(program)
+}

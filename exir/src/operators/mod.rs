@@ -1,0 +1,228 @@
+//! Operators: their schemas, what is known about them, and which operator of a program takes the place of each.
+//!
+//! A table holds the library's operators that archives are met with, functional and in place; programs hold variants that
+//! write into tensors they are given. Which of them stands for a functional operator follows from the two schemas: the
+//! arguments agree once results are left out. Other operators are added by schema.
+//!
+//! Invariant: the table is sorted by full name, so it is searched, not read.
+
+mod out_variant;
+mod shape;
+
+pub use shape::{Call, ShapeFunction, promote};
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use edgepack_format::operator::{Argument as Parameter, ArgumentKind, Literal, Schema, lookup};
+
+use crate::error::Error;
+use crate::graph::{Argument, ListKind, MemoryFormat, Node, OpName};
+
+/// The library's operators: what is known about each, and its schema.
+const ATEN: &str = include_str!("aten.txt");
+
+/// What is known about an operator besides its schema.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Traits {
+    /// Whether it is one of the core set.
+    pub core: bool,
+    /// Whether it is the copying twin of a view.
+    pub view_copy: bool,
+    /// Whether each element of the result comes from the elements at its place.
+    pub pointwise: bool,
+}
+
+/// The operators that programs may call: those of the library, and those that were added.
+#[derive(Clone, Default)]
+pub struct Operators {
+    own: BTreeMap<String, Own>,
+}
+
+#[derive(Clone)]
+struct Own {
+    schema: String,
+    shape: Option<ShapeFunction>,
+}
+
+impl Operators {
+    /// Those of the library.
+    pub fn new() -> Self {
+        Operators::default()
+    }
+
+    /// Adds an operator by schema. For one that programs are to hold, add its out variant too.
+    pub fn add(&mut self, schema: &str) -> Result<&mut Self, Error> {
+        self.insert(schema, None)
+    }
+
+    /// Adds an operator by schema, with the function that says what its results look like.
+    pub fn add_with_shape(&mut self, schema: &str, shape: ShapeFunction) -> Result<&mut Self, Error> {
+        self.insert(schema, Some(shape))
+    }
+
+    fn insert(&mut self, schema: &str, shape: Option<ShapeFunction>) -> Result<&mut Self, Error> {
+        let parsed = Schema::parse(schema).map_err(|error| Error::program(schema, error.to_string()))?;
+        let name = parsed.full_name().to_owned();
+        self.own.insert(name, Own { schema: schema.to_owned(), shape });
+        Ok(self)
+    }
+
+    /// The schema of an operator by full name, as text.
+    pub fn text(&self, full_name: &str) -> Option<&str> {
+        if let Some(own) = self.own.get(full_name) {
+            return Some(&own.schema);
+        }
+        line(full_name).map(|(_, schema)| schema).or_else(|| lookup(full_name))
+    }
+
+    /// The schema of an operator.
+    pub fn schema(&self, op: &OpName) -> Option<Schema<'_>> {
+        Schema::parse(self.text(&op.to_string())?).ok()
+    }
+
+    /// What is known about an operator.
+    pub fn traits(&self, op: &OpName) -> Traits {
+        let letters = line(&op.to_string()).map_or("", |(letters, _)| letters);
+        let has = |letter| letters.contains(letter);
+        Traits { core: has('C'), view_copy: has('V'), pointwise: has('p') }
+    }
+
+    /// The core set.
+    pub fn core(&self) -> impl Iterator<Item = OpName> {
+        lines().iter().filter(|(_, letters, _)| letters.contains('C')).filter_map(|(name, ..)| OpName::parse(name))
+    }
+
+    /// The copying twin of a view, which the Edge dialect has in its place.
+    pub fn copying_twin(&self, op: &OpName) -> Option<OpName> {
+        let name = match op.name.as_str() {
+            "_unsafe_view" | "_reshape_alias" | "reshape" => "view_copy".to_owned(),
+            name => format!("{name}_copy"),
+        };
+        let twin = OpName { name, ..op.clone() };
+        self.text(&twin.to_string()).map(|_| twin)
+    }
+}
+
+/// A line of the table: letters and schema.
+fn line(full_name: &str) -> Option<(&'static str, &'static str)> {
+    let lines = lines();
+    let index = lines.binary_search_by(|(name, ..)| (*name).cmp(full_name)).ok()?;
+    lines.get(index).map(|(_, letters, schema)| (*letters, *schema))
+}
+
+/// Every line of the table: full name, letters, schema.
+fn lines() -> &'static [(&'static str, &'static str, &'static str)] {
+    static LINES: OnceLock<Vec<(&str, &str, &str)>> = OnceLock::new();
+    LINES.get_or_init(|| {
+        let line = |line: &'static str| {
+            let (letters, schema) = line.split_once(' ')?;
+            Some((schema.split_once('(')?.0, letters, schema))
+        };
+        ATEN.lines().filter_map(line).collect()
+    })
+}
+
+/// Whether calls of this schema change nothing they are given and share nothing with it.
+pub fn is_functional(schema: &Schema<'_>) -> bool {
+    schema.args().iter().all(|argument| !argument.mutated)
+}
+
+/// Whether the result is a view of an argument.
+pub fn is_view(schema: &Schema<'_>) -> bool {
+    is_functional(schema) && schema.args().iter().any(|argument| !argument.alias.is_empty())
+}
+
+/// The arguments of a call in the schema's order, defaults filled in, receivers of results left out. `None` stands for one
+/// that is missing and has no default.
+pub fn arguments<'s>(schema: &'s Schema<'_>, node: &Node) -> Vec<(Parameter<'s>, Option<Argument>)> {
+    let parameters = schema.args().iter().filter(|parameter| !parameter.is_out());
+    parameters
+        .map(|parameter| (*parameter, node.arg(parameter.name).cloned().or_else(|| by_default(parameter))))
+        .collect()
+}
+
+/// What an argument is when a call does not say.
+pub fn by_default(parameter: &Parameter<'_>) -> Option<Argument> {
+    let literal = parameter.default?;
+    let repeated = |one: Argument, kind: ListKind, len: Option<u32>| match len {
+        Some(len) => Argument::List(kind, vec![one; len.min(64) as usize]),
+        None => one,
+    };
+    let len = parameter.list.and_then(|list| list.len);
+    Some(match literal {
+        Literal::None => Argument::None,
+        Literal::Bool(truth) => repeated(Argument::Bool(truth), ListKind::Bools, len),
+        Literal::Int(number) if parameter.kind == ArgumentKind::Float => Argument::Float(number as f64),
+        Literal::Int(number) if parameter.kind == ArgumentKind::MemoryFormat && number == 0 => {
+            Argument::MemoryFormat(MemoryFormat::Contiguous)
+        }
+        Literal::Int(number) => repeated(Argument::Int(number), ListKind::Ints, len),
+        Literal::Float(number) => Argument::Float(number),
+        Literal::Str(text) => Argument::Text(text.to_owned()),
+        Literal::Name("contiguous_format") => Argument::MemoryFormat(MemoryFormat::Contiguous),
+        Literal::Name("preserve_format") => Argument::MemoryFormat(MemoryFormat::Preserve),
+        // Only reductions of losses are named, and their names stand for numbers.
+        Literal::Name("Mean") => Argument::Int(1),
+        Literal::Name(_) => return None,
+        Literal::List(_) => {
+            let item = |item: Literal<'_>| match item {
+                Literal::Int(number) => Argument::Int(number),
+                Literal::Float(number) => Argument::Float(number),
+                Literal::Bool(truth) => Argument::Bool(truth),
+                Literal::Str(text) => Argument::Text(text.to_owned()),
+                _ => Argument::None,
+            };
+            let kind = match parameter.kind {
+                ArgumentKind::Tensor => ListKind::Tensors,
+                ArgumentKind::Float => ListKind::Floats,
+                ArgumentKind::Bool => ListKind::Bools,
+                ArgumentKind::Str => ListKind::Strings,
+                _ => ListKind::Ints,
+            };
+            Argument::List(kind, literal.items().map(item).collect())
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_and_parses() {
+        assert_eq!(lines().len(), ATEN.lines().count());
+        for pair in lines().windows(2) {
+            assert!(pair[0].0 < pair[1].0, "{} before {}", pair[0].0, pair[1].0);
+        }
+        let broken: Vec<_> = lines().iter().filter(|(_, _, schema)| Schema::parse(schema).is_err()).collect();
+        assert!(broken.is_empty(), "{broken:#?}");
+        assert_eq!(lines().iter().filter(|(_, letters, _)| letters.contains('C')).count(), 192);
+    }
+
+    #[test]
+    fn views_and_their_twins() {
+        let operators = Operators::new();
+        for (view, twin) in [
+            ("aten::view", "aten::view_copy"),
+            ("aten::slice.Tensor", "aten::slice_copy.Tensor"),
+            ("aten::split_with_sizes", "aten::split_with_sizes_copy"),
+            ("aten::permute", "aten::permute_copy"),
+        ] {
+            let op = OpName::parse(view).unwrap();
+            assert!(is_view(&operators.schema(&op).unwrap()), "{view}");
+            assert_eq!(operators.copying_twin(&op).unwrap().to_string(), twin);
+        }
+        let relu = operators.schema(&OpName::parse("aten::relu_").unwrap()).unwrap();
+        assert!(!is_functional(&relu) && !is_view(&relu));
+    }
+
+    #[test]
+    fn operators_can_be_added() {
+        let mut operators = Operators::new();
+        operators.add("my::twice(Tensor self) -> Tensor").unwrap();
+        let op = OpName::parse("my::twice").unwrap();
+        assert_eq!(operators.schema(&op).unwrap().args().len(), 1);
+        assert!(operators.add("nonsense").is_err());
+    }
+}

@@ -1,0 +1,153 @@
+//! What the results of a call look like: element types and sizes from those of the arguments.
+//!
+//! The functions are grouped by what they have in common. Strides are not said: results are contiguous unless somebody
+//! wants them otherwise. `None` means that nothing can be said, as for sizes that depend on the data.
+
+mod create;
+mod elementwise;
+mod matrix;
+mod movement;
+mod numbers;
+mod reduce;
+mod select;
+mod spatial;
+
+pub use numbers::promote;
+
+use edgepack_format::operator::Schema;
+use edgepack_format::scalar::ScalarType;
+
+use super::{Operators, arguments};
+use crate::graph::{Argument, Graph, Meta, Node, OpName, Size, TensorMeta};
+
+/// Says what the results of a call look like.
+pub type ShapeFunction = fn(&Call<'_>) -> Option<Vec<TensorMeta>>;
+
+/// A call, with its arguments by name.
+pub struct Call<'c> {
+    graph: &'c Graph,
+    arguments: Vec<(&'c str, Option<Argument>)>,
+}
+
+impl Call<'_> {
+    /// An argument, given or by default.
+    pub fn arg(&self, name: &str) -> Option<&Argument> {
+        self.arguments.iter().find(|(known, _)| *known == name).and_then(|(_, argument)| argument.as_ref())
+    }
+
+    /// What is known about the tensor of an argument.
+    pub fn tensor(&self, name: &str) -> Option<&TensorMeta> {
+        self.graph.tensor_of(self.arg(name)?)
+    }
+
+    /// The tensors of a list.
+    pub fn tensors(&self, name: &str) -> Option<Vec<&TensorMeta>> {
+        self.arg(name)?.items().iter().map(|item| self.graph.tensor_of(item)).collect()
+    }
+
+    /// The items of a list of tensors, of which some may be missing.
+    pub fn optional_tensors(&self, name: &str) -> Vec<Option<&TensorMeta>> {
+        let items = self.arg(name).map_or(&[][..], Argument::items);
+        items.iter().map(|item| self.graph.tensor_of(item)).collect()
+    }
+
+    /// A literal whole number.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        self.arg(name)?.as_int()
+    }
+
+    /// A list of literal whole numbers.
+    pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
+        self.arg(name)?.as_ints()
+    }
+
+    /// Whether a flag is set.
+    pub fn flag(&self, name: &str) -> bool {
+        self.arg(name) == Some(&Argument::Bool(true))
+    }
+
+    /// Whether an argument is there and not `None`.
+    pub fn has(&self, name: &str) -> bool {
+        !matches!(self.arg(name), None | Some(Argument::None))
+    }
+
+    /// A size, known or computed.
+    pub fn size(&self, name: &str) -> Option<Size> {
+        self.size_of(self.arg(name)?)
+    }
+
+    /// A list of sizes, known or computed; one size counts as a list of one.
+    pub fn sizes(&self, name: &str) -> Option<Vec<Size>> {
+        match self.arg(name)? {
+            Argument::List(_, items) => items.iter().map(|item| self.size_of(item)).collect(),
+            one => Some(vec![self.size_of(one)?]),
+        }
+    }
+
+    fn size_of(&self, argument: &Argument) -> Option<Size> {
+        match argument {
+            Argument::Int(number) => Some(Size::Known(*number)),
+            Argument::Value(id) => match &self.graph.value(*id)?.meta {
+                Meta::Int(size) => Some(size.clone()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// An element type that is asked for.
+    pub fn scalar_type(&self, name: &str) -> Option<ScalarType> {
+        match self.arg(name)? {
+            Argument::ScalarType(scalar_type) => Some(*scalar_type),
+            _ => None,
+        }
+    }
+}
+
+impl Operators {
+    /// What the results of a call look like; `None` if no function says so, or not for these arguments.
+    pub fn infer(&self, graph: &Graph, node: &Node) -> Option<Vec<TensorMeta>> {
+        let op = node.target.operator()?;
+        let function = self.shape_function(op)?;
+        let schema = self.schema(op)?;
+        let found = arguments(&schema, node);
+        let arguments = found.into_iter().map(|(parameter, argument)| (parameter.name, argument)).collect();
+        function(&Call { graph, arguments })
+    }
+
+    /// The function that says what the results of an operator look like.
+    pub fn shape_function(&self, op: &OpName) -> Option<ShapeFunction> {
+        let full_name = op.to_string();
+        if let Some(own) = self.own.get(&full_name).and_then(|own| own.shape) {
+            return Some(own);
+        }
+        let name = full_name.strip_prefix("aten::").or_else(|| full_name.strip_prefix("dim_order_ops::"))?;
+        let families: [fn(&str) -> Option<ShapeFunction>; 7] =
+            [elementwise::find, movement::find, reduce::find, matrix::find, spatial::find, select::find, create::find];
+        families.iter().find_map(|find| find(name))
+    }
+
+    /// What a call gives: whether the schema of an operator says that it gives tensors.
+    pub fn gives_tensors(&self, op: &OpName) -> bool {
+        use edgepack_format::operator::ArgumentKind;
+        let tensors = |schema: &Schema<'_>| schema.returns().iter().any(|result| result.kind == ArgumentKind::Tensor);
+        self.schema(op).is_some_and(|schema| tensors(&schema))
+    }
+}
+
+/// A contiguous tensor.
+fn made(scalar_type: ScalarType, sizes: &[Size]) -> TensorMeta {
+    TensorMeta::contiguous(scalar_type, sizes)
+}
+
+/// One contiguous tensor.
+fn one(scalar_type: ScalarType, sizes: &[Size]) -> Option<Vec<TensorMeta>> {
+    Some(vec![made(scalar_type, sizes)])
+}
+
+/// A dimension counted from the front.
+fn dimension(dim: i64, rank: usize) -> Option<usize> {
+    let rank = i64::try_from(rank).ok()?;
+    let dim = if dim < 0 { dim.checked_add(rank.max(1))? } else { dim };
+    usize::try_from(dim).ok().filter(|_| dim < rank.max(1))
+}

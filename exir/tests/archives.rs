@@ -1,0 +1,80 @@
+//! Every archive of the corpus: read, printed, written again.
+
+use std::path::PathBuf;
+
+use edgepack_exir::archive::Archive;
+use edgepack_exir::json;
+
+/// The archives of the repository's own corpus and of another one, if there is one.
+fn archives() -> Vec<PathBuf> {
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/corpus");
+    let other = std::env::var("EDGEPACK_CORPUS").ok();
+    let mut found = Vec::new();
+    for corpus in [Some(own.to_owned()), other].into_iter().flatten() {
+        let Ok(models) = std::fs::read_dir(format!("{corpus}/pt2")) else { continue };
+        for model in models {
+            for name in ["model.pt2", "model_raw.pt2"] {
+                let path = model.as_ref().unwrap().path().join(name);
+                found.extend(path.exists().then_some(path));
+            }
+        }
+    }
+    found.sort();
+    assert!(!found.is_empty(), "no archives in the corpus");
+    found
+}
+
+#[test]
+fn archives_are_read_and_written_again() {
+    for path in archives() {
+        let bytes = std::fs::read(&path).unwrap();
+        let archive = Archive::parse(&bytes).unwrap();
+        let document = archive.document("model").unwrap();
+        let program = archive.program().unwrap();
+        // What the document says is what the graph says.
+        let mut again = program.to_document();
+        again.verifiers.clone_from(&document.verifiers);
+        assert_eq!(normal(&again), normal(&document), "{}", path.display());
+        assert!(program.to_string().lines().count() > program.graph.nodes.len());
+
+        let mut written = Vec::new();
+        program.save(&mut written).unwrap();
+        let reread = Archive::parse(&written).unwrap();
+        assert_eq!(reread.document("model").unwrap(), program.to_document());
+        let weights = reread.weights("model").unwrap();
+        for (name, weight) in program.weights.iter() {
+            let other = weights.find(name).unwrap();
+            let order = weight.dim_order();
+            let (layout, data) = weight.data(&order).unwrap();
+            let (other_layout, other_data) = other.data(&order).unwrap();
+            assert_eq!((layout, data.to_vec().unwrap()), (other_layout, other_data.to_vec().unwrap()), "{name}");
+        }
+        assert!(reread.records().iter().all(|record| record.offset % 64 == 0));
+        // The same from a file.
+        let opened = Archive::open(&path).unwrap();
+        assert_eq!(opened.records(), archive.records());
+    }
+}
+
+/// The document with one spelling where there are several for the same.
+fn normal(document: &json::ExportedProgram) -> serde_json::Value {
+    let mut value = serde_json::to_value(document).unwrap();
+    spell(&mut value);
+    value
+}
+
+fn spell(value: &mut serde_json::Value) {
+    use serde_json::Value;
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(spell),
+        Value::Object(fields) => {
+            if let (1, Some(Value::Object(inner))) = (fields.len(), fields.get("as_sym_int"))
+                && let Some(number) = inner.get("as_int")
+            {
+                *fields = serde_json::Map::from_iter([("as_int".to_owned(), number.clone())]);
+            }
+            fields.values_mut().for_each(spell);
+        }
+        _ => {}
+    }
+}
