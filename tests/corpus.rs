@@ -24,7 +24,7 @@ use edgepack_format::ptd::{self, Accept};
 use edgepack_format::pte;
 use edgepack_format::trace::TraceRef;
 use edgepack_loader::{DataFile, NamedDataMap, Program};
-use edgepack_tests::edgetpu;
+use edgepack_tests::{edgetpu, mlf};
 
 /// Why a case did not pass.
 enum Outcome {
@@ -124,7 +124,10 @@ fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
     kinds.push(("edgetpu options", listed(edgetpu::options(&packages))));
     kinds.push(("edgetpu differing", listed(edgetpu::differing(&packages))));
     kinds.push(("edgetpu signatures", listed(edgetpu::signatures(&packages))));
-    kinds.push(("mlf", each(folders(&folder.join("mlf")), |_| unsupported("Model Library Format"))));
+    let libraries = folder.join("mlf");
+    kinds.push(("mlf facts", with_facts(mlf::packages(&libraries), mlf::facts)));
+    kinds.push(("mlf runs", with_facts(mlf::packages(&libraries), mlf::runs)));
+    kinds.push(("mlf traces", with_facts(mlf::traced(&libraries), mlf::trace)));
     kinds.retain(|(_, tally)| tally.passed + tally.failed.len() + tally.skips() > 0);
     kinds
 }
@@ -141,6 +144,15 @@ fn each(paths: Vec<PathBuf>, run: impl Fn(&Path) -> Answer) -> Tally {
 
 fn answer(answer: edgetpu::Answer) -> Answer {
     answer.map_err(Outcome::Failed)
+}
+
+fn with_facts(packages: Vec<(PathBuf, serde_json::Value)>, run: fn(&Path, &serde_json::Value) -> mlf::Answer) -> Tally {
+    let mut tally = Tally::default();
+    for (path, facts) in packages {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        tally.add(&name, answer(run(&path, &facts)));
+    }
+    tally
 }
 
 fn listed(cases: Vec<edgetpu::Listed>) -> Tally {

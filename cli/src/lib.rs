@@ -14,6 +14,7 @@ mod flatbuffer;
 pub mod interchange;
 mod kind;
 mod lenient;
+pub mod library;
 mod listing;
 mod notation;
 mod npy;

@@ -7,6 +7,7 @@ pub mod command;
 pub mod edgetpu;
 pub mod examples;
 pub mod hostile;
+pub mod mlf;
 pub mod operators;
 pub mod roundtrip;
 pub mod schema_gen;
