@@ -9,6 +9,7 @@
 mod attention;
 mod create;
 mod functional;
+mod index;
 mod maker;
 mod movement;
 mod normal;
@@ -18,6 +19,7 @@ mod pooling;
 mod products;
 mod recurrent;
 mod reduce;
+mod resample;
 
 use std::collections::BTreeMap;
 
@@ -223,7 +225,7 @@ impl Node {
 /// The rule of an operator, if it is a composite.
 fn rule(full_name: &str) -> Option<Rule> {
     let name = full_name.strip_prefix("aten::")?;
-    let families: [fn(&str) -> Option<Rule>; 10] = [
+    let families: [fn(&str) -> Option<Rule>; 12] = [
         products::find,
         attention::find,
         recurrent::find,
@@ -234,6 +236,8 @@ fn rule(full_name: &str) -> Option<Rule> {
         pointwise::find,
         reduce::find,
         create::find,
+        resample::find,
+        index::find,
     ];
     families.iter().find_map(|find| find(name))
 }

@@ -14,6 +14,7 @@ pub(super) fn find(name: &str) -> Option<Rule> {
         "layer_norm" => layer_norm,
         "group_norm" => group_norm,
         "rms_norm" | "_fused_rms_norm" => rms_norm,
+        "_weight_norm" | "_weight_norm_interface" => weight_norm,
         "softmax.int" | "special_softmax" => |make, node| softmax(make, node, "_softmax"),
         "log_softmax.int" | "special_log_softmax" => |make, node| softmax(make, node, "_log_softmax"),
         "_safe_softmax" => |make, node| softmax(make, node, "_softmax"),
@@ -118,6 +119,20 @@ fn group_norm(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
         ("eps", node.arg("eps")),
     ];
     one(make.call("native_group_norm", args)?)
+}
+
+/// A weight whose rows along one dimension have the lengths that are given.
+fn weight_norm(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
+    let (weight, lengths) = (node.value("v")?, node.value("g")?);
+    let rank = i64::try_from(make.rank(weight)?).unwrap_or(0);
+    let kept = i64::try_from(make.dim(node.int("dim")?, make.rank(weight)?)?).unwrap_or(0);
+    let dims: Vec<i64> = (0..rank).filter(|dim| *dim != kept).collect();
+    let square = make.binary("mul.Tensor", weight, weight)?;
+    let sum = make.sum(square, &dims, true)?;
+    let norm = make.unary("sqrt", sum)?;
+    let scale = make.binary("div.Tensor", lengths, norm)?;
+    let value = make.binary("mul.Tensor", weight, scale)?;
+    Ok(Some(vec![value.into(), norm.into()]))
 }
 
 fn rms_norm(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {

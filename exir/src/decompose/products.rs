@@ -39,6 +39,8 @@ pub(super) fn find(name: &str) -> Option<Rule> {
             one(make.binary("add.Tensor", product, input)?)
         },
         "bilinear" => bilinear,
+        "_trilinear" => trilinear,
+        "tensordot" => tensordot,
         "einsum" => einsum,
         "conv1d" => |make, node| convolution(make, node, 1, false),
         "conv2d" => |make, node| convolution(make, node, 2, false),
@@ -175,6 +177,52 @@ fn bilinear(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
         result = make.binary("add.Tensor", result, bias)?;
     }
     one(result)
+}
+
+/// The product of three, each with dimensions more, summed over some.
+fn trilinear(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
+    let mut product: Option<ValueId> = None;
+    for (name, raised) in [("i1", "expand1"), ("i2", "expand2"), ("i3", "expand3")] {
+        let mut value = node.value(name)?;
+        let mut dims = node.ints(raised)?;
+        dims.sort_unstable();
+        for dim in dims {
+            value = make.unsqueeze(value, dim)?;
+        }
+        product = Some(match product {
+            Some(product) => make.binary("mul.Tensor", product, value)?,
+            None => value,
+        });
+    }
+    let product = product.ok_or_else(|| make.error("a product of nothing"))?;
+    one(make.sum(product, &node.ints("sumdim")?, false)?)
+}
+
+/// A product of matrices of the dimensions that are summed over and those that are not.
+fn tensordot(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
+    let (a, b) = (node.value("self")?, node.value("other")?);
+    let mut sides = Vec::new();
+    let mut outer = Vec::new();
+    for (value, name, inner_first) in [(a, "dims_self", false), (b, "dims_other", true)] {
+        let sizes = make.sizes(value)?;
+        let mut inner = Vec::new();
+        for dim in node.ints(name)? {
+            inner.push(make.dim(dim, sizes.len())?);
+        }
+        let rest: Vec<usize> = (0..sizes.len()).filter(|dim| !inner.contains(dim)).collect();
+        let pick = |dims: &[usize]| dims.iter().filter_map(|dim| sizes.get(*dim).cloned()).collect::<Vec<_>>();
+        let (groups, flat) = match inner_first {
+            true => ([inner.clone(), rest.clone()], [pick(&inner), pick(&rest)]),
+            false => ([rest.clone(), inner.clone()], [pick(&rest), pick(&inner)]),
+        };
+        let order: Vec<i64> = groups.concat().into_iter().filter_map(|dim| i64::try_from(dim).ok()).collect();
+        let turned = make.permute(value, &order)?;
+        sides.push(make.view(turned, &flat.map(|sizes| Size::product(&sizes)))?);
+        outer.extend(pick(&rest));
+    }
+    let [left, right] = sides.as_slice() else { return Ok(None) };
+    let product = make.call("mm", [("self", (*left).into()), ("mat2", (*right).into())])?;
+    one(make.view(product, &outer)?)
 }
 
 /// Numbers for each dimension; one stands for all.
