@@ -2,8 +2,8 @@
 //!
 //! Per kind one line, `KIND: N passed, N failed, N skipped`; a skip names what is missing, and `EDGEPACK_STRICT=1` makes
 //! skips failures. A folder holds `models/`, `ops/`, `ops_xnnpack/`, `opinfo/` (`NAME.pte`, `NAME.safetensors`,
-//! `NAME.*.ptd`), `pt2/NAME/` (`model.pte`, `cases.safetensors`), `bundled/` (`NAME.bpte`), `data/` (`NAME.ptd`,
-//! `NAME.safetensors`), `trace/` (`NAME.etdp`), `edgetpu/`, `mlf/NAME/`.
+//! `NAME.*.ptd`), `pt2/NAME/` (`model.pte`, `model.pt2`, `model_raw.pt2`, `cases.safetensors`), `bundled/` (`NAME.bpte`),
+//! `data/` (`NAME.ptd`, `NAME.safetensors`), `trace/` (`NAME.etdp`), `edgetpu/`, `mlf/NAME/`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -97,8 +97,8 @@ fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
     }
     kinds.push((
         "pt2",
-        each(folders(&folder.join("pt2")), |path| {
-            replayed(&path.join("model.pte"), &path.join("cases.safetensors"), &[])
+        each(archives(folder, "model.pte"), |path| {
+            replayed(path, &path.with_file_name("cases.safetensors"), &[])
         }),
     ));
     kinds.push(("pt2 archives", each(archives(folder, "model.pt2"), lowered)));
@@ -135,7 +135,7 @@ fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
 fn each(paths: Vec<PathBuf>, run: impl Fn(&Path) -> Answer) -> Tally {
     let mut tally = Tally::default();
     for path in paths {
-        let parent = path.parent().and_then(Path::file_name).filter(|_| path.extension().is_some_and(|is| is == "pt2"));
+        let parent = path.parent().and_then(Path::file_name).filter(|_| path.file_stem().is_some_and(|stem| stem.to_string_lossy().starts_with("model")));
         let name = parent.or(path.file_name()).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         tally.add(&name, run(&path));
     }
@@ -178,7 +178,7 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
     entries(folder).into_iter().filter(|path| path.is_dir()).collect()
 }
 
-/// The archives of this name, one per folder of `pt2/`.
+/// The files of this name, one per folder of `pt2/`.
 fn archives(folder: &Path, name: &str) -> Vec<PathBuf> {
     folders(&folder.join("pt2")).into_iter().map(|model| model.join(name)).filter(|path| path.is_file()).collect()
 }

@@ -4,6 +4,7 @@
 //! - [`archive`] opens and writes `.pt2` files; [`json`] is the document inside, word for word.
 //! - [`graph`] is the program as a typed graph that can be walked, edited and printed.
 //! - [`operators`] knows the operators: schemas, and which operator of a program stands for each.
+//! - [`decompose`] writes composite operators out in core ones.
 //! - [`lower`] turns programs into files that runtimes load.
 //!
 //! ```no_run
@@ -27,6 +28,7 @@
 )]
 
 pub mod archive;
+pub mod decompose;
 mod error;
 pub mod graph;
 pub mod json;

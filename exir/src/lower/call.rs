@@ -284,7 +284,8 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
                         None => None,
                     };
                     let sizes = sizes.ok_or_else(|| Error::program(format!("node `{}`", node.name), "its sizes"))?;
-                    self.method.call("executorch_prim::et_view.default", [Arg::Value(base), sizes], view)?;
+                    let args = [Arg::Value(base), sizes, Arg::Value(view)];
+                    self.method.call("executorch_prim::et_view.default", args, ())?;
                 }
                 if scope.fixed_roots(input) {
                     scope.fixed.insert(result);

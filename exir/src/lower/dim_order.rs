@@ -107,12 +107,11 @@ fn record(graph: &Graph, node: &Node, operators: &Operators, orders: &mut Orders
         let image = graph.tensor(id).is_some_and(|meta| meta.rank() == 4);
         inherited |= image && orders.contains_key(&id);
     });
-    if inherited {
-        for result in node.results() {
-            let recorded = graph.tensor(result).is_some_and(TensorMeta::is_channels_last);
-            if let (true, Some(order)) = (recorded, channels_last(4)) {
-                orders.insert(result, order);
-            }
-        }
+    // All images that a call makes lie alike.
+    let images = |id: &ValueId| graph.tensor(*id).is_some_and(|meta| meta.rank() == 4);
+    let results: Vec<ValueId> = node.results().into_iter().filter(images).collect();
+    let recorded = results.iter().any(|id| graph.tensor(*id).is_some_and(TensorMeta::is_channels_last));
+    if let (true, true, Some(order)) = (inherited, recorded, channels_last(4)) {
+        orders.extend(results.into_iter().map(|result| (result, order.clone())));
     }
 }

@@ -1,6 +1,6 @@
 //! From exported programs to a file that runtimes load.
 //!
-//! A program goes through [`edge`](to_edge): views become copies, scalars become tensors, element types agree, layouts
+//! Composite operators are [written out](crate::decompose) first. Then a program goes through [`edge`](to_edge): views become copies, scalars become tensors, element types agree, layouts
 //! are said. Then it is emitted through the builder: each call becomes that of the operator's out variant, sub-graphs
 //! become jumps, state is written back, memory is planned. Weights are not read before the file is written.
 //!
@@ -82,6 +82,7 @@ pub fn lower<'d>(programs: Vec<(String, ExportedProgram<'d>)>, options: &Options
 
 /// Turns a program into the Edge dialect.
 pub fn to_edge<'d>(mut program: ExportedProgram<'d>, options: &Options) -> Result<ExportedProgram<'d>, Error> {
+    crate::decompose::decompose(&mut program, &options.operators)?;
     edge::convert(&mut program, options)?;
     Ok(program)
 }
