@@ -20,6 +20,18 @@ use edgepack_format::tensor::{TensorLayout, TensorView};
 use edgepack_format::trace::TraceRef;
 use edgepack_loader::{DataFile, NamedDataMap, Program};
 use edgepack_tests::built::{Built, programs};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
+
+    /// The generator of the fuzz campaigns; its body says what has to hold.
+    #[test]
+    fn whatever_is_built_verifies_and_comes_back(tape in vec(any::<u8>(), 0..160)) {
+        (edgepack_fuzz::body("build").expect("a body").run)(&tape);
+    }
+}
 
 fn numbers(output: Output<'_>) -> Vec<f64> {
     match output {

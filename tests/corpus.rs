@@ -97,9 +97,7 @@ fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
     }
     kinds.push((
         "pt2",
-        each(archives(folder, "model.pte"), |path| {
-            replayed(path, &path.with_file_name("cases.safetensors"), &[])
-        }),
+        each(archives(folder, "model.pte"), |path| replayed(path, &path.with_file_name("cases.safetensors"), &[])),
     ));
     kinds.push(("pt2 archives", each(archives(folder, "model.pt2"), lowered)));
     kinds.push(("pt2 raw archives", each(archives(folder, "model_raw.pt2"), lowered)));
@@ -135,7 +133,10 @@ fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
 fn each(paths: Vec<PathBuf>, run: impl Fn(&Path) -> Answer) -> Tally {
     let mut tally = Tally::default();
     for path in paths {
-        let parent = path.parent().and_then(Path::file_name).filter(|_| path.file_stem().is_some_and(|stem| stem.to_string_lossy().starts_with("model")));
+        let parent = path
+            .parent()
+            .and_then(Path::file_name)
+            .filter(|_| path.file_stem().is_some_and(|stem| stem.to_string_lossy().starts_with("model")));
         let name = parent.or(path.file_name()).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         tally.add(&name, run(&path));
     }
@@ -195,10 +196,6 @@ fn siblings(path: &Path) -> Vec<PathBuf> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let belongs = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&stem));
     files(folder, "ptd").into_iter().filter(belongs).collect()
-}
-
-fn unsupported(what: &str) -> Answer {
-    Err(Outcome::Skipped(format!("not supported yet: {what}")))
 }
 
 fn program(path: &Path, data: &[PathBuf]) -> Answer {

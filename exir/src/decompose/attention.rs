@@ -91,7 +91,8 @@ fn repeat_heads(
     if let Some(heads) = joined.get_mut(at.saturating_sub(1)) {
         *heads = heads.times(&Size::Known(times));
     }
-    let args = [("self", apart.into()), ("memory_format", Argument::MemoryFormat(crate::graph::MemoryFormat::Contiguous))];
+    let args =
+        [("self", apart.into()), ("memory_format", Argument::MemoryFormat(crate::graph::MemoryFormat::Contiguous))];
     let apart = make.call("clone", args)?;
     make.view(apart, &joined)
 }

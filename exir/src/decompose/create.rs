@@ -9,7 +9,13 @@ use crate::graph::{Argument, Size, ValueId};
 
 pub(super) fn find(name: &str) -> Option<Rule> {
     Some(match name {
-        "zeros" | "new_zeros" | "zeros_like" | "empty_like" | "new_empty" | "empty.memory_format" | "empty_permuted" => |make, node| filled(make, node, 0),
+        "zeros"
+        | "new_zeros"
+        | "zeros_like"
+        | "empty_like"
+        | "new_empty"
+        | "empty.memory_format"
+        | "empty_permuted" => |make, node| filled(make, node, 0),
         "ones" | "new_ones" | "ones_like" => |make, node| filled(make, node, 1),
         "new_full" | "full_like" | "full" => full,
         "arange" | "arange.start" => arange,

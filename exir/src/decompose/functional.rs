@@ -247,7 +247,9 @@ impl Pass<'_> {
                 node.name = make.graph.name(value).to_owned();
                 // What works in place keeps its element type, whatever its arguments have.
                 let inferred = make.operators.infer(make.graph, &node);
-                let wider = inferred.and_then(|metas| metas.into_iter().next()).filter(|found| found.scalar_type != meta.scalar_type);
+                let wider = inferred
+                    .and_then(|metas| metas.into_iter().next())
+                    .filter(|found| found.scalar_type != meta.scalar_type);
                 if let Some(wider) = &wider {
                     make.graph.set_meta(value, wider.clone().into());
                 }
@@ -290,9 +292,14 @@ impl Pass<'_> {
         let schema = Schema::parse(&text).map_err(|error| Error::program(&place, error.to_string()))?;
         let found = arguments(&schema, call);
         let arg = |name: &str| {
-            found.iter().find(|(known, _)| known.name == name).and_then(|(_, arg)| arg.clone()).unwrap_or(Argument::None)
+            found
+                .iter()
+                .find(|(known, _)| known.name == name)
+                .and_then(|(_, arg)| arg.clone())
+                .unwrap_or(Argument::None)
         };
-        let mut make = Maker { graph, operators: self.operators, made, sizes: &mut self.sizes, place: call.name.clone() };
+        let mut make =
+            Maker { graph, operators: self.operators, made, sizes: &mut self.sizes, place: call.name.clone() };
         let sizes = make.sizes(whole)?;
         match op.name.as_str() {
             "select" => {

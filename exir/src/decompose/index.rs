@@ -7,9 +7,9 @@ use crate::graph::{Argument, ListKind, ValueId};
 
 pub(super) fn find(name: &str) -> Option<Rule> {
     Some(match name {
-        "_unsafe_index.Tensor" => |make, node| {
-            one(make.call("index.Tensor", ["self", "indices"].map(|name| (name, node.arg(name))))?)
-        },
+        "_unsafe_index.Tensor" => {
+            |make, node| one(make.call("index.Tensor", ["self", "indices"].map(|name| (name, node.arg(name))))?)
+        }
         "_unsafe_index_put" | "_index_put_impl" => |make, node| {
             let names = ["self", "indices", "values", "accumulate"];
             one(make.call("index_put", names.map(|name| (name, node.arg(name))))?)

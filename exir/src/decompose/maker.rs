@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use edgepack_format::scalar::ScalarType;
 
 use crate::error::Error;
-use crate::graph::{Argument, Expr, Graph, ListKind, Meta, NamedArgument, Node, OpName, Size, Target, TensorMeta, ValueId};
+use crate::graph::{
+    Argument, Expr, Graph, ListKind, Meta, NamedArgument, Node, OpName, Size, Target, TensorMeta, ValueId,
+};
 use crate::operators::Operators;
 
 /// Where each symbol and formula can be read: as a number that was computed, or as a size of an input.
@@ -133,9 +135,10 @@ impl Maker<'_> {
         let metas = metas.ok_or_else(|| self.error(format!("what {name} gives here is not known")))?;
         let ids: Vec<ValueId> = metas.into_iter().map(|meta| self.graph.add_value(&target.name, meta)).collect();
         node.name = ids.first().map_or(String::new(), |id| self.graph.name(*id).to_owned());
-        let lists = self.operators.schema(&target).is_some_and(|schema| {
-            schema.returns().first().is_some_and(|result| result.list.is_some())
-        });
+        let lists = self
+            .operators
+            .schema(&target)
+            .is_some_and(|schema| schema.returns().first().is_some_and(|result| result.list.is_some()));
         node.outputs = match lists {
             true => vec![Argument::tensors(ids.iter().copied())],
             false => ids.iter().map(|id| Argument::Value(*id)).collect(),

@@ -103,12 +103,12 @@ pub fn decompose(program: &mut ExportedProgram<'_>, operators: &Operators) -> Re
 }
 
 /// The operators of a graph that have a rule, by full name: what [`decompose`] would replace.
-pub fn composites(graph: &Graph, operators: &Operators) -> Vec<String> {
+pub fn composites(graph: &Graph) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for node in &graph.nodes {
         for input in &node.inputs {
             if let Argument::Graph(_, inner) = &input.arg {
-                found.extend(composites(inner, operators));
+                found.extend(composites(inner));
             }
         }
         let Some(op) = node.target.operator() else { continue };
@@ -154,12 +154,19 @@ impl Pass<'_> {
         };
         let schema = Schema::parse(&schema).map_err(|error| Error::program(&schema, error.to_string()))?;
         let found = arguments(&schema, &node);
-        let arguments =
-            found.into_iter().filter_map(|(parameter, argument)| Some((parameter.name.to_owned(), argument?))).collect();
+        let arguments = found
+            .into_iter()
+            .filter_map(|(parameter, argument)| Some((parameter.name.to_owned(), argument?)))
+            .collect();
         let composite = Composite { node: &node, arguments };
         let mut inner = Vec::new();
-        let mut maker =
-            Maker { graph, operators: self.operators, made: &mut inner, sizes: &mut self.sizes, place: node.name.clone() };
+        let mut maker = Maker {
+            graph,
+            operators: self.operators,
+            made: &mut inner,
+            sizes: &mut self.sizes,
+            place: node.name.clone(),
+        };
         let Some(results) = rule(&mut maker, &composite)? else {
             self.sizes.note(graph, &node);
             made.push(node);
@@ -191,7 +198,10 @@ impl Pass<'_> {
                 continue;
             };
             let Some(found) = graph.tensor(value) else {
-                return Err(Error::program(format!("node `{}`", node.name), "a tensor was decomposed to something else"));
+                return Err(Error::program(
+                    format!("node `{}`", node.name),
+                    "a tensor was decomposed to something else",
+                ));
             };
             let hints = |sizes: &[Size]| sizes.iter().map(Size::hint).collect::<Option<Vec<_>>>();
             let (want, have) = (hints(&recorded.sizes), hints(&found.sizes));

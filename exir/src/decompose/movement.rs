@@ -14,7 +14,9 @@ pub(super) fn find(name: &str) -> Option<Rule> {
             let sizes = make.sizes(node.value("other")?)?;
             one(make.view(node.value("self")?, &sizes)?)
         },
-        "flatten.using_ints" | "unflatten.int" | "_unsafe_view" | "_reshape_alias" => |make, node| view_as_recorded(make, node),
+        "flatten.using_ints" | "unflatten.int" | "_unsafe_view" | "_reshape_alias" => {
+            |make, node| view_as_recorded(make, node)
+        }
         "transpose.int" | "swapaxes" | "swapdims" => |make, node| {
             let names = if node.has("dim0") { ["dim0", "dim1"] } else { ["axis0", "axis1"] };
             one(make.transpose(node.value("self")?, node.int(names[0])?, node.int(names[1])?)?)
@@ -36,9 +38,9 @@ pub(super) fn find(name: &str) -> Option<Rule> {
             let sizes = make.sizes(node.value("other")?)?;
             one(make.expand(node.value("self")?, &sizes)?)
         },
-        "broadcast_to" => |make, node| {
-            one(make.call("expand", [("self", node.arg("self")), ("size", node.arg("size"))])?)
-        },
+        "broadcast_to" => {
+            |make, node| one(make.call("expand", [("self", node.arg("self")), ("size", node.arg("size"))])?)
+        }
         "broadcast_tensors" => |make, node| {
             let recorded: Vec<ValueId> = node.node.results();
             let mut results = Vec::new();
@@ -52,7 +54,12 @@ pub(super) fn find(name: &str) -> Option<Rule> {
             let format = ("memory_format", node.arg("memory_format"));
             one(make.call("clone", [("self", node.arg("self")), format])?)
         },
-        "chunk" | "split.Tensor" | "split.sizes" | "unsafe_split.Tensor" | "unsafe_split_with_sizes" | "unsafe_chunk"
+        "chunk"
+        | "split.Tensor"
+        | "split.sizes"
+        | "unsafe_split.Tensor"
+        | "unsafe_split_with_sizes"
+        | "unsafe_chunk"
         | "tensor_split.sections" => split,
         "unbind.int" => unbind,
         "stack" => |make, node| {
@@ -93,9 +100,8 @@ pub(super) fn find(name: &str) -> Option<Rule> {
             one(make.call("gather", args)?)
         },
         "unfold" => unfold,
-        "detach" | "alias" | "lift_fresh" | "lift_fresh_copy" | "lift" | "positive" | "resolve_conj" | "resolve_neg" => {
-            |_, node| one(node.value("self")?)
-        }
+        "detach" | "alias" | "lift_fresh" | "lift_fresh_copy" | "lift" | "positive" | "resolve_conj"
+        | "resolve_neg" => |_, node| one(node.value("self")?),
         _ => return None,
     })
 }

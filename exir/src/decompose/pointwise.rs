@@ -145,7 +145,11 @@ pub(super) fn find(name: &str) -> Option<Rule> {
         },
         "rsub.Tensor" | "rsub.Scalar" => rsub,
         "floor_divide" | "floor_divide.Scalar" => |make, node| {
-            let args = [("self", node.arg("self")), ("other", node.arg("other")), ("rounding_mode", Argument::Text("floor".to_owned()))];
+            let args = [
+                ("self", node.arg("self")),
+                ("other", node.arg("other")),
+                ("rounding_mode", Argument::Text("floor".to_owned())),
+            ];
             one(make.call("div.Tensor_mode", args)?)
         },
         "addcmul" | "addcdiv" => |make, node| {

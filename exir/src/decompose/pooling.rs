@@ -92,7 +92,8 @@ fn adaptive(make: &mut Maker<'_>, input: ValueId, wanted: &[i64]) -> Result<Valu
         && columns.checked_rem(*width) == Some(0)
     {
         let kernel = [rows.checked_div(*height).unwrap_or(1), columns.checked_div(*width).unwrap_or(1)];
-        let args = [("self", input.into()), ("kernel_size", Argument::ints(kernel)), ("stride", Argument::ints(kernel))];
+        let args =
+            [("self", input.into()), ("kernel_size", Argument::ints(kernel)), ("stride", Argument::ints(kernel))];
         return make.call("avg_pool2d", args);
     }
     make.call("_adaptive_avg_pool2d", [("self", input.into()), ("output_size", Argument::ints([*height, *width]))])

@@ -52,7 +52,8 @@ pub(super) fn find(name: &str) -> Option<Rule> {
         "conv_transpose2d.input" => |make, node| convolution(make, node, 2, true),
         "conv_transpose3d.input" => |make, node| convolution(make, node, 3, true),
         "_convolution" | "_convolution.deprecated" => |make, node| {
-            let args = ["input", "weight", "bias", "stride", "padding", "dilation", "transposed", "output_padding", "groups"];
+            let args =
+                ["input", "weight", "bias", "stride", "padding", "dilation", "transposed", "output_padding", "groups"];
             one(make.call("convolution", args.map(|name| (name, node.arg(name))))?)
         },
         _ => return None,
@@ -141,7 +142,13 @@ fn batched(make: &mut Maker<'_>, a: ValueId, b: ValueId) -> Result<ValueId, Erro
             at.checked_sub(longest.saturating_sub(sizes.len())).and_then(|at| sizes.get(at).cloned())
         };
         batch.push(match (from_end(&outer_a), from_end(&outer_b)) {
-            (Some(a), Some(b)) => if a.known() == Some(1) { b } else { a },
+            (Some(a), Some(b)) => {
+                if a.known() == Some(1) {
+                    b
+                } else {
+                    a
+                }
+            }
             (Some(one), None) | (None, Some(one)) => one,
             (None, None) => Size::Known(1),
         });
@@ -319,8 +326,7 @@ fn einsum(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
         };
         (letters, value) = contract(make, (letters, value), (next_letters.clone(), *next), later)?;
     }
-    let gone: Vec<i64> =
-        (0i64..).zip(&letters).filter(|(_, c)| !result.contains(c)).map(|(dim, _)| dim).collect();
+    let gone: Vec<i64> = (0i64..).zip(&letters).filter(|(_, c)| !result.contains(c)).map(|(dim, _)| dim).collect();
     if !gone.is_empty() {
         value = make.sum(value, &gone, false)?;
         letters.retain(|c| result.contains(c));

@@ -109,9 +109,13 @@ fn weights(set: &[ValueId], biases: bool) -> Option<Weights> {
             hidden_bias: Some(*b),
             projection: rest.first().copied(),
         },
-        ([input, hidden, rest @ ..], false) => {
-            Weights { input: *input, hidden: *hidden, input_bias: None, hidden_bias: None, projection: rest.first().copied() }
-        }
+        ([input, hidden, rest @ ..], false) => Weights {
+            input: *input,
+            hidden: *hidden,
+            input_bias: None,
+            hidden_bias: None,
+            projection: rest.first().copied(),
+        },
         _ => return None,
     })
 }

@@ -28,7 +28,9 @@ pub(super) fn find(name: &str) -> Option<Rule> {
         },
         "all" | "all.dim" | "all.dims" | "any.dims" => every,
         "std" | "std.dim" | "std.correction" | "var" | "var.dim" => moment,
-        "std_mean" | "std_mean.dim" | "std_mean.correction" | "var_mean" | "var_mean.dim" | "var_mean.correction" => both_moments,
+        "std_mean" | "std_mean.dim" | "std_mean.correction" | "var_mean" | "var_mean.dim" | "var_mean.correction" => {
+            both_moments
+        }
         "linalg_vector_norm" => vector_norm,
         "norm.ScalarOpt_dim" | "norm.Scalar" => vector_norm,
         "frobenius_norm.dim" => vector_norm,
@@ -109,7 +111,12 @@ fn variance(make: &mut Maker<'_>, node: &Composite<'_>) -> Result<ValueId, Error
         Argument::Int(dim) => Argument::ints([dim]),
         dim => dim,
     };
-    let args = [("self", node.arg("self")), ("dim", dim), ("correction", correction), ("keepdim", node.flag("keepdim").into())];
+    let args = [
+        ("self", node.arg("self")),
+        ("dim", dim),
+        ("correction", correction),
+        ("keepdim", node.flag("keepdim").into()),
+    ];
     make.call("var.correction", args)
 }
 

@@ -1,5 +1,6 @@
 //! The fuzz bodies: each holds one promise against any bytes, and panics if it is broken.
 
+mod build;
 mod compiled;
 mod data;
 mod differential;
@@ -217,6 +218,15 @@ pub const BODIES: &[Body] = &[
         seeds: no_seeds,
         root: mutate::root_of_file,
         dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "build",
+        promise: "what is built verifies, is the same twice, shares what is equal, and survives JSON and text",
+        run: build::build,
+        extensions: &[],
+        seeds: build::tapes,
+        root: no_root,
+        dictionary: "",
     },
     Body {
         name: "edit",
