@@ -95,6 +95,11 @@ impl Line<'_> {
                 let refused = findings.has_errors();
                 (findings, refused)
             }
+            "mlf" => {
+                let findings = edgepack_loader::mlf::verify(bytes, &limits).findings;
+                let refused = findings.has_errors();
+                (findings, refused)
+            }
             other => panic!("no verifier for `{other}`"),
         }
     }

@@ -207,7 +207,7 @@ fn metadata_is_what_constant_methods_and_named_data_say() {
     // Two values are no value, and what takes an input is no setting.
     assert_eq!((metadata.value("get_eos_ids"), metadata.value("forward")), (None, None));
     let names: Vec<&str> = metadata.constant_methods.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["get_eos_ids", "get_vocab_size"]);
+    assert_eq!(names, ["get_vocab_size", "get_eos_ids"]);
     assert_eq!(metadata.bytes("tokenizer"), Some(&b"bpe"[..]));
     assert_eq!(metadata.named_data.len(), 1);
 
@@ -216,6 +216,6 @@ fn metadata_is_what_constant_methods_and_named_data_say() {
     let lines: Vec<Vec<&str>> = section.lines().take(3).map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(
         lines,
-        [vec!["get_eos_ids", "2,", "\"</s>\""], vec!["get_vocab_size", "32000"], vec!["metadata.tokenizer", "\"bpe\""]]
+        [vec!["get_vocab_size", "32000"], vec!["get_eos_ids", "2,", "\"</s>\""], vec!["metadata.tokenizer", "\"bpe\""]]
     );
 }

@@ -154,18 +154,18 @@ where
     let number = |value: usize| value.try_into().unwrap_or_default();
     by_maximum.fill(I::default());
     for bag in 0..bags {
-        let range = call.range(bag);
+        let range = call.members(bag, bags);
         let counted = call.indices[range.clone()].iter().filter(|&&index| index.into() != padding).count();
         if let Some(size) = by_bag.get_mut(bag) {
             *size = number(counted);
         }
-        if let Some(places) = by_index.get_mut(range) {
+        if let Some(places) = by_index.get_mut(range.clone()) {
             places.fill(number(bag));
         }
         let row = &mut out[bag * width..][..width];
         if mode == Mode::Max {
             let places = if maxima { &mut by_maximum[bag * width..][..width] } else { &mut [] };
-            call.greatest(bag, row, places);
+            call.greatest(range, row, places);
         } else {
             call.sum(bag, counted, row);
         }
@@ -206,9 +206,16 @@ impl<T: Number, I: Number + Into<i64>> Bags<'_, T, I> {
         self.offsets[bag].into() as usize..end
     }
 
-    /// The rows that count in a bag, each with its place among the indices.
-    fn items(&self, bag: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
-        self.range(bag)
+    /// The indices that belong to a bag. All that are left belong to the last one, also behind an offset that is its
+    /// end: they count in its size and its maximum, though not in its sum.
+    fn members(&self, bag: usize, bags: usize) -> std::ops::Range<usize> {
+        let range = self.range(bag);
+        if bag + 1 == bags { range.start..self.indices.len() } else { range }
+    }
+
+    /// The rows of these indices that count, each with its place among them.
+    fn items(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = (usize, usize)> + '_ {
+        range
             .map(|at| (at, self.indices[at].into()))
             .filter(|&(_, index)| index != self.padding)
             .map(|(at, index)| (at, index as usize))
@@ -217,7 +224,7 @@ impl<T: Number, I: Number + Into<i64>> Bags<'_, T, I> {
     fn sum(&self, bag: usize, counted: usize, out: &mut [T]) {
         for (block, out) in out.chunks_mut(LANES).enumerate() {
             let mut sums = [T::Compute::ZERO; LANES];
-            for (at, row) in self.items(bag) {
+            for (at, row) in self.items(self.range(bag)) {
                 let row = &self.rows[row * self.width + block * LANES..][..out.len()];
                 match self.factors {
                     None => sums.iter_mut().zip(row).for_each(|(sum, x)| *sum = sum.plus(x.to_compute())),
@@ -235,9 +242,9 @@ impl<T: Number, I: Number + Into<i64>> Bags<'_, T, I> {
         }
     }
 
-    fn greatest(&self, bag: usize, out: &mut [T], places: &mut [I]) {
+    fn greatest(&self, range: std::ops::Range<usize>, out: &mut [T], places: &mut [I]) {
         out.fill(T::default());
-        for (order, (at, row)) in self.items(bag).enumerate() {
+        for (order, (at, row)) in self.items(range).enumerate() {
             let row = &self.rows[row * self.width..][..self.width];
             for (column, (out, &x)) in out.iter_mut().zip(row).enumerate() {
                 if order == 0 || out.to_compute().less(x.to_compute()) {

@@ -13,5 +13,5 @@ pub fn owned(bytes: &[u8]) -> Program {
 
 /// The flatbuffer of rows.
 pub fn write(program: &Program) -> Vec<u8> {
-    planus::Builder::new().finish(program, Some(*b"ET12")).to_vec()
+    planus::Builder::new().finish(program, None).to_vec()
 }

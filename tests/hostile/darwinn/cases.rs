@@ -706,7 +706,7 @@ fn structure_cases() -> Vec<Case> {
     let shared = shared_hints();
     vec![
         Case::new("root_beyond", &rule::MALFORMED, "", patch(file.clone(), 0, &[0xff; 4])),
-        Case::new("cut", &rule::MALFORMED, "compiler_version", file[..file.len() - 8].to_vec()),
+        Case::new("cut", &rule::MALFORMED, multi, file[..file.len() - 8].to_vec()),
         Case::new(
             "multi_noise",
             &rule::MALFORMED,
