@@ -98,6 +98,8 @@
 #![forbid(unsafe_code)]
 
 pub use edgepack_builder as builder;
+#[cfg(feature = "exir")]
+pub use edgepack_exir as exir;
 pub use edgepack_format as format;
 pub use edgepack_loader as loader;
 

@@ -6,57 +6,12 @@
 //! Besides `edgepack` there are two commands to make broken files: `truncate FILE LENGTH OUT` and
 //! `patch FILE OFFSET HEX OUT`. `EDGEPACK_BLESS=1 cargo test -p edgepack-tests --test cli` writes all transcripts anew.
 
-use std::cell::RefCell;
-use std::ffi::OsString;
-use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::{env, fs};
 
-use edgepack_cli::Io;
+use edgepack_tests::command::{Ran, edgepack};
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
-
-/// A stream whose content can be read while the command owns it.
-#[derive(Clone, Default)]
-struct Captured(Rc<RefCell<Vec<u8>>>);
-
-impl Write for Captured {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().write(bytes)
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Captured {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.borrow()).into_owned()
-    }
-}
-
-/// What a command did: its output, its complaints, its status.
-struct Ran {
-    stdout: Vec<u8>,
-    stderr: String,
-    status: u8,
-}
-
-fn edgepack(args: &[&str], stdin: Vec<u8>, terminal: bool) -> Ran {
-    let (stdout, stderr) = (Captured::default(), Captured::default());
-    let io = Io {
-        stdin: Box::new(io::Cursor::new(stdin)) as Box<dyn Read>,
-        stdout: Box::new(stdout.clone()),
-        stderr: Box::new(stderr.clone()),
-        terminal,
-        color: (false, false),
-    };
-    let args = ["edgepack"].iter().chain(args).map(OsString::from);
-    let status = edgepack_cli::run(args, io).code();
-    let stdout = stdout.0.borrow().clone();
-    Ran { stdout, stderr: stderr.text(), status }
-}
 
 fn corpus(path: &str) -> PathBuf {
     Path::new(HERE).join("corpus").join(path)

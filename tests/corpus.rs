@@ -24,7 +24,7 @@ use edgepack_format::ptd::{self, Accept};
 use edgepack_format::pte;
 use edgepack_format::trace::TraceRef;
 use edgepack_loader::{DataFile, NamedDataMap, Program};
-use edgepack_tests::edgetpu;
+use edgepack_tests::{edgetpu, mlf};
 
 /// Why a case did not pass.
 enum Outcome {
@@ -101,8 +101,8 @@ fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
             replayed(path, &path.with_file_name("cases.safetensors"), &[])
         }),
     ));
-    kinds.push(("pt2 archives", each(archives(folder, "model.pt2"), |path| lowered(path))));
-    kinds.push(("pt2 raw archives", each(archives(folder, "model_raw.pt2"), |path| lowered(path))));
+    kinds.push(("pt2 archives", each(archives(folder, "model.pt2"), lowered)));
+    kinds.push(("pt2 raw archives", each(archives(folder, "model_raw.pt2"), lowered)));
     kinds.push(("bundled", each(files(&folder.join("bundled"), "bpte"), bundle)));
     kinds.push(("data", each(files(&folder.join("data"), "ptd"), data)));
     kinds.push(("trace", each(files(&folder.join("trace"), "etdp"), trace)));
@@ -117,12 +117,17 @@ fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
         "edgetpu rebuilt",
         each(edgetpu::beside(&packages, "golden.json"), |path| answer(edgetpu::rebuild(path))),
     ));
-    kinds.push(("edgetpu embedded", each(files(&packages, "tflite"), |path| answer(edgetpu::reembed(path)))));
+    let models = edgetpu::beside(&packages, "golden.json").into_iter();
+    let models = models.filter(|path| path.extension().is_some_and(|found| found == "tflite")).collect();
+    kinds.push(("edgetpu embedded", each(models, |path| answer(edgetpu::reembed(path)))));
     kinds.push(("edgetpu broken", listed(edgetpu::broken(&packages))));
     kinds.push(("edgetpu options", listed(edgetpu::options(&packages))));
     kinds.push(("edgetpu differing", listed(edgetpu::differing(&packages))));
     kinds.push(("edgetpu signatures", listed(edgetpu::signatures(&packages))));
-    kinds.push(("mlf", each(folders(&folder.join("mlf")), |_| unsupported("Model Library Format"))));
+    let libraries = folder.join("mlf");
+    kinds.push(("mlf facts", with_facts(mlf::packages(&libraries), mlf::facts)));
+    kinds.push(("mlf runs", with_facts(mlf::packages(&libraries), mlf::runs)));
+    kinds.push(("mlf traces", with_facts(mlf::traced(&libraries), mlf::trace)));
     kinds.retain(|(_, tally)| tally.passed + tally.failed.len() + tally.skips() > 0);
     kinds
 }
@@ -139,6 +144,15 @@ fn each(paths: Vec<PathBuf>, run: impl Fn(&Path) -> Answer) -> Tally {
 
 fn answer(answer: edgetpu::Answer) -> Answer {
     answer.map_err(Outcome::Failed)
+}
+
+fn with_facts(packages: Vec<(PathBuf, serde_json::Value)>, run: fn(&Path, &serde_json::Value) -> mlf::Answer) -> Tally {
+    let mut tally = Tally::default();
+    for (path, facts) in packages {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        tally.add(&name, answer(run(&path, &facts)));
+    }
+    tally
 }
 
 fn listed(cases: Vec<edgetpu::Listed>) -> Tally {
@@ -201,7 +215,7 @@ fn lowered(path: &Path) -> Answer {
         let program = Archive::open(path).and_then(|archive| archive.program()).map_err(failed)?;
         let options = lower::Options { like_reference, ..lower::Options::default() };
         let built = lower::lower(vec![("forward".to_owned(), program)], &options).map_err(failed)?;
-        let program = Program::from_bytes(&built.to_bytes().map_err(failed)?).map_err(failed)?;
+        let program = Program::from_bytes(built.to_bytes().map_err(failed)?).map_err(failed)?;
         run_recorded(&program, &path.with_file_name("cases.safetensors"), &[])?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Data files, bundles, traces and compiled models that break one rule each: the files under `hostile/` are what the recipes here make,
+//! Data files, bundles, traces, compiled models and library packages that break one rule each: the files under `hostile/` are what the recipes here make,
 //! and the verifiers say about each what its recipe expects.
 //!
 //! `EDGEPACK_BLESS=1 cargo test --test hostile_data` writes files and manifests anew after a recipe was added.
@@ -7,6 +7,8 @@
 mod bundle;
 #[path = "hostile/darwinn/cases.rs"]
 mod darwinn;
+#[path = "hostile/mlf/cases.rs"]
+mod mlf;
 #[path = "hostile/ptd/cases.rs"]
 mod ptd;
 #[path = "hostile/tflite/cases.rs"]
@@ -167,6 +169,13 @@ fn models() {
     });
 }
 
+#[test]
+fn libraries() {
+    replay("mlf", "tar", &mlf::cases(), rules::mlf::ALL, |case| {
+        edgepack_loader::mlf::verify(&case.bytes, &case.limits()).findings
+    });
+}
+
 /// The packages and models that recipes change have no fault of their own.
 #[test]
 fn what_is_changed_is_good() {
@@ -174,4 +183,6 @@ fn what_is_changed_is_good() {
     let package = darwinn::good();
     let findings = dwn::verify::verify(&package, &Limits::hostile(), dwn::Accept::default()).findings;
     assert!(findings.iter().all(|finding| finding.rule.severity == Severity::Info), "{findings}");
+    let findings = edgepack_loader::mlf::verify(&mlf::good(), &Limits::hostile()).findings;
+    assert!(findings.is_empty(), "{findings}");
 }

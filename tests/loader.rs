@@ -5,11 +5,15 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use edgepack_builder::args;
+use edgepack_builder::pte::{ProgramBuilder, TensorSpec};
 use edgepack_executor::{Input, Method, Options, Output};
 use edgepack_format::header::ProgramHeader;
 use edgepack_format::pte::{DataSegment, NamedData, Program as ProgramRow};
-use edgepack_loader::{DataFile, Error, FileSource, MappedFile, NamedDataMap, OpenOptions, Program, Source};
+use edgepack_format::scalar::ScalarType;
+use edgepack_loader::{DataFile, Error, FileSource, MappedFile, NamedDataMap, OpenOptions, Program, Source, ValueMeta};
 use edgepack_tests::assemble::{Assembly, float, write};
+use edgepack_tests::command::edgepack;
 use edgepack_tests::operators::registry;
 
 fn addition() -> Assembly {
@@ -184,4 +188,34 @@ fn a_real_data_file_is_a_map() {
         let layout = map.layout(key).unwrap().unwrap();
         assert!(map.data(key).unwrap().unwrap().len() >= layout.byte_len(), "{key}");
     }
+}
+
+#[test]
+fn metadata_is_what_constant_methods_and_named_data_say() {
+    let mut program = ProgramBuilder::new();
+    program.getter("get_vocab_size", args![32_000i64]).unwrap();
+    program.getter("get_eos_ids", args![2i64, "</s>"]).unwrap();
+    program.named_data("metadata.tokenizer", b"bpe", 1, None).unwrap();
+    program.named_data("weights", vec![0; 64], 16, None).unwrap();
+    let mut forward = program.method("forward");
+    let x = forward.input(TensorSpec::new(ScalarType::FLOAT, [2])).unwrap();
+    forward.output(x).unwrap();
+    let bytes = program.finish().unwrap().to_bytes().unwrap();
+
+    let metadata = Program::from_bytes(bytes.clone()).unwrap().metadata().unwrap();
+    assert_eq!(metadata.value("get_vocab_size"), Some(&ValueMeta::Int(32_000)));
+    // Two values are no value, and what takes an input is no setting.
+    assert_eq!((metadata.value("get_eos_ids"), metadata.value("forward")), (None, None));
+    let names: Vec<&str> = metadata.constant_methods.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["get_eos_ids", "get_vocab_size"]);
+    assert_eq!(metadata.bytes("tokenizer"), Some(&b"bpe"[..]));
+    assert_eq!(metadata.named_data.len(), 1);
+
+    let shown = String::from_utf8(edgepack(&["inspect", "-"], bytes, false).stdout).unwrap();
+    let section = shown.split("\nmetadata\n").nth(1).expect("a section of metadata");
+    let lines: Vec<Vec<&str>> = section.lines().take(3).map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(
+        lines,
+        [vec!["get_eos_ids", "2,", "\"</s>\""], vec!["get_vocab_size", "32000"], vec!["metadata.tokenizer", "\"bpe\""]]
+    );
 }

@@ -7,6 +7,7 @@ mod idle;
 mod programs;
 mod readers;
 mod sections;
+mod writers;
 
 use std::process::ExitCode;
 

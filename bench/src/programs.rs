@@ -44,6 +44,12 @@ pub fn large() -> Sample {
 /// A program of `calls` additions with six values each, in the proportions of exported transformers: two in five
 /// values are tensors, as many are numbers, the rest are lists.
 pub fn synthetic(calls: usize) -> Sample {
+    let bytes = raw::program(&rows(calls), &[&[0; 1024]], &raw::Options::DEFAULT).expect("rows that can be written");
+    Sample { name: format!("{} values, made here", 6 * calls + 1), bytes: bytes.into() }
+}
+
+/// The rows of [`synthetic`].
+pub fn rows(calls: usize) -> Program<'static> {
     let tensor = |index: usize| Tensor {
         scalar_type: ScalarType::FLOAT,
         sizes: Some(vec![1, 8, 32].into()),
@@ -74,9 +80,7 @@ pub fn synthetic(calls: usize) -> Sample {
         instructions.push(KernelCall { op_index: 0, args: Some(vec![last, weight, alpha, out, out].into()) });
         last = out;
     }
-    let weights: Vec<u8> = vec![0; 1024];
-    let plan = plan(values, [input], [last], "aten::add", "out", instructions, 16 * 1024);
-    file(format!("{} values, made here", 6 * calls + 1), plan, &weights)
+    program(plan(values, [input], [last], "aten::add", "out", instructions, 16 * 1024), &[0; 1024])
 }
 
 /// A chain of additions of one element: as little work per instruction as there can be.

@@ -163,6 +163,14 @@ pub enum BuildError {
         /// What it says, or what does not fit.
         message: String,
     },
+    /// Another form of a file could not hold all of it.
+    #[error("{what} would lose {}", .losses.join("; "))]
+    Lost {
+        /// Which form.
+        what: String,
+        /// What of it.
+        losses: Vec<String>,
+    },
     /// What was built breaks a rule of its format.
     #[error("what was built does not verify: {0}")]
     Findings(#[from] Findings),

@@ -4,7 +4,7 @@
 //! [`envelope`] puts the root word, identifier and extended header in front, and [`raw`] writes whole files from rows
 //! *as they are*, wrong ones too: that is what tests of verifiers, `build FILE.json` and mutators need. The upper
 //! floor are the checked builders, one module per format family beside `raw`, named as in `edgepack-format` (`pte`,
-//! `ptd`, `bundle`, `trace`, `darwinn`, `tflite`); they promise that what they finish verifies clean.
+//! `ptd`, `bundle`, `trace`, `darwinn`, `tflite`, `mlf`); they promise that what they finish verifies clean.
 //!
 //! Same rows, same bytes, always: vtables and strings are shared by content, nothing depends on addresses, hashes or
 //! time. Contents of segments are references until the file is written, and then stream.
@@ -30,6 +30,7 @@ pub mod bundle;
 pub mod content;
 pub mod darwinn;
 pub mod envelope;
+pub mod mlf;
 pub mod named_data;
 pub mod plan;
 pub mod preprocess;

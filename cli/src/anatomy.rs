@@ -20,6 +20,7 @@ use crate::notation;
 use crate::status::Failure;
 use crate::summary::bundle::program_bytes;
 use crate::summary::data::DataSummary;
+use crate::summary::library::LibrarySummary;
 use crate::summary::program::ProgramSummary;
 use crate::units::count;
 
@@ -79,6 +80,10 @@ struct Range {
 /// The anatomy of a file.
 pub fn of(file: &File, flatbuffer: &Flatbuffer, limits: &Limits) -> Result<Anatomy, Failure> {
     let mut anatomy = Anatomy { bytes: file.source.len(), ..Anatomy::default() };
+    if file.kind == Kind::Library {
+        anatomy.library(&flatbuffer.head, limits);
+        return Ok(anatomy.sorted());
+    }
     let Some((root, _)) = flatbuffer.root().filter(|_| flatbuffer.is_modest(limits)) else {
         anatomy.part("nothing that can be read within reason", anatomy.bytes);
         return Ok(anatomy);
@@ -94,17 +99,41 @@ pub fn of(file: &File, flatbuffer: &Flatbuffer, limits: &Limits) -> Result<Anato
         }
         Kind::Trace => anatomy.part("events and tables", anatomy.bytes),
         Kind::Model | Kind::Package => anatomy.compiled(flatbuffer, limits),
+        Kind::Library => {}
     }
     anatomy.duplicates = duplicates(&*file.source, ranges)?;
-    anatomy.parts.sort_by_key(|part| Reverse(part.bytes));
-    anatomy.tensors.sort_by_key(|part| Reverse(part.bytes));
-    Ok(anatomy)
+    Ok(anatomy.sorted())
 }
 
 impl Anatomy {
     fn part(&mut self, what: impl Into<String>, bytes: u64) {
         if bytes > 0 {
             self.parts.push(Part { what: what.into(), bytes });
+        }
+    }
+
+    fn sorted(mut self) -> Self {
+        self.parts.sort_by_key(|part| Reverse(part.bytes));
+        self.tensors.sort_by_key(|part| Reverse(part.bytes));
+        self
+    }
+
+    /// Every file of a package, headers and padding of the archive, and the parameters.
+    fn library(&mut self, bytes: &[u8], limits: &Limits) {
+        let library = LibrarySummary::new(bytes, limits);
+        let mut rest = self.bytes;
+        for member in &library.members {
+            rest = rest.saturating_sub(member.bytes);
+            self.part(notation::name(&member.path), member.bytes);
+        }
+        self.part("headers and padding of the archive", rest);
+        for module in library.modules {
+            self.tensors.extend(module.params.into_iter().map(|param| Stored {
+                name: format!("{}.{}", notation::name(&module.name), notation::name(&param.name)),
+                layout: param.layout,
+                bytes: param.bytes,
+                offset: None,
+            }));
         }
     }
 

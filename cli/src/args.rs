@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use edgepack_format::limits::Limits;
 
 use crate::commands::{
-    bench, build, check, completions, convert, darwinn, diff, dump, explain, extract, inspect, join, lower, man, mutate, ops,
-    parse, patch, print, run, shrink, size, smith, split, verify,
+    bench, build, check, completions, convert, darwinn, diff, dump, explain, extract, inspect, join, lower, man,
+    mutate, ops, parse, patch, print, run, shrink, size, smith, split, verify,
 };
 
 /// Look into, verify, run and measure on-device model packages.

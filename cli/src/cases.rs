@@ -15,6 +15,7 @@ use edgepack_loader::{MethodMeta, Program, ValueMeta};
 
 use crate::compare::{Comparison, Tolerance, compare};
 use crate::interchange::{self, InterchangeError};
+use crate::library::runner::RunnerError;
 use crate::notation;
 use crate::value::{Tensor, Value};
 
@@ -190,6 +191,8 @@ pub enum ReplayError {
     Input(String),
     /// Running failed.
     Run(RunError),
+    /// A module of a package cannot run on this recording.
+    Library(RunnerError),
 }
 
 impl std::fmt::Display for ReplayError {
@@ -199,6 +202,7 @@ impl std::fmt::Display for ReplayError {
             ReplayError::NotLoaded => f.write_str("the method cannot be loaded"),
             ReplayError::Input(message) => f.write_str(message),
             ReplayError::Run(error) => error.fmt(f),
+            ReplayError::Library(error) => error.fmt(f),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use edgepack_format::FileKind;
-use edgepack_format::darwinn::{ExecutableRef, PackageRef};
+use edgepack_format::darwinn::PackageRef;
 use edgepack_format::detect::{DETECT_LEN, detect};
 use edgepack_format::limits::Limits;
 use edgepack_loader::{AlignedBytes, FileSource, MemorySource, Source};
@@ -59,9 +59,7 @@ fn unidentified(found: FileKind, head: &[u8], source: &dyn Source, limits: &Limi
         return None;
     }
     let bytes = read_head(source, source.len()).ok()?;
-    let package = PackageRef::reopen(&bytes).ok()?;
-    let has_code = |one: &ExecutableRef<'_>| one.row().instruction_bitstreams.as_ref().is_some_and(|c| !c.is_empty());
-    package.executables().iter().any(has_code).then_some(Kind::Package)
+    PackageRef::is_unidentified(&bytes).then_some(Kind::Package)
 }
 
 fn refusal(found: FileKind, head: &[u8]) -> String {

@@ -1,4 +1,5 @@
-//! The flatbuffer of a file: read into memory, its root table located, its rules checked.
+//! The flatbuffer of a file: read into memory, its root table located, its rules checked. An archive has none; it is read
+//! whole all the same.
 
 use edgepack_format::check::{Checker, Path, StructureRules};
 use edgepack_format::extent::FileExtent;
@@ -52,10 +53,11 @@ impl Flatbuffer {
         let len = match file.kind {
             Kind::Program => pte::program_len(&first, extent),
             Kind::Data | Kind::FlatData => ptd::data_len(&first, extent),
-            Kind::Bundle | Kind::Trace | Kind::Model | Kind::Package => extent.len,
+            Kind::Bundle | Kind::Trace | Kind::Model | Kind::Package | Kind::Library => extent.len,
         };
         if len > limits.segment_bytes {
-            let message = format!("{}: a flatbuffer of {len} bytes, {} are allowed", file.name, limits.segment_bytes);
+            let message =
+                format!("{}: {len} bytes to be read at once, {} are allowed", file.name, limits.segment_bytes);
             return Err(Failure::findings(message));
         }
         let head = read_head(&*file.source, len).map_err(|failure| failure.about(&file.name))?;
@@ -72,6 +74,7 @@ impl Flatbuffer {
             Kind::Trace => trace::verify::verify(head, limits).findings,
             Kind::Model => tflite::verify::verify(head, limits, darwinn::Accept::ALL).findings,
             Kind::Package => darwinn::verify::verify(head, limits, darwinn::Accept::ALL).findings,
+            Kind::Library => edgepack_loader::mlf::verify(head, limits).findings,
         }
     }
 
@@ -90,6 +93,7 @@ impl Flatbuffer {
             Kind::Trace => trace::ETDump::DESC,
             Kind::Model => tflite::Model::DESC,
             Kind::Package => darwinn::Package::DESC,
+            Kind::Library => return None,
         };
         Some((table, desc))
     }
@@ -132,6 +136,7 @@ impl Flatbuffer {
                     && inside.is_none_or(|program| unfolds::<pte::Program<'_>>(program, limits))
             }
             Kind::Trace => unfolds::<trace::ETDump<'_>>(root, limits),
+            Kind::Library => true,
             Kind::Model | Kind::Package => {
                 // What lies inside as bytes is walked by the verifier under the same budget.
                 let mut modest = *limits;

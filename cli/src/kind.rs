@@ -1,4 +1,5 @@
-//! The kinds of files the commands open: those of the ExecuTorch family, and compiled Edge TPU models.
+//! The kinds of files the commands open: those of the ExecuTorch family, compiled Edge TPU models, and
+//! Model Library Format packages.
 
 use edgepack_format::FileKind;
 
@@ -19,6 +20,8 @@ pub enum Kind {
     Model,
     /// A bare Edge TPU package.
     Package,
+    /// A Model Library Format package.
+    Library,
 }
 
 impl Kind {
@@ -32,6 +35,7 @@ impl Kind {
             FileKind::Trace => Kind::Trace,
             FileKind::TfLite => Kind::Model,
             FileKind::DarwinnPackage => Kind::Package,
+            FileKind::ModelLibrary => Kind::Library,
             _ => return None,
         })
     }
@@ -46,6 +50,7 @@ impl Kind {
             Kind::Trace => "trace",
             Kind::Model => "tflite",
             Kind::Package => "darwinn",
+            Kind::Library => "mlf",
         }
     }
 
@@ -59,6 +64,7 @@ impl Kind {
             Kind::Trace => FileKind::Trace.name(),
             Kind::Model => FileKind::TfLite.name(),
             Kind::Package => FileKind::DarwinnPackage.name(),
+            Kind::Library => FileKind::ModelLibrary.name(),
         }
     }
 }

@@ -14,6 +14,7 @@ mod flatbuffer;
 pub mod interchange;
 mod kind;
 mod lenient;
+pub mod library;
 mod listing;
 mod notation;
 mod npy;
@@ -38,8 +39,8 @@ use clap::Parser;
 
 use crate::args::{Cli, Color, Command};
 use crate::commands::{
-    bench, build, check, completions, convert, darwinn, diff, dump, explain, extract, inspect, join, lower, man, mutate, ops,
-    parse, patch, print, run as run_once, shrink, size, smith, split, verify,
+    bench, build, check, completions, convert, darwinn, diff, dump, explain, extract, inspect, join, lower, man,
+    mutate, ops, parse, patch, print, run as run_once, shrink, size, smith, split, verify,
 };
 pub use crate::screen::{Io, Screen};
 use crate::session::Session;

@@ -70,6 +70,17 @@ pub fn signature(value: Option<&KernelTypes<'_>>) -> String {
     }
 }
 
+/// A value that does not change: what is in it, or the type of what is elsewhere.
+pub fn constant(value: Option<&KernelTypes<'_>>) -> String {
+    match value {
+        Some(KernelTypes::Int(int)) => int.int_val.to_string(),
+        Some(KernelTypes::Bool(bool)) => bool.bool_val.to_string(),
+        Some(KernelTypes::Double(number)) => double(number.double_val),
+        Some(KernelTypes::String(text)) => format!("{:?}", text.string_val.as_deref().unwrap_or_default()),
+        other => signature(other),
+    }
+}
+
 /// The kind of a value.
 pub fn kind(value: &KernelTypes<'_>) -> &'static str {
     match value {

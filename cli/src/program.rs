@@ -36,6 +36,11 @@ pub fn open(file: &File, limits: &Limits) -> Result<Opened, Failure> {
             let program = from_source(Arc::new(source), limits).map_err(about)?;
             Ok(Opened { program, recorded: Some(recorded) })
         }
+        Kind::Model | Kind::Package => {
+            let message = "this is compiled for an Edge TPU, and this build drives none; \
+                           `edgepack darwinn` does what the host does";
+            Err(about(Failure::cannot_run(message)))
+        }
         kind => Err(Failure::usage(format!("{}: there is no program in this {}", file.name, kind.title()))),
     }
 }

@@ -46,6 +46,11 @@ impl Columns {
         Columns { aligns: aligns.to_vec(), rows: Vec::new(), indent }
     }
 
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// Adds a row; it may be shorter than others.
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push(cells.into_iter().collect());

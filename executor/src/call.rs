@@ -110,6 +110,12 @@ impl OwnedTensor {
         OwnedTensor { bytes: vec![0; layout.byte_len()], layout, dynamic: false, constant: false }
     }
 
+    /// A contiguous tensor of these bytes, or `None` if they are not as many as its layout says.
+    pub fn from_bytes(dtype: ScalarType, sizes: &[usize], bytes: Vec<u8>) -> Option<Self> {
+        let layout = TensorLayout::contiguous(dtype, sizes).ok()?;
+        (layout.byte_len() == bytes.len()).then_some(OwnedTensor { layout, bytes, dynamic: false, constant: false })
+    }
+
     /// The same bytes under another dim order. Panics if it is no permutation.
     pub fn with_dim_order(mut self, dim_order: &[u8]) -> Self {
         let layout = TensorLayout::new(self.layout.scalar_type(), self.layout.sizes(), dim_order);

@@ -17,6 +17,7 @@ mod interpret;
 pub mod kernel;
 mod load;
 mod method;
+pub mod mlf;
 pub mod observer;
 mod operator;
 mod options;

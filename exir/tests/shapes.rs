@@ -63,6 +63,10 @@ fn every_core_operator_that_gives_tensors_has_one() {
     let names: Vec<String> = without.iter().map(ToString::to_string).collect();
     // Gradients, what works in place, and what depends on the data.
     for name in &names {
-        assert!(name.contains("backward") || ["aten::nonzero", "aten::masked_select", "aten::resize_"].contains(&name.as_str()), "{names:?}");
+        assert!(
+            name.contains("backward")
+                || ["aten::nonzero", "aten::masked_select", "aten::resize_"].contains(&name.as_str()),
+            "{names:?}"
+        );
     }
 }

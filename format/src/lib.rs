@@ -34,6 +34,7 @@ pub mod header;
 pub mod json;
 pub mod layout;
 pub mod limits;
+pub mod mlf;
 pub mod named;
 pub mod operator;
 pub mod ptd;

@@ -2,7 +2,7 @@
 //!
 //! An id is never reused and never changes its meaning. Families follow the formats: `PTE-` programs, `PTD-` data
 //! files, `BND-` bundled programs, `TRC-` traces, `DWN-` Edge TPU packages, `TFL-` the
-//! models around them; the letter after the dash groups rules by what they look at.
+//! models around them, `MLF-` packages of the Model Library Format; the letter after the dash groups rules by what they look at.
 //! `docs/rules.md` is [`markdown`] of this list.
 
 use alloc::format;
@@ -31,6 +31,7 @@ macro_rules! catalogue {
 
 pub mod bundle;
 pub mod darwinn;
+pub mod mlf;
 pub mod ptd;
 pub mod pte;
 pub mod tflite;
@@ -54,13 +55,19 @@ pub const FAMILIES: &[Family] = &[
     Family { prefix: "TRC", about: "Traces (`.etdp`)", rules: trace::ALL },
     Family { prefix: "DWN", about: "Edge TPU packages (`DWN1`)", rules: darwinn::ALL },
     Family { prefix: "TFL", about: "TensorFlow Lite models with compiled parts", rules: tflite::ALL },
+    Family { prefix: "MLF", about: "Model Library Format packages", rules: mlf::ALL },
 ];
 
 /// Every rule there is.
 pub static RULES: &[&Rule] = &JOINED;
 
-const COUNT: usize =
-    pte::ALL.len() + ptd::ALL.len() + bundle::ALL.len() + trace::ALL.len() + darwinn::ALL.len() + tflite::ALL.len();
+const COUNT: usize = pte::ALL.len()
+    + ptd::ALL.len()
+    + bundle::ALL.len()
+    + trace::ALL.len()
+    + darwinn::ALL.len()
+    + tflite::ALL.len()
+    + mlf::ALL.len();
 
 #[allow(clippy::indexing_slicing, clippy::arithmetic_side_effects, reason = "evaluated by the compiler")]
 const JOINED: [&Rule; COUNT] = {

@@ -98,6 +98,12 @@ impl Walk {
         Walk::new(steps, 0)
     }
 
+    /// Every element of a tensor, the last dimension fastest, wherever it lies in memory.
+    pub fn by_index(tensor: &TensorMeta<'_>) -> Walk {
+        let step = |(&size, &stride): (&usize, &usize)| Step { size, stride: stride as isize };
+        Walk::new(tensor.sizes.iter().zip(tensor.strides).map(step), 0)
+    }
+
     /// Whether the elements lie one after the other.
     pub fn is_linear(&self) -> bool {
         matches!(*self.steps, [Step { stride: 1, .. }])

@@ -5,6 +5,7 @@
 
 pub mod antialias;
 pub mod broadcast;
+pub mod chance;
 pub mod check;
 pub mod complex;
 pub mod conv;
@@ -13,6 +14,7 @@ pub mod dims;
 pub mod distance;
 pub mod elementwise;
 pub mod embedding_bag;
+mod family;
 pub mod fft;
 pub mod float;
 pub mod gemm;
@@ -37,30 +39,13 @@ pub mod spatial;
 pub mod upsample;
 pub mod wide;
 
-use edgepack_executor::kernel::{Kernel, Registry};
+use edgepack_executor::kernel::Registry;
 
-/// The families of this crate.
-const FAMILIES: &[&[&Kernel]] = &[
-    antialias::KERNELS,
-    conv::KERNELS,
-    distance::KERNELS,
-    embedding_bag::KERNELS,
-    fft::KERNELS,
-    grid::KERNELS,
-    matmul::KERNELS,
-    median::KERNELS,
-    norm::KERNELS,
-    pool::KERNELS,
-    reduce::KERNELS,
-    softmax::KERNELS,
-    sort::KERNELS,
-    upsample::KERNELS,
-];
+pub use family::{FAMILIES, Family, Speed};
 
 /// Every operator of this crate, with the arithmetic of PyTorch.
 pub fn registry() -> Registry {
-    let tables =
-        FAMILIES.iter().chain(elementwise::TABLES).chain(movement::TABLES).chain(prim::TABLES).chain(quantized::TABLES);
+    let tables = FAMILIES.iter().flat_map(|family| family.tables);
     rewrite::with_rewrites(tables.fold(Registry::new(), |registry, kernels| registry.with_kernels(kernels)))
 }
 

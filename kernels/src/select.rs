@@ -18,8 +18,8 @@ fn before(a: &Entry, b: &Entry) -> bool {
     a[0] < b[0]
 }
 
-/// Brings the `count` least entries to the front, in order.
-pub fn select(line: &mut [Entry], count: usize) {
+/// Brings the `count` least entries to the front: in order if `sorted`, else as selecting leaves them.
+pub fn select(line: &mut [Entry], count: usize, sorted: bool) {
     if count == 0 {
         return;
     }
@@ -28,7 +28,9 @@ pub fn select(line: &mut [Entry], count: usize) {
         heap_sort(&mut line[..count]);
     } else {
         partition_around(line, count - 1);
-        sort(&mut line[..count - 1]);
+        if sorted {
+            sort(&mut line[..count - 1]);
+        }
     }
 }
 
@@ -180,7 +182,7 @@ mod tests {
 
     fn places(keys: &[u64], count: usize) -> Vec<u64> {
         let mut line: Vec<Entry> = keys.iter().zip(0..).map(|(&key, place)| [key, place]).collect();
-        select(&mut line, count);
+        select(&mut line, count, true);
         line[..count].iter().map(|&[_, place]| place).collect()
     }
 

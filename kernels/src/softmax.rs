@@ -7,7 +7,8 @@ use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepa
 use edgepack_format::tensor::Dims;
 use rten_simd::SimdUnaryOp;
 
-use crate::check::{Around, expect_same, expect_same_order, with_float};
+use crate::broadcast::Walk;
+use crate::check::{Around, expect_same, with_float};
 use crate::dims::dim_of;
 use crate::float::Float;
 use crate::numeric::{Compute, Number};
@@ -53,9 +54,12 @@ impl Exponential for f64 {
 }
 
 fn prepare<const LOG: bool>(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    let (input, out) = (args.tensor(0)?.meta.dtype, args.tensor(OUT)?.meta.dtype);
-    expect_same(("self", input), ("out", out))?;
-    with_float!(input, T => Ok(Box::new(run::<T, LOG>)))
+    let (input, out) = (args.tensor(0)?.meta, args.tensor(OUT)?.meta);
+    expect_same(("self", input.dtype), ("out", out.dtype))?;
+    if input.dim_order != out.dim_order {
+        args.scratch(input.byte_len());
+    }
+    with_float!(input.dtype, T => Ok(Box::new(run::<T, LOG>)))
 }
 
 fn run<T, const LOG: bool>(cx: &mut KernelContext<'_>) -> Result<(), KernelError>
@@ -68,9 +72,16 @@ where
     cx.resize(OUT, &sizes)?;
     let views = cx.views();
     let (input, out) = (views.tensor(0)?, views.out(OUT)?);
-    expect_same_order(("self", input.dim_order), ("out", out.dim_order))?;
-    let around = Around::new(input.sizes, input.strides, dim);
-    let (input, out) = (input.as_slice::<T>()?, out.into_slice::<T>()?);
+    let around = Around::new(out.sizes, out.strides, dim);
+    let input = if input.dim_order == out.dim_order {
+        input.as_slice::<T>()?
+    } else {
+        // Laid out as the output first: everything below takes one order.
+        let turned = views.scratch()?.get_mut(..input.bytes().len()).ok_or_else(too_large)?;
+        Walk::stretched(&out.meta(), &input).gather(size_of::<T>(), input.bytes(), turned);
+        bytemuck::try_cast_slice(turned).map_err(|_| too_large())?
+    };
+    let out = out.into_slice::<T>()?;
     if around.inner == 1 {
         let rows = input.chunks_exact(around.size.max(1)).zip(out.chunks_exact_mut(around.size.max(1)));
         for (input, out) in rows.take(around.outer) {
@@ -86,6 +97,10 @@ where
         }
     }
     Ok(())
+}
+
+fn too_large() -> KernelError {
+    KernelError::unsupported("`self` is larger than at load")
 }
 
 /// One row of neighbouring elements.

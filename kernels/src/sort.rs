@@ -21,27 +21,33 @@ static SORT: Kernel = Kernel {
     name: "aten::sort.values",
     schema: "(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
     alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { k: None, dim: 1, descending: 2, values: 3 }),
+    prepare: |args| prepare(args, &Form { few: None, dim: 1, descending: 2, values: 3 }),
 };
 static SORT_STABLE: Kernel = Kernel {
     name: "aten::sort.values_stable",
     schema: "(Tensor self, *, bool? stable, int dim=-1, bool descending=False, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
     alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { k: None, dim: 2, descending: 3, values: 4 }),
+    prepare: |args| prepare(args, &Form { few: None, dim: 2, descending: 3, values: 4 }),
 };
 static TOPK: Kernel = Kernel {
     name: "aten::topk.values",
     schema: "(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
     alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { k: Some(1), dim: 2, descending: 3, values: 5 }),
+    prepare: |args| prepare(args, &Form { few: Some(Few { k: 1, sorted: 4 }), dim: 2, descending: 3, values: 5 }),
 };
 
 /// Where the arguments stand; the places follow the values.
 struct Form {
-    k: Option<usize>,
+    few: Option<Few>,
     dim: usize,
     descending: usize,
     values: usize,
+}
+
+/// Where `topk` says how many elements it wants, and whether in order.
+struct Few {
+    k: usize,
+    sorted: usize,
 }
 
 fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
@@ -67,14 +73,15 @@ fn run<T: Number>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelE
     let descending = cx.bool(form.descending)?;
     let mut sizes = Dims::from_slice(meta.sizes).unwrap_or_default();
     let length = sizes.get(dim).copied().unwrap_or(1);
-    let count = match form.k {
-        None => length,
-        Some(arg) => {
-            let k = cx.int(arg)?;
-            usize::try_from(k)
+    let (count, sorted) = match &form.few {
+        None => (length, true),
+        Some(few) => {
+            let k = cx.int(few.k)?;
+            let count = usize::try_from(k)
                 .ok()
                 .filter(|&k| k <= length)
-                .ok_or_else(|| KernelError::argument(format!("`k` is {k}, the dimension has {length} elements")))?
+                .ok_or_else(|| KernelError::argument(format!("`k` is {k}, the dimension has {length} elements")))?;
+            (count, cx.bool(few.sorted)?)
         }
     };
     if let Some(size) = sizes.get_mut(dim) {
@@ -102,9 +109,9 @@ fn run<T: Number>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelE
                 let key = order(x);
                 *entry = [if descending { !key } else { key }, place as u64];
             }
-            match form.k {
+            match form.few {
                 None => entries.sort_unstable(),
-                Some(_) => select(entries, count),
+                Some(_) => select(entries, count, sorted),
             }
             for (i, &[_, place]) in entries[..count].iter().enumerate() {
                 let to = (block * count + i) * around.inner + lane;

@@ -198,9 +198,12 @@ fn mix<T: Number>(out: &mut [T], [a, b, c, d]: [&[T]; 4], down: f64, right: f64)
             let line = |a: T, b: T| left.times(a.to_compute()).plus(right.times(b.to_compute()));
             *out = up.times(line(a[i], b[i])).plus(down.times(line(c[i], d[i]))).cast();
         } else {
-            let of = |x: T| Cast::<f64>::cast(x);
+            // Whole numbers are mixed in single precision, like the weights, and cut.
+            let of = |x: T| Cast::<f32>::cast(x);
+            let (down, right) = (down as f32, right as f32);
             let line = |a: T, b: T| (1.0 - right) * of(a) + right * of(b);
-            *out = T::from_scalar(Scalar::Double((1.0 - down) * line(a[i], b[i]) + down * line(c[i], d[i])));
+            let mixed = (1.0 - down) * line(a[i], b[i]) + down * line(c[i], d[i]);
+            *out = T::from_scalar(Scalar::Double(mixed.into()));
         }
     }
 }

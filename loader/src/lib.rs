@@ -4,7 +4,8 @@
 //! are read when they are asked for and released when the last handle to them is dropped; a source that can lend its
 //! bytes (memory, a mapped file) lends them instead.
 //!
-//! A [`Registry`] is the counterpart for Edge TPU packages: it registers them as the driver does.
+//! A [`Registry`] is the counterpart for Edge TPU packages: it registers them as the driver does. An [`mlf::Library`] is a
+//! package of the Model Library Format.
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -24,6 +25,8 @@ mod data_file;
 mod error;
 mod held_data;
 mod meta;
+mod metadata;
+pub mod mlf;
 mod named_data;
 mod program;
 mod source;
@@ -37,6 +40,7 @@ pub use data_file::DataFile;
 pub use error::Error;
 pub use held_data::HeldData;
 pub use meta::{MethodMeta, TensorMeta, ValueMeta};
+pub use metadata::{METADATA_PREFIX, Metadata};
 pub use named_data::{MergedData, NamedDataMap, ProgramData};
 pub use program::{OpenOptions, Program, ProgramMethod};
 #[cfg(feature = "mmap")]

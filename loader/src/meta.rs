@@ -59,6 +59,11 @@ pub struct TensorMeta {
 }
 
 impl MethodMeta {
+    /// Whether it only returns values that are in the file: it takes nothing and runs nothing.
+    pub fn is_constant(&self) -> bool {
+        self.inputs.is_empty() && self.instructions == 0 && !self.outputs.is_empty()
+    }
+
     pub(crate) fn of(plan: &ExecutionPlan<'_>) -> Result<Self, Error> {
         let name = plan.name.clone().unwrap_or_default().into_owned();
         let mut attributes = Vec::new();

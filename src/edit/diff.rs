@@ -15,7 +15,9 @@ use half::{bf16, f16};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::compiled::CompiledPackage;
 use super::content::Content;
+use super::dump::inline;
 use super::error::Error;
 use super::join::entries_of;
 use super::open::Opened;
@@ -72,12 +74,58 @@ pub fn diff(left: &Package<'_>, right: &Package<'_>, options: &DiffOptions) -> R
                 (a, b) => out.push("program".into(), presence(a.is_some()), presence(b.is_some())),
             }
         }
-        (Root::Program(_) | Root::Bundle(_), _) | (_, Root::Program(_) | Root::Bundle(_)) => {
+        (Root::EdgeTpu(_) | Root::Model(_), Root::EdgeTpu(_) | Root::Model(_)) => {
+            let (mut a, mut b) = (compiled(&left.root)?, compiled(&right.root)?);
+            if left.root.kind() != right.root.kind() {
+                // Only one of them has something around its packages.
+                let inside = |(path, _): &(String, _)| path.starts_with("packages");
+                a.contents.retain(inside);
+                b.contents.retain(inside);
+            }
+            out.values("", &a.rows, &b.rows);
+            out.contents(&a.contents, &b.contents, options)?;
+        }
+        (a, b) if !(is_data(a) && is_data(b)) => {
             out.push(String::new(), left.root.kind().to_string(), right.root.kind().to_string());
         }
         _ => out.contents(&data_contents(left)?, &data_contents(right)?, options)?,
     }
     Ok(out.list)
+}
+
+fn is_data(root: &Root<'_>) -> bool {
+    matches!(root, Root::Data(_) | Root::LegacyData(_) | Root::FlatData(_))
+}
+
+/// Compiled parts to be compared: packages by number, whether a model is around them or not.
+struct Compiled {
+    rows: Value,
+    contents: Contents,
+}
+
+fn compiled(root: &Root<'_>) -> Result<Compiled, Error> {
+    let mut root = root.clone();
+    let mut contents = Contents::new();
+    inline(&mut root, |path, blob| {
+        let bytes = std::mem::take(blob);
+        let path =
+            path.strip_prefix("model.").map_or_else(|| path.replacen("package", "packages[0]", 1), str::to_owned);
+        contents.push((path, (Content::from(bytes.as_slice()), None)));
+        Ok(())
+    })?;
+    let mut packages = match root {
+        Root::Model(model) => model.packages,
+        Root::EdgeTpu(package) => vec![*package],
+        _ => Vec::new(),
+    };
+    packages.iter_mut().for_each(unplaced);
+    Ok(Compiled { rows: serde_json::json!({ "packages": value(&packages)? }), contents })
+}
+
+/// Forgets how a package is laid out.
+fn unplaced(package: &mut CompiledPackage<'_>) {
+    (package.paged, package.length) = (true, 0);
+    package.chips.iter_mut().flatten().for_each(unplaced);
 }
 
 fn presence(there: bool) -> String {
@@ -203,6 +251,8 @@ impl Differences {
             (Root::LegacyData(a), Root::LegacyData(b)) => self.rows(a, b)?,
             (Root::FlatData(a), Root::FlatData(b)) => self.rows(a, b)?,
             (Root::Bundle(a), Root::Bundle(b)) => self.rows(a, b)?,
+            (Root::EdgeTpu(a), Root::EdgeTpu(b)) => self.values("package", &value(a)?, &value(b)?),
+            (Root::Model(a), Root::Model(b)) => self.values("model", &value(a)?, &value(b)?),
             (a, b) => self.push(String::new(), a.kind().to_string(), b.kind().to_string()),
         }
         for (index, (a, b)) in left.segments.iter().zip(&right.segments).enumerate() {

@@ -14,6 +14,7 @@ use edgepack_format::row::Blob;
 use edgepack_loader::FileSource;
 use serde::{Deserialize, Serialize};
 
+use super::compiled::{CompiledModel, CompiledPackage};
 use super::content::Content;
 use super::error::Error;
 use super::package::{Layout, Package, Root};
@@ -65,6 +66,8 @@ enum OutgoingRoot<'r, 'a> {
     LegacyData(&'r LegacyFlatTensor<'a>),
     FlatData(&'r FlatData<'a>),
     Bundle(&'r BundledProgram<'a>),
+    Package(&'r CompiledPackage<'a>),
+    Model(&'r CompiledModel<'a>),
 }
 
 #[derive(Deserialize)]
@@ -78,6 +81,8 @@ struct Incoming {
     legacy_data: Option<LegacyFlatTensor<'static>>,
     flat_data: Option<FlatData<'static>>,
     bundle: Option<BundledProgram<'static>>,
+    package: Option<Box<CompiledPackage<'static>>>,
+    model: Option<Box<CompiledModel<'static>>>,
     #[serde(default)]
     segments: Vec<Stored>,
     #[serde(default)]
@@ -128,6 +133,8 @@ pub fn dump_with(package: &Package<'_>, blobs: Blobs<'_>) -> Result<String, Erro
         Root::LegacyData(row) => OutgoingRoot::LegacyData(row),
         Root::FlatData(row) => OutgoingRoot::FlatData(row),
         Root::Bundle(row) => OutgoingRoot::Bundle(row),
+        Root::EdgeTpu(package) => OutgoingRoot::Package(package),
+        Root::Model(model) => OutgoingRoot::Model(model),
     };
     let document = Outgoing { schema: SCHEMA, layout: package.layout, root, segments, files };
     let mut text = serde_json::to_string_pretty(&document)?;
@@ -146,17 +153,21 @@ pub fn build_with(json: &str, folder: Option<&Path>) -> Result<Package<'static>,
     if incoming.schema != SCHEMA {
         return Err(Error::Document(format!("the schema is {:?}, `{SCHEMA}` is known", incoming.schema)));
     }
-    let Incoming { layout, program, data, legacy_data, flat_data, bundle, segments, files, .. } = incoming;
+    let Incoming { layout, program, data, legacy_data, flat_data, bundle, package, model, segments, files, .. } =
+        incoming;
     let roots = [
         program.map(Root::Program),
         data.map(Root::Data),
         legacy_data.map(Root::LegacyData),
         flat_data.map(Root::FlatData),
         bundle.map(Root::Bundle),
+        package.map(Root::EdgeTpu),
+        model.map(Root::Model),
     ];
     let mut roots: Vec<_> = roots.into_iter().flatten().collect();
     let (Some(mut root), true) = (roots.pop(), roots.is_empty()) else {
-        let message = "exactly one of `program`, `data`, `legacy_data`, `flat_data` and `bundle` is wanted";
+        let message =
+            "exactly one of `program`, `data`, `legacy_data`, `flat_data`, `bundle`, `package` and `model` is wanted";
         return Err(Error::Document(message.to_owned()));
     };
     let open = |file: &str| {
@@ -198,7 +209,10 @@ pub(crate) fn plain_name(file: &str) -> Result<(), Error> {
 }
 
 /// Visits the data inside a flatbuffer that can be large.
-fn inline(root: &mut Root<'_>, mut visit: impl FnMut(String, &mut Blob<'_>) -> Result<(), Error>) -> Result<(), Error> {
+pub(super) fn inline(
+    root: &mut Root<'_>,
+    mut visit: impl FnMut(String, &mut Blob<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
     match root {
         Root::Program(program) => {
             for rows in program.constant_buffer.iter_mut() {
@@ -219,6 +233,16 @@ fn inline(root: &mut Root<'_>, mut visit: impl FnMut(String, &mut Blob<'_>) -> R
             Some(blob) => visit("program".to_owned(), blob),
             None => Ok(()),
         },
+        Root::EdgeTpu(package) => package.each_blob("package", &mut visit),
+        Root::Model(model) => {
+            for (index, piece) in model.around.iter_mut().enumerate() {
+                visit(format!("model.around[{index}]"), piece)?;
+            }
+            for (index, package) in model.packages.iter_mut().enumerate() {
+                package.each_blob(&format!("model.packages[{index}]"), &mut visit)?;
+            }
+            Ok(())
+        }
         _ => Ok(()),
     }
 }

@@ -1,4 +1,5 @@
-//! Files taken apart and put together again: rows and segments of any file of the ExecuTorch family, changed and written.
+//! Files taken apart and put together again: rows and segments of any file of the ExecuTorch family, and of compiled Edge
+//! TPU models, changed and written.
 //!
 //! [`Opened`] holds the head of a file; [`Package`] is what is in it, with rows borrowed from the head and segments as
 //! references to where their bytes are. What is not changed is written as it was: legacy header forms, constants inside
@@ -26,6 +27,7 @@
 //!
 //! [`split`], [`join`] and [`patch`] move and replace tensors; [`diff`] says what differs between two packages.
 
+mod compiled;
 mod content;
 mod diff;
 mod dump;
@@ -42,6 +44,7 @@ mod join;
 mod patch;
 mod split;
 
+pub use compiled::{CompiledModel, CompiledPackage};
 pub use content::Content;
 #[cfg(feature = "safetensors")]
 pub use convert::{dtype_of, from_safetensors, scalar_type_of, write_safetensors};

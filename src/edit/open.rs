@@ -9,6 +9,7 @@ use std::sync::Arc;
 use edgepack_builder::envelope::program_head;
 use edgepack_builder::sink::FlatSink;
 use edgepack_format::check::{Checker, Path as Place, StructureRules};
+use edgepack_format::darwinn::PackageRef;
 use edgepack_format::extent::FileExtent;
 use edgepack_format::header::{DataHeader, HEAD_LEN, ProgramHeader};
 use edgepack_format::limits::Limits;
@@ -18,6 +19,7 @@ use edgepack_format::row::Table;
 use edgepack_format::{FileKind, bundle, detect, ptd, pte, rules, wire};
 use edgepack_loader::{AlignedBytes, FileSource, MemorySource, Source};
 
+use super::compiled::{CompiledModel, CompiledPackage};
 use super::content::Content;
 use super::error::Error;
 use super::package::{Layout, Package, Root};
@@ -47,13 +49,18 @@ impl Opened {
     pub fn from_source(source: Arc<dyn Source>, limits: Limits) -> Result<Self, Error> {
         let extent = FileExtent { len: source.len() };
         let first = read(&*source, (HEAD_LEN as u64).min(extent.len))?;
-        let kind = detect(&first);
+        let mut kind = detect(&first);
+        if kind == FileKind::Unknown && extent.len <= limits.segment_bytes && first.get(4..8) == Some(&[0; 4]) {
+            // The driver takes Edge TPU packages without their identifier.
+            let whole = read(&*source, extent.len)?;
+            kind = if PackageRef::is_unidentified(&whole) { FileKind::DarwinnPackage } else { kind };
+        }
         let len = match kind {
             FileKind::Program => pte::program_len(&first, extent),
             FileKind::Data | FileKind::FlatData => ptd::data_len(&first, extent),
-            FileKind::Bundle => extent.len,
+            FileKind::Bundle | FileKind::DarwinnPackage | FileKind::TfLite => extent.len,
             found => {
-                let wanted = "a program, data file or bundled program";
+                let wanted = "a program, data file, bundled program or compiled model";
                 return Err(Error::Kind { found, wanted });
             }
         };
@@ -72,6 +79,16 @@ impl Opened {
 
     /// Its rows and segments.
     pub fn package(&self) -> Result<Package<'_>, Error> {
+        let compiled = match self.kind {
+            FileKind::DarwinnPackage => Root::EdgeTpu(Box::new(CompiledPackage::open(&self.head, &self.limits)?)),
+            FileKind::TfLite => Root::Model(Box::new(CompiledModel::open(&self.head, &self.limits)?)),
+            _ => return self.family(),
+        };
+        Ok(Package::new(compiled))
+    }
+
+    /// The rows and segments of a file of the ExecuTorch family.
+    fn family(&self) -> Result<Package<'_>, Error> {
         let identifier = self.head.get(4..8).unwrap_or_default();
         let (want, root): ([u8; 4], Root<'_>) = match self.kind {
             FileKind::Program => (pte::IDENTIFIER, Root::Program(self.root::<Program<'_>>()?)),

@@ -6,6 +6,7 @@ use edgepack_format::ptd::{DataSegment, FlatData, FlatTensor, LegacyFlatTensor};
 use edgepack_format::pte::Program;
 use serde::{Deserialize, Serialize};
 
+use super::compiled::{CompiledModel, CompiledPackage};
 use super::content::Content;
 
 /// The root row of a file.
@@ -23,6 +24,10 @@ pub enum Root<'a> {
     FlatData(FlatData<'a>),
     /// Of a bundled program.
     Bundle(BundledProgram<'a>),
+    /// An Edge TPU package.
+    EdgeTpu(Box<CompiledPackage<'a>>),
+    /// A TensorFlow Lite model with Edge TPU packages in it.
+    Model(Box<CompiledModel<'a>>),
 }
 
 impl<'a> Root<'a> {
@@ -33,6 +38,8 @@ impl<'a> Root<'a> {
             Root::Data(_) | Root::LegacyData(_) => FileKind::Data,
             Root::FlatData(_) => FileKind::FlatData,
             Root::Bundle(_) => FileKind::Bundle,
+            Root::EdgeTpu(_) => FileKind::DarwinnPackage,
+            Root::Model(_) => FileKind::TfLite,
         }
     }
 
@@ -43,7 +50,7 @@ impl<'a> Root<'a> {
             Root::Data(root) => root.segments.as_ref(),
             Root::LegacyData(root) => root.segments.as_ref(),
             Root::FlatData(root) => root.segments.as_ref(),
-            Root::Bundle(_) => None,
+            Root::Bundle(_) | Root::EdgeTpu(_) | Root::Model(_) => None,
         }
     }
 
@@ -53,7 +60,7 @@ impl<'a> Root<'a> {
             Root::Data(root) => &mut root.segments,
             Root::LegacyData(root) => &mut root.segments,
             Root::FlatData(root) => &mut root.segments,
-            Root::Bundle(_) => return,
+            Root::Bundle(_) | Root::EdgeTpu(_) | Root::Model(_) => return,
         };
         *slot = Some(rows.into());
     }

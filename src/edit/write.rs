@@ -137,6 +137,8 @@ impl Package<'_> {
             Root::LegacyData(row) => data(flatbuffer(row, ptd::IDENTIFIER)?),
             Root::FlatData(row) => data(flatbuffer(row, ptd::FLAT_DATA_IDENTIFIER)?),
             Root::Bundle(row) => Ok(raw::bundled(row)?),
+            Root::EdgeTpu(package) => package.to_bytes(),
+            Root::Model(model) => model.to_bytes(),
         }
     }
 }

@@ -2,8 +2,12 @@
 
 pub mod assemble;
 pub mod built;
+pub mod catalogue;
+pub mod command;
 pub mod edgetpu;
+pub mod examples;
 pub mod hostile;
+pub mod mlf;
 pub mod operators;
 pub mod roundtrip;
 pub mod schema_gen;

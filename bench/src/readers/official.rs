@@ -6,7 +6,7 @@ use super::add;
 
 #[allow(warnings, unsafe_op_in_unsafe_fn, clippy::all, clippy::undocumented_unsafe_blocks)]
 #[rustfmt::skip]
-mod generated {
+pub mod generated {
     pub mod program_generated {
         include!("../../generated/program_generated.rs");
     }

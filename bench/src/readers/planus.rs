@@ -6,7 +6,7 @@ use super::add;
 
 #[allow(warnings, clippy::all, clippy::undocumented_unsafe_blocks)]
 #[rustfmt::skip]
-mod generated {
+pub mod generated {
     include!("../../../tests/generated/schema.rs");
 }
 

@@ -1,11 +1,13 @@
 //! The measurements, one module each.
 
 mod compare;
+mod edgetpu;
 mod instructions;
 mod models;
 mod named;
 mod small;
 mod values;
+mod write;
 
 use std::time::Duration;
 
@@ -23,6 +25,8 @@ pub const ALL: &[(&str, fn())] = &[
     ("instructions", instructions::run),
     ("named", named::run),
     ("models", models::run),
+    ("write", write::run),
+    ("edgetpu", edgetpu::run),
     ("compare", compare::run),
 ];
 

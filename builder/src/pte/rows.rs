@@ -129,7 +129,8 @@ fn tensor_row(tensor: &Tensor, constants: &[Constant]) -> Result<TensorRow<'stat
             }
         }
     }
-    let plain = matches!(tensor.role, Role::Plain | Role::View(_)) && (device_type, device_index) == (DeviceType::CPU, 0);
+    let plain =
+        matches!(tensor.role, Role::Plain | Role::View(_)) && (device_type, device_index) == (DeviceType::CPU, 0);
     Ok(TensorRow {
         scalar_type: tensor.layout.scalar_type(),
         storage_offset: 0,

@@ -13,11 +13,14 @@ use half::{bf16, f16};
 use serde::Serialize;
 
 use crate::commands::run::read_inputs;
+use crate::file::File;
+use crate::kind::Kind;
+use crate::library::{self, Native};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{DIM, TITLE};
 use crate::table::{Align, Cell, Columns};
-use crate::units::{bytes, duration};
+use crate::units::{bytes, count, duration};
 use crate::value::{Tensor, Value};
 use crate::{cases, data_files, notation, program};
 
@@ -46,6 +49,10 @@ pub struct Args {
     /// How long to measure steady runs
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub time: Duration,
+
+    /// For Model Library Format packages.
+    #[command(flatten)]
+    pub native: Native,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -95,6 +102,9 @@ struct Memory {
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let file = session.open(&args.file)?;
+    if file.kind == Kind::Library {
+        return of_library(args, &file, session);
+    }
     let start = Instant::now();
     let opened = program::open(&file, &session.limits)?.program;
     let open = start.elapsed();
@@ -135,7 +145,28 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     if session.json {
         session.document(&measured)?;
     } else {
-        measured.print(&meta, &mut session.out)?;
+        measured.print(&count(meta.instructions, "instruction"), &mut session.out)?;
+    }
+    Ok(Status::Fine)
+}
+
+/// A module of a package.
+fn of_library(args: &Args, file: &File, session: &mut Session) -> Result<Status, Failure> {
+    let how = (args.time, FEWEST, MOST);
+    let times = library::bench::run(file, args.method.as_deref(), &args.inputs, args.native, how, session)?;
+    let measured = Measured {
+        file: file.name.clone(),
+        method: times.name,
+        threads: None,
+        open_ns: nanos(times.open),
+        load_ns: nanos(times.load),
+        first_run_ns: nanos(times.first),
+        steady: Steady::of(times.steady),
+        memory: Memory::of(MemoryBytes { planned: times.storage, private: 0, scratch: 0, constants: 0 }),
+    };
+    match session.json {
+        true => session.document(&measured)?,
+        false => measured.print(&count(times.calls, "call"), &mut session.out)?,
     }
     Ok(Status::Fine)
 }
@@ -217,10 +248,10 @@ fn peak_resident() -> Option<u64> {
 }
 
 impl Measured {
-    fn print(&self, meta: &MethodMeta, out: &mut dyn Write) -> std::io::Result<()> {
+    fn print(&self, steps: &str, out: &mut dyn Write) -> std::io::Result<()> {
         let time = |nanos| duration(Duration::from_nanos(nanos));
         let threads = self.threads.map_or(String::new(), |threads| format!(", {threads} threads"));
-        writeln!(out, "{TITLE}{}{TITLE:#}  {}{threads}, {} instructions", self.method, self.file, meta.instructions)?;
+        writeln!(out, "{TITLE}{}{TITLE:#}  {}{threads}, {steps}", self.method, self.file)?;
         let mut columns = Columns::new(2, &[Align::Left, Align::Right, Align::Left]);
         let mut row = |name: &str, value: String, note: String| {
             columns.row([Cell::new(name, DIM), value.into(), Cell::new(note, DIM)]);

@@ -9,6 +9,8 @@ use serde::Serialize;
 
 use crate::cases::{Recorded, ReplayError, Replayed, from_safetensors, registry_for, replay};
 use crate::compare::{Comparison, Tolerance};
+use crate::kind::Kind;
+use crate::library::{self, Native};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, GOOD, SHAPE, TITLE};
@@ -25,7 +27,8 @@ pub struct Args {
     /// The program
     pub file: PathBuf,
 
-    /// The runs: a safetensors file with keys METHOD.RUN.in.I and METHOD.RUN.out.I; a bundle carries its own
+    /// The runs: a safetensors file with keys METHOD.RUN.in.I and METHOD.RUN.out.I; a bundle carries its own. For a
+    /// Model Library Format package also a folder of caseK_inI.npy and caseK_outJ.npy
     pub cases: Option<PathBuf>,
 
     /// Data files the program needs
@@ -43,6 +46,10 @@ pub struct Args {
     /// Threads for kernels
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
+
+    /// For Model Library Format packages.
+    #[command(flatten)]
+    pub native: Native,
 }
 
 fn tolerance(text: &str) -> Result<f64, String> {
@@ -72,6 +79,11 @@ struct Output<'a> {
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let file = session.open(&args.file)?;
+    let tolerance = Tolerance { rtol: args.rtol, atol: args.atol };
+    if file.kind == Kind::Library {
+        let reports = library::check::run(&file, args.cases.as_ref(), args.native, tolerance, session)?;
+        return finish(&file.name, &reports, session);
+    }
     let opened = program::open(&file, &session.limits)?;
     let (recorded, registry) = match (&args.cases, opened.recorded) {
         (None, Some(recorded)) => (recorded, edgepack_kernels::registry()),
@@ -80,14 +92,18 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     };
     let data = data_files::open(&args.data, session)?;
     let options = Options { data, threads: args.threads.map(usize::from), ..Options::default() };
-    let tolerance = Tolerance { rtol: args.rtol, atol: args.atol };
     let reports = replay(&opened.program, &recorded, &registry, &options, tolerance);
+    finish(&file.name, &reports, session)
+}
+
+/// Says what came of the runs.
+fn finish(file: &str, reports: &[Replayed], session: &mut Session) -> Result<Status, Failure> {
     if session.json {
         let runs: Vec<Run<'_>> = reports.iter().map(Run::new).collect();
         let passed = reports.iter().filter(|report| report.passes()).count();
-        session.document(&serde_json::json!({ "file": file.name, "runs": runs, "passed": passed }))?;
+        session.document(&serde_json::json!({ "file": file, "runs": runs, "passed": passed }))?;
     } else {
-        print(&reports, &mut session.out)?;
+        print(reports, &mut session.out)?;
     }
     Ok(reports.iter().map(status).max().unwrap_or(Status::Fine))
 }

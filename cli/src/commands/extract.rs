@@ -54,6 +54,10 @@ pub struct Piece {
     /// An Edge TPU package inside a model, by index
     #[arg(long, value_name = "N")]
     pub package: Option<usize>,
+
+    /// A file of a Model Library Format package, by its path in it
+    #[arg(long, value_name = "PATH")]
+    pub member: Option<String>,
 }
 
 /// Runs the command.
@@ -71,6 +75,9 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
 }
 
 fn piece(piece: &Piece, file: &File, flatbuffer: &Flatbuffer, limits: &Limits) -> Result<Vec<u8>, Failure> {
+    if file.kind == Kind::Library {
+        return member(piece, flatbuffer, limits);
+    }
     let root = flatbuffer.root().filter(|_| flatbuffer.is_modest(limits));
     let (root, _) = root.ok_or_else(|| Failure::findings("nothing in it can be read within reason"))?;
     let of_kind = |what: &str| Failure::usage(format!("this {} has no {what}", file.kind.title()));
@@ -112,7 +119,7 @@ fn piece(piece: &Piece, file: &File, flatbuffer: &Flatbuffer, limits: &Limits) -
             (true, None) => Err(Failure::findings("there is no program in it")),
             (false, _) => Err(Failure::usage("take the program out first, with --program")),
         },
-        Kind::Trace => Err(of_kind("pieces")),
+        Kind::Trace | Kind::Library => Err(of_kind("pieces")),
         Kind::Model | Kind::Package => {
             let Some(index) = piece.package else { return Err(of_kind("such pieces; take a package, with --package")) };
             let compiled = flatbuffer.compiled(limits);
@@ -123,6 +130,16 @@ fn piece(piece: &Piece, file: &File, flatbuffer: &Flatbuffer, limits: &Limits) -
             }
         }
     }
+}
+
+/// A file of an archive.
+fn member(piece: &Piece, flatbuffer: &Flatbuffer, limits: &Limits) -> Result<Vec<u8>, Failure> {
+    let wanted = || Failure::usage("this package has files; take one with --member");
+    let path = piece.member.as_deref().ok_or_else(wanted)?;
+    let archive = edgepack_loader::mlf::Archive::read(&flatbuffer.head, limits).archive;
+    let range = archive.find(path.trim_start_matches("./"));
+    let bytes = range.and_then(|range| flatbuffer.head.get(range));
+    bytes.map(<[u8]>::to_vec).ok_or_else(|| Failure::usage(format!("there is no file {path:?} in it")))
 }
 
 fn read(file: &File, start: u64, len: u64) -> Result<Vec<u8>, Failure> {

@@ -20,6 +20,7 @@ use crate::status::{Failure, Status};
 use crate::style::{DIM, NAME, SHAPE, TITLE};
 use crate::summary::bundle::{BundleSummary, program_bytes};
 use crate::summary::data::DataSummary;
+use crate::summary::library::LibrarySummary;
 use crate::summary::program::ProgramSummary;
 use crate::summary::trace::TraceSummary;
 use crate::table::{Align, Cell, Columns};
@@ -45,6 +46,7 @@ enum Content {
     Data(DataSummary),
     Bundle(BundleSummary),
     Trace(TraceSummary),
+    Library(LibrarySummary),
     /// A model with compiled parts, or a package.
     Compiled(serde_json::Value),
     /// Not even the root table can be located, or it unfolds into more than anybody could read.
@@ -75,7 +77,10 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let file = session.open(&args.file)?;
     let flatbuffer = Flatbuffer::read(&file, &session.limits)?;
     let findings = flatbuffer.verify(&session.limits);
-    let content = content(&flatbuffer, &session.limits);
+    let mut content = content(&flatbuffer, &session.limits);
+    if let Content::Program(program) = &mut content {
+        program.read_metadata(&*file.source);
+    }
     let budget = tree::budget(&session.limits);
     let tree = flatbuffer.root().filter(|_| args.all).map(|(table, desc)| Tree::new(table, desc, &budget));
     let inside = inner_program(&flatbuffer).filter(|_| args.all).map(|table| Tree::new(table, Program::DESC, &budget));
@@ -93,7 +98,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             inner_tables: inner,
         })?;
     } else {
-        print(&file.name, &flatbuffer, &content, tree.as_ref(), &mut session.out)?;
+        print(&file.name, &flatbuffer, &content, args.all, tree.as_ref(), &mut session.out)?;
         if let Some(inside) = inside {
             writeln!(session.out, "\n{TITLE}every field of the program inside{TITLE:#}")?;
             inside.print(2, &mut session.out)?;
@@ -112,6 +117,9 @@ fn content(flatbuffer: &Flatbuffer, limits: &Limits) -> Content {
         return Content::Nothing {};
     }
     let (head, bytes) = (&flatbuffer.head[..], flatbuffer.extent.len);
+    if flatbuffer.kind == Kind::Library {
+        return Content::Library(LibrarySummary::new(head, limits));
+    }
     let Some((root, _)) = flatbuffer.root() else { return Content::Nothing {} };
     match flatbuffer.kind {
         Kind::Program => Content::Program(ProgramSummary::new(&lenient::program(&root), head, bytes)),
@@ -125,6 +133,7 @@ fn content(flatbuffer: &Flatbuffer, limits: &Limits) -> Content {
             }
             None => Content::Nothing {},
         },
+        Kind::Library => Content::Nothing {},
     }
 }
 
@@ -132,6 +141,7 @@ fn print(
     name: &str,
     flatbuffer: &Flatbuffer,
     content: &Content,
+    all: bool,
     tree: Option<&Tree<'_, '_>>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -142,6 +152,7 @@ fn print(
         Content::Data(data) => view::data::print(data, out)?,
         Content::Bundle(bundle) => view::bundle::print(bundle, out)?,
         Content::Trace(trace) => view::trace::print(trace, out)?,
+        Content::Library(library) => view::library::print(library, all, out)?,
         Content::Compiled(_) => {
             if let Some(compiled) = flatbuffer.compiled(&Limits::DEFAULT) {
                 view::compiled::print(&compiled, out)?;

@@ -92,9 +92,10 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         let name = name.unwrap_or_else(|| if args.files.len() == 1 { "forward".to_owned() } else { stem() });
         programs.push((name, open(&path)?));
     }
-    let tag = args.external_weights.as_ref().map(|path| {
-        path.file_stem().map_or("weights".to_owned(), |stem| stem.to_string_lossy().into_owned())
-    });
+    let tag = args
+        .external_weights
+        .as_ref()
+        .map(|path| path.file_stem().map_or("weights".to_owned(), |stem| stem.to_string_lossy().into_owned()));
     let options = Options {
         strategy: match args.plan {
             Plan::Greedy => Strategy::Greedy,

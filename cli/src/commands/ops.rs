@@ -8,20 +8,23 @@ use edgepack_format::pte::{EValue, ExecutionPlan, InstructionArguments, KernelTy
 use edgepack_format::row::Scalars;
 use serde::Serialize;
 
+use crate::kind::Kind;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, GOOD, NAME, SHAPE, TITLE};
 use crate::summary::program::operator_name;
 use crate::table::{Align, Cell, Columns};
 use crate::units::count;
-use crate::{lenient, notation, program};
+use crate::{lenient, library, notation, program};
 
 /// List the operators and delegates a program needs, and which of them this runtime has
+///
+/// Of a Model Library Format package: the functions its graphs call, and which of them it has.
 ///
 /// Exits with 4 if something is missing.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The program
+    /// The program, or a Model Library Format package
     pub file: PathBuf,
 }
 
@@ -45,6 +48,9 @@ struct Needs {
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let file = session.open(&args.file)?;
+    if file.kind == Kind::Library {
+        return library::ops::run(&file, session);
+    }
     let program = program::open(&file, &session.limits)?.program;
     let mut needs = Needs::default();
     for plan in program.view()?.plans().iter() {

@@ -11,6 +11,8 @@ use serde::Serialize;
 use crate::cases::{Side, inputs, parse_key};
 use crate::compare::{element, type_of};
 use crate::interchange::{self, TensorFile};
+use crate::kind::Kind;
+use crate::library::{self, Native};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{DIM, SHAPE, TITLE};
@@ -27,7 +29,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub data: Vec<PathBuf>,
 
-    /// Which method; the only one, or `forward`, if not given
+    /// Which method, or module of a package; the only one, or `forward`, if not given
     #[arg(short, long, value_name = "NAME")]
     pub method: Option<String>,
 
@@ -42,6 +44,10 @@ pub struct Args {
     /// Threads for kernels
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
+
+    /// For Model Library Format packages.
+    #[command(flatten)]
+    pub native: Native,
 }
 
 #[derive(Serialize)]
@@ -57,6 +63,11 @@ struct Shown {
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let file = session.open(&args.file)?;
+    if file.kind == Kind::Library {
+        let asked = args.method.as_deref();
+        let (name, outputs) = library::run::run(&file, asked, &args.inputs, args.native, session)?;
+        return finish(args, &file.name, &name, &outputs, session);
+    }
     let opened = program::open(&file, &session.limits)?.program;
     let name = program::method(&opened, args.method.as_deref())?;
     let data = data_files::open(&args.data, session)?;
@@ -68,13 +79,18 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let given: Vec<Input<'_>> = values.iter().filter_map(Value::input).collect();
     let outputs: Result<Vec<Value>, _> = method.run(&given)?.iter().map(Value::of).collect();
     let outputs = outputs.map_err(Failure::cannot_run)?;
+    finish(args, &file.name, &name, &outputs, session)
+}
+
+/// Writes and shows what came out.
+fn finish(args: &Args, file: &str, name: &str, outputs: &[Value], session: &mut Session) -> Result<Status, Failure> {
     if let Some(path) = &args.outputs {
-        write_outputs(path, &name, &outputs, session)?;
+        write_outputs(path, name, outputs, session)?;
         if path.as_os_str() == "-" {
             return Ok(Status::Fine);
         }
     }
-    show(&file.name, &name, &outputs, session)?;
+    show(file, name, outputs, session)?;
     Ok(Status::Fine)
 }
 

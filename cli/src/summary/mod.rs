@@ -2,6 +2,7 @@
 
 pub mod bundle;
 pub mod data;
+pub mod library;
 pub mod model;
 pub mod package;
 pub mod program;

@@ -7,8 +7,10 @@ use edgepack_format::pte::{
     BackendDelegate, DataLocation, ExecutionPlan, InstructionArguments, KernelTypes, Operator, Program,
 };
 use edgepack_format::row::{Rows, Scalars, Table};
+use edgepack_loader::{METADATA_PREFIX, Source};
 use serde::Serialize;
 
+use crate::file::read_range;
 use crate::{lenient, notation};
 
 /// A program.
@@ -51,6 +53,9 @@ pub struct MethodSummary {
     pub operators: Vec<OperatorSummary>,
     /// Delegates.
     pub delegates: Vec<DelegateSummary>,
+    /// What a constant method returns: one that takes nothing and runs nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub constants: Vec<String>,
 }
 
 /// An input or output.
@@ -122,6 +127,9 @@ pub struct NamedSummary {
     pub segment: u32,
     /// Its bytes.
     pub bytes: Option<u64>,
+    /// What it says, if it is metadata and short text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// The name of an operator with its overload.
@@ -144,6 +152,7 @@ impl ProgramSummary {
             key: notation::name(&entry.key.unwrap_or_default()),
             segment: entry.segment_index,
             bytes: segments.get(entry.segment_index as usize).map(|segment| segment.bytes),
+            text: None,
         });
         ProgramSummary {
             bytes: file_bytes,
@@ -154,6 +163,19 @@ impl ProgramSummary {
             constants: Constants::new(program, &plans),
             named_data: named_data.collect(),
             segments,
+        }
+    }
+}
+
+impl ProgramSummary {
+    /// Reads the named data that is metadata, where it is text of a line or two.
+    pub fn read_metadata(&mut self, source: &dyn Source) {
+        const MOST: u64 = 4096;
+        for entry in self.named_data.iter_mut().filter(|entry| entry.key.starts_with(METADATA_PREFIX)) {
+            let Some(segment) = self.segments.get(entry.segment as usize) else { continue };
+            let Some(start) = segment.offset.filter(|_| segment.bytes <= MOST) else { continue };
+            let Ok(bytes) = read_range(source, start, segment.bytes) else { continue };
+            entry.text = std::str::from_utf8(&bytes).ok().map(str::to_owned);
         }
     }
 }
@@ -193,10 +215,14 @@ impl MethodSummary {
             let calls = calls.delegates.get(&(index as i32)).copied().unwrap_or(0);
             DelegateSummary::new(&delegate.unwrap_or_default(), calls, program, segments)
         });
+        let (inputs, outputs) = (list(&plan.inputs), list(&plan.outputs));
+        let is_constant = inputs.is_empty() && calls.instructions == 0;
+        let constants = outputs.iter().filter(|_| is_constant).map(|output| notation::constant(value(output.value)));
         MethodSummary {
             name: notation::name(plan.name.as_deref().unwrap_or("?")),
-            inputs: list(&plan.inputs),
-            outputs: list(&plan.outputs),
+            constants: constants.collect(),
+            inputs,
+            outputs,
             planned_memory: plan.non_const_buffer_sizes.iter().flat_map(|sizes| sizes.iter()).skip(1).collect(),
             instructions: calls.instructions,
             operators: operators.collect(),

@@ -3,5 +3,6 @@
 pub mod bundle;
 pub mod compiled;
 pub mod data;
+pub mod library;
 pub mod program;
 pub mod trace;

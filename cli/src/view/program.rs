@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use edgepack_format::header::ProgramHeader;
 
 use crate::style::{DIM, NAME, SHAPE, TITLE, WARN};
-use crate::summary::program::{MethodSummary, ProgramSummary};
+use crate::summary::program::{MethodSummary, NamedSummary, ProgramSummary};
 use crate::table::{Align, Cell, Columns};
 use crate::units::{bytes, count, share};
 
@@ -17,10 +17,30 @@ pub fn print(program: &ProgramSummary, out: &mut dyn Write) -> io::Result<()> {
     };
     let (version, flatbuffer) = (program.version, bytes(program.flatbuffer_bytes));
     writeln!(out, "{DIM}version {version}, {header}, flatbuffer {flatbuffer}{DIM:#}")?;
-    for method in &program.methods {
+    let (constant, methods): (Vec<_>, Vec<_>) = program.methods.iter().partition(|one| !one.constants.is_empty());
+    for method in methods {
         print_method(method, out)?;
     }
+    print_metadata(&constant, &program.named_data, out)?;
     print_data(program, out)
+}
+
+/// Constant methods and named metadata: what runners read first.
+fn print_metadata(constant: &[&MethodSummary], named: &[NamedSummary], out: &mut dyn Write) -> io::Result<()> {
+    let mut columns = Columns::new(2, &[]);
+    for method in constant {
+        columns.row([Cell::new(&method.name, NAME), method.constants.join(", ").into()]);
+    }
+    for entry in named {
+        if let Some(text) = &entry.text {
+            columns.row([Cell::new(&entry.key, NAME), format!("{text:?}").into()]);
+        }
+    }
+    if columns.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{TITLE}metadata{TITLE:#}")?;
+    columns.print(out)
 }
 
 fn print_method(method: &MethodSummary, out: &mut dyn Write) -> io::Result<()> {

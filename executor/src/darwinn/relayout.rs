@@ -83,9 +83,9 @@ fn move_tiles(tiles: &Tiles<'_>, geometry: &Geometry, device: &[u8], tensor: &mu
             let stride = isize::try_from(run.stride).ok()?.checked_mul(geometry.element_bytes as isize)?;
             let from = device.get(start..)?;
             match usize::try_from(stride) {
-                Ok(stride) => gather(from, to, pixel, stride)?,
-                // Columns that run backwards are legal, and nobody writes them.
-                Err(_) => {
+                Ok(stride) if stride >= pixel => gather(from, to, pixel, stride)?,
+                // Columns that share bytes or run backwards are legal, and nobody writes them.
+                _ => {
                     let mut at = start;
                     for to in to.chunks_exact_mut(pixel) {
                         to.copy_from_slice(device.get(at..at.checked_add(pixel)?)?);
@@ -98,7 +98,7 @@ fn move_tiles(tiles: &Tiles<'_>, geometry: &Geometry, device: &[u8], tensor: &mu
     Some(())
 }
 
-/// Copies pixels that lie `stride` bytes apart.
+/// Copies pixels that lie `stride` bytes apart, which is a pixel at least.
 fn gather(from: &[u8], to: &mut [u8], pixel: usize, stride: usize) -> Option<()> {
     let count = to.len() / pixel;
     if stride == pixel || count == 1 {
@@ -113,7 +113,7 @@ fn gather(from: &[u8], to: &mut [u8], pixel: usize, stride: usize) -> Option<()>
         3 => gather_known::<3>(from, to, stride),
         4 => gather_known::<4>(from, to, stride),
         _ => {
-            for (to, from) in to.chunks_exact_mut(pixel).zip(from.chunks(stride.max(1))) {
+            for (to, from) in to.chunks_exact_mut(pixel).zip(from.chunks(stride)) {
                 to.copy_from_slice(from.get(..pixel)?);
             }
         }
@@ -122,7 +122,7 @@ fn gather(from: &[u8], to: &mut [u8], pixel: usize, stride: usize) -> Option<()>
 }
 
 fn gather_known<const PIXEL: usize>(from: &[u8], to: &mut [u8], stride: usize) {
-    let places = from.chunks(stride.max(1)).filter_map(|from| from.first_chunk::<PIXEL>());
+    let places = from.chunks(stride).filter_map(|from| from.first_chunk::<PIXEL>());
     for (to, from) in to.chunks_exact_mut(PIXEL).zip(places) {
         to.copy_from_slice(from);
     }

@@ -164,7 +164,8 @@ impl<'a> Archive<'a> {
         let document: json::ExportedProgram = self.json(&name)?;
         let version = document.schema_version;
         if !MAJOR.contains(&version.major) {
-            let message = format!("schema version {}.{}, major versions 8 and 0 are read", version.major, version.minor);
+            let message =
+                format!("schema version {}.{}, major versions 8 and 0 are read", version.major, version.minor);
             return Err(Error::record(name, message));
         }
         Ok(document)

@@ -208,8 +208,7 @@ impl<'a> Weight<'a> {
             return Err(format!("{} sizes and {} strides", self.sizes.len(), self.strides.len()));
         }
         let order: Vec<u8> = (0..=u8::MAX).take(self.sizes.len()).collect();
-        let layout =
-            TensorLayout::new(self.scalar_type, &self.sizes, &order).map_err(|error| error.to_string())?;
+        let layout = TensorLayout::new(self.scalar_type, &self.sizes, &order).map_err(|error| error.to_string())?;
         if layout.element_count() == 0 {
             return Ok(());
         }
@@ -340,7 +339,11 @@ impl<'a> Archive<'a> {
         }
         let known = |size: &Size| size.known().and_then(|size| usize::try_from(size).ok());
         let numbers = |sizes: &[Size], what: &str| {
-            sizes.iter().map(known).collect::<Option<Vec<_>>>().ok_or_else(|| about(format!("its {what} are no numbers")))
+            sizes
+                .iter()
+                .map(known)
+                .collect::<Option<Vec<_>>>()
+                .ok_or_else(|| about(format!("its {what} are no numbers")))
         };
         let offset = known(&meta.storage_offset).ok_or_else(|| about("its offset is no number".to_owned()))?;
         let (sizes, strides) = (numbers(&meta.sizes, "sizes")?, numbers(&meta.strides, "strides")?);

@@ -79,12 +79,7 @@ impl Graph {
     }
 
     /// A call with one result that is not in the graph yet.
-    pub fn make<const N: usize>(
-        &mut self,
-        operator: &str,
-        args: [(&str, Argument); N],
-        meta: impl Into<Meta>,
-    ) -> Node {
+    pub fn make<const N: usize>(&mut self, operator: &str, args: [(&str, Argument); N], meta: impl Into<Meta>) -> Node {
         let op = OpName::parse(operator).unwrap_or(OpName {
             namespace: String::new(),
             name: operator.to_owned(),

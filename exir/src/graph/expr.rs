@@ -271,7 +271,8 @@ impl<'t> Parser<'t> {
     }
 
     fn quoted(&mut self) -> Result<&'t str, String> {
-        let quote = self.rest.chars().next().filter(|c| matches!(c, '\'' | '"')).ok_or("a name in quotes is missing")?;
+        let quote =
+            self.rest.chars().next().filter(|c| matches!(c, '\'' | '"')).ok_or("a name in quotes is missing")?;
         let inside = self.rest.get(1..).unwrap_or_default();
         let end = inside.find(quote).ok_or("a quote is not closed")?;
         self.rest = inside.get(end.saturating_add(1)..).unwrap_or_default();
@@ -366,7 +367,9 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in ["", "Mul(", "Symbol(s0)", "Integer(x)", "Add(Integer(1) Integer(2))", "Integer(1))", "(", "Symbol('"] {
+        for text in
+            ["", "Mul(", "Symbol(s0)", "Integer(x)", "Add(Integer(1) Integer(2))", "Integer(1))", "(", "Symbol('"]
+        {
             assert!(Expr::parse(text).is_err(), "{text}");
         }
         assert!(Expr::parse(&"Add(".repeat(10_000)).is_err());

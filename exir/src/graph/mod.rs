@@ -21,8 +21,8 @@ pub use codes::MemoryFormat;
 pub use expr::{Expr, Interval, Ranges};
 pub use node::{Argument, ListKind, NamedArgument, Node, OpName, Target};
 pub use program::{About, Dialect, ExportedProgram, InputKind, InputSpec, OutputKind, OutputSpec};
-pub(crate) use value::{channels_last, dim_order_of, identity};
 pub use value::{Meta, Size, TensorMeta, Value, ValueId};
+pub(crate) use value::{channels_last, dim_order_of, identity};
 
 use std::collections::BTreeMap;
 

@@ -86,7 +86,10 @@ impl Default for About {
 pub enum InputKind {
     User,
     Parameter(String),
-    Buffer { name: String, persistent: bool },
+    Buffer {
+        name: String,
+        persistent: bool,
+    },
     Constant(String),
     /// A literal baked in at export, under the name of the argument.
     Literal(String),

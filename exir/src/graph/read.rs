@@ -122,9 +122,8 @@ impl Graph {
             | Json::AsSymBool(json::SymBoolArgument::AsName(name))
             | Json::AsCustomObj(json::CustomObjArgument { name, .. }) => self.named(&name)?,
             Json::AsInt(number) | Json::AsSymInt(json::SymIntArgument::AsInt(number)) => Argument::Int(number),
-            Json::AsFloat(json::Real(number)) | Json::AsSymFloat(json::SymFloatArgument::AsFloat(json::Real(number))) => {
-                Argument::Float(number)
-            }
+            Json::AsFloat(json::Real(number))
+            | Json::AsSymFloat(json::SymFloatArgument::AsFloat(json::Real(number))) => Argument::Float(number),
             Json::AsBool(truth) | Json::AsSymBool(json::SymBoolArgument::AsBool(truth)) => Argument::Bool(truth),
             Json::AsString(text) => Argument::Text(text),
             Json::AsComplex(number) => Argument::Complex(number),
@@ -169,9 +168,7 @@ impl Graph {
                 json::SymBoolArgument::AsBool(truth) => Ok(Argument::Bool(truth)),
             })?,
             Json::AsStrings(items) => self.list(ListKind::Strings, items, |_, item| Ok(Argument::Text(item)))?,
-            Json::AsIntLists(lists) => {
-                self.list(ListKind::IntLists, lists, |_, list| Ok(Argument::ints(list)))?
-            }
+            Json::AsIntLists(lists) => self.list(ListKind::IntLists, lists, |_, list| Ok(Argument::ints(list)))?,
             Json::AsFloatLists(lists) => self.list(ListKind::FloatLists, lists, |graph, list| {
                 graph.list(ListKind::Floats, list, |_, item| Ok(Argument::Float(item.0)))
             })?,
@@ -183,7 +180,8 @@ impl Graph {
     }
 
     fn node(&mut self, node: json::Node, index: usize) -> Result<Node, Error> {
-        let name = node.name.or_else(|| node.outputs.iter().find_map(first_name)).unwrap_or_else(|| format!("node_{index}"));
+        let name =
+            node.name.or_else(|| node.outputs.iter().find_map(first_name)).unwrap_or_else(|| format!("node_{index}"));
         let about = |error: Error| Error::program(format!("node `{name}`"), error.to_string());
         let mut inputs = Vec::with_capacity(node.inputs.len());
         for input in node.inputs {

@@ -190,9 +190,8 @@ impl TensorMeta {
 
     /// Whether its strides, as far as they are known, are those of channels-last and not of its sizes.
     pub fn is_channels_last(&self) -> bool {
-        let hints = |list: &[Size]| {
-            list.iter().map(|size| usize::try_from(size.hint()?).ok()).collect::<Option<Vec<_>>>()
-        };
+        let hints =
+            |list: &[Size]| list.iter().map(|size| usize::try_from(size.hint()?).ok()).collect::<Option<Vec<_>>>();
         match (hints(&self.sizes), hints(&self.strides)) {
             (Some(sizes), Some(strides)) => is_channels_last(&sizes, &strides),
             _ => false,

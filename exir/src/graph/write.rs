@@ -104,9 +104,7 @@ impl Graph {
             Argument::Bool(truth) => Json::AsBool(*truth),
             Argument::Text(text) => Json::AsString(text.clone()),
             Argument::Complex(number) => Json::AsComplex(*number),
-            Argument::ScalarType(scalar_type) => {
-                Json::AsScalarType(codes::scalar_type_code(*scalar_type).unwrap_or(0))
-            }
+            Argument::ScalarType(scalar_type) => Json::AsScalarType(codes::scalar_type_code(*scalar_type).unwrap_or(0)),
             Argument::MemoryFormat(format) => Json::AsMemoryFormat(format.code()),
             Argument::Layout(code) => Json::AsLayout(*code),
             Argument::Device(device) => Json::AsDevice(device.clone()),
@@ -114,9 +112,9 @@ impl Graph {
             Argument::Graph(name, graph) => {
                 Json::AsGraph(Box::new(json::GraphArgument { name: name.clone(), graph: graph.to_document() }))
             }
-            Argument::Map(map) => Json::AsStringToArgument(
-                map.iter().map(|(key, value)| (key.clone(), self.spelled(value))).collect(),
-            ),
+            Argument::Map(map) => {
+                Json::AsStringToArgument(map.iter().map(|(key, value)| (key.clone(), self.spelled(value))).collect())
+            }
             Argument::List(kind, items) => self.spelled_list(*kind, items),
         }
     }
@@ -184,7 +182,9 @@ impl Graph {
                     })
                     .collect(),
             ),
-            ListKind::IntLists => Json::AsIntLists(items.iter().map(|list| list.items().iter().map(int).collect()).collect()),
+            ListKind::IntLists => {
+                Json::AsIntLists(items.iter().map(|list| list.items().iter().map(int).collect()).collect())
+            }
             ListKind::FloatLists => {
                 Json::AsFloatLists(items.iter().map(|list| list.items().iter().map(float).collect()).collect())
             }

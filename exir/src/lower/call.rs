@@ -56,7 +56,8 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
         let operators = &self.options.operators;
         let own = operators.schema(op);
         let direct = own.as_ref().is_some_and(|schema| {
-            schema.outs().next().is_some() || matches!(schema.trailing(), Trailing::Result) && makes_numbers(scope, node)
+            schema.outs().next().is_some()
+                || matches!(schema.trailing(), Trailing::Result) && makes_numbers(scope, node)
         });
         let text = match direct {
             true => operators.text(&op.to_string()),
@@ -149,7 +150,8 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
         argument: &Argument,
     ) -> Result<Arg, Error> {
         let unsupported = || {
-            let message = format!("`{}` of {} is {argument:?}, which programs do not hold", parameter.name, node.target);
+            let message =
+                format!("`{}` of {} is {argument:?}, which programs do not hold", parameter.name, node.target);
             Error::unsupported(format!("node `{}`", node.name), message)
         };
         if parameter.kind == ArgumentKind::Tensor && parameter.list.is_none() {
@@ -178,19 +180,16 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
             Argument::Value(_) if parameter.list.is_some() => {
                 self.list(scope, parameter, std::slice::from_ref(argument))?.ok_or_else(unsupported)
             }
-            Argument::Int(_) | Argument::Float(_) | Argument::Bool(_) if parameter.list.is_some_and(|list| list.len.is_none()) => {
+            Argument::Int(_) | Argument::Float(_) | Argument::Bool(_)
+                if parameter.list.is_some_and(|list| list.len.is_none()) =>
+            {
                 self.list(scope, parameter, std::slice::from_ref(argument))?.ok_or_else(unsupported)
             }
             _ => self.arg(scope, argument).ok_or_else(unsupported)?,
         }
     }
 
-    fn list(
-        &mut self,
-        scope: &Scope<'_>,
-        parameter: &Parameter<'_>,
-        items: &[Argument],
-    ) -> Result<Option<Arg>, Error> {
+    fn list(&mut self, scope: &Scope<'_>, parameter: &Parameter<'_>, items: &[Argument]) -> Result<Option<Arg>, Error> {
         Ok(match parameter.kind {
             ArgumentKind::Tensor => {
                 let mut tensors: Vec<Option<TensorArg>> = Vec::with_capacity(items.len());
@@ -241,12 +240,11 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
 
     /// A number as a tensor without dimensions.
     fn scalar_constant(&mut self, literal: &Argument, scalar_type: ScalarType) -> Result<Arg, Error> {
-        let bytes = scalars::encode(literal, scalar_type).ok_or_else(|| {
-            Error::unsupported("scalar", format!("{literal:?} as an element of {scalar_type}"))
-        })?;
+        let bytes = scalars::encode(literal, scalar_type)
+            .ok_or_else(|| Error::unsupported("scalar", format!("{literal:?} as an element of {scalar_type}")))?;
         let hex: String = bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect();
-        let layout = TensorLayout::contiguous(scalar_type, &[])
-            .map_err(|error| Error::program("scalar", error.to_string()))?;
+        let layout =
+            TensorLayout::contiguous(scalar_type, &[]).map_err(|error| Error::program("scalar", error.to_string()))?;
         let name = format!("_lifted_tensor_{scalar_type}_{hex}");
         Ok(Arg::Constant(self.add_constant(&name, layout, bytes.into())?))
     }

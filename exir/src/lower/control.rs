@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use edgepack_builder::pte::{Arg, Out, ValueId as Emitted};
 
+use super::dim_order::orders;
 use super::emit::{Emitter, Held, Scope};
 use super::spec::Shape;
-use super::dim_order::orders;
 use crate::error::Error;
 use crate::graph::{Argument, Graph, Meta, Node, ValueId};
 
@@ -87,13 +87,7 @@ impl Emitter<'_, '_, '_, '_> {
     }
 
     /// Emits a sub-graph whose results go to these places.
-    fn body(
-        &mut self,
-        outer: &Scope<'_>,
-        graph: &Graph,
-        operands: &[Argument],
-        targets: &[Held],
-    ) -> Result<(), Error> {
+    fn body(&mut self, outer: &Scope<'_>, graph: &Graph, operands: &[Argument], targets: &[Held]) -> Result<(), Error> {
         let given = self.held(outer, operands)?;
         let (scope, outputs) = self.inline(graph, &given)?;
         let _ = scope;
@@ -240,12 +234,7 @@ impl Emitter<'_, '_, '_, '_> {
     }
 
     /// Places for what a loop carries, with what it begins with.
-    fn carries(
-        &mut self,
-        scope: &Scope<'_>,
-        results: &[ValueId],
-        initial: &[Argument],
-    ) -> Result<Vec<Held>, Error> {
+    fn carries(&mut self, scope: &Scope<'_>, results: &[ValueId], initial: &[Argument]) -> Result<Vec<Held>, Error> {
         if results.len() != initial.len() {
             let message = format!("{} results for {} values that a loop carries", results.len(), initial.len());
             return Err(Error::program("loop", message));
@@ -354,12 +343,7 @@ impl Turns {
     }
 
     /// Appends what this turn gave to the results.
-    fn stack(
-        &self,
-        emitter: &mut Emitter<'_, '_, '_, '_>,
-        stacked: &[Held],
-        outputs: Vec<Arg>,
-    ) -> Result<(), Error> {
+    fn stack(&self, emitter: &mut Emitter<'_, '_, '_, '_>, stacked: &[Held], outputs: Vec<Arg>) -> Result<(), Error> {
         for (whole, output) in stacked.iter().zip(outputs) {
             let Held::Tensor(whole, _) = whole else {
                 return Err(Error::unsupported("loop", "it stacks something that is no tensor"));

@@ -8,19 +8,12 @@ use std::collections::BTreeMap;
 
 use super::Options;
 use crate::error::Error;
-use crate::graph::{
-    Argument, Graph, MemoryFormat, Node, OpName, Target, TensorMeta, ValueId, channels_last, identity,
-};
+use crate::graph::{Argument, Graph, MemoryFormat, Node, OpName, Target, TensorMeta, ValueId, channels_last, identity};
 use crate::operators::Operators;
 
 /// Operators whose kernels read images in the order of their dimensions only.
-const CONTIGUOUS_INPUT: [&str; 5] = [
-    "aten::_adaptive_avg_pool2d",
-    "aten::avg_pool2d",
-    "aten::expand_copy",
-    "aten::mean.dim",
-    "aten::sum.dim_IntList",
-];
+const CONTIGUOUS_INPUT: [&str; 5] =
+    ["aten::_adaptive_avg_pool2d", "aten::avg_pool2d", "aten::expand_copy", "aten::mean.dim", "aten::sum.dim_IntList"];
 
 /// The order of each value that is not contiguous.
 pub(super) type Orders = BTreeMap<ValueId, Vec<u8>>;

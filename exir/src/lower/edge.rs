@@ -86,8 +86,10 @@ fn remove_no_ops(graph: &mut Graph, options: &Options) {
             continue;
         }
         let format = node.arg("memory_format");
-        let same_format =
-            matches!(format, None | Some(Argument::None | Argument::MemoryFormat(crate::graph::MemoryFormat::Preserve)));
+        let same_format = matches!(
+            format,
+            None | Some(Argument::None | Argument::MemoryFormat(crate::graph::MemoryFormat::Preserve))
+        );
         let no_op = if node.calls("aten::_to_copy") || node.calls("aten::to.dtype") {
             same_format && same_tensor(graph, input, result)
         } else if node.calls("aten::slice.Tensor") {
@@ -110,8 +112,7 @@ fn remove_no_ops(graph: &mut Graph, options: &Options) {
 
 /// A clone that makes contiguous what is no image: results are contiguous as it is.
 fn is_contiguous_clone(graph: &Graph, node: &Node) -> bool {
-    let contiguous =
-        node.arg("memory_format") == Some(&Argument::MemoryFormat(crate::graph::MemoryFormat::Contiguous));
+    let contiguous = node.arg("memory_format") == Some(&Argument::MemoryFormat(crate::graph::MemoryFormat::Contiguous));
     contiguous && node.value_arg("self").and_then(|id| graph.tensor(id)).is_some_and(|meta| meta.rank() != 4)
 }
 

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use edgepack_builder::content::Data;
-use edgepack_builder::pte::{Arg, ConstantId, MethodBuilder, ProgramBuilder, TensorArg, TensorSpec, ValueId as Emitted};
+use edgepack_builder::pte::{
+    Arg, ConstantId, MethodBuilder, ProgramBuilder, TensorArg, TensorSpec, ValueId as Emitted,
+};
 use edgepack_format::tensor::TensorLayout;
 
 use super::dim_order::{Orders, orders};
@@ -120,8 +122,10 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
                 (InputKind::User, Some(value)) => self.user_input(scope, value)?,
                 (kind, Some(value)) => {
                     let name = kind.tensor().unwrap_or_default();
-                    let weight =
-                        program.weights.find(name).ok_or_else(|| Error::program(place(), format!("no tensor `{name}`")))?;
+                    let weight = program
+                        .weights
+                        .find(name)
+                        .ok_or_else(|| Error::program(place(), format!("no tensor `{name}`")))?;
                     if mutated.contains(name) {
                         let held = self.state(scope, value, name, weight)?;
                         scope.held.insert(value, held);
@@ -159,13 +163,7 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
         shape(scope.graph, value, scope.orders.get(&value).cloned(), &self.program.ranges)
     }
 
-    fn state(
-        &mut self,
-        scope: &Scope<'_>,
-        value: ValueId,
-        name: &str,
-        weight: &Weight<'d>,
-    ) -> Result<Held, Error> {
+    fn state(&mut self, scope: &Scope<'_>, value: ValueId, name: &str, weight: &Weight<'d>) -> Result<Held, Error> {
         let shape = self.shape(scope, value)?;
         let (_, data) = weight.data(&shape.dim_order)?;
         let begins = match self.options.initial_state {
@@ -188,7 +186,12 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
     }
 
     /// Adds a constant, under another name if another method has one of this name that is not the same.
-    pub(super) fn add_constant(&mut self, name: &str, layout: TensorLayout, data: Data<'d>) -> Result<ConstantId, Error> {
+    pub(super) fn add_constant(
+        &mut self,
+        name: &str,
+        layout: TensorLayout,
+        data: Data<'d>,
+    ) -> Result<ConstantId, Error> {
         let own = format!("{}{name}", self.prefix);
         let external = self.options.external_weights.clone().filter(|_| !name.contains("_lifted_tensor"));
         let program = self.method.program();
@@ -247,9 +250,7 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
             let place = || format!("output `{}`", output.value().map_or("?", |value| program.graph.name(value)));
             let arg = match output.value().and_then(|value| saved.get(&value)) {
                 Some(saved) => saved.clone(),
-                None => {
-                    self.arg(scope, output).ok_or_else(|| Error::unsupported(place(), "this kind of output"))??
-                }
+                None => self.arg(scope, output).ok_or_else(|| Error::unsupported(place(), "this kind of output"))??,
             };
             match &spec.kind {
                 OutputKind::User => results.push(arg),

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::archive::Weight;
-use crate::graph::{Argument, ExportedProgram, InputKind, InputSpec, Node, TensorMeta, Size, ValueId};
+use crate::graph::{Argument, ExportedProgram, InputKind, InputSpec, Node, Size, TensorMeta, ValueId};
 
 /// Replaces views of constants by constants.
 pub(super) fn constants(program: &mut ExportedProgram<'_>) {
@@ -28,9 +28,11 @@ pub(super) fn constants(program: &mut ExportedProgram<'_>) {
         }
     }
     let mut outputs = BTreeSet::new();
-    program.graph.outputs.iter().for_each(|output| output.each_value(&mut |id| {
-        outputs.insert(id);
-    }));
+    program.graph.outputs.iter().for_each(|output| {
+        output.each_value(&mut |id| {
+            outputs.insert(id);
+        })
+    });
     let mut folded = Vec::new();
     for node in &program.graph.nodes {
         let (Some(result), Some(name)) = (node.result(), node.value_arg("self").and_then(|id| known.get(&id))) else {

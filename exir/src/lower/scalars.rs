@@ -8,9 +8,7 @@ use edgepack_format::scalar::ScalarType;
 use super::{Options, casts};
 use crate::archive::{Storage, Weight};
 use crate::error::Error;
-use crate::graph::{
-    Argument, ExportedProgram, Graph, InputKind, InputSpec, Meta, Node, OpName, TensorMeta, ValueId,
-};
+use crate::graph::{Argument, ExportedProgram, Graph, InputKind, InputSpec, Meta, Node, OpName, TensorMeta, ValueId};
 use crate::operators::Operators;
 
 /// Lifts the scalars of a program. Literals of sub-graphs stay where they are: only a program has constants.
@@ -38,10 +36,8 @@ pub(super) fn lift(program: &mut ExportedProgram<'_>, options: &Options) -> Resu
     })?;
     let mut at = program.inputs.iter().position(|spec| spec.kind.tensor().is_none()).unwrap_or(program.inputs.len());
     for (value, name, weight) in lifted {
-        let spec = InputSpec {
-            kind: InputKind::Buffer { name: name.clone(), persistent: true },
-            arg: Argument::Value(value),
-        };
+        let spec =
+            InputSpec { kind: InputKind::Buffer { name: name.clone(), persistent: true }, arg: Argument::Value(value) };
         program.inputs.insert(at, spec);
         program.graph.inputs.insert(at.min(program.graph.inputs.len()), Argument::Value(value));
         program.weights.state.insert(name, weight);
@@ -77,7 +73,9 @@ fn rewrite(
                 continue;
             }
             let replacement = match &input.arg {
-                Argument::Int(_) | Argument::Float(_) | Argument::Bool(_) => literal(graph, &input.arg.clone(), common)?,
+                Argument::Int(_) | Argument::Float(_) | Argument::Bool(_) => {
+                    literal(graph, &input.arg.clone(), common)?
+                }
                 Argument::Value(value) => match graph.value(*value).map(|value| &value.meta) {
                     Some(Meta::Int(_)) => Some((*value, ScalarType::INT)),
                     Some(Meta::Float(_)) => Some((*value, ScalarType::FLOAT)),

@@ -92,7 +92,12 @@ impl Emitter<'_, '_, '_, '_> {
     }
 
     /// Calls one of the runtime's own operators on numbers.
-    pub(super) fn prim(&mut self, name: &str, args: Vec<Arg>, out: Out) -> Result<edgepack_builder::pte::ValueId, Error> {
+    pub(super) fn prim(
+        &mut self,
+        name: &str,
+        args: Vec<Arg>,
+        out: Out,
+    ) -> Result<edgepack_builder::pte::ValueId, Error> {
         Ok(self.method.call(&format!("executorch_prim::{name}.Scalar"), args, out)?)
     }
 }

@@ -36,9 +36,8 @@ impl Operators {
             [one] => Some(one),
             several => {
                 let wanted = if op.overload.is_empty() { "out".to_owned() } else { format!("{}_out", op.overload) };
-                let named = several.iter().find(|text| {
-                    Schema::parse(text).is_ok_and(|schema| schema.overload() == wanted)
-                });
+                let named =
+                    several.iter().find(|text| Schema::parse(text).is_ok_and(|schema| schema.overload() == wanted));
                 named.or(several.first()).copied()
             }
         }
@@ -46,12 +45,14 @@ impl Operators {
 
     /// The schemas of all operators of this name.
     fn overloads(&self, base: &str) -> Vec<&str> {
-        let of_base = |full_name: &str| {
-            full_name.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
+        let of_base =
+            |full_name: &str| full_name.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         let own = self.own.range(base.to_owned()..).map(|(name, own)| (name.as_str(), own.schema.as_str()));
-        let mut found: Vec<&str> =
-            own.take_while(|(name, _)| name.starts_with(base)).filter(|(name, _)| of_base(name)).map(|(_, text)| text).collect();
+        let mut found: Vec<&str> = own
+            .take_while(|(name, _)| name.starts_with(base))
+            .filter(|(name, _)| of_base(name))
+            .map(|(_, text)| text)
+            .collect();
         let table = lines();
         let start = table.partition_point(|(name, ..)| *name < base);
         let library = table.iter().skip(start).take_while(|(name, ..)| name.starts_with(base));

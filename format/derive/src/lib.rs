@@ -23,7 +23,7 @@ use syn::{DeriveInput, Ident, Lifetime, LitStr, Path};
 ///
 /// `#[slot(N, default = V)]` gives a number another default than zero, `#[slot(N, align = A)]` aligns the first
 /// element of a vector, `#[slot(N, page = A)]` makes writers align it and put it right behind the table while readers
-/// take it anywhere, `#[slot(N, name = "…")]` gives the schema's name where Rust's differs.
+/// take it anywhere, `#[slot(N, near)]` puts a small field between the two, `#[slot(N, name = "…")]` gives the schema's name where Rust's differs.
 #[proc_macro_derive(Table, attributes(slot, table))]
 pub fn derive_table(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     expand(input, |input| table::derive(input, &Shape::of(input)?))

@@ -14,6 +14,7 @@ struct Field<'f> {
     default: Option<Expr>,
     align: Option<LitInt>,
     page: Option<LitInt>,
+    near: bool,
 }
 
 impl<'f> Field<'f> {
@@ -29,19 +30,29 @@ impl<'f> Field<'f> {
             return Err(syn::Error::new_spanned(second, "a field has one slot"));
         }
         let name = ident.to_string();
-        let mut parsed = Field { ident, ty: &field.ty, name, slot: 0, default: None, align: None, page: None };
+        let ty = &field.ty;
+        let mut parsed = Field { ident, ty, name, slot: 0, default: None, align: None, page: None, near: false };
         attr.parse_args_with(|input: syn::parse::ParseStream<'_>| {
             parsed.slot = input.parse::<LitInt>()?.base10_parse()?;
             while !input.is_empty() {
                 input.parse::<syn::Token![,]>()?;
                 let key: Ident = input.parse()?;
+                if key == "near" {
+                    parsed.near = true;
+                    continue;
+                }
                 input.parse::<syn::Token![=]>()?;
                 match key.to_string().as_str() {
                     "default" => parsed.default = Some(input.parse()?),
                     "align" => parsed.align = Some(input.parse()?),
                     "page" => parsed.page = Some(input.parse()?),
                     "name" => parsed.name = input.parse::<LitStr>()?.value(),
-                    _ => return Err(syn::Error::new_spanned(key, "expected `default`, `align`, `page` or `name`")),
+                    _ => {
+                        return Err(syn::Error::new_spanned(
+                            key,
+                            "expected `default`, `align`, `page`, `near` or `name`",
+                        ));
+                    }
                 }
             }
             Ok(())
@@ -86,9 +97,10 @@ pub fn derive(input: &DeriveInput, shape: &Shape) -> syn::Result<TokenStream> {
         quote!(#row::Slot::new(#slot)#default #align #page)
     });
     // The buffer grows towards its start: what is written last lies right behind the table.
-    let (last, first): (Vec<_>, Vec<_>) = fields.iter().partition(|field| field.page.is_some());
-    let written: Vec<_> = first.iter().chain(&last).map(|field| field.ident).collect();
-    let written_slots: Vec<_> = first.iter().chain(&last).map(|field| field.constant()).collect();
+    let mut order: Vec<&Field<'_>> = fields.iter().collect();
+    order.sort_by_key(|field| (field.near, field.page.is_some()));
+    let written: Vec<_> = order.iter().map(|field| field.ident).collect();
+    let written_slots: Vec<_> = order.iter().map(|field| field.constant()).collect();
     let construct = match data.fields {
         Fields::Unit => quote!(#ident),
         _ => quote!(#ident { #(#idents: table.get(Self::#slots)?),* }),

@@ -79,6 +79,15 @@ impl<'a> PackageRef<'a> {
         Self::reopen_within(bytes, MAX_DEPTH)
     }
 
+    /// Whether a file without any identifier is a package all the same: its three levels can be read, and an executable
+    /// has instructions.
+    pub fn is_unidentified(bytes: &'a [u8]) -> bool {
+        let has_code =
+            |one: &ExecutableRef<'_>| one.row().instruction_bitstreams.as_ref().is_some_and(|code| !code.is_empty());
+        bytes.get(4..8) == Some(&[0; 4])
+            && Self::reopen(bytes).is_ok_and(|package| package.executables().iter().any(has_code))
+    }
+
     fn reopen_within(bytes: &'a [u8], depth: usize) -> wire::Result<Self> {
         let table = wire::Table::root(bytes)?;
         let row = Package::decode(table)?;

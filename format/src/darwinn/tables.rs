@@ -420,7 +420,7 @@ pub struct Executable<'a> {
     #[slot(0)]
     pub version: i32,
     /// Its name.
-    #[slot(1)]
+    #[slot(1, near)]
     pub name: Option<Text<'a>>,
     /// Not used.
     #[slot(2)]
@@ -438,7 +438,7 @@ pub struct Executable<'a> {
     #[slot(6, page = 4096)]
     pub parameters: Option<Blob<'a>>,
     /// The transfers of a run.
-    #[slot(7)]
+    #[slot(7, near)]
     pub dma_hints: Option<DmaHints<'a>>,
     /// Its inputs.
     #[slot(8)]
@@ -447,7 +447,7 @@ pub struct Executable<'a> {
     #[slot(9)]
     pub output_layers: Option<Rows<'a, Layer<'a>>>,
     /// The chip it is for.
-    #[slot(10)]
+    #[slot(10, near)]
     pub chip: Option<Text<'a>>,
     /// Replaced by the 64-bit number.
     #[slot(11)]
@@ -499,13 +499,13 @@ pub struct Package<'a> {
     #[slot(1, page = 4096)]
     pub serialized_multi_executable: Option<Blob<'a>>,
     /// Over the bytes of the multi-executable.
-    #[slot(2)]
+    #[slot(2, near)]
     pub signature: Option<Blob<'a>>,
     /// Which key signed.
     #[slot(3)]
     pub keypair_version: i32,
     /// The compiler that made it.
-    #[slot(4)]
+    #[slot(4, near)]
     pub compiler_version: Option<Text<'a>>,
     /// Which chip it is for; -1 for several.
     #[slot(5)]
@@ -514,6 +514,6 @@ pub struct Package<'a> {
     #[slot(6)]
     pub multi_chip_package: Option<Rows<'a, SerializedPackage<'a>>>,
     /// A name for the model.
-    #[slot(7)]
+    #[slot(7, near)]
     pub model_identifier: Option<Text<'a>>,
 }

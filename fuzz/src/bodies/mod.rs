@@ -9,6 +9,7 @@ mod header;
 mod program;
 mod rows;
 mod schema;
+mod structs;
 
 use std::path::PathBuf;
 
@@ -164,6 +165,24 @@ pub const BODIES: &[Body] = &[
         dictionary: "",
     },
     Body {
+        name: "named_data",
+        promise: "a struct of tensors loads from any map or says why not; what loads is stored and loads the same",
+        run: structs::named_data,
+        extensions: &[],
+        seeds: structs::named_data_seeds,
+        root: no_root,
+        dictionary: "",
+    },
+    Body {
+        name: "compile_specs",
+        promise: "a struct of options is read from any specs or says why not; what is read is written and read the same",
+        run: structs::compile_specs,
+        extensions: &[],
+        seeds: structs::compile_spec_seeds,
+        root: no_root,
+        dictionary: "",
+    },
+    Body {
         name: "operator_schema",
         promise: "a schema parses or is refused at a place in it, and its calling convention is consistent",
         run: schema::schema,
@@ -203,7 +222,7 @@ pub const BODIES: &[Body] = &[
         name: "edit",
         promise: "a file taken apart is written, dumped and built, printed and parsed, the same",
         run: edit::edit,
-        extensions: &["pte", "ptd", "bpte"],
+        extensions: &["pte", "ptd", "bpte", "dwn", "tflite"],
         seeds: no_seeds,
         root: mutate::root_of_file,
         dictionary: FLATBUFFERS,

@@ -100,11 +100,14 @@ fn fill_tensor(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         if value.element_count() != 1 {
             return Err(KernelError::argument(format!("`value` has {} elements, not 1", value.element_count())));
         }
-        let (mut from, mut word) = ([0u64; 1], [0u64; 1]);
-        bytemuck::cast_slice_mut::<u64, u8>(&mut from)[..value.bytes().len()].copy_from_slice(value.bytes());
-        let width = to.size().unwrap_or(1);
-        convert(&bytemuck::cast_slice(&from)[..value.bytes().len()], &mut bytemuck::cast_slice_mut(&mut word)[..width]);
-        repeat(views.out(2)?.bytes(), width, word[0]);
+        // The widest element is two words: a complex number.
+        let (mut from, mut element) = ([0u64; 2], [0u64; 2]);
+        let (from, element): (&mut [u8], &mut [u8]) =
+            (bytemuck::cast_slice_mut(&mut from), bytemuck::cast_slice_mut(&mut element));
+        let (from, element) = (&mut from[..value.bytes().len()], &mut element[..to.size().unwrap_or(1)]);
+        from.copy_from_slice(value.bytes());
+        convert(from, element);
+        views.out(2)?.bytes().chunks_exact_mut(element.len()).for_each(|to| to.copy_from_slice(element));
         Ok(())
     })
 }

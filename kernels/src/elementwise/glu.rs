@@ -5,6 +5,7 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 use half::{bf16, f16};
 
+use crate::check::{Around, expect_same_order};
 use crate::dims::dim_of;
 use crate::numeric::{Cast, Compute, Float, Number};
 
@@ -22,11 +23,13 @@ where
         )));
     };
     *size /= 2;
-    let run: usize = sizes[dim..].iter().product();
     cx.resize(2, &sizes)?;
     let views = cx.views();
     let input = views.tensor(0)?;
     let mut out = views.out(2)?;
+    expect_same_order(("self", input.dim_order), ("out", out.dim_order))?;
+    let around = Around::new(out.sizes, out.strides, dim);
+    let run = around.size * around.inner;
     let (input, out) = (input.as_slice::<T>()?, out.as_slice::<T>()?);
     if run == 0 {
         return Ok(());
@@ -48,9 +51,6 @@ fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     if input.dtype != out.dtype {
         let (from, to) = (input.dtype, out.dtype);
         return Err(KernelError::argument(format!("`self` is {from}, `out` is {to}: the types differ")));
-    }
-    if !input.is_contiguous() || !out.is_contiguous() {
-        return Err(KernelError::unsupported("`self` and `out` must be contiguous"));
     }
     Ok(match input.dtype {
         ScalarType::FLOAT => Box::new(glu::<f32>) as Box<dyn Run>,

@@ -277,6 +277,9 @@ fn put(cx: &mut KernelContext<'_>, out: usize) -> Result<(), KernelError> {
     }
     let views = cx.views();
     let mut target = views.out(out)?;
+    if accumulate && target.dtype.is_complex() {
+        return Err(KernelError::unsupported(format!("sums of type {}", target.dtype)));
+    }
     if out != 0 {
         let input = views.tensor(0)?;
         assign(Conversion::new(input.dtype, target.dtype)?, &input, &mut target, &mut [])?;

@@ -231,6 +231,10 @@ fn prepare_scatter(args: &Prepare<'_>, what: Scattered, meeting: Meeting) -> Res
     args.expect_len(6)?;
     expect_same_type(args, 0, 4)?;
     expect_indices(args, 2, "index")?;
+    let dtype = args.tensor(0)?.meta.dtype;
+    if dtype.is_complex() && (what == Scattered::Number || meeting == Meeting::Add) {
+        return Err(KernelError::unsupported(format!("numbers and sums of type {dtype}")));
+    }
     if what == Scattered::Tensor {
         let (have, want) = (args.tensor(3)?.meta.dtype, args.tensor(0)?.meta.dtype);
         if have != want {

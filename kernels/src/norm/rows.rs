@@ -1,9 +1,12 @@
 //! Layer norm and group norm: every row of neighbouring elements gets mean 0 and variance 1, then a factor and an offset.
+//!
+//! Where rows do not lie in memory as such, because input or output are not contiguous, they are laid out in scratch memory.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, Views};
 use edgepack_executor::tensor::TensorMeta;
 use edgepack_format::tensor::Dims;
 
+use crate::broadcast::Walk;
 use crate::check::{Shape, expect_same, with_float};
 use crate::float::Float;
 use crate::numeric::{Cast, Compute, Number};
@@ -61,19 +64,29 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
     for (index, name) in ["out0", "out1", "out2"].into_iter().enumerate() {
         expect_same(("input", dtype), (name, args.tensor(form.out + index)?.meta.dtype))?;
     }
+    let (input, out) = (args.tensor(0)?.meta, args.tensor(form.out)?.meta);
+    let factors = [form.weight, form.bias].map(|arg| args.tensor_opt(arg));
+    for tensor in factors.into_iter().chain([form.out + 1, form.out + 2].map(|arg| args.tensor(arg).map(Some))) {
+        if let Some(tensor) = tensor?.filter(|tensor| !tensor.meta.is_contiguous()) {
+            let order = tensor.meta.dim_order;
+            return Err(KernelError::unsupported(format!("factors or statistics have dim order {order:?}")));
+        }
+    }
+    args.scratch(turned_bytes(&input) + turned_bytes(&out));
     with_float!(dtype, T => Ok(Box::new(move |cx: &mut KernelContext<'_>| run::<T>(form, cx))))
 }
 
-fn expect_contiguous(meta: &TensorMeta<'_>) -> Result<(), KernelError> {
-    if meta.is_contiguous() {
-        return Ok(());
-    }
-    Err(KernelError::unsupported(format!("`input` has dim order {:?}: rows must be contiguous", meta.dim_order)))
+/// Scratch memory for the rows of a tensor.
+fn turned_bytes(meta: &TensorMeta<'_>) -> usize {
+    if meta.is_contiguous() { 0 } else { meta.byte_len() }
+}
+
+fn too_large() -> KernelError {
+    KernelError::unsupported("`input` is larger than at load")
 }
 
 fn layer_rows(cx: &KernelContext<'_>) -> Result<Rows, KernelError> {
     let (meta, shape) = (cx.meta(0)?, cx.ints(1)?);
-    expect_contiguous(&meta)?;
     let split = meta.rank().checked_sub(shape.len()).filter(|_| !shape.is_empty());
     let fits = |split: &usize| shape.iter().eq(meta.sizes[*split..].iter().map(|&size| size as i64));
     let Some(split) = split.filter(fits) else {
@@ -91,7 +104,6 @@ fn layer_rows(cx: &KernelContext<'_>) -> Result<Rows, KernelError> {
 
 fn group_rows(cx: &KernelContext<'_>) -> Result<Rows, KernelError> {
     let meta = cx.meta(0)?;
-    expect_contiguous(&meta)?;
     let (n, c, hxw, group) = (cx.int(3)?, cx.int(4)?, cx.int(5)?, cx.int(6)?);
     let sizes = meta.sizes;
     let consistent = sizes.len() >= 2
@@ -120,12 +132,23 @@ fn run<T: Number<Compute: Float>>(form: &Form, cx: &mut KernelContext<'_>) -> Re
         cx.resize(stat, &rows.stats)?;
     }
     let views = cx.views();
-    let input = views.tensor(0)?.as_slice::<T>()?;
+    let (input, mut target) = (views.tensor(0)?, views.out(form.out)?);
+    let bytes = turned_bytes(&input.meta());
+    let (turned, rest) = views.scratch()?.split_at_mut_checked(bytes).ok_or_else(too_large)?;
+    let input = if bytes == 0 {
+        input.as_slice::<T>()?
+    } else {
+        Walk::by_index(&input.meta()).gather(size_of::<T>(), input.bytes(), turned);
+        bytemuck::try_cast_slice(turned).map_err(|_| too_large())?
+    };
     let weight = factors::<T>(&views, form.weight, "weight", &rows)?;
     let bias = factors::<T>(&views, form.bias, "bias", &rows)?;
-    let out = views.out(form.out)?;
-    expect_contiguous(&out.meta())?;
-    let out = out.into_slice::<T>()?;
+    let meta = target.meta();
+    let rest = rest.get_mut(..turned_bytes(&meta)).ok_or_else(too_large)?;
+    let out = match meta.is_contiguous() {
+        true => target.as_slice::<T>()?,
+        false => bytemuck::try_cast_slice_mut(rest).map_err(|_| too_large())?,
+    };
     let (mut means, mut scales) = (views.out(form.out + 1)?, views.out(form.out + 2)?);
     let (means, scales) = (means.as_slice::<T>()?, scales.as_slice::<T>()?);
     if rows.width == 0 {
@@ -141,6 +164,9 @@ fn run<T: Number<Compute: Float>>(form: &Form, cx: &mut KernelContext<'_>) -> Re
         let weight = weight.map(|all| &all[first..first + rows.factors]);
         let bias = bias.map(|all| &all[first..first + rows.factors]);
         wide(|| normalise(input, out, rows.run, Float::of(mean), Float::of(scale), weight, bias));
+    }
+    if !rest.is_empty() {
+        Walk::by_index(&meta).cursor().scatter(size_of::<T>(), rest, target.bytes());
     }
     Ok(())
 }

@@ -8,10 +8,12 @@ use edgepack_executor::kernel::Kernel;
 pub mod add;
 pub mod affine;
 pub mod embedding;
+pub mod mixed;
 pub mod operators;
 pub mod ranges;
 #[cfg(test)]
 mod tests;
 
 /// The tables of this family.
-pub const TABLES: &[&[&Kernel]] = &[add::KERNELS, embedding::KERNELS, operators::KERNELS, ranges::KERNELS];
+pub const TABLES: &[&[&Kernel]] =
+    &[add::KERNELS, embedding::KERNELS, mixed::KERNELS, operators::KERNELS, ranges::KERNELS];

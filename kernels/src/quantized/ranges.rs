@@ -53,12 +53,13 @@ fn store(out: &mut TensorMut<'_>, at: usize, value: f64) -> Result<(), KernelErr
 fn per_tensor(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(8)?;
     expect_dtype("input", args.tensor(0)?.meta.dtype, ScalarType::FLOAT)?;
-    for out in [5, 6] {
-        if args.tensor(out)?.meta.element_count() != 1 {
-            return Err(KernelError::argument("`scale_out` and `zero_point_out` must have one element"));
-        }
-    }
     Ok(Box::new(|cx: &mut KernelContext<'_>| {
+        for out in [5, 6] {
+            // One element of any rank will do.
+            if cx.meta(out)?.element_count() != 1 {
+                cx.resize(out, &[1])?;
+            }
+        }
         let (least, greatest) = (cx.int(1)?, cx.int(2)?);
         if least >= greatest || range_of(ScalarType::INT).is_none_or(|(low, high)| least < low || greatest > high) {
             return Err(KernelError::argument(format!("`quant_min` {least} and `quant_max` {greatest} are no range")));

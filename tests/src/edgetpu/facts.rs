@@ -2,6 +2,7 @@
 //! the same value.
 
 use std::cell::RefCell;
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::Path;
 use std::rc::Rc;
@@ -23,8 +24,8 @@ impl Write for Captured {
     }
 }
 
-/// The document of a command.
-pub fn document(args: &[&std::ffi::OsStr]) -> Result<Value, String> {
+/// What a command prints, and what it complains about.
+fn run(args: &[&OsStr]) -> (Vec<u8>, String) {
     let (stdout, stderr) = (Captured::default(), Captured::default());
     let io = Io {
         stdin: Box::new(io::empty()),
@@ -35,9 +36,19 @@ pub fn document(args: &[&std::ffi::OsStr]) -> Result<Value, String> {
     };
     let args = std::iter::once("edgepack".into()).chain(args.iter().map(|arg| arg.to_os_string()));
     edgepack_cli::run(args, io);
-    let text = stdout.0.borrow().clone();
-    serde_json::from_slice(&text)
-        .map_err(|error| format!("{error}; it complains: {}", String::from_utf8_lossy(&stderr.0.borrow())))
+    let complaints = String::from_utf8_lossy(&stderr.0.borrow()).into_owned();
+    (stdout.0.take(), complaints)
+}
+
+/// What a command prints for people.
+pub fn report(args: &[&OsStr]) -> String {
+    String::from_utf8_lossy(&run(args).0).into_owned()
+}
+
+/// The document of a command.
+pub fn document(args: &[&OsStr]) -> Result<Value, String> {
+    let (text, complaints) = run(args);
+    serde_json::from_slice(&text).map_err(|error| format!("{error}; it complains: {complaints}"))
 }
 
 /// Compares a file's document with its facts.

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use edgepack_builder::darwinn::{self, Layout};
+use edgepack::edit::{self, DiffOptions, Opened};
 use edgepack_builder::tflite::{embed, rewrite_options};
 use edgepack_executor::darwinn::{
     Addresses, Extraction, Output, Transfer, dequantize, flip_signs, link, prepare_input, transfers,
 };
-use edgepack_format::darwinn::{Executable, ExecutableRef, Geometry, Layer, Package, PackageRef};
+use edgepack_format::darwinn::{Executable, ExecutableRef, Geometry, Layer};
 use edgepack_format::limits::Limits;
-use edgepack_format::row::Blob;
 use edgepack_format::tflite::ModelRef;
 use serde_json::{Value, json};
 
@@ -152,23 +151,26 @@ pub fn reembed(path: &Path) -> Answer {
     Ok(())
 }
 
-/// A package rebuilt from its rows is read as the same rows, verifies without an error, and links to the same bytes.
+/// A file rebuilt from its dump has an equal dump, verifies without an error, and holds the same executables.
 pub fn rebuild(path: &Path) -> Answer {
-    let bytes = std::fs::read(path).map_err(text)?;
-    with_packages(&bytes, |packages| {
-        for package in packages {
-            let rows: Vec<_> = package.executables().iter().map(ExecutableRef::row).collect();
-            let written = rows.iter().map(|row| darwinn::executable(row, Layout::Pages));
-            let multi = darwinn::multi_executable(written.collect::<Result<_, _>>().map_err(text)?, Layout::Pages);
-            let mut row = package.package().clone();
-            row.serialized_multi_executable = Some(Blob(multi.map_err(text)?.into()));
-            let rebuilt = darwinn::package(&row, Layout::Pages).map_err(text)?;
-            let again = PackageRef::parse(&rebuilt, &Limits::default()).map_err(text)?;
-            same("executables", again.executables().iter().map(ExecutableRef::row).collect::<Vec<_>>(), rows)?;
-            let rest =
-                |row: &Package<'_>| serde_json::to_value(Package { serialized_multi_executable: None, ..row.clone() });
-            same("package", rest(again.package()).map_err(text)?, rest(package.package()).map_err(text)?)?;
-        }
-        Ok(())
+    let opened = Opened::open(path).map_err(text)?;
+    let package = opened.package().map_err(text)?;
+    let json = edit::dump(&package).map_err(text)?;
+    let rebuilt = edit::build(&json).and_then(|package| package.to_bytes()).map_err(text)?;
+    let again = Opened::from_bytes(rebuilt.clone()).map_err(text)?;
+    let again = again.package().map_err(text)?;
+    same("dump", edit::dump(&again).map_err(text)? == json, true)?;
+    let exact = DiffOptions { exact: true, ..DiffOptions::default() };
+    let differences = edit::diff(&package, &again, &exact).map_err(text)?;
+    same("differences", differences.as_slice(), &[])?;
+    with_packages(&std::fs::read(path).map_err(text)?, |before| {
+        with_packages(&rebuilt, |after| {
+            same("packages", after.len(), before.len())?;
+            before.iter().zip(after).try_for_each(|(before, after)| {
+                same("executables", after.executables().len(), before.executables().len())?;
+                let mut pairs = before.executables().iter().zip(after.executables());
+                same("rows", pairs.all(|(before, after)| before.row() == after.row()), true)
+            })
+        })
     })
 }

@@ -6,6 +6,7 @@
 mod facts;
 mod golden;
 mod lists;
+pub mod made;
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use edgepack_format::darwinn::{Accept, PackageRef};
 use edgepack_format::limits::Limits;
 use edgepack_format::tflite::ModelRef;
 
-pub use facts::facts;
+pub use facts::{document, facts, report};
 pub use golden::{goldens, rebuild, reembed};
 pub use lists::{Listed, broken, differing, options, signatures};
 

@@ -62,7 +62,8 @@ fn eye(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
 }
 
 fn arange(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
-    let whole = ["start", "end", "step"].iter().all(|name| number_type(call, name) == ScalarType::LONG || !call.has(name));
+    let whole =
+        ["start", "end", "step"].iter().all(|name| number_type(call, name) == ScalarType::LONG || !call.has(name));
     let scalar_type = call.scalar_type("dtype").unwrap_or(if whole { ScalarType::LONG } else { ScalarType::FLOAT });
     if let (true, Some(end)) = (whole, call.size("end")) {
         let start = call.size("start").unwrap_or(Size::Known(0));

@@ -9,25 +9,87 @@ use crate::graph::{Size, TensorMeta};
 pub(super) fn find(name: &str) -> Option<ShapeFunction> {
     let (base, overload) = name.split_once('.').unwrap_or((name, ""));
     Some(match base {
-        "abs" | "neg" | "relu" | "floor" | "ceil" | "round" | "sign" | "trunc" | "elu" | "gelu" | "hardtanh"
-        | "leaky_relu" | "bitwise_not" | "fill" | "hardswish" | "hardsigmoid" | "silu" | "mish" | "softplus" | "selu"
-        | "celu" | "relu6" | "hardshrink" | "softshrink" | "threshold" | "square" | "positive" | "frac" | "sgn"
-        | "dropout" | "contiguous" | "log_sigmoid" | "detach" | "alias" | "lift_fresh_copy" | "lift_fresh"
-        | "alias_copy" | "detach_copy" | "clone" | "_clone_dim_order" | "flip" | "roll" | "tril" | "triu"
-        | "lift" | "copy" | "masked_fill" | "nan_to_num" | "_adaptive_avg_pool2d_backward" => same,
+        "abs"
+        | "neg"
+        | "relu"
+        | "floor"
+        | "ceil"
+        | "round"
+        | "sign"
+        | "trunc"
+        | "elu"
+        | "gelu"
+        | "hardtanh"
+        | "leaky_relu"
+        | "bitwise_not"
+        | "fill"
+        | "hardswish"
+        | "hardsigmoid"
+        | "silu"
+        | "mish"
+        | "softplus"
+        | "selu"
+        | "celu"
+        | "relu6"
+        | "hardshrink"
+        | "softshrink"
+        | "threshold"
+        | "square"
+        | "positive"
+        | "frac"
+        | "sgn"
+        | "dropout"
+        | "contiguous"
+        | "log_sigmoid"
+        | "detach"
+        | "alias"
+        | "lift_fresh_copy"
+        | "lift_fresh"
+        | "alias_copy"
+        | "detach_copy"
+        | "clone"
+        | "_clone_dim_order"
+        | "flip"
+        | "roll"
+        | "tril"
+        | "triu"
+        | "lift"
+        | "copy"
+        | "masked_fill"
+        | "nan_to_num"
+        | "_adaptive_avg_pool2d_backward" => same,
         "acos" | "acosh" | "asin" | "asinh" | "atan" | "atanh" | "cos" | "cosh" | "erf" | "erfc" | "exp" | "expm1"
-        | "exp2" | "log" | "log10" | "log1p" | "log2" | "reciprocal" | "rsqrt" | "sigmoid" | "sin" | "sinh" | "sqrt"
-        | "tan" | "tanh" | "logit" | "erfinv" | "lgamma" | "digamma" | "deg2rad" | "rad2deg" => float,
+        | "exp2" | "log" | "log10" | "log1p" | "log2" | "reciprocal" | "rsqrt" | "sigmoid" | "sin" | "sinh"
+        | "sqrt" | "tan" | "tanh" | "logit" | "erfinv" | "lgamma" | "digamma" | "deg2rad" | "rad2deg" => float,
         "isnan" | "isinf" | "isfinite" | "logical_not" | "isneginf" | "isposinf" => truth,
-        "add" | "sub" | "mul" | "rsub" | "minimum" | "maximum" | "fmod" | "remainder" | "bitwise_and" | "bitwise_or"
-        | "bitwise_xor" | "bitwise_left_shift" | "bitwise_right_shift" | "__and__" | "__or__" | "__xor__"
-        | "floor_divide" | "fmax" | "fmin" | "hypot" | "__lshift__" | "__rshift__" => arithmetic,
+        "add"
+        | "sub"
+        | "mul"
+        | "rsub"
+        | "minimum"
+        | "maximum"
+        | "fmod"
+        | "remainder"
+        | "bitwise_and"
+        | "bitwise_or"
+        | "bitwise_xor"
+        | "bitwise_left_shift"
+        | "bitwise_right_shift"
+        | "__and__"
+        | "__or__"
+        | "__xor__"
+        | "floor_divide"
+        | "fmax"
+        | "fmin"
+        | "hypot"
+        | "__lshift__"
+        | "__rshift__" => arithmetic,
         "pow" => power,
         "div" | "true_divide" if overload.ends_with("_mode") => divided_by_mode,
         "div" | "true_divide" | "atan2" | "xlogy" => divided,
         "eq" | "ne" | "gt" | "ge" | "lt" | "le" | "logical_and" | "logical_or" | "logical_xor" | "isclose" => compared,
         "clamp" | "clamp_min" | "clamp_max" => clamped,
-        "where" if overload != "" => chosen,
+        "where" if !overload.is_empty() => chosen,
         "_softmax" | "_log_softmax" => softmax,
         "softmax" | "log_softmax" => softmax_with_type,
         "cumsum" | "cumprod" => cumulated,

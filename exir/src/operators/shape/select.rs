@@ -8,8 +8,11 @@ pub(super) fn find(name: &str) -> Option<ShapeFunction> {
     let (base, overload) = name.split_once('.').unwrap_or((name, ""));
     Some(match (base, overload) {
         ("index" | "_unsafe_index", _) => index,
-        ("index_put" | "_unsafe_index_put" | "scatter" | "scatter_add" | "scatter_reduce" | "index_add" | "index_copy"
-        | "index_fill" | "masked_scatter", _) => same,
+        (
+            "index_put" | "_unsafe_index_put" | "scatter" | "scatter_add" | "scatter_reduce" | "index_add"
+            | "index_copy" | "index_fill" | "masked_scatter",
+            _,
+        ) => same,
         ("index_select", _) => index_select,
         ("gather", _) => gather,
         _ => return None,
@@ -37,7 +40,8 @@ fn gather(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
 fn index(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     let input = call.tensor("self")?;
     let indices = call.optional_tensors("indices");
-    let places: Vec<usize> = indices.iter().enumerate().filter(|(_, index)| index.is_some()).map(|(at, _)| at).collect();
+    let places: Vec<usize> =
+        indices.iter().enumerate().filter(|(_, index)| index.is_some()).map(|(at, _)| at).collect();
     let (first, last) = (*places.first()?, *places.last()?);
     // Picking by truth gives as many elements as there are true ones.
     if indices.iter().flatten().any(|index| index.scalar_type == edgepack_format::scalar::ScalarType::BOOL) {

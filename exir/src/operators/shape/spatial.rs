@@ -20,7 +20,10 @@ pub(super) fn find(name: &str) -> Option<ShapeFunction> {
         ("adaptive_avg_pool1d", _) => |call| adaptive(call, 1),
         ("upsample_nearest1d" | "upsample_linear1d", _) => |call| resampled(call, 1),
         (
-            "upsample_nearest2d" | "upsample_bilinear2d" | "upsample_bicubic2d" | "_upsample_nearest_exact2d"
+            "upsample_nearest2d"
+            | "upsample_bilinear2d"
+            | "upsample_bicubic2d"
+            | "_upsample_nearest_exact2d"
             | "_upsample_bilinear2d_aa",
             _,
         ) => |call| resampled(call, 2),

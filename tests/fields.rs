@@ -1,4 +1,4 @@
-//! Every field of a program can be set through the builder.
+//! Every field of a program can be set through the builder, and is read, shown and dumped.
 
 use std::collections::BTreeSet;
 
@@ -9,6 +9,7 @@ use edgepack_format::row::{FieldKind, Table as _, TableDesc};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorView;
 use edgepack_format::wire::Table;
+use edgepack_tests::command::edgepack;
 
 /// Fields whose only legal value is the one that is not written.
 const FIXED: [&str; 2] = ["Program.version", "Tensor.storage_offset"];
@@ -118,10 +119,24 @@ fn old() -> Result<Vec<u8>, BuildError> {
 }
 
 #[test]
-fn every_field_can_be_set() {
+fn every_field_can_be_set_and_is_shown() {
     let mut seen = BTreeSet::new();
+    let commands: [&[&str]; 3] = [&["inspect", "--all", "-"], &["inspect", "--all", "--json", "-"], &["dump", "-"]];
+    let mut said = commands.map(|_| String::new());
     for bytes in [everything().unwrap(), old().unwrap()] {
         note(Table::root(&bytes).unwrap(), Program::DESC, &mut seen);
+        for (command, said) in commands.iter().zip(&mut said) {
+            let ran = edgepack(command, bytes.clone(), false);
+            assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{command:?}");
+            said.push_str(std::str::from_utf8(&ran.stdout).unwrap());
+        }
+    }
+    for field in &seen {
+        let name = field.rsplit(['.', ':']).next().unwrap();
+        for (command, said) in commands.iter().zip(&said) {
+            let words = said.split(|c: char| !c.is_alphanumeric() && c != '_');
+            assert!(words.into_iter().any(|word| word == name), "{command:?} says nothing of {field}");
+        }
     }
     let mut fields = BTreeSet::new();
     all(Program::DESC, &mut fields);

@@ -1,0 +1,56 @@
+//! Model Library Format packages at the command line: what is in them, and running them.
+//!
+//! The code of a package runs only with `--allow-native-code`.
+
+pub mod bench;
+pub mod cases;
+pub mod check;
+pub mod ops;
+pub mod run;
+pub mod runner;
+
+use std::sync::Arc;
+
+use edgepack_format::limits::Limits;
+use edgepack_loader::mlf::{Library, LibraryModule};
+
+use crate::file::File;
+use crate::session::Session;
+use crate::status::Failure;
+
+/// Options of running a package.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct Native {
+    /// Compile and call the code of a Model Library Format package, which then has all your rights
+    #[arg(long)]
+    pub allow_native_code: bool,
+}
+
+impl Native {
+    /// How its code is compiled.
+    pub fn options(self) -> edgepack_native::Options {
+        edgepack_native::Options { allow_native_code: self.allow_native_code, ..edgepack_native::Options::default() }
+    }
+}
+
+/// Opens the module of a package: the one asked for, or the only one.
+pub fn module(file: &File, asked: Option<&str>, limits: &Limits) -> Result<LibraryModule, Failure> {
+    let about = |failure: Failure| failure.about(&file.name);
+    let library = Library::from_source(Arc::clone(&file.source), limits).map_err(|error| about(error.into()))?;
+    let names: Vec<String> = library.modules().map(|module| module.info().name.clone()).collect();
+    library
+        .module(asked)
+        .map_err(|_| about(Failure::usage(format!("name one of the modules with --method: {}", names.join(", ")))))
+}
+
+/// The module of a package, ready to run.
+fn open(
+    file: &File,
+    asked: Option<&str>,
+    native: Native,
+    session: &Session,
+) -> Result<(LibraryModule, runner::Runner), Failure> {
+    let module = module(file, asked, &session.limits)?;
+    let runner = runner::Runner::open(&module, &native.options(), &session.limits);
+    Ok((module, runner.map_err(|error| Failure::cannot_run(error).about(&file.name))?))
+}

@@ -1,0 +1,180 @@
+//! What is in a Model Library Format package.
+
+use edgepack_format::limits::Limits;
+use edgepack_format::mlf::{self, DataType, Graph, Metadata, Package, StoragePlan, definitions, package};
+use edgepack_loader::mlf::Archive;
+use serde::Serialize;
+
+/// A package.
+#[derive(Serialize)]
+pub struct LibrarySummary {
+    /// Bytes of the whole archive.
+    pub bytes: u64,
+    /// What it says about itself, as far as it can be read.
+    pub metadata: Option<Metadata>,
+    /// Its modules.
+    pub modules: Vec<ModuleSummary>,
+    /// Its files.
+    pub members: Vec<MemberSummary>,
+}
+
+/// A file of a package.
+#[derive(Serialize)]
+pub struct MemberSummary {
+    /// Where it lies.
+    pub path: String,
+    /// Where its bytes start in the archive.
+    pub offset: u64,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+/// A module.
+#[derive(Serialize)]
+pub struct ModuleSummary {
+    /// Its name.
+    pub name: String,
+    /// Its graph.
+    pub graph: Option<GraphSummary>,
+    /// Its parameters.
+    pub params: Vec<TensorSummary>,
+    /// Its sources.
+    pub sources: Vec<SourceSummary>,
+    /// Paths of its objects.
+    pub objects: Vec<String>,
+}
+
+/// A graph.
+#[derive(Serialize)]
+pub struct GraphSummary {
+    /// Inputs and parameters.
+    pub args: Vec<TensorSummary>,
+    /// Calls in the order of execution.
+    pub calls: Vec<CallSummary>,
+    /// The entries that are outputs.
+    pub outputs: Vec<String>,
+    /// Pieces of memory.
+    pub storages: usize,
+    /// Bytes of all of them.
+    pub storage_bytes: u64,
+}
+
+/// A call.
+#[derive(Serialize)]
+pub struct CallSummary {
+    /// Its node.
+    pub node: u32,
+    /// What it calls.
+    pub function: String,
+    /// Entries it reads.
+    pub inputs: Vec<String>,
+    /// What it writes.
+    pub outputs: Vec<TensorSummary>,
+}
+
+/// A tensor.
+#[derive(Serialize)]
+pub struct TensorSummary {
+    /// Its name; of a result of a call, `%NODE` or `%NODE.INDEX`.
+    pub name: String,
+    /// `float32[1, 2]`.
+    #[serde(rename = "type")]
+    pub layout: String,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Where it is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage: Option<u32>,
+}
+
+/// A source.
+#[derive(Serialize)]
+pub struct SourceSummary {
+    /// Where it lies.
+    pub path: String,
+    /// Its bytes.
+    pub bytes: u64,
+    /// The functions that others can call.
+    pub functions: Vec<String>,
+}
+
+/// Element type and shape.
+fn layout(data_type: DataType, shape: &[u64]) -> String {
+    format!("{data_type}{shape:?}")
+}
+
+impl LibrarySummary {
+    /// Of an archive, broken or not.
+    pub fn new(bytes: &[u8], limits: &Limits) -> Self {
+        let archive = Archive::read(bytes, limits).archive;
+        let members = archive.members(bytes);
+        let package = package::verify(&members, limits).1;
+        let (metadata, modules) = match package {
+            Some(Package { metadata, modules }) => {
+                let names: Vec<String> = metadata.modules.iter().map(|module| module.name.clone()).collect();
+                (Some(metadata), names.into_iter().zip(&modules).map(|(name, files)| module(name, files)).collect())
+            }
+            None => (None, Vec::new()),
+        };
+        let member = |member: &mlf::Member<'_>| MemberSummary {
+            path: member.path.to_owned(),
+            offset: member.at,
+            bytes: member.bytes.len() as u64,
+        };
+        LibrarySummary { bytes: bytes.len() as u64, metadata, modules, members: members.iter().map(member).collect() }
+    }
+}
+
+fn module(name: String, files: &mlf::ModuleFiles<'_>) -> ModuleSummary {
+    let params = files.params.iter().flat_map(|params| &params.entries).map(|param| TensorSummary {
+        name: param.name.to_owned(),
+        layout: layout(param.data_type, &param.shape),
+        bytes: param.data.len() as u64,
+        storage: None,
+    });
+    let sources = files.sources.iter().map(|source| SourceSummary {
+        path: source.path.to_owned(),
+        bytes: source.bytes.len() as u64,
+        functions: definitions(source.bytes).into_iter().filter(|one| !one.is_static).map(|one| one.name).collect(),
+    });
+    ModuleSummary {
+        name,
+        graph: files.graph.as_ref().map(graph),
+        params: params.collect(),
+        sources: sources.collect(),
+        objects: files.objects.iter().map(|object| object.path.to_owned()).collect(),
+    }
+}
+
+fn graph(graph: &Graph) -> GraphSummary {
+    let plan = StoragePlan::of(graph);
+    let name = |reference: mlf::Reference| match graph.nodes.get(reference.node as usize) {
+        Some(node) if node.call.is_none() => node.name.clone(),
+        Some(node) if node.outputs() > 1 => format!("%{}.{}", reference.node, reference.index),
+        _ => format!("%{}", reference.node),
+    };
+    let tensor = |reference: mlf::Reference| {
+        graph.entry(reference).map(|entry| TensorSummary {
+            name: name(reference),
+            layout: layout(entry.data_type, &entry.shape),
+            bytes: entry.bytes().unwrap_or_default(),
+            storage: Some(entry.storage),
+        })
+    };
+    let calls = graph.calls().map(|(id, node, call)| CallSummary {
+        node: id,
+        function: call.function.clone(),
+        inputs: node.inputs.iter().map(|&input| name(input)).collect(),
+        // A broken graph may say any number of outputs; there are no more than entries.
+        outputs: (0..call.outputs.min(graph.entries.len() as u32))
+            .map_while(|index| tensor(mlf::Reference { node: id, index, version: 0 }))
+            .collect(),
+    });
+    GraphSummary {
+        args: graph.args().filter_map(|(node, ..)| tensor(mlf::Reference { node, index: 0, version: 0 })).collect(),
+        calls: calls.collect(),
+        outputs: graph.heads.iter().map(|&head| name(head)).collect(),
+        storages: plan.storages.len(),
+        storage_bytes: plan.bytes(),
+    }
+}

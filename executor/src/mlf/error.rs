@@ -1,0 +1,73 @@
+//! Why a graph cannot be run, or a run failed.
+
+use edgepack_format::finding::Findings;
+use edgepack_format::tensor::LayoutError;
+
+/// Why a graph cannot be run, or a run failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The graph breaks rules.
+    #[error("the graph is not valid:\n{0}")]
+    Invalid(Findings),
+    /// The module is not for the graph executor.
+    #[error("the module {0:?} has no graph")]
+    NoGraph(String),
+    /// Functions that nobody brought along.
+    #[error("functions are missing: {}", .0.join(", "))]
+    Missing(Vec<String>),
+    /// A function does not take these arguments, or could not be had.
+    #[error("node {node}, {function}: {error}")]
+    Function {
+        /// Which node.
+        node: u32,
+        /// Its function.
+        function: String,
+        /// What it says.
+        error: FunctionError,
+    },
+    /// More memory than the limits allow.
+    #[error("{bytes} bytes of storage, the limits allow {limit}")]
+    Limit {
+        /// How much.
+        bytes: u64,
+        /// How much is allowed.
+        limit: u64,
+    },
+    /// There is no such input.
+    #[error("there is no input {0}")]
+    NoInput(String),
+    /// There is no such output.
+    #[error("there is no output {0}")]
+    NoOutput(usize),
+    /// A tensor is not what the graph wants.
+    #[error("{name}: {have} where the graph has {want}")]
+    Mismatch {
+        /// Of which input or parameter.
+        name: String,
+        /// What was given.
+        have: String,
+        /// What is wanted.
+        want: String,
+    },
+    /// Arguments that were never set.
+    #[error("never set: {}", .0.join(", "))]
+    Unset(Vec<String>),
+    /// Outputs were asked for before a run succeeded.
+    #[error("the graph has not been run")]
+    NotRun,
+    /// An element type that other formats do not have.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+}
+
+/// Why a function did not do its work.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct FunctionError(pub String);
+
+impl From<&str> for FunctionError {
+    fn from(text: &str) -> Self {
+        FunctionError(text.to_owned())
+    }
+}

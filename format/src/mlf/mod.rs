@@ -1,0 +1,32 @@
+//! Model Library Format: what TVM exported for microcontrollers, one file per piece of compiler output.
+//!
+//! The archive itself is opened elsewhere; here are its [`Member`]s. [`package::verify`] is all of it: metadata of
+//! versions 1 to 7 ([`Metadata`]), the graph ([`Graph`]) with the memory it needs ([`StoragePlan`]), the parameters
+//! ([`Params`]), and whether they fit together and to the code.
+
+mod c_source;
+mod data_type;
+mod dataflow;
+pub mod graph;
+pub mod json;
+mod metadata;
+pub mod package;
+pub mod params;
+pub mod place;
+mod read_graph;
+mod read_json;
+mod read_metadata;
+mod report;
+mod storage;
+mod structure;
+
+pub use c_source::{Definition, definitions};
+pub use data_type::{Class, DataType, DataTypeError};
+pub use graph::{COPY, Call, Entry, Graph, NOP, Node, Reference};
+pub use metadata::{
+    BufferInfo, MainMemory, Memory, Metadata, Module, NEWEST, NamedBuffer, OLDEST, OperatorMemory, Sid, Style, Targets,
+};
+pub use package::{Member, ModuleFiles, Package};
+pub use params::{Param, Params};
+pub use place::Role;
+pub use storage::{ALIGNMENT, Storage, StoragePlan};

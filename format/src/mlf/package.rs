@@ -1,0 +1,270 @@
+//! A package as the members of its archive: what each is, whose it is, and whether they fit together.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::c_source::definitions;
+use super::graph::{self, COPY, Graph, NOP};
+use super::metadata::{Metadata, Module, Style};
+use super::params::{self, Param, Params};
+use super::place::{self, METADATA, Role};
+use super::read_metadata;
+use super::report::{Report, clip};
+use super::storage::StoragePlan;
+use crate::finding::Findings;
+use crate::limits::Limits;
+use crate::rules::mlf as rules;
+
+/// A file of a package. Paths are relative, without `./`, and unique.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Member<'a> {
+    /// Where it lies.
+    pub path: &'a str,
+    /// Where its bytes start in the archive.
+    pub at: u64,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+}
+
+/// A package, taken apart.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Package<'a> {
+    /// What it says about itself.
+    pub metadata: Metadata,
+    /// The files of each module, in the order of the metadata.
+    pub modules: Vec<ModuleFiles<'a>>,
+}
+
+/// The files of a module.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ModuleFiles<'a> {
+    /// The graph, of what the graph executor runs.
+    pub graph: Option<Graph>,
+    /// The parameters.
+    pub params: Option<Params<'a>>,
+    /// The model before it was compiled.
+    pub relay: Option<&'a str>,
+    /// C and C++.
+    pub sources: Vec<Member<'a>>,
+    /// Compiled code.
+    pub objects: Vec<Member<'a>>,
+    /// Headers.
+    pub headers: Vec<Member<'a>>,
+}
+
+/// Verifies a package. There is one if its metadata can be read, whatever rules it breaks.
+pub fn verify<'a>(members: &[Member<'a>], limits: &Limits) -> (Findings, Option<Package<'a>>) {
+    let mut report = Report::new(limits);
+    let by_path: BTreeMap<&str, Member<'a>> = members.iter().map(|member| (member.path, *member)).collect();
+    let Some(text) = by_path.get(METADATA) else {
+        report.add(&rules::NO_METADATA, METADATA, None, "absent".to_string());
+        return (report.findings, None);
+    };
+    report.about("metadata", text.at);
+    let metadata = report.json(text.bytes).and_then(|json| read_metadata::metadata(&json, &mut report));
+    let Some(metadata) = metadata else { return (report.findings, None) };
+    let files = Files { by_path: &by_path, metadata: &metadata, limits };
+    let modules: Vec<ModuleFiles<'a>> =
+        metadata.modules.iter().map(|module| files.module(module, &mut report)).collect();
+    files.placed(&mut report);
+    (report.findings, Some(Package { metadata, modules }))
+}
+
+struct Files<'f, 'a> {
+    by_path: &'f BTreeMap<&'a str, Member<'a>>,
+    metadata: &'f Metadata,
+    limits: &'f Limits,
+}
+
+impl<'a> Files<'_, 'a> {
+    fn module(&self, module: &Module, report: &mut Report) -> ModuleFiles<'a> {
+        let version = self.metadata.version;
+        let mut files = ModuleFiles::default();
+        let of_module = |path: &str| self.metadata.modules.len() == 1 || place::is_code_of(path, &module.name);
+        for member in self.by_path.values().filter(|member| of_module(member.path)) {
+            match Role::of(member.path) {
+                Role::Source => files.sources.push(*member),
+                Role::Object => files.objects.push(*member),
+                _ => {}
+            }
+        }
+        files.headers = self.by_path.values().filter(|member| Role::of(member.path) == Role::Header).copied().collect();
+        let name = clip(&module.name).to_string();
+        if module.style == Style::FullModel {
+            if module.is_run_by("graph") {
+                let path = place::graph(version, &module.name);
+                match self.by_path.get(path.as_str()) {
+                    Some(member) => {
+                        report.about(format!("{name}.graph"), member.at);
+                        files.graph = graph::read(member.bytes, report);
+                    }
+                    None => {
+                        report.about("", 0);
+                        report.add(&rules::GRAPH_FILE, clip(&path), None, "absent".to_string());
+                    }
+                }
+            }
+            let path = place::params(&module.name);
+            match self.by_path.get(path.as_str()) {
+                Some(member) => {
+                    report.about(format!("{name}.params"), member.at);
+                    files.params = params::read(member.bytes, report);
+                }
+                None => {
+                    report.about("", 0);
+                    report.add(&rules::PARAMS_FILE, clip(&path), None, "absent".to_string());
+                }
+            }
+            let path = place::relay(version, &module.name);
+            report.about("", 0);
+            match self.by_path.get(path.as_str()) {
+                Some(member) => match core::str::from_utf8(member.bytes) {
+                    Ok(text) => files.relay = Some(text),
+                    Err(_) => report.add(&rules::RELAY_FILE, clip(&path), None, "it is not UTF-8".to_string()),
+                },
+                None => report.add(&rules::RELAY_FILE, clip(&path), None, "absent".to_string()),
+            }
+        }
+        report.about(&*name, 0);
+        code(&files, report);
+        if let Some(graph) = &files.graph {
+            if let Some(params) = &files.params {
+                parameters(module, graph, params, report);
+            }
+            storages(module, graph, self.limits, report);
+        }
+        files
+    }
+
+    /// Files that lie where this version has none, or that nobody knows.
+    fn placed(&self, report: &mut Report) {
+        report.about("", 0);
+        let version = self.metadata.version;
+        let modules = &self.metadata.modules;
+        let graphs: BTreeSet<String> = modules.iter().map(|module| place::graph(version, &module.name)).collect();
+        let relays: BTreeSet<String> = modules.iter().map(|module| place::relay(version, &module.name)).collect();
+        let names: BTreeSet<&str> = modules.iter().map(|module| module.name.as_str()).collect();
+        for member in self.by_path.values() {
+            let wants = match Role::of(member.path) {
+                Role::Graph if !graphs.contains(member.path) => "the graph",
+                Role::Relay if !relays.contains(member.path) => "the model's text",
+                Role::Params(name) if !names.contains(name) => "the parameters of a module",
+                Role::Other => {
+                    let message = "no part of the format".to_string();
+                    report.add(&rules::UNKNOWN_FILE, clip(member.path), None, message);
+                    continue;
+                }
+                Role::Source | Role::Object if modules.len() > 1 => {
+                    let mut owners = modules.iter().filter(|module| place::is_code_of(member.path, &module.name));
+                    if owners.next().is_none() {
+                        let message = "its name says no module".to_string();
+                        report.add(&rules::OWNERLESS, clip(member.path), None, message);
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            let message = format!("version {version} has {wants} elsewhere");
+            report.add(&rules::MISPLACED, clip(member.path), None, message);
+        }
+    }
+}
+
+/// That there is code, and in it every function the graph calls, once.
+fn code(files: &ModuleFiles<'_>, report: &mut Report) {
+    if files.sources.is_empty() {
+        let (rule, what) = match files.objects.is_empty() {
+            true => (&rules::NO_CODE, "neither sources nor objects"),
+            false => (&rules::ONLY_OBJECTS, "objects, no sources"),
+        };
+        report.add(rule, "", None, format!("the module has {what}"));
+    }
+    let mut defined: BTreeMap<String, &str> = BTreeMap::new();
+    for source in &files.sources {
+        if report.budget.charge_bytes(source.bytes.len(), 0).is_err() {
+            report.add(&rules::LIMITS, clip(source.path), None, "more source than the limits allow".to_string());
+            return;
+        }
+        for definition in definitions(source.bytes).into_iter().filter(|definition| !definition.is_static) {
+            if let Some(first) = defined.insert(definition.name.clone(), source.path) {
+                let name = clip(&definition.name);
+                let message = format!("{name} is defined here and in {}", clip(first));
+                report.add(&rules::SYMBOL, clip(source.path), None, message);
+            }
+        }
+    }
+    let Some(graph) = files.graph.as_ref().filter(|_| files.objects.is_empty() && !files.sources.is_empty()) else {
+        return;
+    };
+    let mut told = BTreeSet::new();
+    for (id, _, call) in graph.calls() {
+        let function = call.function.as_str();
+        if function != NOP && function != COPY && !defined.contains_key(function) && told.insert(function) {
+            let message = format!("no source defines {}", clip(function));
+            report.add(&rules::FUNCTION, format_args!("graph.nodes[{id}]"), None, message);
+        }
+    }
+}
+
+/// Inputs, as far as the exporter says which arguments they are.
+fn inputs(module: &Module) -> Option<BTreeSet<&str>> {
+    let main = module.memory.main.as_ref()?.first()?;
+    Some(main.inputs.as_ref()?.iter().map(|buffer| buffer.name.as_str()).collect())
+}
+
+/// `p` and a number: how exporters name parameters.
+fn is_parameter_name(name: &str) -> bool {
+    name.strip_prefix('p').is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// That every parameter of the graph is in the file, as the graph has it.
+fn parameters(module: &Module, graph: &Graph, params: &Params<'_>, report: &mut Report) {
+    let stored: BTreeMap<&str, (usize, &Param<'_>)> =
+        params.entries.iter().enumerate().map(|(index, param)| (param.name, (index, param))).collect();
+    let inputs = inputs(module);
+    let mut used = BTreeSet::new();
+    for (id, name, entry) in graph.args() {
+        let Some((index, param)) = stored.get(name) else {
+            let is_input = inputs.as_ref().map_or(!is_parameter_name(name), |inputs| inputs.contains(name));
+            if !is_input {
+                let message = format!("{:?} is not in the parameter file, and no input", clip(name));
+                report.add(&rules::PARAM_MISSING, format_args!("graph.nodes[{id}]"), None, message);
+            }
+            continue;
+        };
+        used.insert(name);
+        if param.data_type != entry.data_type || param.shape != entry.shape {
+            let message = format!(
+                "{} of shape {:?}, the graph has {} of {:?}",
+                param.data_type, param.shape, entry.data_type, entry.shape
+            );
+            report.add(&rules::PARAM_TYPE, format_args!("params[{index}]"), None, message);
+        }
+    }
+    for (index, param) in params.entries.iter().enumerate().filter(|(_, param)| !used.contains(param.name)) {
+        let message = format!("the graph has no argument {:?}", clip(param.name));
+        report.add(&rules::PARAM_UNUSED, format_args!("params[{index}]"), None, message);
+    }
+}
+
+/// What the metadata say about storages, against what the graph needs.
+fn storages(module: &Module, graph: &Graph, limits: &Limits, report: &mut Report) {
+    let plan = StoragePlan::of(graph);
+    if plan.bytes() > limits.arena_bytes {
+        let message = format!("{} bytes of storage, the limits allow {}", plan.bytes(), limits.arena_bytes);
+        report.add(&rules::MEMORY_LIMIT, "graph", None, message);
+    }
+    let Some(sids) = &module.memory.sids else { return };
+    let needed: BTreeMap<u64, u64> =
+        plan.storages.iter().map(|storage| (u64::from(storage.id), storage.bytes)).collect();
+    for (index, sid) in sids.iter().enumerate() {
+        let message = match needed.get(&sid.storage_id) {
+            Some(bytes) if *bytes == sid.size_bytes => continue,
+            Some(bytes) => format!("storage {} has {} bytes, the graph needs {bytes}", sid.storage_id, sid.size_bytes),
+            None => format!("the graph has no storage {}", sid.storage_id),
+        };
+        report.add(&rules::SIDS, format_args!("memory.sids[{index}]"), None, message);
+    }
+}

@@ -1,0 +1,211 @@
+//! Operators with random results: `rand`, `randn`, `native_dropout`.
+//!
+//! Every instruction has a generator of its own, seeded anew whenever a method is loaded, so no two loads give the same
+//! numbers and threads never share one.
+
+use std::collections::hash_map::RandomState;
+use std::f64::consts::TAU;
+use std::hash::{BuildHasher, Hasher};
+
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
+use edgepack_executor::tensor::Scalar;
+use edgepack_format::scalar::{Bool, ScalarType};
+use edgepack_format::tensor::Dims;
+
+use crate::check::{Class, expect_class, expect_dtype, expect_same, expect_same_order, with_float};
+use crate::dims::size_of;
+use crate::numeric::{Cast, Compute, Number};
+
+/// The operators of this family.
+pub static KERNELS: &[&Kernel] = &[&RAND, &RANDN, &DROPOUT];
+
+static RAND: Kernel = Kernel {
+    name: "aten::rand.out",
+    schema: "(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare: |args| prepare_fill(args, Generator::uniform),
+};
+static RANDN: Kernel = Kernel {
+    name: "aten::randn.out",
+    schema: "(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare: |args| prepare_fill(args, Generator::normal),
+};
+static DROPOUT: Kernel = Kernel {
+    name: "aten::native_dropout.out",
+    schema: "(Tensor input, float p, bool? train, *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))",
+    alias: Alias::Disjoint,
+    prepare: prepare_dropout,
+};
+
+/// A sequence of random numbers, by counting up and mixing the bits.
+struct Generator(u64);
+
+impl Generator {
+    /// From numbers the process draws for its hash maps.
+    fn new() -> Self {
+        Generator(RandomState::new().build_hasher().finish())
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From 0 to 1, without 1, with as many bits as a type has.
+    fn uniform(&mut self, bits: u32) -> f64 {
+        (self.next() >> (64 - bits)) as f64 / (1u64 << bits) as f64
+    }
+
+    /// From the normal distribution, around 0.
+    fn normal(&mut self, _: u32) -> f64 {
+        // Never the logarithm of 0.
+        let radius = (-2.0 * (1.0 - self.uniform(53)).ln()).sqrt();
+        radius * (TAU * self.uniform(53)).cos()
+    }
+}
+
+/// The bits of a fraction a floating type holds exactly.
+fn bits(dtype: ScalarType) -> u32 {
+    match dtype {
+        ScalarType::HALF => 11,
+        ScalarType::BFLOAT16 => 8,
+        ScalarType::FLOAT => 24,
+        _ => 53,
+    }
+}
+
+fn prepare_fill(args: &Prepare<'_>, draw: fn(&mut Generator, u32) -> f64) -> Result<Box<dyn Run>, KernelError> {
+    args.expect_len(3)?;
+    let dtype = args.tensor(1)?.meta.dtype;
+    expect_class("out", dtype, Class::Float)?;
+    let mut generator = Generator::new();
+    with_float!(dtype, T => Ok(Box::new(move |cx: &mut KernelContext<'_>| fill::<T>(cx, &mut generator, draw))))
+}
+
+fn fill<T: Number>(
+    cx: &mut KernelContext<'_>,
+    generator: &mut Generator,
+    draw: fn(&mut Generator, u32) -> f64,
+) -> Result<(), KernelError> {
+    let mut sizes = Dims::new();
+    for size in cx.ints(0)?.iter() {
+        let size = size_of("size", size)?;
+        sizes.push(size).ok_or_else(|| KernelError::argument("`size` has more than 16 dimensions"))?;
+    }
+    cx.resize(1, &sizes)?;
+    for element in cx.views().out(1)?.as_slice::<T>()? {
+        *element = T::from_scalar(Scalar::Double(draw(generator, bits(T::SCALAR_TYPE))));
+    }
+    Ok(())
+}
+
+fn prepare_dropout(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+    args.expect_len(6)?;
+    let (input, out, mask) = (args.tensor(0)?.meta, args.tensor(3)?.meta, args.tensor(4)?.meta);
+    expect_class("input", input.dtype, Class::Float)?;
+    expect_same(("input", input.dtype), ("out0", out.dtype))?;
+    expect_dtype("out1", mask.dtype, ScalarType::BOOL)?;
+    expect_same_order(("input", input.dim_order), ("out0", out.dim_order))?;
+    expect_same_order(("input", input.dim_order), ("out1", mask.dim_order))?;
+    let mut generator = Generator::new();
+    with_float!(input.dtype, T => Ok(Box::new(move |cx: &mut KernelContext<'_>| dropout::<T>(cx, &mut generator))))
+}
+
+fn dropout<T: Number>(cx: &mut KernelContext<'_>, generator: &mut Generator) -> Result<(), KernelError> {
+    let p = cx.double(1)?;
+    if !(0.0..=1.0).contains(&p) {
+        return Err(KernelError::argument(format!("`p` is {p}, no probability")));
+    }
+    let training = cx.is_none(2) || cx.bool(2)?;
+    let sizes = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
+    cx.resize(3, &sizes)?;
+    cx.resize(4, &sizes)?;
+    let views = cx.views();
+    let (input, out, mask) = (views.tensor(0)?.as_slice::<T>()?, views.out(3)?, views.out(4)?);
+    let (out, mask) = (out.into_slice::<T>()?, mask.into_slice::<Bool>()?);
+    if !training || p == 0.0 {
+        out.copy_from_slice(input);
+        mask.fill(Bool::from(true));
+        return Ok(());
+    }
+    let scale = T::Compute::from_scalar(Scalar::Double(1.0 / (1.0 - p)));
+    for ((out, &x), mask) in out.iter_mut().zip(input).zip(mask) {
+        let keep = generator.uniform(53) >= p;
+        *mask = Bool::from(keep);
+        *out = if keep { x.to_compute().times(scale).cast() } else { T::default() };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use edgepack_executor::call::{Arg, call};
+
+    const COUNT: usize = 20_000;
+
+    fn draw(kernel: &Kernel, dtype: ScalarType) -> Vec<f64> {
+        let outs = call(kernel, &[Arg::Ints(vec![COUNT as i64]), Arg::out(dtype, &[COUNT])]).unwrap();
+        with_float!(dtype, T => {
+            Ok::<_, KernelError>(outs[0].as_slice::<T>().unwrap().into_iter().map(Cast::<f64>::cast).collect())
+        })
+        .unwrap()
+    }
+
+    fn moments(values: &[f64]) -> [f64; 2] {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        [mean, values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / values.len() as f64]
+    }
+
+    #[test]
+    fn numbers_are_distributed_as_asked() {
+        for dtype in [ScalarType::HALF, ScalarType::BFLOAT16, ScalarType::FLOAT, ScalarType::DOUBLE] {
+            let uniform = draw(&RAND, dtype);
+            assert!(uniform.iter().all(|x| (0.0..1.0).contains(x)), "{dtype}");
+            let [mean, variance] = moments(&uniform);
+            assert!((mean - 0.5).abs() < 0.02 && (variance - 1.0 / 12.0).abs() < 0.01, "{dtype} {mean} {variance}");
+            let [mean, variance] = moments(&draw(&RANDN, dtype));
+            assert!(mean.abs() < 0.05 && (variance - 1.0).abs() < 0.1, "{dtype} {mean} {variance}");
+        }
+        assert_ne!(draw(&RAND, ScalarType::FLOAT), draw(&RAND, ScalarType::FLOAT));
+    }
+
+    fn drop(p: f64, train: Arg) -> (Vec<f32>, Vec<bool>) {
+        let args = [
+            Arg::tensor(&[COUNT], &[3f32; COUNT]),
+            Arg::double(p),
+            train,
+            Arg::out(ScalarType::FLOAT, &[COUNT]),
+            Arg::out(ScalarType::BOOL, &[COUNT]),
+        ];
+        let outs = call(&DROPOUT, &args).unwrap();
+        let mask = outs[1].as_slice::<Bool>().unwrap().into_iter().map(Bool::get).collect();
+        (outs[0].as_slice().unwrap(), mask)
+    }
+
+    #[test]
+    fn what_is_dropped_is_marked_and_the_rest_scaled() {
+        let (out, mask) = drop(0.25, Arg::None);
+        assert!(out.iter().zip(&mask).all(|(&x, &keep)| x == if keep { 4.0 } else { 0.0 }));
+        let kept = mask.iter().filter(|&&keep| keep).count() as f64 / COUNT as f64;
+        assert!((kept - 0.75).abs() < 0.02, "{kept}");
+        assert!(drop(1.0, Arg::bool(true)).0.iter().all(|&x| x == 0.0));
+        for (p, train) in [(0.25, false), (0.0, true)] {
+            let (out, mask) = drop(p, Arg::bool(train));
+            assert!(out.iter().all(|&x| x == 3.0) && mask.iter().all(|&keep| keep));
+        }
+    }
+
+    #[test]
+    fn what_is_no_probability_is_refused() {
+        let outs = [Arg::out(ScalarType::FLOAT, &[1]), Arg::out(ScalarType::BOOL, &[1])];
+        for p in [-0.1, 1.5, f64::NAN] {
+            let mut args = vec![Arg::tensor(&[1], &[1f32]), Arg::double(p), Arg::None];
+            args.extend(outs.clone());
+            assert!(call(&DROPOUT, &args).is_err(), "{p}");
+        }
+    }
+}

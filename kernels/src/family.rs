@@ -1,0 +1,92 @@
+//! The families of operators: which tables make up the library, and how fast each runs.
+//!
+//! Invariant: every operator of the library stands in the table of one family.
+
+use edgepack_executor::kernel::Kernel;
+
+use crate::{
+    antialias, chance, conv, distance, elementwise, embedding_bag, fft, grid, matmul, median, movement, norm, pool,
+    prim, quantized, reduce, softmax, sort, upsample,
+};
+
+/// How an operator spends its time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Speed {
+    /// See [`Speed::meaning`], as for all.
+    Product,
+    /// Loops over contiguous memory.
+    Vector,
+    /// Copies of memory.
+    Copy,
+    /// Element by element.
+    Element,
+    /// On numbers alone.
+    Number,
+}
+
+impl Speed {
+    /// Every class, fastest work first.
+    pub const ALL: [Speed; 5] = [Speed::Product, Speed::Vector, Speed::Copy, Speed::Element, Speed::Number];
+
+    /// One word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Speed::Product => "product",
+            Speed::Vector => "vector",
+            Speed::Copy => "copy",
+            Speed::Element => "element",
+            Speed::Number => "number",
+        }
+    }
+
+    /// One sentence.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Speed::Product => {
+                "f32 is computed as packed products of matrices, on several threads; other types in plain loops"
+            }
+            Speed::Vector => "loops over contiguous memory in vector instructions where inputs and outputs lie alike",
+            Speed::Copy => "moves memory in runs as long as the shapes allow",
+            Speed::Element => "computes element by element",
+            Speed::Number => "works on numbers or sizes, no tensor is read as a whole",
+        }
+    }
+}
+
+/// Operators with one engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Family {
+    /// What it is called.
+    pub name: &'static str,
+    /// How it spends its time.
+    pub speed: Speed,
+    /// Its operators.
+    pub tables: &'static [&'static [&'static Kernel]],
+}
+
+const fn family(name: &'static str, speed: Speed, tables: &'static [&'static [&'static Kernel]]) -> Family {
+    Family { name, speed, tables }
+}
+
+/// The families of this crate.
+pub static FAMILIES: &[Family] = &[
+    family("element-wise", Speed::Vector, elementwise::TABLES),
+    family("movement", Speed::Copy, movement::TABLES),
+    family("reductions", Speed::Vector, &[reduce::KERNELS]),
+    family("matrix products", Speed::Product, &[matmul::KERNELS]),
+    family("convolution", Speed::Product, &[conv::KERNELS]),
+    family("pooling", Speed::Vector, &[pool::KERNELS]),
+    family("norms", Speed::Vector, &[norm::KERNELS]),
+    family("softmax", Speed::Vector, &[softmax::KERNELS]),
+    family("sorting", Speed::Element, &[sort::KERNELS]),
+    family("median", Speed::Element, &[median::KERNELS]),
+    family("embedding bags", Speed::Element, &[embedding_bag::KERNELS]),
+    family("distances", Speed::Element, &[distance::KERNELS]),
+    family("upsampling", Speed::Element, &[upsample::KERNELS]),
+    family("antialiased upsampling", Speed::Element, &[antialias::KERNELS]),
+    family("grid sampling", Speed::Element, &[grid::KERNELS]),
+    family("Fourier transforms", Speed::Element, &[fft::KERNELS]),
+    family("random", Speed::Element, &[chance::KERNELS]),
+    family("quantised", Speed::Vector, quantized::TABLES),
+    family("numbers and sizes", Speed::Number, prim::TABLES),
+];

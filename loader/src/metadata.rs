@@ -1,0 +1,68 @@
+//! What a program says about itself: settings that runners read before they run it.
+
+use crate::bytes::Bytes;
+use crate::error::Error;
+use crate::meta::ValueMeta;
+use crate::named_data::NamedDataMap;
+use crate::program::Program;
+
+/// Named data with this in front of its key is metadata.
+pub const METADATA_PREFIX: &str = "metadata.";
+
+/// Settings of a program, of both kinds that exporters write.
+#[derive(Clone, Debug)]
+pub struct Metadata {
+    /// Constant methods: those that take nothing and run nothing, with what they return, in order of the file.
+    pub constant_methods: Vec<(String, Vec<ValueMeta>)>,
+    /// Named data whose keys start with [`METADATA_PREFIX`], by key without it.
+    pub named_data: Vec<(String, Bytes)>,
+}
+
+impl Metadata {
+    /// What a constant method returns, if it returns one value.
+    ///
+    /// ```
+    /// # use edgepack_loader::{Program, ValueMeta};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/corpus/models/mlp_portable.pte");
+    /// let metadata = Program::open(path)?.metadata()?;
+    /// if let Some(ValueMeta::Int(size)) = metadata.value("get_vocab_size") {
+    ///     println!("{size} tokens");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn value(&self, name: &str) -> Option<&ValueMeta> {
+        match self.constant_methods.iter().find(|(found, _)| found == name)?.1.as_slice() {
+            [value] => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Named metadata, by key without the prefix.
+    pub fn bytes(&self, key: &str) -> Option<&[u8]> {
+        self.named_data.iter().find(|(found, _)| found == key).map(|(_, bytes)| &bytes[..])
+    }
+}
+
+impl Program {
+    /// The settings in the program; segments of metadata are read, others are not.
+    pub fn metadata(&self) -> Result<Metadata, Error> {
+        let mut metadata = Metadata { constant_methods: Vec::new(), named_data: Vec::new() };
+        for name in self.method_names()? {
+            let meta = self.method_meta(&name)?;
+            if meta.is_constant() {
+                metadata.constant_methods.push((name, meta.outputs));
+            }
+        }
+        let data = self.named_data()?;
+        for key in (0..data.len()).filter_map(|index| data.key(index)) {
+            if let Some(name) = key.strip_prefix(METADATA_PREFIX)
+                && let Some(bytes) = data.data(key)?
+            {
+                metadata.named_data.push((name.to_owned(), bytes));
+            }
+        }
+        Ok(metadata)
+    }
+}

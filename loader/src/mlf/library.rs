@@ -1,0 +1,213 @@
+//! An open package. Invariant: it broke no rule when it was opened, and its bytes do not change.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use edgepack_format::finding::Findings;
+use edgepack_format::limits::Limits;
+use edgepack_format::mlf::{self, Graph, Member, Metadata, Module, Package, Param, Params, Role, definitions, package};
+
+use super::archive::{Archive, Unpacked};
+use crate::bytes::Bytes;
+use crate::error::Error;
+use crate::source::{FileSource, Source};
+
+/// What verification came to.
+#[derive(Debug)]
+pub struct Verdict {
+    /// Everything found.
+    pub findings: Findings,
+    /// The members, as far as the archive could be read.
+    pub archive: Archive,
+}
+
+/// Verifies a package: the archive, and what is in it.
+pub fn verify(bytes: &[u8], limits: &Limits) -> Verdict {
+    let unpacked = Archive::read(bytes, limits);
+    let mut findings = unpacked.findings;
+    findings.extend(package::verify(&unpacked.archive.members(bytes), limits).0);
+    Verdict { findings, archive: unpacked.archive }
+}
+
+/// A package. Cloning is cheap.
+#[derive(Clone)]
+pub struct Library {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    bytes: Bytes,
+    archive: Archive,
+    metadata: Metadata,
+    graphs: Vec<Option<Graph>>,
+    findings: Findings,
+}
+
+impl Library {
+    /// Opens a file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Library, Error> {
+        let path = path.as_ref();
+        let source = FileSource::open(path).map_err(|error| Error::Io { what: path.display().to_string(), error })?;
+        Self::from_source(Arc::new(source), &Limits::default())
+    }
+
+    /// Opens a package that is in memory.
+    pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<Library, Error> {
+        Self::new(Bytes::from(bytes.into()), &Limits::default())
+    }
+
+    /// Opens a package from any source. It is read whole, unless the source lends its bytes.
+    pub fn from_source(source: Arc<dyn Source>, limits: &Limits) -> Result<Library, Error> {
+        let range = 0..source.len();
+        let bytes = crate::program::read_range(&source, range, limits, || "the package".to_owned())?;
+        Self::new(bytes, limits)
+    }
+
+    fn new(bytes: Bytes, limits: &Limits) -> Result<Library, Error> {
+        let Unpacked { mut findings, archive } = Archive::read(&bytes, limits);
+        let (found, package) = package::verify(&archive.members(&bytes), limits);
+        findings.extend(found);
+        let Some(Package { metadata, modules }) = package.filter(|_| !findings.has_errors()) else {
+            return Err(Error::Invalid(findings));
+        };
+        let graphs = modules.into_iter().map(|files| files.graph).collect();
+        Ok(Library { inner: Arc::new(Inner { bytes, archive, metadata, graphs, findings }) })
+    }
+
+    /// What it says about itself.
+    pub fn metadata(&self) -> &Metadata {
+        &self.inner.metadata
+    }
+
+    /// What is unusual about it; none of it is an error.
+    pub fn findings(&self) -> &Findings {
+        &self.inner.findings
+    }
+
+    /// Its files.
+    pub fn members(&self) -> Vec<Member<'_>> {
+        self.inner.archive.members(&self.inner.bytes)
+    }
+
+    /// The bytes of a file.
+    pub fn file(&self, path: &str) -> Option<&[u8]> {
+        self.inner.bytes.get(self.inner.archive.find(path)?)
+    }
+
+    /// Its modules.
+    pub fn modules(&self) -> impl ExactSizeIterator<Item = LibraryModule> {
+        (0..self.inner.metadata.modules.len()).map(|index| LibraryModule { library: self.clone(), index })
+    }
+
+    /// A module by name; without one, the only module.
+    pub fn module(&self, name: Option<&str>) -> Result<LibraryModule, Error> {
+        let missing =
+            || Error::NotFound { what: "module", name: name.unwrap_or("(several, and no name was given)").to_owned() };
+        let mut modules = self.modules();
+        match name {
+            Some(name) => modules.find(|module| module.info().name == name).ok_or_else(missing),
+            None if modules.len() == 1 => modules.next().ok_or_else(missing),
+            None => Err(missing()),
+        }
+    }
+}
+
+impl fmt::Debug for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Metadata { version, modules } = self.metadata();
+        write!(f, "Library of version {version} with {} modules", modules.len())
+    }
+}
+
+/// A module of an open package. Cloning is cheap.
+#[derive(Clone, Debug)]
+pub struct LibraryModule {
+    library: Library,
+    index: usize,
+}
+
+/// Where the parameters of a module are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Linked {
+    /// In the parameter file.
+    File,
+    /// In the code: the graph has no arguments for them.
+    Code,
+    /// In both: the code has or lends them, and the file has them too.
+    Both,
+}
+
+impl LibraryModule {
+    /// The package.
+    pub fn library(&self) -> &Library {
+        &self.library
+    }
+
+    /// What the package says about it.
+    pub fn info(&self) -> &Module {
+        // The index comes from `modules`.
+        static NONE: std::sync::LazyLock<Module> = std::sync::LazyLock::new(Module::default);
+        self.library.inner.metadata.modules.get(self.index).unwrap_or(&NONE)
+    }
+
+    /// The graph, of what the graph executor runs.
+    pub fn graph(&self) -> Option<&Graph> {
+        self.library.inner.graphs.get(self.index)?.as_ref()
+    }
+
+    /// The parameter file.
+    pub fn params(&self) -> Params<'_> {
+        let bytes = self.library.file(&mlf::place::params(&self.info().name));
+        // What verified once reads again.
+        bytes.and_then(|bytes| Params::parse(bytes, &Limits::DEFAULT).ok()).unwrap_or_default()
+    }
+
+    /// The parameters that arguments of the graph want, in the order of the file.
+    pub fn wanted_params(&self) -> Vec<Param<'_>> {
+        let names: std::collections::BTreeSet<&str> =
+            self.graph().map(|graph| graph.args().map(|(_, name, _)| name).collect()).unwrap_or_default();
+        self.params().entries.into_iter().filter(|param| names.contains(param.name)).collect()
+    }
+
+    fn files(&self, role: Role<'_>) -> Vec<Member<'_>> {
+        let single = self.library.metadata().modules.len() == 1;
+        let mine = |path: &str| single || mlf::place::is_code_of(path, &self.info().name);
+        let members = self.library.members().into_iter();
+        members.filter(|member| Role::of(member.path) == role && mine(member.path)).collect()
+    }
+
+    /// Its C and C++ files.
+    pub fn sources(&self) -> Vec<Member<'_>> {
+        self.files(Role::Source)
+    }
+
+    /// Its compiled files.
+    pub fn objects(&self) -> Vec<Member<'_>> {
+        self.files(Role::Object)
+    }
+
+    /// The headers of the package.
+    pub fn headers(&self) -> Vec<Member<'_>> {
+        let members = self.library.members().into_iter();
+        members.filter(|member| Role::of(member.path) == Role::Header).collect()
+    }
+
+    /// The model before it was compiled.
+    pub fn relay(&self) -> Option<&str> {
+        let path = mlf::place::relay(self.library.metadata().version, &self.info().name);
+        std::str::from_utf8(self.library.file(&path)?).ok()
+    }
+
+    /// Where its parameters are.
+    pub fn linked(&self) -> Linked {
+        /// What version 4 and 5 call the function that lends parameters.
+        const LOOKUP: &str = "_lookup_linked_param";
+        if self.params().entries.is_empty() {
+            return Linked::Code;
+        }
+        let lends = |source: &Member<'_>| definitions(source.bytes).iter().any(|one| one.name == LOOKUP);
+        let compiled_in = self.graph().is_none() || self.sources().iter().any(lends);
+        if compiled_in { Linked::Both } else { Linked::File }
+    }
+}

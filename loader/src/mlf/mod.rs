@@ -1,0 +1,7 @@
+//! Model Library Format packages: the archive taken apart in memory, and the package in it.
+
+mod archive;
+mod library;
+
+pub use archive::{Archive, Unpacked};
+pub use library::{Library, LibraryModule, Linked, Verdict, verify};

@@ -1,0 +1,262 @@
+//! Modules of the ahead-of-time executor, and lone operators: one entry point, called by the convention the package has.
+#![allow(unsafe_code, reason = "calling compiled code; each block says what the caller has agreed to")]
+
+use std::ffi::c_void;
+
+use edgepack_executor::mlf::Operand;
+use edgepack_format::mlf::{Class, DataType, Module, Style};
+use edgepack_loader::AlignedBytes;
+use edgepack_loader::mlf::LibraryModule;
+
+use crate::abi::{self, Described, Entry1, Entry2, TensorArg};
+use crate::compile::Options;
+use crate::error::Error;
+use crate::interface::CInterface;
+use crate::library::NativeLibrary;
+
+/// What is known about an input or output.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IoSpec {
+    /// Its name.
+    pub name: String,
+    /// What it looks like, if the package says.
+    pub operand: Option<Operand>,
+}
+
+/// A module that is one function.
+#[derive(Debug)]
+pub struct AotModule {
+    library: NativeLibrary,
+    entry: String,
+    convention: Convention,
+    inputs: Vec<IoSpec>,
+    /// Empty if the package does not say.
+    outputs: Vec<IoSpec>,
+    pools: Vec<AlignedBytes>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Convention {
+    /// Tensors, inputs before outputs.
+    Packed,
+    /// Structs of pointers.
+    Structs,
+}
+
+impl AotModule {
+    /// Compiles a module and finds its entry point.
+    pub fn compile(module: &LibraryModule, options: &Options) -> Result<AotModule, Error> {
+        let library = NativeLibrary::compile(module, options)?;
+        let info = module.info();
+        if info.style == Style::Operator {
+            return Self::operator(library, info);
+        }
+        let header = module
+            .headers()
+            .into_iter()
+            .filter_map(|header| CInterface::parse(std::str::from_utf8(header.bytes).ok()?, info));
+        let entry = format!("{}_run", info.prefix());
+        if let Some(interface) = header.into_iter().next() {
+            return Self::structs(library, entry, interface, module);
+        }
+        let direct = format!("{}___tvm_main__", info.prefix());
+        let entry = [entry, direct].into_iter().find(|name| library.has(name));
+        let entry = entry.ok_or_else(|| Error::Symbol(format!("{}_run", info.prefix())))?;
+        let (inputs, outputs) = described(&library, info).unwrap_or_else(|| (listed(info, true), listed(info, false)));
+        Ok(AotModule { library, entry, convention: Convention::Packed, inputs, outputs, pools: Vec::new() })
+    }
+
+    fn operator(library: NativeLibrary, info: &Module) -> Result<AotModule, Error> {
+        let (entry, buffers) = info.memory.buffers.first().ok_or_else(|| Error::Symbol(info.name.clone()))?;
+        let spec = |buffer: &edgepack_format::mlf::BufferInfo| IoSpec {
+            name: buffer.input_binding.clone(),
+            operand: buffer.dtype.parse().ok().and_then(|data_type| Operand::new(data_type, &buffer.shape)),
+        };
+        // The metadata list all buffers alike; how many of them are results the caller says.
+        Ok(AotModule {
+            entry: entry.clone(),
+            convention: Convention::Packed,
+            inputs: buffers.iter().map(spec).collect(),
+            outputs: Vec::new(),
+            pools: Vec::new(),
+            library,
+        })
+    }
+
+    fn structs(
+        library: NativeLibrary,
+        entry: String,
+        interface: CInterface,
+        module: &LibraryModule,
+    ) -> Result<AotModule, Error> {
+        if interface.has_devices {
+            return Err(Error::Unsupported("handles of devices".to_owned()));
+        }
+        if interface.maps_io {
+            return Err(Error::Unsupported("inputs and outputs in its memory pools".to_owned()));
+        }
+        let from_relay = relay_inputs(module);
+        let (sizes_in, sizes_out) = (listed(module.info(), true), listed(module.info(), false));
+        let find = |specs: &[IoSpec], name: &String| {
+            let same = |spec: &&IoSpec| sanitised(&spec.name) == *name;
+            specs.iter().find(same).and_then(|spec| spec.operand.clone())
+        };
+        let inputs = interface.inputs.iter().map(|name| IoSpec {
+            name: name.clone(),
+            operand: find(&sizes_in, name).or_else(|| find(&from_relay, name)),
+        });
+        let outputs =
+            interface.outputs.iter().map(|name| IoSpec { name: name.clone(), operand: find(&sizes_out, name) });
+        Ok(AotModule {
+            inputs: inputs.collect(),
+            outputs: outputs.collect(),
+            pools: interface.pools.iter().map(|pool| AlignedBytes::zeroed(pool.bytes)).collect(),
+            library,
+            entry,
+            convention: Convention::Structs,
+        })
+    }
+
+    /// The inputs, in order, as far as the package says. Of a lone operator all arguments.
+    pub fn inputs(&self) -> &[IoSpec] {
+        &self.inputs
+    }
+
+    /// The outputs, in order; none if the package does not say.
+    pub fn outputs(&self) -> &[IoSpec] {
+        &self.outputs
+    }
+
+    /// Runs it. What the package says about tensors is held against these. What it does not say, whoever allowed native
+    /// code answers for: the code reads and writes its tensors without a look at their sizes, so there must be as many
+    /// as the module was compiled for, of the bytes it was compiled for.
+    pub fn run(&mut self, inputs: &[(&Operand, &[u8])], outputs: &mut [(Operand, AlignedBytes)]) -> Result<(), Error> {
+        self.check(inputs, outputs)?;
+        let mut input_pointers: Vec<*mut c_void> =
+            inputs.iter().map(|(_, bytes)| bytes.as_ptr().cast_mut().cast()).collect();
+        let mut output_pointers: Vec<*mut c_void> =
+            outputs.iter_mut().map(|(_, bytes)| bytes.as_mut_slice().as_mut_ptr().cast()).collect();
+        match self.convention {
+            Convention::Packed => {
+                let operands =
+                    inputs.iter().map(|(operand, _)| *operand).chain(outputs.iter().map(|(operand, _)| operand));
+                let pointers = input_pointers.into_iter().chain(output_pointers);
+                let tensors: Vec<TensorArg<'_>> =
+                    operands.zip(pointers).map(|(operand, data)| TensorArg { operand, data }).collect();
+                self.library.call(&self.entry, &tensors)
+            }
+            Convention::Structs => {
+                let mut pools: Vec<*mut c_void> =
+                    self.pools.iter_mut().map(|pool| pool.as_mut_slice().as_mut_ptr().cast()).collect();
+                let missing = || Error::Symbol(self.entry.clone());
+                // SAFETY: the header declares the structs, whose members are pointers, in this order; that the code keeps
+                // to the bytes of these tensors is what allowing native code trusts it with.
+                let code = unsafe {
+                    if pools.is_empty() {
+                        let entry = self.library.symbol::<Entry1>(&self.entry).ok_or_else(missing)?;
+                        entry(input_pointers.as_mut_ptr(), output_pointers.as_mut_ptr())
+                    } else {
+                        let entry = self.library.symbol::<Entry2>(&self.entry).ok_or_else(missing)?;
+                        entry(input_pointers.as_mut_ptr(), output_pointers.as_mut_ptr(), pools.as_mut_ptr())
+                    }
+                };
+                if code == 0 { Ok(()) } else { Err(self.library.failure(&self.entry, code)) }
+            }
+        }
+    }
+
+    /// Tensors against what the package says.
+    fn check(&self, inputs: &[(&Operand, &[u8])], outputs: &[(Operand, AlignedBytes)]) -> Result<(), Error> {
+        for (operand, len) in inputs
+            .iter()
+            .map(|(operand, bytes)| (*operand, bytes.len()))
+            .chain(outputs.iter().map(|(operand, bytes)| (operand, bytes.len())))
+        {
+            if len < operand.byte_len() {
+                return Err(Error::Arguments(format!("{len} bytes for {operand}")));
+            }
+        }
+        // A lone operator's arguments are listed together.
+        let lone = self.outputs.is_empty() && self.convention == Convention::Packed && self.inputs.len() > inputs.len();
+        let (want_in, want_out) = match lone && self.inputs.len() == inputs.len() + outputs.len() {
+            true => self.inputs.split_at(inputs.len()),
+            false => (self.inputs.as_slice(), self.outputs.as_slice()),
+        };
+        let have_in: Vec<&Operand> = inputs.iter().map(|(operand, _)| *operand).collect();
+        let have_out: Vec<&Operand> = outputs.iter().map(|(operand, _)| operand).collect();
+        for (what, want, have) in [("inputs", want_in, have_in), ("outputs", want_out, have_out)] {
+            // Without a word from the package the caller's promise stands.
+            if want.is_empty() {
+                continue;
+            }
+            if want.len() != have.len() {
+                return Err(Error::Arguments(format!("{} {what}, the module has {}", have.len(), want.len())));
+            }
+            for (want, have) in want.iter().zip(have) {
+                if let Some(operand) = &want.operand
+                    && (operand.data_type() != have.data_type() || operand.byte_len() != have.byte_len())
+                {
+                    return Err(Error::Arguments(format!("{}: {have} where the module has {operand}", want.name)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// As names of tensors become members of structs.
+fn sanitised(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+/// What the code's own table says.
+fn described(library: &NativeLibrary, info: &Module) -> Option<(Vec<IoSpec>, Vec<IoSpec>)> {
+    let names = [format!("{}_get_c_metadata", info.prefix()), "get_c_metadata".to_owned()];
+    let function = names.iter().find_map(|name| library.packed(name))?;
+    // SAFETY: generated code has this function under this name, and the caller has agreed to run it.
+    let (inputs, outputs) = unsafe { abi::metadata(function) }?;
+    let spec = |(name, (code, bits, lanes), shape): Described| {
+        let shape: Option<Vec<u64>> = shape.into_iter().map(|size| u64::try_from(size).ok()).collect();
+        let data_type = Class::from_code(code).and_then(|class| DataType::new(class, bits, lanes));
+        IoSpec { name, operand: data_type.zip(shape).and_then(|(data_type, shape)| Operand::new(data_type, &shape)) }
+    };
+    if inputs.is_empty() && outputs.is_empty() {
+        return None;
+    }
+    Some((inputs.into_iter().map(spec).collect(), outputs.into_iter().map(spec).collect()))
+}
+
+/// What the metadata say, in one dimension: newer exporters list bytes and types.
+fn listed(info: &Module, inputs: bool) -> Vec<IoSpec> {
+    let Some(main) = info.memory.main.as_ref().and_then(|main| main.first()) else { return Vec::new() };
+    let buffers = if inputs { &main.inputs } else { &main.outputs };
+    let spec = |buffer: &edgepack_format::mlf::NamedBuffer| IoSpec {
+        name: buffer.name.clone(),
+        operand: buffer
+            .dtype
+            .parse::<DataType>()
+            .ok()
+            .and_then(|data_type| Operand::new(data_type, &[buffer.size.checked_div(data_type.bytes().max(1))?])),
+    };
+    buffers.iter().flatten().map(spec).collect()
+}
+
+/// Arguments of the model's text by name: its inputs, and parameters that were compiled in.
+fn relay_inputs(module: &LibraryModule) -> Vec<IoSpec> {
+    let Some(text) = module.relay() else { return Vec::new() };
+    let Some((_, signature)) = text.split_once("def @main(") else { return Vec::new() };
+    let mut specs = Vec::new();
+    let mut rest = signature;
+    // `%name: Tensor[(1, 2), float32]`, comma separated, up to the closing parenthesis.
+    while let Some(behind) = rest.trim_start_matches([',', ' ']).strip_prefix('%') {
+        let Some((name, behind)) = behind.split_once(": Tensor[(") else { break };
+        let Some((shape, behind)) = behind.split_once("), ") else { break };
+        let Some((data_type, behind)) = behind.split_once(']') else { break };
+        let sizes: Option<Vec<u64>> =
+            shape.split(',').map(str::trim).filter(|size| !size.is_empty()).map(|size| size.parse().ok()).collect();
+        let operand = sizes.zip(data_type.parse().ok()).and_then(|(sizes, data_type)| Operand::new(data_type, &sizes));
+        specs.push(IoSpec { name: name.to_owned(), operand });
+        rest = behind;
+    }
+    specs
+}

@@ -1,0 +1,55 @@
+//! Why code could not be compiled, loaded or called.
+
+use std::io;
+
+/// Why code could not be compiled, loaded or called.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nobody allowed it.
+    #[error("running the package's own code is not allowed; it has all rights of this process")]
+    NotAllowed,
+    /// The module has nothing to compile or link.
+    #[error("the module {0:?} has no code")]
+    NoCode(String),
+    /// A file could not be written or read.
+    #[error("{what}: {error}")]
+    Io {
+        /// Which.
+        what: String,
+        /// The system's answer.
+        error: io::Error,
+    },
+    /// The compiler says no.
+    #[error("{compiler} failed on {file}:\n{message}")]
+    Compiler {
+        /// Which compiler.
+        compiler: String,
+        /// On what.
+        file: String,
+        /// The start of what it said.
+        message: String,
+    },
+    /// The library cannot be loaded.
+    #[error("cannot load the compiled code: {0}")]
+    Load(#[from] libloading::Error),
+    /// A symbol that is needed is not there.
+    #[error("the code has no function {0}")]
+    Symbol(String),
+    /// The call failed.
+    #[error("{function} answered {code}{}", if .message.is_empty() { String::new() } else { format!(": {}", .message) })]
+    Call {
+        /// Which function.
+        function: String,
+        /// What it returned.
+        code: i32,
+        /// What it said.
+        message: String,
+    },
+    /// Tensors are not those the code wants.
+    #[error("{0}")]
+    Arguments(String),
+    /// The module wants something of its caller that is not here.
+    #[error("the module wants {0}, which is not supported")]
+    Unsupported(String),
+}

@@ -1,0 +1,100 @@
+//! The C interface header of a package: which tensors go in and out, which memory the caller brings.
+
+use edgepack_format::mlf::Module;
+
+/// What a header declares. All members of its structs are pointers.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CInterface {
+    /// Inputs, in order.
+    pub inputs: Vec<String>,
+    /// Outputs, in order.
+    pub outputs: Vec<String>,
+    /// Memory that the caller brings.
+    pub pools: Vec<Pool>,
+    /// Whether the caller brings handles of devices.
+    pub has_devices: bool,
+    /// Whether inputs and outputs lie in the pools.
+    pub maps_io: bool,
+}
+
+/// Memory that the caller brings.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pool {
+    /// Its member in the struct.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: usize,
+}
+
+impl CInterface {
+    /// Of the header of a module; `None` if it declares no such interface.
+    pub fn parse(header: &str, module: &Module) -> Option<CInterface> {
+        let text = without_comments(header);
+        let prefix = module.prefix();
+        let members = |what: &str| members(&text, &format!("{prefix}_{what}"));
+        let pools = members("workspace_pools").unwrap_or_default();
+        let size = |name: &String| {
+            let macro_name = format!("{prefix}_{name}_WORKSPACE_POOL_SIZE").to_uppercase();
+            Pool { name: name.clone(), bytes: defined(&text, &macro_name).unwrap_or(0) }
+        };
+        Some(CInterface {
+            inputs: members("inputs")?,
+            outputs: members("outputs")?,
+            pools: pools.iter().map(size).collect(),
+            has_devices: members("devices").is_some(),
+            maps_io: text.contains(&format!("{prefix}_map_inputs")),
+        })
+    }
+}
+
+fn without_comments(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once("/*") {
+        out.push_str(before);
+        rest = behind.split_once("*/").map_or("", |(_, behind)| behind);
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The members of `struct name { void* a; void* b; }`.
+fn members(text: &str, name: &str) -> Option<Vec<String>> {
+    let start = format!("struct {name} {{");
+    let (_, behind) = text.split_once(&start)?;
+    let (body, _) = behind.split_once('}')?;
+    let name = |member: &str| member.rsplit([' ', '*', '\n']).next().unwrap_or(member).to_owned();
+    Some(body.split(';').map(str::trim).filter(|member| !member.is_empty()).map(name).collect())
+}
+
+fn defined(text: &str, name: &str) -> Option<usize> {
+    let mut lines = text.lines().map(|line| line.split_whitespace());
+    lines.find_map(|mut words| {
+        let found = words.next() == Some("#define") && words.next() == Some(name);
+        found.then(|| words.next()?.trim_end_matches(['u', 'U', 'l', 'L']).parse().ok())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_says_what_goes_in_and_out() {
+        let header = "/* struct tvmgen_m_inputs { void* no; }; */
+            struct tvmgen_m_inputs {
+              void* a;
+              void* b_1;
+            };
+            struct tvmgen_m_outputs { void* output; };
+            struct tvmgen_m_workspace_pools { uint8_t* sram; };
+            #define TVMGEN_M_SRAM_WORKSPACE_POOL_SIZE 640
+            ";
+        let module = Module { name: "m".into(), ..Module::default() };
+        let found = CInterface::parse(header, &module).unwrap();
+        assert_eq!((found.inputs, found.outputs), (vec!["a".into(), "b_1".into()], vec!["output".into()]));
+        assert_eq!(found.pools, [Pool { name: "sram".into(), bytes: 640 }]);
+        assert!(!found.has_devices && !found.maps_io);
+        assert_eq!(CInterface::parse("int x;", &module), None);
+    }
+}

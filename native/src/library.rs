@@ -1,0 +1,118 @@
+//! A compiled module in the process: its symbols, and the function table they make.
+#![allow(unsafe_code, reason = "loading and calling compiled code; each block says what the caller has agreed to")]
+
+use std::ffi::{CStr, c_char};
+use std::path::Path;
+use std::sync::Arc;
+
+use edgepack_executor::mlf::{Call, Function, FunctionError, FunctionTable, Signature};
+use edgepack_loader::mlf::LibraryModule;
+
+use crate::abi::{Frame, Packed, TensorArg};
+use crate::compile::{self, Options};
+use crate::error::Error;
+
+/// A compiled module. It stays loaded while any function of it lives.
+#[derive(Clone, Debug)]
+pub struct NativeLibrary {
+    library: Arc<libloading::Library>,
+}
+
+impl NativeLibrary {
+    /// Compiles a module, or finds it compiled, and loads it. Fails unless the options allow native code.
+    pub fn compile(module: &LibraryModule, options: &Options) -> Result<NativeLibrary, Error> {
+        Self::load(&compile::library(module, options)?)
+    }
+
+    fn load(path: &Path) -> Result<NativeLibrary, Error> {
+        // SAFETY: loading runs whatever the package's code does at load. Whoever set `allow_native_code` has agreed to
+        // run that code; `compile::library` answers no path without it.
+        let library = unsafe { libloading::Library::new(path)? };
+        Ok(NativeLibrary { library: Arc::new(library) })
+    }
+
+    /// A packed function. Its pointer is good while the library is.
+    pub(crate) fn packed(&self, name: &str) -> Option<Packed> {
+        // SAFETY: generated functions of this name have this signature; older registries declare five parameters and
+        // are called with six all the same, as their own runtime does.
+        unsafe { self.library.get::<Packed>(name).ok().map(|symbol| *symbol) }
+    }
+
+    /// A function of another signature.
+    ///
+    /// # Safety
+    /// `F` is the type of the function of this name.
+    pub(crate) unsafe fn symbol<F: Copy>(&self, name: &str) -> Option<F> {
+        // SAFETY: by the caller.
+        unsafe { self.library.get::<F>(name).ok().map(|symbol| *symbol) }
+    }
+
+    /// Whether there is such a symbol.
+    pub fn has(&self, name: &str) -> bool {
+        self.packed(name).is_some()
+    }
+
+    /// What the code said last.
+    pub(crate) fn last_error(&self) -> String {
+        type LastError = unsafe extern "C" fn() -> *const c_char;
+        // SAFETY: our own runtime has it, with this type; it answers a terminated text of this thread.
+        unsafe {
+            let Some(function) = self.symbol::<LastError>("edgepack_last_error") else { return String::new() };
+            CStr::from_ptr(function()).to_string_lossy().into_owned()
+        }
+    }
+
+    /// What a failed call is reported as.
+    pub(crate) fn failure(&self, function: &str, code: i32) -> Error {
+        Error::Call { function: function.to_owned(), code, message: self.last_error() }
+    }
+
+    /// Calls a packed function once.
+    pub(crate) fn call(&self, name: &str, tensors: &[TensorArg<'_>]) -> Result<(), Error> {
+        let function = self.packed(name).ok_or_else(|| Error::Symbol(name.to_owned()))?;
+        let mut frame = Frame::default();
+        tensors.iter().for_each(|tensor| frame.push(*tensor));
+        // SAFETY: the caller has agreed to run this code on these tensors, whose memory it owns.
+        let code = unsafe { frame.call(function) };
+        if code == 0 { Ok(()) } else { Err(self.failure(name, code)) }
+    }
+}
+
+/// A function of a compiled module.
+struct NativeFunction {
+    name: String,
+    function: Packed,
+    frame: Frame,
+    library: NativeLibrary,
+}
+
+impl Function for NativeFunction {
+    fn call(&mut self, call: &mut Call<'_>) -> Result<(), FunctionError> {
+        self.frame.clear();
+        for index in 0..call.argument_count() {
+            let argument = call.argument(index)?;
+            // Generated code reads its arguments and writes its results.
+            let data = argument.bytes.as_ptr().cast_mut().cast();
+            self.frame.push(TensorArg { operand: argument.operand, data });
+        }
+        for result in call.results() {
+            self.frame.push(TensorArg { operand: result.operand, data: result.bytes.as_mut_ptr().cast() });
+        }
+        // SAFETY: the executor's plan gives every argument and result its own bytes of the size of its operand, aligned
+        // to 64, and they outlive the call. That the code keeps to them is what allowing native code trusts it with.
+        let code = unsafe { self.frame.call(self.function) };
+        match code {
+            0 => Ok(()),
+            code => Err(FunctionError(self.library.failure(&self.name, code).to_string())),
+        }
+    }
+}
+
+impl FunctionTable for NativeLibrary {
+    fn find(&self, name: &str, _: &Signature<'_>) -> Result<Option<Box<dyn Function>>, FunctionError> {
+        Ok(self.packed(name).map(|function| {
+            let (name, library) = (name.to_owned(), self.clone());
+            Box::new(NativeFunction { name, function, frame: Frame::default(), library }) as Box<dyn Function>
+        }))
+    }
+}

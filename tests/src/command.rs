@@ -1,0 +1,53 @@
+//! The command in this process: what goes in, what comes out.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::rc::Rc;
+
+use edgepack_cli::Io;
+
+/// A stream whose content can be read while the command owns it.
+#[derive(Clone, Default)]
+struct Captured(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Captured {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Captured {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.borrow()).into_owned()
+    }
+}
+
+/// What a command did: its output, its complaints, its status.
+pub struct Ran {
+    /// Its output.
+    pub stdout: Vec<u8>,
+    /// Its complaints.
+    pub stderr: String,
+    /// Its status.
+    pub status: u8,
+}
+
+/// Runs `edgepack` with these arguments inside this process.
+pub fn edgepack(args: &[&str], stdin: Vec<u8>, terminal: bool) -> Ran {
+    let (stdout, stderr) = (Captured::default(), Captured::default());
+    let io = Io {
+        stdin: Box::new(io::Cursor::new(stdin)) as Box<dyn Read>,
+        stdout: Box::new(stdout.clone()),
+        stderr: Box::new(stderr.clone()),
+        terminal,
+        color: (false, false),
+    };
+    let args = ["edgepack"].iter().chain(args).map(OsString::from);
+    let status = edgepack_cli::run(args, io).code();
+    let stdout = stdout.0.borrow().clone();
+    Ran { stdout, stderr: stderr.text(), status }
+}
