@@ -126,6 +126,7 @@ fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
     kinds.push(("edgetpu signatures", listed(edgetpu::signatures(&packages))));
     let libraries = folder.join("mlf");
     kinds.push(("mlf facts", with_facts(mlf::packages(&libraries), mlf::facts)));
+    kinds.push(("mlf rebuilt", with_facts(mlf::packages(&libraries), mlf::rebuilt)));
     kinds.push(("mlf runs", with_facts(mlf::packages(&libraries), mlf::runs)));
     kinds.push(("mlf traces", with_facts(mlf::traced(&libraries), mlf::trace)));
     kinds.retain(|(_, tally)| tally.passed + tally.failed.len() + tally.skips() > 0);
@@ -195,10 +196,6 @@ fn siblings(path: &Path) -> Vec<PathBuf> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let belongs = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&stem));
     files(folder, "ptd").into_iter().filter(belongs).collect()
-}
-
-fn unsupported(what: &str) -> Answer {
-    Err(Outcome::Skipped(format!("not supported yet: {what}")))
 }
 
 fn program(path: &Path, data: &[PathBuf]) -> Answer {

@@ -9,12 +9,14 @@ pub mod ops;
 pub mod run;
 pub mod runner;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use edgepack_format::limits::Limits;
 use edgepack_loader::mlf::{Library, LibraryModule};
 
 use crate::file::File;
+use crate::kind::Kind;
 use crate::session::Session;
 use crate::status::Failure;
 
@@ -41,6 +43,19 @@ pub fn module(file: &File, asked: Option<&str>, limits: &Limits) -> Result<Libra
     library
         .module(asked)
         .map_err(|_| about(Failure::usage(format!("name one of the modules with --method: {}", names.join(", ")))))
+}
+
+/// The package in a file; nothing if the file is of another kind. Standard input is left to who can read it once.
+pub fn parts(path: &Path, session: &mut Session) -> Result<Option<Library>, Failure> {
+    if path.as_os_str() == "-" {
+        return Ok(None);
+    }
+    let file = session.open(path)?;
+    if file.kind != Kind::Library {
+        return Ok(None);
+    }
+    let library = Library::from_source(Arc::clone(&file.source), &session.limits);
+    library.map(Some).map_err(|error| Failure::from(error).about(&file.name))
 }
 
 /// The module of a package, ready to run.
