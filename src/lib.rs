@@ -110,6 +110,8 @@ pub mod text;
 pub use edgepack_executor as executor;
 #[cfg(feature = "kernels")]
 pub use edgepack_kernels as kernels;
+#[cfg(feature = "native")]
+pub use edgepack_native as native;
 
 /// What most programs need.
 pub mod prelude {

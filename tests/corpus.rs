@@ -124,6 +124,7 @@ fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
     kinds.push(("edgetpu signatures", listed(edgetpu::signatures(&packages))));
     let libraries = folder.join("mlf");
     kinds.push(("mlf facts", with_facts(mlf::packages(&libraries), mlf::facts)));
+    kinds.push(("mlf rebuilt", with_facts(mlf::packages(&libraries), mlf::rebuilt)));
     kinds.push(("mlf runs", with_facts(mlf::packages(&libraries), mlf::runs)));
     kinds.push(("mlf traces", with_facts(mlf::traced(&libraries), mlf::trace)));
     kinds.retain(|(_, tally)| tally.passed + tally.failed.len() + tally.skips() > 0);

@@ -33,8 +33,8 @@ macro_rules! bodies {
 }
 
 bodies! {
-    header pte run kernels ptd flat_data bundle trace package model options named_data compile_specs operator_schema differential roundtrip json
-    build edit text
+    header pte run kernels ptd flat_data bundle trace package model options named_data compile_specs library graph params
+    operator_schema differential roundtrip json build edit text
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The `edgepack` command as a library: [`run`] is the whole program, with the streams it reads and writes as
 //! arguments. [`cases`] and [`compare`] replay recorded runs without going through a command line.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod anatomy;
 pub mod args;

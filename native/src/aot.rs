@@ -127,9 +127,9 @@ impl AotModule {
         &self.outputs
     }
 
-    /// Runs it. What the package says about tensors is held against these. What it does not say, whoever allowed native
-    /// code answers for: the code reads and writes its tensors without a look at their sizes, so there must be as many
-    /// as the module was compiled for, of the bytes it was compiled for.
+    /// Runs it. What the package says about tensors is held against these. What it does not say, the
+    /// caller of [`Options::allow_native_code`] answers for: the code reads and writes its tensors without a look at their
+    /// sizes.
     pub fn run(&mut self, inputs: &[(&Operand, &[u8])], outputs: &mut [(Operand, AlignedBytes)]) -> Result<(), Error> {
         self.check(inputs, outputs)?;
         let mut input_pointers: Vec<*mut c_void> =

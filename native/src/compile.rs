@@ -17,8 +17,7 @@ use crate::shim;
 /// How native code is made, and whether.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whether code of the package may be compiled and called at all. It has all rights of the process.
-    pub allow_native_code: bool,
+    allowed: bool,
     /// The C compiler; `cc` if not given. It must understand the options of gcc and clang.
     pub compiler: OsString,
     /// Where compiled libraries are kept; a folder of the user's cache if not given.
@@ -30,14 +29,22 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { allow_native_code: false, compiler: "cc".into(), cache: None, optimize: true }
+        Options { allowed: false, compiler: "cc".into(), cache: None, optimize: true }
     }
 }
 
 impl Options {
-    /// With leave to run the package's own code.
-    pub fn allowed() -> Self {
-        Options { allow_native_code: true, ..Self::default() }
+    /// With leave to compile and call the package's own code, which has all rights of the process. Without it nothing is
+    /// compiled.
+    ///
+    /// # Safety
+    ///
+    /// The code does nothing worse than read and write the tensors it is given, of the types and sizes it was compiled
+    /// for. What the package says about them is checked at every call; where it says nothing, as older ones do of whole
+    /// models, the caller gives as many and as large ones as the code expects.
+    #[expect(unsafe_code, reason = "the one act of trust on which every call of compiled code rests")]
+    pub unsafe fn allow_native_code(self) -> Self {
+        Options { allowed: true, ..self }
     }
 
     fn folder(&self) -> PathBuf {
@@ -69,7 +76,7 @@ fn plain(path: &str) -> String {
 
 /// The shared library of a module: found in the cache, or compiled.
 pub(crate) fn library(module: &LibraryModule, options: &Options) -> Result<PathBuf, Error> {
-    if !options.allow_native_code {
+    if !options.allowed {
         return Err(Error::NotAllowed);
     }
     let (sources, objects, headers) = (module.sources(), module.objects(), module.headers());

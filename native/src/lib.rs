@@ -1,7 +1,7 @@
 //! Compiles the C code of Model Library Format packages with the system's compiler, loads it and calls it.
 //!
 //! **This runs code from the package, with all rights of the process.** Nothing here happens unless
-//! [`Options::allow_native_code`] is set; verification says nothing about what compiled code does. See `SECURITY.md`.
+//! [`Options::allow_native_code`] was called, which is `unsafe`; verification says nothing about what compiled code does. See `SECURITY.md`.
 //!
 //! [`NativeLibrary::compile`] makes a shared library of a module; [`NativeLibrary`] is a function table for the graph
 //! executor, [`AotModule`] calls modules of the ahead-of-time executor and lone operators. The runtime that generated

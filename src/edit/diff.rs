@@ -381,7 +381,7 @@ fn shown(a: &Value, b: &Value) -> (String, String) {
     (cut(&a), cut(&b))
 }
 
-fn close(a: f64, b: f64, options: &DiffOptions) -> bool {
+pub(super) fn close(a: f64, b: f64, options: &DiffOptions) -> bool {
     let tolerance = options.atol + options.rtol * a.abs();
     (a.is_nan() && b.is_nan()) || a == b || (a - b).abs() <= tolerance
 }

@@ -20,7 +20,7 @@ use super::error::Error;
 use super::package::{Layout, Package, Root};
 
 /// What the document says it is.
-const SCHEMA: &str = "edgepack/dump/1";
+pub(super) const SCHEMA: &str = "edgepack/dump/1";
 
 /// Where the bytes of segments and of data inside the flatbuffer go.
 #[derive(Clone, Copy, Debug, Default)]

@@ -25,6 +25,9 @@
 //! # }
 //! ```
 //!
+//! Packages of the Model Library Format are no flatbuffers: their parts are `builder::mlf::LibraryParts`, which
+//! [`dump_library`], [`build_library`] and [`diff_libraries`] take.
+//!
 //! [`split`], [`join`] and [`patch`] move and replace tensors; [`diff`] says what differs between two packages.
 
 mod compiled;
@@ -32,6 +35,7 @@ mod content;
 mod diff;
 mod dump;
 mod error;
+mod library;
 mod names;
 mod open;
 mod package;
@@ -53,6 +57,7 @@ pub(crate) use dump::plain_name;
 pub use dump::{Blobs, build, build_with, dump, dump_with};
 pub use error::Error;
 pub use join::join;
+pub use library::{build_library, diff_libraries, dump_library, is_library_dump, library_parts, write_library};
 pub use names::Glob;
 pub use open::Opened;
 pub use package::{Layout, Package, Root};

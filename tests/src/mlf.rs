@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use edgepack_builder::mlf::{LibraryParts, graph_text, params_file};
 use edgepack_cli::cases::Recorded;
 use edgepack_cli::compare::{Tolerance, compare};
 use edgepack_cli::interchange::{self, TensorFile};
@@ -13,7 +14,7 @@ use edgepack_cli::library::runner::Runner;
 use edgepack_cli::value::{Tensor, Value as Output};
 use edgepack_executor::mlf::{Argument, GraphExecutor};
 use edgepack_format::limits::Limits;
-use edgepack_format::mlf::{StoragePlan, definitions};
+use edgepack_format::mlf::{Graph, StoragePlan, definitions, place};
 use edgepack_format::tensor::{TensorLayout, TensorView};
 use edgepack_loader::mlf::{Library, LibraryModule, verify};
 use edgepack_native::{NativeLibrary, Options};
@@ -145,9 +146,12 @@ fn tolerance(facts: &Value) -> Tolerance {
     Tolerance { rtol: facts["tolerance"]["rtol"].as_f64(), atol: facts["tolerance"]["atol"].as_f64() }
 }
 
-/// What is compiled is kept from test to test, and not in the user's cache.
-fn native() -> Options {
-    Options { cache: Some(std::env::temp_dir().join("edgepack-tests-native")), ..Options::allowed() }
+/// How code of the corpus and of tests is compiled. It is kept from test to test, and not in the user's cache.
+pub fn native() -> Options {
+    let mut options = Options::default();
+    options.cache = Some(std::env::temp_dir().join("edgepack-tests-native"));
+    // SAFETY: generated code of the corpus, run on the tensors recorded for it.
+    unsafe { options.allow_native_code() }
 }
 
 /// The model whose runs a package replays, per module: its own, or that which it was made from.
@@ -261,4 +265,55 @@ pub fn trace(path: &Path, facts: &Value) -> Answer {
         }
     }
     Ok(())
+}
+
+/// Taken apart and written again a package is the same; so are its parameter files, to the byte, and every form of it in
+/// other versions that loses nothing.
+pub fn rebuilt(path: &Path, _: &Value) -> Answer {
+    let library = open(path)?;
+    let parts = LibraryParts::of(library.metadata().clone(), &library.members());
+    let again = finish(&parts)?;
+    same("metadata", again.metadata(), library.metadata())?;
+    let files = |library: &Library| -> BTreeMap<String, Vec<u8>> {
+        library.members().iter().map(|member| (member.path.to_owned(), member.bytes.to_vec())).collect()
+    };
+    if files(&again) != files(&library) {
+        return Err("files differ".to_owned());
+    }
+    for module in library.modules() {
+        let name = &module.info().name;
+        if let Some(bytes) = library.file(&place::params(name)) {
+            let written = params_file(&module.params().entries).map_err(|error| error.to_string())?;
+            if written != bytes {
+                return Err(format!("the parameters of {name} are written as other bytes"));
+            }
+        }
+        if let Some(graph) = module.graph() {
+            let read =
+                Graph::parse(graph_text(graph).as_bytes(), &Limits::hostile()).map_err(|error| error.to_string())?;
+            same("graph", &read, graph)?;
+        }
+    }
+    let home = library.metadata().version;
+    for version in (1..=7).filter(|version| parts.losses(*version).is_empty()) {
+        let there = parts.to_version(version).map_err(|error| error.to_string())?;
+        let there = finish(&there).map_err(|error| format!("as version {version}: {error}"))?;
+        let there = LibraryParts::of(there.metadata().clone(), &there.members());
+        if there.losses(home).is_empty() {
+            let back = there.to_version(home).map_err(|error| error.to_string())?;
+            same("metadata from there and back", &back.metadata, &parts.metadata)?;
+            same("files from there and back", back.files.keys().collect::<Vec<_>>(), parts.files.keys().collect())?;
+        }
+    }
+    match parts.to_version(if home == 1 { 2 } else { 1 }) {
+        Ok(_) if home > 1 && parts.metadata.modules.iter().any(|module| module.memory.main.is_some()) => {
+            Err("version 1 holds what it has no place for".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn finish(parts: &LibraryParts<'_>) -> Result<Library, String> {
+    let bytes = parts.finish().map_err(|error| error.to_string())?;
+    Library::from_bytes(bytes).map_err(|error| error.to_string())
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use edgepack::edit::build_with;
+use edgepack::edit::{build_library, build_with, is_library_dump, write_library};
 
 use crate::package::{read_text, write};
 use crate::session::Session;
@@ -28,8 +28,13 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let json = read_text(&args.file, session)?;
     let folder = args.data_dir.as_deref().or(args.file.parent());
     let about = |error| Failure::from(error).about(&args.file.display().to_string());
-    let package = build_with(&json, folder).map_err(about)?;
-    let bytes = write(&package, &args.output, session)?;
+    let bytes = if is_library_dump(&json) {
+        let bytes = write_library(&build_library(&json, folder).map_err(about)?).map_err(about)?;
+        session.write_binary(&args.output, &bytes)?;
+        bytes.len() as u64
+    } else {
+        write(&build_with(&json, folder).map_err(about)?, &args.output, session)?
+    };
     if session.json {
         let output = args.output.display().to_string();
         session.document(&serde_json::json!({ "output": output, "bytes": bytes }))?;

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use edgepack::edit::{DiffOptions, Difference, diff};
+use edgepack::edit::{DiffOptions, Difference, diff, diff_libraries, library_parts};
 
+use crate::library;
 use crate::notation::name;
 use crate::package::{open, package};
 use crate::session::Session;
@@ -38,9 +39,14 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let (left, right) = (open(&args.left, session)?, open(&args.right, session)?);
     let options = DiffOptions { rtol: args.rtol, atol: args.atol, exact: args.exact };
-    let found = diff(&package(&left, &args.left)?, &package(&right, &args.right)?, &options)?;
+    let libraries = library::parts(&args.left, session)?.zip(library::parts(&args.right, session)?);
+    let found = if let Some((left, right)) = libraries {
+        diff_libraries(&library_parts(&left), &library_parts(&right), &options)?
+    } else {
+        let (left, right) = (open(&args.left, session)?, open(&args.right, session)?);
+        diff(&package(&left, &args.left)?, &package(&right, &args.right)?, &options)?
+    };
     if session.json {
         let (left, right) = (args.left.display().to_string(), args.right.display().to_string());
         session.document(&serde_json::json!({ "left": left, "right": right, "differences": found }))?;

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use edgepack::edit::{Blobs, dump_with};
+use edgepack::edit::{Blobs, dump_library, dump_with, library_parts};
 
+use crate::library;
 use crate::package::{open, package};
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -25,17 +26,22 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let file = open(&args.file, session)?;
-    let package = package(&file, &args.file)?;
-    let blobs = match &args.data_dir {
-        Some(folder) => {
-            let failed = |error| Failure::unreadable(format!("{}: {error}", folder.display()));
-            std::fs::create_dir_all(folder).map_err(failed)?;
-            Blobs::Folder(folder)
+    let json = match library::parts(&args.file, session)? {
+        Some(library) => dump_library(&library_parts(&library), blobs(args)?)?,
+        None => {
+            let file = open(&args.file, session)?;
+            let package = package(&file, &args.file)?;
+            dump_with(&package, blobs(args)?)?
         }
-        None => Blobs::Inline,
     };
-    let json = dump_with(&package, blobs)?;
     session.write_text(args.output.as_deref(), &json)?;
     Ok(Status::Fine)
+}
+
+/// Where bytes go; a folder is made if it is not there.
+fn blobs(args: &Args) -> Result<Blobs<'_>, Failure> {
+    let Some(folder) = &args.data_dir else { return Ok(Blobs::Inline) };
+    let failed = |error| Failure::unreadable(format!("{}: {error}", folder.display()));
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    Ok(Blobs::Folder(folder))
 }

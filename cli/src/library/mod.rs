@@ -9,12 +9,14 @@ pub mod ops;
 pub mod run;
 pub mod runner;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use edgepack_format::limits::Limits;
 use edgepack_loader::mlf::{Library, LibraryModule};
 
 use crate::file::File;
+use crate::kind::Kind;
 use crate::session::Session;
 use crate::status::Failure;
 
@@ -27,9 +29,12 @@ pub struct Native {
 }
 
 impl Native {
-    /// How its code is compiled.
+    /// How its code is compiled, and whether.
+    #[expect(unsafe_code, reason = "the user's consent is given here and nowhere else")]
     pub fn options(self) -> edgepack_native::Options {
-        edgepack_native::Options { allow_native_code: self.allow_native_code, ..edgepack_native::Options::default() }
+        let options = edgepack_native::Options::default();
+        // SAFETY: the user has vouched for the package's code, and for the tensors given to it, by the option's name.
+        if self.allow_native_code { unsafe { options.allow_native_code() } } else { options }
     }
 }
 
@@ -41,6 +46,19 @@ pub fn module(file: &File, asked: Option<&str>, limits: &Limits) -> Result<Libra
     library
         .module(asked)
         .map_err(|_| about(Failure::usage(format!("name one of the modules with --method: {}", names.join(", ")))))
+}
+
+/// The package in a file; nothing if the file is of another kind. Standard input is left to who can read it once.
+pub fn parts(path: &Path, session: &mut Session) -> Result<Option<Library>, Failure> {
+    if path.as_os_str() == "-" {
+        return Ok(None);
+    }
+    let file = session.open(path)?;
+    if file.kind != Kind::Library {
+        return Ok(None);
+    }
+    let library = Library::from_source(Arc::clone(&file.source), &session.limits);
+    library.map(Some).map_err(|error| Failure::from(error).about(&file.name))
 }
 
 /// The module of a package, ready to run.

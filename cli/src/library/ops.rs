@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
-use edgepack_format::mlf::{COPY, NOP, definitions};
+use edgepack_format::mlf::{COPY, NOP, definitions, has_function_macros};
 use edgepack_loader::mlf::{Library, LibraryModule};
 use serde::Serialize;
 
@@ -70,7 +70,12 @@ fn needs(module: &LibraryModule) -> Module {
             places.insert(definition.name, source.path.to_owned());
         }
     }
-    let objects = module.objects().first().map(|_| "objects".to_owned());
+    let unknown = module.sources().iter().any(|source| has_function_macros(source.bytes));
+    let elsewhere = match (module.objects().is_empty(), unknown) {
+        (false, _) => Some("objects".to_owned()),
+        (true, true) => Some("perhaps a macro".to_owned()),
+        (true, false) => None,
+    };
     let mut needs: BTreeMap<&str, Need> = BTreeMap::new();
     for (_, node, call) in module.graph().iter().flat_map(|graph| graph.calls()) {
         let name = call.function.as_str();
@@ -79,7 +84,7 @@ fn needs(module: &LibraryModule) -> Module {
         need.calls += 1;
         need.place = match name {
             NOP | COPY => Some("the executor".to_owned()),
-            _ => places.get(name).cloned().or_else(|| objects.clone()),
+            _ => places.get(name).cloned().or_else(|| elsewhere.clone()),
         };
         let types = node.inputs.iter().filter_map(|&input| module.graph()?.entry(input));
         need.dtypes.extend(types.map(|entry| entry.data_type.to_string()));

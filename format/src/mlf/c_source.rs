@@ -1,5 +1,6 @@
 //! Which functions a C file defines: enough of the language to tell a definition from a declaration, without running a
-//! preprocessor. Linear in the text.
+//! preprocessor. Linear in the text. Generated code needs no more; where a file defines macros that take arguments, what
+//! it defines is not known.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -22,6 +23,16 @@ pub fn definitions(source: &[u8]) -> Vec<Definition> {
     let mut scan = Scan { source, at: 0, found: Vec::new(), braces: 0, parens: 0, statement: Statement::default() };
     scan.run();
     scan.found
+}
+
+/// Whether a file defines macros that take arguments, so that it may define other functions than it seems.
+pub fn has_function_macros(source: &[u8]) -> bool {
+    source.split(|byte| *byte == b'\n').any(|line| {
+        let rest = line.trim_ascii_start().strip_prefix(b"#").map(<[u8]>::trim_ascii_start);
+        let name = rest.and_then(|rest| rest.strip_prefix(b"define")).map(<[u8]>::trim_ascii_start).unwrap_or_default();
+        let end = name.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+        end.is_some_and(|end| name.get(end) == Some(&b'('))
+    })
 }
 
 /// What was seen since the last statement at the outermost level.
@@ -197,6 +208,14 @@ mod tests {
         let found: Vec<(String, bool)> = definitions(source).into_iter().map(|one| (one.name, one.is_static)).collect();
         let want = [("first", false), ("hidden", true), ("in_block", false), ("last", false)];
         assert_eq!(found, want.map(|(name, is_static)| (name.into(), is_static)));
+    }
+
+    #[test]
+    fn macros_with_arguments_are_noticed() {
+        assert!(has_function_macros(b"int x;\n  # define PACKED(name) int name(void)\n"));
+        for plain in [&b"#define TVM_EXPORTS\n"[..], b"#define N (1)", b"// define(x)", b"#include <define(x)>"] {
+            assert!(!has_function_macros(plain));
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod report;
 mod storage;
 mod structure;
 
-pub use c_source::{Definition, definitions};
+pub use c_source::{Definition, definitions, has_function_macros};
 pub use data_type::{Class, DataType, DataTypeError};
 pub use graph::{COPY, Call, Entry, Graph, NOP, Node, Reference};
 pub use metadata::{

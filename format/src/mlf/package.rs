@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::c_source::definitions;
+use super::c_source::{definitions, has_function_macros};
 use super::graph::{self, COPY, Graph, NOP};
 use super::metadata::{Metadata, Module, Style};
 use super::params::{self, Param, Params};
@@ -182,22 +182,29 @@ fn code(files: &ModuleFiles<'_>, report: &mut Report) {
         report.add(rule, "", None, format!("the module has {what}"));
     }
     let mut defined: BTreeMap<String, &str> = BTreeMap::new();
+    let mut known = true;
     for source in &files.sources {
         if report.budget.charge_bytes(source.bytes.len(), 0).is_err() {
             report.add(&rules::LIMITS, clip(source.path), None, "more source than the limits allow".to_string());
             return;
         }
+        if has_function_macros(source.bytes) {
+            known = false;
+            continue;
+        }
         for definition in definitions(source.bytes).into_iter().filter(|definition| !definition.is_static) {
-            if let Some(first) = defined.insert(definition.name.clone(), source.path) {
+            // Within a file the two may be for different compilers.
+            if let Some(first) =
+                defined.insert(definition.name.clone(), source.path).filter(|path| *path != source.path)
+            {
                 let name = clip(&definition.name);
                 let message = format!("{name} is defined here and in {}", clip(first));
                 report.add(&rules::SYMBOL, clip(source.path), None, message);
             }
         }
     }
-    let Some(graph) = files.graph.as_ref().filter(|_| files.objects.is_empty() && !files.sources.is_empty()) else {
-        return;
-    };
+    let known = known && files.objects.is_empty() && !files.sources.is_empty();
+    let Some(graph) = files.graph.as_ref().filter(|_| known) else { return };
     let mut told = BTreeSet::new();
     for (id, _, call) in graph.calls() {
         let function = call.function.as_str();

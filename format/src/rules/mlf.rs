@@ -22,7 +22,8 @@ catalogue! {
     ONLY_OBJECTS = "MLF-C02", Info, None, "Code can be compiled",
         "Only objects, compiled for one processor. They can be linked there, and nowhere else.";
     FUNCTION = "MLF-C03", Error, None, "Functions that the graph calls are defined",
-        "No source of the module has a body for this symbol; linking or loading fails.";
+        "No source of the module has a body for this symbol; linking or loading fails. Sources that define macros with arguments \
+         are not judged.";
     SYMBOL = "MLF-C04", Error, None, "A symbol is defined once",
         "Two sources of a module define it, so they cannot be linked together.";
 

@@ -7,6 +7,7 @@ mod differential;
 mod edit;
 mod execute;
 mod header;
+mod library;
 mod program;
 mod rows;
 mod schema;
@@ -50,6 +51,7 @@ impl Body {
 }
 
 const FLATBUFFERS: &str = include_str!("../../dict/flatbuffers.dict");
+const LIBRARIES: &str = include_str!("../../dict/library.dict");
 const SCHEMAS: &str = include_str!("../../dict/operator_schema.dict");
 
 fn no_seeds() -> Vec<Vec<u8>> {
@@ -182,6 +184,33 @@ pub const BODIES: &[Body] = &[
         seeds: structs::compile_spec_seeds,
         root: no_root,
         dictionary: "",
+    },
+    Body {
+        name: "library",
+        promise: "an accepted library package is written the same, and its graphs run as planned",
+        run: library::library,
+        extensions: &["tar"],
+        seeds: no_seeds,
+        root: no_root,
+        dictionary: LIBRARIES,
+    },
+    Body {
+        name: "graph",
+        promise: "an accepted graph is written and read the same, and computes what it would with nothing shared",
+        run: library::graphs,
+        extensions: &[],
+        seeds: library::graph_seeds,
+        root: no_root,
+        dictionary: LIBRARIES,
+    },
+    Body {
+        name: "params",
+        promise: "an accepted parameter file has the bytes of every shape, and is written to the byte",
+        run: library::parameters,
+        extensions: &[],
+        seeds: library::params_seeds,
+        root: no_root,
+        dictionary: LIBRARIES,
     },
     Body {
         name: "operator_schema",

@@ -1,0 +1,410 @@
+//! Library packages as JSON and back, and what differs between two.
+//!
+//! Metadata and graphs are JSON in the document as they are in the package, parameters are tensors with names, and all
+//! other files are text, or base64 where they are not. What the builder wrote comes back to the byte.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use edgepack_builder::mlf::{LibraryParts, ModuleParts, archive, graph_text, params_file};
+use edgepack_builder::write_file;
+use edgepack_format::limits::Limits;
+use edgepack_format::mlf::Params;
+use edgepack_format::mlf::json::Json;
+use edgepack_format::mlf::{DataType, Metadata, Param, graph};
+use edgepack_format::scalar::ScalarType;
+use edgepack_loader::mlf::Library;
+use half::{bf16, f16};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::diff::{DiffOptions, Difference, close};
+use super::dump::{Blobs, SCHEMA, plain_name};
+use super::error::Error;
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    schema: String,
+    library: Parts,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parts {
+    metadata: Value,
+    modules: Vec<Module>,
+    files: Vec<File>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Module {
+    graph: Option<Value>,
+    params: Option<Vec<Tensor>>,
+    relay: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Tensor {
+    name: String,
+    dtype: String,
+    shape: Vec<u64>,
+    #[serde(default)]
+    device_id: i32,
+    #[serde(flatten)]
+    data: Stored,
+}
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    path: String,
+    #[serde(flatten)]
+    content: Stored,
+}
+
+/// Content in the document, or in a file beside it.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Stored {
+    Text(String),
+    Base64(String),
+    File(String),
+}
+
+impl Stored {
+    fn bytes(self, folder: Option<&Path>) -> Result<Vec<u8>, Error> {
+        match self {
+            Stored::Text(text) => Ok(text.into_bytes()),
+            Stored::Base64(text) => STANDARD.decode(text).map_err(|error| Error::Document(error.to_string())),
+            Stored::File(name) => {
+                plain_name(&name)?;
+                let missing = || Error::Document(format!("{name:?} is in a folder that was not given"));
+                let folder = folder.ok_or_else(missing)?;
+                let path = folder.join(&name);
+                std::fs::read(&path).map_err(Error::io(path.display().to_string()))
+            }
+        }
+    }
+}
+
+/// Stores bytes where `blobs` says.
+fn store(bytes: &[u8], name: impl FnOnce() -> String, blobs: Blobs<'_>) -> Result<Stored, Error> {
+    match blobs {
+        Blobs::Folder(folder) if !bytes.is_empty() => {
+            let name = name();
+            let path = folder.join(&name);
+            write_file::replace(&path, |out| out.write_all(bytes)).map_err(Error::io(path.display().to_string()))?;
+            Ok(Stored::File(name))
+        }
+        _ => Ok(Stored::Base64(STANDARD.encode(bytes))),
+    }
+}
+
+fn document(error: impl std::fmt::Display) -> Error {
+    Error::Document(error.to_string())
+}
+
+/// The parts of an open package.
+pub fn library_parts(library: &Library) -> LibraryParts<'_> {
+    LibraryParts::of(library.metadata().clone(), &library.members())
+}
+
+/// The package as JSON, bytes where `blobs` says.
+pub fn dump_library(parts: &LibraryParts<'_>, blobs: Blobs<'_>) -> Result<String, Error> {
+    let mut modules = Vec::new();
+    for (index, module) in parts.modules.iter().enumerate() {
+        let graph = module.graph.as_ref().map(|text| serde_json::from_str(text)).transpose()?;
+        let stored = match &module.params {
+            Some(bytes) => {
+                let params = Params::parse(bytes, &Limits::DEFAULT).map_err(Error::Invalid)?;
+                let tensors =
+                    params.entries.iter().enumerate().map(|(place, param)| tensor(param, index, place, blobs));
+                Some(tensors.collect::<Result<Vec<_>, _>>()?)
+            }
+            None => None,
+        };
+        modules.push(Module { graph, params: stored, relay: module.relay.as_ref().map(ToString::to_string) });
+    }
+    let mut files = Vec::new();
+    for (index, (path, bytes)) in parts.files.iter().enumerate() {
+        let content = match std::str::from_utf8(bytes) {
+            Ok(text) => Stored::Text(text.to_owned()),
+            Err(_) => store(bytes, || format!("file-{index}.bin"), blobs)?,
+        };
+        files.push(File { path: path.clone(), content });
+    }
+    let metadata = serde_json::from_str(&parts.metadata.to_text())?;
+    let library = Parts { metadata, modules, files };
+    let mut text = serde_json::to_string_pretty(&Document { schema: SCHEMA.to_owned(), library })?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn tensor(param: &Param<'_>, module: usize, place: usize, blobs: Blobs<'_>) -> Result<Tensor, Error> {
+    Ok(Tensor {
+        name: param.name.to_owned(),
+        dtype: param.data_type.to_string(),
+        shape: param.shape.clone(),
+        device_id: param.device_id,
+        data: store(param.data, || format!("module-{module}-param-{place}.bin"), blobs)?,
+    })
+}
+
+/// Whether a document is of a library package.
+pub fn is_library_dump(text: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Probe {
+        library: Option<serde::de::IgnoredAny>,
+    }
+    serde_json::from_str::<Probe>(text).is_ok_and(|probe| probe.library.is_some())
+}
+
+/// The package that a document describes; files it names are in `folder`.
+pub fn build_library(text: &str, folder: Option<&Path>) -> Result<LibraryParts<'static>, Error> {
+    let Document { schema, library } = serde_json::from_str(text)?;
+    if schema != SCHEMA {
+        return Err(Error::Document(format!("the schema is {schema:?}, not {SCHEMA:?}")));
+    }
+    let metadata =
+        Metadata::parse(library.metadata.to_string().as_bytes(), &Limits::DEFAULT).map_err(Error::Invalid)?;
+    if metadata.modules.len() != library.modules.len() {
+        let message =
+            format!("the metadata have {} modules, the document {}", metadata.modules.len(), library.modules.len());
+        return Err(Error::Document(message));
+    }
+    let mut modules = Vec::new();
+    for module in library.modules {
+        let graph = match module.graph {
+            Some(value) => Some(graph_of(&value.to_string())?),
+            None => None,
+        };
+        let params = module.params.map(|tensors| params_of(tensors, folder)).transpose()?;
+        modules.push(ModuleParts {
+            graph: graph.map(Cow::Owned),
+            params: params.map(Cow::Owned),
+            relay: module.relay.map(Cow::Owned),
+        });
+    }
+    let files = library.files.into_iter().map(|file| Ok((file.path, Cow::Owned(file.content.bytes(folder)?))));
+    Ok(LibraryParts { metadata, modules, files: files.collect::<Result<BTreeMap<_, _>, Error>>()? })
+}
+
+/// The text of a graph in the builder's form; one that is no graph stays as it is.
+fn graph_of(text: &str) -> Result<String, Error> {
+    match graph::verify(text.as_bytes(), &Limits::DEFAULT).1 {
+        Some(graph) => Ok(graph_text(&graph)),
+        None => {
+            let mut budget = edgepack_format::limits::Budget::new(&Limits::DEFAULT);
+            Json::parse(text.as_bytes(), &mut budget).map(|json| json.pretty()).map_err(document)
+        }
+    }
+}
+
+fn params_of(tensors: Vec<Tensor>, folder: Option<&Path>) -> Result<Vec<u8>, Error> {
+    let mut read = Vec::new();
+    for tensor in tensors {
+        let data_type: DataType = tensor.dtype.parse().map_err(document)?;
+        read.push((tensor.name, data_type, tensor.shape, tensor.device_id, tensor.data.bytes(folder)?));
+    }
+    let mut params = Vec::new();
+    for (name, data_type, shape, device_id, data) in &read {
+        let (data_type, device_id) = (*data_type, *device_id);
+        params.push(Param { name, device_id, data_type, shape: shape.clone(), at: 0, data });
+    }
+    params_file(&params).map_err(|error| Error::refused("parameters", error.to_string()))
+}
+
+/// The archive of a package, right or wrong: nothing is verified.
+pub fn write_library(parts: &LibraryParts<'_>) -> Result<Vec<u8>, Error> {
+    let refused = |error: edgepack_builder::BuildError| Error::refused("the archive", error.to_string());
+    let members = parts.members().map_err(refused)?;
+    archive(members.iter().map(|(path, bytes)| (path.as_str(), &**bytes))).map_err(refused)
+}
+
+/// What differs between two packages: metadata, graphs, parameters, files. How an archive lies in its bytes does not count.
+pub fn diff_libraries(
+    left: &LibraryParts<'_>,
+    right: &LibraryParts<'_>,
+    options: &DiffOptions,
+) -> Result<Vec<Difference>, Error> {
+    let mut found = Vec::new();
+    let values = |text: &str| serde_json::from_str::<Value>(text);
+    compare("metadata", &values(&left.metadata.to_text())?, &values(&right.metadata.to_text())?, &mut found);
+    let names = |parts: &LibraryParts<'_>| -> Vec<String> {
+        parts.metadata.modules.iter().map(|module| module.name.clone()).collect()
+    };
+    let all: BTreeSet<String> = names(left).into_iter().chain(names(right)).collect();
+    let none = ModuleParts::default();
+    for name in all {
+        let of = |parts: &'_ LibraryParts<'_>| names(parts).iter().position(|found| *found == name);
+        let left = of(left).and_then(|at| left.modules.get(at)).unwrap_or(&none);
+        let right = of(right).and_then(|at| right.modules.get(at)).unwrap_or(&none);
+        let graph = |module: &ModuleParts<'_>| module.graph.as_deref().map_or(Ok(Value::Null), values);
+        compare(&format!("{name}.graph"), &graph(left)?, &graph(right)?, &mut found);
+        diff_params(&name, left, right, options, &mut found)?;
+        if left.relay != right.relay {
+            found.push(difference(format!("{name}.relay"), text_of(&left.relay), text_of(&right.relay)));
+        }
+    }
+    let paths: BTreeSet<&String> = left.files.keys().chain(right.files.keys()).collect();
+    for path in paths {
+        let (a, b) = (left.files.get(path), right.files.get(path));
+        if a != b {
+            let describe = |bytes: Option<&Cow<'_, [u8]>>| {
+                bytes.map_or("absent".to_owned(), |bytes| format!("{} bytes", bytes.len()))
+            };
+            found.push(difference(path.clone(), describe(a), describe(b)));
+        }
+    }
+    Ok(found)
+}
+
+fn difference(path: String, left: String, right: String) -> Difference {
+    Difference { path, left, right }
+}
+
+fn text_of(text: &Option<Cow<'_, str>>) -> String {
+    text.as_ref().map_or("absent".to_owned(), |text| format!("{} characters", text.chars().count()))
+}
+
+/// Two values of JSON, place by place.
+fn compare(path: &str, left: &Value, right: &Value, found: &mut Vec<Difference>) {
+    match (left, right) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            for key in keys {
+                let of = |map: &serde_json::Map<String, Value>| map.get(key).cloned().unwrap_or(Value::Null);
+                compare(&format!("{path}.{key}"), &of(a), &of(b), found);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (index, (a, b)) in a.iter().zip(b).enumerate() {
+                compare(&format!("{path}[{index}]"), a, b, found);
+            }
+        }
+        _ if left == right => {}
+        _ => {
+            let show = |value: &Value| match value {
+                Value::Null => "absent".to_owned(),
+                Value::Array(list) => format!("{} elements", list.len()),
+                other => other.to_string().chars().take(200).collect(),
+            };
+            found.push(difference(path.to_owned(), show(left), show(right)));
+        }
+    }
+}
+
+fn diff_params(
+    module: &str,
+    left: &ModuleParts<'_>,
+    right: &ModuleParts<'_>,
+    options: &DiffOptions,
+    found: &mut Vec<Difference>,
+) -> Result<(), Error> {
+    fn read<'p>(parts: &'p ModuleParts<'_>) -> Result<BTreeMap<&'p str, Param<'p>>, Error> {
+        let Some(bytes) = &parts.params else { return Ok(BTreeMap::new()) };
+        let params = Params::parse(bytes, &Limits::DEFAULT).map_err(Error::Invalid)?;
+        Ok(params.entries.into_iter().map(|param| (param.name, param)).collect())
+    }
+    let (left, right) = (read(left)?, read(right)?);
+    let names: BTreeSet<&str> = left.keys().chain(right.keys()).copied().collect();
+    for name in names {
+        let path = format!("{module}.params.{name}");
+        let describe = |param: Option<&Param<'_>>| {
+            param.map_or("absent".to_owned(), |param| format!("{}{:?}", param.data_type, param.shape))
+        };
+        let (a, b) = (left.get(name), right.get(name));
+        let (Some(first), Some(second)) = (a, b) else {
+            found.push(difference(path, describe(a), describe(b)));
+            continue;
+        };
+        if first.data_type != second.data_type || first.shape != second.shape {
+            found.push(difference(path, describe(a), describe(b)));
+        } else if let Some(count) = elements_apart(first, second, options) {
+            found.push(difference(path, describe(a), format!("{count} other elements")));
+        }
+    }
+    Ok(())
+}
+
+/// How many elements differ by more than allowed; nothing if none does.
+fn elements_apart(left: &Param<'_>, right: &Param<'_>, options: &DiffOptions) -> Option<usize> {
+    if left.data == right.data {
+        return None;
+    }
+    let size = usize::try_from(left.data_type.stored_bytes()).unwrap_or(1).max(1);
+    let scalar_type = left.data_type.scalar_type();
+    let float = |bytes: &[u8]| -> Option<f64> {
+        Some(match scalar_type? {
+            ScalarType::FLOAT => f32::from_le_bytes(*bytes.first_chunk()?).into(),
+            ScalarType::DOUBLE => f64::from_le_bytes(*bytes.first_chunk()?),
+            ScalarType::HALF => f16::from_le_bytes(*bytes.first_chunk()?).into(),
+            ScalarType::BFLOAT16 => bf16::from_le_bytes(*bytes.first_chunk()?).into(),
+            _ => return None,
+        })
+    };
+    let pairs = left.data.chunks(size).zip(right.data.chunks(size));
+    let apart = pairs.filter(|(a, b)| match (float(a), float(b)) {
+        (Some(x), Some(y)) => a != b && !close(x, y, options),
+        _ => a != b,
+    });
+    Some(apart.count()).filter(|count| *count > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use edgepack_builder::mlf::GraphBuilder;
+    use edgepack_format::mlf::{Memory, Module as Info, Style, Targets};
+
+    fn parts(data: &[u8]) -> LibraryParts<'_> {
+        let float32 = "float32".parse().unwrap();
+        let mut graph = GraphBuilder::new();
+        let (x, p) = (graph.argument("x", float32, &[2]), graph.argument("p0", float32, &[2]));
+        let y = graph.call("tvmgen_m_add", &[x, p], &[(float32, &[2])])[0];
+        graph.output(y);
+        let info = Info {
+            name: "m".into(),
+            export_datetime: "2024-01-01 00:00:00Z".into(),
+            style: Style::FullModel,
+            executors: vec!["graph".into()],
+            target: Targets::List(vec!["c".into()]),
+            memory: Memory { main: Some(Vec::new()), operators: Some(Vec::new()), ..Memory::default() },
+            ..Info::default()
+        };
+        let param = Param { name: "p0", device_id: 0, data_type: float32, shape: vec![2], at: 0, data };
+        let mut parts = LibraryParts::new(7);
+        parts.graph_module(info, &graph.finish().unwrap(), &[param], Some("def @main() {}")).unwrap();
+        parts.code("m", "host", "c", b"int tvmgen_m_add(void) { return 0; }".as_slice());
+        parts.code("m", "host", "o", b"\x7fELF\xff".as_slice());
+        parts
+    }
+
+    #[test]
+    fn a_package_survives_json_to_the_byte() {
+        let parts = parts(&[0, 0, 128, 63, 0, 0, 0, 64]);
+        let json = dump_library(&parts, Blobs::Inline).unwrap();
+        assert!(is_library_dump(&json));
+        let again = build_library(&json, None).unwrap();
+        assert_eq!(write_library(&again).unwrap(), parts.finish().unwrap());
+        assert_eq!(diff_libraries(&parts, &again, &DiffOptions::default()).unwrap(), []);
+    }
+
+    #[test]
+    fn differences_are_named_by_place() {
+        let (a, b) = (parts(&[0, 0, 128, 63, 0, 0, 0, 64]), parts(&[0, 0, 128, 63, 1, 0, 0, 64]));
+        let found = diff_libraries(&a, &b, &DiffOptions::default()).unwrap();
+        assert_eq!(found.iter().map(|one| one.path.as_str()).collect::<Vec<_>>(), ["m.params.p0"]);
+        let loose = DiffOptions { rtol: 1e-5, ..DiffOptions::default() };
+        assert_eq!(diff_libraries(&a, &b, &loose).unwrap(), []);
+        let mut c = parts(&[0, 0, 128, 63, 0, 0, 0, 64]);
+        c.metadata.modules[0].target = Targets::List(vec!["llvm".into()]);
+        c.files.clear();
+        let found = diff_libraries(&a, &c, &DiffOptions::default()).unwrap();
+        let paths: Vec<&str> = found.iter().map(|one| one.path.as_str()).collect();
+        assert_eq!(paths, ["metadata.modules.m.target[0]", "codegen/host/lib/m_lib0.o", "codegen/host/src/m_lib0.c"]);
+    }
+}
