@@ -14,11 +14,12 @@ use edgepack_format::darwinn::{
     PackageRef, Range, TensorLayout, TensorShape,
 };
 use edgepack_format::limits::Limits;
-use edgepack_format::row::{FieldKind, Table as _, TableDesc};
+use edgepack_format::row::Table as _;
 use edgepack_format::tflite::{CustomOptions, ModelRef};
 use edgepack_format::wire::Table;
 use edgepack_loader::{PublicKey, Registry};
 use edgepack_tests::edgetpu::{document, made, splitmix};
+use edgepack_tests::fields::{all, told, written};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -54,69 +55,10 @@ fn parse(bytes: &[u8]) -> PackageRef<'_> {
     PackageRef::parse(bytes, &Limits::DEFAULT).unwrap()
 }
 
-/// All fields of a table and of what is below it.
-fn all(desc: &TableDesc, fields: &mut BTreeSet<String>) {
-    for field in desc.fields {
-        fields.insert(format!("{}.{}", desc.name, field.name));
-        match field.kind {
-            FieldKind::Table(desc) | FieldKind::Rows(desc) => all(desc, fields),
-            FieldKind::Union(union) => {
-                for (_, name, desc) in union.variants {
-                    fields.insert(format!("{}::{name}", union.name));
-                    all(desc, fields);
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
 fn every_field() -> BTreeSet<String> {
     let mut fields = BTreeSet::new();
     [Package::DESC, MultiExecutable::DESC, Executable::DESC].into_iter().for_each(|desc| all(desc, &mut fields));
     fields
-}
-
-/// Notes the fields that are written.
-fn written(table: Table<'_>, desc: &TableDesc, seen: &mut BTreeSet<String>) {
-    for field in desc.fields.iter().filter(|field| table.has(field.slot)) {
-        seen.insert(format!("{}.{}", desc.name, field.name));
-        match field.kind {
-            FieldKind::Table(desc) => written(table.table(field.slot).unwrap().unwrap(), desc, seen),
-            FieldKind::Rows(desc) => {
-                let rows = table.tables(field.slot).unwrap().unwrap();
-                rows.iter().for_each(|row| written(row.unwrap(), desc, seen));
-            }
-            FieldKind::Union(union) => {
-                let (tag, value) = table.union(field.slot).unwrap().unwrap();
-                let (_, name, desc) = union.variants.iter().find(|variant| variant.0 == tag).unwrap();
-                seen.insert(format!("{}::{name}", union.name));
-                written(value.unwrap(), desc, seen);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Notes the fields that a document gives with another value than the one that is not written.
-fn told(value: &Value, desc: &TableDesc, seen: &mut BTreeSet<String>) {
-    let nothing = [Value::Null, 0.into(), 0.0.into(), false.into(), "".into()];
-    for field in desc.fields {
-        let Some(value) = value.get(field.name).filter(|value| !nothing.contains(value)) else { continue };
-        seen.insert(format!("{}.{}", desc.name, field.name));
-        match field.kind {
-            FieldKind::Table(desc) => told(value, desc, seen),
-            FieldKind::Rows(desc) => value.as_array().into_iter().flatten().for_each(|row| told(row, desc, seen)),
-            FieldKind::Union(union) => {
-                for (_, name, desc) in union.variants {
-                    let Some(value) = value.get(name) else { continue };
-                    seen.insert(format!("{}::{name}", union.name));
-                    told(value, desc, seen);
-                }
-            }
-            _ => {}
-        }
-    }
 }
 
 #[track_caller]

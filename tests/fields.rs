@@ -5,54 +5,15 @@ use std::collections::BTreeSet;
 use edgepack_builder::pte::{Arg, Out, ProgramBuilder, TensorArg, TensorSpec, compile_spec};
 use edgepack_builder::{BuildError, args, tensors};
 use edgepack_format::pte::{DeviceType, Frame, Program, TensorShapeDynamism};
-use edgepack_format::row::{FieldKind, Table as _, TableDesc};
+use edgepack_format::row::Table as _;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorView;
 use edgepack_format::wire::Table;
 use edgepack_tests::command::edgepack;
+use edgepack_tests::fields::{all, told, written};
 
 /// Fields whose only legal value is the one that is not written.
 const FIXED: [&str; 2] = ["Program.version", "Tensor.storage_offset"];
-
-/// Notes the fields that a table, and all below it, have with another value than the default.
-fn note(table: Table<'_>, desc: &TableDesc, seen: &mut BTreeSet<String>) {
-    for field in desc.fields {
-        if !table.has(field.slot) {
-            continue;
-        }
-        seen.insert(format!("{}.{}", desc.name, field.name));
-        match field.kind {
-            FieldKind::Table(desc) => note(table.table(field.slot).unwrap().unwrap(), desc, seen),
-            FieldKind::Rows(desc) => {
-                table.tables(field.slot).unwrap().unwrap().iter().for_each(|row| note(row.unwrap(), desc, seen));
-            }
-            FieldKind::Union(union) => {
-                let (tag, value) = table.union(field.slot).unwrap().unwrap();
-                let (_, name, desc) = union.variants.iter().find(|variant| variant.0 == tag).unwrap();
-                seen.insert(format!("{}::{name}", union.name));
-                note(value.unwrap(), desc, seen);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// All fields there are.
-fn all(desc: &TableDesc, fields: &mut BTreeSet<String>) {
-    for field in desc.fields {
-        fields.insert(format!("{}.{}", desc.name, field.name));
-        match field.kind {
-            FieldKind::Table(desc) | FieldKind::Rows(desc) => all(desc, fields),
-            FieldKind::Union(union) => {
-                for (_, name, desc) in union.variants {
-                    fields.insert(format!("{}::{name}", union.name));
-                    all(desc, fields);
-                }
-            }
-            _ => {}
-        }
-    }
-}
 
 fn floats(values: &'static [u8]) -> TensorView<'static> {
     TensorView::of::<f32>(&[values.len() / 4], values).unwrap()
@@ -123,13 +84,16 @@ fn every_field_can_be_set_and_is_shown() {
     let mut seen = BTreeSet::new();
     let commands: [&[&str]; 3] = [&["inspect", "--all", "-"], &["inspect", "--all", "--json", "-"], &["dump", "-"]];
     let mut said = commands.map(|_| String::new());
+    let mut dumped = BTreeSet::new();
     for bytes in [everything().unwrap(), old().unwrap()] {
-        note(Table::root(&bytes).unwrap(), Program::DESC, &mut seen);
+        written(Table::root(&bytes).unwrap(), Program::DESC, &mut seen);
         for (command, said) in commands.iter().zip(&mut said) {
             let ran = edgepack(command, bytes.clone(), false);
             assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{command:?}");
             said.push_str(std::str::from_utf8(&ran.stdout).unwrap());
         }
+        let dump = edgepack(&["dump", "-"], bytes, false).stdout;
+        told(&serde_json::from_slice::<serde_json::Value>(&dump).unwrap()["program"], Program::DESC, &mut dumped);
     }
     for field in &seen {
         let name = field.rsplit(['.', ':']).next().unwrap();
@@ -138,6 +102,8 @@ fn every_field_can_be_set_and_is_shown() {
             assert!(words.into_iter().any(|word| word == name), "{command:?} says nothing of {field}");
         }
     }
+    let untold: Vec<_> = seen.difference(&dumped).collect();
+    assert!(untold.is_empty(), "the dump lacks {untold:?}");
     let mut fields = BTreeSet::new();
     all(Program::DESC, &mut fields);
     let missing: Vec<_> = fields.difference(&seen).map(String::as_str).collect();

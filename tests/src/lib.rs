@@ -6,6 +6,7 @@ pub mod catalogue;
 pub mod command;
 pub mod edgetpu;
 pub mod examples;
+pub mod fields;
 pub mod hostile;
 pub mod mlf;
 pub mod operators;
