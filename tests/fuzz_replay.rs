@@ -34,7 +34,7 @@ macro_rules! bodies {
 
 bodies! {
     header pte run kernels ptd flat_data bundle trace package model options named_data compile_specs operator_schema differential roundtrip json
-    edit text
+    edit text pt2 exir_text
 }
 
 #[test]

@@ -94,6 +94,7 @@ impl Composite<'_> {
 
 /// Decomposes a program in place.
 pub fn decompose(program: &mut ExportedProgram<'_>, operators: &Operators) -> Result<(), Error> {
+    program.graph.check()?;
     functional::program(program, operators)?;
     graph(&mut program.graph, operators)?;
     if program.dialect == Dialect::Training {
