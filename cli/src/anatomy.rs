@@ -12,6 +12,7 @@ use edgepack_loader::Source;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::exported::ArchiveSummary;
 use crate::file::File;
 use crate::flatbuffer::{Compiled, Flatbuffer};
 use crate::kind::Kind;
@@ -84,6 +85,10 @@ pub fn of(file: &File, flatbuffer: &Flatbuffer, limits: &Limits) -> Result<Anato
         anatomy.library(&flatbuffer.head, limits);
         return Ok(anatomy.sorted());
     }
+    if file.kind == Kind::Exported {
+        anatomy.exported(&flatbuffer.head);
+        return Ok(anatomy.sorted());
+    }
     let Some((root, _)) = flatbuffer.root().filter(|_| flatbuffer.is_modest(limits)) else {
         anatomy.part("nothing that can be read within reason", anatomy.bytes);
         return Ok(anatomy);
@@ -99,7 +104,7 @@ pub fn of(file: &File, flatbuffer: &Flatbuffer, limits: &Limits) -> Result<Anato
         }
         Kind::Trace => anatomy.part("events and tables", anatomy.bytes),
         Kind::Model | Kind::Package => anatomy.compiled(flatbuffer, limits),
-        Kind::Library => {}
+        Kind::Library | Kind::Exported => {}
     }
     anatomy.duplicates = duplicates(&*file.source, ranges)?;
     Ok(anatomy.sorted())
@@ -116,6 +121,16 @@ impl Anatomy {
         self.parts.sort_by_key(|part| Reverse(part.bytes));
         self.tensors.sort_by_key(|part| Reverse(part.bytes));
         self
+    }
+
+    /// Every record of an archive, and headers and padding.
+    fn exported(&mut self, content: &[u8]) {
+        let archive = ArchiveSummary::new(content);
+        let records: u64 = archive.records.iter().map(|record| record.bytes).sum();
+        for record in archive.records {
+            self.part(notation::name(&record.name), record.bytes);
+        }
+        self.part("headers and padding of the archive", self.bytes.saturating_sub(records));
     }
 
     /// Every file of a package, headers and padding of the archive, and the parameters.

@@ -53,7 +53,8 @@ impl Flatbuffer {
         let len = match file.kind {
             Kind::Program => pte::program_len(&first, extent),
             Kind::Data | Kind::FlatData => ptd::data_len(&first, extent),
-            Kind::Bundle | Kind::Trace | Kind::Model | Kind::Package | Kind::Library => extent.len,
+            Kind::Bundle | Kind::Trace | Kind::Model | Kind::Package => extent.len,
+            Kind::Library | Kind::Exported => extent.len,
         };
         if len > limits.segment_bytes {
             let message =
@@ -75,6 +76,7 @@ impl Flatbuffer {
             Kind::Model => tflite::verify::verify(head, limits, darwinn::Accept::ALL).findings,
             Kind::Package => darwinn::verify::verify(head, limits, darwinn::Accept::ALL).findings,
             Kind::Library => edgepack_loader::mlf::verify(head, limits).findings,
+            Kind::Exported => edgepack_exir::verify::verify_archive(head),
         }
     }
 
@@ -93,7 +95,7 @@ impl Flatbuffer {
             Kind::Trace => trace::ETDump::DESC,
             Kind::Model => tflite::Model::DESC,
             Kind::Package => darwinn::Package::DESC,
-            Kind::Library => return None,
+            Kind::Library | Kind::Exported => return None,
         };
         Some((table, desc))
     }
@@ -136,7 +138,7 @@ impl Flatbuffer {
                     && inside.is_none_or(|program| unfolds::<pte::Program<'_>>(program, limits))
             }
             Kind::Trace => unfolds::<trace::ETDump<'_>>(root, limits),
-            Kind::Library => true,
+            Kind::Library | Kind::Exported => true,
             Kind::Model | Kind::Package => {
                 // What lies inside as bytes is walked by the verifier under the same budget.
                 let mut modest = *limits;

@@ -1,5 +1,5 @@
-//! The kinds of files the commands open: those of the ExecuTorch family, compiled Edge TPU models, and
-//! Model Library Format packages.
+//! The kinds of files the commands open: those of the ExecuTorch family, compiled Edge TPU models, Model
+//! Library Format packages and export IR.
 
 use edgepack_format::FileKind;
 
@@ -22,6 +22,8 @@ pub enum Kind {
     Package,
     /// A Model Library Format package.
     Library,
+    /// Export IR.
+    Exported,
 }
 
 impl Kind {
@@ -36,6 +38,7 @@ impl Kind {
             FileKind::TfLite => Kind::Model,
             FileKind::DarwinnPackage => Kind::Package,
             FileKind::ModelLibrary => Kind::Library,
+            FileKind::ExportedProgram => Kind::Exported,
             _ => return None,
         })
     }
@@ -51,6 +54,7 @@ impl Kind {
             Kind::Model => "tflite",
             Kind::Package => "darwinn",
             Kind::Library => "mlf",
+            Kind::Exported => "exir",
         }
     }
 
@@ -65,6 +69,7 @@ impl Kind {
             Kind::Model => FileKind::TfLite.name(),
             Kind::Package => FileKind::DarwinnPackage.name(),
             Kind::Library => FileKind::ModelLibrary.name(),
+            Kind::Exported => FileKind::ExportedProgram.name(),
         }
     }
 }

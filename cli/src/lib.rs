@@ -9,6 +9,7 @@ pub mod commands;
 pub mod compare;
 mod data_files;
 mod error_codes;
+pub mod exported;
 mod file;
 mod flatbuffer;
 pub mod interchange;

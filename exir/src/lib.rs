@@ -5,6 +5,7 @@
 //! - [`graph`] is the program as a typed graph that can be walked, edited and printed.
 //! - [`operators`] knows the operators: schemas, and which operator of a program stands for each.
 //! - [`decompose`] writes composite operators out in core ones.
+//! - [`verify`] holds programs against the dialects, [`dtype`] element types against tables.
 //! - [`lower`] turns programs into files that runtimes load.
 //!
 //! ```no_run
@@ -29,10 +30,12 @@
 
 pub mod archive;
 pub mod decompose;
+pub mod dtype;
 mod error;
 pub mod graph;
 pub mod json;
 pub mod lower;
 pub mod operators;
+pub mod verify;
 
 pub use error::Error;

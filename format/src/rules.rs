@@ -31,6 +31,7 @@ macro_rules! catalogue {
 
 pub mod bundle;
 pub mod darwinn;
+pub mod exir;
 pub mod mlf;
 pub mod ptd;
 pub mod pte;
@@ -55,6 +56,7 @@ pub const FAMILIES: &[Family] = &[
     Family { prefix: "TRC", about: "Traces (`.etdp`)", rules: trace::ALL },
     Family { prefix: "DWN", about: "Edge TPU packages (`DWN1`)", rules: darwinn::ALL },
     Family { prefix: "TFL", about: "TensorFlow Lite models with compiled parts", rules: tflite::ALL },
+    Family { prefix: "EXIR", about: "Export IR (`.pt2`)", rules: exir::ALL },
     Family { prefix: "MLF", about: "Model Library Format packages", rules: mlf::ALL },
 ];
 
@@ -67,7 +69,8 @@ const COUNT: usize = pte::ALL.len()
     + trace::ALL.len()
     + darwinn::ALL.len()
     + tflite::ALL.len()
-    + mlf::ALL.len();
+    + mlf::ALL.len()
+    + exir::ALL.len();
 
 #[allow(clippy::indexing_slicing, clippy::arithmetic_side_effects, reason = "evaluated by the compiler")]
 const JOINED: [&Rule; COUNT] = {

@@ -119,7 +119,7 @@ fn piece(piece: &Piece, file: &File, flatbuffer: &Flatbuffer, limits: &Limits) -
             (true, None) => Err(Failure::findings("there is no program in it")),
             (false, _) => Err(Failure::usage("take the program out first, with --program")),
         },
-        Kind::Trace | Kind::Library => Err(of_kind("pieces")),
+        Kind::Trace | Kind::Library | Kind::Exported => Err(of_kind("pieces")),
         Kind::Model | Kind::Package => {
             let Some(index) = piece.package else { return Err(of_kind("such pieces; take a package, with --package")) };
             let compiled = flatbuffer.compiled(limits);

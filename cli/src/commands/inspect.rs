@@ -11,6 +11,7 @@ use edgepack_format::pte::{ExecutionPlan, Program};
 use edgepack_format::row::{Table as _, TableDesc};
 use serde::Serialize;
 
+use crate::exported::ArchiveSummary;
 use crate::flatbuffer::{Compiled, Flatbuffer};
 use crate::kind::Kind;
 use crate::listing::Listing;
@@ -47,6 +48,7 @@ enum Content {
     Bundle(BundleSummary),
     Trace(TraceSummary),
     Library(LibrarySummary),
+    Exported(ArchiveSummary),
     /// A model with compiled parts, or a package.
     Compiled(serde_json::Value),
     /// Not even the root table can be located, or it unfolds into more than anybody could read.
@@ -120,6 +122,9 @@ fn content(flatbuffer: &Flatbuffer, limits: &Limits) -> Content {
     if flatbuffer.kind == Kind::Library {
         return Content::Library(LibrarySummary::new(head, limits));
     }
+    if flatbuffer.kind == Kind::Exported {
+        return Content::Exported(ArchiveSummary::new(head));
+    }
     let Some((root, _)) = flatbuffer.root() else { return Content::Nothing {} };
     match flatbuffer.kind {
         Kind::Program => Content::Program(ProgramSummary::new(&lenient::program(&root), head, bytes)),
@@ -133,7 +138,7 @@ fn content(flatbuffer: &Flatbuffer, limits: &Limits) -> Content {
             }
             None => Content::Nothing {},
         },
-        Kind::Library => Content::Nothing {},
+        Kind::Library | Kind::Exported => Content::Nothing {},
     }
 }
 
@@ -153,6 +158,7 @@ fn print(
         Content::Bundle(bundle) => view::bundle::print(bundle, out)?,
         Content::Trace(trace) => view::trace::print(trace, out)?,
         Content::Library(library) => view::library::print(library, all, out)?,
+        Content::Exported(archive) => archive.print(all, out)?,
         Content::Compiled(_) => {
             if let Some(compiled) = flatbuffer.compiled(&Limits::DEFAULT) {
                 view::compiled::print(&compiled, out)?;

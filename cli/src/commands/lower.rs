@@ -7,10 +7,14 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use edgepack::builder::plan::Strategy;
 use edgepack_exir::archive::Archive;
-use edgepack_exir::graph::ExportedProgram;
-use edgepack_exir::lower::{InitialState, Options, lower};
+use edgepack_exir::graph::{Dialect, ExportedProgram};
+use edgepack_exir::lower::{InitialState, Options, lower, to_edge};
+use edgepack_exir::verify;
+use edgepack_format::finding::Findings;
+use edgepack_format::limits::Limits;
 use serde::Serialize;
 
+use crate::report::print_findings;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, NAME, TITLE};
@@ -43,6 +47,11 @@ pub struct Args {
     /// Keep to the instructions of the reference exporter, also where they could be left out
     #[arg(long)]
     pub like_reference: bool,
+
+    /// Hold every program against its dialect first, and against the Edge dialect before it is emitted; nothing is written
+    /// if it breaks a rule
+    #[arg(long)]
+    pub check_dialect: bool,
 
     /// Which buffers that the program changes begin with their exported values
     #[arg(long, value_name = "WHICH", default_value = "non-zero")]
@@ -110,6 +119,13 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         },
         ..Options::default()
     };
+    if args.check_dialect {
+        let findings = check(&programs, &options)?;
+        if findings.has_errors() {
+            print_findings(&findings, &mut session.out)?;
+            return Ok(Status::Findings);
+        }
+    }
     let built = lower(programs, &options).map_err(|error| failure(error).about(&args.files.join(" ")))?;
     if let Some(path) = &args.external_weights {
         for (_, file) in built.data_files() {
@@ -122,6 +138,18 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         return Ok(Status::Fine);
     }
     report(args, session)
+}
+
+/// What the dialects have to say: the program's own, and Edge after conversion.
+fn check(programs: &[(String, ExportedProgram<'static>)], options: &Options) -> Result<Findings, Failure> {
+    let mut findings = Findings::new(&Limits::DEFAULT);
+    for (name, program) in programs {
+        let rules = verify::Options::new(&options.operators);
+        findings.extend(verify::verify(program, &rules).moved(name, 0));
+        let edge = to_edge(program.clone(), options).map_err(|error| failure(error).about(name))?;
+        findings.extend(verify::verify(&edge, &rules.dialect(Dialect::Edge)).moved(&format!("{name}.edge"), 0));
+    }
+    Ok(findings)
 }
 
 /// What was written, as one reads it.

@@ -15,16 +15,17 @@ use crate::style::{BAD, DIM, GOOD, NAME, SHAPE, TITLE};
 use crate::summary::program::operator_name;
 use crate::table::{Align, Cell, Columns};
 use crate::units::count;
-use crate::{lenient, library, notation, program};
+use crate::{exported, lenient, library, notation, program};
 
 /// List the operators and delegates a program needs, and which of them this runtime has
 ///
-/// Of a Model Library Format package: the functions its graphs call, and which of them it has.
+/// Of a Model Library Format package: the functions its graphs call, and which of them it has. Of export IR: what becomes
+/// of each operator.
 ///
 /// Exits with 4 if something is missing.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The program, or a Model Library Format package
+    /// The program, a Model Library Format package, or an archive of export IR
     pub file: PathBuf,
 }
 
@@ -50,6 +51,9 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let file = session.open(&args.file)?;
     if file.kind == Kind::Library {
         return library::ops::run(&file, session);
+    }
+    if file.kind == Kind::Exported {
+        return exported::operators(&file, session);
     }
     let program = program::open(&file, &session.limits)?.program;
     let mut needs = Needs::default();

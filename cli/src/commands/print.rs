@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use edgepack::text::{SideFile, print, print_with};
 
+use crate::exported;
+use crate::file::File;
+use crate::kind::Kind;
 use crate::package::{open, package};
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -23,6 +26,10 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    let source = session.open(&args.file)?;
+    if source.kind == Kind::Exported {
+        return write_exported(args, &source, session);
+    }
     let file = open(&args.file, session)?;
     let package = package(&file, &args.file)?;
     let about = |error: edgepack::edit::Error| Failure::from(error).about(&args.file.display().to_string());
@@ -48,5 +55,12 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         text = print(&package).map_err(about)?;
     }
     session.write_text(Some(output), &text)?;
+    Ok(Status::Fine)
+}
+
+/// The program of an archive of export IR, which has no way back from text.
+fn write_exported(args: &Args, file: &File, session: &mut Session) -> Result<Status, Failure> {
+    let text = exported::text(file)?;
+    session.write_text(args.output.as_deref(), &text)?;
     Ok(Status::Fine)
 }

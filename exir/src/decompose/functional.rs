@@ -37,9 +37,6 @@ pub(super) fn program(program: &mut ExportedProgram<'_>, operators: &Operators) 
         program.graph.outputs.insert(at.min(program.graph.outputs.len()), arg);
         at = at.saturating_add(1);
     }
-    for (spec, output) in program.outputs.iter_mut().zip(&program.graph.outputs) {
-        spec.arg = output.clone();
-    }
     Ok(())
 }
 
@@ -82,7 +79,12 @@ struct View {
     of: ValueId,
     call: Node,
     seen: usize,
+    /// How many views lie below it.
+    depth: usize,
 }
+
+/// How many views may lie on top of each other where tensors are changed in place.
+const MOST_VIEWS: usize = 256;
 
 struct Pass<'o> {
     operators: &'o Operators,
@@ -164,7 +166,7 @@ impl Pass<'_> {
             return Ok(());
         };
         if operators::is_functional(&schema) || schema.outs().next().is_some() {
-            self.note_view(graph, &schema, &node, original);
+            self.note_view(graph, &schema, &node, original)?;
             self.sizes.note(graph, &node);
             made.push(node);
             return Ok(());
@@ -181,14 +183,26 @@ impl Pass<'_> {
     }
 
     /// Remembers a view, so that changes reach what it is of.
-    fn note_view(&mut self, graph: &Graph, schema: &Schema<'_>, node: &Node, original: Option<ValueId>) {
+    fn note_view(
+        &mut self,
+        graph: &Graph,
+        schema: &Schema<'_>,
+        node: &Node,
+        original: Option<ValueId>,
+    ) -> Result<(), Error> {
         let may_be_same = ["aten::reshape", "aten::contiguous", "aten::to.dtype", "aten::flatten.using_ints"];
         let view = operators::is_view(schema) && !may_be_same.iter().any(|name| node.calls(name));
         if let (true, Some(of), [result]) = (view, original, node.results().as_slice())
             && graph.tensor(of).is_some()
         {
-            self.views.insert(*result, View { of, call: node.clone(), seen: self.version(of) });
+            let depth = self.views.get(&of).map_or(0, |view| view.depth.saturating_add(1));
+            if depth > MOST_VIEWS {
+                let message = format!("more than {MOST_VIEWS} views of views where tensors change in place");
+                return Err(Error::unsupported(format!("node `{}`", node.name), message));
+            }
+            self.views.insert(*result, View { of, call: node.clone(), seen: self.version(of), depth });
         }
+        Ok(())
     }
 
     /// The functional twin of a call that works in place.

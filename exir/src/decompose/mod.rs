@@ -94,8 +94,10 @@ impl Composite<'_> {
 
 /// Decomposes a program in place.
 pub fn decompose(program: &mut ExportedProgram<'_>, operators: &Operators) -> Result<(), Error> {
+    program.graph.check()?;
     functional::program(program, operators)?;
     graph(&mut program.graph, operators)?;
+    program.name_outputs();
     if program.dialect == Dialect::Training {
         program.dialect = Dialect::Aten;
     }

@@ -6,6 +6,9 @@ use super::{Answer, Composite, Rule, one};
 use crate::error::Error;
 use crate::graph::{Argument, ValueId};
 
+/// The most steps that are written out one after the other.
+const MOST_STEPS: i64 = 1 << 14;
+
 /// What a layer computes at each step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cell {
@@ -130,6 +133,9 @@ fn steps(
     backwards: bool,
 ) -> Result<(ValueId, State), Error> {
     let length = make.known_size(input, 0)?;
+    if length > MOST_STEPS {
+        return Err(make.error(format!("{length} steps, at most {MOST_STEPS} are written out")));
+    }
     // What does not depend on the state is computed for all steps at once.
     let prepared = linear(make, input, weights.input, weights.input_bias)?;
     let mut state = state;

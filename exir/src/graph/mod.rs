@@ -6,6 +6,7 @@
 //!
 //! Invariant: an id in a graph is one of its values; nodes stand in an order in which they can run.
 
+mod check;
 mod codes;
 mod edit;
 mod expr;

@@ -215,6 +215,11 @@ impl Argument {
         }
     }
 
+    /// Whether it is a literal number or truth value.
+    pub fn is_number(&self) -> bool {
+        matches!(self, Argument::Int(_) | Argument::Float(_) | Argument::Bool(_))
+    }
+
     /// A literal whole number.
     pub fn as_int(&self) -> Option<i64> {
         match self {

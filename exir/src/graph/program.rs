@@ -47,6 +47,15 @@ pub struct ExportedProgram<'a> {
     pub about: About,
 }
 
+impl ExportedProgram<'_> {
+    /// Lets the signature name the outputs that the graph has now, after values were replaced.
+    pub(crate) fn name_outputs(&mut self) {
+        for (spec, output) in self.outputs.iter_mut().zip(&self.graph.outputs) {
+            spec.arg = output.clone();
+        }
+    }
+}
+
 /// What a document says beyond the graph.
 #[derive(Clone, PartialEq, Debug)]
 pub struct About {

@@ -24,7 +24,8 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
                 Target::Operator(op) | Target::Edge(op) => self.operator(scope, node, op),
                 Target::HigherOrder(name) => self.higher_order(scope, node, name),
                 Target::Symbolic(name) => self.symbolic(scope, node, name),
-                Target::Delegate(_) | Target::Other(_) => {
+                Target::Delegate(index) => self.delegate(scope, node, *index),
+                Target::Other(_) => {
                     self.missing.insert(node.target.to_string());
                     self.pretend(scope, node)
                 }
@@ -45,6 +46,32 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
                 None => Held::Literal(Argument::Int(0)),
             };
             scope.held.insert(result, held);
+        }
+        Ok(())
+    }
+
+    /// A call of what a backend made.
+    fn delegate(&mut self, scope: &mut Scope<'_>, node: &Node, index: usize) -> Result<(), Error> {
+        let place = format!("node `{}`", node.name);
+        let found = self.modules.get(index).and_then(|module| Some((module, module.payload.clone()?)));
+        let Some((module, payload)) = found else {
+            return Err(Error::program(place, format!("there is no payload for lowered module {index}")));
+        };
+        let delegate = self.method.delegate(&module.backend, payload, &module.specs)?;
+        let mut args = Vec::new();
+        for item in node.inputs.iter().flat_map(|input| input.arg.items()) {
+            let unsupported = || Error::unsupported(&place, format!("a delegate is given {item:?}"));
+            args.push(self.arg(scope, item).ok_or_else(unsupported)??);
+        }
+        let results = node.results();
+        let mut shapes = Vec::with_capacity(results.len());
+        for result in &results {
+            shapes.push(self.shape(scope, *result)?);
+        }
+        let outs: Vec<_> = shapes.iter().map(|shape| shape.spec.clone()).collect();
+        let ids = self.method.call_delegate(delegate, args, outs)?;
+        for ((result, id), shape) in results.into_iter().zip(ids).zip(shapes) {
+            scope.held.insert(result, Held::Tensor(id, shape));
         }
         Ok(())
     }

@@ -41,6 +41,7 @@ pub(super) fn convert(program: &mut ExportedProgram<'_>, options: &Options) -> R
         }
         Ok(())
     })?;
+    program.name_outputs();
     program.dialect = Dialect::Edge;
     Ok(())
 }
@@ -103,7 +104,9 @@ fn remove_no_ops(graph: &mut Graph, options: &Options) {
             node.calls("aten::clone") && !options.like_reference && (same_format || is_contiguous_clone(graph, node))
         };
         if no_op {
-            replacements.insert(result, Argument::Value(input));
+            // Nodes are in order, so what stands for the input is known already.
+            let input = replacements.get(&input).cloned().unwrap_or(Argument::Value(input));
+            replacements.insert(result, input);
         }
     }
     graph.replace_all(&replacements);

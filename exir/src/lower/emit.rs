@@ -12,6 +12,7 @@ use edgepack_builder::pte::{
 use edgepack_format::tensor::TensorLayout;
 
 use super::dim_order::{Orders, orders};
+use super::partition::LoweredModule;
 use super::spec::{Shape, shape};
 use super::{InitialState, Options};
 use crate::archive::Weight;
@@ -44,6 +45,8 @@ pub(super) struct Scope<'g> {
 pub(super) struct Emitter<'b, 'p, 'd, 'o> {
     pub(super) method: &'b mut MethodBuilder<'p, 'd>,
     pub(super) program: &'o ExportedProgram<'d>,
+    /// What delegate calls stand for.
+    pub(super) modules: &'o [LoweredModule<'d>],
     pub(super) options: &'o Options,
     /// Operators without a form that a program can hold.
     pub(super) missing: BTreeSet<String>,
@@ -56,14 +59,21 @@ pub(super) fn method<'d>(
     builder: &mut ProgramBuilder<'d>,
     name: &str,
     program: &ExportedProgram<'d>,
+    modules: &[LoweredModule<'d>],
     options: &Options,
 ) -> Result<(), Error> {
     let mut method = builder.method(name);
     if let Some((inputs, outputs)) = program.nesting() {
         method.containers(inputs, outputs);
     }
-    let mut emitter =
-        Emitter { method: &mut method, program, options, missing: BTreeSet::new(), prefix: format!("{name}.") };
+    let mut emitter = Emitter {
+        method: &mut method,
+        program,
+        modules,
+        options,
+        missing: BTreeSet::new(),
+        prefix: format!("{name}."),
+    };
     let given = emitter.given();
     let mut scope = Scope {
         graph: &program.graph,

@@ -13,14 +13,17 @@ mod dim_order;
 mod edge;
 mod emit;
 mod fold;
+mod manager;
+mod partition;
 mod scalars;
 mod spec;
 mod symbols;
 
-use std::collections::BTreeSet;
+pub use manager::{Pass, ProgramManager};
+pub use partition::{ByOperator, LoweredModule, Part, Partitioner};
 
 use edgepack_builder::plan::Strategy;
-use edgepack_builder::pte::{BuiltProgram, ProgramBuilder};
+use edgepack_builder::pte::BuiltProgram;
 
 use crate::error::Error;
 use crate::graph::ExportedProgram;
@@ -67,17 +70,11 @@ impl Default for Options {
 
 /// Lowers programs into one file, each under the name of its method.
 pub fn lower<'d>(programs: Vec<(String, ExportedProgram<'d>)>, options: &Options) -> Result<BuiltProgram<'d>, Error> {
-    let mut builder = ProgramBuilder::new();
-    builder.strategy(options.strategy);
-    let mut names = BTreeSet::new();
+    let mut manager = ProgramManager::new(options.clone());
     for (name, program) in programs {
-        if !names.insert(name.clone()) {
-            return Err(Error::program(format!("method `{name}`"), "there are two of that name"));
-        }
-        let edge = to_edge(program, options)?;
-        emit::method(&mut builder, &name, &edge, options)?;
+        manager.add(&name, program)?;
     }
-    Ok(builder.finish()?)
+    manager.finish()
 }
 
 /// Turns a program into the Edge dialect.

@@ -43,6 +43,28 @@ impl Operators {
         }
     }
 
+    /// The full name of the operator that a program holds in place of this call, once views are copies and copies say
+    /// their order of dimensions. Operators that give numbers stand for themselves.
+    pub fn emitted(&self, op: &OpName, node: &Node) -> Option<String> {
+        let dim_order = match op.to_string().as_str() {
+            "aten::_to_copy" => Some("dim_order_ops::_to_dim_order_copy.out"),
+            "aten::clone" => Some("dim_order_ops::_clone_dim_order.out"),
+            "aten::empty.memory_format" => Some("dim_order_ops::_empty_dim_order.out"),
+            _ => None,
+        };
+        if let Some(name) = dim_order {
+            return Some(name.to_owned());
+        }
+        let schema = self.schema(op);
+        let view = schema.as_ref().is_some_and(super::is_view);
+        let twin = if view { self.copying_twin(op) } else { None };
+        if !self.gives_tensors(op) && schema.is_some() {
+            return Some(op.to_string());
+        }
+        let text = self.out_variant(twin.as_ref().unwrap_or(op), node)?;
+        Some(text.split_once('(').map_or(text, |(name, _)| name).to_owned())
+    }
+
     /// The schemas of all operators of this name.
     fn overloads(&self, base: &str) -> Vec<&str> {
         let of_base =

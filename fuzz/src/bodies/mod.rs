@@ -6,6 +6,7 @@ mod data;
 mod differential;
 mod edit;
 mod execute;
+mod exported;
 mod header;
 mod library;
 mod program;
@@ -274,6 +275,24 @@ pub const BODIES: &[Body] = &[
         seeds: edit::texts,
         root: no_root,
         dictionary: SCHEMAS,
+    },
+    Body {
+        name: "pt2",
+        promise: "an archive of export IR is verified, written and lowered, or refused; what was lowered opens",
+        run: exported::archive,
+        extensions: &["pt2"],
+        seeds: no_seeds,
+        root: no_root,
+        dictionary: "",
+    },
+    Body {
+        name: "exir_text",
+        promise: "a table of element types and a formula over sizes are read or refused at a place in them",
+        run: exported::text,
+        extensions: &[],
+        seeds: exported::texts,
+        root: no_root,
+        dictionary: "",
     },
 ];
 

@@ -1,0 +1,138 @@
+//! Several programs on their way to one file: conversion, passes of one's own, delegation, emission.
+
+use edgepack_builder::NamedDataStore;
+use edgepack_builder::preprocess::{Preprocess, Subgraph, preprocess};
+use edgepack_builder::pte::{BuiltProgram, ProgramBuilder};
+use edgepack_format::finding::Findings;
+
+use super::partition::{LoweredModule, Partitioner, fuse};
+use super::{Options, emit, to_edge};
+use crate::error::Error;
+use crate::graph::{Dialect, ExportedProgram};
+use crate::verify;
+
+/// Changes a program of the Edge dialect in place.
+pub trait Pass {
+    /// What it is called in errors.
+    fn name(&self) -> &str;
+
+    /// Does it.
+    fn run(&self, program: &mut ExportedProgram<'_>) -> Result<(), Error>;
+}
+
+/// One of the programs.
+pub(super) struct Method<'d> {
+    name: String,
+    program: ExportedProgram<'d>,
+    modules: Vec<LoweredModule<'d>>,
+}
+
+/// Programs that go into one file, by method name.
+pub struct ProgramManager<'d> {
+    methods: Vec<Method<'d>>,
+    store: NamedDataStore<'d>,
+    options: Options,
+}
+
+impl<'d> ProgramManager<'d> {
+    /// No programs yet.
+    pub fn new(options: Options) -> Self {
+        ProgramManager { methods: Vec::new(), store: NamedDataStore::new(), options }
+    }
+
+    /// Adds a program as a method, converted to the Edge dialect.
+    pub fn add(&mut self, name: &str, program: ExportedProgram<'d>) -> Result<&mut Self, Error> {
+        if self.methods.iter().any(|method| method.name == name) {
+            return Err(Error::program(format!("method `{name}`"), "there are two of that name"));
+        }
+        let program = to_edge(program, &self.options)?;
+        self.methods.push(Method { name: name.to_owned(), program, modules: Vec::new() });
+        Ok(self)
+    }
+
+    /// The names of the methods.
+    pub fn methods(&self) -> impl Iterator<Item = &str> {
+        self.methods.iter().map(|method| method.name.as_str())
+    }
+
+    /// A method as it is now.
+    pub fn program(&self, name: &str) -> Option<&ExportedProgram<'d>> {
+        self.methods.iter().find(|method| method.name == name).map(|method| &method.program)
+    }
+
+    /// Runs passes over every method, in order. A program must be as valid after each as before.
+    pub fn transform(&mut self, passes: &[&dyn Pass]) -> Result<&mut Self, Error> {
+        for pass in passes {
+            for method in &mut self.methods {
+                let mut program = method.program.clone();
+                pass.run(&mut program)?;
+                let place = format!("method `{}` after pass `{}`", method.name, pass.name());
+                program.graph.check().map_err(|error| Error::program(&place, error.to_string()))?;
+                let rules = verify::Options::new(&self.options.operators).dialect(Dialect::Edge);
+                let findings = verify::verify(&program, &rules);
+                if findings.has_errors() {
+                    return Err(Error::program(place, findings.to_string()));
+                }
+                method.program = program;
+            }
+        }
+        Ok(self)
+    }
+
+    /// What the Edge dialect has to say about every method.
+    pub fn verify(&self) -> Findings {
+        let mut all = Findings::new(&edgepack_format::limits::Limits::DEFAULT);
+        for method in &self.methods {
+            let rules = verify::Options::new(&self.options.operators).dialect(Dialect::Edge);
+            all.extend(verify::verify(&method.program, &rules).moved(&method.name, 0));
+        }
+        all
+    }
+
+    /// Gives parts of every method to a backend: the partitioner says which, the backend makes their payloads, all at once.
+    pub fn delegate(
+        &mut self,
+        partitioner: &dyn Partitioner,
+        backend: &dyn Preprocess<ExportedProgram<'d>>,
+    ) -> Result<&mut Self, Error> {
+        let mut changed = Vec::with_capacity(self.methods.len());
+        for method in &self.methods {
+            let mut program = method.program.clone();
+            let mut modules = Vec::new();
+            // Later parts first, so that those before keep their places.
+            for part in partitioner.partition(&method.program)?.into_iter().rev() {
+                let index = method.modules.len().saturating_add(modules.len());
+                modules.push(fuse(&mut program, part, backend.backend(), index)?);
+            }
+            changed.push((program, modules));
+        }
+        let mut parts = Vec::new();
+        for (method, (_, modules)) in self.methods.iter().zip(&changed) {
+            for (index, module) in modules.iter().enumerate() {
+                let (graph, specs) = (&module.program, module.specs.as_slice());
+                parts.push(Subgraph { method: &method.name, index, graph, specs });
+            }
+        }
+        let mut processed = preprocess(backend, &parts, &mut self.store)?.into_iter();
+        drop(parts);
+        for (method, (program, modules)) in self.methods.iter_mut().zip(changed) {
+            method.program = program;
+            for mut module in modules {
+                module.payload = processed.next().map(|processed| processed.payload().clone());
+                method.modules.push(module);
+            }
+        }
+        Ok(self)
+    }
+
+    /// Emits all methods into one file.
+    pub fn finish(self) -> Result<BuiltProgram<'d>, Error> {
+        let mut builder = ProgramBuilder::new();
+        builder.strategy(self.options.strategy);
+        for method in &self.methods {
+            emit::method(&mut builder, &method.name, &method.program, &method.modules, &self.options)?;
+        }
+        builder.merge_named_data(self.store)?;
+        Ok(builder.finish()?)
+    }
+}

@@ -1,0 +1,121 @@
+//! Holds programs against the dialects: every rule of the catalogue that starts with `EXIR-`.
+//!
+//! Errors are what exporters refuse; warnings are what the specification states and they do not enforce.
+
+mod arguments;
+mod dialect;
+mod graph;
+mod nesting;
+mod signature;
+
+use edgepack_format::finding::{Finding, Findings, Rule};
+use edgepack_format::limits::Limits;
+use edgepack_format::rules::exir as rules;
+
+use crate::archive::Archive;
+use crate::dtype::Table;
+use crate::error::Error;
+use crate::graph::{Dialect, ExportedProgram};
+use crate::operators::Operators;
+
+/// What programs are held against.
+#[derive(Clone)]
+pub struct Options<'o> {
+    /// The operators there are.
+    pub operators: &'o Operators,
+    /// Which element types go together.
+    pub table: &'o Table,
+    /// The dialect; the program's own if it is not said.
+    pub dialect: Option<Dialect>,
+    /// Operators outside the core set that are wanted, by full name.
+    pub preserved: Vec<String>,
+    /// Whether copies name memory formats instead of dim orders.
+    pub memory_formats: bool,
+    /// Whether calls are those of backends: libraries must be registered, results described by shape functions.
+    pub backend: bool,
+    /// Libraries that backends registered, besides the usual ones.
+    pub namespaces: Vec<String>,
+}
+
+impl<'o> Options<'o> {
+    /// The dialect of the program itself, and the library's operators.
+    pub fn new(operators: &'o Operators) -> Self {
+        Options {
+            operators,
+            table: Table::built_in(),
+            dialect: None,
+            preserved: Vec::new(),
+            memory_formats: false,
+            backend: false,
+            namespaces: Vec::new(),
+        }
+    }
+
+    /// The same with a dialect to be held against.
+    pub fn dialect(self, dialect: Dialect) -> Self {
+        Options { dialect: Some(dialect), ..self }
+    }
+}
+
+/// What there is to say about a program.
+pub fn verify(program: &ExportedProgram<'_>, options: &Options<'_>) -> Findings {
+    let mut checker = Checker {
+        options,
+        dialect: options.dialect.unwrap_or(program.dialect),
+        ranges: &program.ranges,
+        depth: 0,
+        findings: Findings::new(&Limits::DEFAULT),
+    };
+    signature::check(&mut checker, program);
+    nesting::check(&mut checker, program);
+    graph::check(&mut checker, &program.graph, "graph");
+    checker.findings
+}
+
+/// What there is to say about an archive: about its container and documents, and about every program in it.
+pub fn verify_archive(bytes: &[u8]) -> Findings {
+    let mut findings = Findings::new(&Limits::DEFAULT);
+    let mut broken = |path: &str, error: Error| {
+        let message = error.to_string();
+        findings.push(Finding { rule: &rules::ARCHIVE, path: path.to_owned(), offset: None, message });
+    };
+    let archive = match Archive::parse(bytes) {
+        Ok(archive) => archive,
+        Err(error) => {
+            broken("", error);
+            return findings;
+        }
+    };
+    let mut programs = Vec::new();
+    let mut any = false;
+    for model in archive.models() {
+        any = true;
+        match archive.model(model) {
+            Ok(program) => programs.push((model, program)),
+            Err(error) => broken(model, error),
+        }
+    }
+    if !any {
+        broken("models", Error::NoRecord("models/NAME.json".to_owned()));
+    }
+    let operators = Operators::new();
+    for (model, program) in programs {
+        findings.extend(verify(&program, &Options::new(&operators)).moved(model, 0));
+    }
+    findings
+}
+
+struct Checker<'c> {
+    options: &'c Options<'c>,
+    dialect: Dialect,
+    ranges: &'c crate::graph::Ranges,
+    /// How many graphs lie around the one at hand.
+    depth: usize,
+    findings: Findings,
+}
+
+impl Checker<'_> {
+    fn say(&mut self, rule: &'static Rule, path: impl Into<String>, message: impl Into<String>) {
+        self.findings.push(Finding { rule, path: path.into(), offset: None, message: message.into() });
+    }
+}

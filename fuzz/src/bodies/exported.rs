@@ -1,0 +1,66 @@
+//! Export IR: archives, documents and tables of element types.
+
+use edgepack_exir::archive::Archive;
+use edgepack_exir::dtype::Table;
+use edgepack_exir::graph::{Dialect, Expr};
+use edgepack_exir::lower::{Options as Lowering, lower, to_edge};
+use edgepack_exir::operators::Operators;
+use edgepack_exir::verify::{Options, verify, verify_archive};
+
+/// A program that is read survives writing, verifying, printing and lowering; one that verifies clean after conversion
+/// was converted without a panic, whatever it says.
+pub fn archive(bytes: &[u8]) {
+    let findings = verify_archive(bytes);
+    let Ok(archive) = Archive::parse(bytes) else {
+        assert!(findings.has_errors(), "an archive that cannot be read has nothing against it");
+        return;
+    };
+    let Ok(program) = archive.program() else { return };
+    assert!(!program.to_string().is_empty());
+    let mut written = Vec::new();
+    if program.save(&mut written).is_ok() {
+        let again = Archive::parse(&written).and_then(|archive| archive.program());
+        let again = again.expect("what was written is read");
+        // As text, since a number that is none differs from itself.
+        let text =
+            |program: &edgepack_exir::graph::ExportedProgram<'_>| serde_json::to_string(&program.to_document()).ok();
+        assert_eq!(text(&again), text(&program), "what was written says something else");
+    }
+    let lowering = Lowering::default();
+    if let Ok(edge) = to_edge(program.clone(), &lowering) {
+        let operators = Operators::new();
+        let _ = verify(&edge, &Options::new(&operators).dialect(Dialect::Edge)).has_errors();
+    }
+    if let Ok(built) = lower(vec![("forward".to_owned(), program)], &lowering)
+        && let Ok(bytes) = built.to_bytes()
+    {
+        let program = edgepack_loader::Program::from_bytes(bytes.as_slice()).expect("what was lowered opens");
+        assert_eq!(program.method_names().expect("its methods are listed").len(), 1);
+    }
+}
+
+/// Tables and formulas: any text is read or refused.
+pub fn text(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(table) = Table::parse(text) {
+        for (name, constraint) in table.operators() {
+            assert!(constraint.rows() > 0, "{name} has no row");
+            for column in constraint.names() {
+                assert!(constraint.allowed_types(column).len() <= 13);
+            }
+        }
+    }
+    if let Ok(formula) = Expr::parse(text) {
+        let again = Expr::parse(&formula.to_string()).expect("what was printed is read");
+        assert_eq!(again, formula);
+    }
+}
+
+/// Texts to start from.
+pub fn texts() -> Vec<Vec<u8>> {
+    let table = "- func: aten::abs\n  namespace: edge\n  inherits: aten::abs\n  type_alias:\n    T0: [Float, Double]\n  \
+                 type_constraint:\n  - self: T0\n    __ret_0: T0\n";
+    let formulas =
+        ["Mul(Integer(2), Symbol('s0', integer=True))", "Max(Integer(1), FloorDiv(Symbol('s1'), Integer(4)))"];
+    [table].iter().chain(&formulas).map(|text| text.as_bytes().to_vec()).collect()
+}
