@@ -63,7 +63,7 @@ pub trait Float: Compute {
 }
 
 macro_rules! float {
-    ($t:ident, $($method:ident => $function:ident),*; $($own:ident),*) => {
+    ($t:ident, acosh => $acosh:ident, $($method:ident => $function:ident),*; $($own:ident),*) => {
         impl Float for $t {
             #[inline(always)]
             fn of(value: f64) -> Self {
@@ -77,6 +77,11 @@ macro_rules! float {
             fn $method(self) -> Self {
                 libm::$function(self)
             })*
+            #[inline(always)]
+            fn acosh(self) -> Self {
+                // Far below 1 the function of the library answers with numbers.
+                if self < 1.0 { $t::NAN } else { libm::$acosh(self) }
+            }
             $(#[inline(always)]
             fn $own(self) -> Self {
                 $t::$own(self)
@@ -98,7 +103,7 @@ macro_rules! float {
 }
 
 // The standard library where it is accurate everywhere; its inverse hyperbolic functions lose digits near zero.
-float!(f32, erf => erff, asinh => asinhf, acosh => acoshf, atanh => atanhf;
+float!(f32, acosh => acoshf, erf => erff, asinh => asinhf, atanh => atanhf;
     exp, exp_m1, ln, ln_1p, log2, log10, sqrt, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, floor, ceil, trunc);
-float!(f64, erf => erf, asinh => asinh, acosh => acosh, atanh => atanh;
+float!(f64, acosh => acosh, erf => erf, asinh => asinh, atanh => atanh;
     exp, exp_m1, ln, ln_1p, log2, log10, sqrt, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, floor, ceil, trunc);

@@ -139,7 +139,7 @@ pub trait Number:
     + Cast<f64>
     + Cast<Bool>
 {
-    /// The type to compute in: itself, `f32` for the 16-bit floats, `i64` for the wide unsigned integers.
+    /// The type to compute in: itself, `f32` for the 16-bit floats, `i64` for the unsigned integers that fit it.
     type Compute: Compute + Cast<Self>;
 
     /// A number of an argument, cut to this type.
@@ -172,7 +172,7 @@ macro_rules! numbers {
 
 numbers! {
     u8 => u8, i8 => i8, i16 => i16, i32 => i32, i64 => i64, f32 => f32, f64 => f64, Bool => Bool,
-    f16 => f32, bf16 => f32, u16 => i64, u32 => i64, u64 => i64,
+    f16 => f32, bf16 => f32, u16 => i64, u32 => i64, u64 => u64,
 }
 
 /// A type that operators compute in.
@@ -341,7 +341,7 @@ macro_rules! compute_integer {
     };
 }
 
-compute_integer!(u8 i8 i16 i32 i64);
+compute_integer!(u8 i8 i16 i32 i64 u64);
 
 macro_rules! compute_float {
     ($($t:ident)*) => {

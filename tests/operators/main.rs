@@ -5,6 +5,7 @@
 mod algebra;
 mod hostile;
 mod names;
+mod oracle;
 mod recorded;
 
 use std::path::Path;

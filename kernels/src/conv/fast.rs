@@ -105,7 +105,9 @@ impl Way {
     fn of(geometry: &Geometry) -> Way {
         let Geometry { input, out, weight, groups, transposed, .. } = *geometry;
         let too_long = input.channels.0 * input.area() >= i32::MAX as usize / 4;
-        if transposed || geometry.slides[0].kernel > 1 || input.sizes[0] > 1 || geometry.work() < SMALL || too_long {
+        // One layer is an image, unless layers of padding lie around it.
+        let layers = geometry.slides[0].kernel > 1 || geometry.slides[0].padding > 0 || input.sizes[0] > 1;
+        if transposed || layers || geometry.work() < SMALL || too_long {
             return Way::Direct;
         }
         let dense = |images: &crate::spatial::Images| {
