@@ -1,10 +1,12 @@
-"""Times the reference runtime on request: the other lane of `edgepack-bench compare`.
+"""Times the reference on request: the other lane of `edgepack-bench compare` and `edgepack-bench serialize`.
 
 usage: python reference.py MODELS_DIR THREADS
 
 Prints `ready`, then answers each line of its input with nanoseconds:
     load NAME    opens MODELS_DIR/NAME.pte from memory and loads its method
     run NAME     one run of the loaded method
+    serialize NAME    the program, taken apart beforehand, becomes the bytes of a file again
+NAME may be a whole path without its `.pte`.
 
 Threads are set through the thread pool where the bindings offer that, and by CPU affinity either way, so that one
 thread is one thread.
@@ -27,12 +29,12 @@ if reset is not None:
     reset(THREADS)
 
 runtime = Runtime.get()
-files, methods = {}, {}
+files, methods, programs = {}, {}, {}
 
 
 def read(name):
     if name not in files:
-        with open(f"{FOLDER}/{name}.pte", "rb") as file:
+        with open(os.path.join(FOLDER, f"{name}.pte"), "rb") as file:
             files[name] = file.read()
     return files[name]
 
@@ -62,7 +64,19 @@ def run(name):
     return time.perf_counter_ns() - start
 
 
+def serialize(name):
+    # The exporter takes seconds to import, and only this needs it.
+    from executorch.exir._serialize import _deserialize_pte_binary, _serialize_pte_binary
+
+    if name not in programs:
+        programs[name] = _deserialize_pte_binary(read(name))
+    start = time.perf_counter_ns()
+    bytes(_serialize_pte_binary(programs[name], extract_delegate_segments=True))
+    return time.perf_counter_ns() - start
+
+
+REQUESTS = {"load": lambda name: load(name)[0], "run": run, "serialize": serialize}
 print("ready", flush=True)
 for line in sys.stdin:
-    what, name = line.split()
-    print(load(name)[0] if what == "load" else run(name), flush=True)
+    what, name = line.rstrip("\n").split(" ", 1)
+    print(REQUESTS[what](name), flush=True)

@@ -20,7 +20,8 @@ fn main() -> ExitCode {
     }
     for (name, section) in sections::ALL {
         // Without a choice, everything that needs nothing beside this checkout.
-        if wanted.iter().any(|wanted| wanted == name) || (wanted.is_empty() && *name != "compare") {
+        if wanted.iter().any(|wanted| wanted == name) || (wanted.is_empty() && !sections::WITH_REFERENCE.contains(name))
+        {
             section();
         }
     }

@@ -8,7 +8,7 @@
 //!
 //! Same rows, same bytes, always: vtables and strings are shared by content, nothing depends on addresses, hashes or
 //! time. Contents of segments are references until the file is written, and then stream.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
     deny(
@@ -24,6 +24,7 @@ mod buffer;
 mod build_error;
 mod error;
 mod finished;
+mod layout;
 mod pool;
 
 pub mod bundle;

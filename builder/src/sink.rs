@@ -3,12 +3,13 @@
 //! Children come before their parents and the buffer grows towards its start, so every offset points forward, as the
 //! format wants it. Equal vtables and equal strings are written once.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use edgepack_format::row::{FieldValue, Sink, Table};
 
 use crate::Error;
 use crate::buffer::Buffer;
+use crate::layout::Layouts;
 
 /// The largest alignment that can be asked for: 64 KiB, the largest page of common systems.
 pub const MAX_ALIGNMENT: usize = 1 << 16;
@@ -25,8 +26,13 @@ pub struct FlatSink {
     buffer: Buffer,
     data_alignment: usize,
     most_alignment: usize,
-    vtables: BTreeMap<Vec<u8>, u32>,
-    strings: BTreeMap<String, u32>,
+    /// Every vtable and where it is. That, and `strings`, are only asked for one key at a time: the order in which they
+    /// keep their keys differs from run to run and is never seen.
+    vtables: HashMap<Box<[u8]>, u32>,
+    layouts: Layouts,
+    strings: HashMap<Box<str>, u32>,
+    /// Lists of fields that came back: as many as tables are nested.
+    spare: Vec<Vec<(u16, FieldValue<Position>)>>,
 }
 
 impl Default for FlatSink {
@@ -35,8 +41,10 @@ impl Default for FlatSink {
             buffer: Buffer::new(),
             data_alignment: 1,
             most_alignment: MAX_ALIGNMENT,
-            vtables: BTreeMap::new(),
-            strings: BTreeMap::new(),
+            vtables: HashMap::new(),
+            layouts: Layouts::new(),
+            strings: HashMap::new(),
+            spare: Vec::new(),
         }
     }
 }
@@ -80,34 +88,28 @@ impl FlatSink {
     fn envelope(mut self, root: Position, prefix: usize, identifier: &[u8]) -> Result<Vec<u8>, Error> {
         let len = prefix.saturating_add(4).saturating_add(identifier.len());
         let align = self.buffer.alignment();
-        self.buffer.put(len, align, |start| {
-            // The root word is `prefix` bytes after the start; what follows the length is all but its own 4 bytes.
-            let word = start.saturating_sub(prefix as u32);
-            let mut head = Vec::with_capacity(len);
-            if prefix > 0 {
-                head.extend(word.to_le_bytes());
-            }
-            head.extend(word.saturating_sub(root.0).to_le_bytes());
-            head.extend(identifier);
-            head
-        })?;
-        Ok(self.buffer.as_slice().to_vec())
+        let (start, out) = self.buffer.put(len, align)?;
+        // The root word is `prefix` bytes after the start; what follows the length is all but its own 4 bytes.
+        let word = start.saturating_sub(prefix as u32);
+        let length = word.to_le_bytes();
+        let root = word.saturating_sub(root.0).to_le_bytes();
+        let head = length.iter().take(prefix).chain(&root).chain(identifier);
+        out.iter_mut().zip(head).for_each(|(out, byte)| *out = *byte);
+        Ok(self.buffer.into_vec())
     }
 
-    /// The vtable of these bytes, written if there is none yet.
-    fn vtable(&mut self, vtable: Vec<u8>) -> Result<u32, Error> {
-        if let Some(&position) = self.vtables.get(&vtable) {
-            return Ok(position);
-        }
-        let position = self.buffer.put(vtable.len(), 2, |_| &vtable)?;
-        self.vtables.insert(vtable, position);
-        Ok(position)
+    /// A vector: its bytes, the number of elements in front.
+    fn vector(&mut self, count: usize, align: usize, bytes: &[u8]) -> Result<Position, Error> {
+        fill(self.buffer.put(bytes.len(), align)?.1, bytes);
+        self.length(count)
     }
 
     /// The number of elements in front of a vector whose elements were just written.
     fn length(&mut self, count: usize) -> Result<Position, Error> {
+        let (position, out) = self.buffer.put(4, 1)?;
         // The elements are in the buffer, so their number fits.
-        self.buffer.put(4, 1, |_| (count as u32).to_le_bytes()).map(Position)
+        fill(out, &(count as u32).to_le_bytes());
+        Ok(Position(position))
     }
 }
 
@@ -126,22 +128,20 @@ impl Sink for FlatSink {
         if let Some(&position) = self.strings.get(text) {
             return Ok(Position(position));
         }
-        let len = text.len().saturating_add(5);
-        let position = self.buffer.put(len, 4, |_| {
-            let mut bytes = Vec::with_capacity(len);
-            bytes.extend((text.len() as u32).to_le_bytes());
-            bytes.extend(text.as_bytes());
-            bytes.push(0);
-            bytes
-        })?;
-        self.strings.insert(text.to_owned(), position);
+        let (position, out) = self.buffer.put(text.len().saturating_add(5), 4)?;
+        if let Some((length, content)) = out.split_first_chunk_mut() {
+            *length = (text.len() as u32).to_le_bytes();
+            // What is not content is zero: the terminator.
+            fill(content, text.as_bytes());
+        }
+        self.strings.insert(text.into(), position);
         Ok(Position(position))
     }
 
     fn byte_string(&mut self, align: usize, bytes: &[u8]) -> Result<Position, Error> {
         let len = bytes.len().checked_add(1).ok_or(Error::Overflow)?;
-        // What is not content is zero: the terminator.
-        self.buffer.put(len, align.min(self.most_alignment).max(4), |_| bytes)?;
+        // As above, the last byte stays zero.
+        fill(self.buffer.put(len, align.min(self.most_alignment).max(4))?.1, bytes);
         self.length(bytes.len())
     }
 
@@ -152,74 +152,73 @@ impl Sink for FlatSink {
         };
         let wanted = if align >= DATA_ALIGNMENT { align.max(self.data_alignment) } else { align };
         // The length in front is a u32, so the elements start at a multiple of 4 whatever they are.
-        self.buffer.put(bytes.len(), wanted.min(self.most_alignment).max(4), |_| bytes)?;
-        self.length(count)
+        self.vector(count, wanted.min(self.most_alignment).max(4), bytes)
     }
 
     fn refs(&mut self, refs: &[Position]) -> Result<Position, Error> {
-        let len = refs.len().saturating_mul(4);
-        self.buffer.put(len, 4, |start| {
-            let mut bytes = Vec::with_capacity(len);
-            for target in refs {
-                bytes.extend(distance(start, bytes.len(), *target));
-            }
-            bytes
-        })?;
+        let (start, out) = self.buffer.put(refs.len().saturating_mul(4), 4)?;
+        let mut left = start;
+        for (out, target) in out.as_chunks_mut().0.iter_mut().zip(refs) {
+            *out = distance(left, *target);
+            left = left.saturating_sub(4);
+        }
         self.length(refs.len())
     }
 
     fn table(&mut self, fields: &[(u16, FieldValue<Position>)]) -> Result<Position, Error> {
-        let highest = fields.iter().map(|(slot, _)| *slot).max();
-        let wide = Error::WideTable { fields: fields.len(), slot: highest.unwrap_or(0) };
-        let slots = highest.map_or(0, |slot| usize::from(slot).saturating_add(1));
-        let vtable_len = u16::try_from(slots.saturating_mul(2).saturating_add(4)).map_err(|_| wide)?;
-
-        // Widest fields first, then by slot: no padding between them.
-        let mut order: Vec<_> = fields.iter().map(|(slot, value)| (*slot, *value, width(value))).collect();
-        order.sort_by_key(|&(slot, _, width)| (std::cmp::Reverse(width), slot));
-        let align = order.first().map_or(4, |&(_, _, width)| usize::from(width).max(4));
-
-        let mut offsets = vec![0u16; slots];
-        let mut inline_len = 4u16;
-        for &(slot, _, width) in &order {
-            if let Some(offset) = offsets.get_mut(usize::from(slot)) {
-                *offset = inline_len;
+        let (buffer, vtables) = (&mut self.buffer, &mut self.vtables);
+        let layout = self.layouts.find(fields, |vtable| {
+            if let Some(&position) = vtables.get(&*vtable) {
+                return Ok(position);
             }
-            inline_len = inline_len.checked_add(width).ok_or(wide)?;
-        }
-        let header = [vtable_len, inline_len];
-        let vtable: Vec<u8> = header.iter().chain(&offsets).flat_map(|number| number.to_le_bytes()).collect();
-        let vtable = self.vtable(vtable)?;
+            let (position, out) = buffer.put(vtable.len(), 2)?;
+            fill(out, &vtable);
+            vtables.insert(vtable.into(), position);
+            Ok(position)
+        })?;
 
         // The fields are aligned as their widest asks, the offset to the vtable stands right before them.
-        self.buffer.put(usize::from(inline_len).saturating_sub(4), align, |start| {
-            let mut bytes = Vec::with_capacity(usize::from(inline_len));
-            for (_, value, width) in &order {
-                match value {
-                    FieldValue::Scalar(number, _) => bytes.extend(number.iter().take(usize::from(*width))),
-                    FieldValue::Ref(target) => bytes.extend(distance(start, bytes.len(), *target)),
-                }
+        let (start, out) = self.buffer.put(layout.len, layout.align)?;
+        for (place, (_, value)) in layout.places.iter().zip(fields) {
+            let Some(out) = out.get_mut(usize::from(place.offset)..) else { continue };
+            match value {
+                FieldValue::Ref(target) => fill(out, &distance(start.saturating_sub(place.offset.into()), *target)),
+                FieldValue::Scalar(number, 8) => fill(out, number),
+                FieldValue::Scalar([number @ .., _, _, _, _], 4) => fill(out, number),
+                FieldValue::Scalar(number, width) => fill(out, number.get(..usize::from(*width)).unwrap_or(number)),
             }
-            bytes
-        })?;
+        }
         // A table lies before its vtable when the vtable was written for it or earlier: the distance, counted back
         // from the table, is negative. Both positions are below 2^31.
-        let position = self.buffer.put(4, 1, |place| (vtable as i32).wrapping_sub(place as i32).to_le_bytes())?;
+        let (position, out) = self.buffer.put(4, 1)?;
+        fill(out, &(layout.vtable as i32).wrapping_sub(position as i32).to_le_bytes());
         Ok(Position(position))
     }
-}
 
-/// The offset stored `within` bytes into what starts at `start`. It lies before all it can point at.
-fn distance(start: u32, within: usize, target: Position) -> [u8; 4] {
-    start.saturating_sub(within as u32).saturating_sub(target.0).to_le_bytes()
-}
-
-/// Bytes of a field inside its table.
-fn width(value: &FieldValue<Position>) -> u16 {
-    match value {
-        FieldValue::Scalar(_, size) => u16::from(*size),
-        FieldValue::Ref(_) => 4,
+    #[inline]
+    fn field_list(&mut self) -> Vec<(u16, FieldValue<Position>)> {
+        self.spare.pop().unwrap_or_default()
     }
+
+    #[inline]
+    fn take_back(&mut self, mut list: Vec<(u16, FieldValue<Position>)>) {
+        list.clear();
+        self.spare.push(list);
+    }
+}
+
+/// The first bytes of `out` become these; `out` has room for them.
+#[inline(always)]
+fn fill(out: &mut [u8], bytes: &[u8]) {
+    if let Some(out) = out.get_mut(..bytes.len()) {
+        out.copy_from_slice(bytes);
+    }
+}
+
+/// The offset stored at a position, for a target behind it.
+#[inline(always)]
+fn distance(place: u32, target: Position) -> [u8; 4] {
+    place.saturating_sub(target.0).to_le_bytes()
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ mod edgetpu;
 mod instructions;
 mod models;
 mod named;
+mod reference;
+mod serialize;
 mod small;
 mod values;
 mod write;
@@ -28,7 +30,11 @@ pub const ALL: &[(&str, fn())] = &[
     ("write", write::run),
     ("edgetpu", edgetpu::run),
     ("compare", compare::run),
+    ("serialize", serialize::run),
 ];
+
+/// Those that need the reference runtime.
+pub const WITH_REFERENCE: [&str; 2] = ["compare", "serialize"];
 
 /// How long a table may take.
 const BUDGET: Duration = Duration::from_secs(4);

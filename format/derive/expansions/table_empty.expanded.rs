@@ -25,8 +25,10 @@ impl<'__file> crate::wire_format::row::Table<'__file> for Null {
         &self,
         sink: &mut __S,
     ) -> ::core::result::Result<__S::Ref, __S::Error> {
-        let mut fields = crate::wire_format::__alloc::vec::Vec::new();
-        sink.table(&fields)
+        let mut fields = sink.field_list();
+        let table = sink.table(&fields)?;
+        sink.take_back(fields);
+        ::core::result::Result::Ok(table)
     }
 }
 #[automatically_derived]

@@ -64,7 +64,7 @@ impl<'a> ::edgepack_format::row::Table<'a> for TensorRow<'a> {
         &self,
         sink: &mut __S,
     ) -> ::core::result::Result<__S::Ref, __S::Error> {
-        let mut fields = ::edgepack_format::__alloc::vec::Vec::new();
+        let mut fields = sink.field_list();
         ::edgepack_format::row::Field::write(
             &self.scalar_type,
             Self::SCALAR_TYPE,
@@ -72,7 +72,9 @@ impl<'a> ::edgepack_format::row::Table<'a> for TensorRow<'a> {
             &mut fields,
         )?;
         ::edgepack_format::row::Field::write(&self.kind, Self::TYPE, sink, &mut fields)?;
-        sink.table(&fields)
+        let table = sink.table(&fields)?;
+        sink.take_back(fields);
+        ::core::result::Result::Ok(table)
     }
 }
 #[automatically_derived]

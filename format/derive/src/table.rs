@@ -145,9 +145,11 @@ pub fn derive(input: &DeriveInput, shape: &Shape) -> syn::Result<TokenStream> {
             }
 
             fn encode<__S: #row::Sink>(&self, sink: &mut __S) -> ::core::result::Result<__S::Ref, __S::Error> {
-                let mut fields = #krate::__alloc::vec::Vec::new();
+                let mut fields = sink.field_list();
                 #(#row::Field::write(&self.#written, Self::#written_slots, sink, &mut fields)?;)*
-                sink.table(&fields)
+                let table = sink.table(&fields)?;
+                sink.take_back(fields);
+                ::core::result::Result::Ok(table)
             }
         }
 

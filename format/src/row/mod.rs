@@ -154,6 +154,15 @@ pub trait Sink {
     fn refs(&mut self, refs: &[Self::Ref]) -> Result<Self::Ref, Self::Error>;
     /// Writes a table with these fields, in any order; absent slots are not listed.
     fn table(&mut self, fields: &[(u16, FieldValue<Self::Ref>)]) -> Result<Self::Ref, Self::Error>;
+
+    /// An empty list for the fields of a table. A sink that keeps the lists it is given back has one at hand.
+    fn field_list(&mut self) -> Vec<(u16, FieldValue<Self::Ref>)> {
+        Vec::new()
+    }
+    /// Takes back a list that is no longer needed.
+    fn take_back(&mut self, list: Vec<(u16, FieldValue<Self::Ref>)>) {
+        drop(list);
+    }
 }
 
 /// A field handed to [`Sink::table`].

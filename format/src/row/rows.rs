@@ -152,8 +152,17 @@ impl<'a, T: Table<'a> + Clone> Optional<'a> for Rows<'a, T> {
         fields: &mut Vec<(u16, FieldValue<S::Ref>)>,
     ) -> Result<(), S::Error> {
         let mut refs = Vec::with_capacity(self.len());
-        for row in self.iter() {
-            refs.push(row?.encode(sink)?);
+        match &self.repr {
+            RowsRepr::Wire(tables) => {
+                for index in 0..tables.len() {
+                    refs.push(T::decode(tables.get(index)?)?.encode(sink)?);
+                }
+            }
+            RowsRepr::Owned(list) => {
+                for row in list {
+                    refs.push(row.encode(sink)?);
+                }
+            }
         }
         fields.push((slot, FieldValue::Ref(sink.refs(&refs)?)));
         Ok(())

@@ -1,6 +1,7 @@
 //! Vectors of numbers, at any alignment.
 
 use alloc::borrow::Cow;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -9,6 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{FieldKind, FieldValue, Optional, Scalar, ScalarKind, Sink};
 use crate::check::{Checker, Path};
 use crate::wire;
+
+/// Bytes of a list that is written without allocating.
+const SHORT: usize = 64;
 
 /// A vector of numbers: little-endian bytes of a file, or owned.
 #[derive(Clone)]
@@ -89,14 +93,19 @@ impl<'a, T: Scalar> Scalars<'a, T> {
                 Cow::Borrowed(bytes)
             }
             _ => {
-                let mut out = Vec::with_capacity(self.len().saturating_mul(T::SIZE));
-                for value in self.iter() {
-                    let mut bytes = [0; 8];
-                    value.put_le(&mut bytes);
-                    out.extend(bytes.iter().take(T::SIZE));
-                }
+                let mut out = vec![0; self.len().saturating_mul(T::SIZE)];
+                self.put_le(&mut out);
                 Cow::Owned(out)
             }
+        }
+    }
+
+    /// As many elements as `out` has room for.
+    fn put_le(&self, out: &mut [u8]) {
+        for (out, value) in out.chunks_exact_mut(T::SIZE).zip(self.iter()) {
+            let mut bytes = [0; 8];
+            value.put_le(&mut bytes);
+            out.iter_mut().zip(bytes).for_each(|(out, byte)| *out = byte);
         }
     }
 }
@@ -197,7 +206,16 @@ impl<'a, T: Scalar> Optional<'a> for Scalars<'a, T> {
         sink: &mut S,
         fields: &mut Vec<(u16, FieldValue<S::Ref>)>,
     ) -> Result<(), S::Error> {
-        let written = sink.scalars(T::SIZE, align.max(T::SIZE), &self.to_le_bytes())?;
+        // Most lists are shapes: they need no memory of their own.
+        let mut short = [0; SHORT];
+        let len = self.len().saturating_mul(T::SIZE);
+        let written = match (&self.repr, short.get_mut(..len)) {
+            (ScalarsRepr::Owned(_), Some(bytes)) => {
+                self.put_le(bytes);
+                sink.scalars(T::SIZE, align.max(T::SIZE), bytes)?
+            }
+            _ => sink.scalars(T::SIZE, align.max(T::SIZE), &self.to_le_bytes())?,
+        };
         fields.push((slot, FieldValue::Ref(written)));
         Ok(())
     }
