@@ -53,14 +53,23 @@ impl Graph {
         id
     }
 
+    /// The name, with a number behind it if it is taken: the first free one where numbers were given out in order, found
+    /// in a logarithm of their count.
     fn free_name(&self, name: &str) -> String {
-        let mut free = name.to_owned();
-        let mut number = 0usize;
-        while self.names.contains_key(&free) {
-            number = number.saturating_add(1);
-            free = format!("{name}_{number}");
+        if !self.names.contains_key(name) {
+            return name.to_owned();
         }
-        free
+        let taken = |number: usize| self.names.contains_key(&format!("{name}_{number}"));
+        let mut free = 1usize;
+        while taken(free) {
+            free = free.saturating_mul(2);
+        }
+        let mut used = free / 2;
+        while free.saturating_sub(used) > 1 {
+            let middle = used.saturating_add(free.saturating_sub(used) / 2);
+            if taken(middle) { used = middle } else { free = middle }
+        }
+        format!("{name}_{free}")
     }
 
     /// A new input tensor, behind the others.

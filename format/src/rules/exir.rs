@@ -42,7 +42,7 @@ catalogue! {
     DIM_ORDER = "EXIR-E04", Error, None, "Copies name a memory format",
         "Operators of `dim_order_ops` are called although dim orders were turned off.";
     PYTHON = "EXIR-E06", Warning, None, "Arithmetic on sizes is that of operators",
-        "`torch.sym_max` and its like are Python functions, which the reference conversion fails on without a message.";
+        "`torch.sym_max` and its like are Python functions; programs have operators for none of them.";
 
     // What the specification states and exporters do not enforce.
     VIEW = "EXIR-L01", Warning, None, "Operators share no memory with their arguments",
@@ -54,7 +54,7 @@ catalogue! {
     SCALAR_ARGUMENT = "EXIR-L04", Warning, None, "Where a tensor is asked for stands a tensor",
         "A number stands in a tensor's place; conversion makes it a constant.";
     UNBOUNDED = "EXIR-L05", Warning, None, "Sizes have upper bounds",
-        "Memory is planned for the largest size, so a dimension needs a maximum; the reference silently takes the size of the example.";
+        "Memory is planned for the largest size, so a dimension needs a maximum; the size of the example is none.";
 
     // The program around the graph.
     INPUT_COUNT = "EXIR-P01", Error, None, "Inputs and their descriptions agree",
