@@ -181,9 +181,9 @@ impl Growing {
                 let keep = extra % 2 == 0;
                 let mut shorter = sizes;
                 if keep {
-                    shorter[dim] = 1
+                    shorter[dim] = 1;
                 } else {
-                    drop(shorter.remove(dim))
+                    shorter.remove(dim);
                 }
                 let args = [this, ("dim", Given::Ints(vec![dim as i64])), ("keepdim", Given::Bool(keep))];
                 if what % 2 == 0 {
