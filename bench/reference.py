@@ -1,16 +1,21 @@
-"""Times the reference on request: the other lane of `edgepack-bench compare` and `edgepack-bench serialize`.
+"""Times the reference on request: the other lane of `edgepack-bench compare`, `serialize` and `lower`.
 
 usage: python reference.py MODELS_DIR THREADS
 
-Prints `ready`, then answers each line of its input with nanoseconds:
+Prints `ready`, then answers each line of its input with a number, nanoseconds unless said otherwise, or the
+name of an error:
     load NAME    opens MODELS_DIR/NAME.pte from memory and loads its method
     run NAME     one run of the loaded method
     serialize NAME    the program, taken apart beforehand, becomes the bytes of a file again
+    lower PATH    the exported program of this archive, read beforehand, becomes the bytes of a file
+    arenas PATH    bytes of memory that the last file `lower` made of it plans
+    forget-peak, peak    most memory this process had resident since it was told to forget, in bytes
 NAME may be a whole path without its `.pte`.
 
 Threads are set through the thread pool where the bindings offer that, and by CPU affinity either way, so that one
 thread is one thread.
 """
+import copy
 import os
 import sys
 import time
@@ -29,7 +34,7 @@ if reset is not None:
     reset(THREADS)
 
 runtime = Runtime.get()
-files, methods, programs = {}, {}, {}
+files, methods, programs, exported, lowered = {}, {}, {}, {}, {}
 
 
 def read(name):
@@ -75,8 +80,52 @@ def serialize(name):
     return time.perf_counter_ns() - start
 
 
-REQUESTS = {"load": lambda name: load(name)[0], "run": run, "serialize": serialize}
-print("ready", flush=True)
+def lower(path):
+    from executorch.exir import to_edge
+
+    if path not in exported:
+        exported[path] = torch.export.load(path)
+    # Lowering may change what it is given.
+    program = copy.deepcopy(exported[path])
+    start = time.perf_counter_ns()
+    lowered[path] = to_edge(program).to_executorch().buffer
+    return time.perf_counter_ns() - start
+
+
+def arenas(path):
+    from executorch.exir._serialize import _deserialize_pte_binary
+
+    plan = _deserialize_pte_binary(lowered[path]).program.execution_plan[0]
+    return sum(plan.non_const_buffer_sizes[1:])
+
+
+def forget_peak(_):
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+    return 0
+
+
+def peak(_):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM:"))
+
+
+REQUESTS = {
+    "load": lambda name: load(name)[0],
+    "run": run,
+    "serialize": serialize,
+    "lower": lower,
+    "arenas": arenas,
+    "forget-peak": forget_peak,
+    "peak": peak,
+}
+# Nothing but answers goes to the output, whatever libraries print.
+answers, sys.stdout = sys.stdout, sys.stderr
+print("ready", file=answers, flush=True)
 for line in sys.stdin:
     what, name = line.rstrip("\n").split(" ", 1)
-    print(REQUESTS[what](name), flush=True)
+    try:
+        answer = REQUESTS[what](name)
+    except Exception as error:
+        answer = type(error).__name__
+    print(answer, file=answers, flush=True)

@@ -3,7 +3,11 @@
 use std::path::PathBuf;
 
 use edgepack_exir::archive::Archive;
+use edgepack_exir::graph::{
+    About, Dialect, ExportedProgram, Graph, InputKind, InputSpec, OutputKind, OutputSpec, TensorMeta, ValueId,
+};
 use edgepack_exir::json;
+use edgepack_format::scalar::ScalarType;
 
 /// The archives of the repository's own corpus and of another one, if there is one.
 fn archives() -> Vec<PathBuf> {
@@ -77,4 +81,34 @@ fn spell(value: &mut serde_json::Value) {
         }
         _ => {}
     }
+}
+
+/// Readers ask for example inputs and for how arguments are nested, even where nobody said.
+#[test]
+fn programs_made_from_nothing_have_what_readers_ask_for() {
+    let meta = || TensorMeta::contiguous(ScalarType::FLOAT, &[2.into()]);
+    let mut graph = Graph::default();
+    let (x, y) = (graph.add_input("x", meta()), graph.add_input("y", meta()));
+    let sum = graph.call("aten::add.Tensor", [("self", x.into()), ("other", y.into())], meta());
+    graph.outputs.push(sum.into());
+    let user = |value: ValueId| InputSpec { kind: InputKind::User, arg: value.into() };
+    let program = ExportedProgram {
+        graph,
+        inputs: vec![user(x), user(y)],
+        outputs: vec![OutputSpec { kind: OutputKind::User, arg: sum.into() }],
+        weights: Default::default(),
+        ranges: Default::default(),
+        dialect: Dialect::Aten,
+        about: About::default(),
+    };
+    let mut written = Vec::new();
+    program.save(&mut written).unwrap();
+    let archive = Archive::parse(&written).unwrap();
+    assert_eq!(archive.record("data/sample_inputs/model.pt").unwrap().len, 0);
+    let reread = archive.program().unwrap();
+    let (arguments, result) = reread.nesting().unwrap();
+    let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap();
+    let positional = &arguments[1]["children_spec"][0]["children_spec"];
+    assert_eq!(positional.as_array().unwrap().len(), 2);
+    assert_eq!(result, r#"[1,{"type":null,"context":null,"children_spec":[]}]"#);
 }

@@ -3,6 +3,7 @@
 mod compare;
 mod edgetpu;
 mod instructions;
+mod lower;
 mod models;
 mod named;
 mod reference;
@@ -31,10 +32,11 @@ pub const ALL: &[(&str, fn())] = &[
     ("edgetpu", edgetpu::run),
     ("compare", compare::run),
     ("serialize", serialize::run),
+    ("lower", lower::run),
 ];
 
 /// Those that need the reference runtime.
-pub const WITH_REFERENCE: [&str; 2] = ["compare", "serialize"];
+pub const WITH_REFERENCE: [&str; 3] = ["compare", "serialize", "lower"];
 
 /// How long a table may take.
 const BUDGET: Duration = Duration::from_secs(4);
@@ -55,12 +57,17 @@ fn parse(head: &[u8], extent: FileExtent) -> ProgramRef<'_> {
 
 /// Options with memory made beforehand, so that loading does not pay for zeroing it.
 fn with_arenas(program: &Program) -> Options {
-    let view = program.view().expect("a valid program");
-    let sizes = view.plan("forward").and_then(|plan| plan.non_const_buffer_sizes);
-    let sizes: Vec<i64> = sizes.iter().flat_map(|sizes| sizes.iter()).collect();
+    let sizes = planned(program);
     let arenas = sizes.iter().enumerate().skip(1);
     let arenas = arenas.map(|(id, &size)| (id as u32, Arena::new(size as usize).expect("arenas fit memory")));
     Options { arenas: arenas.collect(), ..Options::default() }
+}
+
+/// Sizes of the memories that `forward` plans; the first is reserved.
+fn planned(program: &Program) -> Vec<i64> {
+    let view = program.view().expect("a valid program");
+    let sizes = view.plan("forward").and_then(|plan| plan.non_const_buffer_sizes);
+    sizes.iter().flat_map(|sizes| sizes.iter()).collect()
 }
 
 /// Inputs of the shapes that `forward` takes.

@@ -1,9 +1,11 @@
 //! The reference as a child process that takes its turns like any other lane.
 //!
 //! `EDGEPACK_BENCH_MODELS` names its folder of models and `EDGEPACK_REFERENCE_PYTHON` a Python that has `executorch`
-//! installed; the child is `reference.py`, which answers `load NAME`, `run NAME` and `serialize NAME` with nanoseconds.
+//! installed; the child is `reference.py`, which answers requests such as `load NAME` with a number, nanoseconds mostly,
+//! or says why not.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
@@ -20,6 +22,11 @@ impl Reference {
     /// A child with so many threads, or why there is none.
     pub fn start(threads: usize) -> Result<Self, String> {
         let dir = programs::models_dir().ok_or("EDGEPACK_BENCH_MODELS names no folder")?;
+        Self::start_in(&dir, threads)
+    }
+
+    /// The same with another folder of models.
+    pub fn start_in(dir: &Path, threads: usize) -> Result<Self, String> {
         let python = std::env::var_os("EDGEPACK_REFERENCE_PYTHON");
         let mut command = Command::new(python.ok_or("EDGEPACK_REFERENCE_PYTHON names no Python")?);
         command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/reference.py")).arg(dir).arg(threads.to_string());
@@ -42,10 +49,15 @@ impl Reference {
 
     /// What the child says this took.
     pub fn ask(&mut self, request: &str) -> Duration {
+        Duration::from_nanos(self.answer(request).expect("a number of nanoseconds"))
+    }
+
+    /// The number that the child answers, or what kept it from doing what it was asked to.
+    pub fn answer(&mut self, request: &str) -> Result<u64, String> {
         let mut answer = String::new();
         let asked = writeln!(self.requests, "{request}").and_then(|()| self.requests.flush());
         asked.and_then(|()| self.answers.read_line(&mut answer)).expect("the reference is alive");
-        Duration::from_nanos(answer.trim().parse().expect("a number of nanoseconds"))
+        answer.trim().parse().map_err(|_| answer.trim().to_owned())
     }
 }
 

@@ -73,6 +73,8 @@ impl<W: Write> ArchiveWriter<W> {
             }
             self.json(&format!("data/{folder}/{model}_{folder}_config.json"), &config)?;
         }
+        // Readers ask for this record. What it would hold is a pickle of example inputs; empty, it says there are none.
+        self.record(&format!("data/sample_inputs/{model}.pt"), &Data::from(Vec::new()))?;
         self.json(&format!("models/{model}.json"), &program.to_document())
     }
 

@@ -18,7 +18,7 @@ impl ExportedProgram<'_> {
                     input_specs: self.inputs.iter().map(|spec| input_spec(graph, spec)).collect(),
                     output_specs: self.outputs.iter().map(|spec| output_spec(graph, spec)).collect(),
                 },
-                module_call_graph: self.about.module_call_graph.clone(),
+                module_call_graph: self.calls(),
                 metadata: self.about.metadata.clone(),
                 treespec_namedtuple_fields: self.about.treespec_namedtuple_fields.clone(),
             },
@@ -34,6 +34,38 @@ impl ExportedProgram<'_> {
             guards_code: self.about.guards_code.clone(),
         }
     }
+}
+
+impl ExportedProgram<'_> {
+    /// How modules called each other. Readers ask how the arguments of the whole program are nested; where nobody said,
+    /// they stand in a row, and so do results, unless there is just one.
+    fn calls(&self) -> Vec<json::ModuleCallEntry> {
+        let mut calls = self.about.module_call_graph.clone();
+        if !calls.iter().any(|call| call.fqn.is_empty()) {
+            let arguments = self.inputs.iter().filter(|spec| spec.kind == InputKind::User).count();
+            let results = self.outputs.iter().filter(|spec| spec.kind == OutputKind::User).count();
+            let keywords = r#"{"type":"builtins.dict","context":"[]","children_spec":[]}"#;
+            let both = tuple(&[&tuple(&vec![LEAF; arguments]), keywords]);
+            let result = if results == 1 { LEAF.to_owned() } else { tuple(&vec![LEAF; results]) };
+            let signature = json::ModuleCallSignature {
+                inputs: Vec::new(),
+                outputs: Vec::new(),
+                in_spec: format!("[1,{both}]"),
+                out_spec: format!("[1,{result}]"),
+                forward_arg_names: None,
+            };
+            calls.insert(0, json::ModuleCallEntry { fqn: String::new(), signature: Some(signature) });
+        }
+        calls
+    }
+}
+
+/// A value in the description of a nesting.
+const LEAF: &str = r#"{"type":null,"context":null,"children_spec":[]}"#;
+
+/// A tuple in the description of a nesting.
+fn tuple(items: &[&str]) -> String {
+    format!(r#"{{"type":"builtins.tuple","context":"null","children_spec":[{}]}}"#, items.join(","))
 }
 
 impl Graph {
