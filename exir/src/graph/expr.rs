@@ -276,7 +276,9 @@ impl<'t> Parser<'t> {
         let inside = self.rest.get(1..).unwrap_or_default();
         let end = inside.find(quote).ok_or("a quote is not closed")?;
         self.rest = inside.get(end.saturating_add(1)..).unwrap_or_default();
-        Ok(inside.get(..end).unwrap_or_default())
+        let name = inside.get(..end).unwrap_or_default();
+        // Names are written in quotes, so they hold none.
+        if name.contains(['\'', '"']) { Err(format!("the name {name:?} holds a quote")) } else { Ok(name) }
     }
 
     fn expression(&mut self, depth: usize) -> Result<Expr, String> {
@@ -367,9 +369,17 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in
-            ["", "Mul(", "Symbol(s0)", "Integer(x)", "Add(Integer(1) Integer(2))", "Integer(1))", "(", "Symbol('"]
-        {
+        for text in [
+            "",
+            "Mul(",
+            "Symbol(s0)",
+            "Integer(x)",
+            "Add(Integer(1) Integer(2))",
+            "Integer(1))",
+            "(",
+            "Symbol('",
+            "Symbol(\"a'b\")",
+        ] {
             assert!(Expr::parse(text).is_err(), "{text}");
         }
         assert!(Expr::parse(&"Add(".repeat(10_000)).is_err());
