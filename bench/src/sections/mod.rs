@@ -3,6 +3,7 @@
 mod compare;
 mod edgetpu;
 mod instructions;
+mod library;
 mod lower;
 mod models;
 mod named;
@@ -30,6 +31,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("models", models::run),
     ("write", write::run),
     ("edgetpu", edgetpu::run),
+    ("library", library::run),
     ("compare", compare::run),
     ("serialize", serialize::run),
     ("lower", lower::run),
