@@ -184,6 +184,7 @@ fn every_rule_has_a_program_that_breaks_it() {
             program.graph.set_meta(y, long.into());
         }),
     ];
+    let mut messages = String::new();
     for (dialect, cases) in [(Dialect::Aten, aten), (Dialect::Edge, edge)] {
         assert_eq!(said(&small(dialect)), Vec::<String>::new());
         for (rule, change) in cases {
@@ -191,8 +192,11 @@ fn every_rule_has_a_program_that_breaks_it() {
             change(&mut program);
             let said = said(&program);
             assert!(said.iter().any(|finding| finding.contains(rule)), "{rule}: {said:#?}");
+            messages.extend(said.iter().map(|finding| format!("{finding}\n")));
+            messages.push('\n');
         }
     }
+    insta::assert_snapshot!(messages);
 }
 
 #[test]
