@@ -104,6 +104,21 @@ impl<'r> Graph<'r> {
         (self.state.values.len() - 1) as ValueId
     }
 
+    /// Adds text.
+    pub fn push_text(&mut self, text: &str) -> ValueId {
+        let span = Span { start: self.state.text.len() as u32, len: text.len() as u32 };
+        self.state.text.push_str(text);
+        self.push_value(Value::Str(span))
+    }
+
+    /// The text of a value that is text.
+    pub fn text(&self, id: ValueId) -> Option<&str> {
+        match self.state.values[id as usize] {
+            Value::Str(span) => self.state.text.get(span.range()),
+            _ => None,
+        }
+    }
+
     /// Adds a contiguous constant. `None` if its bytes are not as many as its sizes say.
     pub fn push_constant(&mut self, dtype: ScalarType, sizes: &[usize], bytes: &[u8]) -> Option<ValueId> {
         let layout = TensorLayout::contiguous(dtype, sizes).ok().filter(|layout| layout.byte_len() == bytes.len())?;

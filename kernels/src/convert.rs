@@ -2,8 +2,10 @@
 
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
+use half::{bf16, f16};
 
 use crate::complex;
+use crate::narrow::Narrow;
 use crate::numeric::{Cast, Number};
 
 /// Converts as many elements as fit, between slices aligned to their elements.
@@ -12,12 +14,27 @@ pub type Converter = fn(&[u8], &mut [u8]);
 /// The loop from one element type to another, both of the thirteen that have numbers or the second complex; `None` for
 /// others.
 pub fn converter(from: ScalarType, to: ScalarType) -> Option<Converter> {
+    match (from, to) {
+        (ScalarType::HALF, ScalarType::FLOAT) => return Some(widen::<f16>),
+        (ScalarType::BFLOAT16, ScalarType::FLOAT) => return Some(widen::<bf16>),
+        (ScalarType::FLOAT, ScalarType::HALF) => return Some(narrow::<f16>),
+        (ScalarType::FLOAT, ScalarType::BFLOAT16) => return Some(narrow::<bf16>),
+        _ => {}
+    }
     with_element!(from, A => with_element!(to, B => Some(convert::<A, B> as Converter), else => None), else => complex::converter(from, to))
 }
 
 fn convert<A: Number + Cast<B>, B: Number>(from: &[u8], to: &mut [u8]) {
     let (from, to): (&[A], &mut [B]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
     to.iter_mut().zip(from).for_each(|(to, &from)| *to = from.cast());
+}
+
+fn widen<T: Narrow>(from: &[u8], to: &mut [u8]) {
+    T::widen(bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
+}
+
+fn narrow<T: Narrow>(from: &[u8], to: &mut [u8]) {
+    T::narrow(bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
 }
 
 /// Whether the bytes start at a multiple of the element size, so that a typed slice can be made of them.

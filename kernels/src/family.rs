@@ -43,7 +43,7 @@ impl Speed {
     pub fn meaning(self) -> &'static str {
         match self {
             Speed::Product => {
-                "f32 is computed as packed products of matrices, on several threads; other types in plain loops"
+                "floats up to 32 bits are computed as packed products of matrices, on several threads; other types in plain loops"
             }
             Speed::Vector => "loops over contiguous memory in vector instructions where inputs and outputs lie alike",
             Speed::Copy => "moves memory in runs as long as the shapes allow",

@@ -43,6 +43,16 @@ impl<'a, T> Mat<'a, T> {
         Ok(Mat { data, rows, cols, row_stride, col_stride })
     }
 
+    /// The elements, and what lies behind them.
+    pub fn data(&self) -> &'a [T] {
+        self.data
+    }
+
+    /// From row to row, and from column to column, in elements.
+    pub fn strides(&self) -> [usize; 2] {
+        [self.row_stride, self.col_stride]
+    }
+
     /// Rows for columns, without moving anything.
     pub fn transposed(self) -> Self {
         let Mat { data, rows, cols, row_stride, col_stride } = self;
@@ -97,7 +107,7 @@ pub trait Gemm<T: Number>: Send + 'static {
     /// A left operand laid out for speed.
     type PackedLhs: Send;
     /// A right operand laid out for speed.
-    type PackedRhs: Send;
+    type PackedRhs: Send + Sync;
 
     /// Packs a left operand that will be used often, if that helps.
     fn pack_lhs(mat: Mat<'_, T>) -> Option<Self::PackedLhs>;

@@ -13,6 +13,7 @@ use crate::dims::dim_of;
 use crate::float::Float;
 use crate::numeric::{Compute, Number};
 use crate::reduce::fold::row_max;
+use crate::share::for_each_piece;
 use crate::wide::wide;
 
 /// The operators of this family.
@@ -82,20 +83,20 @@ where
         bytemuck::try_cast_slice(turned).map_err(|_| too_large())?
     };
     let out = out.into_slice::<T>()?;
-    if around.inner == 1 {
-        let rows = input.chunks_exact(around.size.max(1)).zip(out.chunks_exact_mut(around.size.max(1)));
-        for (input, out) in rows.take(around.outer) {
-            row::<T, LOG>(input, out);
+    // A row, or rows side by side.
+    let unit = (around.size * around.inner).max(1);
+    let out = &mut out[..around.outer * around.size * around.inner];
+    for_each_piece(out, unit, |start, out| {
+        for (input, out) in input[start..].chunks_exact(unit).zip(out.chunks_exact_mut(unit)) {
+            if around.inner == 1 {
+                row::<T, LOG>(input, out);
+                continue;
+            }
+            for first in (0..around.inner).step_by(BLOCK) {
+                lanes::<T, LOG>(around, first, input, out);
+            }
         }
-        return Ok(());
-    }
-    let block = around.size * around.inner;
-    for index in 0..around.outer {
-        let (input, out) = (&input[index * block..][..block], &mut out[index * block..][..block]);
-        for first in (0..around.inner).step_by(BLOCK) {
-            lanes::<T, LOG>(around, first, input, out);
-        }
-    }
+    });
     Ok(())
 }
 

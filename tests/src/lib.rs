@@ -1,5 +1,6 @@
 //! What the tests share.
 
+pub mod alike;
 pub mod assemble;
 pub mod built;
 pub mod catalogue;

@@ -13,9 +13,9 @@ catalogue! {
 
     // Cases.
     INPUT_COUNT = "BND-C01", Error, Some(InvalidArgument), "A case has one value per input of its method",
-        "Missing inputs leave the method unready, superfluous ones have no place. The reference never compares the numbers.";
+        "Missing inputs leave the method unready, superfluous ones have no place.";
     OUTPUT_COUNT = "BND-C02", Error, Some(InvalidArgument), "A case expects one value per output of its method, or none",
-        "The reference never compares the numbers: superfluous expectations read values that do not exist.";
+        "Superfluous expectations have no value to be compared with. Caused by a bundle made for another version.";
     VALUE = "BND-C03", Error, Some(NotSupported), "A value is a tensor, an integer, a bool or a double",
         "The tag is 0 (none) or one that no schema so far defines, or the tag has no table.";
     INPUT_KIND = "BND-C04", Error, Some(InvalidArgument), "An input is of the kind its method takes",
@@ -29,7 +29,7 @@ catalogue! {
 
     // Suites.
     METHOD_NAME = "BND-M01", Error, Some(InvalidArgument), "A suite names its method",
-        "`method_name` is absent; the reference dereferences it at any lookup.";
+        "`method_name` is absent, so no lookup can find the suite.";
     METHOD_UNKNOWN = "BND-M02", Error, Some(InvalidArgument), "A suite's method is one of the program",
         "The program has no method of this name. Caused by a bundle made for another program.";
     METHOD_DUPLICATE = "BND-M03", Error, Some(InvalidArgument), "There is one suite per method",
@@ -51,7 +51,7 @@ catalogue! {
 
     // Tensors.
     TENSOR_PARTS = "BND-T01", Error, Some(InvalidArgument), "A tensor has sizes, a dim order and data",
-        "One of the lists is absent; the reference dereferences all three. A tensor without elements has empty data.";
+        "One of the lists is absent. A tensor without elements has empty data.";
     LAYOUT = "BND-T02", Error, Some(InvalidArgument), "Element type, sizes and dim order describe a tensor",
         "The element type is unknown, the dim order is no permutation as long as the sizes, a size is negative, there are \
          more than 16 dimensions, or the byte count overflows.";

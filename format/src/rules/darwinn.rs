@@ -24,7 +24,7 @@ catalogue! {
         "The executable that caches parameters has another `parameter_caching_token` than the one that uses them, so they were \
          not made for each other. The driver does not compare them.";
     SCRATCH = "DWN-E09", Error, None, "The scratch size is not negative",
-        "`scratch_size_bytes` is negative. The driver would ask for a nonsensical allocation.";
+        "`scratch_size_bytes` is negative. No buffer has that size.";
     CHUNKS = "DWN-E10", Error, None, "An executable has instructions",
         "`instruction_bitstreams` is absent or empty; the driver refuses every request.";
     CHUNK = "DWN-E11", Error, None, "An instruction chunk is not empty",
@@ -39,17 +39,17 @@ catalogue! {
 
     // Fields.
     FIELD_META = "DWN-F01", Error, None, "A field says what goes into it",
-        "`meta` is absent. The driver crashes when it links the instructions.";
+        "`meta` is absent, so nothing says which address the bits are to hold.";
     FIELD_DESCRIPTION = "DWN-F02", Error, None, "A field is about a known kind of buffer",
         "`desc` is none of output, input, parameter and scratch. The driver never fills the field in.";
     FIELD_POSITION = "DWN-F03", Error, None, "A field takes the lower or the upper half of an address",
-        "`position` is neither 0 nor 1. The driver stops with an assertion.";
+        "`position` is neither 0 nor 1; an address has two halves.";
     FIELD_RANGE = "DWN-F04", Error, None, "A field lies inside its chunk",
-        "`offset_bit` is negative, or fewer than 32 bits are behind it. The driver does not check and would write elsewhere.";
+        "`offset_bit` is negative, or fewer than 32 bits are behind it. Linking would change something else.";
     FIELD_BATCH = "DWN-F05", Error, None, "A field's batch entry exists",
-        "`batch` is outside the batch size, or not 0 for scratch. The driver stops with an assertion.";
+        "`batch` is outside the batch size, or not 0 for scratch, of which there is one.";
     FIELD_NAME = "DWN-F06", Error, None, "A field for an activation has a name",
-        "`name` is absent although the field takes the address of an input or output. The driver crashes.";
+        "`name` is absent although the field takes the address of an input or output, which are found by name.";
     FIELD_LAYER = "DWN-F07", Error, None, "A field names a layer",
         "No input or output of the executable has the field's name, so it would never be filled in.";
     FIELD_OVERLAP = "DWN-F08", Error, None, "Fields do not overlap",
@@ -63,28 +63,28 @@ catalogue! {
 
     // Hints.
     HINTS = "DWN-H01", Error, None, "An executable lists its transfers",
-        "`dma_hints` or its list is absent. The driver crashes when it works by hints, as it does over USB.";
+        "`dma_hints` or its list is absent. Where transfers are made by hints, as over USB, nothing would be sent.";
     HINT = "DWN-H02", Error, None, "A hint says what happens",
-        "The hint is of no known kind, or its value is absent. The driver stops or crashes.";
+        "The hint is of no known kind, or its value is absent, so the list of transfers has a hole.";
     HINT_META = "DWN-H03", Error, None, "A transfer says which buffer",
-        "`meta` is absent. The driver crashes.";
+        "`meta` is absent, so there is a range but no buffer.";
     HINT_DESCRIPTION = "DWN-H04", Error, None, "A transfer is about a known kind of buffer",
         "`desc` is none of output, input, parameter and scratch. The driver drops the transfer.";
     HINT_LAYER = "DWN-H05", Error, None, "A transfer names a layer",
-        "The name is absent, or no input or output of the executable has it. The driver crashes.";
+        "The name is absent, or no input or output of the executable has it.";
     HINT_BATCH = "DWN-H06", Error, None, "A transfer's batch entry exists",
-        "`batch` is outside the batch size. The driver would read outside its list of buffers.";
+        "`batch` is outside the batch size: there is no such buffer.";
     HINT_RANGE = "DWN-H07", Error, None, "A transfer lies inside its buffer",
-        "Offset or size is negative, or the range ends behind the padded buffer. The driver stops with an assertion, except for \
-         inputs, which it lets run to the end of the page.";
+        "Offset or size is negative, or the range ends behind the padded buffer. Inputs \
+         may run to the end of their page.";
     HINT_EMPTY = "DWN-H08", Warning, None, "A transfer has bytes",
         "`size_in_bytes` is 0. No compiler writes that.";
     HINT_CHUNK = "DWN-H09", Error, None, "An instruction transfer names a chunk",
-        "`instruction_chunk_index` is outside the list of chunks. The driver would read outside it.";
+        "`instruction_chunk_index` is outside the list of chunks, so there is nothing to send.";
     HINT_INTERRUPT = "DWN-H10", Error, None, "An interrupt is one of four",
         "The device has interrupts 0 to 3.";
     HINT_SCRATCH = "DWN-H11", Error, None, "Scratch transfers need scratch memory",
-        "The executable has no scratch memory. The driver stops with an assertion.";
+        "The executable has no scratch memory, so there is no such buffer.";
     HINT_FENCE = "DWN-H12", Warning, None, "A fence stands behind a transfer",
         "A fence comes first or right behind another one. The driver clears a fence when a transfer completes, so it would \
          wait for ever.";
@@ -100,23 +100,23 @@ catalogue! {
 
     // Layers.
     LAYER_NAME = "DWN-L01", Error, None, "A layer has a name",
-        "`name` is absent. The driver crashes when it registers the package.";
+        "`name` is absent, and layers are found by name.";
     LAYER_DUPLICATE = "DWN-L02", Error, None, "Layers have different names",
         "Two inputs, or two outputs, have one name. The driver keeps the last one, with the sizes of another.";
     LAYER_KIND = "DWN-L03", Error, None, "An output says how it is laid out",
-        "`any_layer` of an output is absent, is that of an input, or has no value. The driver stops with an assertion.";
+        "`any_layer` of an output is absent, is that of an input, or has no value: results could not be read.";
     LAYER_TYPE = "DWN-L04", Error, None, "The element type is known",
-        "`data_type` is none of the eight. What the driver does is undefined.";
+        "`data_type` is none of the eight, so the size of an element is unknown.";
     LAYER_DIMENSION = "DWN-L05", Error, None, "Dimensions are at least 1",
-        "`y_dim`, `x_dim` or `z_dim` is zero, negative or absent. The driver may access memory outside the buffer.";
+        "`y_dim`, `x_dim` or `z_dim` is zero, negative or absent. An image has at least one element.";
     LAYER_LARGE = "DWN-L06", Error, None, "A layer's buffer is below 2 GiB",
-        "Elements times their size, or `size_bytes`, times executions reach 2^31, where the driver's 32-bit numbers overflow.";
+        "Elements times their size, or `size_bytes`, times executions reach 2^31, which the format's 32-bit numbers cannot say.";
     LAYER_SIZE = "DWN-L07", Error, None, "A layer's buffer holds its elements",
         "`size_bytes` is negative or less than the elements of one execution have.";
     LAYER_EXECUTIONS = "DWN-L08", Error, None, "A layer is used at least once per inference",
         "`execution_count_per_inference` is below 1. Sizes computed from it are nonsense.";
     LAYER_SHAPE = "DWN-L09", Error, None, "A shape's dimensions are not empty",
-        "The shape has no dimension, or one that ends before it starts. The driver stops with an assertion.";
+        "The shape has no dimension, or one that ends before it starts.";
     LAYER_PRODUCT = "DWN-L10", Error, None, "Shape and dimensions agree",
         "The elements of the shape are no multiple of `y_dim` times `x_dim` times `z_dim`.";
     LAYER_NUMERICS = "DWN-L11", Warning, None, "A layer says what its numbers mean",
@@ -126,25 +126,24 @@ catalogue! {
     LAYER_ALIGNMENT = "DWN-L13", Info, None, "Buffers are a multiple of 8 bytes",
         "Compilers round `size_bytes` up to 8, the alignment the device works with.";
     LAYER_UNION = "DWN-L14", Warning, None, "An input says that it is one",
-        "`any_layer` of an input is absent or that of an output; the driver does not look.";
+        "`any_layer` of an input is absent or that of an output. Inputs have no layout of their own.";
 
     // Output layouts.
     LAYOUT = "DWN-O01", Error, None, "An image output has tile maps or slices",
-        "An output of more than one pixel has neither, so nothing says where its elements are. The driver stops.";
+        "An output of more than one pixel has neither, so nothing says where its elements are.";
     MAP_LENGTH = "DWN-O02", Error, None, "Tile maps are as long as the dimensions",
-        "A map is absent or shorter than `y_dim` or `x_dim`. The driver reads behind its end.";
+        "A map is absent or shorter than `y_dim` or `x_dim`: rows or columns at the end have no place.";
     MAP_TILE = "DWN-O03", Error, None, "Tile numbers are in the list of tiles",
-        "The sum of the y and x part is negative or beyond `linearized_tile_byte_offset`. The driver reads outside it.";
+        "The sum of the y and x part is negative or beyond `linearized_tile_byte_offset`: there is no such tile.";
     MAP_PLACE = "DWN-O04", Error, None, "Every element lies inside the buffer",
-        "The maps lead outside `size_bytes`. The driver reads outside the buffer.";
+        "The maps lead outside `size_bytes`.";
     MAP_OVERLAP = "DWN-O05", Warning, None, "Elements lie at different places",
         "Two elements of an output share a place in the buffer. No compiler writes that.";
     UNDEFINED = "DWN-O06", Error, None, "The order of several executions is defined",
         "An output of several executions, or of a batch in its shape, has a layout for which the format does not say how they \
-         follow each other. The driver handles the first one only, or stops.";
+         follow each other.";
     SLICE_RANK = "DWN-O07", Error, None, "Slices have the rank of the layer",
-        "The layer has no shape or one of more than five dimensions, or a slice has another number of ranges or strides. The \
-         driver stops with an assertion.";
+        "The layer has no shape or one of more than five dimensions, or a slice has another number of ranges or strides.";
     SLICE_RANGE = "DWN-O08", Error, None, "A slice lies inside the shape",
         "A range of the slice is empty or leaves the layer's shape.";
     SLICE_STRIDE = "DWN-O09", Error, None, "Strides pass over what is inside",
@@ -152,13 +151,13 @@ catalogue! {
     SLICE_OFFSET = "DWN-O10", Error, None, "Every slice has an aligned offset",
         "There are fewer or more offsets than slices, or one is negative or no multiple of the element size.";
     SLICE_BOUNDS = "DWN-O11", Error, None, "A slice's elements lie inside the buffer",
-        "The slice ends behind `size_bytes`. The driver reads outside the buffer.";
+        "The slice ends behind `size_bytes`.";
     SLICE_COVER = "DWN-O12", Error, None, "Slices cover the shape once",
         "There are no slices, two of them share coordinates, or some coordinates are in none.";
 
     // Package.
     SHORT = "DWN-P01", Error, None, "A package has at least 8 bytes",
-        "There is no room for the identifier. The driver reads it before it looks at the length.";
+        "There is no room for the identifier.";
     IDENTIFIER = "DWN-P02", Error, None, "Bytes 4 to 8 are DWN1",
         "Another identifier means another format. The driver only warns; ask for such packages to be read if you want that, too.";
     UNIDENTIFIED = "DWN-P03", Warning, None, "The package says what it is",

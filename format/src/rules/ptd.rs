@@ -21,7 +21,7 @@ catalogue! {
     ENTRIES = "PTD-E01", Error, Some(InvalidExternalData), "A data file lists its entries",
         "`named_data` is absent. A file without entries has an empty list. Caused by hand-made or damaged files.";
     KEY = "PTD-E02", Error, Some(InvalidExternalData), "An entry has a key",
-        "The key is absent, so nothing can ask for the entry; the reference runtime crashes on it at any lookup.";
+        "The key is absent, so nothing can ask for the entry. Caused by hand-made or damaged files.";
     KEY_DUPLICATE = "PTD-E03", Error, Some(InvalidExternalData), "Keys are unique",
         "Two entries have the same key. The reference takes the first silently, other readers may take another.";
     ENTRY_SEGMENT = "PTD-E04", Error, Some(InvalidExternalData), "An entry refers to a segment of the file",
@@ -59,8 +59,7 @@ catalogue! {
         "`FH01` is not at byte 8, or the header is shorter than its 40 bytes. Files from before 22 January 2025 have none; \
          re-export them.";
     FLATBUFFER_OFFSET = "PTD-H04", Error, Some(InvalidExternalData), "The flatbuffer is shifted by at least the header",
-        "`flatbuffer_offset` is smaller than the header that was inserted, so header and flatbuffer would overlap. The \
-         reference runtime crashes on some such files.";
+        "`flatbuffer_offset` is smaller than the header that was inserted, so header and flatbuffer would overlap.";
     REGION = "PTD-H05", Error, Some(InvalidExternalData), "The flatbuffer lies inside the file",
         "`flatbuffer_offset` and `flatbuffer_size` overflow, reach beyond the file or beyond what a flatbuffer can be \
          (2 GiB), or leave no room for a root table. Usually a truncated download.";

@@ -8,7 +8,7 @@ catalogue! {
     DELEGATE_ID = "PTE-B01", Error, Some(InvalidProgram), "A delegate names its backend",
         "The id selects the backend at load; without one there is nothing to hand the payload to. Caused by hand-made files.";
     DELEGATE_PROCESSED = "PTE-B02", Error, Some(InvalidProgram), "A delegate says where its payload is",
-        "`processed` is absent. The reference runtime reads it unconditionally. Caused by hand-made or damaged files.";
+        "`processed` is absent, so the backend would get nothing. Caused by hand-made or damaged files.";
     DELEGATE_LOCATION = "PTE-B03", Error, Some(Internal), "A payload is inline or in a segment",
         "`processed.location` holds a number that names neither. Either the file is damaged or its schema is newer.";
     DELEGATE_INLINE_INDEX = "PTE-B04", Error, Some(NotFound), "An inline payload exists",
@@ -131,7 +131,7 @@ catalogue! {
         "A call lists every argument of the schema, defaults and outs included, and then what is returned. Caused by an \
          exporter and an operator of different versions.";
     CALL_KIND = "PTE-K02", Error, Some(InvalidType), "The values of a kernel call are of the kinds its operator takes",
-        "An argument is, say, a list where the schema has a number. The reference aborts when the kernel looks at it.";
+        "An argument is, say, a list where the schema has a number. No kernel can make sense of it.";
     CALL_CONSTANT = "PTE-K03", Error, Some(InvalidProgram), "Operators do not write to constants",
         "The operator would write to data of the file or of a data file, which other runs and methods read.";
     OPERATOR_UNKNOWN = "PTE-K04", Info, Some(OperatorMissing), "The operator's schema is known",
@@ -180,11 +180,11 @@ catalogue! {
     PLAN_DUPLICATE = "PTE-P05", Error, Some(InvalidProgram), "Method names are unique",
         "Two methods have the same name. The reference finds the first and never the second.";
     VALUES = "PTE-P06", Error, Some(InvalidProgram), "A plan lists its values",
-        "`values` is absent. The reference crashes on it unless it verifies.";
+        "`values` is absent. A method without values has an empty list.";
     INPUTS = "PTE-P07", Error, Some(InvalidProgram), "A plan lists its inputs and outputs",
         "`inputs` or `outputs` is absent. A method without inputs has an empty list.";
     IO_INDEX = "PTE-P08", Error, Some(InvalidProgram), "Inputs and outputs are values of the plan",
-        "An index is negative or beyond `values`. The reference aborts when the input or output is first used.";
+        "An index is negative or beyond `values`. Caused by edits that drop values without renumbering.";
     INPUT_CONSTANT = "PTE-P09", Error, Some(InvalidProgram), "An input is not a constant",
         "Setting the input would overwrite the constant for every later run and every other method.";
     INPUT_KIND = "PTE-P10", Warning, Some(InvalidArgument), "An input can be set",

@@ -18,7 +18,7 @@ catalogue! {
     OPTIONS = "TFL-O01", Error, None, "A compiled operator has custom options",
         "They are absent or empty, or said to be outside the file; the runtime refuses to prepare the operator.";
     FLEX = "TFL-O02", Error, None, "Custom options are a sound FlexBuffer",
-        "An offset, a length or a width is wrong. The runtime does not verify FlexBuffers and reads out of bounds here.";
+        "An offset, a length or a width is wrong. Nothing of these options is read here.";
     MAP = "TFL-O03", Error, None, "Custom options are a map",
         "The root is of another type.";
     VALUE_TYPE = "TFL-O04", Error, None, "Values of the map have the types their keys ask for",

@@ -9,9 +9,9 @@ use edgepack_executor::tensor::TensorMeta;
 use rten_gemm::{ColOffsets, Im2Col, PackedAMatrix, PackedBMatrix, RowOffsets};
 use rten_tensor::NdTensorView;
 
-use super::{Clamp, Geometry, direct, geometry, lone};
+use super::{Geometry, OUT, direct, geometry, lone};
 use crate::gemm::{Bias, Fast, Gemm, Mat, Operand, Terms};
-use crate::wide::wide;
+use crate::steps::Steps;
 
 /// Below this many multiplications the definition is faster than any preparation.
 const SMALL: usize = 1 << 12;
@@ -31,9 +31,8 @@ fn rows_at_once(taps: usize) -> usize {
 
 /// One instruction: what it keeps from call to call.
 pub struct Convolution {
-    /// Where the output stands.
-    out: usize,
-    clamp: Option<Clamp>,
+    /// What is done to the results.
+    then: Option<Steps>,
     /// Whether the weight never changes and may be kept in other layouts.
     keep: bool,
     /// The call before.
@@ -50,40 +49,53 @@ pub struct Convolution {
 
 impl Convolution {
     /// Nothing is kept yet.
-    pub fn new(out: usize, keep: bool, clamp: Option<Clamp>) -> Self {
-        Convolution { out, clamp, keep, last: None, lhs: Vec::new(), rhs: None, turned: Vec::new(), offsets: None }
+    pub fn new(keep: bool, then: Option<Steps>) -> Self {
+        Convolution { then, keep, last: None, lhs: Vec::new(), rhs: None, turned: Vec::new(), offsets: None }
     }
 }
 
 impl Run for Convolution {
     fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-        let geometry = geometry(cx, self.out)?;
-        if self.last != Some(geometry) {
-            (self.last, self.offsets) = (Some(geometry), None);
-        }
+        let geometry = geometry(cx)?;
         let views = cx.views();
         let (input, weight) = (views.tensor(0)?.as_slice::<f32>()?, views.tensor(1)?.as_slice::<f32>()?);
         let bias = views.tensor_opt(2)?.map(|bias| bias.as_slice::<f32>()).transpose()?;
-        let out = views.out(self.out)?.into_slice::<f32>()?;
-        let call = Call { geometry: &geometry, input, weight, bias };
-        match Way::of(&geometry) {
+        let out = views.out(OUT)?.into_slice::<f32>()?;
+        self.convolve(&Call { geometry: &geometry, input, weight, bias }, floats(views.scratch()?)?, out)
+    }
+}
+
+/// Scratch memory as floats.
+pub(super) fn floats(scratch: &mut [u8]) -> Result<&mut [f32], KernelError> {
+    bytemuck::try_cast_slice_mut(scratch).map_err(|_| KernelError::unsupported("the scratch memory is not aligned"))
+}
+
+impl Convolution {
+    /// Computes one call; the scratch memory is what [`scratch_bytes`] says.
+    pub(super) fn convolve(
+        &mut self,
+        call: &Call<'_>,
+        scratch: &mut [f32],
+        out: &mut [f32],
+    ) -> Result<(), KernelError> {
+        let Call { geometry, input, weight, bias } = *call;
+        if self.last != Some(*geometry) {
+            (self.last, self.offsets) = (Some(*geometry), None);
+        }
+        match Way::of(geometry) {
             Way::Direct => {
-                direct::convolve(&geometry, input, weight, bias, out);
-                if let Some(clamp) = self.clamp {
-                    clamp.apply(out);
+                direct::convolve(geometry, input, weight, bias, out);
+                if let Some(then) = &self.then {
+                    then.in_place(out);
                 }
             }
-            Way::LoneRows => lone::rows(&geometry, input, weight, bias, self.clamp, out),
+            Way::LoneRows => lone::rows(geometry, input, weight, bias, self.then.as_ref(), out),
             Way::LonePixels => {
-                self.turn(&geometry, weight);
-                lone::pixels(&geometry, input, &self.turned, bias, self.clamp, out);
+                self.turn(geometry, weight);
+                lone::pixels(geometry, input, &self.turned, bias, self.then.as_ref(), out);
             }
-            Way::WeightFirst => self.weight_first(&call, out)?,
-            Way::WeightLast => {
-                let scratch = bytemuck::try_cast_slice_mut(views.scratch()?)
-                    .map_err(|_| KernelError::unsupported("the scratch memory is not aligned"))?;
-                self.weight_last(&call, scratch, out)?;
-            }
+            Way::WeightFirst => self.weight_first(call, out)?,
+            Way::WeightLast => self.weight_last(call, scratch, out)?,
         }
         Ok(())
     }
@@ -133,11 +145,12 @@ impl Way {
 }
 
 /// The data of one call.
-struct Call<'a> {
-    geometry: &'a Geometry,
-    input: &'a [f32],
-    weight: &'a [f32],
-    bias: Option<&'a [f32]>,
+#[derive(Clone, Copy)]
+pub(super) struct Call<'a> {
+    pub geometry: &'a Geometry,
+    pub input: &'a [f32],
+    pub weight: &'a [f32],
+    pub bias: Option<&'a [f32]>,
 }
 
 impl Geometry {
@@ -179,8 +192,8 @@ impl Convolution {
                 } else {
                     Self::multiply_patches(&mut self.offsets, call.geometry, out, lhs, data, bias)?;
                 }
-                if let Some(clamp) = self.clamp {
-                    wide(|| clamp.apply(out));
+                if let Some(then) = &self.then {
+                    then.in_place(out);
                 }
             }
         }
@@ -225,7 +238,7 @@ impl Convolution {
         }
         let bias = call.bias.map_or(Bias::None, Bias::Row);
         let pointwise = call.geometry.is_pointwise();
-        // Few enough rows that what was computed is still in the cache when it is clamped.
+        // Few enough rows that what was computed is still in the cache for the steps.
         let rows = if pointwise { (PATCHES / channels.max(taps)).max(LEAST_ROWS) } else { rows_at_once(taps) };
         for n in 0..to.batch.0 {
             let data = &call.input[n * images.batch.1..];
@@ -243,8 +256,8 @@ impl Convolution {
                 };
                 let rhs = Operand { mat: weight, packed: self.rhs.as_ref() };
                 Fast::multiply(out, lhs.into(), rhs, Terms { bias, ..Terms::default() })?;
-                if let Some(clamp) = self.clamp {
-                    wide(|| clamp.apply(out));
+                if let Some(then) = &self.then {
+                    then.in_place(out);
                 }
             }
         }

@@ -2,8 +2,10 @@
 
 use rayon::prelude::*;
 
-use super::{Clamp, Geometry};
+use super::Geometry;
+use crate::share::for_each_piece;
 use crate::spatial::Slide;
+use crate::steps::{Clamp, Steps};
 use crate::wide::wide;
 
 /// From so many multiplications on, handing rows to other threads pays.
@@ -19,17 +21,19 @@ pub fn rows(
     input: &[f32],
     weight: &[f32],
     bias: Option<&[f32]>,
-    clamp: Option<Clamp>,
+    then: Option<&Steps>,
     out: &mut [f32],
 ) {
     let Geometry { input: images, weight: kernel, out: to, slides, .. } = geometry;
     let [_, multiple] = geometry.group_channels();
     let width = to.sizes[2];
-    for n in 0..to.batch.0 {
-        for channel in 0..to.channels.0 {
+    let (area, channels) = (to.area().max(1), to.channels.0.max(1));
+    let out = &mut out[..to.batch.0 * to.channels.0 * to.area()];
+    for_each_piece(out, area, |start, out| {
+        for (index, out) in out.chunks_exact_mut(area).enumerate() {
+            let (n, channel) = ((start / area + index) / channels, (start / area + index) % channels);
             let data = &input[n * images.batch.1 + channel / multiple * images.channels.1..];
             let weight = &weight[channel * kernel.batch.1..];
-            let out = &mut out[n * to.batch.1 + channel * to.channels.1..][..to.area()];
             let bias = bias.map_or(0.0, |bias| bias[channel]);
             for (y, out) in out.chunks_exact_mut(width).enumerate() {
                 out.fill(bias);
@@ -39,12 +43,12 @@ pub fn rows(
                     let weight = &weight[(taps.skipped + tap) * kernel.strides[1]..];
                     wide(|| add_row(&slides[2], row, weight, kernel.strides[2], out));
                 }
-                if let Some(clamp) = clamp {
-                    wide(|| clamp.apply(out));
+                if let Some(then) = then {
+                    then.in_place(out);
                 }
             }
         }
-    }
+    });
 }
 
 /// Adds one row of the input, by every tap of one row of the kernel.
@@ -79,11 +83,11 @@ pub fn pixels(
     input: &[f32],
     weight: &[f32],
     bias: Option<&[f32]>,
-    clamp: Option<Clamp>,
+    then: Option<&Steps>,
     out: &mut [f32],
 ) {
     let Geometry { input: images, out: to, .. } = geometry;
-    let clamp = clamp.unwrap_or(Clamp { least: f32::NEG_INFINITY, greatest: f32::INFINITY });
+    let clamp = then.map_or(Clamp::NONE, Steps::first_clamp);
     let row = |n: usize, y: usize, out: &mut [f32]| {
         let data = &input[n * images.batch.1..];
         wide(|| {
@@ -91,6 +95,9 @@ pub fn pixels(
                 pixel(geometry, data, weight, bias, [y, x], clamp, out);
             }
         });
+        if let Some(then) = then {
+            then.finish(out);
+        }
     };
     let (width, height) = (to.sizes[2] * to.channels.0, to.sizes[1]);
     for n in 0..to.batch.0 {

@@ -1,11 +1,13 @@
 //! Convolution over one, two or three spatial dimensions, forward and transposed.
 //!
 //! `direct` is the definition in loops, for every element type and layout, and the oracle of the rest. For `f32` images
-//! of up to two dimensions `fast` uses products of matrices, and own loops where every channel stands by itself.
+//! of up to two dimensions `fast` uses products of matrices, and own loops where every channel stands by itself; `halves`
+//! brings 16-bit floats there.
 
 mod backward;
 mod direct;
 mod fast;
+mod halves;
 mod lone;
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
@@ -17,6 +19,7 @@ use edgepack_format::tensor::Dims;
 use crate::check::{Class, Shape, expect_class, expect_same};
 use crate::numeric::Number;
 use crate::spatial::{Images, MOST, Slide, numbers, required, resized};
+use crate::steps::Steps;
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&CONVOLUTION, &backward::BACKWARD];
@@ -26,45 +29,20 @@ pub static CONVOLUTION: Kernel = Kernel {
     name: "aten::convolution.out",
     schema: "(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, *, Tensor(a!) out) -> Tensor(a!)",
     alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &PLAIN),
+    prepare: |args| prepare(args, None),
 };
 
-/// Convolution of `f32` images whose results are clamped while they are in the cache: what rewrites make of a
-/// convolution and the activation behind it. Programs do not name it.
-pub static CLAMPED: Kernel = Kernel {
-    name: "edgepack::convolution.clamped_out",
-    schema: "(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, Scalar? min, Scalar? max, *, Tensor(a!) out) -> Tensor(a!)",
+/// The same for `f32`, with element-wise steps done to the results while they are in the cache: what rewrites make of a
+/// convolution and what follows it. Programs do not name it.
+pub static CONVOLUTION_THEN: Kernel = Kernel {
+    name: "edgepack::convolution.then_out",
+    schema: "(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, *, Tensor(a!) out, str then) -> Tensor(a!)",
     alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &WITH_CLAMP),
+    prepare: |args| prepare(args, Some(Steps::of_floats(args.text(OUT + 1)?)?)),
 };
 
-/// Where the arguments behind the ninth stand.
-struct Form {
-    /// The least result; the greatest follows.
-    clamp: Option<usize>,
-    out: usize,
-}
-
-static PLAIN: Form = Form { clamp: None, out: 9 };
-static WITH_CLAMP: Form = Form { clamp: Some(9), out: 11 };
-
-/// What results are held to.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Clamp {
-    least: f32,
-    greatest: f32,
-}
-
-impl Clamp {
-    /// Holds results to it; NaN stays.
-    #[inline(always)]
-    fn apply(&self, results: &mut [f32]) {
-        for x in results {
-            let raised = if *x < self.least { self.least } else { *x };
-            *x = if raised > self.greatest { self.greatest } else { raised };
-        }
-    }
-}
+/// Where the output of a forward convolution stands; steps follow.
+pub(crate) const OUT: usize = 9;
 
 /// Everything about one call but its data.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -92,36 +70,29 @@ impl Geometry {
     }
 }
 
-fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
+fn prepare(args: &Prepare<'_>, then: Option<Steps>) -> Result<Box<dyn Run>, KernelError> {
     let (input, weight) = (args.tensor(0)?, args.tensor(1)?);
     let dtype = input.meta.dtype;
     expect_class("input", dtype, Class::Real)?;
     expect_same(("input", dtype), ("weight", weight.meta.dtype))?;
-    expect_same(("input", dtype), ("out", args.tensor(form.out)?.meta.dtype))?;
+    expect_same(("input", dtype), ("out", args.tensor(OUT)?.meta.dtype))?;
     if let Some(bias) = args.tensor_opt(2)? {
         expect_same(("input", dtype), ("bias", bias.meta.dtype))?;
     }
     if dtype == ScalarType::FLOAT {
         args.scratch(fast::scratch_bytes(&weight.meta));
-        let clamp = form.clamp.map(|arg| clamp(args, arg)).transpose()?;
         let keep = weight.constant.is_some() && args.optimize();
-        return Ok(Box::new(fast::Convolution::new(form.out, keep, clamp)));
+        return Ok(Box::new(fast::Convolution::new(keep, then)));
     }
-    if form.clamp.is_some() {
-        return Err(KernelError::unsupported(format!("clamped results of type {dtype}")));
+    if then.is_some() {
+        return Err(KernelError::unsupported(format!("steps behind results of type {dtype}")));
+    }
+    match dtype {
+        ScalarType::HALF => return halves::prepare::<half::f16>(args),
+        ScalarType::BFLOAT16 => return halves::prepare::<half::bf16>(args),
+        _ => {}
     }
     with_element!(dtype, T => Ok(Box::new(run::<T>)), else => Err(KernelError::unsupported(dtype.to_string())))
-}
-
-fn clamp(args: &Prepare<'_>, first: usize) -> Result<Clamp, KernelError> {
-    let limit = |arg: usize, none: f32| {
-        if args.is_none(arg) {
-            return Ok(none);
-        }
-        let number = args.scalar(arg)?.ok_or_else(|| KernelError::unsupported("limits that change"))?;
-        Ok(number.to_f64() as f32)
-    };
-    Ok(Clamp { least: limit(first, f32::NEG_INFINITY)?, greatest: limit(first + 1, f32::INFINITY)? })
 }
 
 /// Where the arguments stand that say what is convolved and how. Those that follow `stride` are padding, dilation,
@@ -136,11 +107,11 @@ struct Arguments {
 static FORWARD: Arguments = Arguments { input: 0, weight: 1, bias: Some(2), stride: 3 };
 
 /// Reads the arguments and resizes the output.
-fn geometry(cx: &mut KernelContext<'_>, out: usize) -> Result<Geometry, KernelError> {
+fn geometry(cx: &mut KernelContext<'_>) -> Result<Geometry, KernelError> {
     let (geometry, sizes) = measure(cx, &FORWARD)?;
     let rank = cx.meta(FORWARD.weight)?.rank() - 2;
-    cx.resize(out, &sizes)?;
-    Ok(Geometry { out: Images::new("out", &cx.meta(out)?, rank)?, ..geometry })
+    cx.resize(OUT, &sizes)?;
+    Ok(Geometry { out: Images::new("out", &cx.meta(OUT)?, rank)?, ..geometry })
 }
 
 /// Reads the arguments: everything but where the output lies, and its sizes.
@@ -215,11 +186,11 @@ fn shapes(input: &TensorMeta<'_>, weight: &TensorMeta<'_>, why: &str) -> KernelE
 }
 
 fn run<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-    let geometry = geometry(cx, PLAIN.out)?;
+    let geometry = geometry(cx)?;
     let views = cx.views();
     let (input, weight) = (views.tensor(0)?.as_slice::<T>()?, views.tensor(1)?.as_slice::<T>()?);
     let bias = views.tensor_opt(2)?.map(|bias| bias.as_slice::<T>()).transpose()?;
-    direct::convolve(&geometry, input, weight, bias, views.out(PLAIN.out)?.into_slice::<T>()?);
+    direct::convolve(&geometry, input, weight, bias, views.out(OUT)?.into_slice::<T>()?);
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! Every way against the definition, written once more with nothing but indices.
 
 use super::*;
+use crate::narrow::Narrow;
 use crate::random::Random;
 use edgepack_executor::call::{Arg, OwnedTensor, call};
 use edgepack_format::tensor::write_strides;
@@ -75,25 +76,32 @@ impl Case {
         result
     }
 
-    fn run(&self, input: &[f32], weight: &[f32], bias: &[f32], orders: [&[u8]; 3], constant: bool) -> Vec<f32> {
+    fn run<T: Narrow>(
+        &self,
+        input: &[f32],
+        weight: &[f32],
+        bias: &[f32],
+        orders: [&[u8]; 3],
+        constant: bool,
+    ) -> Vec<f32> {
         let tensor = |sizes: &[usize], values: &[f32], order: &[u8]| {
-            OwnedTensor::new(sizes, &reorder(values, sizes, order)).with_dim_order(order)
+            OwnedTensor::new(sizes, &narrow::<T>(&reorder(values, sizes, order))).with_dim_order(order)
         };
         let out = self.out();
         let kernel = tensor(&self.weight, weight, orders[1]);
         let args = [
             Arg::Tensor(tensor(&self.input, input, orders[0])),
             Arg::Tensor(if constant { kernel.constant() } else { kernel }),
-            if bias.iter().all(|&x| x == 0.0) { Arg::None } else { Arg::tensor(&[bias.len()], bias) },
+            if bias.iter().all(|&x| x == 0.0) { Arg::None } else { Arg::tensor(&[bias.len()], &narrow::<T>(bias)) },
             Arg::Ints(self.stride.clone()),
             Arg::Ints(self.padding.clone()),
             Arg::Ints(self.dilation.clone()),
             Arg::bool(self.transposed),
             Arg::Ints(self.extra.clone()),
             Arg::int(self.groups as i64),
-            Arg::Tensor(OwnedTensor::zeros(ScalarType::FLOAT, &out).with_dim_order(orders[2])),
+            Arg::Tensor(OwnedTensor::zeros(T::SCALAR_TYPE, &out).with_dim_order(orders[2])),
         ];
-        let result = call(&CONVOLUTION, &args).unwrap()[0].as_slice::<f32>().unwrap();
+        let result = widen(&call(&CONVOLUTION, &args).unwrap()[0].as_slice::<T>().unwrap());
         let mut strides = vec![0; out.len()];
         write_strides(&out, orders[2], &mut strides);
         (0..result.len())
@@ -102,20 +110,40 @@ impl Case {
     }
 
     fn check(&self, seed: u64, with_bias: bool, orders: &[[&[u8]; 3]]) {
+        self.check_as::<f32>(1e-4, seed, with_bias, orders);
+        self.check_as::<half::f16>(1e-3, seed, with_bias, orders);
+    }
+
+    /// In one element type; the error is that of rounding the result.
+    fn check_as<T: Narrow>(&self, error: f64, seed: u64, with_bias: bool, orders: &[[&[u8]; 3]]) {
         let mut random = Random::new(seed);
-        let input = random.floats(self.input.iter().product());
-        let weight = random.floats(self.weight.iter().product());
+        let mut draw = |count: usize| widen(&narrow::<T>(&random.floats(count)));
+        let input = draw(self.input.iter().product());
+        let weight = draw(self.weight.iter().product());
         let channels = self.out()[1];
-        let bias = if with_bias { random.floats(channels) } else { vec![0.0; channels] };
+        let bias = if with_bias { draw(channels) } else { vec![0.0; channels] };
         let want = self.naive(&input, &weight, &bias);
         for &orders in orders {
-            let have = self.run(&input, &weight, &bias, orders, seed.is_multiple_of(2));
+            let have = self.run::<T>(&input, &weight, &bias, orders, seed.is_multiple_of(2));
             for (have, want) in have.iter().zip(&want) {
                 let (input, weight) = (&self.input, &self.weight);
-                assert!((f64::from(*have) - want).abs() < 1e-4, "{input:?} * {weight:?}: {have} is not {want}");
+                let near = (f64::from(*have) - want).abs() < error * want.abs().max(1.0);
+                assert!(near, "{input:?} * {weight:?} of {}: {have} is not {want}", T::SCALAR_TYPE);
             }
         }
     }
+}
+
+fn narrow<T: Narrow>(wide: &[f32]) -> Vec<T> {
+    let mut narrow = vec![T::from_scalar(edgepack_executor::tensor::Scalar::Int(0)); wide.len()];
+    T::narrow(wide, &mut narrow);
+    narrow
+}
+
+fn widen<T: Narrow>(narrow: &[T]) -> Vec<f32> {
+    let mut wide = vec![0.0; narrow.len()];
+    T::widen(narrow, &mut wide);
+    wide
 }
 
 fn unravel(mut at: usize, sizes: &[usize]) -> Vec<usize> {

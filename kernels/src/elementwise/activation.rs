@@ -6,7 +6,7 @@ use edgepack_format::scalar::ScalarType;
 use super::engine::Input::{Scalar, ScalarOr, Tensor, TensorOr};
 use super::engine::Limit::{Greatest, Least};
 use super::engine::prepare;
-use super::lanes::{Body, loops};
+use super::lanes::{Body, Lane, Params, Values, loops};
 use super::schema::UNARY;
 use super::unary::vectorised;
 use super::{kernels, specs};
@@ -41,6 +41,20 @@ fn sigmoid(compute: ScalarType) -> Option<Body> {
     if compute == ScalarType::FLOAT { Some(vectorised::<rten_vecmath::Sigmoid>()) } else { sigmoid_plain(compute) }
 }
 
+/// `a * sigmoid(a)`, in the two loops of the operators it is made of.
+fn silu(compute: ScalarType) -> Option<Body> {
+    fn run(params: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
+        if let Some(sigmoid) = sigmoid(ScalarType::FLOAT) {
+            (sigmoid.run)(params, lanes, out);
+        }
+        let out: &mut [f32] = bytemuck::cast_slice_mut(out);
+        if let Values::Each(input) = lanes[0].values::<f32>() {
+            out.iter_mut().zip(input).for_each(|(y, x)| *y *= x);
+        }
+    }
+    (compute == ScalarType::FLOAT).then_some(Body { run, result: ScalarType::FLOAT })
+}
+
 fn gelu(compute: ScalarType) -> Option<Body> {
     if compute == ScalarType::FLOAT { Some(vectorised::<rten_vecmath::Gelu>()) } else { gelu_plain(compute) }
 }
@@ -53,20 +67,21 @@ const GELU_SCHEMA: &str = "(Tensor self, *, str approximate=\"none\", Tensor(a!)
 const LOGIT_SCHEMA: &str = "(Tensor self, float? eps=None, *, Tensor(a!) out) -> Tensor(a!)";
 
 specs! {
-    CLAMP: "(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out) -> Tensor(a!)",
+    pub(crate) CLAMP: "(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out) -> Tensor(a!)",
         [Tensor(0), ScalarOr(1, Least), ScalarOr(2, Greatest)], [], 3, Promote, clamp;
     CLAMP_TENSOR: "(Tensor self, Tensor? min=None, Tensor? max=None, *, Tensor(a!) out) -> Tensor(a!)",
         [Tensor(0), TensorOr(1, Least), TensorOr(2, Greatest)], [], 3, Promote, clamp;
-    HARDTANH: "(Tensor self, Scalar min_val=-1, Scalar max_val=1, *, Tensor(a!) out) -> Tensor(a!)",
+    pub(crate) HARDTANH: "(Tensor self, Scalar min_val=-1, Scalar max_val=1, *, Tensor(a!) out) -> Tensor(a!)",
         [Tensor(0), Scalar(1), Scalar(2)], [], 3, First, clamp;
-    RELU: UNARY, [Tensor(0)], [], 1, First, relu;
-    LEAKY_RELU: "(Tensor self, Scalar negative_slope=0.01, *, Tensor(a!) out) -> Tensor(a!)",
+    pub(crate) RELU: UNARY, [Tensor(0)], [], 1, First, relu;
+    pub(crate) LEAKY_RELU: "(Tensor self, Scalar negative_slope=0.01, *, Tensor(a!) out) -> Tensor(a!)",
         [Tensor(0)], [1], 2, First, leaky_relu;
-    ELU: "(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1, *, Tensor(a!) out) -> Tensor(a!)",
+    pub(crate) ELU: "(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1, *, Tensor(a!) out) -> Tensor(a!)",
         [Tensor(0)], [1, 2, 3], 4, First, elu;
-    SIGMOID: UNARY, [Tensor(0)], [], 1, Float, sigmoid;
-    GELU: GELU_SCHEMA, [Tensor(0)], [], 2, First, gelu;
-    GELU_TANH: GELU_SCHEMA, [Tensor(0)], [], 2, First, gelu_tanh;
+    pub(crate) SIGMOID: UNARY, [Tensor(0)], [], 1, Float, sigmoid;
+    pub(crate) SILU: UNARY, [Tensor(0)], [], 1, First, silu;
+    pub(crate) GELU: GELU_SCHEMA, [Tensor(0)], [], 2, First, gelu;
+    pub(crate) GELU_TANH: GELU_SCHEMA, [Tensor(0)], [], 2, First, gelu_tanh;
     LOGIT: LOGIT_SCHEMA, [Tensor(0)], [], 2, Float, logit;
     LOGIT_CLAMPED: LOGIT_SCHEMA, [Tensor(0)], [1], 2, Float, logit_clamped;
 }

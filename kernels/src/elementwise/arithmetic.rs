@@ -1,9 +1,9 @@
 //! Sums, products, quotients, remainders, powers and extremes.
 
-use edgepack_executor::kernel::{KernelError, Prepare, Run};
+use edgepack_executor::kernel::{Alias, Kernel, KernelError, Prepare, Run};
 
 use super::engine::Input::{Scalar, Tensor};
-use super::engine::{Spec, prepare};
+use super::engine::{Spec, prepare, prepare_then};
 use super::lanes::{Body, Lane, Params, loops, map2, with_class};
 use super::schema::{BINARY, WITH_NUMBER};
 use super::{complex, kernels, specs};
@@ -131,9 +131,29 @@ fn by_mode(args: &Prepare<'_>, modes: [&'static Spec; 3]) -> Result<Box<dyn Run>
 /// Almost every sum is plain, and then no product is computed.
 fn prepare_add(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(5)?;
-    let plain = args.scalar(2)? == Some(edgepack_executor::tensor::Scalar::Int(1));
-    prepare(args, if plain { &ADD_PLAIN } else { &ADD })
+    prepare(args, sum(args)?)
 }
+
+fn sum(args: &Prepare<'_>) -> Result<&'static Spec, KernelError> {
+    let plain = args.scalar(2)? == Some(edgepack_executor::tensor::Scalar::Int(1));
+    Ok(if plain { &ADD_PLAIN } else { &ADD })
+}
+
+/// `aten::add.out` whose results go through steps. Programs do not name it.
+pub(crate) static ADD_THEN: Kernel = Kernel {
+    name: "edgepack::add.then_out",
+    schema: "(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out, str then) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare: |args| prepare_then(args, sum(args)?),
+};
+
+/// `aten::mul.out` whose results go through steps. Programs do not name it.
+pub(crate) static MUL_THEN: Kernel = Kernel {
+    name: "edgepack::mul.then_out",
+    schema: "(Tensor self, Tensor other, *, Tensor(a!) out, str then) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare: |args| prepare_then(args, &MUL),
+};
 
 kernels! {
     "aten::add.Scalar_out" => ADD_NUMBER,

@@ -14,11 +14,14 @@ use edgepack_format::tensor::Dims;
 
 use super::complex;
 use super::lanes::{Lane, Loop, Params, Table};
-use super::types::{self, Types};
+use super::types::{self, Chosen, Types};
 use crate::broadcast::{Cursor, Walk, broadcast};
+use crate::check::expect_same;
 use crate::convert::{Converter, converter, is_aligned};
 use crate::numeric::{Compute, Number};
 use crate::promote::expect_fit;
+use crate::share::for_each_piece;
+use crate::steps::Steps;
 
 /// What an operator that is applied element by element looks like.
 pub struct Spec {
@@ -86,14 +89,50 @@ struct Elementwise {
     result: ScalarType,
     /// By input: the conversion to the type the loop reads, if it differs.
     load: [Option<Converter>; MAX_INPUTS],
-    /// The conversion to the type of the output, if it differs.
-    store: Option<Converter>,
+    /// How results become those of the output, if they are not yet.
+    store: Option<Store>,
+}
+
+/// How results become those of the output.
+enum Store {
+    Converted(Converter),
+    Then(Steps),
+}
+
+impl Store {
+    fn run(&self, from: &[u8], to: &mut [u8]) {
+        match self {
+            Store::Converted(convert) => convert(from, to),
+            Store::Then(steps) => steps.run(from, to),
+        }
+    }
 }
 
 /// The first step of every element-wise operator.
 pub fn prepare(args: &Prepare<'_>, spec: &'static Spec) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(spec.out + 2)?;
-    let chosen = types::choose(args, spec)?;
+    let out = args.tensor(spec.out)?.meta.dtype;
+    let chosen = types::choose(args, spec, out)?;
+    let store = conversion(chosen.body.result, out)?.map(Store::Converted);
+    prepare_with(args, spec, chosen, store)
+}
+
+/// The same for an operator whose results, which are FLOAT, go through steps: the argument behind the output.
+pub fn prepare_then(args: &Prepare<'_>, spec: &'static Spec) -> Result<Box<dyn Run>, KernelError> {
+    args.expect_len(spec.out + 3)?;
+    let chosen = types::choose(args, spec, ScalarType::FLOAT)?;
+    expect_same(("the operator", chosen.body.result), ("the first step", ScalarType::FLOAT))?;
+    let steps = Steps::parse(args.text(spec.out + 1)?, ScalarType::FLOAT)?;
+    expect_same(("the last step", steps.result()), ("out", args.tensor(spec.out)?.meta.dtype))?;
+    prepare_with(args, spec, chosen, Some(Store::Then(steps)))
+}
+
+fn prepare_with(
+    args: &Prepare<'_>,
+    spec: &'static Spec,
+    chosen: Chosen,
+    store: Option<Store>,
+) -> Result<Box<dyn Run>, KernelError> {
     let mut load = [None; MAX_INPUTS];
     for (load, input) in load.iter_mut().zip(spec.inputs) {
         let arg = input.arg();
@@ -105,8 +144,6 @@ pub fn prepare(args: &Prepare<'_>, spec: &'static Spec) -> Result<Box<dyn Run>, 
         let target = if matches!(input, Input::Mask(_)) { ScalarType::BOOL } else { chosen.compute };
         *load = conversion(dtype, target)?;
     }
-    let out = args.tensor(spec.out)?.meta.dtype;
-    let store = conversion(chosen.body.result, out)?;
     args.scratch((2 * spec.inputs.len() + 1) * BLOCK_BYTES);
     Ok(Box::new(Elementwise {
         spec,
@@ -287,6 +324,8 @@ impl Run for Elementwise {
         let out_width = out_meta.dtype.size().unwrap_or(1);
         let inputs = spec.inputs.len();
         if whole {
+            let widths: [usize; MAX_INPUTS] =
+                std::array::from_fn(|index| if index < inputs { self.lane_type(index).size().unwrap_or(1) } else { 0 });
             let mut lanes = [Lane { bytes: &[], constant: true }; MAX_INPUTS];
             for ((lane, source), constant) in lanes.iter_mut().zip(&sources).zip(&constants) {
                 *lane = match source {
@@ -295,7 +334,14 @@ impl Run for Elementwise {
                 };
             }
             self.check_divisor(&lanes)?;
-            (self.run)(&params, &lanes[..inputs], out);
+            for_each_piece(out, out_width, |start, out| {
+                let (first, len) = (start / out_width, out.len() / out_width);
+                let mut lanes = lanes;
+                for (lane, width) in lanes.iter_mut().zip(widths).filter(|(lane, _)| !lane.constant) {
+                    lane.bytes = &lane.bytes[first * width..][..len * width];
+                }
+                (self.run)(&params, &lanes[..inputs], out);
+            });
             return Ok(());
         }
 
@@ -336,12 +382,12 @@ impl Run for Elementwise {
             }
             self.check_divisor(&lanes)?;
             let target = &mut out[start * out_width..][..len * out_width];
-            match self.store {
+            match &self.store {
                 None => (self.run)(&params, &lanes[..inputs], target),
                 Some(store) => {
                     let buffer = &mut buffers.next().ok_or_else(no_scratch)?[..len * result_width];
                     (self.run)(&params, &lanes[..inputs], buffer);
-                    store(buffer, target);
+                    store.run(buffer, target);
                 }
             }
         }
@@ -366,7 +412,7 @@ pub fn scalar_bits(scalar: Scalar, dtype: ScalarType) -> u64 {
     with_element!(dtype, T => bits(T::from_scalar(scalar)), else => 0)
 }
 
-fn limit_bits(limit: Limit, dtype: ScalarType) -> u64 {
+pub(crate) fn limit_bits(limit: Limit, dtype: ScalarType) -> u64 {
     fn of<C: Compute>(limit: Limit) -> u64 {
         bits(if limit == Limit::Least { C::LEAST } else { C::GREATEST })
     }

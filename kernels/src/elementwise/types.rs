@@ -28,9 +28,8 @@ pub struct Chosen {
     pub body: Body,
 }
 
-/// Chooses type and loop, and checks the output against the result.
-pub fn choose(args: &Prepare<'_>, spec: &Spec) -> Result<Chosen, KernelError> {
-    let out = args.tensor(spec.out)?.meta.dtype;
+/// Chooses type and loop, and checks the result against the element type it is to have.
+pub fn choose(args: &Prepare<'_>, spec: &Spec, out: ScalarType) -> Result<Chosen, KernelError> {
     let common = match spec.types {
         Types::Bools => ScalarType::BOOL,
         Types::First => args.tensor(spec.inputs[0].arg())?.meta.dtype,

@@ -115,8 +115,8 @@ pub(super) fn erf(compute: ScalarType) -> Option<Body> {
 }
 
 specs! {
-    ABS: UNARY, [Tensor(0)], [], 1, First, abs;
-    NEG: UNARY, [Tensor(0)], [], 1, First, neg;
+    pub(crate) ABS: UNARY, [Tensor(0)], [], 1, First, abs;
+    pub(crate) NEG: UNARY, [Tensor(0)], [], 1, First, neg;
     SIGN: UNARY, [Tensor(0)], [], 1, First, sign;
     IS_NAN: UNARY, [Tensor(0)], [], 1, First, is_nan;
     IS_INFINITE: UNARY, [Tensor(0)], [], 1, First, is_infinite;
@@ -126,14 +126,14 @@ specs! {
     ROUND: UNARY, [Tensor(0)], [], 1, First, round;
     ROUND_DECIMALS: "(Tensor self, *, int decimals, Tensor(a!) out) -> Tensor(a!)",
         [Tensor(0)], [1], 2, First, round_decimals;
-    EXP: UNARY, [Tensor(0)], [], 1, Float, exp;
+    pub(crate) EXP: UNARY, [Tensor(0)], [], 1, Float, exp;
     EXPM1: UNARY, [Tensor(0)], [], 1, Float, expm1;
     LN: UNARY, [Tensor(0)], [], 1, Float, ln;
     LOG1P: UNARY, [Tensor(0)], [], 1, Float, log1p;
     LOG2: UNARY, [Tensor(0)], [], 1, Float, log2;
     LOG10: UNARY, [Tensor(0)], [], 1, Float, log10;
-    SQRT: UNARY, [Tensor(0)], [], 1, Float, sqrt;
-    RSQRT: UNARY, [Tensor(0)], [], 1, Float, rsqrt;
+    pub(crate) SQRT: UNARY, [Tensor(0)], [], 1, Float, sqrt;
+    pub(crate) RSQRT: UNARY, [Tensor(0)], [], 1, Float, rsqrt;
     RECIPROCAL: UNARY, [Tensor(0)], [], 1, Float, reciprocal;
     SIN: UNARY, [Tensor(0)], [], 1, Float, sin;
     COS: UNARY, [Tensor(0)], [], 1, Float, cos;
@@ -143,7 +143,7 @@ specs! {
     ATAN: UNARY, [Tensor(0)], [], 1, Float, atan;
     SINH: UNARY, [Tensor(0)], [], 1, Float, sinh;
     COSH: UNARY, [Tensor(0)], [], 1, Float, cosh;
-    TANH: UNARY, [Tensor(0)], [], 1, Float, tanh;
+    pub(crate) TANH: UNARY, [Tensor(0)], [], 1, Float, tanh;
     ASINH: UNARY, [Tensor(0)], [], 1, Float, asinh;
     ACOSH: UNARY, [Tensor(0)], [], 1, Float, acosh;
     ATANH: UNARY, [Tensor(0)], [], 1, Float, atanh;

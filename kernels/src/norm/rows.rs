@@ -5,12 +5,14 @@
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, Views};
 use edgepack_executor::tensor::TensorMeta;
 use edgepack_format::tensor::Dims;
+use rayon::prelude::*;
 
 use crate::broadcast::Walk;
 use crate::check::{Shape, expect_same, with_float};
 use crate::float::Float;
 use crate::numeric::{Cast, Compute, Number};
 use crate::reduce::fold::row_sum;
+use crate::share::pays;
 use crate::wide::wide;
 
 /// `aten::native_layer_norm.out`.
@@ -123,6 +125,9 @@ fn group_rows(cx: &KernelContext<'_>) -> Result<Rows, KernelError> {
     Ok(Rows { width: factors * hxw as usize, run: hxw as usize, factors, period: group, stats })
 }
 
+/// Input and output of a row, and where its mean and scale go.
+type RowOf<'r, T> = (((&'r [T], &'r mut [T]), &'r mut T), &'r mut T);
+
 fn run<T: Number<Compute: Float>>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let rows = (form.rows)(cx)?;
     let eps = cx.double(form.eps)?;
@@ -156,14 +161,20 @@ fn run<T: Number<Compute: Float>>(form: &Form, cx: &mut KernelContext<'_>) -> Re
         scales.fill(narrow(f64::NAN));
         return Ok(());
     }
-    let data = input.chunks_exact(rows.width).zip(out.chunks_exact_mut(rows.width));
-    for (index, ((input, out), stats)) in data.zip(means.iter_mut().zip(scales)).enumerate() {
+    let row = |(index, (((input, out), kept_mean), kept_scale)): (usize, RowOf<'_, T>)| {
         let first = index % rows.period * rows.factors;
         let (mean, scale) = wide(|| statistics(input, eps));
-        (*stats.0, *stats.1) = (narrow(mean), narrow(scale));
+        (*kept_mean, *kept_scale) = (narrow(mean), narrow(scale));
         let weight = weight.map(|all| &all[first..first + rows.factors]);
         let bias = bias.map(|all| &all[first..first + rows.factors]);
         wide(|| normalise(input, out, rows.run, Float::of(mean), Float::of(scale), weight, bias));
+    };
+    if pays(size_of_val(out)) {
+        let data = input.par_chunks_exact(rows.width).zip(out.par_chunks_exact_mut(rows.width));
+        data.zip(means).zip(scales).enumerate().for_each(row);
+    } else {
+        let data = input.chunks_exact(rows.width).zip(out.chunks_exact_mut(rows.width));
+        data.zip(means).zip(scales).enumerate().for_each(row);
     }
     if !rest.is_empty() {
         Walk::by_index(&meta).cursor().scatter(size_of::<T>(), rest, target.bytes());

@@ -1,15 +1,20 @@
 //! Products of floats with matrices of 8-bit weights: `mixed_mm` and `mixed_linear`.
 //!
 //! A weight counts as itself times a scale: of its row, or of its group within the row. Zero points are not taken, as in
-//! the reference. Sums are computed in `f32`, the scale of a group is applied to the sum over it.
+//! the reference. Weights are scaled and summed in `f32`.
+
+use std::ops::Range;
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::PodElement;
 use edgepack_format::scalar::ScalarType;
 use half::f16;
 
 use crate::check::{Shape, expect_dtype, expect_same};
+use crate::gemm::Mat;
+use crate::narrow::Narrow;
 use crate::numeric::Cast;
+use crate::panels::{Lies, Panel, Panels};
+use crate::wide::wide;
 
 /// The operators of this table.
 pub const KERNELS: &[&Kernel] = &[&MM, &LINEAR];
@@ -50,6 +55,12 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
     {
         return Err(KernelError::argument(format!("`dtype` is {dtype}, `out` is {out}")));
     }
+    let weight = args.tensor(1)?.meta;
+    if let (&[m, k], &[first, second]) = (args.tensor(0)?.meta.sizes, weight.sizes) {
+        let n = if form.transposed { first } else { second };
+        let elements = Panels { m, k, n }.scratch().saturating_add(m.saturating_mul(k));
+        args.scratch(elements.saturating_mul(size_of::<f32>()));
+    }
     match (input, out) {
         (ScalarType::FLOAT, ScalarType::FLOAT) => Ok(Box::new(|cx: &mut KernelContext<'_>| run::<f32, f32>(cx, form))),
         (ScalarType::HALF, ScalarType::HALF) => Ok(Box::new(|cx: &mut KernelContext<'_>| run::<f16, f16>(cx, form))),
@@ -63,12 +74,7 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
     }
 }
 
-fn run<T, U>(cx: &mut KernelContext<'_>, form: &Form) -> Result<(), KernelError>
-where
-    T: PodElement + Cast<f32>,
-    U: PodElement,
-    f32: Cast<U>,
-{
+fn run<T: Narrow, U: Narrow>(cx: &mut KernelContext<'_>, form: &Form) -> Result<(), KernelError> {
     let (input, weight, scales) = (cx.meta(0)?, cx.meta(1)?, cx.meta(2)?);
     let shapes = || {
         KernelError::argument(format!(
@@ -78,45 +84,85 @@ where
             Shape(scales.sizes)
         ))
     };
-    let (&[rows, inner], &[first, second]) = (input.sizes, weight.sizes) else { return Err(shapes()) };
-    let (columns, along) = if form.transposed { (first, second) } else { (second, first) };
+    let (&[m, k], &[first, second]) = (input.sizes, weight.sizes) else { return Err(shapes()) };
+    let (n, along) = if form.transposed { (first, second) } else { (second, first) };
     let groups = match *scales.sizes {
         [count] if count == first => 1,
-        [count, groups] if form.transposed && count == first && (1..=inner.max(1)).contains(&groups) => groups,
+        [count, groups] if form.transposed && count == first && (1..=k.max(1)).contains(&groups) => groups,
         _ => return Err(shapes()),
     };
-    if along != inner {
+    if along != k {
         return Err(shapes());
     }
     if !(input.is_contiguous() && weight.is_contiguous() && scales.is_contiguous()) {
         return Err(KernelError::unsupported("all tensors must be contiguous"));
     }
-    cx.resize(form.out, &[rows, columns])?;
+    cx.resize(form.out, &[m, n])?;
     let views = cx.views();
     let (input, weight) = (views.tensor(0)?.as_slice::<T>()?, views.tensor(1)?.as_slice::<i8>()?);
     let (scales, out) = (views.tensor(2)?.as_slice::<T>()?, views.out(form.out)?);
     if !out.meta().is_contiguous() {
         return Err(KernelError::unsupported("all tensors must be contiguous"));
     }
-    let group = inner.div_ceil(groups).max(1);
-    for (at, out) in out.into_slice::<U>()?.iter_mut().enumerate() {
-        let (row, column) = (at / columns, at % columns);
-        let x = &input[row * inner..][..inner];
-        *out = if form.transposed {
-            let weights = weight[column * inner..][..inner].chunks(group);
-            let sums = x
-                .chunks(group)
-                .zip(weights)
-                .map(|(x, w)| x.iter().zip(w).map(|(&x, &w)| Cast::<f32>::cast(x) * f32::from(w)).sum::<f32>());
-            let scales = &scales[column * groups..][..groups];
-            sums.zip(scales).map(|(sum, &scale)| sum * Cast::<f32>::cast(scale)).sum::<f32>().cast()
-        } else {
-            let weights = weight.iter().skip(column).step_by(columns);
-            let terms = x.iter().zip(weights).zip(scales);
-            terms.map(|((&x, &w), &s)| Cast::<f32>::cast(x) * f32::from(w) * Cast::<f32>::cast(s)).sum::<f32>().cast()
-        };
+    let scratch: &mut [f32] = bytemuck::try_cast_slice_mut(views.scratch()?)
+        .map_err(|_| KernelError::unsupported("the scratch memory is not aligned"))?;
+    let (wide, scratch) = scratch
+        .split_at_mut_checked(input.len())
+        .ok_or_else(|| KernelError::unsupported("the operand is larger than at load"))?;
+    T::widen(input, wide);
+    let group = form.transposed.then(|| k.div_ceil(groups).max(1));
+    let mut stored = Stored { weight, scales, groups, group, columns: n, out: out.into_slice::<U>()? };
+    Panels { m, k, n }.multiply(Mat::new(wide, [m, k], [k, 1])?, [1.0, 0.0], scratch, &mut stored)
+}
+
+/// The 8-bit matrix, and where results go.
+struct Stored<'a, T, U> {
+    weight: &'a [i8],
+    scales: &'a [T],
+    groups: usize,
+    /// Elements of a column that share a scale, if a column is a row of the weight.
+    group: Option<usize>,
+    columns: usize,
+    out: &'a mut [U],
+}
+
+impl<T: Narrow, U: Narrow> Panel for Stored<'_, T, U> {
+    fn lies(&self) -> Lies {
+        if self.group.is_some() { Lies::Columns } else { Lies::Rows }
     }
-    Ok(())
+
+    fn fill(&self, columns: Range<usize>, panel: &mut [f32]) {
+        let scaled = |from: &[i8], to: &mut [f32], scale: &T| {
+            let scale: f32 = Cast::<f32>::cast(*scale);
+            wide(|| to.iter_mut().zip(from).for_each(|(to, &from)| *to = f32::from(from) * scale));
+        };
+        let Some(group) = self.group else {
+            let rows = self.weight.chunks_exact(self.columns).zip(self.scales);
+            for ((row, scale), panel) in rows.zip(panel.chunks_exact_mut(columns.len())) {
+                scaled(&row[columns.clone()], panel, scale);
+            }
+            return;
+        };
+        let inner = panel.len() / columns.len();
+        for (column, panel) in columns.zip(panel.chunks_exact_mut(inner.max(1))) {
+            let scales = &self.scales[column * self.groups..][..self.groups];
+            let parts = self.weight[column * inner..][..inner].chunks(group).zip(panel.chunks_mut(group));
+            for ((from, to), scale) in parts.zip(scales) {
+                scaled(from, to, scale);
+            }
+        }
+    }
+
+    fn start(&self, _: Range<usize>, block: &mut [f32]) {
+        block.fill(0.0);
+    }
+
+    fn take(&mut self, columns: Range<usize>, block: &[f32]) {
+        let rows = self.out.chunks_exact_mut(self.columns);
+        for (out, results) in rows.zip(block.chunks_exact(columns.len())) {
+            U::narrow(results, &mut out[columns.clone()]);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -145,6 +191,27 @@ mod tests {
         let grouped = Arg::tensor(&[2, 2], &[1f32, 10.0, 100.0, 1000.0]);
         let have = out(&LINEAR, input(), (&[2, 3], &weights), grouped).unwrap();
         assert_eq!(have[..2], [-3.0 + 90.0, -600.0 + 18000.0]);
+    }
+
+    #[test]
+    fn products_of_several_panels_agree_with_the_definition() {
+        let mut random = crate::random::Random::new(61);
+        let (m, k, n, groups) = (5, 1030, 70, 3);
+        let x = random.floats(m * k);
+        let weight: Vec<i8> = (0..n * k).map(|_| random.below(255) as i8).collect();
+        let scales = random.floats(n * groups);
+        let args = |scales: Arg| {
+            let (weight, out) = (Arg::tensor(&[n, k], &weight), Arg::out(ScalarType::FLOAT, &[m, n]));
+            [Arg::tensor(&[m, k], &x), weight, scales, Arg::None, Arg::None, out]
+        };
+        let have = call(&LINEAR, &args(Arg::tensor(&[n, groups], &scales))).unwrap()[0].as_slice::<f32>().unwrap();
+        for (at, have) in have.iter().enumerate() {
+            let (i, j) = (at / n, at % n);
+            let scale = |l: usize| f64::from(scales[j * groups + l / k.div_ceil(groups)]);
+            let terms = (0..k).map(|l| f64::from(x[i * k + l]) * f64::from(weight[j * k + l]) * scale(l));
+            let (want, size) = terms.fold((0.0, 0.0), |(sum, size), x| (sum + x, size + x.abs()));
+            assert!((f64::from(*have) - want).abs() <= 1e-6 * size, "{i},{j}: {have} for {want}");
+        }
     }
 
     #[test]

@@ -34,6 +34,9 @@ const SAME_ORDER: &[(&str, &[usize])] = &[
     ("aten::mul.out", &[0, 1, 2]),
     ("aten::_native_batch_norm_legit_no_training.out", &[0, 7]),
     ("aten::avg_pool2d.out", &[0, 7]),
+    ("edgepack::pointwise.out", &[0, 1]),
+    ("edgepack::add.then_out", &[0, 1, 3]),
+    ("edgepack::mul.then_out", &[0, 1, 2]),
 ];
 
 /// Operators that read an image in any order.
@@ -125,9 +128,8 @@ impl Groups {
 
     fn call(&mut self, graph: &Graph<'_>, operator: u32, ids: &[ValueId]) {
         let name = &*graph.operators[operator as usize].name;
-        if is(graph, operator, &conv::CONVOLUTION) || is(graph, operator, &conv::CLAMPED) {
-            let out = if is(graph, operator, &conv::CLAMPED) { 11 } else { 9 };
-            return self.convolution(graph, ids, out);
+        if is(graph, operator, &conv::CONVOLUTION) || is(graph, operator, &conv::CONVOLUTION_THEN) {
+            return self.convolution(graph, ids, conv::OUT);
         }
         if ANY_ORDER.contains(&name) {
             return self.fix_all(graph, &ids[1..]);

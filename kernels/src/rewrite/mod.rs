@@ -3,9 +3,9 @@
 
 mod batch_norm;
 mod chain;
-mod clamp;
 mod layout;
 mod pure;
+mod then;
 
 use edgepack_executor::kernel::Registry;
 use edgepack_executor::rewrite::FoldConstants;
@@ -15,6 +15,6 @@ pub(crate) fn with_rewrites(registry: Registry) -> Registry {
     registry
         .with_rewrite(FoldConstants::new(pure::is_pure))
         .with_rewrite(batch_norm::FoldBatchNorm)
-        .with_rewrite(clamp::FuseClamp)
+        .with_rewrite(then::FuseSteps)
         .with_rewrite(layout::ChannelsLast)
 }

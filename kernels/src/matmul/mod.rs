@@ -4,17 +4,22 @@
 //! loaded; a constant right operand is packed then. An output stored column by column is computed as the transposed
 //! product.
 
-use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::{Scalar, TensorMeta, TensorMut, TensorRef};
+mod halves;
+
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, Views};
+use edgepack_executor::tensor::{TensorMeta, TensorMut, TensorRef};
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
+use rayon::prelude::*;
 
 use crate::broadcast::{Walk, expect_stretch};
 use crate::check::{Class, Shape, expect_class, expect_same};
 use crate::complex::{multiply_stacks, with_parts};
 use crate::gemm::{Bias, Fast, Gemm, Mat, Operand, Plain, Terms};
 use crate::numeric::{Compute, Number};
+use crate::share::pays;
+use crate::steps::Steps;
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&MM, &ADDMM, &BMM, &BADDBMM, &LINEAR];
@@ -65,43 +70,54 @@ static BADDBMM_FORM: Form = Form {
 static LINEAR_FORM: Form =
     Form { lhs: (0, "input"), rhs: (1, "weight"), add: Some((2, "bias")), factors: None, out: 3, shape: Shapes::Rows };
 
-static MM: Kernel = Kernel {
-    name: "aten::mm.out",
-    schema: "(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &MM_FORM),
-};
-static ADDMM: Kernel = Kernel {
-    name: "aten::addmm.out",
-    schema: "(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &ADDMM_FORM),
-};
-static BMM: Kernel = Kernel {
-    name: "aten::bmm.out",
-    schema: "(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| {
-        let dtype = args.tensor(0)?.meta.dtype;
-        with_parts!(dtype, R => {
-            expect_same(("self", dtype), ("mat2", args.tensor(1)?.meta.dtype))?;
-            expect_same(("self", dtype), ("out", args.tensor(2)?.meta.dtype))?;
-            Ok(Box::new(multiply_stacks::<R>) as Box<dyn Run>)
-        }, else => prepare(args, &BMM_FORM))
-    },
-};
-static BADDBMM: Kernel = Kernel {
-    name: "aten::baddbmm.out",
-    schema: "(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &BADDBMM_FORM),
-};
-static LINEAR: Kernel = Kernel {
-    name: "aten::linear.out",
-    schema: "(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &LINEAR_FORM),
-};
+/// Two kernels per form: the operator itself, and one for `f32` that does element-wise steps to its results, which
+/// rewrites make and programs do not name.
+macro_rules! kernels {
+    ($($plain:ident $then:ident $form:ident $name:literal $args:literal $prepare:expr;)*) => {$(
+        pub(crate) static $plain: Kernel = Kernel {
+            name: concat!("aten::", $name, ".out"),
+            schema: concat!("(", $args, ", Tensor(a!) out) -> Tensor(a!)"),
+            alias: Alias::Disjoint,
+            prepare: $prepare,
+        };
+        pub(crate) static $then: Kernel = Kernel {
+            name: concat!("edgepack::", $name, ".then_out"),
+            schema: concat!("(", $args, ", Tensor(a!) out, str then) -> Tensor(a!)"),
+            alias: Alias::Disjoint,
+            prepare: |args| prepare_then(args, &$form),
+        };
+    )*};
+}
+
+kernels! {
+    MM MM_THEN MM_FORM "mm" "Tensor self, Tensor mat2, *" |args| prepare(args, &MM_FORM);
+    ADDMM ADDMM_THEN ADDMM_FORM "addmm" "Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1"
+        |args| prepare(args, &ADDMM_FORM);
+    BMM BMM_THEN BMM_FORM "bmm" "Tensor self, Tensor mat2, *" prepare_bmm;
+    BADDBMM BADDBMM_THEN BADDBMM_FORM "baddbmm"
+        "Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1" |args| prepare(args, &BADDBMM_FORM);
+    LINEAR LINEAR_THEN LINEAR_FORM "linear" "Tensor input, Tensor weight, Tensor? bias=None, *"
+        |args| prepare(args, &LINEAR_FORM);
+}
+
+fn prepare_bmm(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+    let dtype = args.tensor(0)?.meta.dtype;
+    with_parts!(dtype, R => {
+        expect_same(("self", dtype), ("mat2", args.tensor(1)?.meta.dtype))?;
+        expect_same(("self", dtype), ("out", args.tensor(2)?.meta.dtype))?;
+        Ok(Box::new(multiply_stacks::<R>) as Box<dyn Run>)
+    }, else => prepare(args, &BMM_FORM))
+}
+
+fn prepare_then(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
+    expect_same(("out", args.tensor(form.out)?.meta.dtype), ("the first step", ScalarType::FLOAT))?;
+    let (mut product, steps) = (prepare(args, form)?, Steps::of_floats(args.text(form.out + 1)?)?);
+    Ok(Box::new(move |cx: &mut KernelContext<'_>| {
+        product.run(cx)?;
+        steps.in_place(cx.views().out(form.out)?.into_slice::<f32>()?);
+        Ok(())
+    }))
+}
 
 fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
     let (lhs, rhs, out) = (args.tensor(form.lhs.0)?, args.tensor(form.rhs.0)?, args.tensor(form.out)?);
@@ -118,6 +134,11 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
     if !lhs.dynamic && !rhs.dynamic {
         let Product { m, n, k, .. } = Product::new(form, &lhs.meta, &rhs.meta)?;
         worthwhile = m > 1 && !Fast::is_small(m, k, n);
+    }
+    match dtype {
+        ScalarType::HALF => return halves::prepare::<half::f16>(args, form),
+        ScalarType::BFLOAT16 => return halves::prepare::<half::bf16>(args, form),
+        _ => {}
     }
     if dtype != ScalarType::FLOAT {
         return with_element!(dtype, T => operator::<T, Plain>(form, None), else => {
@@ -201,78 +222,111 @@ impl Product {
     }
 }
 
+/// The arguments of one call but its data.
+struct Call<C> {
+    product: Product,
+    alpha: C,
+    beta: C,
+}
+
+/// What is multiplied, and what is added.
+type Operands<'v> = (TensorRef<'v>, TensorRef<'v>, Option<(TensorRef<'v>, &'static str)>);
+
+impl<C: Compute> Call<C> {
+    /// Reads sizes and numbers, and resizes the output.
+    fn new(form: &Form, cx: &mut KernelContext<'_>) -> Result<Self, KernelError> {
+        let product = Product::new(form, &cx.meta(form.lhs.0)?, &cx.meta(form.rhs.0)?)?;
+        cx.resize(form.out, &product.out)?;
+        let (mut beta, mut alpha) = (C::ONE, C::ONE);
+        if let Some((beta_arg, alpha_arg)) = form.factors {
+            (beta, alpha) = (C::from_scalar(cx.scalar(beta_arg)?), C::from_scalar(cx.scalar(alpha_arg)?));
+        }
+        Ok(Call { product, alpha, beta })
+    }
+
+    fn operands<'v>(&self, form: &Form, views: &Views<'v>) -> Result<Operands<'v>, KernelError> {
+        let add = match form.add {
+            Some((arg, name)) if !self.beta.is_zero() => views.tensor_opt(arg)?.map(|add| (add, name)),
+            _ => None,
+        };
+        Ok((views.tensor(form.lhs.0)?, views.tensor(form.rhs.0)?, add))
+    }
+}
+
 fn run<T: Number, G: Gemm<T>>(
     form: &Form,
     packed: Option<&G::PackedRhs>,
     cx: &mut KernelContext<'_>,
 ) -> Result<(), KernelError> {
-    let product = Product::new(form, &cx.meta(form.lhs.0)?, &cx.meta(form.rhs.0)?)?;
-    cx.resize(form.out, &product.out)?;
-    let (mut beta, mut alpha) = (T::Compute::ONE, T::Compute::ONE);
-    if let Some((beta_arg, alpha_arg)) = form.factors {
-        let number = |scalar: Scalar| T::Compute::from_scalar(scalar);
-        (beta, alpha) = (number(cx.scalar(beta_arg)?), number(cx.scalar(alpha_arg)?));
-    }
+    let call = Call::<T::Compute>::new(form, cx)?;
+    let Product { batch, m, n, k, .. } = call.product;
     let views = cx.views();
-    let (lhs, rhs, out) = (views.tensor(form.lhs.0)?, views.tensor(form.rhs.0)?, views.out(form.out)?);
-    let add = match form.add {
-        Some((arg, name)) if !beta.is_zero() => views.tensor_opt(arg)?.map(|add| (add, name)),
-        _ => None,
-    };
-    multiply::<T, G>(form, &product, [lhs, rhs], packed, Terms { alpha, beta, bias: Bias::None }, add, out)
-}
-
-fn multiply<'a, T: Number, G: Gemm<T>>(
-    form: &Form,
-    product: &Product,
-    [lhs, rhs]: [TensorRef<'_>; 2],
-    packed: Option<&G::PackedRhs>,
-    mut terms: Terms<'a, T>,
-    add: Option<(TensorRef<'a>, &str)>,
-    mut out: TensorMut<'_>,
-) -> Result<(), KernelError> {
-    let Product { batch, m, n, k, .. } = *product;
-    let out_meta = out.meta();
-    let transposed = out_is_transposed(form, product, &out_meta)?;
-    let mut bias: &'a [T] = &[];
+    let (lhs, rhs, add) = call.operands(form, &views)?;
+    let mut out = views.out(form.out)?;
+    let transposed = out_is_transposed(form, &call.product, &out.meta())?;
+    let mut terms: Terms<'_, T> = Terms { alpha: call.alpha, beta: call.beta, bias: Bias::None };
     match add {
         None => terms.beta = Compute::ZERO,
         Some((add, name)) => {
-            expect_stretch(name, add.sizes, out_meta.sizes)?;
             let one_row = add.sizes.last() == Some(&n) && add.element_count() == n;
             if one_row && terms.beta.same(Compute::ONE) {
-                bias = add.as_slice::<T>()?;
+                expect_stretch(name, add.sizes, out.sizes)?;
+                let bias = add.as_slice::<T>()?;
                 terms.beta = Compute::ZERO;
+                terms.bias = if transposed { Bias::Column(bias) } else { Bias::Row(bias) };
             } else {
-                Walk::stretched(&out_meta, &add.meta()).gather(size_of::<T>(), add.bytes(), out.bytes());
+                start(add, name, &mut out)?;
             }
         }
     }
-    let (a, b) = (lhs.as_slice::<T>()?, rhs.as_slice::<T>()?);
-    let out = out.into_slice::<T>()?;
+    let strides = Strides::new(form, &call.product, [&lhs.meta(), &rhs.meta()]);
+    let (a, b, out) = (lhs.as_slice::<T>()?, rhs.as_slice::<T>()?, out.into_slice::<T>()?);
     if m * n == 0 {
         return Ok(());
     }
-    let (a_strides, b_strides) = (lhs_strides(&lhs.meta(), k, form.shape), rhs_strides(&rhs.meta(), form.shape));
-    let step = |meta: &TensorMeta<'_>| if form.shape == Shapes::Stacks { meta.strides[0] } else { 0 };
-    let [a_step, b_step, out_step] = [step(&lhs.meta()), step(&rhs.meta()), m * n];
-    for index in 0..batch {
-        let a = Mat::new(a.get(index * a_step..).unwrap_or(&[]), [m, k], a_strides)?;
-        let b = Mat::new(b.get(index * b_step..).unwrap_or(&[]), [k, n], b_strides)?;
-        let out = &mut out[index * out_step..][..out_step];
+    let one = |(index, out): (usize, &mut [T])| {
+        let a = Mat::new(a.get(index * strides.step[0]..).unwrap_or(&[]), [m, k], strides.lhs)?;
+        let b = Mat::new(b.get(index * strides.step[1]..).unwrap_or(&[]), [k, n], strides.rhs)?;
         if transposed {
-            if !bias.is_empty() {
-                terms.bias = Bias::Column(bias);
-            }
-            G::multiply(out, b.transposed().into(), a.transposed().into(), terms)?;
+            G::multiply(out, b.transposed().into(), a.transposed().into(), terms)
         } else {
-            if !bias.is_empty() {
-                terms.bias = Bias::Row(bias);
-            }
-            G::multiply(out, a.into(), Operand { mat: b, packed }, terms)?;
+            G::multiply(out, a.into(), Operand { mat: b, packed }, terms)
+        }
+    };
+    let out = &mut out[..batch * m * n];
+    if batch > 1 && pays(size_of_val(out)) {
+        return out.par_chunks_exact_mut(m * n).enumerate().try_for_each(one);
+    }
+    out.chunks_exact_mut(m * n).enumerate().try_for_each(one)
+}
+
+/// Writes what is added to a product into its output.
+fn start(add: TensorRef<'_>, name: &str, out: &mut TensorMut<'_>) -> Result<(), KernelError> {
+    expect_stretch(name, add.sizes, out.sizes)?;
+    let width = add.dtype.size().unwrap_or(1);
+    Walk::stretched(&out.meta(), &add.meta()).gather(width, add.bytes(), out.bytes());
+    Ok(())
+}
+
+/// Where the matrices of a call lie.
+struct Strides {
+    /// Row and column stride of the left operand.
+    lhs: [usize; 2],
+    /// Row and column stride of the right operand, as it is multiplied.
+    rhs: [usize; 2],
+    /// From one matrix of a stack to the next.
+    step: [usize; 2],
+}
+
+impl Strides {
+    fn new(form: &Form, product: &Product, [lhs, rhs]: [&TensorMeta<'_>; 2]) -> Self {
+        let step = |meta: &TensorMeta<'_>| if form.shape == Shapes::Stacks { meta.strides[0] } else { 0 };
+        Strides {
+            lhs: lhs_strides(lhs, product.k, form.shape),
+            rhs: rhs_strides(rhs, form.shape),
+            step: [step(lhs), step(rhs)],
         }
     }
-    Ok(())
 }
 
 /// Row and column stride of the left operand; rows of a rank above 2 are contiguous.
@@ -319,7 +373,7 @@ mod tests {
     use crate::numeric::Cast;
     use crate::random::Random;
     use edgepack_executor::call::{Arg, OwnedTensor, call};
-    use edgepack_executor::tensor::PodElement;
+    use edgepack_executor::tensor::{PodElement, Scalar};
 
     fn matrix<T: PodElement>(rows: usize, cols: usize, values: &[T], by_column: bool) -> OwnedTensor {
         if !by_column {
@@ -395,6 +449,53 @@ mod tests {
             assert!((have - product(z)).abs() < 1e-4);
             assert!((rows[at] - product(0) - bias[j]).abs() < 1e-4);
         }
+    }
+
+    /// Products of 16-bit floats are those of `f32`, rounded once, for every layout, factor and number of panels.
+    fn halves_suite<T: crate::narrow::Narrow>(relative: f32)
+    where
+        i64: Cast<T>,
+    {
+        let mut random = Random::new(53);
+        let exact = |values: &[T]| {
+            let mut wide = vec![0f32; values.len()];
+            T::widen(values, &mut wide);
+            wide
+        };
+        for round in 0..24 {
+            let [m, k, n] = [random.below(70) + 1, random.below(300) + 1, random.below(200) + 1];
+            let mut draw = |count: usize| {
+                let mut narrow = vec![T::from_scalar(Scalar::Int(0)); count];
+                T::narrow(&random.floats(count), &mut narrow);
+                narrow
+            };
+            let (a, b, add) = (draw(m * k), draw(k * n), draw(n));
+            let (beta, alpha) = ([1, 0, 2][round % 3], [1, 3][round % 2]);
+            let by_column = round & 8 != 0;
+            let out = OwnedTensor::zeros(T::SCALAR_TYPE, &[m, n]);
+            let args = [
+                Arg::tensor(&[n], &add),
+                Arg::Tensor(matrix(m, k, &a, round & 2 != 0)),
+                Arg::Tensor(matrix(k, n, &b, round & 4 != 0)),
+                Arg::int(beta),
+                Arg::int(alpha),
+                Arg::Tensor(if by_column { out.with_dim_order(&[1, 0]) } else { out }),
+            ];
+            let have = exact(&call(&ADDMM, &args).unwrap()[0].as_slice::<T>().unwrap());
+            let (a, b, add) = (exact(&a), exact(&b), exact(&add));
+            for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                let sum: f32 = (0..k).map(|l| a[i * k + l] * b[l * n + j]).sum();
+                let want = alpha as f32 * sum + beta as f32 * add[j];
+                let have = have[if by_column { j * m + i } else { i * n + j }];
+                assert!((have - want).abs() <= relative * want.abs() + 1e-3, "round {round}: {have} for {want}");
+            }
+        }
+    }
+
+    #[test]
+    fn products_of_halves_are_rounded_once() {
+        halves_suite::<half::f16>(1.0 / 1024.0);
+        halves_suite::<half::bf16>(1.0 / 128.0);
     }
 
     #[test]
