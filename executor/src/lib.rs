@@ -14,6 +14,7 @@ mod freeze;
 pub mod graph;
 mod input;
 mod interpret;
+mod kept;
 pub mod kernel;
 mod load;
 mod method;
