@@ -25,6 +25,7 @@ mod options;
 mod pack_cache;
 mod place;
 mod prepare;
+mod release;
 pub mod rewrite;
 pub mod state;
 pub mod storage;

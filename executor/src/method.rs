@@ -16,6 +16,7 @@ use crate::kernel::{KernelError, Registry};
 use crate::load::{Initial, load, write_initial_values};
 use crate::observer::{Observer, Watcher};
 use crate::options::Options;
+use crate::release::release_unread;
 use crate::state::{Dynamism, ResizeError, State, Value, ValueId};
 use crate::storage::{Block, Region};
 use crate::tensor::{TensorMeta, TensorRef};
@@ -82,6 +83,7 @@ impl Method {
             for rewrite in registry.rewrites() {
                 rewrite.apply(&mut graph);
             }
+            release_unread(&mut graph);
         }
         let pool = options.threads.map(|threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();

@@ -36,6 +36,7 @@ mod select;
 pub mod softmax;
 pub mod sort;
 pub mod spatial;
+mod turned;
 pub mod upsample;
 pub mod wide;
 
@@ -46,7 +47,9 @@ pub use family::{FAMILIES, Family, Speed};
 /// Every operator of this crate, with the arithmetic of PyTorch.
 pub fn registry() -> Registry {
     let tables = FAMILIES.iter().flat_map(|family| family.tables);
-    rewrite::with_rewrites(tables.fold(Registry::new(), |registry, kernels| registry.with_kernels(kernels)))
+    // Before constants are folded, which would copy what need not be copied.
+    let views = Registry::new().with_rewrite(turned::ViewTransposed);
+    rewrite::with_rewrites(tables.fold(views, |registry, kernels| registry.with_kernels(kernels)))
 }
 
 /// The same with the arithmetic of the stock ExecuTorch kernels where it differs from PyTorch's, for comparing with
