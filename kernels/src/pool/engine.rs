@@ -82,9 +82,10 @@ impl<T: Number> Pool<T> for Greatest {
     #[inline(always)]
     fn add(&self, acc: &mut Self::Acc, x: T, place: usize, first: bool) {
         let x = x.to_compute();
-        if first || acc.0.less(x) || x.is_nan() {
-            *acc = (x, place);
-        }
+        // Where the greatest is cannot be foreseen: choosing is faster than jumping.
+        let take = first | acc.0.less(x) | x.is_nan();
+        acc.0 = if take { x } else { acc.0 };
+        acc.1 = if take { place } else { acc.1 };
     }
 
     fn finish(&self, acc: Self::Acc, _: usize, _: usize) -> Self::Result {
