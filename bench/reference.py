@@ -1,4 +1,4 @@
-"""Times the reference on request: the other lane of `edgepack-bench compare`, `serialize` and `lower`.
+"""Times the reference on request: the other lane of `edgepack-bench compare`, `operators`, `serialize` and `lower`.
 
 usage: python reference.py MODELS_DIR THREADS
 
@@ -6,6 +6,7 @@ Prints `ready`, then answers each line of its input with a number, nanoseconds u
 name of an error:
     load NAME    opens MODELS_DIR/NAME.pte from memory and loads its method
     run NAME     one run of the loaded method
+    calls TIMES NAME    so many runs of the loaded method, one after the other; outputs stay where they are
     serialize NAME    the program, taken apart beforehand, becomes the bytes of a file again
     lower PATH    the exported program of this archive, read beforehand, becomes the bytes of a file
     arenas PATH    bytes of memory that the last file `lower` made of it plans
@@ -34,6 +35,8 @@ if reset is not None:
     reset(THREADS)
 
 runtime = Runtime.get()
+# Element types, by their numbers in the file.
+FLOAT, INTEGERS = 6, {1: torch.int8, 4: torch.int64}
 files, methods, programs, exported, lowered = {}, {}, {}, {}, {}
 
 
@@ -56,7 +59,14 @@ def inputs_of(method):
     metadata = method.metadata
     tensors = (metadata.input_tensor_meta(index) for index in range(metadata.num_inputs()))
     torch.manual_seed(0)
-    return [torch.randn(tuple(tensor.sizes())) for tensor in tensors]
+    return [input_of(tensor) for tensor in tensors]
+
+
+def input_of(tensor):
+    sizes, dtype = tuple(tensor.sizes()), tensor.dtype()
+    if dtype == FLOAT:
+        return torch.randn(sizes)
+    return torch.randint(0, 100, sizes, dtype=INTEGERS[dtype])
 
 
 def run(name):
@@ -66,6 +76,21 @@ def run(name):
     method, inputs = methods[name]
     start = time.perf_counter_ns()
     method.execute(inputs)
+    return time.perf_counter_ns() - start
+
+
+def calls(what):
+    times, name = what.split(" ", 1)
+    # Registers the quantised operators.
+    import executorch.kernels.quantized  # noqa: F401
+
+    if name not in methods:
+        run(name)
+    method, inputs = methods[name]
+    call = method._method.call
+    start = time.perf_counter_ns()
+    for _ in range(int(times)):
+        call(inputs, False)
     return time.perf_counter_ns() - start
 
 
@@ -113,6 +138,7 @@ def peak(_):
 REQUESTS = {
     "load": lambda name: load(name)[0],
     "run": run,
+    "calls": calls,
     "serialize": serialize,
     "lower": lower,
     "arenas": arenas,

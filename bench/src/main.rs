@@ -4,6 +4,7 @@
 
 mod clock;
 mod idle;
+mod live;
 mod programs;
 mod readers;
 mod sections;
@@ -11,8 +12,20 @@ mod writers;
 
 use std::process::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: live::Counting = live::Counting;
+
 fn main() -> ExitCode {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((sections::memory::CHILD, of)) = wanted.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return match sections::memory::measure(of) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     if let Some(unknown) = wanted.iter().find(|name| sections::ALL.iter().all(|(known, _)| known != name)) {
         let known: Vec<&str> = sections::ALL.iter().map(|(name, _)| *name).collect();
         eprintln!("no section `{unknown}`; there are {}", known.join(", "));

@@ -66,6 +66,18 @@ pub(crate) struct Frozen {
     pub frees: bool,
 }
 
+impl Frozen {
+    /// Bytes of the plan, scratch memory apart.
+    pub fn heap_bytes(&self) -> usize {
+        let kernels = self.chains.iter().flatten().map(|step| match &step.action {
+            Action::Kernel { run, .. } => size_of_val(&**run),
+            _ => 0,
+        });
+        let steps = self.chains.iter().map(|steps| steps.capacity() * size_of::<Step>());
+        kernels.chain(steps).sum::<usize>() + self.rerouted.capacity() * size_of::<Rerouted>()
+    }
+}
+
 /// A kernel that could not be prepared, or whose memory cannot be arranged.
 pub(crate) struct Refused {
     pub chain: usize,

@@ -186,6 +186,19 @@ pub struct Memory {
     pub constants: Vec<Bytes>,
 }
 
+impl Memory {
+    /// Bytes of constants that were read into memory, and of those that their source lends. What several tensors share
+    /// counts once.
+    pub(crate) fn constant_bytes(&self) -> (usize, usize) {
+        let mut ranges: Vec<_> =
+            self.constants.iter().map(|bytes| (bytes.as_ptr(), bytes.len(), bytes.is_heap())).collect();
+        ranges.sort_unstable();
+        ranges.dedup();
+        let sum = |heap| ranges.iter().filter(|range| range.2 == heap).map(|range| range.1).sum();
+        (sum(true), sum(false))
+    }
+}
+
 /// A change of the graph that keeps what the caller can observe.
 ///
 /// Rewrites are values, supplied by the operator library and run in order when a method is loaded. Conclusions such as

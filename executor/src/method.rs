@@ -11,10 +11,12 @@ use crate::error::{LoadError, RunError};
 use crate::freeze::{FreezeOptions, Frozen, Refused, freeze};
 use crate::graph::Memory;
 use crate::input::{Input, Output, ToInput};
+use crate::kept::counted;
 use crate::kernel::{KernelError, Registry};
 use crate::load::{Initial, load, write_initial_values};
 use crate::observer::{Observer, Watcher};
 use crate::options::Options;
+use crate::release::release_unread;
 use crate::state::{Dynamism, ResizeError, State, Value, ValueId};
 use crate::storage::{Block, Region};
 use crate::tensor::{TensorMeta, TensorRef};
@@ -39,6 +41,8 @@ pub struct Method {
     pub(crate) memory: Memory,
     pub(crate) instruction_limit: u64,
     pool: Option<Arc<rayon::ThreadPool>>,
+    /// Bytes that kernels keep.
+    packed: usize,
 }
 
 pub(crate) struct LoadedDelegate {
@@ -79,6 +83,7 @@ impl Method {
             for rewrite in registry.rewrites() {
                 rewrite.apply(&mut graph);
             }
+            release_unread(&mut graph);
         }
         let pool = options.threads.map(|threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
@@ -89,10 +94,12 @@ impl Method {
         let pool = pool.transpose()?;
         let delegates = init_delegates(program, &plan, options, pool.as_ref(), loaded.data)?;
         let freeze_options = FreezeOptions { optimize: !options.no_optimize, scratch_limit: limits.method_bytes };
-        let frozen = freeze(&graph, &freeze_options, &|delegate, count| {
-            delegates.get(delegate as usize).map_or(0..0, |loaded| loaded.delegate.outputs(count))
-        })
-        .map_err(|refused| refused_at(&plan, &graph.operators, refused))?;
+        let outputs = |delegate: u32, count: usize| {
+            delegates.get(delegate as usize).map_or(0..0, |loaded: &LoadedDelegate| loaded.delegate.outputs(count))
+        };
+        let mut packed = 0;
+        let frozen = counted(&mut packed, || freeze(&graph, &freeze_options, &outputs))
+            .map_err(|refused| refused_at(&plan, &graph.operators, refused))?;
 
         let numbers = numbers(&graph.state, &graph.variable);
         let inputs = graph.inputs.iter().map(|&value| InputSlot {
@@ -116,6 +123,7 @@ impl Method {
             memory: graph.memory,
             instruction_limit: limits.instructions,
             pool,
+            packed,
         })
     }
 
@@ -139,13 +147,27 @@ impl Method {
         self.outputs.len()
     }
 
-    /// Bytes of planned memory, of memory for values without a plan, and of scratch.
+    /// What it needs memory for. Kernels may pack weights in the first run: before it the figures can be lower.
+    ///
+    /// ```
+    /// # use edgepack_executor::Method;
+    /// # fn demo(method: &Method) {
+    /// let memory = method.memory_bytes();
+    /// println!("{} bytes of our own, {} of them packed weights", memory.heap(), memory.packed);
+    /// println!("{} bytes of constants stay in the file", memory.lent);
+    /// # }
+    /// ```
     pub fn memory_bytes(&self) -> MemoryBytes {
+        let (constants, lent) = self.memory.constant_bytes();
         MemoryBytes {
             planned: self.memory.arenas.iter().map(|arena| arena.len()).sum(),
             private: self.memory.private.iter().map(Block::len).sum(),
             scratch: self.frozen.scratch.len(),
-            constants: self.memory.constants.iter().map(|bytes| bytes.len()).sum(),
+            constants,
+            lent,
+            packed: self.packed,
+            plan: self.state.heap_bytes() + self.frozen.heap_bytes() + size_of_val(self.args.as_slice()),
+            program: self.program.flatbuffer_bytes(),
         }
     }
 
@@ -201,10 +223,17 @@ impl Method {
             }
         }
         let result = match self.pool.clone() {
-            Some(pool) => pool.install(|| self.interpret(observer)),
-            None => self.interpret(observer),
+            Some(pool) => pool.install(|| self.interpret_counted(observer)),
+            None => self.interpret_counted(observer),
         };
         self.memory.arenas.iter().for_each(|arena| arena.release());
+        result
+    }
+
+    fn interpret_counted(&mut self, observer: Watcher<'_, '_>) -> Result<(), RunError> {
+        let mut packed = 0;
+        let result = counted(&mut packed, || self.interpret(observer));
+        self.packed += packed;
         result
     }
 
@@ -349,7 +378,7 @@ struct TensorInput<'a> {
 }
 
 /// Where the memory of a method goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemoryBytes {
     /// Planned by the exporter.
     pub planned: usize,
@@ -357,8 +386,24 @@ pub struct MemoryBytes {
     pub private: usize,
     /// Scratch of kernels and copies.
     pub scratch: usize,
-    /// Constants, in memory or mapped.
+    /// Constants that were read into memory.
     pub constants: usize,
+    /// Constants that the source lends: mapped from the file, part of the executable, or bytes of the caller's.
+    pub lent: usize,
+    /// What kernels keep beside that: packed weights. Plans of one run's shapes are too small to be counted.
+    pub packed: usize,
+    /// Values and instructions.
+    pub plan: usize,
+    /// The flatbuffer of the program, which all of its methods share.
+    pub program: usize,
+}
+
+impl MemoryBytes {
+    /// All but what the source lends.
+    pub fn heap(&self) -> usize {
+        let MemoryBytes { planned, private, scratch, constants, lent: _, packed, plan, program } = *self;
+        planned + private + scratch + constants + packed + plan + program
+    }
 }
 
 /// The outputs of a run, borrowed from the method.

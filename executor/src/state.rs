@@ -151,6 +151,14 @@ impl State {
         }
     }
 
+    /// Bytes that all of this takes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let State { values, tensors, dims, orders, ids, doubles, bools, text } = self;
+        let numbers = dims.capacity() * size_of::<usize>() + doubles.capacity() * size_of::<f64>();
+        let rows = values.capacity() * size_of::<Value>() + tensors.capacity() * size_of::<TensorState>();
+        rows + numbers + ids.capacity() * size_of::<ValueId>() + orders.capacity() + bools.capacity() + text.capacity()
+    }
+
     /// Adds a tensor whose sizes are its bounds: at most [`MAX_RANK`], and `dim_order` is a permutation of their indices.
     pub fn push_tensor(
         &mut self,

@@ -166,9 +166,18 @@ impl Cursor<'_> {
         let inner = steps.len() - 1;
         let Step { size, stride } = steps[inner];
         while !to.is_empty() {
+            let offset = self.offset as usize;
+            if let Some(columns) = self.columns(steps).filter(|columns| size * columns <= to.len()) {
+                let (tile, rest) = to.split_at_mut(size * columns);
+                transpose(&from[offset..], stride as usize, tile, size);
+                to = rest;
+                (self.index[inner], self.index[inner - 1]) = (size, columns - 1);
+                self.offset += (columns - 1) as isize + size as isize * stride;
+                self.carry(steps);
+                continue;
+            }
             let count = (size - self.index[inner]).min(to.len());
             let (run, rest) = to.split_at_mut(count);
-            let offset = self.offset as usize;
             match stride {
                 1 => run.copy_from_slice(&from[offset..offset + count]),
                 0 => run.fill(from[offset]),
@@ -186,6 +195,14 @@ impl Cursor<'_> {
             self.offset += count as isize * stride;
             self.carry(steps);
         }
+    }
+
+    /// How many columns are read one after the other if a matrix is read by columns from here on.
+    fn columns(&self, steps: &[Step]) -> Option<usize> {
+        let inner = steps.len() - 1;
+        let Step { size, stride } = *steps.get(inner.checked_sub(1)?)?;
+        let whole = self.index[inner] == 0 && self.index[inner - 1] == 0;
+        (whole && stride == 1 && steps[inner].stride > 1 && size > 1 && steps[inner].size > 1).then_some(size)
     }
 
     /// Copies the elements of `from`, `width` bytes each, to the next places of the walk within `to`.
@@ -229,6 +246,22 @@ impl Cursor<'_> {
             self.offset += steps[dim - 1].stride - steps[dim].size as isize * steps[dim].stride;
             self.index[dim] = 0;
             self.index[dim - 1] += 1;
+        }
+    }
+}
+
+/// Rows and columns that are read and written together: few enough that their lines of memory stay in the cache.
+const TILE: usize = 16;
+
+/// Writes the columns of a matrix, of `rows` elements each, one after the other.
+fn transpose<T: Copy>(from: &[T], stride: usize, to: &mut [T], rows: usize) {
+    for (first, columns) in to.chunks_mut(rows * TILE).enumerate() {
+        for top in (0..rows).step_by(TILE) {
+            let tall = TILE.min(rows - top);
+            for (column, out) in columns.chunks_exact_mut(rows).enumerate() {
+                let source = from[top * stride + first * TILE + column..].iter().step_by(stride);
+                out[top..][..tall].iter_mut().zip(source).for_each(|(to, from)| *to = *from);
+            }
         }
     }
 }
@@ -297,6 +330,8 @@ mod tests {
             assert_eq!(walked((&[2, 3, 4, 5], &[0, 2, 3, 1]), (&[2, 3, 4, 5], &[0, 1, 2, 3]), block).1, 3);
             assert_eq!(walked((&[2, 3, 4, 5], &[0, 2, 3, 1]), (&[1, 3, 1, 1], &[0, 1, 2, 3]), block).1, 2);
             assert_eq!(walked((&[5, 1], &[0, 1]), (&[], &[]), block).1, 1);
+            assert_eq!(walked((&[3, 37, 21], &[0, 1, 2]), (&[3, 37, 21], &[0, 2, 1]), block).1, 3);
+            assert_eq!(walked((&[40, 2, 18], &[2, 1, 0]), (&[40, 2, 18], &[0, 1, 2]), block).1, 3);
             walked((&[2, 3, 4, 5], &[3, 1, 0, 2]), (&[3, 4, 1], &[2, 0, 1]), block);
         }
     }

@@ -6,10 +6,11 @@
 
 use std::cell::OnceCell;
 
-use edgepack_executor::kernel::KernelError;
+use edgepack_executor::kernel::{KernelError, keeps};
 use edgepack_format::finding::ErrorCode;
 use rten_gemm::{BiasVector, GemmExecutor, GemmInputA, GemmInputB, GemmOptions, Im2Col, PackedAMatrix, PackedBMatrix};
 use rten_tensor::NdTensorView;
+use rten_tensor::storage::Alloc;
 
 use crate::numeric::{Cast, Compute, Number};
 use crate::wide::wide;
@@ -250,6 +251,19 @@ fn with_executor<R>(f: impl FnOnce(&GemmExecutor) -> R) -> R {
     EXECUTOR.with(|cell| f(cell.get_or_init(GemmExecutor::new)))
 }
 
+/// Where packed matrices are allocated: the method they are packed for counts them.
+struct Kept;
+
+impl Alloc for Kept {
+    fn alloc<T>(&self, capacity: usize) -> Vec<T> {
+        keeps(capacity * size_of::<T>());
+        Vec::with_capacity(capacity)
+    }
+    fn dealloc<T>(&self, buf: Vec<T>) {
+        drop(buf);
+    }
+}
+
 /// Up to this many multiplications plain loops are faster than packing and handing work to threads.
 const SMALL: usize = 1 << 14;
 
@@ -287,14 +301,14 @@ impl Gemm<f32> for Fast {
         if mat.rows * mat.cols == 0 {
             return None;
         }
-        view(&mat).ok().map(|mat| with_executor(|gemm| gemm.prepack_a(mat)))
+        view(&mat).ok().map(|mat| with_executor(|gemm| gemm.prepack_a_in(Kept, mat)))
     }
 
     fn pack_rhs(mat: Mat<'_, f32>) -> Option<PackedBMatrix<f32>> {
         if mat.rows * mat.cols == 0 {
             return None;
         }
-        view(&mat).ok().map(|mat| with_executor(|gemm| gemm.prepack_b(mat)))
+        view(&mat).ok().map(|mat| with_executor(|gemm| gemm.prepack_b_in(Kept, mat)))
     }
 
     fn multiply(

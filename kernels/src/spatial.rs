@@ -147,8 +147,10 @@ impl Slide {
     pub fn taps(&self, place: usize) -> Taps {
         let start = (place * self.stride) as isize - self.padding as isize;
         let dilation = self.dilation as isize;
-        let skipped = if start < 0 { (-start + dilation - 1) / dilation } else { 0 };
-        let end = (self.input as isize - start + dilation - 1) / dilation;
+        // Divisions are what this costs, and hardly a window has gaps.
+        let steps = |distance: isize| if dilation == 1 { distance } else { (distance + dilation - 1) / dilation };
+        let skipped = if start < 0 { steps(-start) } else { 0 };
+        let end = steps(self.input as isize - start);
         let count = end.min(self.kernel as isize) - skipped;
         Taps {
             first: (start + skipped * dilation).max(0) as usize,

@@ -90,6 +90,11 @@ impl Program {
         Ok(ProgramRef::reopen(&self.inner.head)?)
     }
 
+    /// Bytes of its flatbuffer, which stays in memory. Segments are elsewhere.
+    pub fn flatbuffer_bytes(&self) -> usize {
+        self.inner.head.len()
+    }
+
     /// The ceilings it was opened with.
     pub fn limits(&self) -> &Limits {
         &self.inner.limits

@@ -5,8 +5,10 @@ mod edgetpu;
 mod instructions;
 mod library;
 mod lower;
+pub mod memory;
 mod models;
 mod named;
+mod operators;
 mod reference;
 mod serialize;
 mod small;
@@ -29,6 +31,8 @@ pub const ALL: &[(&str, fn())] = &[
     ("instructions", instructions::run),
     ("named", named::run),
     ("models", models::run),
+    ("memory", memory::run),
+    ("operators", operators::run),
     ("write", write::run),
     ("edgetpu", edgetpu::run),
     ("library", library::run),

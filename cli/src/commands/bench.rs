@@ -95,6 +95,8 @@ struct Memory {
     private_bytes: usize,
     scratch_bytes: usize,
     constant_bytes: usize,
+    packed_bytes: usize,
+    plan_bytes: usize,
     /// The most the whole process ever had in memory; absent where the system does not say.
     peak_resident_bytes: Option<u64>,
 }
@@ -162,7 +164,7 @@ fn of_library(args: &Args, file: &File, session: &mut Session) -> Result<Status,
         load_ns: nanos(times.load),
         first_run_ns: nanos(times.first),
         steady: Steady::of(times.steady),
-        memory: Memory::of(MemoryBytes { planned: times.storage, private: 0, scratch: 0, constants: 0 }),
+        memory: Memory::of(MemoryBytes { planned: times.storage, ..MemoryBytes::default() }),
     };
     match session.json {
         true => session.document(&measured)?,
@@ -228,12 +230,14 @@ impl Steady {
 
 impl Memory {
     fn of(memory: MemoryBytes) -> Self {
-        let MemoryBytes { planned, private, scratch, constants } = memory;
+        let MemoryBytes { planned, private, scratch, constants, lent, packed, plan, program } = memory;
         Memory {
             planned_bytes: planned,
             private_bytes: private,
             scratch_bytes: scratch,
-            constant_bytes: constants,
+            constant_bytes: constants + lent,
+            packed_bytes: packed,
+            plan_bytes: plan + program,
             peak_resident_bytes: peak_resident(),
         }
     }
@@ -273,6 +277,8 @@ impl Measured {
         row("other memory", bytes(memory.private_bytes as u64), "values without a plan".to_owned());
         row("scratch", bytes(memory.scratch_bytes as u64), String::new());
         row("constants", bytes(memory.constant_bytes as u64), String::new());
+        row("packed weights", bytes(memory.packed_bytes as u64), String::new());
+        row("plan", bytes(memory.plan_bytes as u64), "with the flatbuffer".to_owned());
         if let Some(peak) = memory.peak_resident_bytes {
             row("process, at most", bytes(peak), "resident".to_owned());
         }

@@ -4,7 +4,7 @@
 //! `patches * weight`, the patches gathered into scratch memory some rows at a time. A kernel of one tap needs no
 //! patches. What does not fit goes to [`direct`](super::direct).
 
-use edgepack_executor::kernel::{KernelContext, KernelError, Run};
+use edgepack_executor::kernel::{KernelContext, KernelError, Run, keeps};
 use edgepack_executor::tensor::TensorMeta;
 use rten_gemm::{ColOffsets, Im2Col, PackedAMatrix, PackedBMatrix, RowOffsets};
 use rten_tensor::NdTensorView;
@@ -270,6 +270,9 @@ impl Convolution {
         let (outs, channels) = (kernel.batch.0, kernel.channels.0);
         if self.keep && !self.turned.is_empty() {
             return;
+        }
+        if self.turned.is_empty() {
+            keeps(kernel.area() * channels * outs * size_of::<f32>());
         }
         self.turned.resize(kernel.area() * channels * outs, 0.0);
         let mut places = self.turned.iter_mut();

@@ -1,7 +1,7 @@
 //! Convolution of 16-bit floats, computed as that of `f32` and rounded once: constant weights are widened when the method is
 //! loaded, images in scratch memory.
 
-use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
+use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run, keeps};
 
 use super::fast::{Call, Convolution, floats, scratch_bytes};
 use super::{OUT, geometry};
@@ -13,6 +13,7 @@ pub(super) fn prepare<T: Narrow>(args: &Prepare<'_>) -> Result<Box<dyn Run>, Ker
     let mut wide = Vec::new();
     if let Some(constant) = weight.constant.filter(|_| args.optimize()) {
         wide.resize(constant.element_count(), 0.0);
+        keeps(size_of_val(&wide[..]));
         T::widen(constant.as_slice::<T>()?, &mut wide);
     }
     let mut bytes = scratch_bytes(&weight.meta);

@@ -19,7 +19,7 @@ pub mod transfer;
 pub mod view;
 
 /// The tables of this family.
-pub const TABLES: &[&[&Kernel]] = &[
+pub static TABLES: &[&[&Kernel]] = &[
     copy::KERNELS,
     filter::KERNELS,
     index::KERNELS,

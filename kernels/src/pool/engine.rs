@@ -1,5 +1,7 @@
 //! The loop over output pixels and the taps of their windows.
 
+use std::ops::Range;
+
 use edgepack_executor::tensor::Scalar;
 
 use crate::numeric::{Cast, Compute, Number};
@@ -8,6 +10,8 @@ use crate::wide::wide;
 
 /// Channels pooled side by side where they are neighbours.
 const LANES: usize = 32;
+/// Places of a row pooled side by side where its pixels are.
+const BLOCK: usize = 8;
 
 /// The windows along one dimension.
 #[derive(Clone, Copy, Debug)]
@@ -78,9 +82,10 @@ impl<T: Number> Pool<T> for Greatest {
     #[inline(always)]
     fn add(&self, acc: &mut Self::Acc, x: T, place: usize, first: bool) {
         let x = x.to_compute();
-        if first || acc.0.less(x) || x.is_nan() {
-            *acc = (x, place);
-        }
+        // Where the greatest is cannot be foreseen: choosing is faster than jumping.
+        let take = first | acc.0.less(x) | x.is_nan();
+        acc.0 = if take { x } else { acc.0 };
+        acc.1 = if take { place } else { acc.1 };
     }
 
     fn finish(&self, acc: Self::Acc, _: usize, _: usize) -> Self::Result {
@@ -157,7 +162,8 @@ impl Windows {
                 for y in 0..out.sizes[1] {
                     let height = self.axes[1].taps(y);
                     let to = to + z * out.strides[0] + y * out.strides[1];
-                    for x in 0..out.sizes[2] {
+                    let inner = if L == 1 { self.inner(height, depth) } else { 0..0 };
+                    for x in (0..inner.start).chain(inner.end..out.sizes[2]) {
                         let width = self.axes[2].taps(x);
                         let mut accs = [pool.start(); L];
                         self.window(data, pool, &mut accs[..lanes], [depth, height, width]);
@@ -168,8 +174,59 @@ impl Windows {
                             emit(to, pool.finish(acc, inside, padded));
                         }
                     }
+                    let padded = self.axes[0].padded(z) * self.axes[1].padded(y);
+                    self.row(data, pool, inner, [depth, height], |x, acc, inside, wide| {
+                        emit(to + x * out.strides[2], pool.finish(acc, inside, padded * wide));
+                    });
                 }
             }
+        }
+    }
+
+    /// Places of a row whose windows lie inside the input, in whole blocks, if its pixels are neighbours.
+    fn inner(&self, height: Taps, depth: Taps) -> Range<usize> {
+        let Axis::Sliding(slide) = self.axes[2] else { return 0..0 };
+        let dense = self.input.strides[2] == 1 && slide.dilation == 1;
+        if !dense || height.count * depth.count == 0 || slide.input < slide.kernel {
+            return 0..0;
+        }
+        let first = slide.padding.div_ceil(slide.stride);
+        let last = (slide.input + slide.padding - slide.kernel) / slide.stride;
+        let count = (last + 1).min(self.out.sizes[2]).saturating_sub(first) / BLOCK * BLOCK;
+        first..first + count
+    }
+
+    /// Pools such places a block at a time: every tap of all of them, then the next.
+    #[inline(always)]
+    fn row<T: Number, P: Pool<T>>(
+        &self,
+        data: &[T],
+        pool: &P,
+        inner: Range<usize>,
+        [depth, height]: [Taps; 2],
+        mut emit: impl FnMut(usize, P::Acc, usize, usize),
+    ) {
+        let Axis::Sliding(slide) = self.axes[2] else { return };
+        let (input, [dz, dy]) = (&self.input, [self.axes[0].dilation(), self.axes[1].dilation()]);
+        let inside = depth.count * height.count * slide.kernel;
+        for x in inner.step_by(BLOCK) {
+            let left = x * slide.stride - slide.padding;
+            let (mut accs, mut first) = ([pool.start(); BLOCK], true);
+            for z in (depth.first..).step_by(dz).take(depth.count) {
+                for y in (height.first..).step_by(dy).take(height.count) {
+                    let row = &data[z * input.strides[0] + y * input.strides[1]..][left..];
+                    let place = (z * input.sizes[1] + y) * input.sizes[2] + left;
+                    for tap in 0..slide.kernel {
+                        let taps = &row[tap..][..(BLOCK - 1) * slide.stride + 1];
+                        for (lane, acc) in accs.iter_mut().enumerate() {
+                            let at = lane * slide.stride;
+                            pool.add(acc, taps[at], place + tap + at, first);
+                        }
+                        first = false;
+                    }
+                }
+            }
+            accs.iter().enumerate().for_each(|(lane, &acc)| emit(x + lane, acc, inside, slide.kernel));
         }
     }
 

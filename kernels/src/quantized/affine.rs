@@ -6,6 +6,7 @@ use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 
 use crate::numeric::{Cast, Number};
+use crate::wide::wide;
 
 /// What the integers of a slice mean.
 #[derive(Clone, Copy, Debug)]
@@ -38,10 +39,13 @@ where
     let (low, high) = ((affine.least - affine.zero) as f32, (affine.greatest - affine.zero) as f32);
     let zero = affine.zero as i32;
     if low > -ROUNDED && high < ROUNDED {
-        for (to, &from) in to.iter_mut().zip(from) {
-            let value = (Cast::<f32>::cast(from) * inverse).max(low).min(high);
-            *to = (((value + ROUNDER) - ROUNDER) as i32 + zero).cast();
-        }
+        wide(|| {
+            for (to, &from) in to.iter_mut().zip(from) {
+                let value = (Cast::<f32>::cast(from) * inverse).max(low).min(high);
+                // The low bits of the sum are the integer: no conversion, which would have to look for overflow.
+                *to = ((value + ROUNDER).to_bits().wrapping_sub(ROUNDER.to_bits()) as i32).wrapping_add(zero).cast();
+            }
+        });
     } else {
         for (to, &from) in to.iter_mut().zip(from) {
             let value = (Cast::<f32>::cast(from) * inverse).round_ties_even();
@@ -57,9 +61,11 @@ where
 {
     let (from, to): (&[Q], &mut [F]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
     let (zero, scale) = (affine.zero as i32, affine.scale);
-    for (to, &from) in to.iter_mut().zip(from) {
-        *to = (Cast::<i32>::cast(from).wrapping_sub(zero) as f32 * scale).cast();
-    }
+    wide(|| {
+        for (to, &from) in to.iter_mut().zip(from) {
+            *to = (Cast::<i32>::cast(from).wrapping_sub(zero) as f32 * scale).cast();
+        }
+    });
 }
 
 macro_rules! pairs {

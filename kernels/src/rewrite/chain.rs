@@ -5,6 +5,8 @@ use edgepack_executor::kernel::{Kernel, Operator};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Span, Value, ValueId};
 
+use crate::FAMILIES;
+
 /// A call of one of the library's kernels.
 #[derive(Clone, Copy)]
 pub struct Call {
@@ -17,6 +19,13 @@ pub struct Call {
 /// Whether an operator of the graph is this kernel itself, not another one of its name.
 pub fn is(graph: &Graph<'_>, operator: u32, kernel: &'static Kernel) -> bool {
     std::ptr::addr_eq(graph.operators[operator as usize].kernel as *const dyn Operator, kernel as *const Kernel)
+}
+
+/// The kernel of the library that an operator of the graph is; none if it is another one that took its place.
+pub fn own(graph: &Graph<'_>, operator: u32) -> Option<&'static Kernel> {
+    let name = &*graph.operators[operator as usize].name;
+    let mut kernels = FAMILIES.iter().flat_map(|family| family.tables).copied().flatten().copied();
+    kernels.find(|kernel| kernel.name == name && is(graph, operator, kernel))
 }
 
 /// Every call with the call right behind it, nothing between them. Rules that change both see what they left.

@@ -6,6 +6,7 @@ mod chain;
 mod layout;
 mod pure;
 mod then;
+mod turned;
 
 use edgepack_executor::kernel::Registry;
 use edgepack_executor::rewrite::FoldConstants;
@@ -13,6 +14,8 @@ use edgepack_executor::rewrite::FoldConstants;
 /// Adds the rules, in the order they run.
 pub(crate) fn with_rewrites(registry: Registry) -> Registry {
     registry
+        // Before constants are folded, which would copy what need not be copied.
+        .with_rewrite(turned::ViewTransposed)
         .with_rewrite(FoldConstants::new(pure::is_pure))
         .with_rewrite(batch_norm::FoldBatchNorm)
         .with_rewrite(then::FuseSteps)

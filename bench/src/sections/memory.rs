@@ -1,0 +1,116 @@
+//! The most memory that loading and running a model takes, beside what the executor says that it needs.
+//!
+//! Every row is a process of its own: this binary with a hidden argument, its allocator counting. Heap is what was
+//! allocated and not yet freed, at its most; mapped is what of the model's file is resident at the end. Inputs and the
+//! operator table are made before: they are the caller's.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use edgepack_executor::{LoadMethod, MemoryBytes, Options};
+use edgepack_kernels::registry;
+use edgepack_loader::{Error, MappedFile, OpenOptions, Program};
+
+use super::{Inputs, run_once};
+use crate::{live, programs};
+
+/// The argument that makes this binary measure one model: a path and how to open it follow.
+pub const CHILD: &str = "--memory-of";
+/// The models, with the one that has many values.
+const MODELS: [&str; 4] = ["mlp", "transformer", "mobilenet_v2", "deep"];
+/// Runs after the first.
+const STEADY: usize = 20;
+
+pub fn run() {
+    let Some(dir) = programs::models_dir() else {
+        return println!("\nmemory: EDGEPACK_BENCH_MODELS names no folder, nothing is measured");
+    };
+    println!("\nmemory of loading and running, one thread, KiB");
+    println!(
+        "| model | opened | planned | private | scratch | constants | packed | plan | flatbuffer | sum | peak of loading \
+         | peak | peak / sum | file, resident |"
+    );
+    println!("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+    for name in MODELS {
+        let path = dir.join(name).with_extension("pte");
+        for how in ["read", "mapped"].into_iter().filter(|_| path.is_file()) {
+            match child(&path, how) {
+                Ok(row) => println!("| {name} | {how} | {row} |"),
+                Err(reason) => println!("| {name} | {how} | {reason} |"),
+            }
+        }
+    }
+}
+
+fn child(path: &Path, how: &str) -> std::io::Result<String> {
+    let output = Command::new(std::env::current_exe()?).arg(CHILD).arg(path).arg(how).output()?;
+    let text = if output.status.success() { &output.stdout } else { &output.stderr };
+    Ok(String::from_utf8_lossy(text).trim().to_owned())
+}
+
+/// Measures one model in this process and prints its row.
+pub fn measure(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+    let [path, how] = arguments else { return Err("a path, and `read` or `mapped`".into()) };
+    live::count();
+    let kernels = registry();
+    let inputs = Inputs::of(&Program::open(path)?);
+    let views = inputs.views();
+    let before = live::live();
+    let most = || (live::peak() - before) >> 10;
+    live::forget_peak();
+
+    let program = open(path, how == "mapped")?;
+    let options = Options { threads: Some(1), ..Options::default() };
+    let mut method = program.method("forward")?.load(&kernels, &options)?;
+    let load = most();
+    for _ in 0..=STEADY {
+        run_once(&mut method, &views);
+    }
+    let peak = most();
+    let memory = method.memory_bytes();
+    let MemoryBytes { planned, private, scratch, constants, packed, plan, program, .. } = memory;
+    for bytes in [planned, private, scratch, constants, packed, plan, program, memory.heap()] {
+        print!("{} | ", bytes >> 10);
+    }
+    let share = peak as f64 * 1024.0 / memory.heap() as f64;
+    println!(
+        "{load} | {peak} | {share:.3} | {}",
+        resident(path).map_or("–".to_owned(), |bytes| (bytes >> 10).to_string())
+    );
+    Ok(())
+}
+
+fn open(path: &str, mapped: bool) -> Result<Program, Error> {
+    if !mapped {
+        return Program::open(path);
+    }
+    // SAFETY: the folder of models is left alone while it is measured.
+    let file = unsafe { MappedFile::open(path) };
+    let file = file.map_err(|error| Error::Io { what: path.to_owned(), error })?;
+    OpenOptions::default().open_source(Arc::new(file))
+}
+
+/// Bytes of a mapped file that are in memory; `None` if it is not mapped or the system does not say.
+fn resident(path: &str) -> Option<u64> {
+    let path = std::fs::canonicalize(path).ok()?;
+    let smaps = std::fs::read_to_string("/proc/self/smaps").ok()?;
+    let mut lines = smaps.lines();
+    lines.find(|line| line.ends_with(&*path.to_string_lossy()))?;
+    let rss = lines.find_map(|line| line.strip_prefix("Rss:"))?;
+    Some(rss.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapped_file_is_resident_as_far_as_it_was_read() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/corpus/models/mlp_portable.pte");
+        assert_eq!(resident(path), None);
+        let program = open(path, true).unwrap();
+        assert!(program.method("forward").is_ok());
+        assert!(resident(path).is_none_or(|bytes| bytes >= 4096));
+    }
+}

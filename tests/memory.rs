@@ -1,0 +1,257 @@
+//! Loading and running take the memory that the executor says they take: peaks of live heap, held against the account.
+//!
+//! Everything that is allocated counts while programs are opened, loaded and run; what is held against it is
+//! `MemoryBytes::heap`. A temporary copy of weights, or weights that are kept twice without being said, make this fail.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicIsize, Ordering};
+
+use edgepack_builder::args;
+use edgepack_builder::pte::{ProgramBuilder, TensorSpec};
+use edgepack_executor::{Input, LoadError, LoadMethod, MemoryBytes, Method, Options};
+use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::TensorView;
+use edgepack_loader::{DataFile, NamedDataMap, OpenOptions, Program, Source, ValueMeta};
+
+struct Counting;
+
+static LIVE: AtomicIsize = AtomicIsize::new(0);
+static PEAK: AtomicIsize = AtomicIsize::new(0);
+
+fn change(bytes: isize) {
+    let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(live, Ordering::Relaxed);
+}
+
+// SAFETY: every call goes to the system allocator unchanged; only counters are kept beside it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        change(layout.size() as isize);
+        // SAFETY: by the caller.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        change(layout.size() as isize);
+        // SAFETY: by the caller.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        change(-(layout.size() as isize));
+        // SAFETY: by the caller.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        change(size as isize - layout.size() as isize);
+        // SAFETY: by the caller.
+        unsafe { System.realloc(ptr, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most that a program may take beyond the account: a tenth, and what is the same for small and large ones: names,
+/// boxes and lists of the plan, and the block that a thread multiplies matrices with.
+fn allowed(memory: &MemoryBytes) -> usize {
+    memory.heap() + memory.heap() / 10 + ALLOWANCE
+}
+
+const ALLOWANCE: usize = 256 << 10;
+
+/// A file that has to be read: nothing of it is lent.
+struct Reading(Vec<u8>);
+
+impl Source for Reading {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let from = self.0.get(offset as usize..offset as usize + into.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        into.copy_from_slice(from);
+        Ok(())
+    }
+}
+
+fn input_bytes(program: &Program, method: &str) -> Vec<Vec<u8>> {
+    let meta = program.method_meta(method).unwrap();
+    let bytes = meta.inputs.iter().map(|input| {
+        input.tensor().map_or(Vec::new(), |tensor| {
+            let mut element = vec![0; tensor.layout.scalar_type().size().unwrap()];
+            match tensor.layout.scalar_type().is_floating() {
+                true => *element.last_mut().unwrap() = 0x40,
+                false => element[0] = 1,
+            }
+            element.repeat(tensor.layout.byte_len() / element.len())
+        })
+    });
+    bytes.collect()
+}
+
+fn views<'a>(inputs: &'a [ValueMeta], bytes: &'a [Vec<u8>]) -> Vec<Input<'a>> {
+    let view = |(input, data): (&'a ValueMeta, &'a Vec<u8>)| match input {
+        ValueMeta::Int(value) => Input::Int(*value),
+        ValueMeta::Bool(value) => Input::Bool(*value),
+        ValueMeta::Double(value) => Input::Double(*value),
+        ValueMeta::Text(text) => Input::Text(text),
+        ValueMeta::Tensor(tensor) => Input::Tensor {
+            dtype: tensor.layout.scalar_type(),
+            sizes: tensor.layout.sizes(),
+            dim_order: tensor.layout.dim_order(),
+            data,
+        },
+        _ => Input::Null,
+    };
+    inputs.iter().zip(bytes).map(view).collect()
+}
+
+/// Opens, loads and runs; gives the most bytes in use at once, what is still in use, and the method.
+fn measure(open: impl Fn() -> Program, method: &str, options: &Options) -> Result<(usize, usize, Method), LoadError> {
+    let registry = edgepack_kernels::registry();
+    let (meta, bytes) = (open().method_meta(method).unwrap(), input_bytes(&open(), method));
+    let inputs = views(&meta.inputs, &bytes);
+    let before = LIVE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let mut loaded = open().method(method).unwrap().load(&registry, options)?;
+    for _ in 0..4 {
+        loaded.run(&inputs).unwrap_or_else(|error| panic!("{method}: {error}"));
+    }
+    let since = |counter: &AtomicIsize| (counter.load(Ordering::Relaxed) - before) as usize;
+    Ok((since(&PEAK), since(&LIVE), loaded))
+}
+
+fn weights(sizes: &[usize]) -> TensorView<'static> {
+    let count = sizes.iter().product::<usize>();
+    // No two tensors alike, which the builder would store once.
+    let bytes = (0..count).flat_map(|i| (((i + count) % 17) as f32 * 0.01 + 0.01).to_le_bytes()).collect::<Vec<u8>>();
+    TensorView::of::<f32>(sizes, bytes.leak()).unwrap()
+}
+
+fn float(sizes: &[usize]) -> TensorSpec {
+    TensorSpec::new(ScalarType::FLOAT, sizes)
+}
+
+/// Linear layers as exporters write them: the weight is transposed in every run.
+fn linear_layers(rows: usize) -> Vec<u8> {
+    let mut program = ProgramBuilder::new();
+    let mut forward = program.method("forward");
+    let mut x = forward.input(float(&[rows, 512])).unwrap();
+    for layer in 0..3 {
+        let (from, to) = (512 + layer * 128, 640 + layer * 128);
+        let weight = forward.constant(&format!("w{layer}"), &weights(&[to, from])).unwrap();
+        let bias = forward.constant(&format!("b{layer}"), &weights(&[to])).unwrap();
+        let turned = forward.call("aten::permute_copy.out", args![weight, vec![1i64, 0]], float(&[from, to])).unwrap();
+        x = forward.call("aten::addmm.out", args![bias, x, turned], float(&[rows, to])).unwrap();
+    }
+    forward.output(x).unwrap();
+    program.finish().unwrap().to_bytes().unwrap()
+}
+
+/// A convolution with a batch norm behind it, which becomes part of the weight.
+fn normed_convolution() -> Vec<u8> {
+    let mut program = ProgramBuilder::new();
+    let mut forward = program.method("forward");
+    let x = forward.input(float(&[1, 128, 8, 8])).unwrap();
+    let weight = forward.constant("weight", &weights(&[256, 128, 3, 3])).unwrap();
+    let norm = forward.constant("norm", &weights(&[256])).unwrap();
+    let (ones, zeros) = (|| vec![1i64; 2], || vec![0i64; 2]);
+    let arguments = args![x, weight, (), ones(), ones(), ones(), false, zeros(), 1i64];
+    let y = forward.call("aten::convolution.out", arguments, float(&[1, 256, 8, 8])).unwrap();
+    let arguments = args![y, norm, norm, norm, norm, 0.1f64, 1e-5f64];
+    let outs = [float(&[1, 256, 8, 8]), float(&[0]), float(&[0])];
+    let [y, ..] = forward.call("aten::_native_batch_norm_legit_no_training.out", arguments, outs).unwrap();
+    forward.output(y).unwrap();
+    program.finish().unwrap().to_bytes().unwrap()
+}
+
+fn floats(method: &Method) -> Vec<f32> {
+    method.outputs().get(0).and_then(|output| output.tensor()).unwrap().as_slice::<f32>().unwrap().to_vec()
+}
+
+/// Everything counts for the whole process, so there is one test.
+#[test]
+fn peaks_stay_within_what_is_said() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    pool.install(|| {
+        corpus();
+        linear_layers_keep_their_weights_once();
+        what_nobody_reads_is_given_back();
+    });
+}
+
+fn corpus() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/models");
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let mut methods = 0;
+    for path in paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "pte")) {
+        let stem = format!("{}.", path.file_stem().unwrap().to_string_lossy());
+        let data = paths.iter().filter(|other| {
+            let name = other.file_name().unwrap().to_string_lossy();
+            name.starts_with(&stem) && name.ends_with(".ptd")
+        });
+        let data: Vec<Arc<dyn NamedDataMap>> =
+            data.map(|path| Arc::new(DataFile::open(path).unwrap()) as Arc<dyn NamedDataMap>).collect();
+        let options = Options { data, ..Options::default() };
+        let open = || Program::open(path).unwrap();
+        for name in open().method_names().unwrap() {
+            match measure(open, &name, &options) {
+                Ok((peak, _, method)) => {
+                    let memory = method.memory_bytes();
+                    assert!(peak <= allowed(&memory), "{} {name}: {peak} bytes, said {memory:?}", path.display());
+                    methods += 1;
+                }
+                Err(LoadError::Missing(_)) => {}
+                Err(error) => panic!("{} {name}: {error}", path.display()),
+            }
+        }
+    }
+    assert!(methods > 30, "only {methods} methods ran");
+}
+
+fn read(file: &[u8]) -> impl Fn() -> Program {
+    let source = Arc::new(Reading(file.to_vec()));
+    move || OpenOptions::default().open_source(source.clone()).unwrap()
+}
+
+fn linear_layers_keep_their_weights_once() {
+    for rows in [1, 32] {
+        let file = linear_layers(rows);
+        let open = read(&file);
+        let (peak, kept, method) = measure(&open, "forward", &Options::default()).unwrap();
+        let memory = method.memory_bytes();
+        assert!(peak <= allowed(&memory), "{rows} rows: {peak} bytes, said {memory:?}");
+        assert!(kept <= allowed(&memory) && kept + ALLOWANCE >= memory.heap(), "{kept} bytes, said {memory:?}");
+        // Transposed weights are views of those in the file; several rows are worth packing them.
+        let of_weights = memory.constants..memory.constants + memory.constants / 8;
+        assert!(memory.private < ALLOWANCE, "{memory:?}");
+        assert!(if rows == 1 { memory.packed == 0 } else { of_weights.contains(&memory.packed) }, "{memory:?}");
+
+        let plain = Options { no_optimize: true, ..Options::default() };
+        let (_, _, plain) = measure(&open, "forward", &plain).unwrap();
+        for (have, want) in floats(&method).iter().zip(floats(&plain)) {
+            assert!((have - want).abs() <= 1e-4 * want.abs(), "{have} is not {want}");
+        }
+    }
+}
+
+fn what_nobody_reads_is_given_back() {
+    let file = normed_convolution();
+    let open = read(&file);
+    let (_, _, method) = measure(&open, "forward", &Options::default()).unwrap();
+    let plain = Options { no_optimize: true, ..Options::default() };
+    let (_, _, plain) = measure(&open, "forward", &plain).unwrap();
+    let (memory, before) = (method.memory_bytes(), plain.memory_bytes());
+    // The weight with the norm in it took the place of the one in the file.
+    assert_eq!(memory.constants, 0, "{memory:?}");
+    assert!(before.constants > 1 << 20 && memory.private < before.constants + ALLOWANCE, "{memory:?}, {before:?}");
+    for (have, want) in floats(&method).iter().zip(floats(&plain)) {
+        assert!((have - want).abs() <= 1e-3 * want.abs(), "{have} is not {want}");
+    }
+    // Constants that are lent stay where they are.
+    let lent = Program::from_bytes(file).unwrap();
+    let (_, _, method) = measure(move || lent.clone(), "forward", &Options::default()).unwrap();
+    assert!(method.memory_bytes().lent > 1 << 20);
+}
