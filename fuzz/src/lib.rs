@@ -9,6 +9,7 @@ pub mod assembly;
 pub mod bodies;
 mod generated;
 pub mod havoc;
+pub mod language;
 pub mod mutate;
 pub mod official;
 pub mod rng;

@@ -4,6 +4,7 @@
 
 use edgepack_format::scalar::ScalarType;
 
+use crate::language::Sides;
 use crate::tape::Tape;
 
 /// What one call revolves around: its main shape, and a few numbers that its arguments share.
@@ -32,12 +33,15 @@ enum Family {
     Image,
     Index,
     Quantize,
+    Experts,
 }
 
 fn family(operator: &str) -> Family {
     let has = |words: &[&str]| words.iter().any(|word| operator.contains(word));
     if has(&["quantize_per", "choose_qparams"]) {
         Family::Quantize
+    } else if has(&["moe_ffn"]) {
+        Family::Experts
     } else if has(&["convolution", "conv2d"]) {
         Family::Convolution
     } else if has(&["embedding"]) {
@@ -79,10 +83,22 @@ impl Scene {
         Scene { base, m, k, n, side, groups, family }
     }
 
+    fn sides(&self) -> Sides {
+        Sides { tokens: self.m, more: self.k, dim: self.n, heads: self.side, groups: self.groups }
+    }
+
+    /// What the data of a tensor argument begin with, if they have a header.
+    pub fn header(&self, operator: &str, arg: &str) -> Option<[i32; 8]> {
+        self.sides().header(operator, arg)
+    }
+
     /// Sizes for a tensor argument.
     pub fn tensor(&self, operator: &str, arg: &str, is_out: bool, tape: &mut Tape<'_>) -> Vec<i32> {
         if tape.one_in(12) {
             return (0..tape.below(6)).map(|_| tape.below(5) as i32).collect();
+        }
+        if let Some(sizes) = self.sides().tensor(operator, arg, tape) {
+            return sizes;
         }
         let (m, k, n) = (self.m, self.k, self.n);
         let batch = operator.contains("bmm").then_some(3);
@@ -155,6 +171,9 @@ impl Scene {
 
     /// The element type that an operator asks of an argument, whatever the others have.
     pub fn element(&self, operator: &str, arg: &str, is_out: bool) -> Option<ScalarType> {
+        if let Some(dtype) = self.sides().element(operator, arg) {
+            return Some(dtype);
+        }
         let is = |words: &[&str]| words.iter().any(|word| operator.contains(word));
         let quantized = operator.starts_with("quantized_decomposed::");
         Some(match arg {
@@ -219,7 +238,11 @@ impl Scene {
         if tape.one_in(16) {
             return tape.pick(&[i64::MIN, i64::MAX, -1, i32::MAX.into(), i32::MIN.into(), 1 << 40, 255, -128]);
         }
+        if let Some(value) = self.sides().int(arg, tape) {
+            return value;
+        }
         match arg {
+            "dim" if self.family == Family::Experts => 16,
             "groups" => self.groups.into(),
             "N" => self.base.first().copied().unwrap_or(1).into(),
             "C" => self.base.get(1).copied().unwrap_or(1).into(),

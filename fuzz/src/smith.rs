@@ -141,7 +141,9 @@ impl Smith<'_> {
             },
             ArgumentKind::Bool => self.bool(),
             ArgumentKind::Str => {
-                let text = self.tape.pick(&["none", "floor", "trunc", "tanh", "sum", "mean", "nearest", "", "?"]);
+                let text = self
+                    .tape
+                    .pick(&["none", "floor", "trunc", "tanh", "sum", "mean", "nearest", "", "?", "sigmoid", "softmax"]);
                 self.value(KernelTypes::String(Text { string_val: Some(text.into()) }))
             }
             ArgumentKind::ScalarType => {
@@ -250,7 +252,12 @@ impl Smith<'_> {
             shape_dynamism,
             ..Tensor::default()
         };
+        let header = scene.header(operator, arg.name);
         match self.tape.below(4) {
+            _ if header.is_some() => {
+                row.data_buffer_idx = self.constant(bytes, dtype);
+                self.begin(header.unwrap_or_default());
+            }
             3 if !writes => row.data_buffer_idx = self.constant(bytes, dtype),
             2 => {}
             _ => row.allocation_info = Some(self.plan(bytes)),
@@ -300,6 +307,17 @@ impl Smith<'_> {
             self.constants.push(byte);
         }
         self.offsets.len() as u32
+    }
+
+    /// Lets the newest constant begin, and go on every so often where a second one may be, with these words.
+    fn begin(&mut self, words: [i32; 8]) {
+        let start = self.offsets.last().copied().unwrap_or(0) as usize;
+        let header: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        for at in (start..self.constants.len()).step_by(64) {
+            if let Some(to) = self.constants.get_mut(at..at + header.len()) {
+                to.copy_from_slice(&header);
+            }
+        }
     }
 
     fn plan(&mut self, bytes: u64) -> AllocationDetails {

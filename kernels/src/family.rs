@@ -5,8 +5,8 @@
 use edgepack_executor::kernel::Kernel;
 
 use crate::{
-    antialias, chance, conv, distance, elementwise, embedding_bag, fft, grid, matmul, median, movement, norm, pool,
-    prim, quantized, reduce, softmax, sort, upsample,
+    antialias, chance, conv, distance, elementwise, embedding_bag, fft, grid, llama, matmul, median, movement, norm,
+    pool, prim, quantized, reduce, softmax, sort, upsample,
 };
 
 /// How an operator spends its time.
@@ -88,5 +88,6 @@ pub static FAMILIES: &[Family] = &[
     family("Fourier transforms", Speed::Element, &[fft::KERNELS]),
     family("random", Speed::Element, &[chance::KERNELS]),
     family("quantised", Speed::Vector, quantized::TABLES),
+    family("language models", Speed::Product, &[llama::KERNELS]),
     family("numbers and sizes", Speed::Number, prim::TABLES),
 ];

@@ -19,6 +19,7 @@ pub mod fft;
 pub mod float;
 pub mod gemm;
 pub mod grid;
+pub mod llama;
 pub mod matmul;
 pub mod median;
 pub mod movement;

@@ -103,6 +103,10 @@ fn outputs_with_room_take_the_sizes_they_need() {
             args.iter().enumerate().map(each).collect()
         };
         let line = example.line;
+        // Their result is a placeholder without a size of its own.
+        if example.name.starts_with("llama::update_cache") {
+            continue;
+        }
         match example.call(operator, &schema, &resized(&|size| size + 2, true)) {
             // Where rows are summed nothing belongs in the fourth output, whatever its size.
             _ if example.name == "aten::_embedding_bag.out" => {}

@@ -9,8 +9,8 @@ use edgepack_tests::examples::{all, schema_text};
 
 /// How many operators a library has that programs can call; of `optimized` those no other has. The second of
 /// `portable_custom`, `allclose.Tensor`, answers with a new tensor, which no runtime can.
-const LIBRARIES: [(&str, usize); 5] =
-    [("portable", 209), ("portable_custom", 1), ("optimized", 3), ("quantized", 19), ("prim", 28)];
+const LIBRARIES: [(&str, usize); 6] =
+    [("portable", 209), ("portable_custom", 1), ("optimized", 3), ("quantized", 19), ("prim", 28), ("llm", 11)];
 
 #[test]
 fn every_operator_of_the_stock_libraries_is_there() {

@@ -96,6 +96,12 @@ fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').filter(|item| !item.is_empty())
 }
 
+/// Two digits a byte.
+fn bytes(digits: &[u8]) -> impl Iterator<Item = f64> {
+    let digit = |digit: u8| char::from(digit).to_digit(16).expect("a hexadecimal digit");
+    digits.chunks(2).map(move |pair| pair.iter().fold(0, |byte, &next| byte * 16 + digit(next)).into())
+}
+
 fn pattern(word: &str) -> Pattern {
     let (dtype, rest) = word.split_once('[').unwrap_or_else(|| panic!("{word} has no sizes"));
     let (sizes, values) = rest.split_once(']').unwrap_or_else(|| panic!("{word} has no end of sizes"));
@@ -110,7 +116,9 @@ fn pattern(word: &str) -> Pattern {
             None => panic!("{name} is no type"),
         },
     };
+    let digits = values.strip_prefix("=x").map(str::as_bytes);
     let values = match values.strip_prefix('=') {
+        _ if digits.is_some() => Values::These(digits.into_iter().flat_map(bytes).collect()),
         Some(list) => Values::These(items(list).map(number).collect()),
         None if values == "!" => Values::NotZero,
         None => Values::Small,

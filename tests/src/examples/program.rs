@@ -4,7 +4,7 @@ use edgepack_builder::BuildError;
 use edgepack_builder::pte::{Arg, Out, ProgramBuilder, TensorArg, TensorSpec, ValueId};
 use edgepack_executor::call::OwnedTensor;
 use edgepack_executor::tensor::Scalar;
-use edgepack_format::operator::{ArgumentKind, Schema, lookup};
+use edgepack_format::operator::{Argument, ArgumentKind, Schema, lookup};
 use edgepack_format::scalar::ScalarType;
 
 use super::{Example, Pattern, Token, Values, parse, tensors};
@@ -70,10 +70,19 @@ fn add(
         });
     }
     let Some(outs) = outs(&example.outs, dtype) else { return Ok(None) };
-    for result in method.call(&example.name, args, outs)? {
+    let changed: Vec<ValueId> = args.iter().zip(schema.args()).filter_map(changed).collect();
+    for result in method.call(&example.name, args, outs)?.into_iter().chain(changed) {
         method.output(result)?;
     }
     Ok(Some(()))
+}
+
+/// An argument that the call changes and does not answer with.
+fn changed((arg, argument): (&Arg, &Argument<'_>)) -> Option<ValueId> {
+    match arg {
+        Arg::Value(id) if argument.mutated && !argument.is_out() => Some(*id),
+        _ => None,
+    }
 }
 
 fn outs(tokens: &[Token], dtype: ScalarType) -> Option<Vec<Out>> {
