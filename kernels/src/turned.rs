@@ -9,13 +9,16 @@ use edgepack_executor::kernel::{Kernel, Operator};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Dynamism, NONE, Span, Value, ValueId};
 
-use crate::{matmul, movement};
+use crate::FAMILIES;
 
 /// Makes transposed constants views, where only products of matrices read them.
 pub struct ViewTransposed;
 
 /// Products, and which argument may lie in any order.
 const PRODUCTS: &[(&str, usize)] = &[("aten::mm.out", 1), ("aten::addmm.out", 2), ("aten::linear.out", 1)];
+
+/// Operators that can transpose a matrix.
+const TRANSPOSITIONS: &[&str] = &["aten::t_copy.out", "aten::transpose_copy.int_out", "aten::permute_copy.out"];
 
 impl Rewrite for ViewTransposed {
     fn name(&self) -> &'static str {
@@ -24,12 +27,13 @@ impl Rewrite for ViewTransposed {
 
     fn apply(&self, graph: &mut Graph<'_>) -> usize {
         let Some(uses) = Uses::of(graph) else { return 0 };
-        let elsewhere = read_elsewhere(graph, &uses);
+        let library = Library::new();
+        let elsewhere = read_elsewhere(graph, &uses, &library);
         let mut changed = 0;
         for chain in 0..graph.chains.len() {
             for index in 0..graph.chains[chain].len() {
                 let InstructionKind::Kernel { operator, args } = graph.chains[chain][index].kind else { continue };
-                let Some((from, out)) = transposition(graph, operator, args) else { continue };
+                let Some((from, out)) = transposition(graph, &library, operator, args) else { continue };
                 if view(graph, &uses, &elsewhere, from, out).is_some() {
                     graph.chains[chain][index].kind = InstructionKind::Nop;
                     changed += 1;
@@ -41,7 +45,7 @@ impl Rewrite for ViewTransposed {
 }
 
 /// By tensor: whether anything but a product reads it, or shows its bytes.
-fn read_elsewhere(graph: &Graph<'_>, uses: &Uses) -> Vec<bool> {
+fn read_elsewhere(graph: &Graph<'_>, uses: &Uses, library: &Library) -> Vec<bool> {
     let mut elsewhere = vec![false; graph.state.tensors.len()];
     uses.views().for_each(|(_, base)| elsewhere[base as usize] = true);
     let mut mark = |id: ValueId| match graph.state.values[id as usize] {
@@ -58,8 +62,8 @@ fn read_elsewhere(graph: &Graph<'_>, uses: &Uses) -> Vec<bool> {
     for instruction in graph.chains.iter().flatten() {
         match instruction.kind {
             InstructionKind::Kernel { operator, args } => {
-                let product = own(graph, operator, &[matmul::KERNELS])
-                    .and_then(|name| PRODUCTS.iter().find(|(product, _)| *product == name).map(|&(_, weight)| weight));
+                let name = library.name(graph, operator);
+                let product = PRODUCTS.iter().find(|(product, _)| name == Some(*product)).map(|&(_, weight)| weight);
                 let outs = graph.operators[operator as usize].info.outs();
                 let ids = graph.args[args.range()].iter().take(graph.operators[operator as usize].info.arity());
                 let reads = ids.enumerate().filter(|&(arg, _)| outs >> arg & 1 == 0 && Some(arg) != product);
@@ -75,16 +79,28 @@ fn read_elsewhere(graph: &Graph<'_>, uses: &Uses) -> Vec<bool> {
     elsewhere
 }
 
-/// The name of an operator, if it is one of these kernels itself and not another of its name.
-fn own(graph: &Graph<'_>, operator: u32, tables: &[&[&'static Kernel]]) -> Option<&'static str> {
-    let kernel: *const dyn Operator = graph.operators[operator as usize].kernel;
-    let known = tables.iter().copied().flatten().find(|known| std::ptr::addr_eq(kernel, **known as *const Kernel));
-    known.map(|known| known.name)
+/// The kernels of the library that this is about. Another kernel of the same name may want its arguments dense.
+struct Library(Vec<&'static Kernel>);
+
+impl Library {
+    fn new() -> Self {
+        // Those in the list of families are the ones that registries hold: tables are constants, which may be anywhere.
+        let kernels = FAMILIES.iter().flat_map(|family| family.tables).copied().flatten().copied();
+        let named = |name: &str| TRANSPOSITIONS.contains(&name) || PRODUCTS.iter().any(|(product, _)| *product == name);
+        Library(kernels.filter(|kernel| named(kernel.name)).collect())
+    }
+
+    /// The name of an operator that is one of these.
+    fn name(&self, graph: &Graph<'_>, operator: u32) -> Option<&'static str> {
+        let kernel: *const dyn Operator = graph.operators[operator as usize].kernel;
+        let known = self.0.iter().find(|known| std::ptr::addr_eq(kernel, **known as *const Kernel));
+        known.map(|known| known.name)
+    }
 }
 
 /// What an instruction transposes, and the value it makes, if it transposes a matrix.
-fn transposition(graph: &Graph<'_>, operator: u32, args: Span) -> Option<(u32, ValueId)> {
-    let name = own(graph, operator, movement::TABLES)?;
+fn transposition(graph: &Graph<'_>, library: &Library, operator: u32, args: Span) -> Option<(u32, ValueId)> {
+    let name = library.name(graph, operator)?;
     let ids = &graph.args[args.range()];
     let number = |id: ValueId| match graph.state.values[id as usize] {
         Value::Int(number) if !graph.variable[id as usize] => Some(number.rem_euclid(2)),
