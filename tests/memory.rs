@@ -153,14 +153,14 @@ fn linear_layers(rows: usize) -> Vec<u8> {
 fn normed_convolution() -> Vec<u8> {
     let mut program = ProgramBuilder::new();
     let mut forward = program.method("forward");
-    let x = forward.input(float(&[1, 128, 8, 8])).unwrap();
-    let weight = forward.constant("weight", &weights(&[256, 128, 3, 3])).unwrap();
-    let norm = forward.constant("norm", &weights(&[256])).unwrap();
+    let x = forward.input(float(&[1, 64, 8, 8])).unwrap();
+    let weight = forward.constant("weight", &weights(&[128, 64, 3, 3])).unwrap();
+    let norm = forward.constant("norm", &weights(&[128])).unwrap();
     let (ones, zeros) = (|| vec![1i64; 2], || vec![0i64; 2]);
     let arguments = args![x, weight, (), ones(), ones(), ones(), false, zeros(), 1i64];
-    let y = forward.call("aten::convolution.out", arguments, float(&[1, 256, 8, 8])).unwrap();
+    let y = forward.call("aten::convolution.out", arguments, float(&[1, 128, 8, 8])).unwrap();
     let arguments = args![y, norm, norm, norm, norm, 0.1f64, 1e-5f64];
-    let outs = [float(&[1, 256, 8, 8]), float(&[0]), float(&[0])];
+    let outs = [float(&[1, 128, 8, 8]), float(&[0]), float(&[0])];
     let [y, ..] = forward.call("aten::_native_batch_norm_legit_no_training.out", arguments, outs).unwrap();
     forward.output(y).unwrap();
     program.finish().unwrap().to_bytes().unwrap()
@@ -211,13 +211,13 @@ fn corpus() {
     assert!(methods > 30, "only {methods} methods ran");
 }
 
-fn read(file: &[u8]) -> impl Fn() -> Program {
+fn read(file: &[u8]) -> impl Fn() -> Program + use<> {
     let source = Arc::new(Reading(file.to_vec()));
     move || OpenOptions::default().open_source(source.clone()).unwrap()
 }
 
 fn linear_layers_keep_their_weights_once() {
-    for rows in [1, 32] {
+    for rows in [1, 4] {
         let file = linear_layers(rows);
         let open = read(&file);
         let (peak, kept, method) = measure(&open, "forward", &Options::default()).unwrap();
@@ -225,9 +225,9 @@ fn linear_layers_keep_their_weights_once() {
         assert!(peak <= allowed(&memory), "{rows} rows: {peak} bytes, said {memory:?}");
         assert!(kept <= allowed(&memory) && kept + ALLOWANCE >= memory.heap(), "{kept} bytes, said {memory:?}");
         // Transposed weights are views of those in the file; several rows are worth packing them.
-        let of_weights = memory.constants..memory.constants + memory.constants / 8;
+        let once = memory.packed.abs_diff(memory.constants) < memory.constants / 8;
         assert!(memory.private < ALLOWANCE, "{memory:?}");
-        assert!(if rows == 1 { memory.packed == 0 } else { of_weights.contains(&memory.packed) }, "{memory:?}");
+        assert!(if rows == 1 { memory.packed == 0 } else { once }, "{memory:?}");
 
         let plain = Options { no_optimize: true, ..Options::default() };
         let (_, _, plain) = measure(&open, "forward", &plain).unwrap();
@@ -246,12 +246,12 @@ fn what_nobody_reads_is_given_back() {
     let (memory, before) = (method.memory_bytes(), plain.memory_bytes());
     // The weight with the norm in it took the place of the one in the file.
     assert_eq!(memory.constants, 0, "{memory:?}");
-    assert!(before.constants > 1 << 20 && memory.private < before.constants + ALLOWANCE, "{memory:?}, {before:?}");
+    assert!(before.constants > 1 << 18 && memory.private < before.constants + ALLOWANCE, "{memory:?}, {before:?}");
     for (have, want) in floats(&method).iter().zip(floats(&plain)) {
         assert!((have - want).abs() <= 1e-3 * want.abs(), "{have} is not {want}");
     }
     // Constants that are lent stay where they are.
     let lent = Program::from_bytes(file).unwrap();
     let (_, _, method) = measure(move || lent.clone(), "forward", &Options::default()).unwrap();
-    assert!(method.memory_bytes().lent > 1 << 20);
+    assert!(method.memory_bytes().lent > 1 << 18);
 }

@@ -19,7 +19,7 @@ pub mod transfer;
 pub mod view;
 
 /// The tables of this family.
-pub static TABLES: &[&[&Kernel]] = &[
+pub const TABLES: &[&[&Kernel]] = &[
     copy::KERNELS,
     filter::KERNELS,
     index::KERNELS,

@@ -21,11 +21,15 @@ pub fn is(graph: &Graph<'_>, operator: u32, kernel: &'static Kernel) -> bool {
     std::ptr::addr_eq(graph.operators[operator as usize].kernel as *const dyn Operator, kernel as *const Kernel)
 }
 
-/// The kernel of the library that an operator of the graph is; none if it is another one that took its place.
-pub fn own(graph: &Graph<'_>, operator: u32) -> Option<&'static Kernel> {
-    let name = &*graph.operators[operator as usize].name;
-    let mut kernels = FAMILIES.iter().flat_map(|family| family.tables).copied().flatten().copied();
-    kernels.find(|kernel| kernel.name == name && is(graph, operator, kernel))
+/// By operator of the graph: its name, if it is a kernel of this library; none if it is another one that took its place.
+pub fn own_names(graph: &Graph<'_>) -> Vec<Option<&'static str>> {
+    let own = |operator: u32| {
+        let name = &*graph.operators[operator as usize].name;
+        // Those in the list of families are the ones that registries hold: tables are constants, which may be anywhere.
+        let mut kernels = FAMILIES.iter().flat_map(|family| family.tables).copied().flatten().copied();
+        kernels.find(|kernel| kernel.name == name && is(graph, operator, kernel)).map(|kernel| kernel.name)
+    };
+    (0..graph.operators.len() as u32).map(own).collect()
 }
 
 /// Every call with the call right behind it, nothing between them. Rules that change both see what they left.

@@ -10,7 +10,7 @@ use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Value, ValueId};
 use edgepack_format::scalar::ScalarType;
 
-use super::chain::{Call, arg, for_each_pair, is_private, merge, own, tensor};
+use super::chain::{Call, arg, for_each_pair, is_private, merge, own_names, tensor};
 use crate::elementwise::arithmetic::{ADD_THEN, MUL_THEN};
 use crate::steps::{OUT, POINTWISE, Pointwise, SEPARATOR, SILU, STEPS, Steps};
 use crate::{conv, matmul};
@@ -135,14 +135,14 @@ struct Operators {
 
 impl Operators {
     fn of(graph: &Graph<'_>) -> Self {
-        let roles = (0..graph.operators.len() as u32).map(|operator| {
-            let Some(Kernel { name, .. }) = own(graph, operator) else { return Role::default() };
-            let steps = match *name {
+        let roles = own_names(graph).into_iter().map(|name| {
+            let Some(name) = name else { return Role::default() };
+            let steps = match name {
                 "quantized_decomposed::quantize_per_tensor.out" => Some(How::Quantize),
                 "quantized_decomposed::dequantize_per_tensor.out" => Some(How::Dequantize),
-                _ => POINTWISE.iter().any(|row| row.operator == *name).then_some(How::Pointwise),
+                _ => POINTWISE.iter().any(|row| row.operator == name).then_some(How::Pointwise),
             };
-            Role { head: HEADS.iter().find(|head| head.plain == *name), steps }
+            Role { head: HEADS.iter().find(|head| head.plain == name), steps }
         });
         Operators { roles: roles.collect(), added: Vec::new() }
     }

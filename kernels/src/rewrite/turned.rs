@@ -8,7 +8,7 @@ use edgepack_executor::graph::{Graph, InstructionKind, Rewrite};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Dynamism, NONE, Span, Value, ValueId};
 
-use super::chain::own;
+use super::chain::own_names;
 
 /// Makes transposed constants views, where only products of matrices read them.
 pub struct ViewTransposed;
@@ -23,12 +23,13 @@ impl Rewrite for ViewTransposed {
 
     fn apply(&self, graph: &mut Graph<'_>) -> usize {
         let Some(uses) = Uses::of(graph) else { return 0 };
-        let elsewhere = read_elsewhere(graph, &uses);
+        let names = own_names(graph);
+        let elsewhere = read_elsewhere(graph, &uses, &names);
         let mut changed = 0;
         for chain in 0..graph.chains.len() {
             for index in 0..graph.chains[chain].len() {
                 let InstructionKind::Kernel { operator, args } = graph.chains[chain][index].kind else { continue };
-                let Some((from, out)) = transposition(graph, operator, args) else { continue };
+                let Some((from, out)) = transposition(graph, names[operator as usize], args) else { continue };
                 if view(graph, &uses, &elsewhere, from, out).is_some() {
                     graph.chains[chain][index].kind = InstructionKind::Nop;
                     changed += 1;
@@ -40,7 +41,7 @@ impl Rewrite for ViewTransposed {
 }
 
 /// By tensor: whether anything but a product reads it, or shows its bytes.
-fn read_elsewhere(graph: &Graph<'_>, uses: &Uses) -> Vec<bool> {
+fn read_elsewhere(graph: &Graph<'_>, uses: &Uses, names: &[Option<&str>]) -> Vec<bool> {
     let mut elsewhere = vec![false; graph.state.tensors.len()];
     uses.views().for_each(|(_, base)| elsewhere[base as usize] = true);
     let mut mark = |id: ValueId| match graph.state.values[id as usize] {
@@ -57,9 +58,8 @@ fn read_elsewhere(graph: &Graph<'_>, uses: &Uses) -> Vec<bool> {
     for instruction in graph.chains.iter().flatten() {
         match instruction.kind {
             InstructionKind::Kernel { operator, args } => {
-                let product = own(graph, operator).and_then(|own| {
-                    PRODUCTS.iter().find(|(product, _)| *product == own.name).map(|&(_, weight)| weight)
-                });
+                let name = names[operator as usize];
+                let product = PRODUCTS.iter().find(|(product, _)| name == Some(*product)).map(|&(_, weight)| weight);
                 let outs = graph.operators[operator as usize].info.outs();
                 let ids = graph.args[args.range()].iter().take(graph.operators[operator as usize].info.arity());
                 let reads = ids.enumerate().filter(|&(arg, _)| outs >> arg & 1 == 0 && Some(arg) != product);
@@ -76,14 +76,13 @@ fn read_elsewhere(graph: &Graph<'_>, uses: &Uses) -> Vec<bool> {
 }
 
 /// What an instruction transposes, and the value it makes, if it transposes a matrix.
-fn transposition(graph: &Graph<'_>, operator: u32, args: Span) -> Option<(u32, ValueId)> {
-    let name = own(graph, operator)?.name;
+fn transposition(graph: &Graph<'_>, name: Option<&str>, args: Span) -> Option<(u32, ValueId)> {
     let ids = &graph.args[args.range()];
     let number = |id: ValueId| match graph.state.values[id as usize] {
         Value::Int(number) if !graph.variable[id as usize] => Some(number.rem_euclid(2)),
         _ => None,
     };
-    let (turns, out) = match name {
+    let (turns, out) = match name? {
         "aten::t_copy.out" => (true, 1),
         "aten::transpose_copy.int_out" => (number(*ids.get(1)?)? != number(*ids.get(2)?)?, 3),
         "aten::permute_copy.out" => match graph.state.values[*ids.get(1)? as usize] {

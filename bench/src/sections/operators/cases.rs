@@ -105,7 +105,7 @@ struct Image {
     transposed: bool,
 }
 
-fn convolution<'d>(data: &'d [u8], image: &Image) -> Case {
+fn convolution(data: &[u8], image: &Image) -> Case {
     let Image { name, channels: [from, to], sides: [side, out], kernel, stride, groups, transposed } = *image;
     // Every input element meets the whole kernel where the convolution is transposed, every output element otherwise.
     let (places, deep) = if transposed { (from * side * side, to / groups) } else { (to * out * out, from / groups) };
@@ -174,8 +174,8 @@ pub fn products(data: &[u8]) -> Vec<Case> {
 }
 
 /// Operators of one tensor that give one of the same shape.
-fn same<'d, const N: usize>(
-    data: &'d [u8],
+fn same<const N: usize>(
+    data: &[u8],
     name: &str,
     operator: &str,
     sizes: &[usize],
