@@ -91,6 +91,11 @@ impl Sides {
         (operator.contains("moe_ffn") && arg.starts_with("packed")).then(|| [6712, 1, self.bits(), 0, 0, 8, 16, 2])
     }
 
+    /// Whether an operator does not do without an argument that its schema makes optional.
+    pub fn needs(&self, operator: &str, arg: &str) -> bool {
+        operator.contains("quantized_sdpa") && (arg.ends_with("_points") || arg.ends_with("_scales"))
+    }
+
     /// The element type that an operator asks of an argument.
     pub fn element(&self, operator: &str, arg: &str) -> Option<ScalarType> {
         let bytes = operator.contains("quantized_sdpa");

@@ -92,6 +92,11 @@ impl Scene {
         self.sides().header(operator, arg)
     }
 
+    /// Whether an operator does not do without an argument that its schema makes optional.
+    pub fn needs(&self, operator: &str, arg: &str) -> bool {
+        self.sides().needs(operator, arg)
+    }
+
     /// Sizes for a tensor argument.
     pub fn tensor(&self, operator: &str, arg: &str, is_out: bool, tape: &mut Tape<'_>) -> Vec<i32> {
         if tape.one_in(12) {

@@ -118,10 +118,10 @@ impl Smith<'_> {
     }
 
     fn argument(&mut self, schema: &Schema<'_>, arg: &Argument<'_>, scene: &Scene, dtype: ScalarType) -> i32 {
-        if arg.optional && !self.tape.one_in(2) {
+        let name = schema.full_name();
+        if arg.optional && !self.tape.one_in(if scene.needs(name, arg.name) { 1 } else { 2 }) {
             return self.value(KernelTypes::Null(Null {}));
         }
-        let name = schema.full_name();
         if let Some(list) = arg.list {
             return self.list(name, arg, list.len, list.optional_items, scene, dtype);
         }
@@ -141,9 +141,10 @@ impl Smith<'_> {
             },
             ArgumentKind::Bool => self.bool(),
             ArgumentKind::Str => {
-                let text = self
-                    .tape
-                    .pick(&["none", "floor", "trunc", "tanh", "sum", "mean", "nearest", "", "?", "sigmoid", "softmax"]);
+                let text = match name.contains("moe_ffn") {
+                    true => self.tape.pick(&["sigmoid", "softmax", "sigmoid", "?"]),
+                    false => self.tape.pick(&["none", "floor", "trunc", "tanh", "sum", "mean", "nearest", "", "?"]),
+                };
                 self.value(KernelTypes::String(Text { string_val: Some(text.into()) }))
             }
             ArgumentKind::ScalarType => {
@@ -255,6 +256,7 @@ impl Smith<'_> {
         let header = scene.header(operator, arg.name);
         match self.tape.below(4) {
             _ if header.is_some() => {
+                row.shape_dynamism = TensorShapeDynamism::STATIC;
                 row.data_buffer_idx = self.constant(bytes, dtype);
                 self.begin(header.unwrap_or_default());
             }

@@ -106,6 +106,9 @@ fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     Ok(Box::new(run))
 }
 
+/// The number of a state, the state, its results, and scratch for one value.
+type Lane<'a> = (usize, ((&'a mut [f32], &'a mut [f32]), &'a mut [f32]));
+
 fn run(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let metas = [cx.meta(0)?, cx.meta(1)?, cx.meta(2)?, cx.meta(3)?, cx.meta(4)?, cx.meta(5)?];
     let geometry = Geometry::new(metas)?;
@@ -134,7 +137,7 @@ fn run(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         lanes.for_each(|(head, (state, scratch))| follow(&geometry, inputs, head, state, &mut [], scratch));
         return Ok(());
     }
-    let one = |(head, ((state, out), scratch)): (usize, ((&mut [f32], &mut [f32]), &mut [f32]))| {
+    let one = |(head, ((state, out), scratch)): Lane<'_>| {
         follow(&geometry, inputs, head, state, out, scratch);
     };
     if batch * heads * tokens * key * value >= WORTH_THREADS && rayon::current_num_threads() > 1 {

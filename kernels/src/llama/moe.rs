@@ -270,17 +270,17 @@ fn pick(score: Score, route_scale: f32, bias: &[f32], scores: &mut [f32], chosen
     if score == Score::Sigmoid {
         scores.iter_mut().for_each(|x| *x = sigmoid(*x));
     }
-    let rank = |expert: u32| scores[expert as usize] + bias.get(expert as usize).copied().unwrap_or(0.0);
-    for at in 0..chosen.len() {
-        let (before, after) = chosen.split_at_mut(at);
-        let left = (0..scores.len() as u32).filter(|expert| !before.contains(expert));
-        // What is no number loses against every number.
-        let best = left.reduce(|best, expert| {
-            let (a, b) = (rank(best), rank(expert));
-            if b > a || a.is_nan() && !b.is_nan() { expert } else { best }
-        });
-        after[0] = best.unwrap_or(0);
-        weights[at] = scores[after[0] as usize];
+    let rank = |expert: usize| scores[expert] + bias.get(expert).copied().unwrap_or(0.0);
+    // One order of all experts: greater scores first, then lower numbers, and last what has no score.
+    let precedes = |a: usize, b: usize| match (rank(a), rank(b)) {
+        (x, y) if x.is_nan() || y.is_nan() => !x.is_nan() || y.is_nan() && a < b,
+        (x, y) => x > y || x == y && a < b,
+    };
+    let mut last = None;
+    for (chosen, weight) in chosen.iter_mut().zip(&mut *weights) {
+        let left = (0..scores.len()).filter(|&expert| last.is_none_or(|last| precedes(last, expert)));
+        let Some(best) = left.reduce(|best, expert| if precedes(expert, best) { expert } else { best }) else { break };
+        (*chosen, *weight, last) = (best as u32, scores[best], Some(best));
     }
     let factor = match score {
         Score::Sigmoid => {
