@@ -9,7 +9,7 @@ use edgepack_executor::tensor::TensorMeta;
 use rten_gemm::{ColOffsets, Im2Col, PackedAMatrix, PackedBMatrix, RowOffsets};
 use rten_tensor::NdTensorView;
 
-use super::{Geometry, OUT, direct, geometry, lone};
+use super::{Geometry, OUT, direct, geometry, lone, scatter};
 use crate::gemm::{Bias, Fast, Gemm, Mat, Operand, Terms};
 use crate::steps::Steps;
 
@@ -19,10 +19,17 @@ const SMALL: usize = 1 << 12;
 const PATCHES: usize = 1 << 16;
 const LEAST_ROWS: usize = 16;
 
-/// What scratch memory the patches of a channels-last image need.
-pub fn scratch_bytes(weight: &TensorMeta<'_>) -> usize {
-    let taps: usize = weight.sizes.iter().skip(1).product();
-    if taps == 0 { 0 } else { rows_at_once(taps).saturating_mul(taps).saturating_mul(size_of::<f32>()) }
+/// What scratch memory the patches of a channels-last image need, or the products of a transposed convolution.
+pub fn scratch_bytes(input: &TensorMeta<'_>, weight: &TensorMeta<'_>, transposed: bool) -> usize {
+    let rank = weight.rank().saturating_sub(2);
+    let elements = if transposed {
+        let pixels: usize = input.sizes.iter().rev().take(rank).product();
+        scatter::scratch(pixels, weight.sizes.iter().rev().take(rank).product())
+    } else {
+        let taps: usize = weight.sizes.iter().skip(1).product();
+        if taps == 0 { 0 } else { rows_at_once(taps).saturating_mul(taps) }
+    };
+    elements.saturating_mul(size_of::<f32>())
 }
 
 fn rows_at_once(taps: usize) -> usize {
@@ -94,6 +101,12 @@ impl Convolution {
                 self.turn(geometry, weight);
                 lone::pixels(geometry, input, &self.turned, bias, self.then.as_ref(), out);
             }
+            Way::Scatter => {
+                scatter::convolve(call, scratch, out)?;
+                if let Some(then) = &self.then {
+                    then.in_place(out);
+                }
+            }
             Way::WeightFirst => self.weight_first(call, out)?,
             Way::WeightLast => self.weight_last(call, scratch, out)?,
         }
@@ -111,6 +124,8 @@ enum Way {
     LonePixels,
     WeightFirst,
     WeightLast,
+    /// Transposed, as products that are added up.
+    Scatter,
 }
 
 impl Way {
@@ -119,12 +134,18 @@ impl Way {
         let too_long = input.channels.0 * input.area() >= i32::MAX as usize / 4;
         // One layer is an image, unless layers of padding lie around it.
         let layers = geometry.slides[0].kernel > 1 || geometry.slides[0].padding > 0 || input.sizes[0] > 1;
-        if transposed || layers || geometry.work() < SMALL || too_long {
-            return Way::Direct;
-        }
         let dense = |images: &crate::spatial::Images| {
             images.sizes[1] == 1 || images.strides[1] == images.sizes[2] * images.strides[2]
         };
+        if transposed {
+            let weight_dense =
+                weight.strides[2] == 1 && scatter::is_linear(&weight) && weight.channels.1 == weight.area();
+            let fits = weight_dense && scatter::is_linear(&input) && geometry.work() >= SMALL;
+            return if fits { Way::Scatter } else { Way::Direct };
+        }
+        if layers || geometry.work() < SMALL || too_long {
+            return Way::Direct;
+        }
         let weight_dense = weight.strides[2] == 1 && dense(&weight) && weight.channels.1 == weight.area();
         let lone = weight.channels.0 == 1 && groups > 1;
         if out.is_channels_last() {
@@ -231,13 +252,18 @@ impl Convolution {
     fn weight_last(&mut self, call: &Call<'_>, scratch: &mut [f32], out: &mut [f32]) -> Result<(), KernelError> {
         let Geometry { input: images, weight: kernel, out: to, .. } = *call.geometry;
         let (taps, area, channels) = (images.channels.0 * kernel.area(), to.area(), to.channels.0);
-        self.turn(call.geometry, call.weight);
-        let weight = Mat::new(&self.turned, [taps, channels], [channels, 1])?;
+        let pointwise = call.geometry.is_pointwise();
+        if !pointwise {
+            self.turn(call.geometry, call.weight);
+        }
+        let weight = match pointwise {
+            true => Mat::new(call.weight, [taps, channels], [kernel.channels.1, kernel.batch.1])?,
+            false => Mat::new(&self.turned, [taps, channels], [channels, 1])?,
+        };
         if self.keep && self.rhs.is_none() {
             self.rhs = Fast::pack_rhs(weight);
         }
         let bias = call.bias.map_or(Bias::None, Bias::Row);
-        let pointwise = call.geometry.is_pointwise();
         // Few enough rows that what was computed is still in the cache for the steps.
         let rows = if pointwise { (PATCHES / channels.max(taps)).max(LEAST_ROWS) } else { rows_at_once(taps) };
         for n in 0..to.batch.0 {

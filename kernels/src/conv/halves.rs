@@ -16,7 +16,7 @@ pub(super) fn prepare<T: Narrow>(args: &Prepare<'_>) -> Result<Box<dyn Run>, Ker
         keeps(size_of_val(&wide[..]));
         T::widen(constant.as_slice::<T>()?, &mut wide);
     }
-    let mut bytes = scratch_bytes(&weight.meta);
+    let mut bytes = scratch_bytes(&args.tensor(0)?.meta, &weight.meta, args.bool(6)? != Some(false));
     for arg in [0, 1, 2, OUT] {
         let elements = args.tensor_opt(arg)?.map_or(0, |tensor| tensor.meta.element_count());
         bytes = bytes.saturating_add(elements.saturating_mul(size_of::<f32>()));

@@ -4,12 +4,15 @@ use rayon::prelude::*;
 
 use super::Geometry;
 use crate::share::for_each_piece;
-use crate::spatial::Slide;
+use crate::spatial::Taps;
 use crate::steps::{Clamp, Steps};
 use crate::wide::wide;
 
 /// From so many multiplications on, handing rows to other threads pays.
 const WORTH_THREADS: usize = 1 << 19;
+
+/// Elements of a row summed side by side.
+const BESIDE: usize = 16;
 
 /// Channels summed side by side; they fit the vector registers.
 const LANES: usize = 32;
@@ -36,13 +39,12 @@ pub fn rows(
             let weight = &weight[channel * kernel.batch.1..];
             let bias = bias.map_or(0.0, |bias| bias[channel]);
             for (y, out) in out.chunks_exact_mut(width).enumerate() {
-                out.fill(bias);
-                let taps = slides[1].taps(y);
-                for tap in 0..taps.count {
-                    let row = &data[(taps.first + tap * slides[1].dilation) * images.strides[1]..][..images.sizes[2]];
-                    let weight = &weight[(taps.skipped + tap) * kernel.strides[1]..];
-                    wide(|| add_row(&slides[2], row, weight, kernel.strides[2], out));
-                }
+                let row = Row { geometry, taps: slides[1].taps(y), data, weight, bias };
+                wide(|| match slides[2].stride {
+                    1 => row.run::<1>(out),
+                    2 => row.run::<2>(out),
+                    _ => row.edge(0, out),
+                });
                 if let Some(then) = then {
                     then.in_place(out);
                 }
@@ -51,27 +53,76 @@ pub fn rows(
     });
 }
 
-/// Adds one row of the input, by every tap of one row of the kernel.
-#[inline(always)]
-fn add_row(slide: &Slide, row: &[f32], weight: &[f32], step: usize, out: &mut [f32]) {
-    for tap in 0..slide.kernel {
-        let factor = weight[tap * step];
-        let offset = tap * slide.dilation;
-        // The first place whose tap is not before the input, and the first whose tap is behind it.
-        let first = slide.padding.saturating_sub(offset).div_ceil(slide.stride);
-        let end = match (slide.input + slide.padding).checked_sub(offset + 1) {
-            Some(last) => (last / slide.stride + 1).min(out.len()),
+/// One row of the output of one channel.
+struct Row<'a> {
+    geometry: &'a Geometry,
+    /// The rows of the kernel that meet the input.
+    taps: Taps,
+    data: &'a [f32],
+    weight: &'a [f32],
+    bias: f32,
+}
+
+impl Row<'_> {
+    /// The row of the input that row `ky` of the taps meets, and that row of the kernel.
+    #[inline(always)]
+    fn operands(&self, ky: usize) -> (&[f32], &[f32]) {
+        let Geometry { input: images, weight: kernel, slides, .. } = self.geometry;
+        let row = &self.data[(self.taps.first + ky * slides[1].dilation) * images.strides[1]..][..images.sizes[2]];
+        (row, &self.weight[(self.taps.skipped + ky) * kernel.strides[1]..])
+    }
+
+    /// Elements side by side where all taps of a row meet the input, others one by one.
+    #[inline(always)]
+    fn run<const STEP: usize>(&self, out: &mut [f32]) {
+        let slide = &self.geometry.slides[2];
+        let (reach, step) = (slide.dilation * (slide.kernel - 1), self.geometry.weight.strides[2]);
+        let first = slide.padding.div_ceil(STEP).min(out.len());
+        let end = match (slide.input + slide.padding).checked_sub(reach + 1) {
+            Some(last) => (last / STEP + 1).min(out.len()),
             None => 0,
         };
-        if first >= end {
-            continue;
+        if end < first + BESIDE {
+            return self.edge(0, out);
         }
-        let row = &row[first * slide.stride + offset - slide.padding..];
-        let out = &mut out[first..end];
-        if slide.stride == 1 {
-            out.iter_mut().zip(row).for_each(|(out, x)| *out += factor * x);
-        } else {
-            out.iter_mut().zip(row.iter().step_by(slide.stride)).for_each(|(out, x)| *out += factor * x);
+        self.edge(0, &mut out[..first]);
+        self.edge(end, &mut out[end..]);
+        let mut start = first;
+        while start < end {
+            // The last block begins early enough to be whole.
+            start = start.min(end - BESIDE);
+            let mut sums = [self.bias; BESIDE];
+            for ky in 0..self.taps.count {
+                let (row, weight) = self.operands(ky);
+                for kx in 0..slide.kernel {
+                    let from = start * STEP + kx * slide.dilation - slide.padding;
+                    let values = &row[from..from + (BESIDE - 1) * STEP + 1];
+                    let factor = weight[kx * step];
+                    for (sum, value) in sums.iter_mut().zip(values.iter().step_by(STEP)) {
+                        *sum += factor * value;
+                    }
+                }
+            }
+            out[start..start + BESIDE].copy_from_slice(&sums);
+            start += BESIDE;
+        }
+    }
+
+    /// Elements from place `first` on, one by one.
+    #[inline(always)]
+    fn edge(&self, first: usize, out: &mut [f32]) {
+        let Geometry { weight: kernel, slides, .. } = self.geometry;
+        for (x, out) in (first..).zip(out) {
+            let right = slides[2].taps(x);
+            let mut sum = self.bias;
+            for ky in 0..self.taps.count {
+                let (row, weight) = self.operands(ky);
+                for kx in 0..right.count {
+                    sum +=
+                        weight[(right.skipped + kx) * kernel.strides[2]] * row[right.first + kx * slides[2].dilation];
+                }
+            }
+            *out = sum;
         }
     }
 }

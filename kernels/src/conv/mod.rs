@@ -9,6 +9,7 @@ mod direct;
 mod fast;
 mod halves;
 mod lone;
+mod scatter;
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::tensor::TensorMeta;
@@ -80,7 +81,7 @@ fn prepare(args: &Prepare<'_>, then: Option<Steps>) -> Result<Box<dyn Run>, Kern
         expect_same(("input", dtype), ("bias", bias.meta.dtype))?;
     }
     if dtype == ScalarType::FLOAT {
-        args.scratch(fast::scratch_bytes(&weight.meta));
+        args.scratch(fast::scratch_bytes(&input.meta, &weight.meta, args.bool(6)? != Some(false)));
         let keep = weight.constant.is_some() && args.optimize();
         return Ok(Box::new(fast::Convolution::new(keep, then)));
     }

@@ -212,6 +212,58 @@ fn pointwise_products_agree_with_the_definition() {
 }
 
 #[test]
+fn rows_of_lone_channels_agree_with_the_definition() {
+    let mut random = Random::new(13);
+    for round in 0..16 {
+        let channels = random.below(3) + 2;
+        let mut pair = |least: i64, range: usize| vec![1, random.below(range) as i64 + least];
+        let (stride, padding, dilation) = (pair(1, 3), pair(0, 4), pair(1, 2));
+        let case = Case {
+            input: vec![1, channels, 9, random.below(60) + 12],
+            weight: vec![channels, 1, random.below(4) + 1, random.below(4) + 1],
+            stride,
+            padding,
+            dilation,
+            extra: vec![0, 0],
+            transposed: false,
+            groups: channels,
+        };
+        case.check(round, round % 2 == 0, &[[FIRST; 3]]);
+    }
+}
+
+#[test]
+fn transposed_products_agree_with_the_definition() {
+    let mut random = Random::new(14);
+    for round in 0..12 {
+        let groups = [1, 1, 2, 4][round as usize % 4];
+        let stride = vec![random.below(3) as i64 + 1, random.below(3) as i64 + 1];
+        let case = Case {
+            input: vec![2, 8, random.below(8) + 5, random.below(8) + 5],
+            weight: vec![8, random.below(7) + 1, random.below(3) + 1, random.below(3) + 1],
+            extra: stride.iter().map(|&stride| random.below(stride as usize) as i64).collect(),
+            stride,
+            padding: vec![random.below(2) as i64, random.below(2) as i64],
+            dilation: vec![1, random.below(2) as i64 + 1],
+            transposed: true,
+            groups,
+        };
+        case.check(round, round % 2 == 0, &[[FIRST; 3], [LAST, FIRST, LAST], [LAST; 3], [FIRST, FIRST, LAST]]);
+    }
+    let case = Case {
+        input: vec![1, 6, 4, 5, 6],
+        weight: vec![6, 5, 2, 3, 2],
+        stride: vec![2, 1, 2],
+        padding: vec![1, 1, 0],
+        dilation: vec![1, 2, 1],
+        extra: vec![1, 0, 1],
+        transposed: true,
+        groups: 1,
+    };
+    case.check(3, true, &[[&[0, 1, 2, 3, 4]; 3]]);
+}
+
+#[test]
 fn one_and_three_dimensions_and_transposed_agree_with_the_definition() {
     let mut random = Random::new(12);
     for round in 0..40 {

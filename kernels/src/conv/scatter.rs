@@ -1,0 +1,94 @@
+//! Transposed convolution as a product of matrices: every input pixel times the whole weight of an output channel, and the
+//! results added where their taps fall.
+
+use edgepack_executor::kernel::KernelError;
+
+use super::Geometry;
+use super::fast::Call;
+use crate::gemm::{Fast, Gemm, Mat, Terms};
+use crate::spatial::Images;
+use crate::wide::wide;
+
+/// Elements of products made at a time, if one channel does not need more.
+const PRODUCTS: usize = 1 << 16;
+
+/// Elements of scratch memory for images of so many pixels and a weight of so many taps.
+pub fn scratch(pixels: usize, taps: usize) -> usize {
+    pixels.saturating_mul(taps).max(PRODUCTS)
+}
+
+/// Whether the pixels of a channel follow each other in steps of one length.
+pub fn is_linear(images: &Images) -> bool {
+    let [_, height, width] = images.sizes;
+    let [outer, middle, inner] = images.strides;
+    (images.sizes[1] == 1 || middle == width * inner) && (images.sizes[0] == 1 || outer == height * width * inner)
+}
+
+/// Computes the whole output. The weight is dense, the input's pixels are linear.
+pub fn convolve(call: &Call<'_>, scratch: &mut [f32], out: &mut [f32]) -> Result<(), KernelError> {
+    let Geometry { input: images, weight: kernel, out: to, groups, .. } = *call.geometry;
+    let [channels, out_channels] = call.geometry.group_channels();
+    let (taps, area) = (kernel.area(), images.area());
+    let at_once = scratch.len().min(PRODUCTS.max(taps * area)).checked_div(taps * area).unwrap_or(0);
+    if at_once == 0 {
+        return Err(KernelError::unsupported("the image is larger than at load"));
+    }
+    for (n, group) in (0..to.batch.0).flat_map(|n| (0..groups).map(move |group| (n, group))) {
+        let data = &call.input[n * images.batch.1 + group * channels * images.channels.1..];
+        let pixels = Mat::new(data, [channels, area], [images.channels.1, images.strides[2]])?;
+        let weight = &call.weight[group * channels * kernel.batch.1..];
+        for first in (0..out_channels).step_by(at_once) {
+            let count = at_once.min(out_channels - first);
+            let weight = Mat::new(&weight[first * taps..], [channels, count * taps], [kernel.batch.1, 1])?;
+            let products = &mut scratch[..count * taps * area];
+            Fast::multiply(products, weight.transposed().into(), pixels.into(), Terms::default())?;
+            for (index, products) in products.chunks_exact(taps * area).enumerate() {
+                let channel = group * out_channels + first + index;
+                let out = &mut out[n * to.batch.1 + channel * to.channels.1..];
+                wide(|| add(call.geometry, products, call.bias.map_or(0.0, |bias| bias[channel]), out));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds the products of one output channel, by tap and input pixel, to its plane, which starts at the bias.
+#[inline(always)]
+fn add(geometry: &Geometry, products: &[f32], bias: f32, plane: &mut [f32]) {
+    let Geometry { input: images, out: to, slides, .. } = geometry;
+    let [depth, height, width] = images.sizes;
+    for z in 0..to.sizes[0] {
+        for y in 0..to.sizes[1] {
+            let row = &mut plane[z * to.strides[0] + y * to.strides[1]..];
+            row.iter_mut().step_by(to.strides[2].max(1)).take(to.sizes[2]).for_each(|x| *x = bias);
+        }
+    }
+    // The window slides over the output: an input pixel is a place of it.
+    for (z, y) in (0..depth).flat_map(|z| (0..height).map(move |y| (z, y))) {
+        let (deep, down) = (slides[0].taps(z), slides[1].taps(y));
+        for (kz, ky) in (0..deep.count).flat_map(|kz| (0..down.count).map(move |ky| (kz, ky))) {
+            let line = (deep.first + kz * slides[0].dilation) * to.strides[0]
+                + (down.first + ky * slides[1].dilation) * to.strides[1];
+            let tap = ((deep.skipped + kz) * slides[1].kernel + down.skipped + ky) * slides[2].kernel;
+            for kx in 0..slides[2].kernel {
+                let row = &products[(tap + kx) * images.area() + (z * height + y) * width..][..width];
+                let (offset, slide) = (kx * slides[2].dilation, &slides[2]);
+                let first = slide.padding.saturating_sub(offset).div_ceil(slide.stride);
+                let end = match (slide.input + slide.padding).checked_sub(offset + 1) {
+                    Some(last) => (last / slide.stride + 1).min(width),
+                    None => 0,
+                };
+                if first >= end {
+                    continue;
+                }
+                let start = first * slide.stride + offset - slide.padding;
+                let out = &mut plane[line + start * to.strides[2]..];
+                let row = &row[first..end];
+                match slide.stride * to.strides[2] {
+                    1 => out.iter_mut().zip(row).for_each(|(out, x)| *out += x),
+                    step => out.iter_mut().step_by(step.max(1)).zip(row).for_each(|(out, x)| *out += x),
+                }
+            }
+        }
+    }
+}
