@@ -178,6 +178,12 @@ fn limits_outside_of_the_range_are_left_to_the_operator() {
 }
 
 #[test]
+fn long_chains_are_several_passes() {
+    let chain = (0..40).fold(Chain::new(), |chain, _| chain.activation("aten::neg.out"));
+    assert_eq!(chain.names(), ["edgepack::pointwise.out"; 3]);
+}
+
+#[test]
 fn results_in_the_place_of_an_operand_are_not_fused() {
     let mut a = Assembly::new();
     let (x, middle) = (a.planned_at(float(&SIZES), 0), a.planned_at(float(&SIZES), 1024));

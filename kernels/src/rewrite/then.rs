@@ -18,6 +18,9 @@ use crate::{conv, matmul};
 /// Merges operators with the element-wise ones behind them.
 pub struct FuseSteps;
 
+/// The most steps of one instruction. Joining reads all of them again, so there must be an end to it.
+const MOST: usize = 16;
+
 /// An operator that can do steps to its results.
 struct Head {
     plain: &'static str,
@@ -86,6 +89,9 @@ impl Rewrite for FuseSteps {
                 return None;
             }
             let steps = [before.steps, after.steps].join(SEPARATOR);
+            if steps.matches(SEPARATOR).count() >= MOST {
+                return None;
+            }
             let operator = operators.index(graph, &STEPS)?;
             let (text, result) = (graph.push_text(&steps), after.out);
             merge(graph, first, second, operator, vec![before.input, result, text, result]);
