@@ -5,16 +5,16 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, Ordering};
 
 use edgepack_builder::args;
 use edgepack_builder::pte::{ProgramBuilder, TensorSpec};
-use edgepack_executor::{Input, LoadError, LoadMethod, MemoryBytes, Method, Options};
+use edgepack_executor::{LoadError, LoadMethod, MemoryBytes, Method, Options};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorView;
-use edgepack_loader::{DataFile, NamedDataMap, OpenOptions, Program, Source, ValueMeta};
+use edgepack_loader::{OpenOptions, Program, Source};
+use edgepack_tests::programs::{PlainInputs, models};
 
 struct Counting;
 
@@ -75,43 +75,11 @@ impl Source for Reading {
     }
 }
 
-fn input_bytes(program: &Program, method: &str) -> Vec<Vec<u8>> {
-    let meta = program.method_meta(method).unwrap();
-    let bytes = meta.inputs.iter().map(|input| {
-        input.tensor().map_or(Vec::new(), |tensor| {
-            let mut element = vec![0; tensor.layout.scalar_type().size().unwrap()];
-            match tensor.layout.scalar_type().is_floating() {
-                true => *element.last_mut().unwrap() = 0x40,
-                false => element[0] = 1,
-            }
-            element.repeat(tensor.layout.byte_len() / element.len())
-        })
-    });
-    bytes.collect()
-}
-
-fn views<'a>(inputs: &'a [ValueMeta], bytes: &'a [Vec<u8>]) -> Vec<Input<'a>> {
-    let view = |(input, data): (&'a ValueMeta, &'a Vec<u8>)| match input {
-        ValueMeta::Int(value) => Input::Int(*value),
-        ValueMeta::Bool(value) => Input::Bool(*value),
-        ValueMeta::Double(value) => Input::Double(*value),
-        ValueMeta::Text(text) => Input::Text(text),
-        ValueMeta::Tensor(tensor) => Input::Tensor {
-            dtype: tensor.layout.scalar_type(),
-            sizes: tensor.layout.sizes(),
-            dim_order: tensor.layout.dim_order(),
-            data,
-        },
-        _ => Input::Null,
-    };
-    inputs.iter().zip(bytes).map(view).collect()
-}
-
 /// Opens, loads and runs; gives the most bytes in use at once, what is still in use, and the method.
 fn measure(open: impl Fn() -> Program, method: &str, options: &Options) -> Result<(usize, usize, Method), LoadError> {
     let registry = edgepack_kernels::registry();
-    let (meta, bytes) = (open().method_meta(method).unwrap(), input_bytes(&open(), method));
-    let inputs = views(&meta.inputs, &bytes);
+    let inputs = PlainInputs::of(&open(), method);
+    let inputs = inputs.views();
     let before = LIVE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
     let mut loaded = open().method(method).unwrap().load(&registry, options)?;
@@ -182,20 +150,10 @@ fn peaks_stay_within_what_is_said() {
 }
 
 fn corpus() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/models");
-    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
     let mut methods = 0;
-    for path in paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "pte")) {
-        let stem = format!("{}.", path.file_stem().unwrap().to_string_lossy());
-        let data = paths.iter().filter(|other| {
-            let name = other.file_name().unwrap().to_string_lossy();
-            name.starts_with(&stem) && name.ends_with(".ptd")
-        });
-        let data: Vec<Arc<dyn NamedDataMap>> =
-            data.map(|path| Arc::new(DataFile::open(path).unwrap()) as Arc<dyn NamedDataMap>).collect();
+    for (path, data) in models() {
         let options = Options { data, ..Options::default() };
-        let open = || Program::open(path).unwrap();
+        let open = || Program::open(&path).unwrap();
         for name in open().method_names().unwrap() {
             match measure(open, &name, &options) {
                 Ok((peak, _, method)) => {

@@ -5,12 +5,11 @@
 //! allocations would do it: handing work to a pool from outside costs a queue block every few dozen runs.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use edgepack_executor::{Input, LoadError, Method, Options};
-use edgepack_loader::{DataFile, NamedDataMap, Program, ValueMeta};
+use edgepack_executor::{LoadError, Method, Options};
+use edgepack_loader::Program;
+use edgepack_tests::programs::{PlainInputs, models};
 
 struct Counting;
 
@@ -37,44 +36,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes of every tensor input. Whole numbers are 1, which divides and indexes; floats are a bit pattern near 2.
-fn input_bytes(program: &Program, method: &str) -> Vec<Vec<u8>> {
-    let meta = program.method_meta(method).unwrap();
-    let bytes = meta.inputs.iter().map(|input| {
-        input.tensor().map_or(Vec::new(), |tensor| {
-            let dtype = tensor.layout.scalar_type();
-            let mut element = vec![0; dtype.size().unwrap()];
-            match dtype.is_floating() {
-                true => *element.last_mut().unwrap() = 0x40,
-                false => element[0] = 1,
-            }
-            element.repeat(tensor.layout.byte_len() / element.len())
-        })
-    });
-    bytes.collect()
-}
-
 fn allocations_of_a_steady_run(program: &Program, method: &str, options: &Options) -> Result<usize, LoadError> {
     let mut loaded = Method::load(program, method, &edgepack_kernels::registry(), options)?;
-    let (meta, bytes) = (program.method_meta(method).unwrap(), input_bytes(program, method));
-    let inputs: Vec<Input<'_>> = meta
-        .inputs
-        .iter()
-        .zip(&bytes)
-        .map(|(input, data)| match input {
-            ValueMeta::Int(value) => Input::Int(*value),
-            ValueMeta::Bool(value) => Input::Bool(*value),
-            ValueMeta::Double(value) => Input::Double(*value),
-            ValueMeta::Text(text) => Input::Text(text),
-            ValueMeta::Tensor(tensor) => Input::Tensor {
-                dtype: tensor.layout.scalar_type(),
-                sizes: tensor.layout.sizes(),
-                dim_order: tensor.layout.dim_order(),
-                data,
-            },
-            _ => Input::Null,
-        })
-        .collect();
+    let inputs = PlainInputs::of(program, method);
+    let inputs = inputs.views();
     for _ in 0..2 {
         loaded.run(&inputs).unwrap_or_else(|error| panic!("{method}: {error}"));
     }
@@ -102,19 +67,9 @@ fn steady_runs_do_not_allocate() {
 }
 
 fn run_every_program() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/models");
-    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
     let (mut methods, mut skipped) = (0, 0);
-    for path in paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "pte")) {
-        let program = Program::open(path).unwrap();
-        let stem = format!("{}.", path.file_stem().unwrap().to_string_lossy());
-        let data = paths.iter().filter(|other| {
-            let name = other.file_name().unwrap().to_string_lossy();
-            name.starts_with(&stem) && name.ends_with(".ptd")
-        });
-        let data: Vec<Arc<dyn NamedDataMap>> =
-            data.map(|path| Arc::new(DataFile::open(path).unwrap()) as Arc<dyn NamedDataMap>).collect();
+    for (path, data) in models() {
+        let program = Program::open(&path).unwrap();
         for method in program.method_names().unwrap() {
             for no_optimize in [false, true] {
                 let options = Options { data: data.clone(), no_optimize, ..Options::default() };
