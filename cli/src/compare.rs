@@ -1,7 +1,7 @@
 //! Whether two tensors are the same, and how far they are apart.
 //!
-//! Floating point elements agree within `atol + rtol·|want|`, NaN equals NaN; everything else is exact. Memory order
-//! does not count: tensors are compared by index.
+//! Floating point elements, and each part of complex ones, agree within `atol + rtol·|want|`, NaN equals NaN; everything
+//! else is exact. Memory order does not count: tensors are compared by index.
 
 use edgepack_format::scalar::ScalarType;
 use half::{bf16, f16};
@@ -23,7 +23,7 @@ impl Tolerance {
     /// `rtol` and `atol` for an element type.
     pub fn of(self, scalar_type: ScalarType) -> (f64, f64) {
         let (rtol, atol) = match scalar_type {
-            ScalarType::HALF | ScalarType::BFLOAT16 => (1e-2, 1e-2),
+            ScalarType::HALF | ScalarType::BFLOAT16 | ScalarType::COMPLEX_HALF => (1e-2, 1e-2),
             _ => (1e-3, 1e-4),
         };
         (self.rtol.unwrap_or(rtol), self.atol.unwrap_or(atol))
@@ -103,14 +103,18 @@ pub fn compare(have: &Value, want: &Tensor, tolerance: Tolerance) -> Comparison 
     let size = want.layout().scalar_type().size().unwrap_or(1);
     let pairs = have.data().chunks_exact(size).zip(want.data().chunks_exact(size));
     let scalar_type = want.layout().scalar_type();
-    let (rtol, atol) = tolerance.of(scalar_type);
+    let ((rtol, atol), part) = (tolerance.of(scalar_type), part_of(scalar_type));
+    let width = part.size().unwrap_or(1);
     for (position, (have, want)) in pairs.enumerate() {
-        let same = match (float(scalar_type, have), float(scalar_type, want)) {
-            (Some(have), Some(want)) => comparison.floats(have, want, rtol, atol),
-            // Every byte but zero is true.
-            _ if scalar_type == ScalarType::BOOL => (have != [0]) == (want != [0]),
-            _ => have == want,
-        };
+        let mut same = true;
+        for (have, want) in have.chunks_exact(width).zip(want.chunks_exact(width)) {
+            same &= match (float(part, have), float(part, want)) {
+                (Some(have), Some(want)) => comparison.floats(have, want, rtol, atol),
+                // Every byte but zero is true.
+                _ if part == ScalarType::BOOL => (have != [0]) == (want != [0]),
+                _ => have == want,
+            };
+        }
         if !same {
             comparison.different += 1;
             if comparison.first.is_none() {
@@ -140,6 +144,16 @@ impl Comparison {
             }
         }
         difference.is_finite() && difference <= atol + rtol * want.abs()
+    }
+}
+
+/// The type of the real and the imaginary part of a complex type; other types are all one part.
+fn part_of(scalar_type: ScalarType) -> ScalarType {
+    match scalar_type {
+        ScalarType::COMPLEX_HALF => ScalarType::HALF,
+        ScalarType::COMPLEX_FLOAT => ScalarType::FLOAT,
+        ScalarType::COMPLEX_DOUBLE => ScalarType::DOUBLE,
+        other => other,
     }
 }
 
@@ -173,6 +187,12 @@ pub fn element(scalar_type: ScalarType, bytes: &[u8]) -> String {
         ScalarType::UINT32 => number(bytes, u32::from_le_bytes),
         ScalarType::UINT64 => number(bytes, u64::from_le_bytes),
         ScalarType::BOOL => (bytes != [0]).to_string(),
+        complex if complex.is_complex() => {
+            let (real, imaginary) = bytes.split_at(bytes.len() / 2);
+            let [real, imaginary] = [real, imaginary].map(|part| element(part_of(complex), part));
+            let sign = if imaginary.starts_with('-') { "" } else { "+" };
+            format!("{real}{sign}{imaginary}i")
+        }
         _ => bytes.iter().rev().fold("0x".to_owned(), |text, byte| format!("{text}{byte:02x}")),
     }
 }
@@ -214,6 +234,21 @@ mod tests {
         let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
         assert!(outcome(&special, &special).passes());
         assert_eq!(outcome(&[0.0, f32::MAX, f32::INFINITY], &special).different, 3);
+    }
+
+    #[test]
+    fn parts_of_complex_numbers_are_floats() {
+        let complex = |values: &[f32]| {
+            let layout = TensorLayout::contiguous(ScalarType::COMPLEX_FLOAT, &[values.len() / 2]).unwrap();
+            Tensor::new(layout, values.iter().flat_map(|value| value.to_le_bytes()).collect()).unwrap()
+        };
+        let outcome =
+            |have: &[f32], want: &[f32]| compare(&Value::Tensor(complex(have)), &complex(want), Tolerance::default());
+        assert!(outcome(&[1.0, 2.000001], &[1.0, 2.0]).passes());
+        let far = outcome(&[1.0, 2.0, 3.0, -4.5], &[1.0, 2.0, 3.0, 4.5]);
+        assert_eq!((far.different, far.max_abs), (1, 9.0));
+        let first = far.first.unwrap();
+        assert_eq!((first.index, first.have.as_str(), first.want.as_str()), (vec![1], "3-4.5i", "3+4.5i"));
     }
 
     #[test]

@@ -21,7 +21,8 @@ pub fn converter(from: ScalarType, to: ScalarType) -> Option<Converter> {
         (ScalarType::FLOAT, ScalarType::BFLOAT16) => return Some(narrow::<bf16>),
         _ => {}
     }
-    with_element!(from, A => with_element!(to, B => Some(convert::<A, B> as Converter), else => None), else => complex::converter(from, to))
+    with_element!(from, A => with_element!(to, B => Some(convert::<A, B> as Converter), else => complex::converter(from, to)),
+        else => complex::converter(from, to))
 }
 
 fn convert<A: Number + Cast<B>, B: Number>(from: &[u8], to: &mut [u8]) {
@@ -53,5 +54,9 @@ mod tests {
         loops(bytemuck::cast_slice(&[1.9f32, -2.9]), bytemuck::cast_slice_mut(&mut to));
         assert_eq!(bytemuck::cast_slice::<u64, i16>(&to)[..2], [1, -2]);
         assert!(converter(ScalarType::COMPLEX_FLOAT, ScalarType::FLOAT).is_none());
+        let mut to = [7f32; 4];
+        let loops = converter(ScalarType::CHAR, ScalarType::COMPLEX_FLOAT).unwrap();
+        loops(bytemuck::cast_slice(&[3i8, -4]), bytemuck::cast_slice_mut(&mut to));
+        assert_eq!(to, [3.0, 0.0, -4.0, 0.0]);
     }
 }

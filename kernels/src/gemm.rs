@@ -8,6 +8,7 @@ use std::cell::OnceCell;
 
 use edgepack_executor::kernel::{KernelError, keeps};
 use edgepack_format::finding::ErrorCode;
+use rayon::prelude::*;
 use rten_gemm::{BiasVector, GemmExecutor, GemmInputA, GemmInputB, GemmOptions, Im2Col, PackedAMatrix, PackedBMatrix};
 use rten_tensor::NdTensorView;
 use rten_tensor::storage::Alloc;
@@ -54,6 +55,16 @@ impl<'a, T> Mat<'a, T> {
         [self.row_stride, self.col_stride]
     }
 
+    /// Some of the rows; there are as many.
+    fn rows(self, first: usize, rows: usize) -> Self {
+        Mat { data: self.data.get(first * self.row_stride..).unwrap_or(&[]), rows, ..self }
+    }
+
+    /// Some of the columns; there are as many.
+    fn columns(self, first: usize, cols: usize) -> Self {
+        Mat { data: self.data.get(first * self.col_stride..).unwrap_or(&[]), cols, ..self }
+    }
+
     /// Rows for columns, without moving anything.
     pub fn transposed(self) -> Self {
         let Mat { data, rows, cols, row_stride, col_stride } = self;
@@ -95,6 +106,26 @@ pub struct Terms<'a, T: Number> {
     pub beta: T::Compute,
     /// Added last, not scaled.
     pub bias: Bias<'a, T>,
+}
+
+impl<T: Number> Terms<'_, T> {
+    /// Those of some of the rows.
+    fn of_rows(self, first: usize, count: usize) -> Self {
+        let bias = match self.bias {
+            Bias::Column(bias) => Bias::Column(&bias[first..first + count]),
+            other => other,
+        };
+        Terms { bias, ..self }
+    }
+
+    /// Those of some of the columns.
+    fn of_columns(self, first: usize, count: usize) -> Self {
+        let bias = match self.bias {
+            Bias::Row(bias) => Bias::Row(&bias[first..first + count]),
+            other => other,
+        };
+        Terms { bias, ..self }
+    }
 }
 
 impl<T: Number> Default for Terms<'_, T> {
@@ -317,23 +348,56 @@ impl Gemm<f32> for Fast {
         rhs: Operand<'_, f32, PackedBMatrix<f32>>,
         terms: Terms<'_, f32>,
     ) -> Result<(), KernelError> {
-        if Fast::is_small(lhs.mat.rows, lhs.mat.cols, rhs.mat.cols) {
+        let Mat { rows, cols: inner, .. } = lhs.mat;
+        let columns = rhs.mat.cols;
+        if Fast::is_small(rows, inner, columns) {
             wide(|| plain(out, lhs.mat, rhs.mat, terms));
             return Ok(());
         }
-        let a = match lhs.packed {
-            Some(packed) => GemmInputA::Packed(packed),
-            None => GemmInputA::Unpacked(view(&lhs.mat)?),
-        };
-        let b = match rhs.packed {
-            // One row goes through the matrix as it lies: reading it once is all the work.
-            Some(packed) if lhs.mat.rows > 1 => GemmInputB::Packed(packed),
-            _ => GemmInputB::Unpacked(view(&rhs.mat)?),
-        };
-        let options =
-            GemmOptions { alpha: terms.alpha, beta: terms.beta, bias: terms.bias.vector(), ..GemmOptions::default() };
-        with_executor(|gemm| gemm.gemm(out, a, b, options)).map_err(failed)
+        let threads = rayon::current_num_threads();
+        if threads == 1 || lhs.packed.is_some() || rows * inner * columns < SHARED {
+            return multiply_here(out, lhs, rhs, terms);
+        }
+        if rows == 1 {
+            let each = columns.div_ceil(threads).next_multiple_of(TILE);
+            return out[..columns].par_chunks_mut(each).enumerate().try_for_each(|(part, out)| {
+                let (rhs, terms) = (rhs.mat.columns(part * each, out.len()), terms.of_columns(part * each, out.len()));
+                multiply_here(out, lhs.mat.into(), rhs.into(), terms)
+            });
+        }
+        let each = rows.div_ceil(threads).next_multiple_of(TILE);
+        out[..rows * columns].par_chunks_mut(each * columns).enumerate().try_for_each(|(part, out)| {
+            let count = out.len() / columns;
+            let rhs = Operand { mat: rhs.mat, packed: rhs.packed };
+            multiply_here(out, lhs.mat.rows(part * each, count).into(), rhs, terms.of_rows(part * each, count))
+        })
     }
+}
+
+/// From so many multiplications on, handing a part of them to other threads pays.
+const SHARED: usize = 1 << 21;
+/// Parts are multiples of what the inner loops of products take at once.
+const TILE: usize = 12;
+
+/// A product on this thread.
+fn multiply_here(
+    out: &mut [f32],
+    lhs: Operand<'_, f32, PackedAMatrix<f32>>,
+    rhs: Operand<'_, f32, PackedBMatrix<f32>>,
+    terms: Terms<'_, f32>,
+) -> Result<(), KernelError> {
+    let a = match lhs.packed {
+        Some(packed) => GemmInputA::Packed(packed),
+        None => GemmInputA::Unpacked(view(&lhs.mat)?),
+    };
+    let b = match rhs.packed {
+        // One row goes through the matrix as it lies: reading it once is all the work.
+        Some(packed) if lhs.mat.rows > 1 => GemmInputB::Packed(packed),
+        _ => GemmInputB::Unpacked(view(&rhs.mat)?),
+    };
+    let options =
+        GemmOptions { alpha: terms.alpha, beta: terms.beta, bias: terms.bias.vector(), ..GemmOptions::default() };
+    with_executor(|gemm| gemm.gemm(out, a, b, options)).map_err(failed)
 }
 
 impl Fast {
@@ -386,6 +450,29 @@ mod tests {
             }
         }
         result
+    }
+
+    #[test]
+    fn shared_products_agree_with_those_of_one_thread() {
+        let mut random = Random::new(5);
+        let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        for (rows, inner, cols) in [(1, 2100, 1031), (130, 150, 170), (25, 500, 300)] {
+            let (a, b) = (random.floats(rows * inner), random.floats(inner * cols));
+            let (by_row, by_column) = (random.floats(rows), random.floats(cols));
+            let start = random.floats(rows * cols);
+            for bias in [Bias::None, Bias::Row(&by_column[..]), Bias::Column(&by_row[..])] {
+                let results = [1, 3].map(|threads| {
+                    let mut out = start.clone();
+                    let a = Mat::new(&a, [rows, inner], [inner, 1]).unwrap();
+                    let b = Mat::new(&b, [inner, cols], [cols, 1]).unwrap();
+                    let terms = Terms { alpha: 0.5, beta: 2.0, bias };
+                    pool(threads).install(|| Fast::multiply(&mut out, a.into(), b.into(), terms)).unwrap();
+                    out
+                });
+                let near = results[0].iter().zip(&results[1]).all(|(one, more)| (one - more).abs() < 1e-3);
+                assert!(near, "{rows} x {inner} x {cols}, {bias:?}");
+            }
+        }
     }
 
     /// One suite for every implementation.

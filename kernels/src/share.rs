@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 /// From so many bytes of results on, handing pieces of them to other threads pays.
-const WORTH: usize = 1 << 18;
+const WORTH: usize = 1 << 19;
 /// Bytes of a piece, about.
 const PIECE: usize = 1 << 16;
 

@@ -6,11 +6,13 @@
 
 use edgepack_executor::kernel::{KernelContext, KernelError, Run, keeps};
 use edgepack_executor::tensor::TensorMeta;
+use rayon::prelude::*;
 use rten_gemm::{ColOffsets, Im2Col, PackedAMatrix, PackedBMatrix, RowOffsets};
 use rten_tensor::NdTensorView;
 
 use super::{Geometry, OUT, direct, geometry, lone, scatter};
 use crate::gemm::{Bias, Fast, Gemm, Mat, Operand, Terms};
+use crate::share::{for_each_piece, pays};
 use crate::steps::Steps;
 
 /// Below this many multiplications the definition is faster than any preparation.
@@ -269,22 +271,34 @@ impl Convolution {
         for n in 0..to.batch.0 {
             let data = &call.input[n * images.batch.1..];
             let out = &mut out[n * to.batch.1..][..area * channels];
-            for (block, out) in out.chunks_mut(rows * channels).enumerate() {
-                let count = out.len() / channels;
-                let lhs = if pointwise {
-                    Mat::new(&data[block * rows * taps..], [count, taps], [taps, 1])?
-                } else {
-                    let patches = scratch
-                        .get_mut(..count * taps)
-                        .ok_or_else(|| KernelError::unsupported("patches are larger than at load"))?;
-                    gather(call.geometry, data, block * rows, patches);
-                    Mat::new(patches, [count, taps], [taps, 1])?
-                };
+            let finish = |out: &mut [f32], lhs: Mat<'_, f32>| {
                 let rhs = Operand { mat: weight, packed: self.rhs.as_ref() };
                 Fast::multiply(out, lhs.into(), rhs, Terms { bias, ..Terms::default() })?;
                 if let Some(then) = &self.then {
                     then.in_place(out);
                 }
+                Ok(())
+            };
+            if pointwise {
+                let one = |(block, out): (usize, &mut [f32])| {
+                    finish(out, Mat::new(&data[block * rows * taps..], [out.len() / channels, taps], [taps, 1])?)
+                };
+                let blocks = rows * channels;
+                match pays(size_of_val(out)) {
+                    true => out.par_chunks_mut(blocks).enumerate().try_for_each(one)?,
+                    false => out.chunks_mut(blocks).enumerate().try_for_each(one)?,
+                }
+                continue;
+            }
+            for (block, out) in out.chunks_mut(rows * channels).enumerate() {
+                let count = out.len() / channels;
+                let patches = scratch
+                    .get_mut(..count * taps)
+                    .ok_or_else(|| KernelError::unsupported("patches are larger than at load"))?;
+                for_each_piece(patches, taps, |start, patches| {
+                    gather(call.geometry, data, block * rows + start / taps, patches);
+                });
+                finish(out, Mat::new(patches, [count, taps], [taps, 1])?)?;
             }
         }
         Ok(())

@@ -47,8 +47,9 @@ fn dot(pairs: impl Iterator<Item = (Num, Num)>, dtype: ScalarType) -> Want {
             real += term;
             terms += if term.is_finite() { term.abs() } else { 0.0 };
         } else {
-            // 64-bit products of a few hundred terms stay far inside of 128 bits.
-            whole += super::number::wrap(a.whole() * b.whole(), dtype);
+            // Products of two unsigned 64-bit numbers may leave the range, of which the lower half counts. Sums of a few
+            // hundred of those halves stay far inside of it.
+            whole += super::number::wrap(a.whole().wrapping_mul(b.whole()), dtype);
         }
     }
     if is_float(dtype) { Want { num: Num::Real(real), scale: terms } } else { Num::Whole(whole).into() }
@@ -58,7 +59,11 @@ fn dot(pairs: impl Iterator<Item = (Num, Num)>, dtype: ScalarType) -> Want {
 fn with_terms(product: Want, added: Option<Num>, alpha: Num, beta: Num) -> Want {
     let added = added.filter(|_| beta.truth());
     match (product.num, added.unwrap_or(Num::Whole(0))) {
-        (Num::Whole(product), added) => Num::Whole(alpha.whole() * product + beta.whole() * added.whole()).into(),
+        (Num::Whole(product), added) => {
+            let [product, added] =
+                [(alpha, product), (beta, added.whole())].map(|(factor, x)| factor.whole().wrapping_mul(x));
+            Num::Whole(product.wrapping_add(added)).into()
+        }
         (Num::Real(product_num), added) => {
             let extra = if added.truth() { beta.real() * added.real() } else { 0.0 };
             let scale = product.scale * alpha.real().abs() + if extra.is_finite() { extra.abs() } else { 0.0 };
