@@ -53,7 +53,7 @@ fn compare(reference: &RefCell<Reference>, threads: usize) {
         let inputs = inputs.views();
         let mut race = Race::new(format!("{name}, run, {threads} threads"));
         race.lane("edgepack", 1000, || timed(|| run_once(&mut method, &inputs)));
-        race.lane("reference", 1000, ask(format!("run {name}")));
+        race.slow_lane("reference", 1000, ask(format!("run {name}")));
         if has_lowered {
             race.lane("reference, XNNPACK", 1000, ask(format!("run {lowered}")));
         }
