@@ -103,6 +103,16 @@ enum Step {
 const BLOCK: usize = 512;
 
 /// Steps in a row.
+///
+/// ```
+/// use edgepack_format::scalar::ScalarType;
+/// use edgepack_kernels::steps::Steps;
+///
+/// let steps = Steps::parse("aten::clamp.out 0 6; aten::neg.out", ScalarType::FLOAT).unwrap();
+/// let (x, mut y) = ([-1.0f32, 3.0, 9.0], [0.0f32; 3]);
+/// steps.run(bytemuck::cast_slice(&x), bytemuck::cast_slice_mut(&mut y));
+/// assert_eq!(y, [0.0, -3.0, -6.0]);
+/// ```
 pub struct Steps {
     /// The first step, if it clamps: kernels may do it where the results still are in registers.
     clamp: Option<Clamp>,
@@ -341,4 +351,53 @@ fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         steps.run(input.bytes(), out.bytes());
         Ok(())
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_change_types_in_the_middle_and_at_the_end() {
+        let steps = Steps::parse("quantize 1 0.5 3 -128 127", ScalarType::FLOAT).unwrap();
+        assert_eq!(steps.result(), ScalarType::CHAR);
+        // More than a block, so that blocks are put together again.
+        let x: Vec<f32> = (0..1300).map(|i| i as f32 * 0.25 - 100.0).collect();
+        let mut quantized = vec![0i8; x.len()];
+        steps.run(bytemuck::cast_slice(&x), bytemuck::cast_slice_mut(&mut quantized));
+        let want = |x: f32| ((x / 0.5).round_ties_even() + 3.0).clamp(-128.0, 127.0);
+        assert!(x.iter().zip(&quantized).all(|(&x, &q)| want(x) == f32::from(q)));
+
+        let text = "aten::hardtanh.out -2 40.0; quantize 1 0.5 3 -128 127; dequantize 1 0.5 3; aten::abs.out";
+        let steps = Steps::of_floats(text).unwrap();
+        let (mut in_place, mut apart) = (x.clone(), vec![0f32; x.len()]);
+        steps.in_place(&mut in_place);
+        steps.run(bytemuck::cast_slice(&x), bytemuck::cast_slice_mut(&mut apart));
+        let want = |x: f32| ((want(x.clamp(-2.0, 40.0)) - 3.0) * 0.5).abs();
+        assert!(x.iter().zip(&in_place).all(|(&x, &y)| want(x) == y));
+        assert_eq!(in_place, apart);
+    }
+
+    #[test]
+    fn what_is_no_step_is_named() {
+        for (text, from) in [
+            ("", ScalarType::FLOAT),
+            ("aten::add.out 1", ScalarType::FLOAT),
+            ("aten::clamp.out 0", ScalarType::FLOAT),
+            ("aten::leaky_relu.out none", ScalarType::FLOAT),
+            ("aten::relu.out", ScalarType::CHAR),
+            ("aten::relu.out; dequantize 1 0.5 0", ScalarType::FLOAT),
+            ("quantize 1 0.5 0 -129 127", ScalarType::FLOAT),
+            ("quantize 1 0.5 0.5 -128 127", ScalarType::FLOAT),
+            ("quantize 6 0.5 0 -128 127", ScalarType::FLOAT),
+            ("quantize 999 0.5 0 -128 127", ScalarType::FLOAT),
+            ("dequantize 0 0.5 0", ScalarType::CHAR),
+            ("dequantize 1 0.5 4000000000", ScalarType::CHAR),
+            ("aten::relu.out;aten::relu.out", ScalarType::FLOAT),
+        ] {
+            let error = Steps::parse(text, from).err().unwrap_or_else(|| panic!("`{text}` was read"));
+            assert!(error.message.ends_with("is no step here"), "`{text}`: {error}");
+        }
+        assert!(Steps::of_floats("quantize 1 0.5 0 -128 127").is_err());
+    }
 }

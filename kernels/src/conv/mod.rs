@@ -1,8 +1,8 @@
 //! Convolution over one, two or three spatial dimensions, forward and transposed.
 //!
 //! `direct` is the definition in loops, for every element type and layout, and the oracle of the rest. For `f32` images
-//! of up to two dimensions `fast` uses products of matrices, and own loops where every channel stands by itself; `halves`
-//! brings 16-bit floats there.
+//! of up to two dimensions `fast` uses products of matrices, and own loops where every channel stands by itself (`lone`);
+//! transposed ones are products whose results are added up (`scatter`); `halves` brings 16-bit floats there.
 
 mod backward;
 mod direct;
