@@ -1,12 +1,14 @@
 //! What backends make of weights once and share: between the delegates of a method, between methods, between threads.
 //!
 //! Entries live as long as somebody uses them. Whoever asks for an entry first makes it while others wait for that entry
-//! alone.
+//! alone. Invariant: a thread that is making an entry waits for no other one, so no order of nested entries, on one thread
+//! or on several, is a deadlock.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 /// A cache of packed weights. Clones share the entries.
 #[derive(Clone, Default)]
@@ -17,6 +19,36 @@ pub struct PackCache {
 /// The place of one entry; locked while it is made.
 type Slot = Arc<Mutex<Option<Weak<dyn Any + Send + Sync>>>>;
 
+thread_local! {
+    /// Entries that this thread is making.
+    static MAKING: Cell<usize> = const { Cell::new(0) };
+}
+
+/// This thread makes an entry, until dropped.
+struct Making;
+
+impl Making {
+    fn begin() -> Self {
+        MAKING.set(MAKING.get() + 1);
+        Making
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        MAKING.set(MAKING.get() - 1);
+    }
+}
+
+/// The lock of a slot, or none if it is taken. A maker that panicked left nothing behind.
+fn try_lock<T>(slot: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match slot.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 impl PackCache {
     /// An empty cache.
     pub fn new() -> Self {
@@ -25,31 +57,37 @@ impl PackCache {
 
     /// The entry of this key, made by `make` if nobody holds one. A key belongs to one type: under another type it is
     /// another entry.
+    ///
+    /// `make` may ask for entries itself. One that is being made at that moment, by this thread or another, is then made a
+    /// second time for this caller alone.
     pub fn entry<T: Any + Send + Sync, E>(&self, key: &str, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
         let key = format!("{}\0{key}", std::any::type_name::<T>());
         let slot = {
             let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(entries.entry(key).or_default())
         };
-        // A maker that panicked left nothing behind.
-        let mut entry = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = entry.as_ref().and_then(Weak::upgrade).and_then(|known| known.downcast::<T>().ok());
+        let entry = match MAKING.get() {
+            0 => Some(slot.lock().unwrap_or_else(PoisonError::into_inner)),
+            _ => try_lock(&slot),
+        };
+        let known = entry.as_ref().and_then(|entry| entry.as_ref()?.upgrade()?.downcast::<T>().ok());
         if let Some(known) = known {
             return Ok(known);
         }
+        let making = Making::begin();
         let made = Arc::new(make()?);
-        let shared: Arc<dyn Any + Send + Sync> = made.clone();
-        *entry = Some(Arc::downgrade(&shared));
+        drop(making);
+        if let Some(mut entry) = entry {
+            let shared: Arc<dyn Any + Send + Sync> = made.clone();
+            *entry = Some(Arc::downgrade(&shared));
+        }
         Ok(made)
     }
 
-    /// Number of entries that somebody holds.
+    /// Number of entries that somebody holds. One that is being made is not held yet.
     pub fn len(&self) -> usize {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = |slot: &&Slot| {
-            let entry = slot.lock().unwrap_or_else(PoisonError::into_inner);
-            entry.as_ref().is_some_and(|entry| entry.strong_count() > 0)
-        };
+        let held = |slot: &&Slot| try_lock(slot).is_some_and(|entry| entry.as_ref().is_some_and(is_held));
         entries.values().filter(held).count()
     }
 
@@ -63,6 +101,10 @@ impl fmt::Debug for PackCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PackCache of {} entries", self.len())
     }
+}
+
+fn is_held(entry: &Weak<dyn Any + Send + Sync>) -> bool {
+    entry.strong_count() > 0
 }
 
 #[cfg(test)]
@@ -96,5 +138,43 @@ mod tests {
         let byte = cache.entry("w", || Ok::<_, ()>(1u8)).unwrap();
         let word = cache.entry("w", || Ok::<_, ()>(2u16)).unwrap();
         assert_eq!((*byte, *word, cache.len()), (1, 2, 2));
+    }
+
+    #[test]
+    fn a_maker_may_look_at_the_cache_and_ask_for_entries_its_own_included() {
+        let cache = PackCache::new();
+        let outer = cache.entry("a", || {
+            assert_eq!((cache.len(), format!("{cache:?}").as_str()), (0, "PackCache of 0 entries"));
+            let again = cache.entry("a", || Ok::<_, ()>(1u32))?;
+            let inner = cache.entry("b", || Ok::<_, ()>(10u32))?;
+            Ok::<_, ()>(*again + *inner)
+        });
+        assert_eq!(*outer.unwrap(), 11);
+    }
+
+    #[test]
+    fn makers_that_need_each_other_end() {
+        let (cache, both) = (PackCache::new(), std::sync::Barrier::new(2));
+        let make = |own: &str, other: &str| {
+            cache.entry(own, || {
+                both.wait();
+                let other = cache.entry(other, || Ok::<_, ()>(1u32));
+                both.wait();
+                other.map(|other| *other + 1)
+            })
+        };
+        let sums = std::thread::scope(|scope| {
+            let threads = [scope.spawn(|| make("a", "b")), scope.spawn(|| make("b", "a"))];
+            threads.map(|thread| *thread.join().unwrap().unwrap())
+        });
+        assert_eq!(sums, [2, 2]);
+    }
+
+    #[test]
+    fn a_maker_that_panics_leaves_the_entry_to_the_next() {
+        let cache = PackCache::new();
+        let make = std::panic::AssertUnwindSafe(|| cache.entry::<u8, ()>("w", || panic!("no")));
+        assert!(std::panic::catch_unwind(make).is_err());
+        assert_eq!(*cache.entry("w", || Ok::<_, ()>(3u8)).unwrap(), 3);
     }
 }
