@@ -11,6 +11,7 @@ use edgepack_format::mlf::Member;
 use edgepack_loader::mlf::LibraryModule;
 use sha2::{Digest, Sha256};
 
+use crate::cache;
 use crate::error::Error;
 use crate::shim;
 
@@ -20,7 +21,9 @@ pub struct Options {
     allowed: bool,
     /// The C compiler; `cc` if not given. It must understand the options of gcc and clang.
     pub compiler: OsString,
-    /// Where compiled libraries are kept; a folder of the user's cache if not given.
+    /// Where compiled libraries are stored; if not given, a folder of the user's cache (`XDG_CACHE_HOME`, `HOME`), or one of
+    /// the user's own in the system's temporary folder. Code is loaded from there, so a folder that somebody else owns or
+    /// may write to is refused.
     pub cache: Option<PathBuf>,
     /// Whether to optimise. Contraction of multiplications and additions is always off, so that results do not depend
     /// on the processor.
@@ -47,15 +50,6 @@ impl Options {
         Options { allowed: true, ..self }
     }
 
-    fn folder(&self) -> PathBuf {
-        if let Some(folder) = &self.cache {
-            return folder.clone();
-        }
-        let home = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        let home = home.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")));
-        home.unwrap_or_else(std::env::temp_dir).join("edgepack").join("native")
-    }
-
     fn flags(&self) -> Vec<&'static str> {
         let mut flags =
             vec!["-std=gnu11", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-w", "-include", "stdbool.h"];
@@ -64,7 +58,7 @@ impl Options {
     }
 }
 
-fn io_error(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
+pub(crate) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
     move |error| Error::Io { what: path.display().to_string(), error }
 }
 
@@ -83,14 +77,13 @@ pub(crate) fn library(module: &LibraryModule, options: &Options) -> Result<PathB
     if sources.is_empty() && objects.is_empty() {
         return Err(Error::NoCode(module.info().name.clone()));
     }
-    let folder = options.folder().join(key(&[&sources, &objects, &headers], options));
+    let parent = cache::folder(options.cache.as_deref())?;
+    let folder = parent.join(key(&[&sources, &objects, &headers], options));
     let library = folder.join(format!("module.{}", std::env::consts::DLL_EXTENSION));
     if library.is_file() {
         return Ok(library);
     }
     // Whoever makes the same library at the same time makes it in a folder of their own; the last one to finish wins.
-    let parent = options.folder();
-    fs::create_dir_all(&parent).map_err(io_error(&parent))?;
     let work = Work::new(&parent)?;
     let made = compile(&work.0, &sources, &objects, &headers, options)?;
     fs::create_dir_all(&folder).map_err(io_error(&folder))?;

@@ -1,6 +1,7 @@
 //! Why code could not be compiled, loaded or called.
 
 use std::io;
+use std::path::PathBuf;
 
 /// Why code could not be compiled, loaded or called.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +20,14 @@ pub enum Error {
         what: String,
         /// The system's answer.
         error: io::Error,
+    },
+    /// The folder of compiled libraries is not the user's alone.
+    #[error("no code is loaded from {}: {why}", folder.display())]
+    Cache {
+        /// Which folder.
+        folder: PathBuf,
+        /// What is wrong with it.
+        why: String,
     },
     /// The compiler says no.
     #[error("{compiler} failed on {file}:\n{message}")]

@@ -10,6 +10,7 @@
 
 mod abi;
 mod aot;
+mod cache;
 mod compile;
 mod error;
 mod interface;
