@@ -112,8 +112,9 @@ impl<'a> Runner<'a> {
         }
         if let Some(caching) = self.caching.filter(|_| !self.resident) {
             self.once(device, caching, Memory::default())?;
-            self.resident = true;
         }
+        // Whether a device that fails or panics still has them nobody knows.
+        self.resident = false;
         let batch = usize::try_from(self.executables[self.main].batch_size).unwrap_or(1).max(1);
         let mut results: Vec<TensorBytes> =
             self.outputs.iter().map(|(name, _)| TensorBytes { name: name.clone(), entries: Vec::new() }).collect();
@@ -129,6 +130,7 @@ impl<'a> Runner<'a> {
                 }
             }
         }
+        self.resident = self.caching.is_some();
         Ok(results)
     }
 

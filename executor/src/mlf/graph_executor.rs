@@ -263,23 +263,18 @@ impl GraphExecutor {
         let GraphExecutor { operands, places, storages, steps, written, .. } = self;
         for step in steps {
             let Some(function) = &mut step.call else { continue };
-            // Results leave the list while they are written: that is how they are known to be nobody else's.
-            for (slot, &entry) in written.iter_mut().zip(&step.outputs) {
-                std::mem::swap(slot, &mut storages[places[entry]]);
-            }
-            let mut call = Call {
-                operands,
-                places,
-                storages,
-                inputs: &step.inputs,
-                outputs: &step.outputs,
-                written: &mut written[..step.outputs.len()],
-                flat: &step.flat,
+            let result = {
+                let lifted = Lifted::new(written, storages, places, &step.outputs);
+                function.call(&mut Call {
+                    operands,
+                    places,
+                    storages: lifted.storages,
+                    inputs: &step.inputs,
+                    outputs: &step.outputs,
+                    written: &mut lifted.written[..step.outputs.len()],
+                    flat: &step.flat,
+                })
             };
-            let result = function.call(&mut call);
-            for (slot, &entry) in written.iter_mut().zip(&step.outputs) {
-                std::mem::swap(slot, &mut storages[places[entry]]);
-            }
             if let Err(error) = result {
                 return Err(Error::Function { node: step.node, function: step.function.clone(), error });
             }
@@ -309,6 +304,40 @@ impl GraphExecutor {
         let view = View { operands: &self.operands, places: &self.places, storages: &self.storages };
         let Argument { operand, bytes } = view.tensor(entry);
         Ok(TensorView::new(operand.layout()?, bytes)?)
+    }
+}
+
+/// Results of a call, out of the list of storages while they are written: that is how they are known to be nobody else's.
+/// Dropping it puts them back, after a panic too.
+struct Lifted<'a> {
+    written: &'a mut [AlignedBytes],
+    storages: &'a mut [AlignedBytes],
+    places: &'a [usize],
+    outputs: &'a [usize],
+}
+
+impl<'a> Lifted<'a> {
+    fn new(
+        written: &'a mut [AlignedBytes],
+        storages: &'a mut [AlignedBytes],
+        places: &'a [usize],
+        outputs: &'a [usize],
+    ) -> Self {
+        let mut lifted = Lifted { written, storages, places, outputs };
+        lifted.swap();
+        lifted
+    }
+
+    fn swap(&mut self) {
+        for (slot, &entry) in self.written.iter_mut().zip(self.outputs) {
+            std::mem::swap(slot, &mut self.storages[self.places[entry]]);
+        }
+    }
+}
+
+impl Drop for Lifted<'_> {
+    fn drop(&mut self) {
+        self.swap();
     }
 }
 
