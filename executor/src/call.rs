@@ -32,7 +32,7 @@ use edgepack_format::operator::{Schema, Trailing};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{Dims, TensorLayout};
 
-use crate::context::{Access, KernelContext};
+use crate::context::{Access, KernelContext, bit};
 use crate::kernel::{KernelError, Operator};
 use crate::prepare::Prepare;
 use crate::state::{Dynamism, NONE, Span, State, Value, ValueId};
@@ -160,16 +160,13 @@ pub fn call(operator: &dyn Operator, args: &[Arg]) -> Result<Vec<OwnedTensor>, K
     })?;
     let mut bench = Bench::default();
     let mut ids: Vec<ValueId> = args.iter().map(|arg| bench.push(arg)).collect();
-    let mut access = Access::default();
-    for index in 0..ids.len().min(crate::context::MAX_ARGS) {
-        if schema.is_mutated(index) {
-            access.outs |= 1 << index;
-        }
-    }
-    let outs: Vec<usize> = (0..ids.len()).filter(|&index| access.is_out(index)).collect();
+    let arity = ids.len();
+    let mutated = schema.mutated().fold(0, |mask, index| mask | bit(index));
+    let outs: Vec<usize> = (0..arity).filter(|&index| mutated & bit(index) != 0).collect();
     if schema.trailing() != Trailing::Nothing {
         ids.extend(outs.first().map(|&out| ids[out]));
     }
+    let access = Access::of(mutated, arity, ids.len());
 
     let variable = vec![false; bench.state.values.len()];
     let prepare =

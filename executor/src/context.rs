@@ -34,6 +34,13 @@ pub(crate) fn bit(index: usize) -> u128 {
 }
 
 impl Access {
+    /// Of a call of `len` arguments, the first `arity` of them those of the operator's schema, `outs` what it writes. What a
+    /// program repeats after them is the result again: no kernel reads it, and marked so it cannot be taken a second time.
+    pub fn of(outs: u128, arity: usize, len: usize) -> Self {
+        let repeated = (arity..len).fold(0u128, |mask, arg| mask | bit(arg));
+        Access { outs: outs & !repeated, in_place: repeated, kept: 0 }
+    }
+
     pub fn is_out(&self, index: usize) -> bool {
         self.outs & bit(index) != 0
     }

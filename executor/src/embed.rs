@@ -57,7 +57,7 @@ use edgepack_format::finding::ErrorCode;
 
 use crate::input::Output;
 use crate::kernel::KernelError;
-use crate::method::Outputs;
+use crate::outputs::Outputs;
 use crate::tensor::PodElement;
 use crate::typed::Tensor;
 

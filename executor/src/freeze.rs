@@ -138,7 +138,7 @@ pub(crate) fn freeze(
                 InstructionKind::Delegate { delegate, args } => {
                     let ids = &graph.args[args.range()];
                     let outs = delegate_access(delegate, ids.len());
-                    let mask = outs.filter(|&index| index < ids.len()).fold(0u128, |mask, index| mask | 1 << index);
+                    let mask = (outs.start..outs.end.min(ids.len())).fold(0u128, |mask, index| mask | bit(index));
                     let (access, span) = overlaps
                         .arrange(&graph.state, ids, mask, ids.len(), Alias::Disjoint, &mut rerouted, &mut copies)
                         .map_err(|error| refused(None, error))?;
@@ -218,10 +218,7 @@ impl Overlaps {
         rerouted: &mut Vec<Placed>,
         copies: &mut usize,
     ) -> Result<(Access, Span), KernelError> {
-        // What a program repeats after the schema's arguments is the result again: no kernel reads it, and marked so
-        // it cannot be taken a second time.
-        let repeated = (arity..ids.len()).fold(0u128, |mask, arg| mask | 1 << arg);
-        let mut access = Access { outs: outs & !repeated, in_place: repeated, kept: 0 };
+        let mut access = Access::of(outs, arity, ids.len());
         self.collect(state, ids.get(..arity).unwrap_or(ids), &access);
         if self.outs.is_empty() {
             return Ok((access, Span::default()));
@@ -235,7 +232,7 @@ impl Overlaps {
                 access.kept |= bit(arg);
             }
             if alias == Alias::SameRange && region.same_start(&other) {
-                access.in_place |= 1 << arg;
+                access.in_place |= bit(arg);
                 continue;
             }
             if rerouted[start..].iter().any(|placed| placed.rerouted.tensor == tensor) {

@@ -1,39 +1,80 @@
 //! A method between file and plan: values with their storage, and instructions that can still be changed.
 //!
-//! Rewrites work on this form. Everything in it has been checked: ids are in range, kinds fit, regions lie inside
-//! their memory. What a rewrite leaves is checked again when the plan is frozen.
+//! Rewrites work on this form. Everything in it has been checked: ids are in range, kinds fit, regions lie inside their
+//! memory. The methods that change it keep that so: storage is made here and given to tensors here, and no code outside
+//! this crate sees an address. What a rewrite leaves is proven again when the plan is frozen.
 
 use std::sync::Arc;
 
+use edgepack_format::finding::ErrorCode;
 use edgepack_format::scalar::ScalarType;
-use edgepack_format::tensor::TensorLayout;
+use edgepack_format::tensor::{TensorLayout, is_permutation};
 use edgepack_loader::Bytes;
 
+use crate::arena::Arenas;
 use crate::kernel::{KernelError, Operator, Prepare};
 use crate::operator::OperatorInfo;
-use crate::options::Arena;
-use crate::state::{Dynamism, Span, State, Value, ValueId};
-use crate::storage::Block;
+use crate::state::{Dynamism, Span, State, TensorState, Value, ValueId};
+use crate::storage::{Block, Region};
 use crate::tensor::TensorRef;
 
 /// A method that can still be changed.
 pub struct Graph<'r> {
     /// All values.
-    pub state: State,
+    pub(crate) state: State,
     /// Operators that instructions call by index.
-    pub operators: Vec<GraphOperator<'r>>,
+    pub(crate) operators: Vec<GraphOperator<'r>>,
     /// Chains, run one after another.
-    pub chains: Vec<Vec<Instruction>>,
+    pub(crate) chains: Vec<Vec<Instruction>>,
     /// Argument ids of all instructions.
-    pub args: Vec<ValueId>,
+    pub(crate) args: Vec<ValueId>,
     /// Inputs of the method.
-    pub inputs: Vec<ValueId>,
+    pub(crate) inputs: Vec<ValueId>,
     /// Outputs of the method.
-    pub outputs: Vec<ValueId>,
+    pub(crate) outputs: Vec<ValueId>,
     /// By value id: an instruction writes it, or it is an input.
-    pub variable: Vec<bool>,
-    /// What keeps the regions of the state alive.
-    pub memory: Memory,
+    pub(crate) variable: Vec<bool>,
+    /// Owners of the memory that regions point into.
+    pub(crate) memory: Memory,
+}
+
+/// A tensor of a graph: what is fixed about it.
+#[derive(Clone, Copy)]
+pub struct GraphTensor<'g> {
+    state: &'g State,
+    tensor: &'g TensorState,
+}
+
+impl<'g> GraphTensor<'g> {
+    /// Element type.
+    pub fn dtype(&self) -> ScalarType {
+        self.tensor.dtype
+    }
+
+    /// Elements along each dimension; upper bounds if it is dynamic.
+    pub fn bounds(&self) -> &'g [usize] {
+        self.state.bounds(self.tensor)
+    }
+
+    /// Dimensions from outermost to innermost in memory.
+    pub fn dim_order(&self) -> &'g [u8] {
+        self.state.dim_order(self.tensor)
+    }
+
+    /// Whether sizes may change.
+    pub fn dynamism(&self) -> Dynamism {
+        self.tensor.dynamism
+    }
+
+    /// Whether the data are there and never change.
+    pub fn is_constant(&self) -> bool {
+        self.tensor.constant
+    }
+
+    /// Whether any byte of one is a byte of the other.
+    pub fn overlaps(&self, other: &GraphTensor<'_>) -> bool {
+        self.tensor.region.overlaps(&other.tensor.region)
+    }
 }
 
 /// An operator the program names, resolved.
@@ -45,6 +86,20 @@ pub struct GraphOperator<'r> {
     pub kernel: &'r dyn Operator,
     /// What its schema says about arguments.
     pub info: OperatorInfo,
+}
+
+/// What a rewrite puts in the place of an instruction.
+#[derive(Clone, Copy, Debug)]
+pub enum Call<'a> {
+    /// Nothing.
+    Nothing,
+    /// A call of an operator.
+    Kernel {
+        /// Index into [`Graph::operators`].
+        operator: u32,
+        /// Its arguments, with what a program repeats after those of the schema.
+        args: &'a [ValueId],
+    },
 }
 
 /// One instruction.
@@ -63,14 +118,14 @@ pub enum InstructionKind {
     Kernel {
         /// Index into [`Graph::operators`].
         operator: u32,
-        /// Its arguments, in [`Graph::args`].
+        /// Its arguments, for [`Graph::args`].
         args: Span,
     },
     /// Calls a delegate.
     Delegate {
         /// Index into the plan's delegates.
         delegate: u32,
-        /// Its arguments, in [`Graph::args`].
+        /// Its arguments, for [`Graph::args`].
         args: Span,
     },
     /// Copies one value into another of the same kind.
@@ -97,8 +152,62 @@ pub enum InstructionKind {
 }
 
 impl<'r> Graph<'r> {
-    /// Adds a value that nothing writes.
-    pub fn push_value(&mut self, value: Value) -> ValueId {
+    /// Number of values.
+    pub fn value_count(&self) -> usize {
+        self.state.values.len()
+    }
+
+    /// A value. Ids of the graph are always in range.
+    pub fn value(&self, id: ValueId) -> Value {
+        self.state.values[id as usize]
+    }
+
+    /// Whether an instruction writes this value, or it is an input.
+    pub fn is_variable(&self, id: ValueId) -> bool {
+        self.variable[id as usize]
+    }
+
+    /// Value ids of a list of values ([`Value::IntList`], [`Value::TensorList`], [`Value::OptionalTensorList`]).
+    pub fn items(&self, list: Span) -> &[ValueId] {
+        &self.state.ids[list.range()]
+    }
+
+    /// Number of tensors.
+    pub fn tensor_count(&self) -> usize {
+        self.state.tensors.len()
+    }
+
+    /// A tensor by its index, as in [`Value::Tensor`].
+    pub fn tensor(&self, index: u32) -> GraphTensor<'_> {
+        GraphTensor { state: &self.state, tensor: &self.state.tensors[index as usize] }
+    }
+
+    /// Operators that instructions call by index.
+    pub fn operators(&self) -> &[GraphOperator<'r>] {
+        &self.operators
+    }
+
+    /// Chains, run one after another.
+    pub fn chains(&self) -> &[Vec<Instruction>] {
+        &self.chains
+    }
+
+    /// Value ids of the arguments of a call.
+    pub fn args(&self, args: Span) -> &[ValueId] {
+        &self.args[args.range()]
+    }
+
+    /// Inputs of the method.
+    pub fn inputs(&self) -> &[ValueId] {
+        &self.inputs
+    }
+
+    /// Outputs of the method.
+    pub fn outputs(&self) -> &[ValueId] {
+        &self.outputs
+    }
+
+    fn push_value(&mut self, value: Value) -> ValueId {
         self.state.values.push(value);
         self.variable.push(false);
         (self.state.values.len() - 1) as ValueId
@@ -124,10 +233,17 @@ impl<'r> Graph<'r> {
         let layout = TensorLayout::contiguous(dtype, sizes).ok().filter(|layout| layout.byte_len() == bytes.len())?;
         let mut block = Block::zeroed(bytes.len())?;
         block.bytes_mut().copy_from_slice(bytes);
-        let region = block.region(0, bytes.len())?.frozen();
-        self.memory.private.push(block);
+        let region = self.own(block)?.frozen();
         let tensor = self.state.push_tensor(dtype, layout.sizes(), layout.dim_order(), Dynamism::Static, region, true);
         Some(self.push_value(Value::Tensor(tensor)))
+    }
+
+    /// Takes a block into the graph's memory and gives the region of all of it. From then on the region is alive whatever
+    /// happens, a panic included.
+    pub(crate) fn own(&mut self, block: Block) -> Option<Region> {
+        let region = block.region(0, block.len());
+        self.memory.private.push(block);
+        region
     }
 
     /// Adds an operator that instructions can call.
@@ -137,11 +253,57 @@ impl<'r> Graph<'r> {
         Ok((self.operators.len() - 1) as u32)
     }
 
-    /// Adds a list of arguments.
-    pub fn push_args(&mut self, ids: impl IntoIterator<Item = ValueId>) -> Span {
-        let start = self.args.len();
-        self.args.extend(ids);
-        Span { start: start as u32, len: (self.args.len() - start) as u32 }
+    /// Replaces an instruction; it keeps its place in the file for errors and observers. A call must fit the schema of
+    /// its operator.
+    pub fn replace(&mut self, chain: usize, index: usize, call: Call<'_>) -> Result<(), KernelError> {
+        let refused = |message: String| Err(KernelError::new(ErrorCode::Internal, message));
+        if self.chains.get(chain).is_none_or(|instructions| index >= instructions.len()) {
+            return refused(format!("there is no instruction {index} in chain {chain}"));
+        }
+        let kind = match call {
+            Call::Nothing => InstructionKind::Nop,
+            Call::Kernel { operator, args } => {
+                let values = self.state.values.len();
+                if let Some(id) = args.iter().find(|&&id| id as usize >= values) {
+                    return refused(format!("an argument is value {id} of {values}"));
+                }
+                let Some(called) = self.operators.get(operator as usize) else {
+                    return refused(format!("operator {operator} of {}", self.operators.len()));
+                };
+                called.info.check(args, &self.state, &self.variable)?;
+                called.info.mark_written(args, &mut self.variable);
+                let start = self.args.len() as u32;
+                self.args.extend_from_slice(args);
+                InstructionKind::Kernel { operator, args: Span { start, len: args.len() as u32 } }
+            }
+        };
+        self.chains[chain][index].kind = kind;
+        Ok(())
+    }
+
+    /// Lays a tensor out in another order: a permutation of its dimensions. `false`, and nothing changed, if it is none.
+    pub fn reorder(&mut self, tensor: u32, dim_order: &[u8]) -> bool {
+        let rank = self.tensor(tensor).dim_order().len();
+        let fits = dim_order.len() == rank && is_permutation(dim_order, rank);
+        if fits {
+            self.state.reorder(tensor, dim_order);
+        }
+        fits
+    }
+
+    /// Lets a tensor value, which is not an input, show the bytes of the constant `from`, from its first on, as a constant
+    /// of its own sizes. `false`, and nothing changed, if `from` is not constant or has fewer bytes.
+    pub fn show_constant(&mut self, value: ValueId, from: u32) -> bool {
+        let Value::Tensor(to) = self.value(value) else { return false };
+        let (source, target) = (self.state.tensors[from as usize], &mut self.state.tensors[to as usize]);
+        let len = target.region.len();
+        if !source.constant || source.region.len() < len {
+            return false;
+        }
+        target.region = source.region.prefix(len).frozen();
+        target.constant = true;
+        self.variable[value as usize] = false;
+        true
     }
 
     /// The data of a value that is a constant tensor.
@@ -151,35 +313,13 @@ impl<'r> Graph<'r> {
             _ => None,
         }
     }
-
-    /// Whether any instruction writes this value.
-    pub fn is_written(&self, value: ValueId) -> bool {
-        self.chains.iter().flatten().any(|instruction| match instruction.kind {
-            InstructionKind::Kernel { operator, args } => {
-                let outs = self.operators[operator as usize].info.outs();
-                let ids = self.args[args.range()].iter().enumerate();
-                ids.filter(|(arg, _)| outs >> arg & 1 == 1).any(|(_, &id)| id == value || self.in_list(id, value))
-            }
-            // What a delegate writes is known only to it.
-            InstructionKind::Delegate { args, .. } => self.args[args.range()].contains(&value),
-            InstructionKind::Move { to, .. } => to == value,
-            _ => false,
-        })
-    }
-
-    fn in_list(&self, list: ValueId, value: ValueId) -> bool {
-        match self.state.values[list as usize] {
-            Value::TensorList(span) => self.state.ids[span.range()].contains(&value),
-            _ => false,
-        }
-    }
 }
 
 /// The owners of all memory that regions point into.
 #[derive(Default)]
-pub struct Memory {
-    /// Planned memories, by memory id - 1.
-    pub arenas: Vec<Arena>,
+pub(crate) struct Memory {
+    /// Planned memories.
+    pub arenas: Arenas,
     /// Storage of values that the program gives none, and realigned constants.
     pub private: Vec<Block>,
     /// Constants of the program and of data files.

@@ -127,7 +127,7 @@ impl Method {
 fn name<'m>(
     step: &Step,
     operators: &'m [std::sync::Arc<str>],
-    delegates: &'m [crate::method::LoadedDelegate],
+    delegates: &'m [crate::load::LoadedDelegate],
 ) -> (&'m str, Option<usize>) {
     match &step.action {
         Action::Kernel { operator, .. } => (&operators[*operator as usize], None),

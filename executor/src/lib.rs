@@ -4,6 +4,8 @@
 //! is shared. Running only executes: no allocation, no string compare, no second check. The crate holds no operator;
 //! kernels are values handed to it in a [`kernel::Registry`].
 
+mod arena;
+mod bind;
 pub mod call;
 mod context;
 pub mod darwinn;
@@ -22,19 +24,24 @@ pub mod mlf;
 pub mod observer;
 mod operator;
 mod options;
+mod outputs;
+mod owners;
 mod pack_cache;
 mod place;
 mod prepare;
 mod release;
 pub mod rewrite;
+mod run;
 pub mod state;
-pub mod storage;
+mod storage;
 pub mod tensor;
 pub mod typed;
 
+pub use arena::Arena;
 pub use error::{LoadError, Missing, Place, RunError};
 pub use input::{Input, Output, ToInput};
-pub use method::{LoadMethod, MemoryBytes, Method, Outputs};
+pub use method::{LoadMethod, MemoryBytes, Method};
 pub use operator::OperatorInfo;
-pub use options::{Arena, Options};
+pub use options::Options;
+pub use outputs::Outputs;
 pub use pack_cache::PackCache;

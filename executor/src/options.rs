@@ -1,14 +1,13 @@
 //! How a method is loaded.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use edgepack_format::limits::Limits;
 use edgepack_loader::NamedDataMap;
 
+use crate::arena::Arena;
 use crate::delegate::Backends;
 use crate::pack_cache::PackCache;
-use crate::storage::{Block, Region};
 
 /// How a method is loaded. The default is what most want: our own memory, all rewrites.
 #[derive(Clone, Default)]
@@ -19,8 +18,10 @@ pub struct Options {
     pub cache: PackCache,
     /// Where external constants and named data are found, beside the program itself.
     pub data: Vec<Arc<dyn NamedDataMap>>,
-    /// Planned memories to use instead of fresh ones, by memory id (1 is the first). Methods that name the same one
-    /// share its content, as programs with shared mutable buffers expect.
+    /// Planned memories to use instead of fresh ones, by memory id (1 is the first); each [`Arena`] once. Methods that
+    /// name the same one share its content, as programs with shared mutable buffers expect: what one run leaves in
+    /// mutable buffers the next run finds, whosever it is. Inputs and outputs are not shared: an output that lies in
+    /// such a memory is copied when the run ends, and an input set there is unset once another method has run.
     pub arenas: Vec<(u32, Arena)>,
     /// Keeps the program instruction by instruction: no rewrites, no packed weights. Loading is faster, running slower.
     pub no_optimize: bool,
@@ -28,45 +29,4 @@ pub struct Options {
     pub threads: Option<usize>,
     /// Ceilings; those the program was opened with if `None`.
     pub limits: Option<Limits>,
-}
-
-/// A planned memory that methods can share: zeroed at first, 64-byte aligned. One method at a time may run on it.
-#[derive(Clone)]
-pub struct Arena {
-    inner: Arc<Shared>,
-}
-
-struct Shared {
-    block: Block,
-    busy: AtomicBool,
-}
-
-impl Arena {
-    /// Zeroed memory; `None` if that many bytes cannot be laid out.
-    pub fn new(bytes: usize) -> Option<Self> {
-        Some(Arena { inner: Arc::new(Shared { block: Block::zeroed(bytes)?, busy: AtomicBool::new(false) }) })
-    }
-
-    /// Its size.
-    pub fn len(&self) -> usize {
-        self.inner.block.len()
-    }
-
-    /// Whether it has no bytes.
-    pub fn is_empty(&self) -> bool {
-        self.inner.block.is_empty()
-    }
-
-    pub(crate) fn region(&self, offset: usize, len: usize) -> Option<Region> {
-        self.inner.block.region(offset, len)
-    }
-
-    /// Claims it for one run; `false` if another method runs on it.
-    pub(crate) fn acquire(&self) -> bool {
-        !self.inner.busy.swap(true, Ordering::Acquire)
-    }
-
-    pub(crate) fn release(&self) {
-        self.inner.busy.store(false, Ordering::Release);
-    }
 }

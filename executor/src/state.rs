@@ -22,19 +22,19 @@ pub enum Value {
     Bool(bool),
     /// A boxed double.
     Double(f64),
-    /// Index into `State::tensors`.
+    /// A tensor, for [`Graph::tensor`](crate::graph::Graph::tensor).
     Tensor(u32),
-    /// Text, in `State::text`.
+    /// Text.
     Str(Span),
-    /// Value ids of ints, in `State::ids`.
+    /// Value ids of ints.
     IntList(Span),
-    /// Literals, in `State::doubles`.
+    /// Literals.
     DoubleList(Span),
-    /// Literals, in `State::bools`.
+    /// Literals.
     BoolList(Span),
-    /// Value ids of tensors, in `State::ids`.
+    /// Value ids of tensors.
     TensorList(Span),
-    /// Value ids of tensors, [`NONE`] for a missing one, in [`State::ids`].
+    /// Value ids of tensors, [`NONE`] for a missing one.
     OptionalTensorList(Span),
 }
 
@@ -87,7 +87,7 @@ pub enum Dynamism {
 
 /// A tensor's fixed facts and the place of its changing ones.
 #[derive(Clone, Copy, Debug)]
-pub struct TensorState {
+pub(crate) struct TensorState {
     /// Element type.
     pub dtype: ScalarType,
     /// Number of dimensions.
@@ -108,7 +108,7 @@ pub struct TensorState {
 
 /// All values of a method.
 #[derive(Default)]
-pub struct State {
+pub(crate) struct State {
     /// By value id.
     pub values: Vec<Value>,
     /// By tensor index.
@@ -129,7 +129,7 @@ pub struct State {
 
 /// Why a tensor could not take other sizes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ResizeError {
+pub(crate) enum ResizeError {
     /// The number of dimensions differs.
     Rank(usize),
     /// The tensor is static and the sizes differ.

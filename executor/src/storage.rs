@@ -4,11 +4,15 @@
 //! caller lent) as a pointer and a length, so that a tensor needs no search at run time. Blocks are never borrowed
 //! whole while a method exists; only regions are, one instruction at a time.
 //!
+//! Nothing here is public: code outside this crate can neither make a region nor give a tensor another one.
+//!
 //! Invariants, kept by the plan:
 //! 1. the memory of a region outlives every use of it: blocks are owned by the method, constants by the program it
-//!    holds, lent bytes by the borrow of the call they were lent for;
+//!    holds ([`owners`](crate::owners) proves both for every tensor when a plan is frozen), lent bytes by the borrow of
+//!    the call they were lent for, after which, returned or unwound, the tensor has its own region again;
 //! 2. two regions handed out at the same time, one of them mutable, do not overlap: the plan refuses or reroutes
-//!    every instruction for which that does not hold.
+//!    every instruction for which that does not hold;
+//! 3. regions of an arena that methods share are used under its lock alone.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -114,11 +118,6 @@ impl Region {
         Region { ptr: NonNull::from(bytes).cast(), len: bytes.len(), writable: false }
     }
 
-    /// Bytes a caller lent for writing.
-    pub fn lent(bytes: &mut [u8]) -> Self {
-        Region { len: bytes.len(), ptr: NonNull::from(bytes).cast(), writable: true }
-    }
-
     /// The same bytes, from now on only read.
     pub fn frozen(self) -> Region {
         Region { writable: false, ..self }
@@ -147,6 +146,12 @@ impl Region {
     /// Whether both cover exactly the same bytes.
     pub fn same_start(&self, other: &Region) -> bool {
         self.ptr == other.ptr
+    }
+
+    /// Whether all bytes of the other region are bytes of this one.
+    pub fn contains(&self, other: &Region) -> bool {
+        let (own, other) = (self.addresses(), other.addresses());
+        own.start <= other.start && other.end <= own.end
     }
 
     /// Whether any byte is in both.

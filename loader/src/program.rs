@@ -90,9 +90,9 @@ impl Program {
         Ok(ProgramRef::reopen(&self.inner.head)?)
     }
 
-    /// Bytes of its flatbuffer, which stays in memory. Segments are elsewhere.
-    pub fn flatbuffer_bytes(&self) -> usize {
-        self.inner.head.len()
+    /// Its flatbuffer with the file's header, 64-byte aligned, in memory as long as the program is. Segments are elsewhere.
+    pub fn flatbuffer(&self) -> &[u8] {
+        &self.inner.head
     }
 
     /// The ceilings it was opened with.

@@ -10,9 +10,9 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_loader::{Bytes, NamedDataMap};
 
 use super::Source;
+use crate::arena::Arena;
 use crate::error::LoadError;
 use crate::graph::{Graph, Memory};
-use crate::options::Arena;
 use crate::state::State;
 use crate::storage::{BLOCK_ALIGN, Block, Region};
 
@@ -50,6 +50,11 @@ pub(super) fn arenas(source: &Source<'_>, memory: &mut Memory) -> Result<(), Loa
         total = total.saturating_add(size);
         let given = source.options.arenas.iter().find(|(id, _)| *id as usize == index);
         let arena = match given {
+            Some((_, arena)) if memory.arenas.contains(arena) => {
+                let message =
+                    format!("planned memory {index} was given an arena that another memory of the method has");
+                return Err(LoadError::method(ErrorCode::InvalidArgument, message));
+            }
             Some((_, arena)) if arena.len() as u64 >= size => Some(arena.clone()),
             Some((_, arena)) => {
                 let message = format!("planned memory {index} needs {size} bytes, the given one has {}", arena.len());
@@ -62,7 +67,7 @@ pub(super) fn arenas(source: &Source<'_>, memory: &mut Memory) -> Result<(), Loa
             let message = format!("planned memory of {total} bytes, the limits allow {}", source.limits.arena_bytes);
             return Err(LoadError::method(ErrorCode::MemoryAllocationFailed, message));
         };
-        memory.arenas.push(arena);
+        memory.arenas.push(arena, given.is_some());
     }
     for device in source.plan.non_const_buffer_device.clone().unwrap_or_default().iter() {
         let device = device?;
@@ -319,11 +324,12 @@ pub(super) fn private_storage(
     Ok(without.iter().map(|&(tensor, _)| tensor).collect())
 }
 
-/// Copies initial values into the memory of their tensors. The caller has the method to itself.
+/// Copies initial values into the memory of their tensors. The caller has the method to itself and holds the locks of its
+/// shared memories.
 pub(crate) fn write_initial_values(state: &State, initial: &[Initial]) {
     for Initial { tensor, bytes } in initial {
         let region = state.tensors[*tensor as usize].region;
-        // SAFETY: the method is being loaded or is exclusively borrowed, and holds its arenas; the source is a
+        // SAFETY: the method is exclusively borrowed and holds the locks of its shared memories; the source is a
         // read-only segment, never the same memory.
         unsafe { region.copy_from(&Region::read_only(bytes)) };
     }

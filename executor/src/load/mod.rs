@@ -1,5 +1,6 @@
 //! From a verified program to a graph: values, memory, instructions.
 
+mod delegates;
 mod instructions;
 mod memory;
 mod quick;
@@ -17,6 +18,7 @@ use crate::kernel::Registry;
 use crate::options::Options;
 use crate::state::{State, Value, ValueId};
 
+pub(crate) use delegates::{LoadedDelegate, delegates};
 pub(crate) use memory::{Initial, write_initial_values};
 
 /// A loaded graph and what the method keeps beside it.
@@ -82,7 +84,6 @@ pub(crate) fn load<'r>(
         }
     }
     let unplanned = memory::private_storage(&source, &mut graph, &places.without_storage)?;
-    write_initial_values(&graph.state, &places.initial);
     Ok(Loaded { graph, initial: places.initial, unplanned, data })
 }
 

@@ -204,8 +204,9 @@ mod tests {
 
     use super::super::{Source, memory, values};
     use super::*;
+    use crate::arena::Arena;
     use crate::error::LoadError;
-    use crate::options::{Arena, Options};
+    use crate::options::Options;
 
     /// What reading all values comes to, as text: addresses too, unless something was copied to be aligned.
     fn read(source: &Source<'_>, quick: bool) -> Result<String, LoadError> {

@@ -120,31 +120,46 @@ fn constant_tensors(graph: &Graph<'_>, id: ValueId) -> Option<usize> {
 /// Runs an instruction into storage of its own. `None`, and nothing changed, if it fails: then it fails where it stands.
 fn fold(graph: &mut Graph<'_>, operator: u32, args: Span, out: ValueId) -> Option<usize> {
     let Value::Tensor(tensor) = graph.state.values[out as usize] else { return None };
-    let Graph { state, operators, args: all, variable, memory, .. } = graph;
+    let planned = graph.state.tensors[tensor as usize].region;
+    // The graph owns the block before a tensor has it, so that a kernel that panics leaves nothing that points nowhere.
+    let fresh = graph.own(Block::zeroed(planned.len())?)?;
+    graph.state.tensors[tensor as usize].region = fresh;
+    let mut attempt = Attempt { graph, tensor, otherwise: planned };
+    call(attempt.graph, operator, args)?;
+    // Nothing writes the block again: from here on it is a constant like those of the program.
+    attempt.otherwise = fresh.frozen();
+    drop(attempt);
+    graph.state.tensors[tensor as usize].constant = true;
+    graph.variable[out as usize] = false;
+    Some(planned.len())
+}
+
+/// A call whose result lies elsewhere meanwhile. However it ends, the tensor has `otherwise` then.
+struct Attempt<'a, 'r> {
+    graph: &'a mut Graph<'r>,
+    tensor: u32,
+    otherwise: Region,
+}
+
+impl Drop for Attempt<'_, '_> {
+    fn drop(&mut self) {
+        self.graph.state.tensors[self.tensor as usize].region = self.otherwise;
+        if self.otherwise.is_writable() {
+            // It failed, and its block is the last one.
+            self.graph.memory.private.pop();
+        }
+    }
+}
+
+/// Runs an instruction. `None` if it fails.
+fn call(graph: &mut Graph<'_>, operator: u32, args: Span) -> Option<()> {
+    let Graph { state, operators, args: all, variable, .. } = graph;
     let (operator, ids) = (&operators[operator as usize], &all[args.range()]);
     let kernel: &dyn Operator = operator.kernel;
-
-    let planned = state.tensors[tensor as usize].region;
-    let block = Block::zeroed(planned.len())?;
-    state.tensors[tensor as usize].region = block.region(0, planned.len())?;
-    let arity = operator.info.arity();
-    let repeated = (arity..ids.len().min(MAX_ARGS)).fold(0u128, |mask, arg| mask | 1 << arg);
-    let access = Access { outs: operator.info.outs() & !repeated, in_place: repeated, kept: 0 };
+    let access = Access::of(operator.info.outs(), operator.info.arity(), ids.len());
     let prepare = Prepare { state, args: ids, variable, scratch: Cell::new(0), optimize: false };
-    let prepared = kernel.prepare(&prepare).ok().and_then(|run| Some((run, Block::zeroed(prepare.scratch.get())?)));
-    let done = prepared.and_then(|(mut run, scratch)| {
-        let scratch = scratch.region(0, scratch.len()).unwrap_or_else(Region::empty);
-        run.run(&mut KernelContext { state, args: ids, access, rerouted: &[], scratch }).ok()
-    });
-    let result = &mut state.tensors[tensor as usize];
-    if done.is_none() {
-        result.region = planned;
-        return None;
-    }
-    // The block is ours and nothing writes it again: from here on it is a constant like those of the program.
-    result.region = result.region.frozen();
-    result.constant = true;
-    variable[out as usize] = false;
-    memory.private.push(block);
-    Some(planned.len())
+    let mut run = kernel.prepare(&prepare).ok()?;
+    let scratch = Block::zeroed(prepare.scratch.get())?;
+    let whole = scratch.region(0, scratch.len())?;
+    run.run(&mut KernelContext { state, args: ids, access, rerouted: &[], scratch: whole }).ok()
 }

@@ -31,11 +31,9 @@ fn rule(graph: &mut Graph<'_>, uses: &Uses, first: Call, second: Call) -> Option
         let tensor = arg(graph, second, at).and_then(|id| tensor(graph, id));
         tensor.is_some_and(|tensor| uses.of_tensor(tensor).reads == 0)
     });
-    let fixed = |id: ValueId| !graph.variable[id as usize];
+    let fixed = |id: ValueId| !graph.is_variable(id);
     let (transposed, eps) = (arg(graph, first, 6)?, arg(graph, second, 6)?);
-    let (Value::Bool(false), Value::Double(epsilon)) =
-        (graph.state.values[transposed as usize], graph.state.values[eps as usize])
-    else {
+    let (Value::Bool(false), Value::Double(epsilon)) = (graph.value(transposed), graph.value(eps)) else {
         return None;
     };
     if arg(graph, second, 0)? != image || !is_private(graph, uses, image) || !statistics_unread {
@@ -67,20 +65,22 @@ fn rule(graph: &mut Graph<'_>, uses: &Uses, first: Call, second: Call) -> Option
         return None;
     }
     let weight = graph.push_constant(ScalarType::FLOAT, &sizes, bytemuck::cast_slice(&factors))?;
-    graph.state.reorder(tensor(graph, weight)?, &order);
+    let reordered = tensor(graph, weight)?;
+    if !graph.reorder(reordered, &order) {
+        return None;
+    }
     let bias = graph.push_constant(ScalarType::FLOAT, &[channels], bytemuck::cast_slice(&offsets))?;
     let out = arg(graph, second, 7)?;
-    let mut args = graph.args[first.args.range()].to_vec();
+    let mut args = graph.args(first.args).to_vec();
     (args[1], args[2]) = (weight, bias);
     // The output, and the result that repeats it.
     args[9..].fill(out);
-    merge(graph, first, second, first.operator, args);
-    Some(())
+    merge(graph, first, second, first.operator, &args)
 }
 
 /// The numbers of a constant per channel; `absent` for each if there is none.
 fn numbers(graph: &Graph<'_>, id: ValueId, channels: usize, absent: f32) -> Option<Vec<f32>> {
-    if matches!(graph.state.values[id as usize], Value::Null) {
+    if matches!(graph.value(id), Value::Null) {
         return Some(vec![absent; channels]);
     }
     let numbers = graph.constant(id)?.as_slice::<f32>().ok()?;

@@ -1,6 +1,6 @@
 //! Walking a graph the way rules about neighbours do.
 
-use edgepack_executor::graph::{Graph, InstructionKind};
+use edgepack_executor::graph::{self, Graph, InstructionKind};
 use edgepack_executor::kernel::{Kernel, Operator};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Span, Value, ValueId};
@@ -18,27 +18,27 @@ pub struct Call {
 
 /// Whether an operator of the graph is this kernel itself, not another one of its name.
 pub fn is(graph: &Graph<'_>, operator: u32, kernel: &'static Kernel) -> bool {
-    std::ptr::addr_eq(graph.operators[operator as usize].kernel as *const dyn Operator, kernel as *const Kernel)
+    std::ptr::addr_eq(graph.operators()[operator as usize].kernel as *const dyn Operator, kernel as *const Kernel)
 }
 
 /// By operator of the graph: its name, if it is a kernel of this library; none if it is another one that took its place.
 pub fn own_names(graph: &Graph<'_>) -> Vec<Option<&'static str>> {
     let own = |operator: u32| {
-        let name = &*graph.operators[operator as usize].name;
+        let name = &*graph.operators()[operator as usize].name;
         // Those in the list of families are the ones that registries hold: tables are constants, which may be anywhere.
         let mut kernels = FAMILIES.iter().flat_map(|family| family.tables).copied().flatten().copied();
         kernels.find(|kernel| kernel.name == name && is(graph, operator, kernel)).map(|kernel| kernel.name)
     };
-    (0..graph.operators.len() as u32).map(own).collect()
+    (0..graph.operators().len() as u32).map(own).collect()
 }
 
 /// Every call with the call right behind it, nothing between them. Rules that change both see what they left.
 pub fn for_each_pair(graph: &mut Graph<'_>, mut rule: impl FnMut(&mut Graph<'_>, Call, Call) -> Option<()>) -> usize {
     let mut changed = 0;
-    for chain in 0..graph.chains.len() {
+    for chain in 0..graph.chains().len() {
         let mut before: Option<Call> = None;
-        for index in 0..graph.chains[chain].len() {
-            let call = match graph.chains[chain][index].kind {
+        for index in 0..graph.chains()[chain].len() {
+            let call = match graph.chains()[chain][index].kind {
                 InstructionKind::Nop => continue,
                 InstructionKind::Kernel { operator, args } => Call { chain, index, operator, args },
                 _ => {
@@ -51,7 +51,7 @@ pub fn for_each_pair(graph: &mut Graph<'_>, mut rule: impl FnMut(&mut Graph<'_>,
             {
                 changed += 1;
             }
-            before = match graph.chains[chain][index].kind {
+            before = match graph.chains()[chain][index].kind {
                 InstructionKind::Kernel { operator, args } => Some(Call { operator, args, ..call }),
                 _ => None,
             };
@@ -62,12 +62,12 @@ pub fn for_each_pair(graph: &mut Graph<'_>, mut rule: impl FnMut(&mut Graph<'_>,
 
 /// The argument of a call.
 pub fn arg(graph: &Graph<'_>, call: Call, at: usize) -> Option<ValueId> {
-    graph.args[call.args.range()].get(at).copied()
+    graph.args(call.args).get(at).copied()
 }
 
 /// The tensor index of a value.
 pub fn tensor(graph: &Graph<'_>, id: ValueId) -> Option<u32> {
-    match graph.state.values[id as usize] {
+    match graph.value(id) {
         Value::Tensor(tensor) => Some(tensor),
         _ => None,
     }
@@ -82,8 +82,8 @@ pub fn is_private(graph: &Graph<'_>, uses: &Uses, id: ValueId) -> bool {
 }
 
 /// Replaces two neighbours by one call at the place of the second: where its inputs are still what the first read.
-pub fn merge(graph: &mut Graph<'_>, first: Call, second: Call, operator: u32, args: Vec<ValueId>) {
-    let args = graph.push_args(args);
-    graph.chains[first.chain][first.index].kind = InstructionKind::Nop;
-    graph.chains[second.chain][second.index].kind = InstructionKind::Kernel { operator, args };
+/// `None`, and nothing changed, if the operator does not take them.
+pub fn merge(graph: &mut Graph<'_>, first: Call, second: Call, operator: u32, args: &[ValueId]) -> Option<()> {
+    graph.replace(second.chain, second.index, graph::Call::Kernel { operator, args }).ok()?;
+    graph.replace(first.chain, first.index, graph::Call::Nothing).ok()
 }

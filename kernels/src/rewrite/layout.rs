@@ -50,14 +50,13 @@ impl Rewrite for ChannelsLast {
     fn apply(&self, graph: &mut Graph<'_>) -> usize {
         let Some(uses) = Uses::of(graph) else { return 0 };
         let mut groups = Groups::new(graph, &uses);
-        for instruction in graph.chains.iter().flatten() {
+        for instruction in graph.chains().iter().flatten() {
             groups.visit(graph, &instruction.kind);
         }
         let mut changed = 0;
-        for tensor in 0..graph.state.tensors.len() as u32 {
+        for tensor in 0..graph.tensor_count() as u32 {
             let root = groups.root(tensor);
-            if groups.pays[root as usize] && !groups.fixed[root as usize] {
-                graph.state.reorder(tensor, &LAST);
+            if groups.pays[root as usize] && !groups.fixed[root as usize] && graph.reorder(tensor, &LAST) {
                 changed += 1;
             }
         }
@@ -76,20 +75,17 @@ struct Groups {
 
 impl Groups {
     fn new(graph: &Graph<'_>, uses: &Uses) -> Self {
-        let state = &graph.state;
-        let fixed = state.tensors.iter().zip(0..).map(|(tensor, index)| {
-            let how = uses.of_tensor(index);
+        let tensors = 0..graph.tensor_count() as u32;
+        let fixed = tensors.clone().map(|index| {
+            let (how, tensor) = (uses.of_tensor(index), graph.tensor(index));
             let movable = how.writes == 1 && !how.pinned && how.view_of.is_none();
-            let image = tensor.dtype == ScalarType::FLOAT
-                && tensor.dynamism == Dynamism::Static
-                && state.dim_order(tensor) == FIRST;
+            let image = tensor.dtype() == ScalarType::FLOAT
+                && tensor.dynamism() == Dynamism::Static
+                && tensor.dim_order() == FIRST;
             !movable || !image
         });
-        let mut groups = Groups {
-            parent: (0..state.tensors.len() as u32).collect(),
-            fixed: fixed.collect(),
-            pays: vec![false; state.tensors.len()],
-        };
+        let mut groups =
+            Groups { parent: tensors.collect(), fixed: fixed.collect(), pays: vec![false; graph.tensor_count()] };
         for (_, base) in uses.views() {
             groups.fixed[base as usize] = true;
         }
@@ -119,7 +115,7 @@ impl Groups {
 
     fn visit(&mut self, graph: &Graph<'_>, kind: &InstructionKind) {
         match *kind {
-            InstructionKind::Kernel { operator, args } => self.call(graph, operator, &graph.args[args.range()]),
+            InstructionKind::Kernel { operator, args } => self.call(graph, operator, graph.args(args)),
             InstructionKind::Move { from, to } => self.fix_all(graph, &[from, to]),
             // Delegates pin what they use; nothing else has tensors.
             _ => {}
@@ -127,7 +123,7 @@ impl Groups {
     }
 
     fn call(&mut self, graph: &Graph<'_>, operator: u32, ids: &[ValueId]) {
-        let name = &*graph.operators[operator as usize].name;
+        let name = &*graph.operators()[operator as usize].name;
         if is(graph, operator, &conv::CONVOLUTION) || is(graph, operator, &conv::CONVOLUTION_THEN) {
             return self.convolution(graph, ids, conv::OUT);
         }
@@ -140,7 +136,7 @@ impl Groups {
         let tensors: Option<Vec<u32>> =
             images.iter().map(|&at| ids.get(at).and_then(|&id| tensor(graph, id))).collect();
         let Some(tensors) = tensors else { return self.fix_all(graph, ids) };
-        let sizes = |tensor: u32| graph.state.bounds(&graph.state.tensors[tensor as usize]);
+        let sizes = |tensor: u32| graph.tensor(tensor).bounds();
         let pooled = name.contains("pool");
         // Broadcasting between orders is another matter.
         if !pooled && tensors.iter().any(|&tensor| sizes(tensor) != sizes(tensors[0])) {
@@ -158,18 +154,18 @@ impl Groups {
         else {
             return;
         };
-        let state = |tensor: u32| &graph.state.tensors[tensor as usize];
-        let weight = ids.get(1).and_then(|&id| tensor(graph, id)).map(|weight| graph.state.bounds(state(weight)));
-        let transposed = !matches!(graph.state.values[ids[6] as usize], Value::Bool(false));
-        let images = [input, output].iter().all(|&image| graph.state.bounds(state(image)).len() == 4);
+        let bounds = |tensor: u32| graph.tensor(tensor).bounds();
+        let weight = ids.get(1).and_then(|&id| tensor(graph, id)).map(bounds);
+        let transposed = !matches!(graph.value(ids[6]), Value::Bool(false));
+        let images = [input, output].iter().all(|&image| bounds(image).len() == 4);
         let Some(&[_, per_group, ref taps @ ..]) = weight.filter(|_| constant && !transposed && images) else {
             return self.fix_all(graph, ids);
         };
         // Groups of several channels have no fast way with the channels innermost, and a convolution of one tap none
         // from one order to the other.
-        let channels = graph.state.bounds(state(input))[1];
+        let channels = bounds(input)[1];
         let grouped = per_group != channels;
-        if grouped && (per_group != 1 || graph.state.bounds(state(output))[1] != channels) {
+        if grouped && (per_group != 1 || bounds(output)[1] != channels) {
             return self.fix_all(graph, ids);
         }
         if grouped || taps.iter().all(|&taps| taps == 1) {
@@ -181,10 +177,10 @@ impl Groups {
 
     fn fix_all(&mut self, graph: &Graph<'_>, ids: &[ValueId]) {
         for &id in ids {
-            match graph.state.values[id as usize] {
+            match graph.value(id) {
                 Value::Tensor(tensor) => self.fix(tensor),
                 Value::TensorList(span) | Value::OptionalTensorList(span) => {
-                    for &item in graph.state.ids[span.range()].iter().filter(|&&item| item != NONE) {
+                    for &item in graph.items(span).iter().filter(|&&item| item != NONE) {
                         if let Some(tensor) = tensor(graph, item) {
                             self.fix(tensor);
                         }

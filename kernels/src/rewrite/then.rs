@@ -76,8 +76,7 @@ impl Rewrite for FuseSteps {
         let gated = for_each_pair(graph, |graph, first, second| {
             let (input, out) = gate(graph, &uses, &operators, first, second)?;
             let (operator, text) = (operators.index(graph, &STEPS)?, graph.push_text(SILU));
-            merge(graph, first, second, operator, vec![input, out, text, out]);
-            Some(())
+            merge(graph, first, second, operator, &[input, out, text, out])
         });
         // What was read twice may be read once now.
         let Some(uses) = Uses::of(graph) else { return gated };
@@ -94,8 +93,7 @@ impl Rewrite for FuseSteps {
             }
             let operator = operators.index(graph, &STEPS)?;
             let (text, result) = (graph.push_text(&steps), after.out);
-            merge(graph, first, second, operator, vec![before.input, result, text, result]);
-            Some(())
+            merge(graph, first, second, operator, &[before.input, result, text, result])
         });
         let absorbed = for_each_pair(graph, |graph, first, second| {
             let head = operators.role(first).head?;
@@ -106,10 +104,9 @@ impl Rewrite for FuseSteps {
                 return None;
             }
             let operator = operators.index(graph, head.then)?;
-            let mut args = graph.args[first.args.range()].get(..head.out)?.to_vec();
+            let mut args = graph.args(first.args).get(..head.out)?.to_vec();
             args.extend([after.out, graph.push_text(&after.steps), after.out]);
-            merge(graph, first, second, operator, args);
-            Some(())
+            merge(graph, first, second, operator, &args)
         });
         gated + joined + absorbed
     }
@@ -181,7 +178,7 @@ impl Operators {
                 (format!("dequantize {} {}", of.0, numbers(graph, call, 1..=2)?), 7)
             }
             How::Pointwise => {
-                let name = &*graph.operators[call.operator as usize].name;
+                let name = &*graph.operators()[call.operator as usize].name;
                 let row = POINTWISE.iter().find(|row| row.operator == name && text_fits(graph, call, row))?;
                 let numbers = numbers(graph, call, row.numbers())?;
                 let step = row.step;
@@ -211,7 +208,7 @@ fn gate(
     second: Call,
 ) -> Option<(ValueId, ValueId)> {
     let is_product = operators.role(second).head.is_some_and(|head| head.plain == "aten::mul.out");
-    let name = &*graph.operators[first.operator as usize].name;
+    let name = &*graph.operators()[first.operator as usize].name;
     if !is_product || operators.role(first).steps != Some(How::Pointwise) || name != "aten::sigmoid.out" {
         return None;
     }
@@ -234,7 +231,7 @@ fn text_fits(graph: &Graph<'_>, call: Call, row: &Pointwise) -> bool {
 fn numbers(graph: &Graph<'_>, call: Call, places: impl IntoIterator<Item = usize>) -> Option<String> {
     let words = places.into_iter().map(|at| {
         let id = arg(graph, call, at)?;
-        let word = match graph.state.values[id as usize] {
+        let word = match graph.value(id) {
             Value::Int(number) => number.to_string(),
             Value::Double(number) if number.is_finite() && !(number as f32).is_finite() => return None,
             // With a point, so that it is read as a float again.
@@ -242,7 +239,7 @@ fn numbers(graph: &Graph<'_>, call: Call, places: impl IntoIterator<Item = usize
             Value::Null => "none".to_owned(),
             _ => return None,
         };
-        (!graph.variable[id as usize]).then_some(word)
+        (!graph.is_variable(id)).then_some(word)
     });
     Some(words.collect::<Option<Vec<_>>>()?.join(" "))
 }
@@ -255,8 +252,8 @@ fn follows(graph: &Graph<'_>, uses: &Uses, middle: ValueId, after: &Instruction)
 /// `Some` if the tensors have the same sizes and lie in memory in the same order.
 fn alike<const N: usize>(graph: &Graph<'_>, ids: [ValueId; N]) -> Option<()> {
     let layout = |id: ValueId| {
-        let tensor = &graph.state.tensors[tensor(graph, id)? as usize];
-        Some((graph.state.bounds(tensor), graph.state.dim_order(tensor)))
+        let tensor = graph.tensor(tensor(graph, id)?);
+        Some((tensor.bounds(), tensor.dim_order()))
     };
     let first = layout(ids[0])?;
     ids.iter().all(|&id| layout(id) == Some(first)).then_some(())
@@ -264,10 +261,9 @@ fn alike<const N: usize>(graph: &Graph<'_>, ids: [ValueId; N]) -> Option<()> {
 
 /// Whether two tensors share bytes.
 fn overlap(graph: &Graph<'_>, a: ValueId, b: ValueId) -> Option<bool> {
-    let [a, b] = [tensor(graph, a)?, tensor(graph, b)?].map(|at| graph.state.tensors[at as usize].region.addresses());
-    Some(a.start < b.end && b.start < a.end)
+    Some(graph.tensor(tensor(graph, a)?).overlaps(&graph.tensor(tensor(graph, b)?)))
 }
 
 fn dtype(graph: &Graph<'_>, id: ValueId) -> Option<ScalarType> {
-    Some(graph.state.tensors[tensor(graph, id)? as usize].dtype)
+    Some(graph.tensor(tensor(graph, id)?).dtype())
 }
