@@ -167,11 +167,12 @@ mod tests {
         last: HashMap<usize, u64>,
     }
 
-    /// Three methods over three arenas, each with two of them: every sequence of six takings and givings.
+    /// Three methods over three arenas, each with two of them: every sequence of six takings and givings (three under Miri).
     #[test]
     fn locks_follow_their_model_in_every_order() {
         let shares = [[0, 1], [1, 2], [0, 2]];
-        for mut sequence in 0..6u32.pow(6) {
+        let turns = if cfg!(miri) { 3 } else { 6 };
+        for mut sequence in 0..6u32.pow(turns) {
             let arenas: Vec<Arena> = (0..3).map(|_| Arena::new(64).unwrap()).collect();
             let methods: Vec<(Arenas, Holder)> = shares
                 .iter()
@@ -182,7 +183,7 @@ mod tests {
                 })
                 .collect();
             let (mut model, mut holds) = (Model::default(), [false; 3]);
-            for _ in 0..6 {
+            for _ in 0..turns {
                 let (method, take) = ((sequence % 6 / 2) as usize, sequence % 2 == 0);
                 sequence /= 6;
                 let (own, holder) = &methods[method];
@@ -204,7 +205,7 @@ mod tests {
                     }
                 } else if !take && holds[method] {
                     own.release();
-                    share.iter().for_each(|index| drop(model.held.remove(index)));
+                    model.held.retain(|index, _| !share.contains(index));
                     holds[method] = false;
                 }
                 for (index, arena) in arenas.iter().enumerate() {
@@ -222,7 +223,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     let mut held = 0;
-                    while held < 200 {
+                    while held < if cfg!(miri) { 10 } else { 200 } {
                         if arena.acquire() {
                             assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0);
                             held += 1;
