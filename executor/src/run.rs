@@ -111,15 +111,25 @@ impl Method {
     pub fn reset(&mut self) -> Result<(), RunError> {
         let mut running = Running::begin(self)?;
         let Method { state, numbers, inputs, .. } = &mut *running.method;
+        let mut regions = Vec::with_capacity(state.tensors.len());
         for index in 0..state.tensors.len() {
             let tensor = &mut state.tensors[index];
             tensor.freed = false;
             if !tensor.constant {
-                // SAFETY: the method is exclusively borrowed and holds the locks of its shared memories; no view is
-                // alive, and nothing is lent.
-                unsafe { tensor.region.bytes_mut() }.fill(0);
+                regions.push(tensor.region);
                 state.restore_bounds(index as u32);
             }
+        }
+        // Tensors share memory: every byte is zeroed once, however many there are.
+        regions.sort_unstable_by_key(|region| region.addresses().start);
+        let mut end = 0;
+        for region in regions {
+            let range = region.addresses();
+            let rest = region.after(end.max(range.start) - range.start);
+            end = end.max(range.end);
+            // SAFETY: the method is exclusively borrowed and holds the locks of its shared memories; no view is alive, and
+            // nothing is lent.
+            unsafe { rest.bytes_mut() }.fill(0);
         }
         for &(id, value) in &*numbers {
             state.values[id as usize] = value;

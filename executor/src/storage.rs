@@ -143,6 +143,14 @@ impl Region {
         Region { len: self.len.min(len), ..*self }
     }
 
+    /// All but the first `len` bytes; none if the region is shorter.
+    pub fn after(&self, len: usize) -> Region {
+        let len = len.min(self.len);
+        // SAFETY: `len <= self.len`, so the result points into the region or one past its end.
+        let ptr = unsafe { self.ptr.add(len) };
+        Region { ptr, len: self.len - len, ..*self }
+    }
+
     /// Whether both cover exactly the same bytes.
     pub fn same_start(&self, other: &Region) -> bool {
         self.ptr == other.ptr
@@ -217,6 +225,21 @@ mod tests {
         assert!(block.bytes_mut().iter().all(|&byte| byte == 0));
         assert!(Block::zeroed(usize::MAX).is_none());
         assert_eq!(Block::zeroed(0).unwrap().bytes_mut().len(), 0);
+    }
+
+    #[test]
+    fn parts_of_a_region_are_inside_it() {
+        let mut block = Block::zeroed(8).unwrap();
+        block.bytes_mut().copy_from_slice(&[0, 1, 2, 3, 4, 5, 6, 7]);
+        let all = block.region(0, 8).unwrap();
+        let bytes = |region: Region| {
+            // SAFETY: the block is alive, and nothing writes to it.
+            unsafe { region.bytes() }.to_vec()
+        };
+        assert_eq!(bytes(all.after(3)), [3, 4, 5, 6, 7]);
+        assert_eq!(bytes(all.after(3).prefix(2)), [3, 4]);
+        assert!(bytes(all.after(8)).is_empty() && bytes(all.after(9)).is_empty());
+        assert!(all.contains(&all.after(3)) && !all.after(3).contains(&all));
     }
 
     #[test]
