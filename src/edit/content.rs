@@ -7,9 +7,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
-use edgepack_loader::{MemorySource, Source};
+use edgepack_loader::{FileSource, MemorySource, Source};
+
+use super::error::Error;
 
 /// How much is read at a time.
 const PIECE: usize = 1 << 20;
@@ -56,6 +59,15 @@ impl Content {
         let inside = range.start <= range.end && range.end <= source.len();
         let len = range.end.saturating_sub(range.start);
         inside.then(|| Content { parts: vec![Part::Source(source, range)], len })
+    }
+
+    /// A whole file, read when it is needed.
+    pub fn of_file(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let source = FileSource::open(path).map_err(Error::io(path.display().to_string()))?;
+        let len = source.len();
+        let content = Content::of(Arc::new(source), 0..len);
+        content.ok_or_else(|| Error::refused(path.display().to_string(), "its length changes"))
     }
 
     /// That many zeros.
