@@ -163,20 +163,22 @@ impl Batch {
     pub fn commit(&mut self) -> io::Result<()> {
         let staged = std::mem::take(&mut self.staged);
         let guard = live();
+        // One file needs no way back.
         let several = staged.len() > 1;
-        let mut done: Vec<(&Staged, Option<PathBuf>)> = Vec::with_capacity(staged.len());
+        let old: Vec<Option<PathBuf>> =
+            staged.iter().map(|file| if several { self.second_name(file) } else { None }).collect();
         let mut outcome = Ok(());
+        let mut done = 0usize;
         for file in &staged {
-            let old = if several { self.second_name(file) } else { None };
             if let Err(error) = fs::rename(&file.content, &file.target.path) {
                 let message = format!("{}: {error}", file.name.display());
                 outcome = Err(io::Error::new(error.kind(), message));
                 break;
             }
-            done.push((file, old));
+            done = done.saturating_add(1);
         }
         if outcome.is_err() {
-            for (file, old) in done.into_iter().rev() {
+            for (file, old) in staged.iter().zip(old).take(done).rev() {
                 // The first failure is told; this is the best that can be done about it.
                 let _ = match old {
                     Some(old) => fs::rename(old, &file.target.path),
