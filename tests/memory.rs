@@ -2,15 +2,23 @@
 //!
 //! Everything that is allocated counts while programs are opened, loaded and run; what is held against it is
 //! `MemoryBytes::heap`. A temporary copy of weights, or weights that are kept twice without being said, make this fail.
+//! Comparing two files takes a small multiple of their tables, whatever they are made of, and none of their segments.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, Ordering};
 
-use edgepack_builder::args;
+use edgepack::edit::{DiffOptions, Opened, Package, Root, diff};
+use edgepack_builder::ptd::{DataFormat, data_file};
 use edgepack_builder::pte::{ProgramBuilder, TensorSpec};
+use edgepack_builder::{NamedDataStore, args};
 use edgepack_executor::{LoadError, LoadMethod, MemoryBytes, Method, Options};
+use edgepack_format::limits::Limits;
+use edgepack_format::pte::{
+    self, Buffer, Chain, EValue, ExecutionPlan, Instruction, InstructionArguments, IntList, KernelCall, KernelTypes,
+};
+use edgepack_format::row::Blob;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorView;
 use edgepack_loader::{OpenOptions, Program, Source};
@@ -146,6 +154,7 @@ fn peaks_stay_within_what_is_said() {
         corpus();
         linear_layers_keep_their_weights_once();
         what_nobody_reads_is_given_back();
+        differences_take_little_more_than_the_files();
     });
 }
 
@@ -212,4 +221,106 @@ fn what_nobody_reads_is_given_back() {
     let lent = Program::from_bytes(file).unwrap();
     let (_, _, method) = measure(move || lent.clone(), "forward", &Options::default()).unwrap();
     assert!(method.memory_bytes().lent > 1 << 18);
+}
+
+/// Programs of many rows, of one long list, of large contents inside and outside the flatbuffer, and a data file of many
+/// keys, each beside one that differs.
+fn differences_take_little_more_than_the_files() {
+    const MOST: usize = 8;
+    let rows = many_rows();
+    for (what, [left, right]) in [
+        ("rows", [rows.clone(), patched(&rows, b"method_name_to_find", b"method_name_to_fine")]),
+        ("list", [long_list(1), long_list(2)]),
+        ("constants", [shared_constants(1.0), shared_constants(2.0)]),
+        ("keys", [many_keys(1), many_keys(2)]),
+    ] {
+        assert!(left.len() > 1 << 20, "{what}: {} bytes", left.len());
+        let length = left.len() + right.len();
+        let (left, right) = (Arc::new(Reading(left)), Arc::new(Reading(right)));
+        for options in [DiffOptions::default(), DiffOptions { exact: true, ..DiffOptions::default() }] {
+            let before = LIVE.load(Ordering::Relaxed);
+            PEAK.store(before, Ordering::Relaxed);
+            let open = |source: &Arc<Reading>| Opened::from_source(source.clone(), Limits::default()).unwrap();
+            let (left, right) = (open(&left), open(&right));
+            let found = diff(&left.package().unwrap(), &right.package().unwrap(), &options).unwrap();
+            let peak = (PEAK.load(Ordering::Relaxed) - before) as usize;
+            assert_eq!(found.len(), 1, "{what}: {found:?}");
+            assert!(peak < MOST * length / 2, "{what}, {options:?}: {peak} bytes for two files of {length}");
+        }
+    }
+}
+
+/// A file with some bytes in place of others of the same length, which it has once.
+fn patched(file: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let places: Vec<usize> =
+        file.windows(from.len()).enumerate().filter(|(_, at)| *at == from).map(|(at, _)| at).collect();
+    let [at] = places[..] else { panic!("{} places", places.len()) };
+    let mut file = file.to_vec();
+    file[at..at + to.len()].copy_from_slice(to);
+    file
+}
+
+fn plan<'a>(values: Vec<EValue<'a>>, instructions: Vec<Instruction<'a>>) -> Package<'a> {
+    let chain = Chain { instructions: Some(instructions.into()), ..Chain::default() };
+    let plan = ExecutionPlan {
+        name: Some("method_name_to_find".into()),
+        values: Some(values.into()),
+        chains: Some(vec![chain].into()),
+        ..ExecutionPlan::default()
+    };
+    Package::new(Root::Program(pte::Program { execution_plan: Some(vec![plan].into()), ..pte::Program::default() }))
+}
+
+fn value(val: KernelTypes<'_>) -> EValue<'_> {
+    EValue { val: Some(val) }
+}
+
+fn many_rows() -> Vec<u8> {
+    let tensor = |index: i32| pte::Tensor {
+        scalar_type: ScalarType::FLOAT,
+        sizes: Some(vec![index, 2].into()),
+        dim_order: Some(vec![0, 1].into()),
+        ..pte::Tensor::default()
+    };
+    let call = |index: i32| KernelCall { op_index: 1, args: Some(vec![index, 1, 2, 3].into()) };
+    let calls =
+        (0..40_000).map(|index| Instruction { instr_args: Some(InstructionArguments::KernelCall(call(index))) });
+    plan((0..20_000).map(|index| value(KernelTypes::Tensor(tensor(index)))).collect(), calls.collect())
+        .to_bytes()
+        .unwrap()
+}
+
+fn long_list(last: i64) -> Vec<u8> {
+    let items: Vec<i64> = (0..400_000).map(|index| index % 100).chain([last]).collect();
+    plan(vec![value(KernelTypes::IntList(IntList { items: Some(items.into()) }))], Vec::new()).to_bytes().unwrap()
+}
+
+/// Many tensors of one large constant inside the flatbuffer; a small one differs.
+fn shared_constants(last: f32) -> Vec<u8> {
+    const LEN: i32 = 300_000;
+    let tensor = |index: u32, len: i32| pte::Tensor {
+        scalar_type: ScalarType::FLOAT,
+        sizes: Some(vec![len].into()),
+        dim_order: Some(vec![0].into()),
+        data_buffer_idx: index,
+        ..pte::Tensor::default()
+    };
+    let values = (0..200).map(|_| value(KernelTypes::Tensor(tensor(1, LEN))));
+    let values = values.chain([value(KernelTypes::Tensor(tensor(2, 1)))]).collect();
+    let mut package = plan(values, Vec::new());
+    let buffer = |bytes: Vec<u8>| Buffer { storage: Some(Blob(bytes.into())) };
+    let buffers = vec![buffer(Vec::new()), buffer(vec![0; LEN as usize * 4]), buffer(last.to_le_bytes().to_vec())];
+    package.program_mut().unwrap().constant_buffer = Some(buffers.into());
+    package.to_bytes().unwrap()
+}
+
+fn many_keys(last: u8) -> Vec<u8> {
+    let mut store = NamedDataStore::new();
+    for index in 0..20_000u32 {
+        let mut bytes = index.to_le_bytes().to_vec();
+        bytes.push(if index == 7 { last } else { 0 });
+        store.add(&format!("layers.{index}.attention.weight"), bytes, 16, None).unwrap();
+    }
+    data_file(&store, DataFormat::FlatTensor, 128).unwrap().to_bytes().unwrap()
 }

@@ -40,6 +40,10 @@ pub struct Common {
     /// How much a file may ask for
     #[arg(long, global = true, value_name = "WHICH", default_value = "default")]
     pub limits: LimitsChoice,
+
+    /// Also write over a file that is read, two outputs to one file, and what is not valid
+    #[arg(long, global = true)]
+    pub force: bool,
 }
 
 /// When to use colour.

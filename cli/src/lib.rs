@@ -13,12 +13,14 @@ pub mod exported;
 mod file;
 mod flatbuffer;
 pub mod interchange;
+pub mod interrupt;
 mod kind;
 mod lenient;
 pub mod library;
 mod listing;
 mod notation;
 mod npy;
+mod outputs;
 mod package;
 mod program;
 mod report;
@@ -53,12 +55,19 @@ pub fn run(args: impl IntoIterator<Item = OsString>, io: Io) -> Status {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            let (stream, color) =
-                if error.use_stderr() { (io.stderr, stderr_color) } else { (io.stdout, stdout_color) };
-            let mut screen = Screen::new(stream, Color::Auto, color);
-            // Nobody is left to be told that telling failed.
-            let _ = write!(screen, "{}", error.render().ansi()).and_then(|()| screen.flush());
-            return if error.exit_code() == 0 { Status::Fine } else { Status::Usage };
+            let text = error.render();
+            let mut complaints = Screen::new(io.stderr, Color::Auto, stderr_color);
+            if error.use_stderr() {
+                // Nobody is left to be told that telling failed.
+                let _ = write!(complaints, "{}", text.ansi()).and_then(|()| complaints.flush());
+                return Status::Usage;
+            }
+            let mut out = Screen::new(io.stdout, Color::Auto, stdout_color);
+            let told = write!(out, "{}", text.ansi()).and_then(|()| out.flush());
+            return match told {
+                Ok(()) => Status::Fine,
+                Err(error) => complain(&error.into(), &mut complaints),
+            };
         }
     };
     let mut complaints = Screen::new(io.stderr, cli.common.color, stderr_color);
@@ -100,11 +109,16 @@ pub fn run(args: impl IntoIterator<Item = OsString>, io: Io) -> Status {
         Err(failure) => {
             // What was written before still goes out; that may fail for the same reason.
             let _ = session.out.flush();
-            if !failure.silent {
-                let (bad, message) = (style::BAD, &failure.message);
-                let _ = writeln!(complaints, "{bad}error{bad:#}: {message}");
-            }
-            failure.status
+            complain(&failure, &mut complaints)
         }
     }
+}
+
+/// Says why there is no result; its status.
+fn complain(failure: &Failure, complaints: &mut Screen) -> Status {
+    if !failure.silent {
+        let (bad, message) = (style::BAD, &failure.message);
+        let _ = writeln!(complaints, "{bad}error{bad:#}: {message}");
+    }
+    failure.status
 }

@@ -5,5 +5,6 @@ use std::process::ExitCode;
 use edgepack_cli::Io;
 
 fn main() -> ExitCode {
+    edgepack_cli::interrupt::install();
     edgepack_cli::run(std::env::args_os(), Io::standard()).into()
 }

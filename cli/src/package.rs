@@ -23,11 +23,19 @@ pub fn package<'a>(opened: &'a Opened, path: &Path) -> Result<Package<'a>, Failu
     opened.package().map_err(|error| Failure::from(error).about(&path.display().to_string()))
 }
 
-/// Writes a package to a file, or to standard output for `-`; its length.
+/// Writes a package that is valid to a file, or to standard output for `-`; its length.
 pub fn write(package: &Package<'_>, path: &Path, session: &mut Session) -> Result<u64, Failure> {
-    let len = package.file_len()?;
-    session.write_stream(path, |out| Ok(package.write_to(out)?))?;
+    let len = stage(package, path, session)?;
+    session.outputs.commit()?;
     Ok(len)
+}
+
+/// The same; the file takes its place when all outputs do.
+pub fn stage(package: &Package<'_>, path: &Path, session: &mut Session) -> Result<u64, Failure> {
+    let ready = package.ready()?;
+    session.outputs.verified(path, &ready.verify())?;
+    session.stage(path, |out| Ok(ready.write_to(out)?))?;
+    Ok(ready.len())
 }
 
 /// Reads a file of text.

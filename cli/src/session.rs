@@ -3,13 +3,13 @@
 use std::io::{Read, Write};
 use std::path::Path;
 
-use edgepack::builder::write_file;
 use edgepack_format::limits::Limits;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::args::Common;
 use crate::file::{self, File};
+use crate::outputs::{Outputs, is_stdout};
 use crate::screen::Screen;
 use crate::status::{Failure, Status};
 
@@ -21,23 +21,11 @@ pub struct Session {
     pub json: bool,
     /// Ceilings for files.
     pub limits: Limits,
+    /// Files that are written.
+    pub outputs: Outputs,
     command: &'static str,
     stdin: Box<dyn Read>,
     terminal: bool,
-}
-
-/// Why a file was not written.
-enum Unwritten {
-    /// What was to be written could not be made.
-    Content(Failure),
-    /// The file itself.
-    File(std::io::Error),
-}
-
-impl From<std::io::Error> for Unwritten {
-    fn from(error: std::io::Error) -> Self {
-        Unwritten::File(error)
-    }
 }
 
 /// A document of some command: its schema, then what the command says.
@@ -51,16 +39,19 @@ struct Document<'a, T> {
 impl Session {
     /// A session of a command.
     pub fn new(common: Common, command: &'static str, out: Screen, stdin: Box<dyn Read>, terminal: bool) -> Session {
-        Session { out, json: common.json, limits: common.limits.limits(), command, stdin, terminal }
+        let (limits, outputs) = (common.limits.limits(), Outputs::new(common.force));
+        Session { out, json: common.json, limits, outputs, command, stdin, terminal }
     }
 
     /// Opens a file to read; `-` is standard input.
     pub fn open(&mut self, path: &Path) -> Result<File, Failure> {
+        self.outputs.reads(path);
         file::open(path, &mut self.stdin, &self.limits)
     }
 
     /// Reads a file of tensors whole; `-` is standard input.
     pub fn read(&mut self, path: &Path) -> Result<Vec<u8>, Failure> {
+        self.outputs.reads(path);
         if path.as_os_str() == "-" {
             return file::read_whole(&mut self.stdin, &self.limits, "standard input");
         }
@@ -94,13 +85,19 @@ impl Session {
         path: &Path,
         content: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        if path.as_os_str() != "-" {
-            return write_file::replace(path, |out| content(out).map_err(Unwritten::Content)).map_err(
-                |error| match error {
-                    Unwritten::Content(failure) => failure,
-                    Unwritten::File(error) => Failure::unreadable(format!("cannot write {}: {error}", path.display())),
-                },
-            );
+        self.stage(path, content)?;
+        self.outputs.commit()
+    }
+
+    /// Writes content that takes its place with all other files of the command, when `outputs` are committed. What is no
+    /// regular file gets it at once.
+    pub fn stage(
+        &mut self,
+        path: &Path,
+        content: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if !is_stdout(path) {
+            return self.outputs.stage(path, content);
         }
         if self.terminal {
             return Err(Failure::usage("this is binary: redirect standard output, or name a file with -o"));
@@ -113,11 +110,12 @@ impl Session {
         content(self.out.raw())
     }
 
-    /// Writes text to a file, or to standard output as it is.
+    /// Writes text to a file, or to standard output as it is, together with files that wait.
     pub fn write_text(&mut self, path: Option<&Path>, text: &str) -> Result<(), Failure> {
         match path {
-            Some(path) if path.as_os_str() != "-" => self.write_binary(path, text.as_bytes()),
+            Some(path) if !is_stdout(path) => self.write_binary(path, text.as_bytes()),
             _ => {
+                self.outputs.commit()?;
                 self.out.flush()?;
                 Ok(self.out.raw().write_all(text.as_bytes())?)
             }

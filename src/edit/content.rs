@@ -7,9 +7,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
-use edgepack_loader::{MemorySource, Source};
+use edgepack_loader::{FileSource, MemorySource, Source};
+
+use super::error::Error;
 
 /// How much is read at a time.
 const PIECE: usize = 1 << 20;
@@ -56,6 +59,15 @@ impl Content {
         let inside = range.start <= range.end && range.end <= source.len();
         let len = range.end.saturating_sub(range.start);
         inside.then(|| Content { parts: vec![Part::Source(source, range)], len })
+    }
+
+    /// A whole file, read when it is needed.
+    pub fn of_file(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let source = FileSource::open(path).map_err(Error::io(path.display().to_string()))?;
+        let len = source.len();
+        let content = Content::of(Arc::new(source), 0..len);
+        content.ok_or_else(|| Error::refused(path.display().to_string(), "its length changes"))
     }
 
     /// That many zeros.
@@ -136,16 +148,29 @@ impl Content {
         if self.len != other.len {
             return Ok(false);
         }
-        let mut at = 0u64;
         let mut same = true;
-        // Piece by piece, so that two files of any size compare in little memory.
-        while same && at < self.len {
-            let end = self.len.min(at.saturating_add(PIECE as u64));
+        self.each_pair(other, 1, &mut |a, b| same &= a == b)?;
+        Ok(same)
+    }
+
+    /// Visits the bytes of both, a piece of whole elements at a time, so that two files of any size compare in little
+    /// memory. What one has more than the other is left out.
+    pub(super) fn each_pair(
+        &self,
+        other: &Content,
+        element: usize,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> io::Result<()> {
+        let piece = PIECE.next_multiple_of(element.max(1)) as u64;
+        let len = self.len.min(other.len);
+        let mut at = 0u64;
+        while at < len {
+            let end = len.min(at.saturating_add(piece));
             let cut = |content: &Content| content.slice(at..end).unwrap_or_default();
-            same = *cut(self).read()? == *cut(other).read()?;
+            visit(&cut(self).read()?, &cut(other).read()?);
             at = end;
         }
-        Ok(same)
+        Ok(())
     }
 
     fn push(&mut self, part: Part) {

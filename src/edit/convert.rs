@@ -161,6 +161,9 @@ pub fn write_safetensors(package: &Package<'_>, out: &mut dyn Write) -> Result<(
         header.insert("__metadata__".into(), notes.into());
     }
     let mut header = serde_json::to_vec(&header)?;
+    // What readers of the format ask for, asked before anything is written.
+    let checked: Result<Metadata, _> = serde_json::from_slice(&header);
+    checked.map_err(|error| Error::refused("the header", format!("no valid safetensors file: {error}")))?;
     header.resize(header.len().next_multiple_of(8), b' ');
     out.write_all(&(header.len() as u64).to_le_bytes())?;
     out.write_all(&header)?;

@@ -4,14 +4,14 @@
 //! a folder. What comes back has the same rows and the same bytes.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::path::Path;
 
-use edgepack_builder::write_file;
+use edgepack_builder::write_file::Batch;
 use edgepack_format::bundle::BundledProgram;
 use edgepack_format::ptd::{FlatData, FlatTensor, LegacyFlatTensor};
 use edgepack_format::pte::Program;
 use edgepack_format::row::Blob;
-use edgepack_loader::FileSource;
 use serde::{Deserialize, Serialize};
 
 use super::compiled::{CompiledModel, CompiledPackage};
@@ -23,13 +23,50 @@ use super::package::{Layout, Package, Root};
 pub(super) const SCHEMA: &str = "edgepack/dump/1";
 
 /// Where the bytes of segments and of data inside the flatbuffer go.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub enum Blobs<'d> {
     /// Into the document, in base64.
     #[default]
     Inline,
     /// Into files of this folder, which the document names.
     Folder(&'d Path),
+    /// The same; the files take their places when the batch is committed.
+    Batch(&'d Path, &'d mut Batch),
+}
+
+impl Blobs<'_> {
+    /// Calls back with a place for files; they are in the folder when it returns, or will be when the batch is committed.
+    pub(super) fn with<T>(self, visit: impl FnOnce(&mut Store<'_>) -> Result<T, Error>) -> Result<T, Error> {
+        match self {
+            Blobs::Inline => visit(&mut Store { place: None }),
+            Blobs::Folder(folder) => {
+                let mut batch = Batch::default();
+                let out = visit(&mut Store { place: Some((folder, &mut batch)) })?;
+                batch.commit().map_err(Error::io(folder.display().to_string()))?;
+                Ok(out)
+            }
+            Blobs::Batch(folder, batch) => visit(&mut Store { place: Some((folder, batch)) }),
+        }
+    }
+}
+
+/// A folder for bytes, or none.
+pub(super) struct Store<'s> {
+    place: Option<(&'s Path, &'s mut Batch)>,
+}
+
+impl Store<'_> {
+    /// Writes a file of this name; `false` if there is no folder, and the bytes belong into the document.
+    pub(super) fn put(
+        &mut self,
+        name: &str,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<bool, Error> {
+        let Some((folder, batch)) = &mut self.place else { return Ok(false) };
+        let path = folder.join(name);
+        batch.write(&path, content).map_err(Error::io(path.display().to_string()))?;
+        Ok(true)
+    }
 }
 
 /// Bytes in the document or beside it.
@@ -96,16 +133,16 @@ pub fn dump(package: &Package<'_>) -> Result<String, Error> {
 
 /// The package as JSON, bytes where `blobs` says. Files of the folder that have the same names are replaced.
 pub fn dump_with(package: &Package<'_>, blobs: Blobs<'_>) -> Result<String, Error> {
+    blobs.with(|store| document(package, store))
+}
+
+fn document(package: &Package<'_>, store: &mut Store<'_>) -> Result<String, Error> {
     let mut segments = Vec::new();
     for (index, content) in package.segments.iter().enumerate() {
-        segments.push(match blobs {
-            Blobs::Folder(folder) if !content.is_empty() => {
-                let file = format!("segment-{index}.bin");
-                write_file::replace(folder.join(&file), |out| content.write_to(out))
-                    .map_err(Error::io(folder.join(&file).display().to_string()))?;
-                Stored::File(FileName { file })
-            }
-            _ => {
+        let file = format!("segment-{index}.bin");
+        segments.push(match !content.is_empty() && store.put(&file, |out| content.write_to(out))? {
+            true => Stored::File(FileName { file }),
+            false => {
                 let bytes = content.read().map_err(Error::io(format!("segment {index}")))?;
                 Stored::Bytes(Blob(bytes.into_owned().into()))
             }
@@ -113,20 +150,14 @@ pub fn dump_with(package: &Package<'_>, blobs: Blobs<'_>) -> Result<String, Erro
     }
     let mut root = package.root.clone();
     let mut files = BTreeMap::new();
-    if let Blobs::Folder(folder) = blobs {
-        inline(&mut root, |place, blob| {
-            if blob.as_slice().is_empty() {
-                return Ok(());
-            }
-            let file = format!("{}.bin", place.replace(['[', '.'], "-").replace(']', ""));
-            let path = folder.join(&file);
-            let bytes = std::mem::take(blob);
-            write_file::replace(&path, |out| out.write_all(bytes.as_slice()))
-                .map_err(Error::io(path.display().to_string()))?;
+    inline(&mut root, |place, blob| {
+        let file = format!("{}.bin", place.replace(['[', '.'], "-").replace(']', ""));
+        if !blob.as_slice().is_empty() && store.put(&file, |out| out.write_all(blob.as_slice()))? {
+            *blob = Blob::default();
             files.insert(place, file);
-            Ok(())
-        })?;
-    }
+        }
+        Ok(())
+    })?;
     let root = match &root {
         Root::Program(row) => OutgoingRoot::Program(row),
         Root::Data(row) => OutgoingRoot::Data(row),
@@ -149,6 +180,17 @@ pub fn build(json: &str) -> Result<Package<'static>, Error> {
 
 /// A package from JSON; files that it names are those of the folder, read when they are needed.
 pub fn build_with(json: &str, folder: Option<&Path>) -> Result<Package<'static>, Error> {
+    build_from(json, &mut |file| beside(folder, file))
+}
+
+/// A file of the folder.
+pub(super) fn beside(folder: Option<&Path>, file: &str) -> Result<Content, Error> {
+    let folder = folder.ok_or_else(|| Error::Document(format!("{file:?} is in a folder that was not given")))?;
+    Content::of_file(folder.join(file))
+}
+
+/// A package from JSON; `open` opens the files that it names, which are plain names.
+pub fn build_from(json: &str, open: &mut dyn FnMut(&str) -> Result<Content, Error>) -> Result<Package<'static>, Error> {
     let incoming: Incoming = serde_json::from_str(json)?;
     if incoming.schema != SCHEMA {
         return Err(Error::Document(format!("the schema is {:?}, `{SCHEMA}` is known", incoming.schema)));
@@ -170,14 +212,9 @@ pub fn build_with(json: &str, folder: Option<&Path>) -> Result<Package<'static>,
             "exactly one of `program`, `data`, `legacy_data`, `flat_data`, `bundle`, `package` and `model` is wanted";
         return Err(Error::Document(message.to_owned()));
     };
-    let open = |file: &str| {
+    let mut open = |file: &str| {
         plain_name(file)?;
-        let folder = folder.ok_or_else(|| Error::Document(format!("{file:?} is in a folder that was not given")))?;
-        let path = folder.join(file);
-        let source = FileSource::open(&path).map_err(Error::io(path.display().to_string()))?;
-        let len = edgepack_loader::Source::len(&source);
-        let content = Content::of(std::sync::Arc::new(source), 0..len);
-        content.ok_or_else(|| Error::refused(file, "its length changes"))
+        open(file)
     };
     let mut contents = Vec::new();
     for stored in segments {

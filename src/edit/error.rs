@@ -22,6 +22,9 @@ pub enum Error {
     /// The file's structure is broken, so there are no rows to edit.
     #[error("the file is not valid:\n{0}")]
     Invalid(Findings),
+    /// What would be written is not valid.
+    #[error("the result is not valid, so nothing is written:\n{0}")]
+    Unsound(Findings),
     /// A row cannot be read.
     #[error("unreadable: {0}")]
     Read(#[from] ReadError),

@@ -10,7 +10,6 @@ use std::path::Path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use edgepack_builder::mlf::{LibraryParts, ModuleParts, archive, graph_text, params_file};
-use edgepack_builder::write_file;
 use edgepack_format::limits::Limits;
 use edgepack_format::mlf::Params;
 use edgepack_format::mlf::json::Json;
@@ -21,8 +20,9 @@ use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::content::Content;
 use super::diff::{DiffOptions, Difference, close};
-use super::dump::{Blobs, SCHEMA, plain_name};
+use super::dump::{Blobs, SCHEMA, Store, beside, plain_name};
 use super::error::Error;
 
 #[derive(Serialize, Deserialize)]
@@ -75,31 +75,27 @@ enum Stored {
 }
 
 impl Stored {
-    fn bytes(self, folder: Option<&Path>) -> Result<Vec<u8>, Error> {
+    fn bytes(self, open: &mut Open<'_>) -> Result<Vec<u8>, Error> {
         match self {
             Stored::Text(text) => Ok(text.into_bytes()),
             Stored::Base64(text) => STANDARD.decode(text).map_err(|error| Error::Document(error.to_string())),
             Stored::File(name) => {
                 plain_name(&name)?;
-                let missing = || Error::Document(format!("{name:?} is in a folder that was not given"));
-                let folder = folder.ok_or_else(missing)?;
-                let path = folder.join(&name);
-                std::fs::read(&path).map_err(Error::io(path.display().to_string()))
+                Ok(open(&name)?.read().map_err(Error::io(name))?.into_owned())
             }
         }
     }
 }
 
-/// Stores bytes where `blobs` says.
-fn store(bytes: &[u8], name: impl FnOnce() -> String, blobs: Blobs<'_>) -> Result<Stored, Error> {
-    match blobs {
-        Blobs::Folder(folder) if !bytes.is_empty() => {
-            let name = name();
-            let path = folder.join(&name);
-            write_file::replace(&path, |out| out.write_all(bytes)).map_err(Error::io(path.display().to_string()))?;
-            Ok(Stored::File(name))
-        }
-        _ => Ok(Stored::Base64(STANDARD.encode(bytes))),
+/// Opens a file that a document names.
+type Open<'o> = dyn FnMut(&str) -> Result<Content, Error> + 'o;
+
+/// Stores bytes where there is a place for them.
+fn stored(bytes: &[u8], name: impl FnOnce() -> String, store: &mut Store<'_>) -> Result<Stored, Error> {
+    let name = name();
+    match !bytes.is_empty() && store.put(&name, |out| out.write_all(bytes))? {
+        true => Ok(Stored::File(name)),
+        false => Ok(Stored::Base64(STANDARD.encode(bytes))),
     }
 }
 
@@ -114,6 +110,10 @@ pub fn library_parts(library: &Library) -> LibraryParts<'_> {
 
 /// The package as JSON, bytes where `blobs` says.
 pub fn dump_library(parts: &LibraryParts<'_>, blobs: Blobs<'_>) -> Result<String, Error> {
+    blobs.with(|store| dumped(parts, store))
+}
+
+fn dumped(parts: &LibraryParts<'_>, store: &mut Store<'_>) -> Result<String, Error> {
     let mut modules = Vec::new();
     for (index, module) in parts.modules.iter().enumerate() {
         let graph = module.graph.as_ref().map(|text| serde_json::from_str(text)).transpose()?;
@@ -121,7 +121,7 @@ pub fn dump_library(parts: &LibraryParts<'_>, blobs: Blobs<'_>) -> Result<String
             Some(bytes) => {
                 let params = Params::parse(bytes, &Limits::DEFAULT).map_err(Error::Invalid)?;
                 let tensors =
-                    params.entries.iter().enumerate().map(|(place, param)| tensor(param, index, place, blobs));
+                    params.entries.iter().enumerate().map(|(place, param)| tensor(param, index, place, store));
                 Some(tensors.collect::<Result<Vec<_>, _>>()?)
             }
             None => None,
@@ -132,7 +132,7 @@ pub fn dump_library(parts: &LibraryParts<'_>, blobs: Blobs<'_>) -> Result<String
     for (index, (path, bytes)) in parts.files.iter().enumerate() {
         let content = match std::str::from_utf8(bytes) {
             Ok(text) => Stored::Text(text.to_owned()),
-            Err(_) => store(bytes, || format!("file-{index}.bin"), blobs)?,
+            Err(_) => stored(bytes, || format!("file-{index}.bin"), store)?,
         };
         files.push(File { path: path.clone(), content });
     }
@@ -143,13 +143,13 @@ pub fn dump_library(parts: &LibraryParts<'_>, blobs: Blobs<'_>) -> Result<String
     Ok(text)
 }
 
-fn tensor(param: &Param<'_>, module: usize, place: usize, blobs: Blobs<'_>) -> Result<Tensor, Error> {
+fn tensor(param: &Param<'_>, module: usize, place: usize, store: &mut Store<'_>) -> Result<Tensor, Error> {
     Ok(Tensor {
         name: param.name.to_owned(),
         dtype: param.data_type.to_string(),
         shape: param.shape.clone(),
         device_id: param.device_id,
-        data: store(param.data, || format!("module-{module}-param-{place}.bin"), blobs)?,
+        data: stored(param.data, || format!("module-{module}-param-{place}.bin"), store)?,
     })
 }
 
@@ -164,6 +164,11 @@ pub fn is_library_dump(text: &str) -> bool {
 
 /// The package that a document describes; files it names are in `folder`.
 pub fn build_library(text: &str, folder: Option<&Path>) -> Result<LibraryParts<'static>, Error> {
+    build_library_from(text, &mut |file| beside(folder, file))
+}
+
+/// The same; `open` opens the files that the document names, which are plain names.
+pub fn build_library_from(text: &str, open: &mut Open<'_>) -> Result<LibraryParts<'static>, Error> {
     let Document { schema, library } = serde_json::from_str(text)?;
     if schema != SCHEMA {
         return Err(Error::Document(format!("the schema is {schema:?}, not {SCHEMA:?}")));
@@ -181,14 +186,14 @@ pub fn build_library(text: &str, folder: Option<&Path>) -> Result<LibraryParts<'
             Some(value) => Some(graph_of(&value.to_string())?),
             None => None,
         };
-        let params = module.params.map(|tensors| params_of(tensors, folder)).transpose()?;
+        let params = module.params.map(|tensors| params_of(tensors, open)).transpose()?;
         modules.push(ModuleParts {
             graph: graph.map(Cow::Owned),
             params: params.map(Cow::Owned),
             relay: module.relay.map(Cow::Owned),
         });
     }
-    let files = library.files.into_iter().map(|file| Ok((file.path, Cow::Owned(file.content.bytes(folder)?))));
+    let files = library.files.into_iter().map(|file| Ok((file.path, Cow::Owned(file.content.bytes(open)?))));
     Ok(LibraryParts { metadata, modules, files: files.collect::<Result<BTreeMap<_, _>, Error>>()? })
 }
 
@@ -203,11 +208,11 @@ fn graph_of(text: &str) -> Result<String, Error> {
     }
 }
 
-fn params_of(tensors: Vec<Tensor>, folder: Option<&Path>) -> Result<Vec<u8>, Error> {
+fn params_of(tensors: Vec<Tensor>, open: &mut Open<'_>) -> Result<Vec<u8>, Error> {
     let mut read = Vec::new();
     for tensor in tensors {
         let data_type: DataType = tensor.dtype.parse().map_err(document)?;
-        read.push((tensor.name, data_type, tensor.shape, tensor.device_id, tensor.data.bytes(folder)?));
+        read.push((tensor.name, data_type, tensor.shape, tensor.device_id, tensor.data.bytes(open)?));
     }
     let mut params = Vec::new();
     for (name, data_type, shape, device_id, data) in &read {
@@ -276,8 +281,8 @@ fn compare(path: &str, left: &Value, right: &Value, found: &mut Vec<Difference>)
         (Value::Object(a), Value::Object(b)) => {
             let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
             for key in keys {
-                let of = |map: &serde_json::Map<String, Value>| map.get(key).cloned().unwrap_or(Value::Null);
-                compare(&format!("{path}.{key}"), &of(a), &of(b), found);
+                const ABSENT: &Value = &Value::Null;
+                compare(&format!("{path}.{key}"), a.get(key).unwrap_or(ABSENT), b.get(key).unwrap_or(ABSENT), found);
             }
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {

@@ -54,12 +54,15 @@ pub use content::Content;
 pub use convert::{dtype_of, from_safetensors, scalar_type_of, write_safetensors};
 pub use diff::{DiffOptions, Difference, diff};
 pub(crate) use dump::plain_name;
-pub use dump::{Blobs, build, build_with, dump, dump_with};
+pub use dump::{Blobs, build, build_from, build_with, dump, dump_with};
 pub use error::Error;
 pub use join::join;
-pub use library::{build_library, diff_libraries, dump_library, is_library_dump, library_parts, write_library};
+pub use library::{
+    build_library, build_library_from, diff_libraries, dump_library, is_library_dump, library_parts, write_library,
+};
 pub use names::Glob;
 pub use open::Opened;
 pub use package::{Layout, Package, Root};
 pub use patch::{NewTensor, patch};
 pub use split::{Split, SplitOptions, split};
+pub use write::Ready;

@@ -1,4 +1,6 @@
 //! From a package to a file.
+//!
+//! A package can hold anything, wrong rows too. What takes the place of a file is verified first.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -6,21 +8,66 @@ use std::path::Path;
 use edgepack_builder::envelope::{data_head, place_segments, program_head};
 use edgepack_builder::sink::{FlatSink, flatbuffer};
 use edgepack_builder::{MAX_SEGMENT_ALIGNMENT, raw, write_file};
+use edgepack_format::FileKind;
+use edgepack_format::extent::FileExtent;
+use edgepack_format::finding::Findings;
 use edgepack_format::header::ProgramHeader;
+use edgepack_format::limits::Limits;
 use edgepack_format::ptd::{self, DataSegment};
-use edgepack_format::pte;
 use edgepack_format::row::Table;
+use edgepack_format::{bundle, darwinn, pte, tflite};
 
 use super::content::Content;
 use super::error::Error;
 use super::package::{Package, Root};
 
-/// Where everything goes.
-struct Plan<'p> {
+/// A package whose every byte has its place: its head in memory, its segments as references to their contents.
+#[derive(Debug)]
+pub struct Ready<'p> {
+    kind: FileKind,
     head: Vec<u8>,
     /// Segments with bytes, each with its place in the file.
     segments: Vec<(u64, &'p Content)>,
     len: u64,
+}
+
+impl Ready<'_> {
+    /// Bytes of the whole file.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the file has no bytes; no kind of file is so short.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// What the verifier of its kind says. How large the file is counts for nothing: that it is written is its author's
+    /// will.
+    pub fn verify(&self) -> Findings {
+        let mut limits = Limits::DEFAULT;
+        (limits.visits, limits.arena_bytes) = (u64::MAX, u64::MAX);
+        let (head, extent) = (self.head.as_slice(), FileExtent { len: self.len });
+        match self.kind {
+            FileKind::Program => pte::verify::verify_all(head, extent, &limits).findings,
+            FileKind::Bundle => bundle::verify::verify(head, &limits).findings,
+            FileKind::DarwinnPackage => darwinn::verify::verify(head, &limits, darwinn::Accept::ALL).findings,
+            FileKind::TfLite => tflite::verify::verify(head, &limits, darwinn::Accept::ALL).findings,
+            _ => ptd::verify::verify(head, extent, &limits, ptd::Accept::ALL).findings,
+        }
+    }
+
+    /// Writes the file; segments stream through.
+    pub fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(&self.head)?;
+        let mut at = self.head.len() as u64;
+        for (start, content) in &self.segments {
+            Content::zeros(start.saturating_sub(at)).write_to(out)?;
+            content.write_to(out)?;
+            at = start.saturating_add(content.len());
+        }
+        Ok(())
+    }
 }
 
 impl Package<'_> {
@@ -40,36 +87,35 @@ impl Package<'_> {
 
     /// Bytes of the whole file.
     pub fn file_len(&self) -> Result<u64, Error> {
-        Ok(self.plan()?.len)
+        Ok(self.ready()?.len)
     }
 
-    /// Writes the file; segments stream through.
+    /// Writes the file as it is, valid or not; segments stream through.
     pub fn write_to(&self, out: &mut dyn Write) -> Result<(), Error> {
-        let plan = self.plan()?;
-        out.write_all(&plan.head)?;
-        let mut at = plan.head.len() as u64;
-        for (start, content) in &plan.segments {
-            Content::zeros(start.saturating_sub(at)).write_to(out)?;
-            content.write_to(out)?;
-            at = start.saturating_add(content.len());
-        }
-        Ok(())
+        Ok(self.ready()?.write_to(out)?)
     }
 
-    /// The file in memory.
+    /// The file in memory as it is, valid or not.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         self.write_to(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Writes the file under this name. An old one stays until the new one is complete; it may be the one that this
-    /// package comes from.
+    /// Writes the file under this name if it is valid. An old one stays until the new one is complete; it may be the one
+    /// that this package comes from.
     pub fn write_to_path(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        write_file::replace(path, |out| self.write_to(out))
+        let ready = self.ready()?;
+        let findings = ready.verify();
+        if findings.has_errors() {
+            return Err(Error::Unsound(findings));
+        }
+        let what = path.as_ref().display().to_string();
+        write_file::replace(path, |out| ready.write_to(out)).map_err(Error::io(what))
     }
 
-    fn plan(&self) -> Result<Plan<'_>, Error> {
+    /// Lays everything out: what a file would be, to be verified and written.
+    pub fn ready(&self) -> Result<Ready<'_>, Error> {
         let rows = match self.root.segments() {
             Some(rows) => rows.iter().collect::<Result<Vec<_>, _>>()?,
             None => Vec::new(),
@@ -102,7 +148,7 @@ impl Package<'_> {
         let base = head.len() as u64;
         let len = base.checked_add(end).ok_or(edgepack_builder::Error::Overflow)?;
         let segments = placed.into_iter().map(|(offset, _, content)| (base.saturating_add(offset), content)).collect();
-        Ok(Plan { head, segments, len })
+        Ok(Ready { kind: self.root.kind(), head, segments, len })
     }
 
     /// Everything in front of `size` bytes of segments.

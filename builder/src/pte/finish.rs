@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::finished::{FinishedFile, Segment, place};
 use crate::ptd::data_files;
 use crate::sink::FlatSink;
+use crate::write_file::Batch;
 use crate::{BuildError, envelope};
 
 /// A program and the data files that belong to it, ready to be written.
@@ -51,14 +52,17 @@ impl<'d> BuiltProgram<'d> {
         Ok(self.program.write_to(out)?)
     }
 
-    /// Writes the program under this name, and its data files beside it as `TAG.ptd`. Old files stay until the new ones
-    /// are complete; the program comes last.
+    /// Writes the program under this name, and its data files beside it as `TAG.ptd`. Old files stay until all new ones
+    /// are complete; the program takes its place last.
     pub fn write_to_path(&self, path: impl AsRef<Path>) -> Result<(), BuildError> {
         let path = path.as_ref();
-        for (tag, file) in &self.data_files {
-            file.write_to_path(path.with_file_name(format!("{tag}.ptd")))?;
+        let mut batch = Batch::default();
+        let beside = |tag: &String| path.with_file_name(format!("{tag}.ptd"));
+        let data_files = self.data_files.iter().map(|(tag, file)| (beside(tag), file));
+        for (path, file) in data_files.chain([(path.to_path_buf(), &self.program)]) {
+            batch.write(&path, |out| file.write_to(out)).map_err(BuildError::reading(path.display().to_string()))?;
         }
-        self.program.write_to_path(path)
+        batch.commit().map_err(BuildError::reading(path.display().to_string()))
     }
 }
 

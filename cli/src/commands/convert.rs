@@ -30,6 +30,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let source: Arc<dyn Source> = match args.from.as_os_str() == "-" {
         true => Arc::new(MemorySource::new(session.read(&args.from)?)),
         false => {
+            session.outputs.reads(&args.from);
             let failed = |error| Failure::unreadable(format!("{name}: {error}"));
             Arc::new(FileSource::open(&args.from).map_err(failed)?)
         }

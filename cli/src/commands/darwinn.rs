@@ -207,9 +207,10 @@ fn run_link(args: &Link, session: &mut Session) -> Result<Status, Failure> {
         let mut written = Vec::new();
         for (index, chunk) in chunks.iter().enumerate() {
             let path = args.out.join(format!("chunk{index}.bin"));
-            session.write_binary(&path, chunk)?;
+            session.stage(&path, |out| Ok(out.write_all(chunk)?))?;
             written.push(json!({ "file": path.display().to_string(), "bytes": chunk.len() }));
         }
+        session.outputs.commit()?;
         if session.json {
             session.document(&json!({ "chunks": written }))?;
         }

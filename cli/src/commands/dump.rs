@@ -1,10 +1,11 @@
 //! `edgepack dump`: a file as JSON.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use edgepack::edit::{Blobs, dump_library, dump_with, library_parts};
+use edgepack::edit::{Blobs, Error, dump_library, dump_with, library_parts};
 
 use crate::library;
+use crate::outputs::unwritten;
 use crate::package::{open, package};
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -27,21 +28,29 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let json = match library::parts(&args.file, session)? {
-        Some(library) => dump_library(&library_parts(&library), blobs(args)?)?,
+        Some(library) => dump_library(&library_parts(&library), blobs(args, session)?).map_err(failure)?,
         None => {
             let file = open(&args.file, session)?;
             let package = package(&file, &args.file)?;
-            dump_with(&package, blobs(args)?)?
+            dump_with(&package, blobs(args, session)?).map_err(failure)?
         }
     };
     session.write_text(args.output.as_deref(), &json)?;
     Ok(Status::Fine)
 }
 
+/// What kept a file of the folder from being written.
+fn failure(error: Error) -> Failure {
+    match &error {
+        Error::Io { what, error } => unwritten(error, Path::new(what)),
+        _ => error.into(),
+    }
+}
+
 /// Where bytes go; a folder is made if it is not there.
-fn blobs(args: &Args) -> Result<Blobs<'_>, Failure> {
+fn blobs<'s>(args: &'s Args, session: &'s mut Session) -> Result<Blobs<'s>, Failure> {
     let Some(folder) = &args.data_dir else { return Ok(Blobs::Inline) };
     let failed = |error| Failure::unreadable(format!("{}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
-    Ok(Blobs::Folder(folder))
+    Ok(Blobs::Batch(folder, session.outputs.batch()))
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use edgepack::edit::join;
 
+use crate::outputs::is_stdout;
 use crate::package::{open, open_all, package, write};
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -37,7 +38,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let output = args.output.display().to_string();
     if session.json {
         session.document(&serde_json::json!({ "output": output, "bytes": len }))?;
-    } else if output != "-" {
+    } else if !is_stdout(&args.output) {
         writeln!(session.out, "{output}  {}", bytes(len))?;
     }
     Ok(Status::Fine)

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use edgepack::builder::FinishedFile;
 use edgepack::builder::plan::Strategy;
 use edgepack_exir::archive::Archive;
 use edgepack_exir::graph::{Dialect, ExportedProgram};
@@ -12,15 +13,17 @@ use edgepack_exir::lower::{InitialState, Options, lower, to_edge};
 use edgepack_exir::verify;
 use edgepack_format::finding::Findings;
 use edgepack_format::limits::Limits;
+use edgepack_format::pte::ProgramRef;
 use serde::Serialize;
 
+use crate::lenient;
+use crate::outputs::is_stdout;
 use crate::report::print_findings;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, NAME, TITLE};
 use crate::summary::program::operator_name;
 use crate::units::{bytes, count};
-use crate::{lenient, program};
 
 /// Turn what torch.export saved into a program
 ///
@@ -99,6 +102,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         };
         let stem = || path.file_stem().map_or("forward".to_owned(), |stem| stem.to_string_lossy().into_owned());
         let name = name.unwrap_or_else(|| if args.files.len() == 1 { "forward".to_owned() } else { stem() });
+        session.outputs.reads(&path);
         programs.push((name, open(&path)?));
     }
     let tag = args
@@ -129,15 +133,15 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let built = lower(programs, &options).map_err(|error| failure(error).about(&args.files.join(" ")))?;
     if let Some(path) = &args.external_weights {
         for (_, file) in built.data_files() {
-            session.write_stream(path, |out| Ok(file.write_to(out)?))?;
+            session.stage(path, |out| Ok(file.write_to(out)?))?;
         }
     }
     let unwritten = |error: edgepack::builder::BuildError| Failure::unreadable(error);
     session.write_stream(&args.output, |out| built.write_to(out).map_err(unwritten))?;
-    if args.output.as_os_str() == "-" {
+    if is_stdout(&args.output) {
         return Ok(Status::Fine);
     }
-    report(args, session)
+    report(args, built.program(), session)
 }
 
 /// What the dialects have to say: the program's own, and Edge after conversion.
@@ -153,12 +157,12 @@ fn check(programs: &[(String, ExportedProgram<'static>)], options: &Options) -> 
 }
 
 /// What was written, as one reads it.
-fn report(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let file = session.open(&args.output)?;
-    let program = program::open(&file, &session.limits)?.program;
+fn report(args: &Args, file: &FinishedFile<'_>, session: &mut Session) -> Result<Status, Failure> {
+    // What was built is verified.
+    let program = ProgramRef::reopen(file.head())?;
     let registry = edgepack_kernels::registry();
     let mut methods = Vec::new();
-    for plan in program.view()?.plans().iter() {
+    for plan in program.plans().iter() {
         let plan = plan?;
         let operators: BTreeSet<String> = lenient::rows(&plan.operators)
             .iter()
@@ -174,7 +178,7 @@ fn report(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             missing,
         });
     }
-    let (output, len) = (args.output.display().to_string(), file.source.len());
+    let (output, len) = (args.output.display().to_string(), file.len());
     if session.json {
         session.document(&serde_json::json!({ "output": output, "bytes": len, "methods": methods }))?;
         return Ok(Status::Fine);

@@ -1,9 +1,9 @@
 //! `edgepack man`: the manual, as one page or as one per command.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 
 use crate::args::Cli;
@@ -33,6 +33,18 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     };
     let failed = |error: io::Error| Failure::unreadable(format!("cannot write to {}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
-    clap_mangen::generate_to(command.disable_help_subcommand(true), folder).map_err(failed)?;
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    pages(command, folder, session)?;
+    session.outputs.commit()?;
     Ok(Status::Fine)
+}
+
+/// The pages of a command and of those below it.
+fn pages(command: Command, folder: &Path, session: &mut Session) -> Result<(), Failure> {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        pages(below.clone(), folder, session)?;
+    }
+    let page = Man::new(command);
+    session.stage(&folder.join(page.get_filename()), |out| Ok(page.render(out)?))
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use edgepack_fuzz::mutate::variant;
 use edgepack_fuzz::rng::Rng;
 
+use crate::outputs::is_stream;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -29,14 +30,17 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    if args.count > 1 && args.output == Path::new("-") {
-        return Err(Failure::usage("several variants do not fit into standard output"));
+    if args.count > 1 && is_stream(&args.output) {
+        let output = args.output.display();
+        return Err(Failure::usage(format!("{output}: several variants are several files, and this is none")));
     }
     let (bytes, mut rng) = (session.read(&args.file)?, Rng::new(args.seed));
     for number in 0..args.count {
         let path = if args.count == 1 { args.output.clone() } else { numbered(&args.output, number) };
-        session.write_binary(&path, &variant(&bytes, &mut rng))?;
+        let variant = variant(&bytes, &mut rng);
+        session.stage(&path, |out| Ok(out.write_all(&variant)?))?;
     }
+    session.outputs.commit()?;
     Ok(Status::Fine)
 }
 

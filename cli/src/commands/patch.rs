@@ -51,6 +51,9 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     }
     let patched = patch(package, &new).map_err(about)?;
     let output = args.output.as_ref().unwrap_or(&args.file);
+    if args.in_place {
+        session.outputs.changes(&args.file);
+    }
     let bytes = write(&patched, output, session)?;
     if session.json {
         let output = output.display().to_string();

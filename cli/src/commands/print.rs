@@ -1,6 +1,6 @@
 //! `edgepack print`: a program as text.
 
-use std::fs;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use edgepack::text::{SideFile, print, print_with};
@@ -8,6 +8,7 @@ use edgepack::text::{SideFile, print, print_with};
 use crate::exported;
 use crate::file::File;
 use crate::kind::Kind;
+use crate::outputs::is_stream;
 use crate::package::{open, package};
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -33,29 +34,46 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let file = open(&args.file, session)?;
     let package = package(&file, &args.file)?;
     let about = |error: edgepack::edit::Error| Failure::from(error).about(&args.file.display().to_string());
-    let output = args.output.as_ref().filter(|path| path.as_os_str() != "-");
+    let output = args.output.as_ref().filter(|path| !is_stream(path));
     let Some(output) = output else {
         let text = print(&package).map_err(about)?;
-        session.write_text(None, &text)?;
+        session.write_text(args.output.as_deref(), &text)?;
         return Ok(Status::Fine);
     };
     let mut name = output.file_name().unwrap_or_default().to_owned();
     name.push(".bin");
     let side = output.with_file_name(&name);
     let name = name.to_string_lossy();
-    let mut text = String::new();
-    session.write_stream(&side, |out| {
-        text = print_with(&package, Some(SideFile { name: &name, out: &mut *out })).map_err(about)?;
-        Ok(out.flush()?)
-    })?;
-    if fs::metadata(&side).is_ok_and(|found| found.len() == 0) {
+    let mut large = Large::default();
+    let mut text = print_with(&package, Some(SideFile { name: &name, out: &mut large })).map_err(about)?;
+    if large.bytes == 0 {
         // Nothing was large enough: the text stands alone.
-        let failed = |error| Failure::unreadable(format!("{}: {error}", side.display()));
-        fs::remove_file(&side).map_err(failed)?;
         text = print(&package).map_err(about)?;
+    } else {
+        session.stage(&side, |out| {
+            print_with(&package, Some(SideFile { name: &name, out })).map_err(about)?;
+            Ok(())
+        })?;
     }
     session.write_text(Some(output), &text)?;
     Ok(Status::Fine)
+}
+
+/// Counts bytes that go into the file beside the text.
+#[derive(Default)]
+struct Large {
+    bytes: u64,
+}
+
+impl Write for Large {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The program of an archive of export IR, which has no way back from text.

@@ -13,6 +13,7 @@ use crate::compare::{element, type_of};
 use crate::interchange::{self, TensorFile};
 use crate::kind::Kind;
 use crate::library::{self, Native};
+use crate::outputs::is_stdout;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{DIM, SHAPE, TITLE};
@@ -86,7 +87,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
 fn finish(args: &Args, file: &str, name: &str, outputs: &[Value], session: &mut Session) -> Result<Status, Failure> {
     if let Some(path) = &args.outputs {
         write_outputs(path, name, outputs, session)?;
-        if path.as_os_str() == "-" {
+        if is_stdout(path) {
             return Ok(Status::Fine);
         }
     }

@@ -1,8 +1,11 @@
 //! `edgepack shrink`: a smaller file that still shows something.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use edgepack::builder::write_file::Workspace;
 use edgepack_fuzz::shrink::shrink;
 
 use crate::session::Session;
@@ -14,7 +17,9 @@ pub struct Args {
     /// The file
     pub file: PathBuf,
 
-    /// A shell command that exits with 0 where the file shows what is looked for; `{}` in it is the file's path
+    /// A command that exits with 0 where the file shows what is looked for. It is cut into words as by a shell, quotes
+    /// included, and run without one; `{}` in a word is the path of the file, which is the last argument if there is no
+    /// `{}`. For pipes and the like name a shell: `sh -c 'grep -q x "$1"' sh`
     #[arg(long, value_name = "CMD")]
     pub test: String,
 
@@ -25,17 +30,21 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    let words = shell_words::split(&args.test).map_err(|error| Failure::usage(format!("{}: {error}", args.test)))?;
+    let Some((program, words)) = words.split_first() else {
+        return Err(Failure::usage("--test names no command"));
+    };
     let input = session.read(&args.file)?;
-    let extension = args.file.extension().map(|extension| extension.to_string_lossy().into_owned());
-    let name = format!("edgepack-shrink-{}.{}", std::process::id(), extension.as_deref().unwrap_or("bin"));
-    let attempt = std::env::temp_dir().join(name);
-    let command = args.test.replace("{}", &attempt.display().to_string());
+    let failed = |error: io::Error| Failure::unreadable(format!("a temporary folder: {error}"));
+    let folder = Workspace::new(std::path::absolute(std::env::temp_dir()).map_err(failed)?).map_err(failed)?;
+    let attempt = folder.path().join(candidate_name(&args.file));
+    let arguments = arguments(words, &attempt);
     let mut refused = None;
     let smaller = shrink(&input, |bytes| {
         if refused.is_some() {
             return false;
         }
-        let asked = std::fs::write(&attempt, bytes).and_then(|()| shell(&command).status());
+        let asked = std::fs::write(&attempt, bytes).and_then(|()| silent(program, &arguments).status());
         match asked {
             Ok(status) => status.success(),
             Err(error) => {
@@ -44,8 +53,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             }
         }
     });
-    // Where nothing was written there is nothing to remove.
-    let _ = std::fs::remove_file(&attempt);
+    drop(folder);
     if let Some(error) = refused {
         return Err(Failure::unreadable(format!("{}: {error}", args.test)));
     }
@@ -61,10 +69,63 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     Ok(Status::Fine)
 }
 
-/// The command, silent, in the shell of the system.
-fn shell(command: &str) -> Command {
-    let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
-    let mut child = Command::new(shell);
-    child.args([flag, command]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+/// A name that means nothing to any shell: the extension is kept if it is a plain one.
+fn candidate_name(file: &Path) -> String {
+    let extension = file.extension().and_then(|extension| extension.to_str());
+    let plain = |text: &&str| text.len() <= 8 && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    format!("candidate.{}", extension.filter(plain).unwrap_or("bin"))
+}
+
+/// The words with the path where it is asked for, else behind them.
+fn arguments(words: &[String], path: &Path) -> Vec<OsString> {
+    let mut found = false;
+    let mut arguments: Vec<OsString> = Vec::new();
+    for word in words {
+        let mut argument = OsString::new();
+        for (index, piece) in word.split("{}").enumerate() {
+            if index > 0 {
+                argument.push(path);
+                found = true;
+            }
+            argument.push(piece);
+        }
+        arguments.push(argument);
+    }
+    if !found {
+        arguments.push(path.into());
+    }
+    arguments
+}
+
+/// The command without input and output.
+fn silent(program: &str, arguments: &[OsString]) -> Command {
+    let mut child = Command::new(program);
+    child.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     child
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_go_where_they_are_asked_for() {
+        let words = |text: &str| arguments(&shell_words::split(text).unwrap(), Path::new("/t/a b"));
+        assert_eq!(words("-q 'x y'"), ["-q", "x y", "/t/a b"]);
+        assert_eq!(words("--in={} -c '<{}>'"), ["--in=/t/a b", "-c", "</t/a b>"]);
+    }
+
+    #[test]
+    fn no_name_means_anything_to_a_shell() {
+        for (name, want) in [
+            ("a.pte", "candidate.pte"),
+            ("a", "candidate.bin"),
+            ("a.$(touch x)", "candidate.bin"),
+            ("x.pte;reboot", "candidate.bin"),
+            ("a.` `", "candidate.bin"),
+            ("a.", "candidate."),
+        ] {
+            assert_eq!(candidate_name(Path::new(name)), want);
+        }
+    }
 }

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use edgepack_format::extent::FileExtent;
+use edgepack_format::limits::Limits;
+use edgepack_format::pte::verify::verify_all;
 use edgepack_fuzz::bodies::assembled;
 use edgepack_fuzz::rng::Rng;
 
@@ -36,6 +39,9 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             (0..TAPE).map(|_| rng.below(256) as u8).collect()
         }
     };
-    session.write_binary(&args.output, &assembled(&tape))?;
+    let program = assembled(&tape);
+    let verdict = verify_all(&program, FileExtent::of(&program), &Limits::DEFAULT);
+    session.outputs.verified(&args.output, &verdict.findings)?;
+    session.write_binary(&args.output, &program)?;
     Ok(Status::Fine)
 }

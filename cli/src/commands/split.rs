@@ -1,11 +1,12 @@
 //! `edgepack split`: constants out of a program into a data file.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use edgepack::edit::{Glob, SplitOptions, split};
 
-use crate::package::{open, package, write};
+use crate::outputs::is_stdout;
+use crate::package::{open, package, stage};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::units::{bytes, count};
@@ -39,7 +40,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         true => args.data_out.join(args.output.with_extension("ptd").file_name().unwrap_or_default()),
         false => args.data_out.clone(),
     };
-    if data_out == args.output || data_out == Path::new("-") || args.output == Path::new("-") {
+    if is_stdout(&data_out) || is_stdout(&args.output) {
         return Err(Failure::usage("two files are written: name both"));
     }
     let file = open(&args.file, session)?;
@@ -53,8 +54,9 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         return Err(Failure::usage(format!("{}: there is nothing to move{asked}", args.file.display())));
     }
     // The data first: a program is never there without what it needs.
-    let data_len = write(&parts.data, &data_out, session)?;
-    let program_len = write(&parts.program, &args.output, session)?;
+    let data_len = stage(&parts.data, &data_out, session)?;
+    let program_len = stage(&parts.program, &args.output, session)?;
+    session.outputs.commit()?;
     let (program, data) = (args.output.display().to_string(), data_out.display().to_string());
     if session.json {
         session.document(&serde_json::json!({

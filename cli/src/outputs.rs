@@ -1,0 +1,116 @@
+//! Files that a command writes: one rule for all of them.
+//!
+//! No file that the command reads is written over, and no two outputs go to one file, unless `--force` is given; all files
+//! are complete before the first takes its place; what is no regular file is written into. `edgepack::builder::write_file`
+//! does all that; here it is told what is read, and failures get their words.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use edgepack::builder::write_file::{self, Batch, Conflict};
+use edgepack_format::finding::Findings;
+
+use crate::status::Failure;
+
+/// What was read so far, and what waits to take its place.
+pub struct Outputs {
+    batch: Batch,
+    force: bool,
+}
+
+/// Why a file was not written.
+enum Unwritten {
+    /// What was to be written could not be made.
+    Content(Failure),
+    /// The file itself.
+    File(io::Error),
+}
+
+impl From<io::Error> for Unwritten {
+    fn from(error: io::Error) -> Self {
+        Unwritten::File(error)
+    }
+}
+
+/// Whether a path is standard output, by one of its names.
+pub fn is_stdout(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path.as_os_str() == *name)
+}
+
+/// Whether what goes there is no file by itself: standard output, a device, a pipe.
+pub fn is_stream(path: &Path) -> bool {
+    is_stdout(path) || write_file::is_stream(path)
+}
+
+impl Outputs {
+    /// Nothing read, nothing written.
+    pub fn new(force: bool) -> Outputs {
+        Outputs { batch: if force { Batch::forced() } else { Batch::default() }, force }
+    }
+
+    /// The files that wait, for what writes several by itself.
+    pub fn batch(&mut self) -> &mut Batch {
+        &mut self.batch
+    }
+
+    /// Notes a file that is read; `-` is the standard input of the process.
+    pub fn reads(&mut self, path: &Path) {
+        if path.as_os_str() != "-" {
+            return self.batch.reads(path);
+        }
+        #[cfg(unix)]
+        {
+            use std::os::fd::AsFd;
+
+            let input = io::stdin().as_fd().try_clone_to_owned().map(std::fs::File::from);
+            if let Ok(found) = input.and_then(|input| input.metadata()) {
+                self.batch.reads_open(&found, "standard input");
+            }
+        }
+    }
+
+    /// Allows a file that is read to be written: it is to be changed.
+    pub fn changes(&mut self, path: &Path) {
+        self.batch.changes(path);
+    }
+
+    /// Writes all content of a file that takes its place with [`commit`](Self::commit).
+    pub fn stage(
+        &mut self,
+        path: &Path,
+        content: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let staged = self.batch.write(path, |out| content(out).map_err(Unwritten::Content));
+        staged.map_err(|error| match error {
+            Unwritten::Content(failure) => failure,
+            Unwritten::File(error) => unwritten(&error, path),
+        })
+    }
+
+    /// Puts all files in their places.
+    pub fn commit(&mut self) -> Result<(), Failure> {
+        self.batch.commit().map_err(|error| Failure::unreadable(format!("cannot write {error}")))
+    }
+
+    /// Refuses to write what its verifier has errors for, unless that is wanted.
+    pub fn verified(&self, path: &Path, findings: &Findings) -> Result<(), Failure> {
+        match findings.first_error() {
+            Some(error) if !self.force => {
+                let (path, count) = (path.display(), findings.errors());
+                let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+                let message =
+                    format!("{path} would not be valid, so it is not written: {error}{more}; --force writes it");
+                Err(Failure::findings(message))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The failure that an error about this path is.
+pub fn unwritten(error: &io::Error, path: &Path) -> Failure {
+    match Conflict::of(error) {
+        Some(conflict) => Failure::usage(format!("{conflict}; --force writes it all the same")),
+        None => Failure::unreadable(format!("cannot write {}: {error}", path.display())),
+    }
+}
