@@ -8,6 +8,7 @@ use edgepack_executor::call::{Arg, OwnedTensor, call, call_scalar};
 use edgepack_executor::tensor::Scalar;
 use edgepack_format::operator::{Argument, ArgumentKind, Schema, Trailing};
 use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::TensorLayout;
 
 use super::execute::{callables, registry};
 use crate::rng::Rng;
@@ -20,7 +21,7 @@ const MAX_ELEMENTS: usize = 600;
 const HUGE: usize = i32::MAX as usize;
 
 /// Sizes that operators get wrong.
-const SHAPES: [&[usize]; 40] = [
+const SHAPES: [&[usize]; 44] = [
     &[],
     &[0],
     &[1],
@@ -54,13 +55,17 @@ const SHAPES: [&[usize]; 40] = [
     &[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1],
     &[0, HUGE],
     &[HUGE, 0],
-    &[0, HUGE, HUGE, HUGE],
-    &[HUGE, HUGE, 0, 1],
-    &[1, HUGE, 0, HUGE],
+    &[0, 1 << 15, HUGE],
+    &[HUGE, 1 << 28, 0, 1],
+    &[1, HUGE, 0, 1 << 28],
     &[HUGE, 1, 0],
-    &[0, 1, HUGE, HUGE, HUGE],
-    &[HUGE, 0, HUGE],
+    &[0, 1, 1 << 20, 1 << 20, 1 << 19],
+    &[HUGE, 0, 1 << 28],
     &[2, 0, HUGE, 4],
+    &[HUGE, 1, 1, 0],
+    &[1, HUGE, 1, 0],
+    &[1, 1, HUGE, 0],
+    &[0, HUGE, 1, 8],
 ];
 
 const DTYPES: [ScalarType; 18] = [
@@ -156,10 +161,7 @@ pub fn operators(data: &[u8]) {
         return;
     }
     for out in call(operator, &args).into_iter().flatten() {
-        let item = out.layout().scalar_type().size().unwrap_or(0);
-        let elements: Option<usize> = out.layout().sizes().iter().try_fold(1usize, |all, size| all.checked_mul(*size));
-        let bytes = if out.layout().sizes().contains(&0) { Some(0) } else { elements.and_then(|all| all.checked_mul(item)) };
-        assert_eq!(bytes, Some(out.bytes().len()), "{name}: {:?}", out.layout());
+        assert_eq!(out.layout().byte_len(), out.bytes().len(), "{name}: {:?}", out.layout());
     }
 }
 
@@ -254,11 +256,11 @@ impl<'s, 't> Scene<'s, 't> {
             2 if out => vec![self.tape.pick(&[4, 9, 1, 0]); self.sizes.len()],
             _ => self.sizes.clone(),
         };
-        let elements = |sizes: &[usize]| sizes.iter().try_fold(1usize, |all, size| all.checked_mul(*size));
-        if elements(&sizes).is_none_or(|all| all > MAX_ELEMENTS) {
+        let dtype = if self.tape.one_in(5) { self.tape.pick(&DTYPES) } else { self.dtype };
+        let layout = TensorLayout::contiguous(dtype, &sizes);
+        if layout.is_err() || layout.is_ok_and(|layout| layout.element_count() > MAX_ELEMENTS) {
             sizes = vec![2; self.sizes.len().min(9)];
         }
-        let dtype = if self.tape.one_in(5) { self.tape.pick(&DTYPES) } else { self.dtype };
         let mut bytes = OwnedTensor::zeros(dtype, &sizes).bytes().to_vec();
         match self.tape.below(4) {
             0 => {}
