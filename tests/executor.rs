@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use edgepack_executor::delegate::{Backend, Backends, Delegate, DelegateInit};
-use edgepack_executor::kernel::{KernelContext, KernelError};
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Run};
 use edgepack_executor::observer::{Event, Observer, Results};
 use edgepack_executor::{Arena, Input, LoadError, Method, Options, Output, RunError};
 use edgepack_format::finding::ErrorCode;
@@ -585,4 +585,31 @@ fn a_method_can_be_sent_to_another_thread() {
         floats(outputs.get(0)).iter().sum::<f32>()
     });
     assert_eq!(sum.join().unwrap(), 33.0);
+}
+
+#[test]
+fn scratch_beyond_any_memory_is_refused() {
+    static WANTS: Kernel = Kernel {
+        name: "t::wants.out",
+        schema: "(Tensor a, int bytes, *, Tensor(a!) out) -> Tensor(a!)",
+        alias: Alias::Disjoint,
+        prepare: |args| {
+            args.scratch(args.int(1)?.unwrap_or(0) as usize);
+            Ok(Box::new(|_: &mut KernelContext<'_>| Ok(())) as Box<dyn Run>)
+        },
+    };
+    let registry = registry().with_kernels(&[&WANTS]);
+    // As bytes: the ends of what a number holds, which rounding up to the alignment of blocks takes to zero.
+    for wanted in [-1, -2, -63, -64, -65, i64::MAX, i64::MAX - 63, i64::MIN] {
+        let mut a = Assembly::new();
+        let (x, y) = (a.planned(float(&[2])), a.planned(float(&[2])));
+        let bytes = a.int(wanted);
+        a.call("t::wants.out", &[x, bytes, y, y]);
+        a.inputs(&[x]);
+        a.outputs(&[y]);
+        match Method::load(&open(&a), "forward", &registry, &Options::default()) {
+            Err(error) => assert!(error.to_string().contains("bytes of scratch memory"), "{error}"),
+            Ok(_) => panic!("{wanted} bytes of scratch memory were there"),
+        }
+    }
 }

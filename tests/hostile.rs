@@ -100,6 +100,11 @@ impl Line<'_> {
                 let refused = findings.has_errors();
                 (findings, refused)
             }
+            "exir" => {
+                let findings = edgepack_exir::verify::verify_archive(bytes);
+                let refused = findings.has_errors();
+                (findings, refused)
+            }
             other => panic!("no verifier for `{other}`"),
         }
     }

@@ -1,4 +1,4 @@
-//! Data files, bundles, traces, compiled models and library packages that break one rule each: the files under `hostile/` are what the recipes here make,
+//! Data files, bundles, traces, compiled models, library packages and exported programs that break one rule each: the files under `hostile/` are what the recipes here make,
 //! and the verifiers say about each what its recipe expects.
 //!
 //! `EDGEPACK_BLESS=1 cargo test --test hostile_data` writes files and manifests anew after a recipe was added.
@@ -7,6 +7,8 @@
 mod bundle;
 #[path = "hostile/darwinn/cases.rs"]
 mod darwinn;
+#[path = "hostile/exir/cases.rs"]
+mod exir;
 #[path = "hostile/mlf/cases.rs"]
 mod mlf;
 #[path = "hostile/ptd/cases.rs"]
@@ -176,6 +178,15 @@ fn libraries() {
     });
 }
 
+/// Only what keeps an archive from being read; the other rules have programs in the tests of their crate.
+#[test]
+fn exported_programs() {
+    replay("exir", "pt2", &exir::cases(), &[&rules::exir::SIZES, &rules::exir::ARCHIVE], |case| {
+        assert!(edgepack_exir::archive::Archive::parse(&case.bytes).and_then(|archive| archive.program()).is_err());
+        edgepack_exir::verify::verify_archive(&case.bytes)
+    });
+}
+
 /// The packages and models that recipes change have no fault of their own.
 #[test]
 fn what_is_changed_is_good() {
@@ -184,5 +195,7 @@ fn what_is_changed_is_good() {
     let findings = dwn::verify::verify(&package, &Limits::hostile(), dwn::Accept::default()).findings;
     assert!(findings.iter().all(|finding| finding.rule.severity == Severity::Info), "{findings}");
     let findings = edgepack_loader::mlf::verify(&mlf::good(), &Limits::hostile()).findings;
+    assert!(findings.is_empty(), "{findings}");
+    let findings = edgepack_exir::verify::verify_archive(&exir::good());
     assert!(findings.is_empty(), "{findings}");
 }

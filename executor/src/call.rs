@@ -172,7 +172,12 @@ pub fn call(operator: &dyn Operator, args: &[Arg]) -> Result<Vec<OwnedTensor>, K
     let prepare =
         Prepare { state: &bench.state, args: &ids, variable: &variable, scratch: Cell::new(0), optimize: true };
     let mut run = operator.prepare(&prepare)?;
-    let scratch = Block::zeroed(prepare.scratch.get()).ok_or_else(out_of_memory)?;
+    let (wanted, most) = (prepare.scratch.get(), bench.most_scratch());
+    if wanted > most {
+        let message = format!("{wanted} bytes of scratch memory, arguments of these sizes account for {most}");
+        return Err(KernelError::new(ErrorCode::MemoryAllocationFailed, message));
+    }
+    let scratch = Block::zeroed(wanted).ok_or_else(out_of_memory)?;
     let whole = scratch.region(0, scratch.len()).unwrap_or_else(Region::empty);
     run.run(&mut KernelContext { state: &mut bench.state, args: &ids, access, rerouted: &[], scratch: whole })?;
 
@@ -257,6 +262,13 @@ impl Bench {
         };
         self.state.values.push(value);
         (self.state.values.len() - 1) as ValueId
+    }
+
+    /// The most scratch memory of a call: empty tensors can have enormous sizes, which no memory is needed for.
+    fn most_scratch(&self) -> usize {
+        const LEAST: usize = 32 << 20;
+        let bytes = self.blocks.iter().fold(0usize, |all, block| all.saturating_add(block.len()));
+        bytes.saturating_mul(64).saturating_add(LEAST)
     }
 
     fn span(&mut self, ids: &[ValueId]) -> Span {

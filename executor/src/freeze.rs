@@ -165,7 +165,7 @@ pub(crate) fn freeze(
         chains.push(steps);
     }
 
-    let kernel_bytes = scratch.get().next_multiple_of(BLOCK_ALIGN);
+    let kernel_bytes = scratch.get().checked_next_multiple_of(BLOCK_ALIGN).unwrap_or(usize::MAX);
     let total = kernel_bytes.saturating_add(copies);
     let block = match total as u64 <= options.scratch_limit {
         true => Block::zeroed(total),

@@ -4,7 +4,7 @@
 //! of allocations, and resizing a tensor at run time is a write in place.
 
 use edgepack_format::scalar::ScalarType;
-use edgepack_format::tensor::{MAX_RANK, element_count, write_strides};
+use edgepack_format::tensor::{MAX_RANK, byte_count, write_strides};
 
 use crate::storage::Region;
 
@@ -248,9 +248,10 @@ impl State {
         if tensor.dynamism == Dynamism::Static {
             return Err(ResizeError::Static);
         }
-        let bound: usize = self.bounds(&tensor).iter().product();
-        match element_count(sizes) {
-            Some(count) if count <= bound => {}
+        let element = tensor.dtype.size().unwrap_or(1);
+        let bound = byte_count(self.bounds(&tensor), element).unwrap_or(0);
+        match byte_count(sizes, element) {
+            Some(bytes) if bytes <= bound => {}
             _ => return Err(ResizeError::Bound),
         }
         let (old, rest) = self.dims[tensor.dims as usize..].split_at_mut(rank);

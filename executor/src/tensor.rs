@@ -34,7 +34,7 @@ impl<'a> TensorMeta<'a> {
     /// Number of elements.
     #[inline]
     pub fn element_count(&self) -> usize {
-        // The plan has checked the product for the bounds, and sizes stay within them.
+        // Sizes are checked whenever a tensor gets some, zeros or not.
         self.sizes.iter().product()
     }
 

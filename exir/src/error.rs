@@ -3,6 +3,8 @@
 use std::io;
 
 use edgepack_builder::BuildError;
+use edgepack_format::finding::Rule;
+use edgepack_format::rules::exir as rules;
 
 /// What went wrong, with the place.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +41,14 @@ pub enum Error {
         /// Where in the program.
         place: String,
         /// What is wrong.
+        message: String,
+    },
+    /// A tensor is described with a size, stride or offset that no tensor has.
+    #[error("{place}: {message}")]
+    Size {
+        /// Value or record.
+        place: String,
+        /// Which of them, and what it is.
         message: String,
     },
     /// A formula over symbols makes no sense.
@@ -84,6 +94,22 @@ impl Error {
 
     pub(crate) fn record(record: impl Into<String>, message: impl ToString) -> Self {
         Error::Record { record: record.into(), message: message.to_string() }
+    }
+
+    /// The same at a place that lies around the one it names.
+    pub(crate) fn within(self, place: String) -> Self {
+        match self {
+            Error::Size { place: inner, message } => Error::Size { place: format!("{place}: {inner}"), message },
+            other => Error::Program { place, message: other.to_string() },
+        }
+    }
+
+    /// The rule of the catalogue that an archive breaks if it cannot be read for this reason.
+    pub(crate) fn rule(&self) -> &'static Rule {
+        match self {
+            Error::Size { .. } => &rules::SIZES,
+            _ => &rules::ARCHIVE,
+        }
     }
 
     pub(crate) fn zip(error: rawzip::Error) -> Self {

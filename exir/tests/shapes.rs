@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use edgepack_exir::archive::Archive;
-use edgepack_exir::graph::{Argument, Graph, Size};
+use edgepack_exir::graph::{Argument, Graph, Node, Size, TensorMeta};
 use edgepack_exir::operators::Operators;
+use edgepack_format::scalar::ScalarType;
 
 fn archives() -> Vec<PathBuf> {
     let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/corpus");
@@ -68,5 +69,43 @@ fn every_core_operator_that_gives_tensors_has_one() {
                 || ["aten::nonzero", "aten::masked_select", "aten::resize_"].contains(&name.as_str()),
             "{names:?}"
         );
+    }
+}
+
+fn float(sizes: &[i64]) -> TensorMeta {
+    let sizes: Vec<Size> = sizes.iter().copied().map(Size::from).collect();
+    TensorMeta::contiguous(ScalarType::FLOAT, &sizes)
+}
+
+#[test]
+fn bounds_of_a_slice_never_cross() {
+    let operators = Operators::new();
+    for (size, start, end, want) in [(-2, 0, 5, 0), (i64::MIN, i64::MIN, i64::MAX, 0), (-1, -1, 1, 0), (4, 3, 1, 0), (4, -3, 9, 3)] {
+        let mut graph = Graph::default();
+        let x = graph.add_input("x", float(&[size, 3]));
+        let args = [
+            ("self", x.into()),
+            ("dim", Argument::Int(0)),
+            ("start", Argument::Int(start)),
+            ("end", Argument::Int(end)),
+        ];
+        graph.call("aten::slice.Tensor", args, float(&[1, 3]));
+        let inferred = operators.infer(&graph, &graph.nodes[0]).unwrap();
+        assert_eq!(inferred[0].sizes[0].known(), Some(want), "{size} from {start} to {end}");
+    }
+}
+
+#[test]
+fn a_short_text_asks_for_no_more_pieces_than_it_names() {
+    let operators = Operators::new();
+    let mut graph = Graph::default();
+    let x = graph.add_input("x", float(&[1 << 16, 3]));
+    let (this, dim) = (("self", Argument::from(x)), ("dim", Argument::Int(0)));
+    graph.call("aten::split.Tensor", [this.clone(), dim.clone(), ("split_size", Argument::Int(1))], float(&[1, 3]));
+    graph.call("aten::unbind.int", [this, dim], float(&[3]));
+    for node in &graph.nodes {
+        assert_eq!(operators.infer(&graph, node).unwrap().len(), 1, "{}", node.target);
+        let unnamed = Node { outputs: Vec::new(), ..node.clone() };
+        assert_eq!(operators.infer(&graph, &unnamed).unwrap().len(), 1 << 16, "{}", node.target);
     }
 }

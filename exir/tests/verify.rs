@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use edgepack_exir::archive::{Archive, Storage, Weight};
 use edgepack_exir::graph::{
-    About, Argument, Dialect, ExportedProgram, Expr, Graph, InputKind, InputSpec, Meta, OutputKind, OutputSpec, Size,
-    Target, TensorMeta, ValueId,
+    About, Argument, Dialect, ExportedProgram, Expr, Graph, InputKind, InputSpec, Interval, Meta, OutputKind, OutputSpec,
+    Size, Target, TensorMeta, ValueId,
 };
 use edgepack_exir::lower::{Options as Lowering, to_edge};
 use edgepack_exir::operators::Operators;
@@ -118,6 +118,25 @@ fn every_rule_has_a_program_that_breaks_it() {
         ("EXIR-B11", |program| {
             let x = x(program);
             call(program, "aten::nonzero", [("self", x)], float(&[2, 3]));
+        }),
+        ("EXIR-B12", |program| {
+            let x = program.graph.find("x").unwrap();
+            program.graph.set_meta(x, float(&[-2, 3]).into());
+        }),
+        ("EXIR-B12", |program| {
+            let x = program.graph.find("x").unwrap();
+            let strides = vec![3i64.into(), (-1i64).into()];
+            program.graph.set_meta(x, TensorMeta { strides, ..float(&[2, 3]) }.into());
+        }),
+        ("EXIR-B12", |program| {
+            let x = program.graph.find("x").unwrap();
+            program.graph.set_meta(x, TensorMeta { storage_offset: (-1i64).into(), ..float(&[2, 3]) }.into());
+        }),
+        ("EXIR-B12", |program| {
+            program.ranges.insert("s0".to_owned(), Interval { min: Some(-3), max: Some(8) });
+            let open = Size::Symbolic(Expr::symbol("s0"), Some(2));
+            let x = program.graph.find("x").unwrap();
+            program.graph.set_meta(x, TensorMeta::contiguous(ScalarType::FLOAT, &[open, 3i64.into()]).into());
         }),
         ("EXIR-L04", |program| program.graph.nodes[1].set_arg("other", 2i64)),
         ("EXIR-L05", |program| {

@@ -145,10 +145,20 @@ pub enum LayoutError {
 }
 
 /// Element count, or `None` on overflow. Rank 0 has one element.
+#[inline]
 pub fn element_count(sizes: &[usize]) -> Option<usize> {
-    // Zero-sized dimensions make the product zero only after the others have been multiplied: as in the reference,
-    // `[2^40, 2^40, 0]` overflows.
-    sizes.iter().try_fold(1usize, |product, &size| product.checked_mul(size)).filter(|&n| n <= isize::MAX as usize)
+    byte_count(sizes, 1)
+}
+
+/// Byte count of elements of so many bytes, or `None` on overflow.
+///
+/// Zeros do not hide an overflow: `[0, 2^40, 2^40]` has no elements, but its strides overflow. So wherever sizes were
+/// accepted no stride, and no product of some of them, is too large for a signed number.
+#[inline]
+pub fn byte_count(sizes: &[usize], element: usize) -> Option<usize> {
+    let product = sizes.iter().try_fold(element, |product, &size| product.checked_mul(size.max(1)));
+    let spread = product.filter(|&product| product <= isize::MAX as usize)?;
+    Some(if sizes.contains(&0) { 0 } else { spread })
 }
 
 /// Whether `dim_order` is a permutation of `0..rank`.
@@ -164,7 +174,7 @@ pub fn is_permutation(dim_order: &[u8], rank: usize) -> bool {
 /// Writes the strides, in elements, that sizes and dim order imply. Zero-sized dimensions count as one.
 ///
 /// The three slices have one length and the dim order is a permutation; entries outside are ignored. Products
-/// saturate, which only a tensor whose element count overflows can notice.
+/// saturate, which only sizes can notice whose [`element_count`] overflows.
 #[inline]
 pub fn write_strides(sizes: &[usize], dim_order: &[u8], strides: &mut [usize]) {
     let mut stride = 1usize;
@@ -207,7 +217,7 @@ impl TensorLayout {
         if !is_permutation(dim_order, sizes.len()) {
             return Err(LayoutError::DimOrder(sizes.len()));
         }
-        let bytes = element_count(sizes).and_then(|count| count.checked_mul(element)).ok_or(LayoutError::Overflow)?;
+        let bytes = byte_count(sizes, element).ok_or(LayoutError::Overflow)?;
         Ok(TensorLayout { scalar_type, sizes: sizes.to_vec(), dim_order: dim_order.to_vec(), bytes })
     }
 
@@ -345,6 +355,9 @@ mod tests {
         let huge = TensorLayout::contiguous(ScalarType::DOUBLE, &[1 << 31, 1 << 31]);
         assert_eq!(huge, Err(LayoutError::Overflow));
         assert_eq!(element_count(&[1 << 40, 1 << 40, 0]), None);
+        assert_eq!(element_count(&[0, 1 << 40, 1 << 40]), None);
+        assert_eq!(element_count(&[0, 1 << 40]), Some(0));
+        assert_eq!(TensorLayout::contiguous(ScalarType::DOUBLE, &[0, 1 << 60]), Err(LayoutError::Overflow));
     }
 
     #[test]

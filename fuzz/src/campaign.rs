@@ -1,6 +1,7 @@
 //! Campaigns: seeds, then mutations of them, until a number of executions or a time is reached.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use edgepack_fuzz::rng::Rng;
@@ -27,10 +28,10 @@ pub struct Outcome {
     pub failures: BTreeMap<String, (Failure, Vec<u8>)>,
 }
 
-/// Runs a body over its seeds and their mutations.
-pub fn run(body: &'static Body, budget: Budget, seed: u64) -> Outcome {
+/// Runs a body over its seeds, more files to start from, and their mutations.
+pub fn run(body: &'static Body, more: &[PathBuf], budget: Budget, seed: u64) -> Outcome {
     let mut seeds = (body.seeds)();
-    seeds.extend(body.files().iter().filter_map(|path| std::fs::read(path).ok()));
+    seeds.extend(body.files().iter().chain(more).filter_map(|path| std::fs::read(path).ok()));
     let begun = Instant::now();
     let mut outcome = Outcome { executions: 0, time: Duration::ZERO, failures: BTreeMap::new() };
     for input in &seeds {
@@ -87,12 +88,11 @@ impl Engine {
         let mut input = self.current.clone();
         let other = rng.pick(&self.seeds).map_or(&[][..], Vec::as_slice);
         let root = (self.body.root)(&input);
-        match (rng.below(10), root) {
-            (0..4, Some((at, desc))) => drop(mutate::mutate(&mut input, at, desc, rng)),
-            (4..7, Some(_)) => match mutate::edit_program(&input, rng) {
-                Some(edited) => input = edited,
-                None => drop(root.map(|(at, desc)| mutate::mutate(&mut input, at, desc, rng))),
-            },
+        let choice = rng.below(10);
+        let edited = if (4..9).contains(&choice) { (self.body.edit)(&input, rng) } else { None };
+        match (choice, root, edited) {
+            (_, _, Some(edited)) => input = edited,
+            (0..7, Some((at, desc)), None) => drop(mutate::mutate(&mut input, at, desc, rng)),
             _ => havoc::mutate(&mut input, other, &self.dictionary, rng),
         }
         if rng.one_in(3) {

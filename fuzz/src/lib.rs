@@ -7,6 +7,7 @@
 
 pub mod assembly;
 pub mod bodies;
+pub mod exported;
 mod generated;
 pub mod havoc;
 pub mod language;

@@ -6,17 +6,18 @@ mod campaign;
 mod guard;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use campaign::Budget;
 use edgepack_fuzz::bodies::{Reached, assembled, reach, tapes};
 use edgepack_fuzz::rng::Rng;
-use edgepack_fuzz::{BODIES, Body, body, havoc};
+use edgepack_fuzz::{BODIES, Body, body, havoc, seeds};
 
 const USAGE: &str = "usage: edgepack-fuzz list
        edgepack-fuzz smoke [--seconds N] [--seed S]
-       edgepack-fuzz run BODY [--executions N] [--seconds N] [--seed S]
+       edgepack-fuzz run BODY [--executions N] [--seconds N] [--seed S] [--case-seconds N] [--from FOLDER]
        edgepack-fuzz replay BODY FILE…
        edgepack-fuzz minimise BODY FILE
        edgepack-fuzz assemble TAPE OUT.pte
@@ -28,7 +29,7 @@ const CASE_SECONDS: u64 = 20;
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    guard::install(CASE_SECONDS);
+    guard::install();
     match command(&words) {
         Some(Ok(true)) => ExitCode::SUCCESS,
         Some(Ok(false)) => ExitCode::FAILURE,
@@ -55,13 +56,16 @@ fn command(words: &[&str]) -> Option<std::io::Result<bool>> {
             let time = Duration::from_secs(options.seconds.unwrap_or(60)) / BODIES.len() as u32;
             let budget = Budget { executions: u64::MAX, time };
             // Every body runs, whatever the others said.
-            Ok(BODIES.iter().filter(|body| !campaign(body, budget, options.seed)).count() == 0)
+            Ok(BODIES.iter().filter(|body| !campaign(body, &[], budget, options.seed)).count() == 0)
         }
         ["run", name, options @ ..] => {
             let options = Options::read(options)?;
             let time = options.seconds.map_or(Duration::MAX, Duration::from_secs);
             let executions = options.executions.unwrap_or(if options.seconds.is_some() { u64::MAX } else { 100_000 });
-            Ok(campaign(body(name)?, Budget { executions, time }, options.seed))
+            let body = body(name)?;
+            let more = options.from.as_deref().map(|folder| seeds::below(Path::new(folder), body.extensions));
+            guard::allow(options.case_seconds.unwrap_or(CASE_SECONDS));
+            Ok(campaign(body, &more.unwrap_or_default(), Budget { executions, time }, options.seed))
         }
         ["replay", name, files @ ..] if !files.is_empty() => replay(body(name)?, files),
         ["minimise", name, file] => minimise(body(name)?, file),
@@ -80,19 +84,23 @@ fn command(words: &[&str]) -> Option<std::io::Result<bool>> {
 struct Options {
     executions: Option<u64>,
     seconds: Option<u64>,
+    case_seconds: Option<u64>,
     seed: u64,
+    from: Option<String>,
 }
 
 impl Options {
     fn read(words: &[&str]) -> Option<Self> {
-        let mut options = Options { executions: None, seconds: None, seed: 1 };
+        let mut options = Options { executions: None, seconds: None, case_seconds: None, seed: 1, from: None };
         for pair in words.chunks(2) {
-            let [name, number] = pair else { return None };
-            let number = number.parse().ok()?;
+            let [name, value] = pair else { return None };
+            let number = || value.parse().ok();
             match *name {
-                "--executions" => options.executions = Some(number),
-                "--seconds" => options.seconds = Some(number),
-                "--seed" => options.seed = number,
+                "--executions" => options.executions = Some(number()?),
+                "--seconds" => options.seconds = Some(number()?),
+                "--case-seconds" => options.case_seconds = Some(number()?),
+                "--seed" => options.seed = number()?,
+                "--from" => options.from = Some((*value).to_owned()),
                 _ => return None,
             }
         }
@@ -100,8 +108,8 @@ impl Options {
     }
 }
 
-fn campaign(body: &'static Body, budget: Budget, seed: u64) -> bool {
-    let outcome = campaign::run(body, budget, seed);
+fn campaign(body: &'static Body, more: &[PathBuf], budget: Budget, seed: u64) -> bool {
+    let outcome = campaign::run(body, more, budget, seed);
     let rate = outcome.executions as f64 / outcome.time.as_secs_f64().max(1e-9);
     let failures = outcome.failures.len();
     println!("{:16} {:>10} executions {rate:>9.0}/s {failures:>3} failures", body.name, outcome.executions);

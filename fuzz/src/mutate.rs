@@ -15,6 +15,7 @@ use edgepack_format::wire::Table;
 use edgepack_format::{FileKind, bundle, detect, ptd, tflite, trace};
 use serde_json::Value;
 
+use crate::exported;
 use crate::rng::Rng;
 
 /// As many places as a walk lists: enough for every kind of place, and a bound on shared sub-tables.
@@ -305,8 +306,14 @@ fn edit(node: &mut Value, rng: &mut Rng, depth: usize) {
     }
 }
 
-/// A variant of a file of any kind: one or a few places changed, or a program edited as rows and laid out anew.
+/// A variant of a file of any kind: one or a few places changed, or a program edited as rows and laid out anew, or the
+/// document of an archive changed and the archive written anew.
 pub fn variant(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
+    if detect(bytes) == FileKind::ExportedProgram
+        && let Some(edited) = exported::edit(bytes, rng)
+    {
+        return edited;
+    }
     if rng.one_in(2)
         && let Some(edited) = edit_program(bytes, rng)
     {

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-/// Files larger than this slow a campaign down more than they bring.
+/// Files larger than this slow a campaign down more than they bring. Archives hold their programs as text, which takes
+/// five times the room.
 const MAX_SEED: u64 = 16 << 10;
+const MAX_ARCHIVE: u64 = 80 << 10;
 
 /// Where findings are: a folder per body.
 pub fn findings_path(body: &str) -> PathBuf {
@@ -13,13 +15,20 @@ pub fn findings_path(body: &str) -> PathBuf {
 /// Files of the tests with one of these extensions, small enough to mutate, sorted by path.
 pub fn corpus(extensions: &[&str]) -> Vec<PathBuf> {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests");
+    let mut out: Vec<PathBuf> =
+        ["corpus", "hostile"].iter().flat_map(|folder| below(&tests.join(folder), extensions)).collect();
+    out.sort();
+    out
+}
+
+/// Files below a folder with one of these extensions, small enough to mutate, sorted by path.
+pub fn below(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut out = Vec::new();
-    for folder in ["corpus", "hostile"] {
-        visit(&tests.join(folder), &mut out);
-    }
+    visit(folder, &mut out);
     out.retain(|path| {
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-        extensions.contains(&extension) && path.metadata().is_ok_and(|meta| meta.len() <= MAX_SEED)
+        let most = if extension == "pt2" { MAX_ARCHIVE } else { MAX_SEED };
+        extensions.contains(&extension) && path.metadata().is_ok_and(|meta| meta.len() <= most)
     });
     out.sort();
     out

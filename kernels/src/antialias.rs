@@ -75,7 +75,7 @@ impl Line {
         let reach = self.scale.max(1.0);
         let center = self.scale * (place as f64 + 0.5);
         // The pixel that holds the middle is always there, so no mean is of nothing.
-        let first = (center - reach + 0.5).clamp(0.0, (self.input - 1) as f64) as usize;
+        let first = (center - reach + 0.5).min(self.input.saturating_sub(1) as f64).max(0.0) as usize;
         let end = ((center + reach + 0.5).min(self.input as f64) as usize).max(first + 1);
         let mut triangle = Triangle { first, count: end - first, center, inverse: 1.0 / reach, total: 0.0 };
         triangle.total = (0..triangle.count).map(|index| triangle.height(index)).sum();

@@ -5,9 +5,10 @@
 
 use edgepack_executor::kernel::KernelError;
 use edgepack_executor::tensor::TensorMeta;
-use edgepack_format::tensor::{Dims, MAX_RANK};
+use edgepack_format::tensor::{Dims, MAX_RANK, element_count};
 
-/// The sizes two tensors have in common when dimensions of size 1 stretch; `None` if they do not fit.
+/// The sizes two tensors have in common when dimensions of size 1 stretch; `None` if they do not fit, or if no
+/// tensor can have them.
 pub fn broadcast(a: &[usize], b: &[usize]) -> Option<Dims> {
     let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
     let mut sizes = Dims::from_slice(long)?;
@@ -20,7 +21,8 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Option<Dims> {
             _ => return None,
         }
     }
-    Some(sizes)
+    // Two shapes of no elements can make one that no tensor has.
+    element_count(&sizes).map(|_| sizes)
 }
 
 /// An error unless `sizes` stretch to `target`.

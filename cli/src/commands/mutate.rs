@@ -9,7 +9,8 @@ use crate::outputs::is_stream;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
-/// Change a file in places that matter: numbers, offsets, lengths, vtables, union tags, or whole rows
+/// Change a file in places that matter: numbers, offsets, lengths, vtables, union tags, whole rows, or the document of an
+/// archive
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The file

@@ -63,7 +63,7 @@ fn nearest(numerics: &NumericsConstants, data_type: DataType, value: f32, low: i
     let zero = f64::from(data_type.host_zero_point(numerics.zero_point));
     let number = (f64::from(value) / f64::from(numerics.dequantization_factor)).round() + zero;
     // Casting clamps; of NaN nothing is known but that zero stands for nothing.
-    if number.is_nan() { zero as i32 } else { (number as i64).clamp(low.into(), high.into()) as i32 }
+    if number.is_nan() { zero as i32 } else { (number as i64).max(low.into()).min(high.into()) as i32 }
 }
 
 #[cfg(test)]

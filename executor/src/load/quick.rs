@@ -8,7 +8,7 @@
 use edgepack_format::layout::Layouts;
 use edgepack_format::pte::{AllocationDetails, Bool, EValue, Instruction, Int, IntList, KernelCall, Tensor};
 use edgepack_format::scalar::ScalarType;
-use edgepack_format::tensor::{MAX_RANK, is_permutation};
+use edgepack_format::tensor::{MAX_RANK, byte_count, is_permutation};
 
 use super::memory::Places;
 use super::{instructions, values::tag};
@@ -112,14 +112,10 @@ impl<'a> Quick<'a> {
             return None;
         }
         let mut list = [0; MAX_RANK];
-        let mut bytes = element;
         for (out, size) in list.iter_mut().zip(sizes) {
             *out = usize::try_from(i32::from_le_bytes(*size)).ok()?;
-            bytes = bytes.checked_mul(*out)?;
         }
-        if bytes > isize::MAX as usize {
-            return None;
-        }
+        let bytes = byte_count(&list[..rank], element)?;
         let buffer = row.u32(DATA_BUFFER_IDX);
         let (region, constant) = match (row.field(ALLOCATION), buffer) {
             (0, 0) => return None,

@@ -6,7 +6,7 @@ use edgepack_format::pte::{
     Tensor, TensorDataLocation, TensorList, TensorShapeDynamism,
 };
 use edgepack_format::row::{Scalar, Scalars};
-use edgepack_format::tensor::{MAX_RANK, is_permutation};
+use edgepack_format::tensor::{MAX_RANK, byte_count, is_permutation};
 use edgepack_format::wire;
 
 use super::Source;
@@ -189,16 +189,14 @@ fn tensor(
     if !is_permutation(order, order.len()) {
         return Err(LoadError::value(index, ErrorCode::Internal, format!("dim_order {order:?} is no permutation")));
     }
-    let mut bytes = Some(element);
     let mut list = [0; MAX_RANK];
     for (out, size) in list.iter_mut().zip(sizes.iter()) {
         let Ok(size) = usize::try_from(size) else {
             return Err(invalid(index, format!("size {size}")));
         };
         *out = size;
-        bytes = bytes.and_then(|bytes| bytes.checked_mul(size));
     }
-    let Some(bytes) = bytes.filter(|&bytes| bytes <= isize::MAX as usize) else {
+    let Some(bytes) = byte_count(&list[..order.len()], element) else {
         return Err(invalid(index, "its byte count overflows".into()));
     };
 

@@ -333,7 +333,10 @@ impl<'a> Archive<'a> {
         };
         let record = self.record(&path).ok_or_else(|| Error::NoRecord(path.clone()))?;
         let about = |message: String| Error::record(&path, format!("`{name}`: {message}"));
-        let meta = graph::TensorMeta::from_document(meta).map_err(|error| about(error.to_string()))?;
+        let meta = graph::TensorMeta::from_document(meta).map_err(|error| match error {
+            Error::Size { message, .. } => Error::Size { place: format!("{path}: `{name}`"), message },
+            other => about(other.to_string()),
+        })?;
         if !meta.is_strided() {
             return Err(about(format!("layout {}, only strided tensors are read", meta.layout)));
         }

@@ -9,7 +9,7 @@ use super::program::{About, InputKind, OutputKind};
 use super::value::{Meta, Size, TensorMeta, Value, ValueId};
 use super::{
     Argument, Dialect, ExportedProgram, Graph, InputSpec, ListKind, MemoryFormat, NamedArgument, Node, OutputSpec,
-    Target, codes,
+    Ranges, Target, codes,
 };
 use crate::archive::Weights;
 use crate::error::Error;
@@ -24,6 +24,8 @@ impl<'a> ExportedProgram<'a> {
         let inputs = inputs.collect::<Result<_, _>>()?;
         let outputs = module.signature.output_specs.into_iter().map(|spec| output_spec(&mut graph, spec));
         let outputs = outputs.collect::<Result<_, _>>()?;
+        let ranges = Self::ranges_of(&document.range_constraints);
+        graph.check_sizes(&ranges)?;
         let dialect = match document.verifiers.iter().any(|verifier| verifier == "TRAINING") {
             true => Dialect::Training,
             false if document.verifiers.iter().any(|verifier| verifier == "EDGE") => Dialect::Edge,
@@ -34,7 +36,7 @@ impl<'a> ExportedProgram<'a> {
             inputs,
             outputs,
             weights,
-            ranges: Self::ranges_of(&document.range_constraints),
+            ranges,
             dialect,
             about: About {
                 opset_version: document.opset_version,
@@ -53,13 +55,12 @@ impl Graph {
     /// A graph from its form in the document.
     pub fn from_document(document: json::Graph) -> Result<Self, Error> {
         let mut graph = Graph { is_single_tensor_return: document.is_single_tensor_return, ..Graph::default() };
-        let about = |name: &str, error: Error| Error::program(format!("value `{name}`"), error.to_string());
         for (name, meta) in &document.tensor_values {
-            let meta = TensorMeta::from_document(meta).map_err(|error| about(name, error))?;
+            let meta = TensorMeta::from_document(meta).map_err(|error| error.within(format!("value `{name}`")))?;
             graph.define(name, Meta::Tensor(meta))?;
         }
         for (name, size) in &document.sym_int_values {
-            let size = Size::from_document(size).map_err(|error| about(name, error))?;
+            let size = Size::from_document(size).map_err(|error| error.within(format!("value `{name}`")))?;
             graph.define(name, Meta::Int(size))?;
         }
         for (name, value) in document.sym_float_values {
@@ -78,6 +79,23 @@ impl Graph {
         }
         graph.outputs = graph.arguments(document.outputs)?;
         Ok(graph)
+    }
+
+    /// Refuses tensors that the ranges of symbols put below zero, in this graph and those inside it.
+    fn check_sizes(&self, ranges: &Ranges) -> Result<(), Error> {
+        for (_, value) in self.values() {
+            if let Some(message) = value.meta.tensor().and_then(|meta| meta.negative(ranges)) {
+                return Err(Error::Size { place: format!("value `{}`", value.name), message });
+            }
+        }
+        for node in &self.nodes {
+            for input in &node.inputs {
+                if let Argument::Graph(_, inner) = &input.arg {
+                    inner.check_sizes(ranges).map_err(|error| error.within(format!("node `{}`", node.name)))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn define(&mut self, name: &str, meta: Meta) -> Result<ValueId, Error> {
@@ -182,7 +200,7 @@ impl Graph {
     fn node(&mut self, node: json::Node, index: usize) -> Result<Node, Error> {
         let name =
             node.name.or_else(|| node.outputs.iter().find_map(first_name)).unwrap_or_else(|| format!("node_{index}"));
-        let about = |error: Error| Error::program(format!("node `{name}`"), error.to_string());
+        let about = |error: Error| error.within(format!("node `{name}`"));
         let mut inputs = Vec::with_capacity(node.inputs.len());
         for input in node.inputs {
             let arg = self.argument(input.arg).map_err(about)?;

@@ -2,10 +2,13 @@
 
 use edgepack_format::scalar::ScalarType;
 
-use super::Expr;
+use super::{Expr, Interval, Ranges};
 use super::codes::{self, STRIDED};
 use crate::error::Error;
 use crate::json::{self, Device};
+
+/// Exporters write this or the number before it for the start of a range that has none.
+const NO_END: i64 = -i64::MAX;
 
 /// A value of one graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -78,6 +81,26 @@ impl Size {
             Size::Known(number) => Some(*number),
             Size::Symbolic(_, hint) => *hint,
         }
+    }
+
+    /// The way in which it is below zero, if it can be nothing else.
+    ///
+    /// A symbol that stands for a size by itself must not reach below zero at all; a formula may by its bounds, which
+    /// know nothing of what the exporter checked, and is refused if all of them lie there.
+    fn negative(&self, ranges: &Ranges) -> Option<String> {
+        if let Some(number) = self.known() {
+            return (number < 0).then(|| format!("is {number}"));
+        }
+        let Size::Symbolic(expr, hint) = self else { return None };
+        if let Some(hint) = hint.filter(|hint| *hint < 0) {
+            return Some(format!("was {hint} at export"));
+        }
+        let Interval { min, max } = expr.bounds(ranges);
+        if let Some(most) = max.filter(|most| *most < 0) {
+            return Some(format!("is {expr}, at most {most}"));
+        }
+        let least = min.filter(|least| (NO_END.saturating_add(1)..0).contains(least))?;
+        matches!(expr, Expr::Symbol(..)).then(|| format!("is {expr}, down to {least}"))
     }
 
     pub(crate) fn from_document(size: &json::SymInt) -> Result<Self, Error> {
@@ -198,7 +221,21 @@ impl TensorMeta {
         }
     }
 
-    /// From the document's form.
+    /// The first size, stride or offset that is below zero, with what it is: no tensor has one, whatever its symbols are
+    /// when the program runs.
+    pub fn negative(&self, ranges: &Ranges) -> Option<String> {
+        let lists = [("size", &self.sizes[..]), ("stride", &self.strides[..])];
+        let offset = [("offset", 0, &self.storage_offset)];
+        let numbered = lists.into_iter().flat_map(|(what, list)| {
+            list.iter().enumerate().map(move |(index, size)| (what, index, size))
+        });
+        numbered.chain(offset).find_map(|(what, index, size)| {
+            let wrong = size.negative(ranges)?;
+            Some(if what == "offset" { format!("its offset {wrong}") } else { format!("{what} {index} {wrong}") })
+        })
+    }
+
+    /// From the document's form, refused if it is below zero somewhere whatever the ranges of symbols are.
     pub(crate) fn from_document(meta: &json::TensorMeta) -> Result<Self, Error> {
         let list = |sizes: &[json::SymInt]| sizes.iter().map(Size::from_document).collect::<Result<Vec<_>, _>>();
         let scalar_type = codes::scalar_type(meta.dtype)
@@ -207,7 +244,7 @@ impl TensorMeta {
             let message = format!("{} sizes and {} strides", meta.sizes.len(), meta.strides.len());
             return Err(Error::program("tensor", message));
         }
-        Ok(TensorMeta {
+        let meta = TensorMeta {
             scalar_type,
             sizes: list(&meta.sizes)?,
             strides: list(&meta.strides)?,
@@ -215,7 +252,11 @@ impl TensorMeta {
             requires_grad: meta.requires_grad,
             device: meta.device.clone(),
             layout: meta.layout,
-        })
+        };
+        match meta.negative(&Ranges::new()) {
+            Some(message) => Err(Error::Size { place: "tensor".to_owned(), message }),
+            None => Ok(meta),
+        }
     }
 
     pub(crate) fn to_document(&self) -> json::TensorMeta {

@@ -134,11 +134,14 @@ fn border(checker: &mut Checker<'_>, graph: &Graph, path: &str) {
     }
 }
 
-/// Sizes without an upper bound.
+/// Sizes below zero, and those without an upper bound.
 fn sizes(checker: &mut Checker<'_>, graph: &Graph, path: &str) {
     let mut said: BTreeSet<String> = BTreeSet::new();
     for (_, value) in graph.values() {
         let Some(meta) = value.meta.tensor() else { continue };
+        if let Some(message) = meta.negative(checker.ranges) {
+            checker.say(&rule::SIZES, path, format!("`{}`: {message}", value.name));
+        }
         for size in &meta.sizes {
             let Size::Symbolic(expr, _) = size else { continue };
             let bounds = expr.bounds(checker.ranges);

@@ -10,7 +10,6 @@ mod signature;
 
 use edgepack_format::finding::{Finding, Findings, Rule};
 use edgepack_format::limits::Limits;
-use edgepack_format::rules::exir as rules;
 
 use crate::archive::Archive;
 use crate::dtype::Table;
@@ -77,7 +76,7 @@ pub fn verify_archive(bytes: &[u8]) -> Findings {
     let mut findings = Findings::new(&Limits::DEFAULT);
     let mut broken = |path: &str, error: Error| {
         let message = error.to_string();
-        findings.push(Finding { rule: &rules::ARCHIVE, path: path.to_owned(), offset: None, message });
+        findings.push(Finding { rule: error.rule(), path: path.to_owned(), offset: None, message });
     };
     let archive = match Archive::parse(bytes) {
         Ok(archive) => archive,

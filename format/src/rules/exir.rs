@@ -25,6 +25,8 @@ catalogue! {
         "The operator's shape function gives another element type, number of dimensions or size than the document says.";
     NO_SHAPE = "EXIR-B11", Info, None, "The operator says what its results look like",
         "It has no shape function, so its results are taken on trust. Register one with the operator.";
+    SIZES = "EXIR-B12", Error, None, "Sizes, strides and offsets are not negative",
+        "A tensor's description has a size, a stride or an offset below zero: as a number, as the value that a formula had at export, or because the range of a symbol lies below zero. Such a program is not read.";
 
     // Delegates and backends.
     NAMESPACE = "EXIR-D01", Error, None, "A backend operator's library is registered",

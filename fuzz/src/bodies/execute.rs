@@ -28,12 +28,12 @@ pub enum Reached {
 }
 
 /// The operators under test.
-fn registry() -> &'static Registry {
+pub(super) fn registry() -> &'static Registry {
     static REGISTRY: OnceLock<Registry> = OnceLock::new();
     REGISTRY.get_or_init(edgepack_kernels::registry)
 }
 
-fn callables() -> &'static [Callable] {
+pub(super) fn callables() -> &'static [Callable] {
     static CALLABLES: OnceLock<Vec<Callable>> = OnceLock::new();
     CALLABLES.get_or_init(|| {
         let registry = registry();

@@ -3,7 +3,7 @@
 use edgepack_exir::archive::Archive;
 use edgepack_exir::dtype::Table;
 use edgepack_exir::graph::{Dialect, Expr};
-use edgepack_exir::lower::{Options as Lowering, lower, to_edge};
+use edgepack_exir::lower::{InitialState, Options as Lowering, lower, to_edge};
 use edgepack_exir::operators::Operators;
 use edgepack_exir::verify::{Options, verify, verify_archive};
 
@@ -26,16 +26,24 @@ pub fn archive(bytes: &[u8]) {
             |program: &edgepack_exir::graph::ExportedProgram<'_>| serde_json::to_string(&program.to_document()).ok();
         assert_eq!(text(&again), text(&program), "what was written says something else");
     }
-    let lowering = Lowering::default();
-    if let Ok(edge) = to_edge(program.clone(), &lowering) {
-        let operators = Operators::new();
-        let _ = verify(&edge, &Options::new(&operators).dialect(Dialect::Edge)).has_errors();
-    }
-    if let Ok(built) = lower(vec![("forward".to_owned(), program)], &lowering)
-        && let Ok(bytes) = built.to_bytes()
-    {
+    let operators = Operators::new();
+    for like_reference in [false, true] {
+        let lowering = Lowering {
+            like_reference,
+            external_weights: like_reference.then(|| "weights".to_owned()),
+            initial_state: if like_reference { InitialState::All } else { InitialState::NonZero },
+            ..Lowering::default()
+        };
+        if let Ok(edge) = to_edge(program.clone(), &lowering) {
+            let _ = verify(&edge, &Options::new(&operators).dialect(Dialect::Edge)).has_errors();
+        }
+        let Ok(built) = lower(vec![("forward".to_owned(), program.clone())], &lowering) else { continue };
+        let Ok(bytes) = built.to_bytes() else { continue };
         let program = edgepack_loader::Program::from_bytes(bytes.as_slice()).expect("what was lowered opens");
         assert_eq!(program.method_names().expect("its methods are listed").len(), 1);
+        for (_, file) in built.data_files() {
+            let _ = file.write_to(&mut std::io::sink());
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod execute;
 mod exported;
 mod header;
 mod library;
+mod operators;
 mod program;
 mod rows;
 mod schema;
@@ -20,6 +21,8 @@ use edgepack_format::limits::Limits;
 use edgepack_format::operator::KNOWN;
 use edgepack_format::row::TableDesc;
 
+use crate::exported as archives;
+use crate::rng::Rng;
 use crate::{mutate, seeds};
 
 pub use execute::{Reached, assembled, execute, kernels, reach, run, tapes};
@@ -38,6 +41,9 @@ pub struct Body {
     pub seeds: fn() -> Vec<Vec<u8>>,
     /// Where the flatbuffer of an input is and what its root table is, for structure-aware mutation.
     pub root: fn(&[u8]) -> Option<(usize, &'static TableDesc)>,
+    /// A mutation that knows more than places: of rows, or of the document of an archive. `None` if there is nothing to
+    /// change.
+    pub edit: fn(&[u8], &mut Rng) -> Option<Vec<u8>>,
     /// Words worth trying, in the form libFuzzer reads.
     pub dictionary: &'static str,
 }
@@ -67,6 +73,10 @@ fn no_root(_: &[u8]) -> Option<(usize, &'static TableDesc)> {
     None
 }
 
+fn no_edit(_: &[u8], _: &mut Rng) -> Option<Vec<u8>> {
+    None
+}
+
 /// Every body.
 pub const BODIES: &[Body] = &[
     Body {
@@ -76,6 +86,7 @@ pub const BODIES: &[Body] = &[
         extensions: &["pte", "ptd", "bpte", "etdp"],
         seeds: no_seeds,
         root: no_root,
+        edit: no_edit,
         dictionary: FLATBUFFERS,
     },
     Body {
@@ -85,6 +96,7 @@ pub const BODIES: &[Body] = &[
         extensions: &["pte"],
         seeds: no_seeds,
         root: mutate::root_of_file,
+        edit: mutate::edit_program,
         dictionary: FLATBUFFERS,
     },
     Body {
@@ -94,6 +106,7 @@ pub const BODIES: &[Body] = &[
         extensions: &["pte"],
         seeds: no_seeds,
         root: mutate::root_of_file,
+        edit: mutate::edit_program,
         dictionary: FLATBUFFERS,
     },
     Body {
@@ -103,6 +116,17 @@ pub const BODIES: &[Body] = &[
         extensions: &[],
         seeds: tapes,
         root: no_root,
+        edit: no_edit,
+        dictionary: "",
+    },
+    Body {
+        name: "operators",
+        promise: "every operator on any arguments of its schema answers or refuses",
+        run: operators::operators,
+        extensions: &[],
+        seeds: operators::operator_tapes,
+        root: no_root,
+        edit: no_edit,
         dictionary: "",
     },
     Body {
@@ -112,6 +136,7 @@ pub const BODIES: &[Body] = &[
         extensions: &["ptd"],
         seeds: no_seeds,
         root: mutate::root_of_file,
+        edit: mutate::edit_program,
         dictionary: FLATBUFFERS,
     },
     Body {
@@ -121,6 +146,7 @@ pub const BODIES: &[Body] = &[
         extensions: &["ptd"],
         seeds: no_seeds,
         root: mutate::root_of_file,
+        edit: mutate::edit_program,
         dictionary: FLATBUFFERS,
     },
     Body {
@@ -130,6 +156,7 @@ pub const BODIES: &[Body] = &[
         extensions: &["bpte"],
         seeds: no_seeds,
         root: mutate::root_of_file,
+        edit: mutate::edit_program,
         dictionary: FLATBUFFERS,
     },
     Body {
@@ -139,6 +166,7 @@ pub const BODIES: &[Body] = &[
         extensions: &["etdp"],
         seeds: no_seeds,
         root: mutate::root_of_file,
+        edit: mutate::edit_program,
         dictionary: FLATBUFFERS,
     },
     Body {
@@ -148,6 +176,7 @@ pub const BODIES: &[Body] = &[
         extensions: &["dwn"],
         seeds: no_seeds,
         root: mutate::root_of_file,
+        edit: mutate::edit_program,
         dictionary: FLATBUFFERS,
     },
     Body {
@@ -157,6 +186,7 @@ pub const BODIES: &[Body] = &[
         extensions: &["tflite"],
         seeds: no_seeds,
         root: mutate::root_of_file,
+        edit: mutate::edit_program,
         dictionary: FLATBUFFERS,
     },
     Body {
@@ -166,6 +196,7 @@ pub const BODIES: &[Body] = &[
         extensions: &[],
         seeds: compiled::option_seeds,
         root: no_root,
+        edit: no_edit,
         dictionary: "",
     },
     Body {
@@ -175,6 +206,7 @@ pub const BODIES: &[Body] = &[
         extensions: &[],
         seeds: structs::named_data_seeds,
         root: no_root,
+        edit: no_edit,
         dictionary: "",
     },
     Body {
@@ -184,6 +216,7 @@ pub const BODIES: &[Body] = &[
         extensions: &[],
         seeds: structs::compile_spec_seeds,
         root: no_root,
+        edit: no_edit,
         dictionary: "",
     },
     Body {
@@ -193,6 +226,7 @@ pub const BODIES: &[Body] = &[
         extensions: &["tar"],
         seeds: no_seeds,
         root: no_root,
+        edit: no_edit,
         dictionary: LIBRARIES,
     },
     Body {
@@ -202,6 +236,7 @@ pub const BODIES: &[Body] = &[
         extensions: &[],
         seeds: library::graph_seeds,
         root: no_root,
+        edit: no_edit,
         dictionary: LIBRARIES,
     },
     Body {
@@ -211,6 +246,7 @@ pub const BODIES: &[Body] = &[
         extensions: &[],
         seeds: library::params_seeds,
         root: no_root,
+        edit: no_edit,
         dictionary: LIBRARIES,
     },
     Body {
@@ -220,6 +256,7 @@ pub const BODIES: &[Body] = &[
         extensions: &[],
         seeds: known_schemas,
         root: no_root,
+        edit: no_edit,
         dictionary: SCHEMAS,
     },
     Body {
@@ -229,6 +266,7 @@ pub const BODIES: &[Body] = &[
         extensions: &["pte", "ptd", "bpte", "etdp"],
         seeds: no_seeds,
         root: mutate::root_of_file,
+        edit: mutate::edit_program,
         dictionary: FLATBUFFERS,
     },
     Body {
@@ -238,6 +276,7 @@ pub const BODIES: &[Body] = &[
         extensions: &["pte", "ptd", "bpte", "etdp"],
         seeds: no_seeds,
         root: mutate::root_of_file,
+        edit: mutate::edit_program,
         dictionary: FLATBUFFERS,
     },
     Body {
@@ -247,6 +286,7 @@ pub const BODIES: &[Body] = &[
         extensions: &["pte", "ptd", "bpte", "etdp"],
         seeds: no_seeds,
         root: mutate::root_of_file,
+        edit: mutate::edit_program,
         dictionary: FLATBUFFERS,
     },
     Body {
@@ -256,6 +296,7 @@ pub const BODIES: &[Body] = &[
         extensions: &[],
         seeds: build::tapes,
         root: no_root,
+        edit: no_edit,
         dictionary: "",
     },
     Body {
@@ -265,6 +306,7 @@ pub const BODIES: &[Body] = &[
         extensions: &["pte", "ptd", "bpte", "dwn", "tflite"],
         seeds: no_seeds,
         root: mutate::root_of_file,
+        edit: mutate::edit_program,
         dictionary: FLATBUFFERS,
     },
     Body {
@@ -274,6 +316,7 @@ pub const BODIES: &[Body] = &[
         extensions: &[],
         seeds: edit::texts,
         root: no_root,
+        edit: no_edit,
         dictionary: SCHEMAS,
     },
     Body {
@@ -283,6 +326,7 @@ pub const BODIES: &[Body] = &[
         extensions: &["pt2"],
         seeds: no_seeds,
         root: no_root,
+        edit: archives::edit,
         dictionary: "",
     },
     Body {
@@ -292,6 +336,7 @@ pub const BODIES: &[Body] = &[
         extensions: &[],
         seeds: exported::texts,
         root: no_root,
+        edit: no_edit,
         dictionary: "",
     },
 ];

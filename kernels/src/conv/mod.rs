@@ -67,7 +67,8 @@ impl Geometry {
     /// Multiplications in all.
     fn work(&self) -> usize {
         let [channels, _] = self.group_channels();
-        self.out.batch.0 * self.out.channels.0 * self.out.area() * channels * self.weight.area()
+        let factors = [self.out.batch.0, self.out.channels.0, self.out.area(), channels, self.weight.area()];
+        factors.into_iter().fold(1, usize::saturating_mul)
     }
 }
 

@@ -96,13 +96,14 @@ impl Geometry {
 
     /// Elements of scratch that a call with these sizes needs.
     pub fn scratch(&self) -> usize {
-        self.lane() * if self.is_grouped() { self.batch * self.shared } else { 1 }
+        let lanes = if self.is_grouped() { self.batch.saturating_mul(self.shared) } else { 1 };
+        self.lane().saturating_mul(lanes)
     }
 
     /// Elements of scratch that are enough for these sizes and all smaller ones.
     pub fn greatest_scratch(&self) -> usize {
         let one = QUERIES.min(self.queries) * self.per_row() + self.per_block();
-        let grouped = self.heads.saturating_mul(self.per_row()).saturating_add(self.shared * self.per_block());
+        let grouped = self.heads.saturating_mul(self.per_row()).saturating_add(self.shared.saturating_mul(self.per_block()));
         one.max(self.batch.saturating_mul(grouped))
     }
 }

@@ -39,7 +39,7 @@ impl Source {
             Rule::Reflect if at < 0 => -at,
             Rule::Reflect if at > last => 2 * last - at,
             Rule::Reflect => at,
-            Rule::Repeat => at.clamp(0, last),
+            Rule::Repeat => at.min(last).max(0),
         }) as usize
     }
 }
@@ -153,7 +153,7 @@ fn tril(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     }
     let lines = input.bytes().chunks_exact(columns * width).zip(out.bytes().chunks_exact_mut(columns * width));
     for (line, (from, to)) in lines.enumerate() {
-        let kept = diagonal.saturating_add((line % rows) as i64 + 1).clamp(0, columns as i64) as usize * width;
+        let kept = diagonal.saturating_add((line % rows) as i64 + 1).min(columns as i64).max(0) as usize * width;
         to[..kept].copy_from_slice(&from[..kept]);
         to[kept..].fill(0);
     }

@@ -16,7 +16,7 @@ pub fn slice_of(start: Option<i64>, end: Option<i64>, step: i64, size: usize) ->
         return Err(KernelError::argument(format!("`step` is {step}, it must be positive")));
     }
     let size = size as i64;
-    let inside = |bound: i64| (if bound < 0 { bound.saturating_add(size) } else { bound }).clamp(0, size);
+    let inside = |bound: i64| (if bound < 0 { bound.saturating_add(size) } else { bound }).min(size).max(0);
     let (start, end) = (inside(start.unwrap_or(0)), inside(end.unwrap_or(size)));
     let count = (end - start).max(0) as u64;
     Ok((start as usize, count.div_ceil(step as u64) as usize))
@@ -394,10 +394,11 @@ fn pixel_shuffle(cx: &KernelContext<'_>) -> Result<View, KernelError> {
     for dim in 0..c {
         view.push(meta.sizes[dim], step(dim))?;
     }
-    let squared = (factor * factor) as isize;
-    view.push(meta.sizes[c] / (factor * factor), step(c) * squared)?;
+    // Without channels, or without rows, a step over them may lead beyond any memory, and is never taken.
+    let over = |dim: usize, times: usize| step(dim).saturating_mul(times as isize);
+    view.push(meta.sizes[c] / (factor * factor), over(c, factor * factor))?;
     let sub = |stride| Step { size: factor, stride };
-    view.push_nested(&[Step { size: meta.sizes[c + 1], stride: step(c + 1) }, sub(step(c) * factor as isize)])?;
+    view.push_nested(&[Step { size: meta.sizes[c + 1], stride: step(c + 1) }, sub(over(c, factor))])?;
     view.push_nested(&[Step { size: meta.sizes[c + 2], stride: step(c + 2) }, sub(step(c))])?;
     Ok(view)
 }
@@ -416,8 +417,10 @@ fn pixel_unshuffle(cx: &KernelContext<'_>) -> Result<View, KernelError> {
     }
     let sub = |stride| Step { size: factor, stride };
     view.push_nested(&[Step { size: meta.sizes[c], stride: step(c) }, sub(step(c + 1)), sub(step(c + 2))])?;
-    view.push(height / factor, step(c + 1) * factor as isize)?;
-    view.push(width / factor, step(c + 2) * factor as isize)?;
+    // As above.
+    let over = |dim: usize, times: usize| step(dim).saturating_mul(times as isize);
+    view.push(height / factor, over(c + 1, factor))?;
+    view.push(width / factor, over(c + 2, factor))?;
     Ok(view)
 }
 

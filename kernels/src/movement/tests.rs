@@ -248,3 +248,17 @@ fn masks_filter() {
     let args = [Arg::tensor(&[3], &[2i64, 0, 1]), Arg::None, dynamic(ScalarType::LONG, &[9])];
     assert_eq!(outs("aten::repeat_interleave.Tensor_out", &args).unwrap()[0].as_slice::<i64>().unwrap(), [0, 0, 2]);
 }
+
+#[test]
+fn nothing_is_padded_to_enormous_sizes() {
+    let x = Arg::out(ScalarType::INT, &[0, 2, 8]);
+    let padded = |before: i64| {
+        let out = Arg::Tensor(OwnedTensor::zeros(ScalarType::INT, &[0, 2, 8]).dynamic());
+        outs("aten::constant_pad_nd.out", &[x.clone(), list(&[0, 0, before, 0]), Arg::int(7), out])
+    };
+    // Strides of 8 elements of 4 bytes: at 2^58 places they end.
+    assert_eq!(padded(1 << 50).unwrap()[0].layout().sizes(), [0, (1 << 50) + 2, 8]);
+    for before in [1 << 58, 1 << 61, 1 << 62, i64::MAX] {
+        assert!(padded(before).is_err(), "{before}");
+    }
+}

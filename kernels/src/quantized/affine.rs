@@ -50,7 +50,7 @@ where
         for (to, &from) in to.iter_mut().zip(from) {
             let value = (Cast::<f32>::cast(from) * inverse).round_ties_even();
             let value = if value.is_nan() { affine.least } else { (value as i64).saturating_add(affine.zero) };
-            *to = value.clamp(affine.least, affine.greatest).cast();
+            *to = value.max(affine.least).min(affine.greatest).cast();
         }
     }
 }

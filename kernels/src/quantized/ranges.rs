@@ -40,7 +40,7 @@ fn choose(values: &[f32], least: i64, greatest: i64) -> (f64, i64) {
     let low_error = (least as f64).abs() - (low / scale).abs();
     let high_error = (greatest as f64).abs() - (high / scale).abs();
     let zero = if low_error < high_error { from_low } else { from_high };
-    (scale, (zero.round_ties_even() as i64).clamp(least, greatest))
+    (scale, (zero.round_ties_even() as i64).max(least).min(greatest))
 }
 
 fn store(out: &mut TensorMut<'_>, at: usize, value: f64) -> Result<(), KernelError> {

@@ -20,6 +20,9 @@ use edgepack_format::scalar::ScalarType;
 use super::{Operators, arguments};
 use crate::graph::{Argument, Graph, Meta, Node, OpName, Size, TensorMeta};
 
+/// The most results that are described one by one.
+const MOST_RESULTS: usize = 1 << 16;
+
 /// Says what the results of a call look like.
 pub type ShapeFunction = fn(&Call<'_>) -> Option<Vec<TensorMeta>>;
 
@@ -27,6 +30,8 @@ pub type ShapeFunction = fn(&Call<'_>) -> Option<Vec<TensorMeta>>;
 pub struct Call<'c> {
     graph: &'c Graph,
     arguments: Vec<(&'c str, Option<Argument>)>,
+    /// How many results are wanted: those the node has, where it has any yet.
+    most: usize,
 }
 
 impl Call<'_> {
@@ -112,7 +117,9 @@ impl Operators {
         let schema = self.schema(op)?;
         let found = arguments(&schema, node);
         let arguments = found.into_iter().map(|(parameter, argument)| (parameter.name, argument)).collect();
-        function(&Call { graph, arguments })
+        // A short text can ask for many pieces; nobody looks at more of them than the node names.
+        let most = if node.outputs.is_empty() { MOST_RESULTS } else { node.results().len() };
+        function(&Call { graph, arguments, most })
     }
 
     /// The function that says what the results of an operator look like.

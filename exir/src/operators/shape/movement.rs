@@ -1,6 +1,6 @@
 //! Operators that move elements without changing them: views and their copying twins, joining, padding, repeating.
 
-use super::{Call, ShapeFunction, dimension, made, one};
+use super::{Call, MOST_RESULTS, ShapeFunction, dimension, made, one};
 use crate::graph::{Argument, Size, TensorMeta};
 
 pub(super) fn find(name: &str) -> Option<ShapeFunction> {
@@ -149,7 +149,8 @@ fn slice(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     let bound = |at: Size| match (at.known(), whole.known()) {
         (Some(at), Some(whole)) => {
             let at = if at < 0 { at.saturating_add(whole) } else { at };
-            Size::Known(at.clamp(0, whole))
+            // A dimension below zero is nobody's, and has no elements between its bounds.
+            Size::Known(at.min(whole).max(0))
         }
         (Some(i64::MAX), None) => whole.clone(),
         (Some(at), None) if at < 0 => whole.plus(&Size::Known(at)),
@@ -181,7 +182,7 @@ fn split_with_sizes(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
 fn split(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     let input = call.tensor("self")?;
     let dim = dimension(call.int("dim")?, input.rank())?;
-    pieces(input, dim, &even_lengths(input.sizes.get(dim)?.known()?, call.int("split_size")?)?)
+    pieces(input, dim, &even_lengths(input.sizes.get(dim)?.known()?, call.int("split_size")?, call.most)?)
 }
 
 fn chunk(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
@@ -189,17 +190,17 @@ fn chunk(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     let dim = dimension(call.int("dim")?, input.rank())?;
     let (len, chunks) = (input.sizes.get(dim)?.known()?, call.int("chunks")?);
     let each = len.checked_add(chunks)?.checked_sub(1)?.checked_div(chunks)?;
-    pieces(input, dim, &even_lengths(len, each.max(1))?)
+    pieces(input, dim, &even_lengths(len, each.max(1), call.most)?)
 }
 
-/// Lengths of pieces, all the same but the last.
-fn even_lengths(len: i64, each: i64) -> Option<Vec<Size>> {
-    if each <= 0 || len < 0 || len.checked_div(each)? > 1 << 16 {
+/// Lengths of the first pieces, all the same but the last.
+fn even_lengths(len: i64, each: i64, most: usize) -> Option<Vec<Size>> {
+    if each <= 0 || len < 0 || len.checked_div(each)? > i64::try_from(MOST_RESULTS).ok()? {
         return None;
     }
     let mut lengths = Vec::new();
     let mut left = len;
-    while left > 0 {
+    while left > 0 && lengths.len() < most {
         lengths.push(Size::Known(left.min(each)));
         left = left.saturating_sub(each);
     }
@@ -209,10 +210,10 @@ fn even_lengths(len: i64, each: i64) -> Option<Vec<Size>> {
 fn unbind(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     let input = call.tensor("self")?;
     let dim = dimension(call.int("dim")?, input.rank())?;
-    let count = usize::try_from(input.sizes.get(dim)?.known()?).ok().filter(|count| *count <= 1 << 16)?;
+    let count = usize::try_from(input.sizes.get(dim)?.known()?).ok().filter(|count| *count <= MOST_RESULTS)?;
     let mut sizes = input.sizes.clone();
     sizes.remove(dim);
-    Some(vec![made(input.scalar_type, &sizes); count])
+    Some(vec![made(input.scalar_type, &sizes); count.min(call.most)])
 }
 
 fn diagonal(call: &Call<'_>) -> Option<Vec<TensorMeta>> {

@@ -113,10 +113,14 @@ fn shape(table: &Table<'_>, element: Option<u64>, path: &Path<'_>, out: &mut Che
             out.report(&rule::DIM_ORDER, &path, at, format!("{order:?}"));
         }
     }
-    let (mut count, mut negative) = (Some(1u64), false);
+    // Zeros do not hide an overflow, as in `byte_count`: strides would be too large.
+    let (mut count, mut empty, mut negative) = (Some(1u64), false, false);
     for (dim, size) in sizes.iter().enumerate() {
         match u64::try_from(size) {
-            Ok(size) => count = count.and_then(|count| count.checked_mul(size)).filter(|&count| fits(count)),
+            Ok(size) => {
+                empty |= size == 0;
+                count = count.and_then(|count| count.checked_mul(size.max(1))).filter(|&count| fits(count));
+            }
             Err(_) => {
                 negative = true;
                 out.report(&rule::NEGATIVE_SIZE, &path.field("sizes").index(dim), at, format!("{size}"));
@@ -128,7 +132,7 @@ fn shape(table: &Table<'_>, element: Option<u64>, path: &Path<'_>, out: &mut Che
         (_, None) => Bytes::Unclear,
         (None, Some(_)) => Bytes::Overflow,
         (Some(count), Some(element)) => match count.checked_mul(element).filter(|&bytes| fits(bytes)) {
-            Some(bytes) => Bytes::Known(bytes),
+            Some(bytes) => Bytes::Known(if empty { 0 } else { bytes }),
             None => Bytes::Overflow,
         },
     }
