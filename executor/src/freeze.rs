@@ -8,6 +8,7 @@ use std::cell::Cell;
 
 use edgepack_format::finding::ErrorCode;
 
+use crate::account::{OutOfMemory, grow};
 use crate::context::{Access, Rerouted, bit};
 use crate::graph::{Graph, InstructionKind};
 use crate::kernel::{Alias, KernelError, Prepare, Run};
@@ -88,24 +89,26 @@ pub(crate) struct Refused {
 
 pub(crate) struct FreezeOptions {
     pub optimize: bool,
-    pub scratch_limit: u64,
 }
 
 /// Freezes a graph. `delegate_access` tells, by delegate, which of so many arguments it writes.
 pub(crate) fn freeze(
-    graph: &Graph<'_>,
+    graph: &mut Graph<'_>,
     options: &FreezeOptions,
     delegate_access: &dyn Fn(u32, usize) -> std::ops::Range<usize>,
 ) -> Result<Frozen, Refused> {
     let mut overlaps = Overlaps::default();
-    let mut chains = Vec::with_capacity(graph.chains.len());
+    let whole = |error: OutOfMemory| Refused { chain: 0, instruction: 0, operator: None, error: error.into() };
+    let mut chains = Vec::new();
+    grow(&mut chains, graph.chains.len()).map_err(whole)?;
     let scratch = Cell::new(0);
     let mut frees = false;
     // Copies of different instructions share memory: `copies` is what the neediest one takes.
     let (mut rerouted, mut copies) = (Vec::new(), 0usize);
 
     for (chain, instructions) in graph.chains.iter().enumerate() {
-        let mut steps = Vec::with_capacity(instructions.len());
+        let mut steps = Vec::new();
+        grow(&mut steps, instructions.len()).map_err(whole)?;
         for (index, instruction) in instructions.iter().enumerate() {
             let refused = |operator, error| Refused { chain, instruction: index, operator, error };
             let action = match instruction.kind {
@@ -165,17 +168,8 @@ pub(crate) fn freeze(
         chains.push(steps);
     }
 
-    let kernel_bytes = scratch.get().next_multiple_of(BLOCK_ALIGN);
-    let total = kernel_bytes.saturating_add(copies);
-    let block = match total as u64 <= options.scratch_limit {
-        true => Block::zeroed(total),
-        false => None,
-    };
-    let Some(block) = block else {
-        let message = format!("{total} bytes of scratch memory, the limits allow {}", options.scratch_limit);
-        let error = KernelError::new(ErrorCode::MemoryAllocationFailed, message);
-        return Err(Refused { chain: 0, instruction: 0, operator: None, error });
-    };
+    let kernel_bytes = scratch.get().checked_next_multiple_of(BLOCK_ALIGN).unwrap_or(usize::MAX);
+    let block = graph.account.block("scratch memory", kernel_bytes.saturating_add(copies)).map_err(whole)?;
     for Placed { rerouted: Rerouted { copy, .. }, offset } in &mut rerouted {
         *copy = block.region(kernel_bytes + *offset, copy.len()).unwrap_or_else(Region::empty);
     }

@@ -9,6 +9,7 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorLayout;
 use edgepack_loader::Bytes;
 
+use crate::account::{Account, OutOfMemory, filled};
 use crate::kernel::{KernelError, Operator, Prepare};
 use crate::operator::OperatorInfo;
 use crate::options::Arena;
@@ -34,6 +35,8 @@ pub struct Graph<'r> {
     pub variable: Vec<bool>,
     /// What keeps the regions of the state alive.
     pub memory: Memory,
+    /// What the method was charged for memory.
+    pub(crate) account: Account,
 }
 
 /// An operator the program names, resolved.
@@ -119,10 +122,10 @@ impl<'r> Graph<'r> {
         }
     }
 
-    /// Adds a contiguous constant. `None` if its bytes are not as many as its sizes say.
+    /// Adds a contiguous constant. `None` if its bytes are not as many as its sizes say, or there is no memory for it.
     pub fn push_constant(&mut self, dtype: ScalarType, sizes: &[usize], bytes: &[u8]) -> Option<ValueId> {
         let layout = TensorLayout::contiguous(dtype, sizes).ok().filter(|layout| layout.byte_len() == bytes.len())?;
-        let mut block = Block::zeroed(bytes.len())?;
+        let mut block = self.account.block("constants", bytes.len()).ok()?;
         block.bytes_mut().copy_from_slice(bytes);
         let region = block.region(0, bytes.len())?.frozen();
         self.memory.private.push(block);
@@ -152,26 +155,35 @@ impl<'r> Graph<'r> {
         }
     }
 
-    /// Whether any instruction writes this value.
-    pub fn is_written(&self, value: ValueId) -> bool {
-        self.chains.iter().flatten().any(|instruction| match instruction.kind {
-            InstructionKind::Kernel { operator, args } => {
-                let outs = self.operators[operator as usize].info.outs();
-                let ids = self.args[args.range()].iter().enumerate();
-                ids.filter(|(arg, _)| outs >> arg & 1 == 1).any(|(_, &id)| id == value || self.in_list(id, value))
+    /// By value id: whether any instruction writes it. In time by instructions and lists.
+    pub(crate) fn written(&self) -> Result<Vec<bool>, OutOfMemory> {
+        let mut written = filled(false, self.state.values.len())?;
+        for instruction in self.chains.iter().flatten() {
+            match instruction.kind {
+                InstructionKind::Kernel { operator, args } => {
+                    let outs = self.operators[operator as usize].info.outs();
+                    let ids = self.args[args.range()].iter().enumerate();
+                    for (_, &id) in ids.filter(|(arg, _)| outs >> arg & 1 == 1) {
+                        written[id as usize] = true;
+                    }
+                }
+                // What a delegate writes is known only to it.
+                InstructionKind::Delegate { args, .. } => {
+                    self.args[args.range()].iter().for_each(|&id| written[id as usize] = true);
+                }
+                InstructionKind::Move { to, .. } => written[to as usize] = true,
+                _ => {}
             }
-            // What a delegate writes is known only to it.
-            InstructionKind::Delegate { args, .. } => self.args[args.range()].contains(&value),
-            InstructionKind::Move { to, .. } => to == value,
-            _ => false,
-        })
-    }
-
-    fn in_list(&self, list: ValueId, value: ValueId) -> bool {
-        match self.state.values[list as usize] {
-            Value::TensorList(span) => self.state.ids[span.range()].contains(&value),
-            _ => false,
         }
+        // Whoever writes a list writes what is in it; a list is looked through once, whoever writes it.
+        for (id, value) in self.state.values.iter().enumerate() {
+            if let Value::TensorList(span) = value
+                && written[id]
+            {
+                self.state.ids[span.range()].iter().for_each(|&item| written[item as usize] = true);
+            }
+        }
+        Ok(written)
     }
 }
 

@@ -6,6 +6,7 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_loader::{Bytes, MergedData, NamedDataMap, Program, ProgramMethod};
 use std::sync::Arc;
 
+use crate::account::{filled, grow};
 use crate::delegate::{Delegate, DelegateInit};
 use crate::error::{LoadError, RunError};
 use crate::freeze::{FreezeOptions, Frozen, Refused, freeze};
@@ -43,6 +44,8 @@ pub struct Method {
     pool: Option<Arc<rayon::ThreadPool>>,
     /// Bytes that kernels keep.
     packed: usize,
+    /// Bytes that they may keep.
+    may_pack: u64,
 }
 
 pub(crate) struct LoadedDelegate {
@@ -93,21 +96,27 @@ impl Method {
         });
         let pool = pool.transpose()?;
         let delegates = init_delegates(program, &plan, options, pool.as_ref(), loaded.data)?;
-        let freeze_options = FreezeOptions { optimize: !options.no_optimize, scratch_limit: limits.method_bytes };
+        let freeze_options = FreezeOptions { optimize: !options.no_optimize };
         let outputs = |delegate: u32, count: usize| {
             delegates.get(delegate as usize).map_or(0..0, |loaded: &LoadedDelegate| loaded.delegate.outputs(count))
         };
         let mut packed = 0;
-        let frozen = counted(&mut packed, || freeze(&graph, &freeze_options, &outputs))
+        let left = graph.account.left();
+        let frozen = counted(&mut packed, left, || freeze(&mut graph, &freeze_options, &outputs))
             .map_err(|refused| refused_at(&plan, &graph.operators, refused))?;
 
         let numbers = numbers(&graph.state, &graph.variable);
-        let inputs = graph.inputs.iter().map(|&value| InputSlot {
+        let lendable = lendable(&graph, &loaded.unplanned)?;
+        let mut inputs = Vec::new();
+        grow(&mut inputs, graph.inputs.len())?;
+        inputs.extend(graph.inputs.iter().map(|&value| InputSlot {
             value,
             set: matches!(graph.state.values[value as usize], Value::Null),
-            lendable: lendable(&graph, &loaded.unplanned, value),
-        });
-        let inputs = inputs.collect();
+            lendable: match graph.state.values[value as usize] {
+                Value::Tensor(tensor) if lendable[value as usize] => Some(graph.state.tensors[tensor as usize].region),
+                _ => None,
+            },
+        }));
         Ok(Method {
             program: program.clone(),
             name: name.to_owned(),
@@ -124,6 +133,7 @@ impl Method {
             instruction_limit: limits.instructions,
             pool,
             packed,
+            may_pack: graph.account.left(),
         })
     }
 
@@ -232,7 +242,8 @@ impl Method {
 
     fn interpret_counted(&mut self, observer: Watcher<'_, '_>) -> Result<(), RunError> {
         let mut packed = 0;
-        let result = counted(&mut packed, || self.interpret(observer));
+        let left = self.may_pack.saturating_sub(self.packed as u64);
+        let result = counted(&mut packed, left, || self.interpret(observer));
         self.packed += packed;
         result
     }
@@ -469,12 +480,21 @@ fn same_order(sizes: &[usize], a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && long(a) == long(b)
 }
 
-/// An input can be read where the caller has it if the program gives it no memory, nothing writes it, and it is no
-/// output.
-fn lendable(graph: &crate::graph::Graph<'_>, unplanned: &[u32], value: ValueId) -> Option<Region> {
-    let Value::Tensor(tensor) = graph.state.values[value as usize] else { return None };
-    let used_elsewhere = || graph.outputs.contains(&value) || graph.is_written(value);
-    (unplanned.contains(&tensor) && !used_elsewhere()).then(|| graph.state.tensors[tensor as usize].region)
+/// By value: whether an input may be read where the caller has it. It may if the program gives it no memory, nothing
+/// writes it, and it is no output.
+fn lendable(graph: &crate::graph::Graph<'_>, unplanned: &[u32]) -> Result<Vec<bool>, LoadError> {
+    let mut used_elsewhere = graph.written()?;
+    for &output in &graph.outputs {
+        used_elsewhere[output as usize] = true;
+    }
+    let mut is_unplanned = filled(false, graph.state.tensors.len())?;
+    for &tensor in unplanned {
+        is_unplanned[tensor as usize] = true;
+    }
+    for (value, used) in graph.state.values.iter().zip(&mut used_elsewhere) {
+        *used = matches!(value, Value::Tensor(tensor) if !*used && is_unplanned[*tensor as usize]);
+    }
+    Ok(used_elsewhere)
 }
 
 /// Numbers that instructions may write, as they are now.

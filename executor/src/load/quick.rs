@@ -174,6 +174,7 @@ impl<'a> Calls<'a> {
             return None;
         }
         let args = Span { start: graph.args.len() as u32, len: items.len() as u32 };
+        graph.args.try_reserve(items.len()).ok()?;
         graph.args.extend(ids);
         info.mark_written(&graph.args[args.range()], &mut graph.variable);
         Some(InstructionKind::Kernel { operator, args })
@@ -190,6 +191,7 @@ fn ids(
     if !items.clone().all(|item| state.values.get(item).is_some_and(&fits)) {
         return None;
     }
+    state.ids.try_reserve(items.len()).ok()?;
     let span = Span { start: state.ids.len() as u32, len: items.len() as u32 };
     // Below the number of values, which fits.
     state.ids.extend(items.map(|item| item as u32));
@@ -204,16 +206,18 @@ mod tests {
 
     use super::super::{Source, memory, values};
     use super::*;
+    use crate::account::Account;
     use crate::error::LoadError;
     use crate::options::{Arena, Options};
 
     /// What reading all values comes to, as text: addresses too, unless something was copied to be aligned.
     fn read(source: &Source<'_>, quick: bool) -> Result<String, LoadError> {
         let mut memory = Memory::default();
-        memory::arenas(source, &mut memory)?;
+        let mut account = Account::new(&source.limits);
+        memory::arenas(source, &mut memory, &mut account)?;
         let tables = source.plan.values.clone().unwrap_or_default().tables();
-        let mut state = State::with_capacity(tables.len());
-        let mut places = Places::new(source)?;
+        let mut state = State::with_capacity(tables.len())?;
+        let mut places = Places::new(source, account)?;
         let quick = quick.then(|| Quick::new(tables.buffer()));
         values::read(source, &tables, &mut state, &mut memory, &mut places, quick)?;
         let tensors = state.tensors.iter().map(|tensor| {
