@@ -6,7 +6,6 @@ mod quick;
 mod values;
 
 use edgepack_format::finding::ErrorCode;
-use edgepack_format::limits::Limits;
 use edgepack_format::pte::{ExecutionPlan, ProgramRef};
 use edgepack_format::row::Scalars;
 use edgepack_loader::{MergedData, Program};
@@ -38,7 +37,6 @@ struct Source<'a> {
     view: &'a ProgramRef<'a>,
     plan: &'a ExecutionPlan<'a>,
     options: &'a Options,
-    limits: Limits,
     data: &'a MergedData,
 }
 
@@ -51,7 +49,7 @@ pub(crate) fn load<'r>(
 ) -> Result<Loaded<'r>, LoadError> {
     let limits = options.limits.unwrap_or(*program.limits());
     let data = MergedData::new(options.data.iter().cloned())?;
-    let source = Source { program, view, plan, options, limits, data: &data };
+    let source = Source { program, view, plan, options, data: &data };
 
     let mut memory = Memory::default();
     let mut account = Account::new(&limits);

@@ -213,7 +213,7 @@ mod tests {
     /// What reading all values comes to, as text: addresses too, unless something was copied to be aligned.
     fn read(source: &Source<'_>, quick: bool) -> Result<String, LoadError> {
         let mut memory = Memory::default();
-        let mut account = Account::new(&source.limits);
+        let mut account = Account::new(source.program.limits());
         memory::arenas(source, &mut memory, &mut account)?;
         let tables = source.plan.values.clone().unwrap_or_default().tables();
         let mut state = State::with_capacity(tables.len())?;
@@ -246,9 +246,8 @@ mod tests {
                 let sizes = plan.non_const_buffer_sizes.iter().flat_map(|sizes| sizes.iter());
                 let arenas = sizes.enumerate().map(|(id, size)| (id as u32, Arena::new(size as usize).unwrap()));
                 let options = Options { arenas: arenas.collect(), ..Options::default() };
-                let (limits, data) = (*program.limits(), MergedData::new([]).unwrap());
-                let source =
-                    Source { program: &program, view: &view, plan: &plan, options: &options, limits, data: &data };
+                let data = MergedData::new([]).unwrap();
+                let source = Source { program: &program, view: &view, plan: &plan, options: &options, data: &data };
                 match (read(&source, true), read(&source, false)) {
                     (Ok(quick), Ok(long)) => assert_eq!(quick, long, "{}", path.display()),
                     (Err(quick), Err(long)) => assert_eq!(quick.to_string(), long.to_string(), "{}", path.display()),

@@ -280,7 +280,7 @@ impl Convolution {
                 if let Some(then) = &self.then {
                     then.in_place(out);
                 }
-                Ok(())
+                Ok::<_, KernelError>(())
             };
             if pointwise {
                 let one = |(block, out): (usize, &mut [f32])| {
