@@ -90,7 +90,8 @@ pub(crate) fn grow<T>(list: &mut Vec<T>, more: usize) -> Result<(), OutOfMemory>
 /// That many of a value, in a list whose length comes from the file.
 pub(crate) fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>, OutOfMemory> {
     let mut list = Vec::new();
-    list.try_reserve_exact(count).map_err(|_| no_room("tables", (count as u64).saturating_mul(size_of::<T>() as u64)))?;
+    list.try_reserve_exact(count)
+        .map_err(|_| no_room("tables", (count as u64).saturating_mul(size_of::<T>() as u64)))?;
     list.resize(count, value);
     Ok(list)
 }

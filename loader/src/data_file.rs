@@ -14,9 +14,9 @@ use edgepack_format::tensor::TensorLayout;
 
 use crate::bytes::Bytes;
 use crate::error::Error;
-use crate::named_data::NamedDataMap;
 use crate::live::Live;
 use crate::machine::machine_limits;
+use crate::named_data::NamedDataMap;
 use crate::program::{read, read_range, room};
 use crate::source::{FileSource, MemorySource, Source};
 
@@ -74,7 +74,8 @@ impl DataFile {
 impl NamedDataMap for DataFile {
     fn data(&self, key: &str) -> Result<Option<Bytes>, Error> {
         let Some(entry) = self.entries.get(key) else { return Ok(None) };
-        read_range(&self.source, &self.live, entry.range.clone(), &self.limits, || format!("the data of {key}")).map(Some)
+        read_range(&self.source, &self.live, entry.range.clone(), &self.limits, || format!("the data of {key}"))
+            .map(Some)
     }
     fn layout(&self, key: &str) -> Result<Option<TensorLayout>, Error> {
         Ok(self.entries.get(key).and_then(|entry| entry.layout.clone()))

@@ -15,7 +15,8 @@ use edgepack_format::limits::Limits;
 /// ```
 pub fn machine_limits() -> Limits {
     static LIMITS: OnceLock<Limits> = OnceLock::new();
-    *LIMITS.get_or_init(|| memory(&|path| std::fs::read_to_string(path).ok()).map_or(Limits::DEFAULT, Limits::for_memory))
+    *LIMITS
+        .get_or_init(|| memory(&|path| std::fs::read_to_string(path).ok()).map_or(Limits::DEFAULT, Limits::for_memory))
 }
 
 /// Bytes that this process can have; `None` where nobody says. `read` gives the text of a file of the system.
@@ -39,7 +40,9 @@ fn group(text: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
         let mut parts = line.splitn(3, ':').skip(1);
         let (root, file) = match parts.next()? {
             "" => ("/sys/fs/cgroup", "memory.max"),
-            kinds if kinds.split(',').any(|kind| kind == "memory") => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            kinds if kinds.split(',').any(|kind| kind == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
             _ => return None,
         };
         let mut path = parts.next()?.trim_end_matches('/');
@@ -70,7 +73,9 @@ mod tests {
     fn the_least_of_what_is_said_counts() {
         assert_eq!(of(&[]), None);
         assert_eq!(of(&[MEMINFO]), Some(24_584_932 << 10));
-        let space = |soft| format!("Limit  Soft Limit  Hard Limit  Units\nMax address space         {soft}  unlimited  bytes\n");
+        let space = |soft| {
+            format!("Limit  Soft Limit  Hard Limit  Units\nMax address space         {soft}  unlimited  bytes\n")
+        };
         assert_eq!(of(&[MEMINFO, ("/proc/self/limits", &space("unlimited"))]), Some(24_584_932 << 10));
         assert_eq!(of(&[MEMINFO, ("/proc/self/limits", &space("4096000000"))]), Some(4_096_000_000));
     }

@@ -304,10 +304,7 @@ fn constant_region(
 }
 
 /// Gives tensors without storage a place in one block of our own. Returns their indices.
-pub(super) fn private_storage(
-    graph: &mut Graph<'_>,
-    without: &[(u32, usize)],
-) -> Result<Vec<u32>, LoadError> {
+pub(super) fn private_storage(graph: &mut Graph<'_>, without: &[(u32, usize)]) -> Result<Vec<u32>, LoadError> {
     const WHAT: &str = "values without planned memory";
     let padded = |bytes: usize| bytes.checked_next_multiple_of(BLOCK_ALIGN);
     let total = without.iter().try_fold(0usize, |total, &(_, bytes)| total.checked_add(padded(bytes)?));

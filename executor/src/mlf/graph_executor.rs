@@ -109,8 +109,7 @@ impl GraphExecutor {
             return Err(too_much());
         }
         let operands = graph.entries.iter().map(Operand::of).collect::<Option<Vec<_>>>().ok_or_else(too_much)?;
-        let storages =
-            plan.storages.iter().map(|storage| AlignedBytes::zeroed(usize::try_from(storage.bytes).ok()?));
+        let storages = plan.storages.iter().map(|storage| AlignedBytes::zeroed(usize::try_from(storage.bytes).ok()?));
         let storages = storages.collect::<Option<Vec<_>>>();
         let storages = storages.ok_or_else(|| Error::Memory { bytes: plan.bytes() })?;
         let entry = |reference| graph.entry_id(reference).map(|entry| entry as usize);
