@@ -5,6 +5,7 @@
 //! the kernel works in place. Then the kernel is prepared.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 
 use edgepack_format::finding::ErrorCode;
 
@@ -195,6 +196,8 @@ struct Overlaps {
     outs: Vec<(u32, Region)>,
     /// Argument, tensor index and region of every input.
     ins: Vec<(usize, u32, Region)>,
+    /// Tensors that are read from copies.
+    copied: HashSet<u32>,
 }
 
 /// Up to this many outputs are compared pair by pair; beyond, they are sorted first.
@@ -222,6 +225,7 @@ impl Overlaps {
         }
         self.check_outs(state)?;
 
+        self.copied.clear();
         let (start, mut offset) = (rerouted.len(), 0usize);
         for &(arg, tensor, region) in &self.ins {
             let Some((out, other)) = self.overlapping(&region) else { continue };
@@ -232,13 +236,15 @@ impl Overlaps {
                 access.in_place |= 1 << arg;
                 continue;
             }
-            if rerouted[start..].iter().any(|placed| placed.rerouted.tensor == tensor) {
+            if !self.copied.insert(tensor) {
                 continue;
             }
             // The copy's place is filled in once all instructions are known; its length is what counts now.
             rerouted.push(Placed { rerouted: Rerouted { tensor, copy: region }, offset });
             offset = offset.saturating_add(region.len().next_multiple_of(BLOCK_ALIGN));
         }
+        // By tensor, so that a run finds one among many.
+        rerouted[start..].sort_unstable_by_key(|placed| placed.rerouted.tensor);
         *copies = (*copies).max(offset);
         Ok((access, Span { start: start as u32, len: (rerouted.len() - start) as u32 }))
     }

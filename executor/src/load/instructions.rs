@@ -72,6 +72,7 @@ pub(super) fn read<'r>(source: &Source<'_>, registry: &'r Registry, graph: &mut 
 /// Holds the values of every call against its operator's schema, and the conditions of jumps. What numbers change is
 /// known only now.
 fn check_values(source: &Source<'_>, graph: &Graph<'_>) -> Result<(), LoadError> {
+    check_lists(source, graph)?;
     for (chain, instructions) in graph.chains.iter().enumerate() {
         for (index, instruction) in instructions.iter().enumerate() {
             let (what, checked) = match instruction.kind {
@@ -90,6 +91,22 @@ fn check_values(source: &Source<'_>, graph: &Graph<'_>) -> Result<(), LoadError>
         }
     }
     Ok(())
+}
+
+/// Every call looks through the lists among its arguments, so a few kilobytes of calls that share a long list are paid for
+/// as if each had its own.
+fn check_lists(source: &Source<'_>, graph: &Graph<'_>) -> Result<(), LoadError> {
+    let len = |id: &ValueId| match graph.state.values[*id as usize] {
+        Value::IntList(span) | Value::TensorList(span) | Value::OptionalTensorList(span) => u64::from(span.len),
+        _ => 0,
+    };
+    let items = graph.args.iter().map(len).fold(0u64, u64::saturating_add);
+    let limit = source.options.limits.unwrap_or(*source.program.limits()).visits;
+    if items <= limit {
+        return Ok(());
+    }
+    let message = format!("calls read {items} items of lists, the limits allow {limit}");
+    Err(LoadError::method(ErrorCode::OutOfResources, message))
 }
 
 /// A condition is a bool, a BOOL tensor, or a number that is computed and may become one.
