@@ -1,14 +1,14 @@
 //! Where the bytes of a file go. The parts of an [`Anatomy`] never overlap, and sum up to the file if it is sound.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use edgepack_format::limits::Limits;
 use edgepack_format::ptd::Accept;
 use edgepack_format::pte::{KernelTypes, Program, Tensor};
 use edgepack_format::tensor::TensorLayout;
 use edgepack_format::{ptd, wire};
-use edgepack_loader::Source;
+use edgepack_loader::{Source, machine_limits};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -240,20 +240,23 @@ impl Anatomy {
         let names = if summary.header.is_some() { "tables and keys" } else { "all of it: there is no header" };
         self.part(names, head);
         let mut used = vec![(0, head)];
-        for (index, segment) in summary.segments.iter().enumerate() {
+        let mut first: BTreeMap<u32, &str> = BTreeMap::new();
+        for entry in &summary.entries {
+            first.entry(entry.segment).or_insert(&entry.key);
+        }
+        for (index, segment) in (0..).zip(&summary.segments) {
             let Some(offset) = segment.offset.filter(|_| segment.bytes > 0) else { continue };
             used.push((offset, segment.bytes));
-            let mut keys = summary.entries.iter().filter(|entry| entry.segment as usize == index);
-            let what = match (keys.next(), keys.count()) {
-                (None, _) => "nothing refers to it".to_owned(),
-                (Some(only), 0) => only.key.clone(),
-                (Some(first), more) => format!("{} and {}", first.key, count(more, "other")),
+            let what = match first.get(&index) {
+                None => "nothing refers to it".to_owned(),
+                Some(only) if segment.entries < 2 => (*only).to_owned(),
+                Some(first) => format!("{first} and {}", count(segment.entries - 1, "other")),
             };
             self.part(format!("segment {index}: {what}"), segment.bytes);
             ranges.push(Range { name: format!("segment {index} ({what})"), offset, bytes: segment.bytes });
         }
         self.gaps(used);
-        let limits = Limits::DEFAULT;
+        let limits = machine_limits();
         let verdict = ptd::verify::verify(&flatbuffer.head, flatbuffer.extent, &limits, Accept::ALL);
         let Some(data) = verdict.data else { return };
         for entry in (0..data.len()).filter_map(|index| data.entry(index)) {
@@ -313,21 +316,29 @@ fn byte_len(tensor: &Tensor<'_>) -> Option<u64> {
 const WORTH: u64 = 64;
 const CHUNK: usize = 1 << 20;
 
-/// Ranges of equal content. Only ranges of equal length are read at all.
+/// How often the file may be read to compare its parts: ranges may overlap as they like.
+const READS: u64 = 4;
+
+/// Ranges of equal content. Only ranges of equal length are read at all, and no more than a few times the file.
 fn duplicates(source: &dyn Source, ranges: Vec<Range>) -> Result<Vec<Duplicate>, Failure> {
     let mut by_length: BTreeMap<u64, Vec<Range>> = BTreeMap::new();
+    let mut known = BTreeSet::new();
     for range in ranges {
         let inside = range.offset.checked_add(range.bytes).is_some_and(|end| end <= source.len());
-        let same = by_length.entry(range.bytes).or_default();
         // The same range under two names is stored once.
-        if range.bytes >= WORTH && inside && !same.iter().any(|other| other.offset == range.offset) {
-            same.push(range);
+        if range.bytes >= WORTH && inside && known.insert((range.offset, range.bytes)) {
+            by_length.entry(range.bytes).or_default().push(range);
         }
     }
     let mut duplicates = Vec::new();
+    let mut left = source.len().saturating_mul(READS).saturating_add(1);
     for (bytes, same) in by_length.into_iter().filter(|(_, same)| same.len() > 1) {
         let mut by_content: BTreeMap<[u8; 32], Vec<String>> = BTreeMap::new();
         for range in same {
+            left = left.saturating_sub(bytes);
+            if left == 0 {
+                break;
+            }
             by_content.entry(hash(source, range.offset, bytes)?).or_default().push(range.name);
         }
         for places in by_content.into_values().filter(|places| places.len() > 1) {
@@ -340,7 +351,7 @@ fn duplicates(source: &dyn Source, ranges: Vec<Range>) -> Result<Vec<Duplicate>,
 
 fn hash(source: &dyn Source, offset: u64, len: u64) -> Result<[u8; 32], Failure> {
     let mut sha = Sha256::new();
-    let mut chunk = vec![0; CHUNK];
+    let mut chunk = vec![0; CHUNK.min(usize::try_from(len).unwrap_or(CHUNK))];
     let mut done = 0;
     while done < len {
         let part = chunk.len().min(usize::try_from(len - done).unwrap_or(CHUNK));

@@ -60,9 +60,9 @@ pub enum Color {
 /// Which ceilings apply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum LimitsChoice {
-    /// For files from a trusted toolchain
+    /// What this machine allows: a method may have half of its memory
     Default,
-    /// For files from strangers: small memory, short walks
+    /// Small memory, short walks
     Hostile,
 }
 
@@ -70,7 +70,7 @@ impl LimitsChoice {
     /// The ceilings.
     pub fn limits(self) -> Limits {
         match self {
-            LimitsChoice::Default => Limits::DEFAULT,
+            LimitsChoice::Default => edgepack_loader::machine_limits(),
             LimitsChoice::Hostile => Limits::hostile(),
         }
     }

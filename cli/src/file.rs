@@ -98,7 +98,8 @@ pub fn read_range(source: &dyn Source, start: u64, len: u64) -> Result<AlignedBy
     if start.checked_add(len).is_none_or(|end| end > source.len()) {
         return Err(outside());
     }
-    let mut bytes = AlignedBytes::zeroed(usize::try_from(len).map_err(|_| outside())?);
+    let room = AlignedBytes::zeroed(usize::try_from(len).map_err(|_| outside())?);
+    let mut bytes = room.ok_or_else(|| Failure::unreadable(format!("there is no memory for {len} bytes")))?;
     source.read_at(start, bytes.as_mut_slice()).map_err(Failure::unreadable)?;
     Ok(bytes)
 }

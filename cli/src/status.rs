@@ -101,7 +101,8 @@ impl From<serde_json::Error> for Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
-            Error::Io { .. } => Failure::unreadable(error),
+            // There is no way to read it here, whatever it holds.
+            Error::Io { .. } | Error::Limit { .. } | Error::Memory { .. } => Failure::unreadable(error),
             Error::NotFound { .. } => Failure::usage(error),
             _ => Failure::findings(error),
         }

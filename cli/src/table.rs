@@ -33,7 +33,11 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// Rows of cells that are printed with aligned columns, two spaces apart. The last column is never padded.
+/// The widest cell that others are aligned with: what is written stays in proportion to the cells.
+const WIDEST: usize = 200;
+
+/// Rows of cells that are printed with aligned columns, two spaces apart. The last column is never padded, and a cell that
+/// is wider than any sensible column moves nothing but what follows in its row.
 pub struct Columns {
     aligns: Vec<Align>,
     rows: Vec<Vec<Cell>>,
@@ -66,7 +70,7 @@ impl Columns {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.text.chars().count()).max().unwrap_or(0)
+            cells.map(|cell| cell.text.chars().count()).filter(|&width| width <= WIDEST).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
         for row in &self.rows {
@@ -101,5 +105,15 @@ mod tests {
         let mut out = Vec::new();
         columns.print(&mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "  a        1  x\n  long  1000\n");
+    }
+
+    #[test]
+    fn a_cell_without_end_does_not_widen_every_row() {
+        let mut columns = Columns::new(0, &[Align::Left, Align::Left]);
+        columns.row(["x".repeat(100_000).into(), "1".into()]);
+        (0..1000).for_each(|_| columns.row(["ab".into(), "1".into()]));
+        let mut out = Vec::new();
+        columns.print(&mut out).unwrap();
+        assert!(out.len() < 110_000 && out.ends_with(b"\nab  1\n"), "{}", out.len());
     }
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::account::{OutOfMemory, grow};
 use crate::storage::{Block, Region};
 
 /// A planned memory that methods can share: zeroed at first, 64-byte aligned. One method at a time runs on it; another
@@ -100,8 +101,10 @@ struct Planned {
 
 impl Arenas {
     /// Adds the memory of the next id.
-    pub fn push(&mut self, arena: Arena, shared: bool) {
+    pub fn push(&mut self, arena: Arena, shared: bool) -> Result<(), OutOfMemory> {
+        grow(&mut self.list, 1)?;
         self.list.push(Planned { arena, shared });
+        Ok(())
     }
 
     /// Number of memories.
@@ -178,7 +181,7 @@ mod tests {
                 .iter()
                 .map(|share| {
                     let mut own = Arenas::default();
-                    share.iter().for_each(|&index| own.push(arenas[index].clone(), true));
+                    share.iter().for_each(|&index| own.push(arenas[index].clone(), true).unwrap());
                     (own, Holder::new())
                 })
                 .collect();

@@ -6,9 +6,10 @@ use std::ops::Range;
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::scalar::ScalarType;
 
-use crate::error::RunError;
+use crate::account::{filled, grow};
+use crate::error::{LoadError, RunError};
 use crate::freeze::{Action, Frozen};
-use crate::graph::{Graph, InstructionKind};
+use crate::graph::Graph;
 use crate::input::Input;
 use crate::method::Method;
 use crate::state::{Dynamism, NONE, ResizeError, Value, ValueId};
@@ -31,34 +32,14 @@ pub(crate) struct InputSlot {
 }
 
 /// The inputs of a graph. `unplanned` are the tensors that the program gives no memory, `frozen` is its plan.
-pub(crate) fn inputs(graph: &Graph<'_>, unplanned: &[u32], frozen: &Frozen) -> Vec<InputSlot> {
-    let mut bound = vec![false; graph.state.tensors.len()];
-    unplanned.iter().for_each(|&tensor| bound[tensor as usize] = true);
-    // What a delegate writes is known only to it, so everything it gets counts.
-    let mut pinned = vec![false; graph.state.values.len()];
+pub(crate) fn inputs(graph: &Graph<'_>, unplanned: &[u32], frozen: &Frozen) -> Result<Vec<InputSlot>, LoadError> {
+    let mut pinned = graph.written()?;
     graph.outputs.iter().for_each(|&output| pinned[output as usize] = true);
-    let mut pin = |id: ValueId| match graph.state.values[id as usize] {
-        Value::TensorList(span) | Value::OptionalTensorList(span) => {
-            let items = graph.state.ids[span.range()].iter().filter(|&&item| item != NONE);
-            items.for_each(|&item| pinned[item as usize] = true);
-        }
-        _ => pinned[id as usize] = true,
-    };
-    for instruction in graph.chains.iter().flatten() {
-        match instruction.kind {
-            InstructionKind::Kernel { operator, args } => {
-                let outs = graph.operators[operator as usize].info.outs();
-                let ids = graph.args[args.range()].iter().enumerate();
-                ids.filter(|&(arg, _)| outs & crate::context::bit(arg) != 0).for_each(|(_, &id)| pin(id));
-            }
-            InstructionKind::Delegate { args, .. } => graph.args[args.range()].iter().for_each(|&id| pin(id)),
-            InstructionKind::Move { to, .. } => pin(to),
-            _ => {}
-        }
-    }
-    let written = written(graph, frozen);
+    let mut is_unplanned = filled(false, graph.state.tensors.len())?;
+    unplanned.iter().for_each(|&tensor| is_unplanned[tensor as usize] = true);
+    let written = written(graph, frozen)?;
     let slot = |&value: &ValueId| {
-        let region = match graph.state.values[value as usize] {
+        let place = match graph.state.values[value as usize] {
             Value::Tensor(tensor) => Some((tensor, graph.state.tensors[tensor as usize].region)),
             _ => None,
         };
@@ -66,44 +47,55 @@ pub(crate) fn inputs(graph: &Graph<'_>, unplanned: &[u32], frozen: &Frozen) -> V
             value,
             set: matches!(graph.state.values[value as usize], Value::Null),
             lent: false,
-            own: region.filter(|(tensor, _)| bound[*tensor as usize] && !pinned[value as usize]).map(|(_, own)| own),
-            shared: region.and_then(|(_, region)| graph.memory.arenas.shared_at(&region)),
-            survives: region.is_none_or(|(_, region)| {
+            own: place
+                .filter(|(tensor, _)| is_unplanned[*tensor as usize] && !pinned[value as usize])
+                .map(|(_, own)| own),
+            shared: place.and_then(|(_, region)| graph.memory.arenas.shared_at(&region)),
+            survives: place.is_none_or(|(_, region)| {
                 let range = region.addresses();
                 let after = written.partition_point(|written| written.end <= range.start);
                 written.get(after).is_none_or(|written| range.end <= written.start)
             }),
         }
     };
-    graph.inputs.iter().map(slot).collect()
+    let mut inputs = Vec::new();
+    grow(&mut inputs, graph.inputs.len())?;
+    inputs.extend(graph.inputs.iter().map(slot));
+    Ok(inputs)
 }
 
 /// The addresses that instructions write, disjoint and rising.
-fn written(graph: &Graph<'_>, frozen: &Frozen) -> Vec<Range<usize>> {
-    let mut tensors = Vec::new();
-    let tensor = |id: ValueId| match graph.state.values[id as usize] {
-        Value::Tensor(tensor) => Some(tensor),
-        _ => None,
-    };
+fn written(graph: &Graph<'_>, frozen: &Frozen) -> Result<Vec<Range<usize>>, LoadError> {
+    let mut values = filled(false, graph.state.values.len())?;
+    let mut tensors = filled(false, graph.state.tensors.len())?;
     for step in frozen.chains.iter().flatten() {
         match &step.action {
             Action::Kernel { call, .. } | Action::Delegate { call, .. } => {
                 let ids = graph.args[call.args.range()].iter().enumerate();
-                for (_, &id) in ids.filter(|&(arg, _)| call.access.is_out(arg)) {
-                    match graph.state.values[id as usize] {
-                        Value::TensorList(span) | Value::OptionalTensorList(span) => {
-                            let items = graph.state.ids[span.range()].iter().filter(|&&item| item != NONE);
-                            tensors.extend(items.filter_map(|&item| tensor(item)));
-                        }
-                        _ => tensors.extend(tensor(id)),
-                    }
-                }
+                ids.filter(|&(arg, _)| call.access.is_out(arg)).for_each(|(_, &id)| values[id as usize] = true);
             }
-            Action::MoveTensor { to, .. } => tensors.push(*to),
+            Action::MoveTensor { to, .. } => tensors[*to as usize] = true,
             _ => {}
         }
     }
-    let mut ranges: Vec<_> = tensors.iter().map(|&at| graph.state.tensors[at as usize].region.addresses()).collect();
+    // A list is looked through once, however many instructions write it.
+    for (value, _) in graph.state.values.iter().zip(values).filter(|(_, written)| *written) {
+        match value {
+            Value::Tensor(tensor) => tensors[*tensor as usize] = true,
+            Value::TensorList(span) | Value::OptionalTensorList(span) => {
+                for &item in graph.state.ids[span.range()].iter().filter(|&&item| item != NONE) {
+                    if let Value::Tensor(tensor) = graph.state.values[item as usize] {
+                        tensors[tensor as usize] = true;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut ranges = Vec::new();
+    grow(&mut ranges, tensors.iter().filter(|written| **written).count())?;
+    let written = graph.state.tensors.iter().zip(tensors).filter(|(_, written)| *written);
+    ranges.extend(written.map(|(tensor, _)| tensor.region.addresses()));
     ranges.retain(|range| !range.is_empty());
     ranges.sort_unstable_by_key(|range| range.start);
     ranges.dedup_by(|next, last| {
@@ -113,7 +105,7 @@ fn written(graph: &Graph<'_>, frozen: &Frozen) -> Vec<Range<usize>> {
         }
         joins
     });
-    ranges
+    Ok(ranges)
 }
 
 impl Method {

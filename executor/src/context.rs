@@ -60,6 +60,7 @@ pub struct KernelContext<'m> {
     pub(crate) state: &'m mut State,
     pub(crate) args: &'m [ValueId],
     pub(crate) access: Access,
+    /// Sorted by tensor.
     pub(crate) rerouted: &'m [Rerouted],
     pub(crate) scratch: Region,
 }
@@ -328,9 +329,9 @@ impl<'v> Views<'v> {
                 format!("argument {arg} was freed and not written since"),
             ));
         }
-        let region = match cx.rerouted.iter().find(|rerouted| rerouted.tensor == index) {
-            Some(rerouted) => rerouted.copy,
-            None => tensor.region,
+        let region = match cx.rerouted.binary_search_by_key(&index, |rerouted| rerouted.tensor) {
+            Ok(at) => cx.rerouted[at].copy,
+            Err(_) => tensor.region,
         };
         let region = whole(region, &meta)?;
         // SAFETY: the memory is alive while the method is borrowed, and no output of this instruction overlaps it:

@@ -5,9 +5,11 @@
 //! the kernel works in place. Then the kernel is prepared.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 
 use edgepack_format::finding::ErrorCode;
 
+use crate::account::{OutOfMemory, grow};
 use crate::context::{Access, Rerouted, bit};
 use crate::graph::{Graph, InstructionKind};
 use crate::kernel::{Alias, KernelError, Prepare, Run};
@@ -88,24 +90,26 @@ pub(crate) struct Refused {
 
 pub(crate) struct FreezeOptions {
     pub optimize: bool,
-    pub scratch_limit: u64,
 }
 
 /// Freezes a graph. `delegate_access` tells, by delegate, which of so many arguments it writes.
 pub(crate) fn freeze(
-    graph: &Graph<'_>,
+    graph: &mut Graph<'_>,
     options: &FreezeOptions,
     delegate_access: &dyn Fn(u32, usize) -> std::ops::Range<usize>,
 ) -> Result<Frozen, Refused> {
     let mut overlaps = Overlaps::default();
-    let mut chains = Vec::with_capacity(graph.chains.len());
+    let whole = |error: OutOfMemory| Refused { chain: 0, instruction: 0, operator: None, error: error.into() };
+    let mut chains = Vec::new();
+    grow(&mut chains, graph.chains.len()).map_err(whole)?;
     let scratch = Cell::new(0);
     let mut frees = false;
     // Copies of different instructions share memory: `copies` is what the neediest one takes.
     let (mut rerouted, mut copies) = (Vec::new(), 0usize);
 
     for (chain, instructions) in graph.chains.iter().enumerate() {
-        let mut steps = Vec::with_capacity(instructions.len());
+        let mut steps = Vec::new();
+        grow(&mut steps, instructions.len()).map_err(whole)?;
         for (index, instruction) in instructions.iter().enumerate() {
             let refused = |operator, error| Refused { chain, instruction: index, operator, error };
             let action = match instruction.kind {
@@ -166,16 +170,7 @@ pub(crate) fn freeze(
     }
 
     let kernel_bytes = scratch.get().checked_next_multiple_of(BLOCK_ALIGN).unwrap_or(usize::MAX);
-    let total = kernel_bytes.saturating_add(copies);
-    let block = match total as u64 <= options.scratch_limit {
-        true => Block::zeroed(total),
-        false => None,
-    };
-    let Some(block) = block else {
-        let message = format!("{total} bytes of scratch memory, the limits allow {}", options.scratch_limit);
-        let error = KernelError::new(ErrorCode::MemoryAllocationFailed, message);
-        return Err(Refused { chain: 0, instruction: 0, operator: None, error });
-    };
+    let block = graph.account.block("scratch memory", kernel_bytes.saturating_add(copies)).map_err(whole)?;
     for Placed { rerouted: Rerouted { copy, .. }, offset } in &mut rerouted {
         *copy = block.region(kernel_bytes + *offset, copy.len()).unwrap_or_else(Region::empty);
     }
@@ -201,6 +196,8 @@ struct Overlaps {
     outs: Vec<(u32, Region)>,
     /// Argument, tensor index and region of every input.
     ins: Vec<(usize, u32, Region)>,
+    /// Tensors that are read from copies.
+    copied: HashSet<u32>,
 }
 
 /// Up to this many outputs are compared pair by pair; beyond, they are sorted first.
@@ -225,6 +222,7 @@ impl Overlaps {
         }
         self.check_outs(state)?;
 
+        self.copied.clear();
         let (start, mut offset) = (rerouted.len(), 0usize);
         for &(arg, tensor, region) in &self.ins {
             let Some((out, other)) = self.overlapping(&region) else { continue };
@@ -235,13 +233,15 @@ impl Overlaps {
                 access.in_place |= bit(arg);
                 continue;
             }
-            if rerouted[start..].iter().any(|placed| placed.rerouted.tensor == tensor) {
+            if !self.copied.insert(tensor) {
                 continue;
             }
             // The copy's place is filled in once all instructions are known; its length is what counts now.
             rerouted.push(Placed { rerouted: Rerouted { tensor, copy: region }, offset });
             offset = offset.saturating_add(region.len().next_multiple_of(BLOCK_ALIGN));
         }
+        // By tensor, so that a run finds one among many.
+        rerouted[start..].sort_unstable_by_key(|placed| placed.rerouted.tensor);
         *copies = (*copies).max(offset);
         Ok((access, Span { start: start as u32, len: (rerouted.len() - start) as u32 }))
     }

@@ -11,6 +11,7 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{TensorLayout, is_permutation};
 use edgepack_loader::Bytes;
 
+use crate::account::{Account, OutOfMemory, filled};
 use crate::arena::Arenas;
 use crate::kernel::{KernelError, Operator, Prepare};
 use crate::operator::OperatorInfo;
@@ -36,6 +37,8 @@ pub struct Graph<'r> {
     pub(crate) variable: Vec<bool>,
     /// Owners of the memory that regions point into.
     pub(crate) memory: Memory,
+    /// What the method was charged for memory.
+    pub(crate) account: Account,
 }
 
 /// A tensor of a graph: what is fixed about it.
@@ -228,10 +231,10 @@ impl<'r> Graph<'r> {
         }
     }
 
-    /// Adds a contiguous constant. `None` if its bytes are not as many as its sizes say.
+    /// Adds a contiguous constant. `None` if its bytes are not as many as its sizes say, or there is no memory for it.
     pub fn push_constant(&mut self, dtype: ScalarType, sizes: &[usize], bytes: &[u8]) -> Option<ValueId> {
         let layout = TensorLayout::contiguous(dtype, sizes).ok().filter(|layout| layout.byte_len() == bytes.len())?;
-        let mut block = Block::zeroed(bytes.len())?;
+        let mut block = self.account.block("constants", bytes.len()).ok()?;
         block.bytes_mut().copy_from_slice(bytes);
         let region = self.own(block)?.frozen();
         let tensor = self.state.push_tensor(dtype, layout.sizes(), layout.dim_order(), Dynamism::Static, region, true);
@@ -312,6 +315,37 @@ impl<'r> Graph<'r> {
             Value::Tensor(tensor) => Prepare::known(&self.state, &self.state.tensors[tensor as usize]).constant,
             _ => None,
         }
+    }
+
+    /// By value id: whether any instruction writes it. In time by instructions and lists.
+    pub(crate) fn written(&self) -> Result<Vec<bool>, OutOfMemory> {
+        let mut written = filled(false, self.state.values.len())?;
+        for instruction in self.chains.iter().flatten() {
+            match instruction.kind {
+                InstructionKind::Kernel { operator, args } => {
+                    let outs = self.operators[operator as usize].info.outs();
+                    let ids = self.args[args.range()].iter().enumerate();
+                    for (_, &id) in ids.filter(|(arg, _)| outs >> arg & 1 == 1) {
+                        written[id as usize] = true;
+                    }
+                }
+                // What a delegate writes is known only to it.
+                InstructionKind::Delegate { args, .. } => {
+                    self.args[args.range()].iter().for_each(|&id| written[id as usize] = true);
+                }
+                InstructionKind::Move { to, .. } => written[to as usize] = true,
+                _ => {}
+            }
+        }
+        // Whoever writes a list writes what is in it; a list is looked through once, whoever writes it.
+        for (id, value) in self.state.values.iter().enumerate() {
+            if let Value::TensorList(span) = value
+                && written[id]
+            {
+                self.state.ids[span.range()].iter().for_each(|&item| written[item as usize] = true);
+            }
+        }
+        Ok(written)
     }
 }
 

@@ -13,7 +13,7 @@ use edgepack_format::finding::ErrorCode;
 
 pub use crate::context::{Ints, KernelContext, Views};
 use crate::graph::Rewrite;
-pub use crate::kept::keeps;
+pub use crate::kept::{keeps, reserve, room};
 pub use crate::prepare::{Prepare, TensorInfo};
 
 /// An operator: resolved by name when a method is loaded.

@@ -4,6 +4,7 @@
 //! is shared. Running only executes: no allocation, no string compare, no second check. The crate holds no operator;
 //! kernels are values handed to it in a [`kernel::Registry`].
 
+mod account;
 mod arena;
 mod bind;
 pub mod call;

@@ -47,6 +47,8 @@ pub struct Method {
     pub(crate) pool: Option<Arc<rayon::ThreadPool>>,
     /// Bytes that kernels keep.
     pub(crate) packed: usize,
+    /// Bytes that they may keep.
+    pub(crate) may_pack: u64,
 }
 
 /// Loading from the loader's handle of a method.
@@ -85,18 +87,19 @@ impl Method {
         });
         let pool = pool.transpose()?;
         let delegates = delegates(program, &plan, options, pool.as_ref(), loaded.data)?;
-        let freeze_options = FreezeOptions { optimize: !options.no_optimize, scratch_limit: limits.method_bytes };
+        let freeze_options = FreezeOptions { optimize: !options.no_optimize };
         let outputs = |delegate: u32, count: usize| {
             delegates.get(delegate as usize).map_or(0..0, |loaded: &LoadedDelegate| loaded.delegate.outputs(count))
         };
         owners::check(&graph, program).map_err(|error| LoadError::method(error.code, error.message))?;
         let mut packed = 0;
-        let frozen = counted(&mut packed, || freeze(&graph, &freeze_options, &outputs))
+        let left = graph.account.left();
+        let frozen = counted(&mut packed, left, || freeze(&mut graph, &freeze_options, &outputs))
             .map_err(|refused| refused_at(&plan, &graph.operators, refused))?;
 
         let numbers = numbers(&graph.state, &graph.variable);
-        let inputs = bind::inputs(&graph, &loaded.unplanned, &frozen);
-        let copies = outputs::copies(&mut graph, &limits)?;
+        let inputs = bind::inputs(&graph, &loaded.unplanned, &frozen)?;
+        let copies = outputs::copies(&mut graph)?;
         let mut method = Method {
             program: program.clone(),
             name: name.to_owned(),
@@ -115,6 +118,7 @@ impl Method {
             instruction_limit: limits.instructions,
             pool,
             packed,
+            may_pack: graph.account.left(),
         };
         method.start()?;
         Ok(method)

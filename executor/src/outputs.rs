@@ -1,14 +1,12 @@
 //! Outputs: read where the run left them, or, if other methods may write there, from a copy made at its end.
 
-use edgepack_format::finding::ErrorCode;
-use edgepack_format::limits::Limits;
-
+use crate::account::{grow, no_room};
 use crate::error::LoadError;
 use crate::graph::Graph;
 use crate::input::Output;
 use crate::method::Method;
 use crate::state::Value;
-use crate::storage::{BLOCK_ALIGN, Block, Region};
+use crate::storage::{BLOCK_ALIGN, Region};
 use crate::tensor::{TensorMeta, TensorRef};
 
 /// The outputs of a run, borrowed from the method.
@@ -59,34 +57,35 @@ impl<'m> Outputs<'m> {
 }
 
 /// By output: the place of its copy, if it lies in a shared memory. Empty if none does.
-pub(crate) fn copies(graph: &mut Graph<'_>, limits: &Limits) -> Result<Vec<Option<Region>>, LoadError> {
+pub(crate) fn copies(graph: &mut Graph<'_>) -> Result<Vec<Option<Region>>, LoadError> {
     if graph.memory.arenas.shared().next().is_none() {
         return Ok(Vec::new());
     }
-    let len = |value: &u32| match graph.state.values[*value as usize] {
-        Value::Tensor(tensor) => {
-            let region = graph.state.tensors[tensor as usize].region;
-            graph.memory.arenas.shared_at(&region).map(|_| region.len())
-        }
-        _ => None,
-    };
-    let lens: Vec<Option<usize>> = graph.outputs.iter().map(len).collect();
     let mut total = 0usize;
-    let mut offsets = Vec::with_capacity(lens.len());
-    for len in lens.iter().map(|len| len.unwrap_or(0)) {
-        offsets.push(total);
-        total = total.saturating_add(len).saturating_add(BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
+    let mut places = Vec::new();
+    grow(&mut places, graph.outputs.len())?;
+    for &value in &graph.outputs {
+        let len = match graph.state.values[value as usize] {
+            Value::Tensor(tensor) => {
+                let region = graph.state.tensors[tensor as usize].region;
+                graph.memory.arenas.shared_at(&region).map(|_| region.len())
+            }
+            _ => None,
+        };
+        places.push(len.map(|len| (total, len)));
+        let next = total.checked_add(len.unwrap_or(0)).and_then(|end| end.checked_next_multiple_of(BLOCK_ALIGN));
+        total = next.ok_or_else(|| no_room(WHAT, u64::MAX))?;
     }
-    let block = if total as u64 <= limits.method_bytes { Block::zeroed(total) } else { None };
-    let Some(block) = block else {
-        let limit = limits.method_bytes;
-        let message = format!("{total} bytes for outputs in shared memory, the limits allow {limit}");
-        return Err(LoadError::method(ErrorCode::MemoryAllocationFailed, message));
-    };
-    let places = lens.iter().zip(offsets).map(|(len, offset)| block.region(offset, (*len)?)).collect();
+    let block = graph.account.block(WHAT, total)?;
+    let mut copies = Vec::new();
+    grow(&mut copies, places.len())?;
+    copies.extend(places.into_iter().map(|place| place.and_then(|(offset, len)| block.region(offset, len))));
     graph.own(block);
-    Ok(places)
+    Ok(copies)
 }
+
+/// The copies, in messages.
+const WHAT: &str = "outputs in shared memory";
 
 impl Method {
     /// Copies the outputs that lie in shared memory to where only this method writes. The caller holds the locks.

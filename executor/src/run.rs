@@ -96,7 +96,8 @@ impl Method {
 
     fn interpret_counted(&mut self, observer: Watcher<'_, '_>) -> Result<(), RunError> {
         let mut packed = 0;
-        let result = counted(&mut packed, || self.interpret(observer));
+        let left = self.may_pack.saturating_sub(self.packed as u64);
+        let result = counted(&mut packed, left, || self.interpret(observer));
         self.packed += packed;
         result
     }

@@ -6,6 +6,7 @@
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{MAX_RANK, byte_count, write_strides};
 
+use crate::account::{OutOfMemory, grow};
 use crate::storage::Region;
 
 /// Index of a value.
@@ -140,15 +141,23 @@ pub(crate) enum ResizeError {
 
 impl State {
     /// Room for that many values.
-    pub fn with_capacity(values: usize) -> Self {
+    pub(crate) fn with_capacity(values: usize) -> Result<Self, OutOfMemory> {
+        let mut state = State::default();
         // In exported programs two of five values are tensors, most of rank three or four.
-        State {
-            values: Vec::with_capacity(values),
-            tensors: Vec::with_capacity(values / 2),
-            dims: Vec::with_capacity(values.saturating_mul(4)),
-            orders: Vec::with_capacity(values.saturating_mul(2)),
-            ..State::default()
-        }
+        grow(&mut state.values, values)?;
+        grow(&mut state.tensors, values / 2)?;
+        grow(&mut state.dims, values.saturating_mul(4))?;
+        grow(&mut state.orders, values.saturating_mul(2))?;
+        Ok(state)
+    }
+
+    /// Makes sure that there is room for one more value, whatever tensor it is.
+    #[inline]
+    pub(crate) fn grow_by_one(&mut self) -> Result<(), OutOfMemory> {
+        grow(&mut self.values, 1)?;
+        grow(&mut self.tensors, 1)?;
+        grow(&mut self.dims, 3 * MAX_RANK)?;
+        grow(&mut self.orders, MAX_RANK)
     }
 
     /// Bytes that all of this takes.

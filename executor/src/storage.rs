@@ -14,16 +14,22 @@
 //!    every instruction for which that does not hold;
 //! 3. regions of an arena that methods share are used under its lock alone.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
 /// Alignment of every block.
 pub const BLOCK_ALIGN: usize = 64;
 
+/// What a block is allocated with: up to this alignment the allocator asks the system for zeros, and pages that nobody
+/// writes are never touched. Beyond, it would write every zero itself.
+const LAZY_ALIGN: usize = 16;
+
 /// An owned, zeroed, aligned piece of heap.
 pub struct Block {
     ptr: NonNull<u8>,
     len: usize,
+    /// What was allocated in front of the first byte, to align it.
+    skipped: usize,
 }
 
 // SAFETY: a block is plain memory with one owner.
@@ -32,22 +38,23 @@ unsafe impl Send for Block {}
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// A zeroed block, or `None` if its size cannot be laid out.
+    /// A zeroed block, or `None` if there is no memory for it. Its pages are touched when they are first written.
     pub fn zeroed(len: usize) -> Option<Self> {
         let layout = Self::layout(len)?;
         if len == 0 {
-            return Some(Block { ptr: Self::dangling(), len: 0 });
+            return Some(Block { ptr: Self::dangling(), len: 0, skipped: 0 });
         }
         // SAFETY: the layout has a non-zero size.
-        let ptr = unsafe { alloc_zeroed(layout) };
-        match NonNull::new(ptr) {
-            Some(ptr) => Some(Block { ptr, len }),
-            None => handle_alloc_error(layout),
-        }
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        let skipped = start.as_ptr().align_offset(BLOCK_ALIGN).min(BLOCK_ALIGN - LAZY_ALIGN);
+        // SAFETY: the layout has room for `len` bytes behind that many.
+        let ptr = unsafe { start.add(skipped) };
+        Some(Block { ptr, len, skipped })
     }
 
+    /// Of `len` bytes and what aligning them may skip.
     fn layout(len: usize) -> Option<Layout> {
-        Layout::from_size_align(len, BLOCK_ALIGN).ok()
+        Layout::from_size_align(len.checked_add(BLOCK_ALIGN - LAZY_ALIGN)?, LAZY_ALIGN).ok()
     }
 
     /// An aligned pointer to nothing, for empty blocks.
@@ -88,8 +95,8 @@ impl Drop for Block {
         if self.len > 0
             && let Some(layout) = Self::layout(self.len)
         {
-            // SAFETY: allocated in `zeroed` with the same layout.
-            unsafe { dealloc(self.ptr.as_ptr(), layout) };
+            // SAFETY: allocated in `zeroed` with the same layout, that many bytes before the first.
+            unsafe { dealloc(self.ptr.as_ptr().sub(self.skipped), layout) };
         }
     }
 }
@@ -224,6 +231,7 @@ mod tests {
         assert!(block.region(0, 100).unwrap().is_aligned(BLOCK_ALIGN));
         assert!(block.bytes_mut().iter().all(|&byte| byte == 0));
         assert!(Block::zeroed(usize::MAX).is_none());
+        assert!(Block::zeroed(isize::MAX as usize - 4096).is_none());
         assert_eq!(Block::zeroed(0).unwrap().bytes_mut().len(), 0);
     }
 

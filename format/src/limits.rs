@@ -2,8 +2,8 @@
 
 use crate::wire::{ReadError, ReadErrorKind};
 
-/// Ceilings for one file. The defaults are far above anything an exporter writes; lower them where hostile files are
-/// expected ([`Limits::hostile`]).
+/// Ceilings for one file. The default is meant for every file: it lets a method have 1 GiB, and whoever opens files on a
+/// machine puts half of what that machine has in its place ([`Limits::for_memory`]). [`Limits::hostile`] is far lower.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Limits {
@@ -14,27 +14,41 @@ pub struct Limits {
     pub findings: usize,
     /// Bytes of all planned memory of one method.
     pub arena_bytes: u64,
-    /// Bytes of one segment that may be read into memory.
+    /// Bytes of one segment that may be read into memory, and of a stream that is read whole. A segment is never longer
+    /// than its file.
     pub segment_bytes: u64,
-    /// Bytes the executor may spend on a method beyond arenas and segments: lists, plans, scratch.
+    /// Bytes of what the executor allocates for a method beyond planned memory and segments: values without planned
+    /// memory, scratch, packed weights.
     pub method_bytes: u64,
+    /// Bytes of all of that together, planned memory included: one account, so that a file cannot have the most of each.
+    pub memory_bytes: u64,
     /// Instructions one execution may run, as a guard against endless jumps.
     pub instructions: u64,
 }
 
 impl Limits {
-    /// Limits for files from a trusted toolchain: 64 million visits, 64 GiB arenas.
-    pub const DEFAULT: Limits = Limits {
-        visits: 64_000_000,
-        findings: 1_000,
-        arena_bytes: 64 << 30,
-        segment_bytes: 1 << 40,
-        method_bytes: 16 << 30,
-        // The reference runtime's own budget.
-        instructions: 10_000_000,
-    };
+    /// Limits where nothing is known of the machine: 64 million visits, 1 GiB for a method.
+    pub const DEFAULT: Limits = Limits::of_bytes(1 << 30);
 
-    /// Limits for fuzzing and for files from strangers: one million visits, 64 MiB arenas.
+    /// Limits for a machine (or a part of one) with this much memory: a method may have half of it.
+    pub const fn for_memory(physical: u64) -> Limits {
+        Limits::of_bytes(physical / 2)
+    }
+
+    const fn of_bytes(memory_bytes: u64) -> Limits {
+        Limits {
+            visits: 64_000_000,
+            findings: 1_000,
+            arena_bytes: memory_bytes,
+            segment_bytes: 1 << 40,
+            method_bytes: memory_bytes,
+            memory_bytes,
+            // The reference runtime's own budget.
+            instructions: 10_000_000,
+        }
+    }
+
+    /// Limits for fuzzing and for the smallest memory: one million visits, 64 MiB arenas.
     pub const fn hostile() -> Limits {
         Limits {
             visits: 1_000_000,
@@ -42,6 +56,7 @@ impl Limits {
             arena_bytes: 64 << 20,
             segment_bytes: 256 << 20,
             method_bytes: 64 << 20,
+            memory_bytes: 128 << 20,
             instructions: 100_000,
         }
     }

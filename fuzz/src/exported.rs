@@ -161,7 +161,8 @@ pub fn change(document: &mut Value, rng: &mut Rng) -> bool {
         18 => Place::Map,
         _ => Place::Flag,
     };
-    let ways: Vec<String> = places(document).into_iter().filter(|(place, _)| *place == wanted).map(|(_, way)| way).collect();
+    let ways: Vec<String> =
+        places(document).into_iter().filter(|(place, _)| *place == wanted).map(|(_, way)| way).collect();
     let (Some(way), Some(other)) = (rng.pick(&ways), rng.pick(&ways)) else { return false };
     let other = document.pointer(other).cloned().unwrap_or_default();
     let Some(value) = document.pointer_mut(way) else { return false };

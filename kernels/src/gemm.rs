@@ -6,7 +6,7 @@
 
 use std::cell::OnceCell;
 
-use edgepack_executor::kernel::{KernelError, keeps};
+use edgepack_executor::kernel::{KernelError, keeps, reserve};
 use edgepack_format::finding::ErrorCode;
 use rayon::prelude::*;
 use rten_gemm::{BiasVector, GemmExecutor, GemmInputA, GemmInputB, GemmOptions, Im2Col, PackedAMatrix, PackedBMatrix};
@@ -141,11 +141,11 @@ pub trait Gemm<T: Number>: Send + 'static {
     /// A right operand laid out for speed.
     type PackedRhs: Send + Sync;
 
-    /// Packs a left operand that will be used often, if that helps.
-    fn pack_lhs(mat: Mat<'_, T>) -> Option<Self::PackedLhs>;
+    /// Packs a left operand that will be used often, if that helps. An error if there is no memory for it.
+    fn pack_lhs(mat: Mat<'_, T>) -> Result<Option<Self::PackedLhs>, KernelError>;
 
-    /// Packs a right operand that will be used often, if that helps.
-    fn pack_rhs(mat: Mat<'_, T>) -> Option<Self::PackedRhs>;
+    /// Packs a right operand that will be used often, if that helps. An error if there is no memory for it.
+    fn pack_rhs(mat: Mat<'_, T>) -> Result<Option<Self::PackedRhs>, KernelError>;
 
     /// `out = alpha * lhs * rhs + beta * out + bias`; `out` has dense rows.
     fn multiply(
@@ -166,12 +166,12 @@ impl<T: Number> Gemm<T> for Plain {
     type PackedLhs = NeverPacked;
     type PackedRhs = NeverPacked;
 
-    fn pack_lhs(_: Mat<'_, T>) -> Option<NeverPacked> {
-        None
+    fn pack_lhs(_: Mat<'_, T>) -> Result<Option<NeverPacked>, KernelError> {
+        Ok(None)
     }
 
-    fn pack_rhs(_: Mat<'_, T>) -> Option<NeverPacked> {
-        None
+    fn pack_rhs(_: Mat<'_, T>) -> Result<Option<NeverPacked>, KernelError> {
+        Ok(None)
     }
 
     fn multiply(
@@ -295,6 +295,14 @@ impl Alloc for Kept {
     }
 }
 
+/// Bytes that packing a matrix takes at most. The library cannot say that there is no memory, so it is asked before.
+fn most_packed(mat: &Mat<'_, f32>) -> usize {
+    /// No machine's panels are taller or wider.
+    const PANEL: usize = 64;
+    let padded = |size: usize| size.saturating_add(PANEL - 1);
+    padded(mat.rows).saturating_mul(padded(mat.cols)).saturating_mul(size_of::<f32>())
+}
+
 /// Up to this many multiplications plain loops are faster than packing and handing work to threads.
 const SMALL: usize = 1 << 14;
 
@@ -328,18 +336,20 @@ impl Gemm<f32> for Fast {
     type PackedLhs = PackedAMatrix<f32>;
     type PackedRhs = PackedBMatrix<f32>;
 
-    fn pack_lhs(mat: Mat<'_, f32>) -> Option<PackedAMatrix<f32>> {
-        if mat.rows * mat.cols == 0 {
-            return None;
+    fn pack_lhs(mat: Mat<'_, f32>) -> Result<Option<PackedAMatrix<f32>>, KernelError> {
+        if mat.rows == 0 || mat.cols == 0 {
+            return Ok(None);
         }
-        view(&mat).ok().map(|mat| with_executor(|gemm| gemm.prepack_a_in(Kept, mat)))
+        reserve(most_packed(&mat))?;
+        Ok(view(&mat).ok().map(|mat| with_executor(|gemm| gemm.prepack_a_in(Kept, mat))))
     }
 
-    fn pack_rhs(mat: Mat<'_, f32>) -> Option<PackedBMatrix<f32>> {
-        if mat.rows * mat.cols == 0 {
-            return None;
+    fn pack_rhs(mat: Mat<'_, f32>) -> Result<Option<PackedBMatrix<f32>>, KernelError> {
+        if mat.rows == 0 || mat.cols == 0 {
+            return Ok(None);
         }
-        view(&mat).ok().map(|mat| with_executor(|gemm| gemm.prepack_b_in(Kept, mat)))
+        reserve(most_packed(&mat))?;
+        Ok(view(&mat).ok().map(|mat| with_executor(|gemm| gemm.prepack_b_in(Kept, mat))))
     }
 
     fn multiply(
@@ -497,7 +507,7 @@ mod tests {
             };
             let start = if terms.beta == 0.0 { vec![f32::NAN; m * n] } else { random.floats(m * n) };
             let want = naive(&start, &lhs, &rhs, &terms);
-            let (packed_lhs, packed_rhs) = (G::pack_lhs(lhs), G::pack_rhs(rhs));
+            let (packed_lhs, packed_rhs) = (G::pack_lhs(lhs).unwrap(), G::pack_rhs(rhs).unwrap());
             for packed in [false, true] {
                 let mut out = start.clone();
                 let lhs = Operand { mat: lhs, packed: packed_lhs.as_ref().filter(|_| packed) };

@@ -1,53 +1,64 @@
 //! Bytes on the heap at a 64-byte boundary.
+//!
+//! Their number comes from files, so memory that is not there is an answer and never an abort. Zeros are the system's
+//! own: a page that nobody writes is never touched.
 
 use std::fmt;
 use std::ops::Deref;
 
 use bytemuck::{Pod, Zeroable};
 
+/// What an allocator aligns every block to, so that it can ask the system for zeros.
 #[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
+#[repr(C, align(16))]
+struct Piece([u8; PIECE]);
+
+const PIECE: usize = 16;
+const ALIGN: usize = 64;
 
 /// A fixed number of bytes, the first of which is 64-byte aligned: enough for every tensor alignment exporters use by
 /// default and for every vector instruction.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct AlignedBytes {
-    lines: Vec<Line>,
+    /// The bytes, and what is before the first aligned one and behind the last.
+    pieces: Vec<Piece>,
+    start: usize,
     len: usize,
 }
 
 impl AlignedBytes {
-    /// That many zeros.
-    pub fn zeroed(len: usize) -> Self {
-        AlignedBytes { lines: bytemuck::zeroed_vec(len.div_ceil(64)), len }
+    /// That many zeros; `None` if there is no memory for them.
+    pub fn zeroed(len: usize) -> Option<Self> {
+        if len == 0 {
+            return Some(Self::default());
+        }
+        let room = len.checked_add(ALIGN)?.div_ceil(PIECE);
+        let pieces: Vec<Piece> = bytemuck::try_zeroed_vec(room).ok()?;
+        let at = pieces.as_ptr().addr();
+        let start = at.checked_next_multiple_of(ALIGN)?.checked_sub(at)?;
+        Some(AlignedBytes { pieces, start, len })
     }
 
-    /// A copy of a slice.
-    pub fn copy_of(bytes: &[u8]) -> Self {
-        let (whole, rest) = bytes.as_chunks::<64>();
-        let mut lines = Vec::with_capacity(bytes.len().div_ceil(64));
-        lines.extend(whole.iter().map(|line| Line(*line)));
-        if !rest.is_empty() {
-            let mut last = [0; 64];
-            last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-            lines.push(Line(last));
-        }
-        AlignedBytes { lines, len: bytes.len() }
+    /// A copy of a slice; `None` if there is no memory for it.
+    pub fn copy_of(bytes: &[u8]) -> Option<Self> {
+        let mut copy = Self::zeroed(bytes.len())?;
+        copy.as_mut_slice().copy_from_slice(bytes);
+        Some(copy)
     }
 
     /// The bytes, for writing.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        let all: &mut [u8] = bytemuck::cast_slice_mut(&mut self.lines);
-        all.split_at_mut_checked(self.len).map_or(&mut [], |(bytes, _)| bytes)
+        let all: &mut [u8] = bytemuck::cast_slice_mut(&mut self.pieces);
+        let (_, from) = all.split_at_mut_checked(self.start).unwrap_or_default();
+        from.split_at_mut_checked(self.len).map_or(&mut [], |(bytes, _)| bytes)
     }
 }
 
 impl Deref for AlignedBytes {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        let all: &[u8] = bytemuck::cast_slice(&self.lines);
-        all.split_at_checked(self.len).map_or(&[], |(bytes, _)| bytes)
+        let all: &[u8] = bytemuck::cast_slice(&self.pieces);
+        all.get(self.start..).and_then(|from| from.get(..self.len)).unwrap_or_default()
     }
 }
 
@@ -65,9 +76,16 @@ mod tests {
     fn bytes_are_aligned_and_exact() {
         for len in [0, 1, 63, 64, 65, 1000] {
             let bytes: Vec<u8> = (0..len).map(|i| i as u8).collect();
-            let copy = AlignedBytes::copy_of(&bytes);
+            let copy = AlignedBytes::copy_of(&bytes).unwrap();
             assert_eq!(&*copy, &*bytes);
             assert!(copy.is_empty() || (copy.as_ptr() as usize).is_multiple_of(64));
+        }
+    }
+
+    #[test]
+    fn more_than_there_is_is_refused() {
+        for len in [usize::MAX, usize::MAX - 64, isize::MAX as usize, isize::MAX as usize - 4096] {
+            assert!(AlignedBytes::zeroed(len).is_none(), "{len}");
         }
     }
 }

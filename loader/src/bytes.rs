@@ -41,7 +41,7 @@ impl Bytes {
                 Repr::Lent(source.clone(), start..whole.start.checked_add(range.end as u64)?)
             }
             // A caller's own memory is rarely sliced; a copy keeps this type small.
-            Repr::Shared(bytes) => return Some(AlignedBytes::copy_of(bytes.get(range)?).into()),
+            Repr::Shared(bytes) => return Some(AlignedBytes::copy_of(bytes.get(range)?)?.into()),
         };
         Some(Bytes { repr })
     }
@@ -54,8 +54,14 @@ impl Bytes {
 
 impl From<AlignedBytes> for Bytes {
     fn from(bytes: AlignedBytes) -> Self {
+        Arc::new(bytes).into()
+    }
+}
+
+impl From<Arc<AlignedBytes>> for Bytes {
+    fn from(bytes: Arc<AlignedBytes>) -> Self {
         let range = 0..bytes.len();
-        Bytes { repr: Repr::Heap(Arc::new(bytes), range) }
+        Bytes { repr: Repr::Heap(bytes, range) }
     }
 }
 

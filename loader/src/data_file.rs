@@ -12,16 +12,18 @@ use edgepack_format::ptd::{Accept, DataRef, data_len};
 use edgepack_format::pte::FileExtent;
 use edgepack_format::tensor::TensorLayout;
 
-use crate::aligned::AlignedBytes;
 use crate::bytes::Bytes;
 use crate::error::Error;
+use crate::live::Live;
+use crate::machine::machine_limits;
 use crate::named_data::NamedDataMap;
-use crate::program::{read, read_range};
+use crate::program::{read, read_range, room};
 use crate::source::{FileSource, MemorySource, Source};
 
 /// A verified data file. Its flatbuffer is read once; data are lent by the source or read when they are asked for.
 pub struct DataFile {
     source: Arc<dyn Source>,
+    live: Live,
     limits: Limits,
     keys: Vec<String>,
     entries: HashMap<String, Entry>,
@@ -37,12 +39,12 @@ impl DataFile {
     pub fn open(path: impl AsRef<Path>) -> Result<DataFile, Error> {
         let path = path.as_ref();
         let source = FileSource::open(path).map_err(|error| Error::Io { what: path.display().to_string(), error })?;
-        Self::from_source(Arc::new(source), Limits::default(), Accept::default())
+        Self::from_source(Arc::new(source), machine_limits(), Accept::default())
     }
 
     /// Opens a `.ptd` file that is in memory. Data are lent from these bytes.
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<DataFile, Error> {
-        Self::from_source(Arc::new(MemorySource::new(bytes)), Limits::default(), Accept::default())
+        Self::from_source(Arc::new(MemorySource::new(bytes)), machine_limits(), Accept::default())
     }
 
     /// Opens a data file from any source; `accept` says which older and other forms are welcome.
@@ -54,7 +56,7 @@ impl DataFile {
         let len = data_len(first, extent);
         let limit = limits.segment_bytes.min(u64::from(u32::MAX));
         let mut head = match usize::try_from(len) {
-            Ok(bytes) if len <= limit => AlignedBytes::zeroed(bytes),
+            Ok(bytes) if len <= limit => room(bytes, || "the flatbuffer".to_owned())?,
             _ => return Err(Error::Limit { what: "the flatbuffer".to_owned(), bytes: len, limit }),
         };
         read(&*source, 0, head.as_mut_slice())?;
@@ -65,14 +67,15 @@ impl DataFile {
             // A key can be in both lists of an older file; the first counts.
             entries.entry(entry.key.to_owned()).or_insert(Entry { range: entry.range, layout: entry.layout });
         }
-        Ok(DataFile { source, limits, keys, entries })
+        Ok(DataFile { source, live: Live::default(), limits, keys, entries })
     }
 }
 
 impl NamedDataMap for DataFile {
     fn data(&self, key: &str) -> Result<Option<Bytes>, Error> {
         let Some(entry) = self.entries.get(key) else { return Ok(None) };
-        read_range(&self.source, entry.range.clone(), &self.limits, || format!("the data of {key}")).map(Some)
+        read_range(&self.source, &self.live, entry.range.clone(), &self.limits, || format!("the data of {key}"))
+            .map(Some)
     }
     fn layout(&self, key: &str) -> Result<Option<TensorLayout>, Error> {
         Ok(self.entries.get(key).and_then(|entry| entry.layout.clone()))

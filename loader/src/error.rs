@@ -58,6 +58,14 @@ pub enum Error {
         /// How much is allowed.
         limit: u64,
     },
+    /// Memory that is not there.
+    #[error("{what}: there is no memory for {bytes} bytes")]
+    Memory {
+        /// What needs it.
+        what: String,
+        /// How much.
+        bytes: u64,
+    },
     /// A tensor's layout makes no sense.
     #[error("{what}: {error}")]
     Layout {
@@ -79,7 +87,7 @@ impl Error {
             }
             Error::Read(_) | Error::Layout { .. } => ErrorCode::InvalidProgram,
             Error::NotFound { .. } => ErrorCode::NotFound,
-            Error::Limit { .. } => ErrorCode::MemoryAllocationFailed,
+            Error::Limit { .. } | Error::Memory { .. } => ErrorCode::MemoryAllocationFailed,
         }
     }
 }

@@ -60,8 +60,12 @@ impl<'m> HeldData<'m> {
         let data = self.map.data(key).map_err(|error| error.to_string())?.ok_or_else(vanished)?;
         let layout = self.map.layout(key).map_err(|error| error.to_string())?;
         // Files may pack data as they like; views need addresses that their elements can have.
-        let data =
-            if data.as_ptr().addr().is_multiple_of(ALIGNMENT) { data } else { AlignedBytes::copy_of(&data).into() };
+        let data = if data.as_ptr().addr().is_multiple_of(ALIGNMENT) {
+            data
+        } else {
+            let copy = AlignedBytes::copy_of(&data);
+            copy.ok_or_else(|| format!("there is no memory for a copy of {} bytes", data.len()))?.into()
+        };
         Ok(Held { data, layout })
     }
 }

@@ -12,15 +12,24 @@ use edgepack_format::pte::{FileExtent, ProgramRef, program_len};
 use crate::aligned::AlignedBytes;
 use crate::bytes::Bytes;
 use crate::error::Error;
+use crate::live::Live;
+use crate::machine::machine_limits;
 use crate::meta::MethodMeta;
 use crate::named_data::ProgramData;
 use crate::source::{FileSource, MemorySource, Source, StaticSource};
 
 /// How a program is opened.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {
-    /// Ceilings for reading it; also the ceilings of the methods loaded from it.
+    /// Ceilings for reading it; also the ceilings of the methods loaded from it. The default is that of this machine:
+    /// [`machine_limits`].
     pub limits: Limits,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        OpenOptions { limits: machine_limits() }
+    }
 }
 
 impl OpenOptions {
@@ -40,6 +49,7 @@ struct Inner {
     /// The flatbuffer with its header: what was verified.
     head: AlignedBytes,
     source: Arc<dyn Source>,
+    live: Live,
     limits: Limits,
 }
 
@@ -73,16 +83,13 @@ impl Program {
             Ok(len) if len as u64 <= limit => len,
             _ => return Err(Error::Limit { what: "the flatbuffer".to_owned(), bytes: len, limit }),
         };
-        let head = match source.borrow(0..len as u64) {
-            Some(lent) => AlignedBytes::copy_of(lent),
-            None => {
-                let mut head = AlignedBytes::zeroed(len);
-                read(&*source, 0, head.as_mut_slice())?;
-                head
-            }
-        };
+        let mut head = room(len, || "the flatbuffer".to_owned())?;
+        match source.borrow(0..len as u64) {
+            Some(lent) => head.as_mut_slice().copy_from_slice(lent.get(..len).unwrap_or_default()),
+            None => read(&*source, 0, head.as_mut_slice())?,
+        }
         ProgramRef::parse(&head, extent, &limits).map_err(Error::Invalid)?;
-        Ok(Program { inner: Arc::new(Inner { head, source, limits }) })
+        Ok(Program { inner: Arc::new(Inner { head, source, live: Live::default(), limits }) })
     }
 
     /// The typed view of the flatbuffer.
@@ -138,7 +145,7 @@ impl Program {
             .view()?
             .segment_range(index)
             .ok_or_else(|| Error::NotFound { what: "segment", name: index.to_string() })?;
-        read_range(&self.inner.source, range, &self.inner.limits, || format!("segment {index}"))
+        read_range(&self.inner.source, &self.inner.live, range, &self.inner.limits, || format!("segment {index}"))
     }
 
     /// The data that delegates find by key.
@@ -181,9 +188,15 @@ pub(crate) fn read(source: &dyn Source, offset: u64, into: &mut [u8]) -> Result<
     source.read_at(offset, into).map_err(|error| Error::Io { what: source.name(), error })
 }
 
+/// Zeros to read into.
+pub(crate) fn room(len: usize, what: impl FnOnce() -> String) -> Result<AlignedBytes, Error> {
+    AlignedBytes::zeroed(len).ok_or_else(|| Error::Memory { what: what(), bytes: len as u64 })
+}
+
 /// Lends or reads a range of a source.
 pub(crate) fn read_range(
     source: &Arc<dyn Source>,
+    live: &Live,
     range: Range<u64>,
     limits: &Limits,
     what: impl Fn() -> String,
@@ -203,7 +216,10 @@ pub(crate) fn read_range(
         Ok(bytes) if len <= limits.segment_bytes => bytes,
         _ => return Err(Error::Limit { what: what(), bytes: len, limit: limits.segment_bytes }),
     };
-    let mut bytes = AlignedBytes::zeroed(bytes);
-    read(&**source, range.start, bytes.as_mut_slice())?;
+    let bytes = live.bytes(range.clone(), || {
+        let mut bytes = room(bytes, what)?;
+        read(&**source, range.start, bytes.as_mut_slice())?;
+        Ok::<_, Error>(bytes)
+    })?;
     Ok(bytes.into())
 }

@@ -107,10 +107,11 @@ impl AotModule {
         });
         let outputs =
             interface.outputs.iter().map(|name| IoSpec { name: name.clone(), operand: find(&sizes_out, name) });
+        let pools: Option<Vec<_>> = interface.pools.iter().map(|pool| AlignedBytes::zeroed(pool.bytes)).collect();
         Ok(AotModule {
             inputs: inputs.collect(),
             outputs: outputs.collect(),
-            pools: interface.pools.iter().map(|pool| AlignedBytes::zeroed(pool.bytes)).collect(),
+            pools: pools.ok_or_else(|| Error::Unsupported("memory pools that there is no memory for".to_owned()))?,
             library,
             entry,
             convention: Convention::Structs,

@@ -17,7 +17,7 @@ use edgepack_format::ptd::{FlatData, FlatTensor, Generation, LegacyFlatTensor};
 use edgepack_format::pte::{BackendDelegateInlineData, Buffer, Program};
 use edgepack_format::row::Table;
 use edgepack_format::{FileKind, bundle, detect, ptd, pte, rules, wire};
-use edgepack_loader::{AlignedBytes, FileSource, MemorySource, Source};
+use edgepack_loader::{AlignedBytes, FileSource, MemorySource, Source, machine_limits};
 
 use super::compiled::{CompiledModel, CompiledPackage};
 use super::content::Content;
@@ -37,12 +37,12 @@ impl Opened {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let source = FileSource::open(path).map_err(Error::io(path.display().to_string()))?;
-        Self::from_source(Arc::new(source), Limits::default())
+        Self::from_source(Arc::new(source), machine_limits())
     }
 
     /// Opens a file that is in memory.
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<Self, Error> {
-        Self::from_source(Arc::new(MemorySource::new(bytes)), Limits::default())
+        Self::from_source(Arc::new(MemorySource::new(bytes)), machine_limits())
     }
 
     /// Opens a file from any source, under these limits.
@@ -261,7 +261,8 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 fn read(source: &dyn Source, len: u64) -> Result<AlignedBytes, Error> {
     let len = usize::try_from(len).map_err(|_| Error::refused(source.name(), "it is larger than memory"))?;
-    let mut bytes = AlignedBytes::zeroed(len);
+    let memory = || Error::refused(source.name(), format!("there is no memory for {len} bytes"));
+    let mut bytes = AlignedBytes::zeroed(len).ok_or_else(memory)?;
     source.read_at(0, bytes.as_mut_slice()).map_err(Error::io(source.name()))?;
     Ok(bytes)
 }

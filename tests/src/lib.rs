@@ -13,6 +13,7 @@ pub mod mlf;
 pub mod operators;
 pub mod programs;
 pub mod roundtrip;
+pub mod scale;
 pub mod schema_gen;
 
 /// Every file with one of these extensions in the corpus of the repository and, if `EDGEPACK_CORPUS` is set, in that one,

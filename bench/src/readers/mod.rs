@@ -24,7 +24,8 @@ mod tests {
     fn all_readers_read_the_same() {
         for sample in [crate::programs::synthetic(40), crate::programs::trivial(7), crate::programs::small()] {
             let extent = FileExtent { len: sample.bytes.len() as u64 };
-            let head = AlignedBytes::copy_of(&sample.bytes[..program_len(&sample.bytes, extent) as usize]);
+            let head =
+                AlignedBytes::copy_of(&sample.bytes[..program_len(&sample.bytes, extent) as usize]).expect("memory");
             let program = ProgramRef::parse(&head, extent, &Limits::DEFAULT).unwrap();
             let want = super::ours::walk(&program).unwrap();
             assert!(want > 0);

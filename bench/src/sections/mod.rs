@@ -50,7 +50,7 @@ const BUDGET: Duration = Duration::from_secs(4);
 /// The part of a file that is its flatbuffer, aligned as the loader aligns it.
 fn head(bytes: &[u8]) -> AlignedBytes {
     let len = program_len(bytes, extent(bytes));
-    AlignedBytes::copy_of(&bytes[..len as usize])
+    AlignedBytes::copy_of(&bytes[..len as usize]).expect("memory")
 }
 
 fn extent(bytes: &[u8]) -> FileExtent {

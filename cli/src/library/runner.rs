@@ -110,16 +110,18 @@ impl Runner {
                 (0..graph.output_count()).map(|index| copy(&graph.output(index)?)).collect()
             }
             Runner::Aot(aot) => {
+                let memory = || RunnerError::Arguments("there is no memory for inputs and outputs".to_owned());
                 let unknown = || RunnerError::Arguments("packages have no tensors of this type".to_owned());
                 let operands: Option<Vec<Operand>> = inputs.iter().map(|input| operand(input.layout())).collect();
                 let operands = operands.ok_or_else(unknown)?;
                 let mut outputs = Vec::new();
                 for operand in outputs_of(aot, inputs.len(), wanted)? {
-                    let bytes = AlignedBytes::zeroed(operand.byte_len());
+                    let bytes = AlignedBytes::zeroed(operand.byte_len()).ok_or_else(memory)?;
                     outputs.push((operand, bytes));
                 }
-                let copies: Vec<AlignedBytes> =
+                let copies: Option<Vec<AlignedBytes>> =
                     inputs.iter().map(|input| AlignedBytes::copy_of(input.data())).collect();
+                let copies = copies.ok_or_else(memory)?;
                 let given: Vec<(&Operand, &[u8])> =
                     operands.iter().zip(&copies).map(|(operand, bytes)| (operand, &**bytes)).collect();
                 aot.run(&given, &mut outputs)?;

@@ -1,6 +1,6 @@
 //! What is in a program.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use edgepack_format::header::ProgramHeader;
 use edgepack_format::pte::{
@@ -311,13 +311,14 @@ impl Constants {
             let blobs = inline.into_iter().flatten().filter_map(|buffer| buffer.storage);
             constants.bytes = blobs.map(|blob| blob.as_slice().len() as u64).sum();
         }
+        let mut known = HashSet::new();
         for value in plans.iter().flat_map(|plan| lenient::rows(&plan.values)).flatten() {
             if let Some(KernelTypes::Tensor(tensor)) = value.val
                 && let Some(info) = tensor.extra_tensor_info
                 && info.location == edgepack_format::pte::TensorDataLocation::EXTERNAL
             {
                 let name = notation::name(&info.fully_qualified_name.unwrap_or_default());
-                if !constants.external.contains(&name) {
+                if known.insert(name.clone()) {
                     constants.external.push(name);
                 }
             }
@@ -335,9 +336,10 @@ fn segments(program: &Program<'_>, header: Option<ProgramHeader>, plans: &[Execu
             SegmentSummary { offset: base.checked_add(segment.offset), bytes: segment.size, holds: Vec::new() }
         })
         .collect();
+    let mut known = HashSet::new();
     let mut hold = |index: u32, what: String| {
         if let Some(segment) = segments.get_mut(index as usize)
-            && !segment.holds.contains(&what)
+            && known.insert((index, what.clone()))
         {
             segment.holds.push(what);
         }

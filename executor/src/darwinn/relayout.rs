@@ -3,7 +3,7 @@
 use edgepack_format::darwinn::{DataType, Geometry, Layer, Route, RouteError, Slice, Slices, Tiles};
 use edgepack_format::limits::{Budget, Limits};
 
-use super::tensor::{TensorError, flip_signs};
+use super::tensor::{TensorError, flip_signs, zeros};
 
 /// How the output of a layer is taken apart; made once, used for every run.
 pub struct Output<'a> {
@@ -59,7 +59,7 @@ impl<'a> Output<'a> {
 
     /// The tensor as the host sees it: relayout, then the sign flip.
     pub fn take(&self, device: &[u8]) -> Result<Vec<u8>, TensorError> {
-        let mut tensor = vec![0; self.tensor_bytes()];
+        let mut tensor = zeros(self.tensor_bytes())?;
         self.relayout(device, &mut tensor)?;
         flip_signs(self.data_type, &mut tensor);
         Ok(tensor)

@@ -10,7 +10,7 @@ use edgepack_format::wire::ReadError;
 use super::device::{Device, DeviceError, Memory};
 use super::link::{Addresses, LinkError, link};
 use super::relayout::Output;
-use super::tensor::{TensorError, prepare_input};
+use super::tensor::{TensorError, prepare_input, zeros};
 use super::transfer::{Buffer, Extraction, TransferError, transfers};
 
 /// The batch entries of a tensor.
@@ -143,15 +143,19 @@ impl<'a> Runner<'a> {
             for entry in 0..batch {
                 let mut bytes = match tensor.entries.get(first + entry).filter(|_| entry < count) {
                     Some(bytes) => prepare_input(layer, bytes).map_err(wrong)?,
-                    None => Vec::new(),
+                    None => zeros(padded).map_err(wrong)?,
                 };
+                let more = padded.saturating_sub(bytes.len());
+                bytes.try_reserve_exact(more).map_err(|_| wrong(TensorError::Memory(padded)))?;
                 bytes.resize(padded, 0);
                 memory.insert(Buffer::Input(tensor.name.clone(), entry), bytes);
             }
         }
         for (layer, output) in &self.outputs {
             for entry in 0..batch {
-                memory.insert(Buffer::Output(layer.clone(), entry), vec![0; output.device_bytes()]);
+                let bytes = zeros(output.device_bytes());
+                let bytes = bytes.map_err(|error| RunError::Tensor { layer: layer.clone(), error })?;
+                memory.insert(Buffer::Output(layer.clone(), entry), bytes);
             }
         }
         Ok(memory)
@@ -168,11 +172,14 @@ impl<'a> Runner<'a> {
         let list = transfers(row, extraction, true)?;
         let parameters = row.parameters.as_ref().map_or(&[][..], |blob| blob.as_slice());
         let scratch = usize::try_from(row.scratch_size_bytes).unwrap_or(0);
+        let part = |what: &str, error| RunError::Tensor { layer: what.to_owned(), error };
         if !parameters.is_empty() {
-            memory.insert(Buffer::Parameter, parameters.to_vec());
+            let mut bytes = zeros(parameters.len()).map_err(|error| part("parameters", error))?;
+            bytes.copy_from_slice(parameters);
+            memory.insert(Buffer::Parameter, bytes);
         }
         if scratch > 0 {
-            memory.insert(Buffer::Scratch, vec![0; scratch]);
+            memory.insert(Buffer::Scratch, zeros(scratch).map_err(|error| part("scratch", error))?);
         }
         let mut addresses = Addresses::default();
         for (buffer, len) in memory.buffers() {

@@ -22,6 +22,14 @@ pub enum TensorError {
         /// What it should have.
         want: String,
     },
+    /// Memory that is not there.
+    #[error("there is no memory for {0} bytes")]
+    Memory(usize),
+}
+
+/// Zeros for a buffer whose size comes from the file; they are not touched.
+pub(super) fn zeros(len: usize) -> Result<Vec<u8>, TensorError> {
+    bytemuck::try_zeroed_vec(len).map_err(|()| TensorError::Memory(len))
 }
 
 /// Flips the top bit of every element of a signed type; other types stay.
@@ -51,7 +59,8 @@ pub fn prepare_input(layer: &Layer<'_>, bytes: &[u8]) -> Result<Vec<u8>, TensorE
         return Err(TensorError::Length { what: "the input", have: bytes.len(), want });
     }
     if is_padded || geometry.executions == 1 {
-        let mut out = bytes.to_vec();
+        let mut out = zeros(bytes.len())?;
+        out.copy_from_slice(bytes);
         let (len, step) = (geometry.execution_bytes, geometry.execution_padded);
         // Padding is nobody's element and stays.
         for execution in out.chunks_mut(step) {
@@ -60,7 +69,7 @@ pub fn prepare_input(layer: &Layer<'_>, bytes: &[u8]) -> Result<Vec<u8>, TensorE
         }
         return Ok(out);
     }
-    let mut out = vec![0; geometry.padded_bytes];
+    let mut out = zeros(geometry.padded_bytes)?;
     let executions = bytes.chunks_exact(geometry.execution_bytes);
     for (to, from) in out.chunks_exact_mut(geometry.execution_padded).zip(executions) {
         let to = &mut to[..from.len()];

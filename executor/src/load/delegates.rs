@@ -1,11 +1,13 @@
 //! Makes the delegates of a method: each backend gets the bytes it produced at export.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::pte::{BackendDelegate, BackendDelegateInlineData, DataLocation, ExecutionPlan};
 use edgepack_loader::{Bytes, MergedData, NamedDataMap, Program};
 
+use crate::account::grow;
 use crate::delegate::{Delegate, DelegateInit};
 use crate::error::{LoadError, Missing};
 use crate::kernel::KernelError;
@@ -32,12 +34,20 @@ pub(crate) fn delegates(
     let inside: Arc<dyn NamedDataMap> = Arc::new(program.named_data()?);
     let outside: Arc<dyn NamedDataMap> = Arc::new(data);
     let named_data: Arc<dyn NamedDataMap> = Arc::new(MergedData::new([inside, outside])?);
-    let mut loaded = Vec::with_capacity(rows.len());
+    let mut loaded = Vec::new();
+    grow(&mut loaded, rows.len())?;
+    // Payloads that several delegates name are read once; the others are given back at once.
+    let mut held: HashMap<u32, (usize, Option<Bytes>)> = HashMap::new();
+    for row in rows.iter() {
+        if let Some(at) = row?.processed.filter(|at| at.location == DataLocation::SEGMENT) {
+            held.entry(at.index).or_default().0 += 1;
+        }
+    }
     for (index, row) in rows.iter().enumerate() {
         let row = row?;
         let id = row.id.clone().unwrap_or_default().into_owned();
         let refused = |error: KernelError| LoadError::Delegate { delegate: index, backend: id.clone(), error };
-        let processed = processed(program, &row).map_err(|error| match error {
+        let processed = processed(program, &row, &mut held).map_err(|error| match error {
             Some(error) => LoadError::Program(error),
             None => refused(KernelError::new(ErrorCode::NotFound, "its processed bytes are not in the file")),
         })?;
@@ -61,10 +71,23 @@ pub(crate) fn delegates(
 }
 
 /// A delegate's bytes; `Err(None)` if the file does not have them.
-fn processed(program: &Program, row: &BackendDelegate<'_>) -> Result<Bytes, Option<edgepack_loader::Error>> {
+fn processed(
+    program: &Program,
+    row: &BackendDelegate<'_>,
+    held: &mut HashMap<u32, (usize, Option<Bytes>)>,
+) -> Result<Bytes, Option<edgepack_loader::Error>> {
     let reference = row.processed.ok_or(None)?;
     match reference.location {
-        DataLocation::SEGMENT => program.segment(reference.index).map_err(Some),
+        DataLocation::SEGMENT => {
+            let (uses, known) = held.entry(reference.index).or_default();
+            *uses = uses.saturating_sub(1);
+            let bytes = match known.take() {
+                Some(bytes) => bytes,
+                None => program.segment(reference.index).map_err(Some)?,
+            };
+            *known = (*uses > 0).then(|| bytes.clone());
+            Ok(bytes)
+        }
         DataLocation::INLINE => {
             let view = program.view().map_err(Some)?;
             let list = view.program().backend_delegate_data.clone().ok_or(None)?;

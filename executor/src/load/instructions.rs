@@ -1,5 +1,7 @@
 //! Reads chains into instructions, resolves operators, and checks every argument against its operator's schema.
 
+use std::collections::HashSet;
+
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::pte::{
     Chain, DelegateCall, FreeCall, Instruction as InstructionRow, JumpFalseCall, KernelCall, MoveCall, Operator,
@@ -10,6 +12,7 @@ use edgepack_format::wire;
 
 use super::quick::Calls;
 use super::{Source, checked};
+use crate::account::grow;
 use crate::context::MAX_ARGS;
 use crate::error::{LoadError, Missing};
 use crate::graph::{Graph, GraphOperator, Instruction, InstructionKind};
@@ -42,7 +45,8 @@ pub(super) fn read<'r>(source: &Source<'_>, registry: &'r Registry, graph: &mut 
             return Err(LoadError::method(ErrorCode::InvalidProgram, message));
         };
         let tables = instructions.tables();
-        let mut list = Vec::with_capacity(tables.len());
+        let mut list = Vec::new();
+        grow(&mut list, tables.len())?;
         let mut quick = Calls::new(tables.buffer());
         for (index, table) in tables.iter().enumerate() {
             if let Some(kind) = quick.call(tables.position(index)?, graph) {
@@ -59,6 +63,7 @@ pub(super) fn read<'r>(source: &Source<'_>, registry: &'r Registry, graph: &mut 
             })?;
             list.push(Instruction { kind, origin: index as u32 });
         }
+        grow(&mut graph.chains, 1)?;
         graph.chains.push(list);
     }
     check_values(source, graph)
@@ -67,6 +72,7 @@ pub(super) fn read<'r>(source: &Source<'_>, registry: &'r Registry, graph: &mut 
 /// Holds the values of every call against its operator's schema, and the conditions of jumps. What numbers change is
 /// known only now.
 fn check_values(source: &Source<'_>, graph: &Graph<'_>) -> Result<(), LoadError> {
+    check_lists(source, graph)?;
     for (chain, instructions) in graph.chains.iter().enumerate() {
         for (index, instruction) in instructions.iter().enumerate() {
             let (what, checked) = match instruction.kind {
@@ -87,6 +93,22 @@ fn check_values(source: &Source<'_>, graph: &Graph<'_>) -> Result<(), LoadError>
     Ok(())
 }
 
+/// Every call looks through the lists among its arguments, so a few kilobytes of calls that share a long list are paid for
+/// as if each had its own.
+fn check_lists(source: &Source<'_>, graph: &Graph<'_>) -> Result<(), LoadError> {
+    let len = |id: &ValueId| match graph.state.values[*id as usize] {
+        Value::IntList(span) | Value::TensorList(span) | Value::OptionalTensorList(span) => u64::from(span.len),
+        _ => 0,
+    };
+    let items = graph.args.iter().map(len).fold(0u64, u64::saturating_add);
+    let limit = source.options.limits.unwrap_or(*source.program.limits()).visits;
+    if items <= limit {
+        return Ok(());
+    }
+    let message = format!("calls read {items} items of lists, the limits allow {limit}");
+    Err(LoadError::method(ErrorCode::OutOfResources, message))
+}
+
 /// A condition is a bool, a BOOL tensor, or a number that is computed and may become one.
 fn check_condition(graph: &Graph<'_>, condition: ValueId) -> Result<(), KernelError> {
     let value = &graph.state.values[condition as usize];
@@ -105,6 +127,7 @@ fn check_condition(graph: &Graph<'_>, condition: ValueId) -> Result<(), KernelEr
 /// Resolves all operators and backends; what is missing is reported all at once.
 fn operators<'r>(source: &Source<'_>, registry: &'r Registry, graph: &mut Graph<'r>) -> Result<(), LoadError> {
     let mut missing = Missing::default();
+    let mut seen = HashSet::new();
     for (index, table) in source.plan.operators.clone().unwrap_or_default().tables().iter().enumerate() {
         let table = table?;
         let invalid = |code, message: &str| LoadError::method(code, format!("operators[{index}]: {message}"));
@@ -119,17 +142,22 @@ fn operators<'r>(source: &Source<'_>, registry: &'r Registry, graph: &mut Graph<
             return Err(invalid(ErrorCode::Internal, "its name is longer than 99 bytes"));
         }
         let Some(kernel) = registry.find(&name) else {
-            if !missing.operators.contains(&name) {
+            if seen.insert(name.clone()) {
+                grow(&mut missing.operators, 1)?;
                 missing.operators.push(name);
             }
             continue;
         };
         let info = OperatorInfo::parse(kernel).map_err(|error| invalid(error.code, &error.message))?;
+        grow(&mut graph.operators, 1)?;
         graph.operators.push(GraphOperator { name: name.into(), kernel, info });
     }
+    seen.clear();
     for delegate in source.plan.delegates.clone().unwrap_or_default().iter() {
         let id = delegate?.id.unwrap_or_default();
-        if source.options.backends.find(&id).is_none() && !missing.backends.iter().any(|known| *known == id) {
+        if source.options.backends.find(&id).is_none() && !seen.contains(&*id) {
+            seen.insert(id.clone().into_owned());
+            grow(&mut missing.backends, 1)?;
             missing.backends.push(id.into_owned());
         }
     }
@@ -222,6 +250,7 @@ fn instruction(
 fn arguments(graph: &mut Graph<'_>, args: Option<Scalars<'_, i32>>) -> Result<Span, Fault> {
     let Some(args) = args else { return Err(invalid("call", "it has no argument list".into())) };
     let (start, values) = (graph.args.len(), graph.state.values.len());
+    grow(&mut graph.args, args.len()).map_err(|error| Fault::Refused(None, error.into()))?;
     for id in args.iter() {
         match u32::try_from(id) {
             Ok(id) if (id as usize) < values => graph.args.push(id),

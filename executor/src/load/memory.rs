@@ -10,11 +10,12 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_loader::{Bytes, NamedDataMap};
 
 use super::Source;
+use crate::account::{Account, grow, no_room};
 use crate::arena::Arena;
 use crate::error::LoadError;
 use crate::graph::{Graph, Memory};
 use crate::state::State;
-use crate::storage::{BLOCK_ALIGN, Block, Region};
+use crate::storage::{BLOCK_ALIGN, Region};
 
 /// A tensor that looks for its bytes.
 pub(super) struct Place {
@@ -40,14 +41,12 @@ pub(crate) struct Initial {
 }
 
 /// Makes the planned memories, or takes the caller's.
-pub(super) fn arenas(source: &Source<'_>, memory: &mut Memory) -> Result<(), LoadError> {
+pub(super) fn arenas(source: &Source<'_>, memory: &mut Memory, account: &mut Account) -> Result<(), LoadError> {
     let sizes = source.plan.non_const_buffer_sizes.clone().unwrap_or_else(|| Vec::new().into());
-    let mut total = 0u64;
     for (index, size) in sizes.iter().enumerate().skip(1) {
         let size = u64::try_from(size).map_err(|_| {
             LoadError::method(ErrorCode::InvalidProgram, format!("planned memory {index} has size {size}"))
         })?;
-        total = total.saturating_add(size);
         let given = source.options.arenas.iter().find(|(id, _)| *id as usize == index);
         let arena = match given {
             Some((_, arena)) if memory.arenas.contains(arena) => {
@@ -55,19 +54,18 @@ pub(super) fn arenas(source: &Source<'_>, memory: &mut Memory) -> Result<(), Loa
                     format!("planned memory {index} was given an arena that another memory of the method has");
                 return Err(LoadError::method(ErrorCode::InvalidArgument, message));
             }
-            Some((_, arena)) if arena.len() as u64 >= size => Some(arena.clone()),
+            Some((_, arena)) if arena.len() as u64 >= size => arena.clone(),
             Some((_, arena)) => {
                 let message = format!("planned memory {index} needs {size} bytes, the given one has {}", arena.len());
                 return Err(LoadError::method(ErrorCode::MemoryAllocationFailed, message));
             }
-            None if total > source.limits.arena_bytes => None,
-            None => usize::try_from(size).ok().and_then(Arena::new),
+            None => {
+                account.planned(size)?;
+                let arena = usize::try_from(size).ok().and_then(Arena::new);
+                arena.ok_or_else(|| no_room("planned memory", size))?
+            }
         };
-        let Some(arena) = arena else {
-            let message = format!("planned memory of {total} bytes, the limits allow {}", source.limits.arena_bytes);
-            return Err(LoadError::method(ErrorCode::MemoryAllocationFailed, message));
-        };
-        memory.arenas.push(arena, given.is_some());
+        memory.arenas.push(arena, given.is_some())?;
     }
     for device in source.plan.non_const_buffer_device.clone().unwrap_or_default().iter() {
         let device = device?;
@@ -91,10 +89,11 @@ pub(super) struct Places<'a> {
     pub initial: Vec<Initial>,
     /// Tensors the program gives no storage: tensor index, element size, bytes.
     pub without_storage: Vec<(u32, usize)>,
+    pub account: Account,
 }
 
 impl<'a> Places<'a> {
-    pub fn new(source: &Source<'a>) -> Result<Self, LoadError> {
+    pub fn new(source: &Source<'a>, account: Account) -> Result<Self, LoadError> {
         Ok(Places {
             constants: None,
             constant_offsets: source.view.program().constant_segment.clone(),
@@ -102,6 +101,7 @@ impl<'a> Places<'a> {
             external: HashMap::new(),
             initial: Vec::new(),
             without_storage: Vec::new(),
+            account,
         })
     }
 
@@ -117,10 +117,12 @@ impl<'a> Places<'a> {
             (Some(allocation), _) => {
                 let region = planned(memory, place, allocation)?;
                 let bytes = self.initial_value(source, place)?;
+                grow(&mut self.initial, 1)?;
                 self.initial.push(Initial { tensor: place.tensor, bytes });
                 Ok((Some(region), false))
             }
             (None, 0) => {
+                grow(&mut self.without_storage, 1)?;
                 self.without_storage.push((place.tensor, place.bytes));
                 Ok((None, false))
             }
@@ -185,11 +187,13 @@ impl<'a> Places<'a> {
         match &place.allocation {
             Some(allocation) => {
                 let region = planned(memory, place, allocation)?;
+                grow(&mut self.initial, 1)?;
                 self.initial.push(Initial { tensor: place.tensor, bytes });
                 Ok((Some(region), false))
             }
             None => {
-                let region = constant_region(memory, &bytes, 0, place)?;
+                let region = constant_region(memory, &mut self.account, &bytes, 0, place)?;
+                grow(&mut memory.constants, 1)?;
                 memory.constants.push(bytes);
                 Ok((Some(region), true))
             }
@@ -210,7 +214,7 @@ impl<'a> Places<'a> {
             self.constants = Some(bytes);
         }
         let bytes = self.constants.as_ref().map_or(&[][..], |bytes| bytes);
-        constant_region(memory, bytes, offset, place)
+        constant_region(memory, &mut self.account, bytes, offset, place)
     }
 
     /// A constant inside the flatbuffer, as older files have them.
@@ -227,7 +231,7 @@ impl<'a> Places<'a> {
         }
         // The bytes belong to the program's head, which the method keeps alive.
         let buffer = edgepack_format::pte::Buffer::storage_of(&buffers, index)?;
-        constant_region(memory, buffer, 0, place)
+        constant_region(memory, &mut self.account, buffer, 0, place)
     }
 
     fn initial_value(&mut self, source: &Source<'_>, place: &Place) -> Result<Bytes, LoadError> {
@@ -279,7 +283,13 @@ fn planned(memory: &Memory, place: &Place, allocation: &AllocationDetails) -> Re
 }
 
 /// Bytes of a constant where they are, or an aligned copy if they are not aligned for their element.
-fn constant_region(memory: &mut Memory, bytes: &[u8], offset: u64, place: &Place) -> Result<Region, LoadError> {
+fn constant_region(
+    memory: &mut Memory,
+    account: &mut Account,
+    bytes: &[u8],
+    offset: u64,
+    place: &Place,
+) -> Result<Region, LoadError> {
     let range = usize::try_from(offset).ok().and_then(|start| Some(start..start.checked_add(place.bytes)?));
     let Some(data) = range.and_then(|range| bytes.get(range)) else {
         let message = format!("a constant of {} bytes at {offset} of {}", place.bytes, bytes.len());
@@ -289,39 +299,33 @@ fn constant_region(memory: &mut Memory, bytes: &[u8], offset: u64, place: &Place
     if region.is_aligned(place.element) {
         return Ok(region);
     }
-    let mut block = Block::zeroed(data.len()).ok_or_else(|| out_of_memory(data.len() as u64))?;
+    let mut block = account.block("realigned constants", data.len())?;
+    grow(&mut memory.private, 1)?;
     block.bytes_mut().copy_from_slice(data);
     let region = Region::read_only(block.bytes_mut());
     memory.private.push(block);
     Ok(region)
 }
 
-fn out_of_memory(bytes: u64) -> LoadError {
-    LoadError::method(ErrorCode::MemoryAllocationFailed, format!("{bytes} bytes for values without planned memory"))
-}
-
 /// Gives tensors without storage a place in one block of our own. Returns their indices.
-pub(super) fn private_storage(
-    source: &Source<'_>,
-    graph: &mut Graph<'_>,
-    without: &[(u32, usize)],
-) -> Result<Vec<u32>, LoadError> {
-    let mut total = 0usize;
-    let mut offsets = Vec::with_capacity(without.len());
-    for &(_, bytes) in without {
-        offsets.push(total);
-        let padded = bytes.checked_next_multiple_of(BLOCK_ALIGN);
-        total = padded.and_then(|bytes| total.checked_add(bytes)).ok_or_else(|| out_of_memory(u64::MAX))?;
-    }
-    if total as u64 > source.limits.method_bytes {
-        return Err(out_of_memory(total as u64));
-    }
-    let block = Block::zeroed(total).ok_or_else(|| out_of_memory(total as u64))?;
-    for (&(tensor, bytes), offset) in without.iter().zip(offsets) {
+pub(super) fn private_storage(graph: &mut Graph<'_>, without: &[(u32, usize)]) -> Result<Vec<u32>, LoadError> {
+    const WHAT: &str = "values without planned memory";
+    let padded = |bytes: usize| bytes.checked_next_multiple_of(BLOCK_ALIGN);
+    let total = without.iter().try_fold(0usize, |total, &(_, bytes)| total.checked_add(padded(bytes)?));
+    let total = total.ok_or_else(|| no_room(WHAT, u64::MAX))?;
+    let block = graph.account.block(WHAT, total)?;
+    let mut offset = 0usize;
+    let mut tensors = Vec::new();
+    grow(&mut tensors, without.len())?;
+    for &(tensor, bytes) in without {
         graph.state.tensors[tensor as usize].region = block.region(offset, bytes).unwrap_or_else(Region::empty);
+        // As far as the sum above, which fits.
+        offset += padded(bytes).unwrap_or_default();
+        tensors.push(tensor);
     }
+    grow(&mut graph.memory.private, 1)?;
     graph.memory.private.push(block);
-    Ok(without.iter().map(|&(tensor, _)| tensor).collect())
+    Ok(tensors)
 }
 
 /// Copies initial values into the memory of their tensors. The caller has the method to itself and holds the locks of its

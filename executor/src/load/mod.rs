@@ -7,11 +7,11 @@ mod quick;
 mod values;
 
 use edgepack_format::finding::ErrorCode;
-use edgepack_format::limits::Limits;
 use edgepack_format::pte::{ExecutionPlan, ProgramRef};
 use edgepack_format::row::Scalars;
 use edgepack_loader::{MergedData, Program};
 
+use crate::account::{Account, filled, grow};
 use crate::error::LoadError;
 use crate::graph::{Graph, Memory};
 use crate::kernel::Registry;
@@ -39,7 +39,6 @@ struct Source<'a> {
     view: &'a ProgramRef<'a>,
     plan: &'a ExecutionPlan<'a>,
     options: &'a Options,
-    limits: Limits,
     data: &'a MergedData,
 }
 
@@ -52,20 +51,21 @@ pub(crate) fn load<'r>(
 ) -> Result<Loaded<'r>, LoadError> {
     let limits = options.limits.unwrap_or(*program.limits());
     let data = MergedData::new(options.data.iter().cloned())?;
-    let source = Source { program, view, plan, options, limits, data: &data };
+    let source = Source { program, view, plan, options, data: &data };
 
     let mut memory = Memory::default();
-    memory::arenas(&source, &mut memory)?;
+    let mut account = Account::new(&limits);
+    memory::arenas(&source, &mut memory, &mut account)?;
     let values = plan.values.clone().unwrap_or_default();
-    let mut state = State::with_capacity(values.len());
-    let mut places = memory::Places::new(&source)?;
+    let mut state = State::with_capacity(values.len())?;
+    let mut places = memory::Places::new(&source, account)?;
     let quick = quick::Quick::new(values.tables().buffer());
     values::read(&source, &values.tables(), &mut state, &mut memory, &mut places, Some(quick))?;
 
     let inputs = ids(&plan.inputs, &state, "inputs")?;
     let outputs = ids(&plan.outputs, &state, "outputs")?;
     let mut graph = Graph {
-        variable: vec![false; state.values.len()],
+        variable: filled(false, state.values.len())?,
         state,
         operators: Vec::new(),
         chains: Vec::new(),
@@ -73,6 +73,7 @@ pub(crate) fn load<'r>(
         inputs,
         outputs,
         memory,
+        account: places.account,
     };
     instructions::read(&source, registry, &mut graph)?;
     for &input in &graph.inputs {
@@ -83,13 +84,18 @@ pub(crate) fn load<'r>(
             return Err(LoadError::value(input as usize, ErrorCode::InvalidProgram, "an input is a constant"));
         }
     }
-    let unplanned = memory::private_storage(&source, &mut graph, &places.without_storage)?;
+    let unplanned = memory::private_storage(&mut graph, &places.without_storage)?;
     Ok(Loaded { graph, initial: places.initial, unplanned, data })
 }
 
 fn ids(list: &Option<Scalars<'_, i32>>, state: &State, what: &str) -> Result<Vec<ValueId>, LoadError> {
     let ids = list.iter().flat_map(|list| list.iter());
-    ids.map(|id| checked(id.into(), state.values.len(), what)).collect()
+    let mut found = Vec::new();
+    grow(&mut found, list.as_ref().map_or(0, |list| list.len()))?;
+    for id in ids {
+        found.push(checked(id.into(), state.values.len(), what)?);
+    }
+    Ok(found)
 }
 
 /// A value index of the file as an id.

@@ -170,6 +170,7 @@ impl<'a> Calls<'a> {
             return None;
         }
         let args = Span { start: graph.args.len() as u32, len: items.len() as u32 };
+        graph.args.try_reserve(items.len()).ok()?;
         graph.args.extend(ids);
         info.mark_written(&graph.args[args.range()], &mut graph.variable);
         Some(InstructionKind::Kernel { operator, args })
@@ -186,6 +187,7 @@ fn ids(
     if !items.clone().all(|item| state.values.get(item).is_some_and(&fits)) {
         return None;
     }
+    state.ids.try_reserve(items.len()).ok()?;
     let span = Span { start: state.ids.len() as u32, len: items.len() as u32 };
     // Below the number of values, which fits.
     state.ids.extend(items.map(|item| item as u32));
@@ -200,6 +202,7 @@ mod tests {
 
     use super::super::{Source, memory, values};
     use super::*;
+    use crate::account::Account;
     use crate::arena::Arena;
     use crate::error::LoadError;
     use crate::options::Options;
@@ -207,10 +210,11 @@ mod tests {
     /// What reading all values comes to, as text: addresses too, unless something was copied to be aligned.
     fn read(source: &Source<'_>, quick: bool) -> Result<String, LoadError> {
         let mut memory = Memory::default();
-        memory::arenas(source, &mut memory)?;
+        let mut account = Account::new(source.program.limits());
+        memory::arenas(source, &mut memory, &mut account)?;
         let tables = source.plan.values.clone().unwrap_or_default().tables();
-        let mut state = State::with_capacity(tables.len());
-        let mut places = Places::new(source)?;
+        let mut state = State::with_capacity(tables.len())?;
+        let mut places = Places::new(source, account)?;
         let quick = quick.then(|| Quick::new(tables.buffer()));
         values::read(source, &tables, &mut state, &mut memory, &mut places, quick)?;
         let tensors = state.tensors.iter().map(|tensor| {
@@ -239,9 +243,8 @@ mod tests {
                 let sizes = plan.non_const_buffer_sizes.iter().flat_map(|sizes| sizes.iter());
                 let arenas = sizes.enumerate().map(|(id, size)| (id as u32, Arena::new(size as usize).unwrap()));
                 let options = Options { arenas: arenas.collect(), ..Options::default() };
-                let (limits, data) = (*program.limits(), MergedData::new([]).unwrap());
-                let source =
-                    Source { program: &program, view: &view, plan: &plan, options: &options, limits, data: &data };
+                let data = MergedData::new([]).unwrap();
+                let source = Source { program: &program, view: &view, plan: &plan, options: &options, data: &data };
                 match (read(&source, true), read(&source, false)) {
                     (Ok(quick), Ok(long)) => assert_eq!(quick, long, "{}", path.display()),
                     (Err(quick), Err(long)) => assert_eq!(quick.to_string(), long.to_string(), "{}", path.display()),

@@ -12,6 +12,7 @@ use edgepack_format::wire;
 use super::Source;
 use super::memory::{Place, Places};
 use super::quick::Quick;
+use crate::account::{grow, no_room};
 use crate::error::LoadError;
 use crate::graph::Memory;
 use crate::state::{Dynamism, NONE, Span, State, Value};
@@ -44,6 +45,7 @@ pub(super) fn read(
     let mut lists = false;
     for index in 0..tables.len() {
         let position = tables.position(index)?;
+        state.grow_by_one()?;
         if let Some(value) = quick.as_mut().and_then(|quick| quick.value(position, state, memory, places)) {
             state.values.push(value);
             continue;
@@ -75,15 +77,17 @@ pub(super) fn read(
                 }
                 tag::DOUBLE_LIST => {
                     let items = present(index, table.get(DoubleList::ITEMS)?)?;
-                    Value::DoubleList(extend(&mut state.doubles, items.iter()))
+                    Value::DoubleList(extend(&mut state.doubles, items.iter(), items.len())?)
                 }
                 tag::BOOL_LIST => {
                     let items = present(index, table.get(BoolList::ITEMS)?)?;
-                    Value::BoolList(extend(&mut state.bools, items.iter()))
+                    Value::BoolList(extend(&mut state.bools, items.iter(), items.len())?)
                 }
                 tag::STRING => {
                     let text = present(index, table.get(String::STRING_VAL)?)?;
                     let start = state.text.len() as u32;
+                    let room = state.text.try_reserve(text.len());
+                    room.map_err(|_| no_room("text", text.len() as u64))?;
                     state.text.push_str(&text);
                     Value::Str(Span { start, len: text.len() as u32 })
                 }
@@ -104,10 +108,11 @@ fn present<T>(index: usize, payload: Option<T>) -> Result<T, LoadError> {
     payload.ok_or_else(|| invalid(index, "its content is missing".into()))
 }
 
-fn extend<T>(list: &mut Vec<T>, items: impl Iterator<Item = T>) -> Span {
+fn extend<T>(list: &mut Vec<T>, items: impl Iterator<Item = T>, count: usize) -> Result<Span, LoadError> {
+    grow(list, count)?;
     let start = list.len();
     list.extend(items);
-    Span { start: start as u32, len: (list.len() - start) as u32 }
+    Ok(Span { start: start as u32, len: (list.len() - start) as u32 })
 }
 
 /// Copies value indices; whether they name the right kind is known only when all values are read.
@@ -120,6 +125,7 @@ fn ids<T: Scalar + Into<i64>>(
 ) -> Result<Span, LoadError> {
     let items = present(index, items)?;
     let start = state.ids.len();
+    grow(&mut state.ids, items.len())?;
     for item in items.iter() {
         let item: i64 = item.into();
         match u32::try_from(item) {

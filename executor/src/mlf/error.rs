@@ -34,6 +34,12 @@ pub enum Error {
         /// How much is allowed.
         limit: u64,
     },
+    /// Memory that is not there.
+    #[error("there is no memory for {bytes} bytes")]
+    Memory {
+        /// How much.
+        bytes: u64,
+    },
     /// There is no such input.
     #[error("there is no input {0}")]
     NoInput(String),

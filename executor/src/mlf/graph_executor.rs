@@ -3,6 +3,7 @@
 //! Invariant: the graph has kept every rule, so an entry that is read still holds what its node wrote, results share
 //! memory with nothing else of their call, and inputs and parameters survive every run.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use edgepack_format::limits::Limits;
@@ -102,14 +103,15 @@ impl GraphExecutor {
             return Err(Error::Invalid(findings));
         }
         let plan = StoragePlan::of(graph);
-        let too_much = || Error::Limit { bytes: plan.bytes(), limit: limits.arena_bytes };
-        if plan.bytes() > limits.arena_bytes {
+        let most = limits.arena_bytes.min(limits.memory_bytes);
+        let too_much = || Error::Limit { bytes: plan.bytes(), limit: most };
+        if plan.bytes() > most {
             return Err(too_much());
         }
         let operands = graph.entries.iter().map(Operand::of).collect::<Option<Vec<_>>>().ok_or_else(too_much)?;
-        let storages =
-            plan.storages.iter().map(|storage| Some(AlignedBytes::zeroed(usize::try_from(storage.bytes).ok()?)));
-        let storages = storages.collect::<Option<Vec<_>>>().ok_or_else(too_much)?;
+        let storages = plan.storages.iter().map(|storage| AlignedBytes::zeroed(usize::try_from(storage.bytes).ok()?));
+        let storages = storages.collect::<Option<Vec<_>>>();
+        let storages = storages.ok_or_else(|| Error::Memory { bytes: plan.bytes() })?;
         let entry = |reference| graph.entry_id(reference).map(|entry| entry as usize);
         let args = graph.args().map(|(node, name, _)| {
             let entry = graph.outputs_of(node).start as usize;
@@ -125,7 +127,7 @@ impl GraphExecutor {
             written: Vec::new(),
             has_run: false,
         };
-        let mut missing = Vec::new();
+        let (mut missing, mut known) = (Vec::new(), HashSet::new());
         for (node, row, call) in graph.calls() {
             let inputs: Vec<usize> = row.inputs.iter().filter_map(|&input| entry(input)).collect();
             let outputs: Vec<usize> = graph.outputs_of(node).map(|entry| entry as usize).collect();
@@ -142,7 +144,7 @@ impl GraphExecutor {
             };
             match executor.function(&step, functions)? {
                 Some(function) => executor.steps.push(Step { call: function, ..step }),
-                None if missing.contains(&step.function) => {}
+                None if !known.insert(step.function.clone()) => {}
                 None => missing.push(step.function),
             }
         }

@@ -4,7 +4,7 @@
 //! `patches * weight`, the patches gathered into scratch memory some rows at a time. A kernel of one tap needs no
 //! patches. What does not fit goes to [`direct`](super::direct).
 
-use edgepack_executor::kernel::{KernelContext, KernelError, Run, keeps};
+use edgepack_executor::kernel::{KernelContext, KernelError, Run, keeps, reserve, room};
 use edgepack_executor::tensor::TensorMeta;
 use rayon::prelude::*;
 use rten_gemm::{ColOffsets, Im2Col, PackedAMatrix, PackedBMatrix, RowOffsets};
@@ -100,7 +100,7 @@ impl Convolution {
             }
             Way::LoneRows => lone::rows(geometry, input, weight, bias, self.then.as_ref(), out),
             Way::LonePixels => {
-                self.turn(geometry, weight);
+                self.turn(geometry, weight)?;
                 lone::pixels(geometry, input, &self.turned, bias, self.then.as_ref(), out);
             }
             Way::Scatter => {
@@ -195,7 +195,7 @@ impl Convolution {
         };
         if self.keep && self.lhs.is_empty() {
             for group in 0..groups {
-                self.lhs.extend(Fast::pack_lhs(weight(group)?));
+                self.lhs.extend(Fast::pack_lhs(weight(group)?)?);
             }
         }
         let pointwise = call.geometry.is_pointwise();
@@ -242,7 +242,10 @@ impl Convolution {
             [images.channels.1, images.strides[1], images.strides[2]],
         )
         .map_err(|error| KernelError::unsupported(format!("the image has no strides to gather by: {error:?}")))?;
-        let (row_offsets, col_offsets) = offsets.take().unwrap_or_else(|| patch_offsets(geometry, channels));
+        let (row_offsets, col_offsets) = match offsets.take() {
+            Some(known) => known,
+            None => patch_offsets(geometry, channels)?,
+        };
         let most = |dim: usize| ((slides[dim].input - 1) * images.strides[dim]) as i32;
         let patches =
             Im2Col { image, row_offsets, col_offsets, n_cols, n_rows, max_y_offset: most(1), max_x_offset: most(2) };
@@ -256,14 +259,14 @@ impl Convolution {
         let (taps, area, channels) = (images.channels.0 * kernel.area(), to.area(), to.channels.0);
         let pointwise = call.geometry.is_pointwise();
         if !pointwise {
-            self.turn(call.geometry, call.weight);
+            self.turn(call.geometry, call.weight)?;
         }
         let weight = match pointwise {
             true => Mat::new(call.weight, [taps, channels], [kernel.channels.1, kernel.batch.1])?,
             false => Mat::new(&self.turned, [taps, channels], [channels, 1])?,
         };
         if self.keep && self.rhs.is_none() {
-            self.rhs = Fast::pack_rhs(weight);
+            self.rhs = Fast::pack_rhs(weight)?;
         }
         let bias = call.bias.map_or(Bias::None, Bias::Row);
         // Few enough rows that what was computed is still in the cache for the steps.
@@ -277,7 +280,7 @@ impl Convolution {
                 if let Some(then) = &self.then {
                     then.in_place(out);
                 }
-                Ok(())
+                Ok::<_, KernelError>(())
             };
             if pointwise {
                 let one = |(block, out): (usize, &mut [f32])| {
@@ -305,16 +308,21 @@ impl Convolution {
     }
 
     /// Lays the weight out by tap, input channel, output channel.
-    fn turn(&mut self, geometry: &Geometry, weight: &[f32]) {
+    fn turn(&mut self, geometry: &Geometry, weight: &[f32]) -> Result<(), KernelError> {
         let kernel = &geometry.weight;
         let (outs, channels) = (kernel.batch.0, kernel.channels.0);
         if self.keep && !self.turned.is_empty() {
-            return;
+            return Ok(());
         }
+        let count = kernel.area() * channels * outs;
         if self.turned.is_empty() {
-            keeps(kernel.area() * channels * outs * size_of::<f32>());
+            reserve(count * size_of::<f32>())?;
+            keeps(count * size_of::<f32>());
         }
-        self.turned.resize(kernel.area() * channels * outs, 0.0);
+        if self.turned.capacity() < count {
+            self.turned = room(count)?;
+        }
+        self.turned.resize(count, 0.0);
         let mut places = self.turned.iter_mut();
         for y in 0..kernel.sizes[1] {
             for x in 0..kernel.sizes[2] {
@@ -326,15 +334,17 @@ impl Convolution {
                 }
             }
         }
+        Ok(())
     }
 }
 
 /// Where the elements of patches are: by tap, and by output pixel. Sizes are padded to what the packing wants; the
 /// padding of rows lies outside of the image, that of columns is never stored.
-fn patch_offsets(geometry: &Geometry, channels: usize) -> (RowOffsets, ColOffsets) {
+fn patch_offsets(geometry: &Geometry, channels: usize) -> Result<(RowOffsets, ColOffsets), KernelError> {
     let Geometry { input: images, out: to, slides, .. } = geometry;
     let [col_step, row_step] = Fast::patch_steps();
-    let mut rows = RowOffsets { chan: Vec::new(), y: Vec::new(), x: Vec::new() };
+    let taps = (channels * slides[1].kernel * slides[2].kernel).next_multiple_of(row_step.max(1));
+    let mut rows = RowOffsets { chan: room(taps)?, y: room(taps)?, x: room(taps)? };
     for channel in 0..channels {
         for ky in 0..slides[1].kernel {
             for kx in 0..slides[2].kernel {
@@ -348,7 +358,8 @@ fn patch_offsets(geometry: &Geometry, channels: usize) -> (RowOffsets, ColOffset
     rows.chan.resize(padded, 0);
     rows.y.resize(padded, i32::MIN / 2);
     rows.x.resize(padded, i32::MIN / 2);
-    let mut cols = ColOffsets { y: Vec::new(), x: Vec::new() };
+    let pixels = to.area().next_multiple_of(col_step.max(1));
+    let mut cols = ColOffsets { y: room(pixels)?, x: room(pixels)? };
     let start = |dim: usize, place: usize| {
         let at = (place * slides[dim].stride) as i64 - slides[dim].padding as i64;
         (at * images.strides[dim] as i64) as i32
@@ -362,7 +373,7 @@ fn patch_offsets(geometry: &Geometry, channels: usize) -> (RowOffsets, ColOffset
     let padded = cols.y.len().next_multiple_of(col_step.max(1));
     cols.y.resize(padded, 0);
     cols.x.resize(padded, 0);
-    (rows, cols)
+    Ok((rows, cols))
 }
 
 /// Gathers the patches of output pixels from number `first` on, one row each: taps, and their channels innermost.

@@ -1,7 +1,7 @@
 //! Convolution of 16-bit floats, computed as that of `f32` and rounded once: constant weights are widened when the method is
 //! loaded, images in scratch memory.
 
-use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run, keeps};
+use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run, keeps, reserve, room};
 
 use super::fast::{Call, Convolution, floats, scratch_bytes};
 use super::{OUT, geometry};
@@ -12,7 +12,10 @@ pub(super) fn prepare<T: Narrow>(args: &Prepare<'_>) -> Result<Box<dyn Run>, Ker
     let weight = args.tensor(1)?;
     let mut wide = Vec::new();
     if let Some(constant) = weight.constant.filter(|_| args.optimize()) {
-        wide.resize(constant.element_count(), 0.0);
+        let count = constant.element_count();
+        reserve(count.saturating_mul(size_of::<f32>()))?;
+        wide = room(count)?;
+        wide.resize(count, 0.0);
         keeps(size_of_val(&wide[..]));
         T::widen(constant.as_slice::<T>()?, &mut wide);
     }

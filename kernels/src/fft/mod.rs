@@ -74,15 +74,18 @@ const fn size_of_complex() -> usize {
 struct Transforms(Vec<Transform>);
 
 impl Transforms {
-    fn of(&mut self, length: usize) -> &Transform {
+    fn of(&mut self, length: usize) -> Result<&Transform, KernelError> {
         let known = self.0.iter().position(|transform| transform.length() == length);
-        let at = known.unwrap_or_else(|| {
-            // Lengths that change with every call must not pile up.
-            self.0.truncate(MAX_RANK - 1);
-            self.0.insert(0, Transform::new(length));
-            0
-        });
-        &self.0[at]
+        let at = match known {
+            Some(at) => at,
+            None => {
+                // Lengths that change with every call must not pile up.
+                self.0.truncate(MAX_RANK - 1);
+                self.0.insert(0, Transform::new(length)?);
+                0
+            }
+        };
+        Ok(&self.0[at])
     }
 }
 
@@ -181,7 +184,7 @@ where
     let mut work = Work::new(views.scratch()?, data.len(), longest)?;
     work.all.iter_mut().zip(data).for_each(|(to, &x)| *to = [x.cast(), 0.0]);
     for &dim in dims.iter() {
-        work.along(Around::new(&input, &strides, dim), transforms.of(input[dim]), false);
+        work.along(Around::new(&input, &strides, dim), transforms.of(input[dim])?, false);
     }
     // One side of the last dimension, or all of it.
     let Around { outer, size, inner } = Around::new(&input, &strides, last);
@@ -222,9 +225,9 @@ where
     let mut work = Work::new(views.scratch()?, data.len(), longest)?;
     work.all.iter_mut().zip(data).for_each(|(to, x)| *to = x.map(Cast::cast));
     for &dim in dims.iter().filter(|&&dim| dim != last) {
-        work.along(Around::new(&input, &strides, dim), transforms.of(input[dim]), true);
+        work.along(Around::new(&input, &strides, dim), transforms.of(input[dim])?, true);
     }
-    let transform = transforms.of(length);
+    let transform = transforms.of(length)?;
     let Around { outer, size, inner } = Around::new(&input, &strides, last);
     for at in 0..outer * inner {
         let places = work.all[at / inner * size * inner + at % inner..].iter().step_by(inner);

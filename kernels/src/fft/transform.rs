@@ -5,6 +5,8 @@
 
 use std::f64::consts::TAU;
 
+use edgepack_executor::kernel::{KernelError, room};
+
 use crate::complex::{Complex, conjugate, plus, times};
 
 /// The greatest prime factor that is split by its definition.
@@ -30,8 +32,8 @@ fn root(index: usize, length: usize) -> Complex<f64> {
 }
 
 impl Transform {
-    /// The transform of lines of `length`, at least 1.
-    pub fn new(length: usize) -> Transform {
+    /// The transform of lines of `length`, at least 1. An error if there is no memory for it.
+    pub fn new(length: usize) -> Result<Transform, KernelError> {
         let mut factors = Vec::new();
         let (mut rest, mut factor) = (length, 2);
         while rest > 1 && factor <= SMALL {
@@ -43,24 +45,28 @@ impl Transform {
             }
         }
         if rest <= 1 {
-            let roots = (0..length).map(|index| root(index, length)).collect();
-            return Transform { length, way: Way::Split { factors, roots } };
+            let mut roots = room(length)?;
+            roots.extend((0..length).map(|index| root(index, length)));
+            return Ok(Transform { length, way: Way::Split { factors, roots } });
         }
-        let inner = Transform::new((2 * length - 1).next_power_of_two());
+        let inner = Transform::new((2 * length - 1).next_power_of_two())?;
         // The square of the index, modulo two lengths: it would not stay exact as a float.
         let turn = |index: usize| {
             let square = (index as u128 * index as u128) % (2 * length as u128);
             root(square as usize, 2 * length)
         };
-        let chirp: Vec<Complex<f64>> = (0..length).map(turn).collect();
-        let mut spectrum = vec![[0.0; 2]; inner.length];
+        let mut chirp: Vec<Complex<f64>> = room(length)?;
+        chirp.extend((0..length).map(turn));
+        let mut spectrum = room(inner.length)?;
+        spectrum.resize(inner.length, [0.0; 2]);
         for (index, &x) in chirp.iter().enumerate() {
             spectrum[index] = conjugate(x);
             spectrum[(inner.length - index) % inner.length] = conjugate(x);
         }
-        let mut scratch = vec![[0.0; 2]; inner.scratch()];
+        let mut scratch = room(inner.scratch())?;
+        scratch.resize(inner.scratch(), [0.0; 2]);
         inner.run(&mut spectrum, &mut scratch);
-        Transform { length, way: Way::Chirp { chirp, spectrum, inner: Box::new(inner) } }
+        Ok(Transform { length, way: Way::Chirp { chirp, spectrum, inner: Box::new(inner) } })
     }
 
     /// The length of the lines.
@@ -148,7 +154,7 @@ mod tests {
         let mut random = Random::new(2);
         for length in (1..40).chain([41, 64, 74, 97, 120, 121, 210, 256, 37 * 3]) {
             let line: Vec<Complex<f64>> = (0..length).map(|_| [random.float().into(), random.float().into()]).collect();
-            let transform = Transform::new(length);
+            let transform = Transform::new(length).unwrap();
             assert!(transform.scratch() <= Transform::most_scratch(length));
             let mut scratch = vec![[0.0; 2]; transform.scratch()];
             let mut have = line.clone();

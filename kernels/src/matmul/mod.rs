@@ -147,7 +147,7 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
     }
     let packed = match rhs.constant {
         Some(rhs) if worthwhile && args.optimize() && form.shape != Shapes::Stacks => {
-            Fast::pack_rhs(form.rhs_matrix(&rhs.meta(), rhs.as_slice::<f32>()?)?)
+            Fast::pack_rhs(form.rhs_matrix(&rhs.meta(), rhs.as_slice::<f32>()?)?)?
         }
         _ => None,
     };

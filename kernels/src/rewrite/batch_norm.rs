@@ -1,6 +1,7 @@
 //! A batch norm behind a convolution is part of its weight and bias: `(w x) s + t = (w s) x + t`.
 
 use edgepack_executor::graph::{Graph, Rewrite};
+use edgepack_executor::kernel::room;
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Value, ValueId};
 use edgepack_format::scalar::ScalarType;
@@ -45,7 +46,7 @@ fn rule(graph: &mut Graph<'_>, uses: &Uses, first: Call, second: Call) -> Option
 
     let weight = graph.constant(arg(graph, first, 1)?)?;
     let (sizes, order) = (weight.sizes.to_vec(), weight.dim_order.to_vec());
-    let mut factors: Vec<f32> = weight.as_slice::<f32>().ok()?.to_vec();
+    let mut factors = copied(weight.as_slice::<f32>().ok()?)?;
     let channels = *sizes.first().filter(|_| order.first() == Some(&0))?;
     let numbers = |id: ValueId, absent: f32| numbers(graph, id, channels, absent);
     let bias = numbers(arg(graph, first, 2)?, 0.0)?;
@@ -53,7 +54,7 @@ fn rule(graph: &mut Graph<'_>, uses: &Uses, first: Call, second: Call) -> Option
     let (mean, variance) = (numbers(arg(graph, second, 3)?, 0.0)?, numbers(arg(graph, second, 4)?, 1.0)?);
     let each = factors.len().checked_div(channels).filter(|&each| each > 0)?;
 
-    let mut offsets = Vec::with_capacity(channels);
+    let mut offsets = room(channels).ok()?;
     for (channel, factors) in factors.chunks_exact_mut(each).enumerate() {
         let factor = f64::from(scale[channel]) / (f64::from(variance[channel]) + epsilon).sqrt();
         factors.iter_mut().for_each(|x| *x = (f64::from(*x) * factor) as f32);
@@ -81,8 +82,17 @@ fn rule(graph: &mut Graph<'_>, uses: &Uses, first: Call, second: Call) -> Option
 /// The numbers of a constant per channel; `absent` for each if there is none.
 fn numbers(graph: &Graph<'_>, id: ValueId, channels: usize, absent: f32) -> Option<Vec<f32>> {
     if matches!(graph.value(id), Value::Null) {
-        return Some(vec![absent; channels]);
+        let mut numbers = room(channels).ok()?;
+        numbers.resize(channels, absent);
+        return Some(numbers);
     }
     let numbers = graph.constant(id)?.as_slice::<f32>().ok()?;
-    (numbers.len() == channels).then(|| numbers.to_vec())
+    if numbers.len() == channels { copied(numbers) } else { None }
+}
+
+/// A copy; `None` if there is no memory for it.
+fn copied(numbers: &[f32]) -> Option<Vec<f32>> {
+    let mut copy = room(numbers.len()).ok()?;
+    copy.extend_from_slice(numbers);
+    Some(copy)
 }

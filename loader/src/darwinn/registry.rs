@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use edgepack_format::darwinn::{Accept, ExecutableRef, PackageRef};
 use edgepack_format::finding::Findings;
-use edgepack_format::limits::Limits;
 use edgepack_format::tflite::ModelRef;
 use edgepack_format::wire::ReadError;
 use edgepack_format::{FileKind, detect};
 
 #[cfg(feature = "signatures")]
 use super::PublicKey;
+use crate::machine::machine_limits;
 
 /// Why a package was not registered.
 #[derive(Debug, thiserror::Error)]
@@ -124,7 +124,7 @@ impl Registry {
 
     /// Registers a package, bare or the only one of a model. The answer stays valid without the registry.
     pub fn register(&mut self, bytes: &[u8]) -> Result<Registration, RegisterError> {
-        let limits = Limits::DEFAULT;
+        let limits = machine_limits();
         let package: Arc<[u8]> = match detect(bytes) {
             FileKind::TfLite => {
                 let model = ModelRef::parse_as(bytes, &limits, self.accept).map_err(RegisterError::Invalid)?;

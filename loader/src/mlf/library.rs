@@ -11,6 +11,8 @@ use edgepack_format::mlf::{self, Graph, Member, Metadata, Module, Package, Param
 use super::archive::{Archive, Unpacked};
 use crate::bytes::Bytes;
 use crate::error::Error;
+use crate::live::Live;
+use crate::machine::machine_limits;
 use crate::source::{FileSource, Source};
 
 /// What verification came to.
@@ -49,18 +51,18 @@ impl Library {
     pub fn open(path: impl AsRef<Path>) -> Result<Library, Error> {
         let path = path.as_ref();
         let source = FileSource::open(path).map_err(|error| Error::Io { what: path.display().to_string(), error })?;
-        Self::from_source(Arc::new(source), &Limits::default())
+        Self::from_source(Arc::new(source), &machine_limits())
     }
 
     /// Opens a package that is in memory.
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<Library, Error> {
-        Self::new(Bytes::from(bytes.into()), &Limits::default())
+        Self::new(Bytes::from(bytes.into()), &machine_limits())
     }
 
     /// Opens a package from any source. It is read whole, unless the source lends its bytes.
     pub fn from_source(source: Arc<dyn Source>, limits: &Limits) -> Result<Library, Error> {
         let range = 0..source.len();
-        let bytes = crate::program::read_range(&source, range, limits, || "the package".to_owned())?;
+        let bytes = crate::program::read_range(&source, &Live::default(), range, limits, || "the package".to_owned())?;
         Self::new(bytes, limits)
     }
 

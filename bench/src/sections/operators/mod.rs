@@ -117,7 +117,8 @@ impl Bench<'_> {
     fn moves(&self, case: &Case) {
         let Work::Moves(bytes) = case.work else { return };
         // Aligned, as the executor's memory is: a copy can be ten times slower otherwise.
-        let (from, mut to) = (AlignedBytes::copy_of(&vec![1; bytes / 2]), AlignedBytes::zeroed(bytes / 2));
+        let (from, mut to) =
+            (AlignedBytes::copy_of(&vec![1; bytes / 2]).unwrap(), AlignedBytes::zeroed(bytes / 2).unwrap());
         let mut copy =
             move |times| timed_many(times, || black_box(to.as_mut_slice()).copy_from_slice(black_box(&from)));
         let mut race = Race::new("");

@@ -1,0 +1,151 @@
+//! Twice as much of anything is twice as much work: for loading and for every command that reads, over every list of every
+//! format.
+//!
+//! Work is instructions, counted by callgrind, so the answer does not depend on the machine's mood. The test runs itself
+//! under `valgrind`; where that is not installed it says so and counts nothing.
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+use edgepack_executor::{Method, Options};
+use edgepack_loader::Program;
+use edgepack_tests::command::edgepack;
+use edgepack_tests::scale::{Document, List, documents};
+
+/// Items that a list gains, so that both steps between them can be compared.
+const MORE: [usize; 3] = [500, 1000, 2000];
+
+/// The second step adds twice the items of the first. Sorting and maps make that a little more; every pair of items
+/// compared makes it four times.
+const MOST: f64 = 2.6;
+
+/// Steps below this many instructions say nothing.
+const LEAST: f64 = 400_000.0;
+
+/// Commands that read one file; `-` is the file.
+const COMMANDS: [&[&str]; 8] = [
+    &["inspect", "-"],
+    &["inspect", "--all", "-"],
+    &["verify", "-"],
+    &["ops", "-"],
+    &["size", "-"],
+    &["dump", "-"],
+    &["print", "-"],
+    &["load"],
+];
+
+fn load(bytes: &[u8]) {
+    let Ok(program) = Program::from_bytes(bytes.to_vec()) else { return };
+    let registry = edgepack_kernels::registry();
+    // Every method is loaded where methods are few; of many, the last one.
+    let names = program.method_names().unwrap_or_default();
+    for name in names.iter().rev().take(2) {
+        let _ = black_box(Method::load(&program, name, &registry, &Options::default()));
+    }
+}
+
+fn run(command: &[&str], bytes: &[u8]) {
+    match command {
+        ["load"] => load(bytes),
+        _ => drop(black_box(edgepack(command, bytes.to_vec(), false))),
+    }
+}
+
+/// Where the counter is read and set to zero again; found by its name.
+#[inline(never)]
+fn count_ends_here(what: &str) {
+    black_box(what);
+}
+
+fn each(mut then: impl FnMut(&Document, &List, bool)) {
+    for document in documents() {
+        let lists = document.lists();
+        assert!(lists.len() > 2, "{}: {lists:?}", document.name);
+        for list in &lists {
+            for named in [false, true] {
+                then(&document, list, named);
+            }
+        }
+    }
+}
+
+/// Every file is read by every command; the lines say what was counted between two marks.
+#[test]
+#[ignore = "is run by the test below, under callgrind"]
+fn counted() {
+    let folder = env::temp_dir().join(format!("edgepack-scale-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("file");
+    each(|document, list, named| {
+        let files: Vec<_> = MORE.iter().map(|&more| document.with(list, more, named)).collect();
+        let [Some(one), Some(two), Some(four)] = files.as_slice() else { return };
+        if named && document.with(list, MORE[0], false).as_deref() == Some(one) {
+            return;
+        }
+        let mut work = |command: &[&str], run: &dyn Fn(&[u8])| {
+            for bytes in [one, two, four] {
+                fs::write(&path, bytes).unwrap();
+                count_ends_here("before");
+                run(bytes);
+                count_ends_here("after");
+            }
+            println!("\nWORK {} {} {} {}", document.name, list.name, named, command.join("_"));
+        };
+        for command in COMMANDS {
+            work(command, &|bytes| run(command, bytes));
+        }
+        let same = path.to_str().unwrap();
+        work(&["diff"], &|_| drop(black_box(edgepack(&["diff", same, same], Vec::new(), false))));
+    });
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+/// What one part of callgrind's output counted.
+fn instructions(path: &Path) -> Option<f64> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().rev().find_map(|line| line.strip_prefix("totals: "))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[test]
+fn work_is_in_proportion() {
+    let version = Command::new("valgrind").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !version.is_ok_and(|status| status.success()) {
+        println!("valgrind is not installed: no work was counted");
+        return;
+    }
+    let folder = env::temp_dir().join(format!("edgepack-callgrind-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let out = folder.join("out");
+    let ran = Command::new("valgrind")
+        .args(["--tool=callgrind", "--dump-after=*count_ends_here*", "--compress-strings=yes"])
+        .arg(format!("--callgrind-out-file={}", out.display()))
+        .arg(env::current_exe().unwrap())
+        .args(["--exact", "counted", "--ignored", "--nocapture", "--test-threads=1"])
+        .env("RAYON_NUM_THREADS", "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
+    let mut part = 0;
+    let mut next = || {
+        part += 2;
+        instructions(&folder.join(format!("out.{part}"))).expect("a part for every mark")
+    };
+    let (mut steep, mut counted) = (Vec::new(), BTreeMap::<&str, usize>::new());
+    for what in said.lines().filter_map(|line| line.strip_prefix("WORK ")) {
+        let [one, two, four] = [next(), next(), next()];
+        *counted.entry(what.rsplit(' ').next().unwrap_or_default()).or_default() += 1;
+        let (first, second) = (two - one, four - two);
+        if second > LEAST && second > MOST * first {
+            steep.push(format!("{what}: {one} {two} {four}, {:.2}", second / first));
+        }
+    }
+    fs::remove_dir_all(&folder).unwrap();
+    println!("{counted:?}");
+    assert!(counted.len() == COMMANDS.len() + 1 && counted.values().all(|&count| count > 100), "{counted:?}");
+    assert!(steep.is_empty(), "more than in proportion:\n{}", steep.join("\n"));
+}

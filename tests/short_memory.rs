@@ -1,0 +1,289 @@
+//! Memory that is not there is an error, never an abort: allocations of the size that a file decides fail one after
+//! another, and every failure is a typed error of loading or running.
+//!
+//! What is small and of no file's size (names, boxes, messages) may abort, as `SECURITY.md` says.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use edgepack_builder::args;
+use edgepack_builder::pte::{ProgramBuilder, TensorSpec};
+use edgepack_executor::{LoadError, Method, Options, RunError};
+use edgepack_format::finding::ErrorCode;
+use edgepack_format::limits::Limits;
+use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::TensorView;
+use edgepack_loader::{Error, OpenOptions, Program, Source};
+use edgepack_tests::assemble::{Assembly, float};
+use edgepack_tests::command::edgepack;
+use edgepack_tests::programs::{PlainInputs, models};
+
+/// Allocations above this size are of a size that a file decides.
+const LARGE: usize = 64 << 10;
+
+struct Failing;
+
+/// Large allocations until one fails; none fails at `usize::MAX`.
+static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+fn fails(size: usize) -> bool {
+    if size <= LARGE || LEFT.load(Ordering::Relaxed) == usize::MAX {
+        return false;
+    }
+    // Having failed once, all fail: a short address space does not recover.
+    LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(1))) == Ok(0)
+}
+
+// SAFETY: every call goes to the system allocator unchanged, or fails.
+unsafe impl GlobalAlloc for Failing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if fails(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: by the caller.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if fails(layout.size()) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: by the caller.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: by the caller.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if fails(size) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: by the caller.
+        unsafe { System.realloc(ptr, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Failing = Failing;
+
+/// A file that has to be read: nothing of it is lent.
+struct Reading(Vec<u8>);
+
+impl Source for Reading {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
+        let from = self.0.get(offset as usize..offset as usize + into.len());
+        into.copy_from_slice(from.ok_or(std::io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+}
+
+fn weights(sizes: &[usize]) -> TensorView<'static> {
+    let count = sizes.iter().product::<usize>();
+    let bytes = (0..count).flat_map(|i| (((i + count) % 17) as f32 * 0.01 + 0.01).to_le_bytes()).collect::<Vec<u8>>();
+    TensorView::of::<f32>(sizes, bytes.leak()).unwrap()
+}
+
+fn spec(sizes: &[usize]) -> TensorSpec {
+    TensorSpec::new(ScalarType::FLOAT, sizes)
+}
+
+/// Linear layers, transposed and packed at load.
+fn linear_layers() -> Vec<u8> {
+    let mut program = ProgramBuilder::new();
+    let mut forward = program.method("forward");
+    let mut x = forward.input(spec(&[4, 512])).unwrap();
+    for layer in 0..2 {
+        let (from, to) = (512 + layer * 128, 640 + layer * 128);
+        let weight = forward.constant(&format!("w{layer}"), &weights(&[to, from])).unwrap();
+        let bias = forward.constant(&format!("b{layer}"), &weights(&[to])).unwrap();
+        let turned = forward.call("aten::permute_copy.out", args![weight, vec![1i64, 0]], spec(&[from, to])).unwrap();
+        x = forward.call("aten::addmm.out", args![bias, x, turned], spec(&[4, to])).unwrap();
+    }
+    forward.output(x).unwrap();
+    program.finish().unwrap().to_bytes().unwrap()
+}
+
+/// A convolution with a norm that becomes part of the weight.
+fn convolution() -> Vec<u8> {
+    let mut program = ProgramBuilder::new();
+    let mut forward = program.method("forward");
+    let x = forward.input(spec(&[1, 64, 24, 24])).unwrap();
+    let weight = forward.constant("weight", &weights(&[128, 64, 3, 3])).unwrap();
+    let norm = forward.constant("norm", &weights(&[128])).unwrap();
+    let (ones, zeros) = (|| vec![1i64; 2], || vec![0i64; 2]);
+    let arguments = args![x, weight, (), ones(), ones(), ones(), false, zeros(), 1i64];
+    let y = forward.call("aten::convolution.out", arguments, spec(&[1, 128, 24, 24])).unwrap();
+    let arguments = args![y, norm, norm, norm, norm, 0.1f64, 1e-5f64];
+    let outs = [spec(&[1, 128, 24, 24]), spec(&[0]), spec(&[0])];
+    let [y, ..] = forward.call("aten::_native_batch_norm_legit_no_training.out", arguments, outs).unwrap();
+    forward.output(y).unwrap();
+    program.finish().unwrap().to_bytes().unwrap()
+}
+
+/// So many values, arguments and instructions that their tables are large.
+fn long_code() -> Vec<u8> {
+    let mut assembly = Assembly::new();
+    let x = assembly.planned(float(&[2]));
+    let alpha = assembly.int(1);
+    let mut last = x;
+    for _ in 0..6000 {
+        let next = assembly.planned(float(&[2]));
+        assembly.call("aten::add.out", &[last, x, alpha, next, next]);
+        last = next;
+    }
+    let far = assembly.unplanned(float(&[20_000]));
+    assembly.mov(far, far);
+    assembly.inputs(&[x]);
+    assembly.outputs(&[last]);
+    assembly.build()
+}
+
+/// What a failure was; `None` if nothing failed.
+fn attempt(file: &std::sync::Arc<Reading>, name: &str, options: &Options) -> Option<ErrorCode> {
+    let opened = OpenOptions::default().open_source(file.clone());
+    let program = match opened {
+        Ok(program) => program,
+        Err(error) => return Some(error.code()),
+    };
+    let registry = edgepack_kernels::registry();
+    let mut method = match Method::load(&program, name, &registry, options) {
+        Ok(method) => method,
+        Err(LoadError::Missing(_)) => return None,
+        Err(error) => return Some(error.code()),
+    };
+    let armed = LEFT.swap(usize::MAX, Ordering::Relaxed);
+    let inputs = PlainInputs::of(&program, name);
+    let inputs = inputs.views();
+    LEFT.store(armed, Ordering::Relaxed);
+    method.run(&inputs).err().map(|error: RunError| error.code())
+}
+
+/// Fails every large allocation of a method, one after another; how many there are.
+fn every_failure(name: &str, file: Vec<u8>, options: &Options) -> usize {
+    let file = std::sync::Arc::new(Reading(file));
+    let mut failures = 0;
+    for method in Program::from_bytes(file.0.clone()).unwrap().method_names().unwrap() {
+        // The library's own blocks are made at the first product, and are of no file's size.
+        assert_eq!(attempt(&file, &method, options), None, "{name}");
+        for at in 0.. {
+            LEFT.store(at, Ordering::Relaxed);
+            let failed = attempt(&file, &method, options);
+            let reached = LEFT.swap(usize::MAX, Ordering::Relaxed) == 0;
+            match failed {
+                Some(code) => assert_eq!(code, ErrorCode::MemoryAllocationFailed, "{name} {method}, allocation {at}"),
+                // A rewrite that had no room was left out.
+                None if reached => {}
+                None => break,
+            }
+            failures += 1;
+            assert!(at < 200, "{name} {method} does not come to an end");
+        }
+    }
+    failures
+}
+
+/// One allocator for the whole process, so there is one test.
+#[test]
+fn memory_that_is_not_there_is_an_error() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    pool.install(|| {
+        let mut failures = 0;
+        for no_optimize in [false, true] {
+            for (name, file) in
+                [("linear layers", linear_layers()), ("convolution", convolution()), ("long code", long_code())]
+            {
+                let options = Options { no_optimize, ..Options::default() };
+                let count = every_failure(name, file, &options);
+                println!("{name}: {count} large allocations");
+                assert!(count > 2, "{name}: {count}");
+                failures += count;
+            }
+            for (path, data) in models() {
+                let options = Options { data, no_optimize, ..Options::default() };
+                failures += every_failure(&path.display().to_string(), std::fs::read(&path).unwrap(), &options);
+            }
+        }
+        println!("{failures} failures, every one told");
+        one_account();
+        arenas_are_lazy_or_refused();
+    });
+}
+
+/// A program that plans so many bytes and needs others of its own.
+fn asking(planned: u64, own: i32) -> Vec<u8> {
+    let mut assembly = Assembly::new();
+    let x = assembly.planned_at(float(&[1]), planned - 4);
+    let free = assembly.unplanned(float(&[own]));
+    let alpha = assembly.int(1);
+    let out = assembly.planned_at(float(&[1]), 64);
+    assembly.call("aten::add.out", &[x, x, alpha, out, out]);
+    assembly.inputs(&[x]);
+    assembly.outputs(&[out, free]);
+    assembly.build()
+}
+
+fn load(file: Vec<u8>, limits: Option<Limits>) -> Result<Method, LoadError> {
+    let program = Program::from_bytes(file).unwrap();
+    Method::load(&program, "forward", &edgepack_kernels::registry(), &Options { limits, ..Options::default() })
+}
+
+/// Planned memory and values of the method's own are charged to one account.
+fn one_account() {
+    let mut limits = Limits::DEFAULT;
+    limits.memory_bytes = 1 << 20;
+    assert!(load(asking(700_000, 50_000), Some(limits)).is_ok());
+    for (planned, own) in [(700_000, 100_000), (1 << 20, 1), (64 + 4, 262_144)] {
+        let error = load(asking(planned, own), Some(limits)).err().expect("more than the account has");
+        assert_eq!(error.code(), ErrorCode::MemoryAllocationFailed, "{error}");
+    }
+}
+
+/// Bytes of this process that are in memory, where the system says.
+fn resident() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}
+
+/// What a file asks for is refused, or had without touching it.
+fn arenas_are_lazy_or_refused() {
+    for gigabytes in [1, 7, 60, 100_000] {
+        let file = asking(gigabytes << 30, 1);
+        let limits = edgepack_loader::machine_limits();
+        let before = resident();
+        match load(file.clone(), None) {
+            Ok(mut method) => {
+                assert!((gigabytes << 30) <= limits.memory_bytes);
+                assert_eq!(method.memory_bytes().planned, (gigabytes as usize) << 30);
+                method
+                    .run(&[edgepack_executor::Input::Tensor {
+                        dtype: ScalarType::FLOAT,
+                        sizes: &[1],
+                        dim_order: &[0],
+                        data: &1f32.to_le_bytes(),
+                    }])
+                    .unwrap();
+                if let (Some(before), Some(after)) = (before, resident()) {
+                    assert!(after < before + (64 << 20), "{gigabytes} GiB: {before} bytes were in memory, now {after}");
+                }
+            }
+            Err(error) => assert_eq!(error.code(), ErrorCode::MemoryAllocationFailed, "{error}"),
+        }
+        // Nothing but loading asks for it.
+        for command in ["inspect", "verify", "size", "ops", "print"] {
+            let ran = edgepack(&[command, "-"], file.clone(), false);
+            assert!(ran.status <= 1, "{command}: {}", ran.stderr);
+        }
+        let ran = edgepack(&["run", "-", "--limits", "hostile"], file, false);
+        assert!(ran.status != 0 && !ran.stderr.is_empty(), "{}", ran.status);
+    }
+    assert_eq!(
+        load(asking(60 << 30, 1), Some(Limits::DEFAULT)).err().unwrap().code(),
+        ErrorCode::MemoryAllocationFailed
+    );
+    let memory = Error::Memory { what: "a segment".to_owned(), bytes: 5 };
+    assert_eq!(memory.code(), ErrorCode::MemoryAllocationFailed);
+}
