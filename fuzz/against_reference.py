@@ -26,8 +26,10 @@ import time
 
 # Where the reference is known to answer otherwise: it converts numbers of more than 64 bits as the machine happens to, it
 # takes the sign of the dividend for integer remainders, shifts by what is no number of bits as the machine happens to, and
-# joins nothing but empty tensors to one of another shape.
-KNOWN = re.compile(r"executorch_prim::(sym_int|round|ceil|trunc|mod)|aten::(remainder|cat|bitwise_(left|right)_shift)\.")
+# joins nothing but empty tensors to one of another shape. Its mean of one element is NaN where the variance is.
+KNOWN = re.compile(
+    r"executorch_prim::(sym_int|round|ceil|trunc|mod)|aten::(remainder|cat|bitwise_(left|right)_shift|var_mean)\."
+)
 # Complex numbers beyond the square root of the range overflow in its division.
 KNOWN_COMPLEX = re.compile(r"aten::div\.")
 # What is random on purpose, or holds whatever memory held.
@@ -156,7 +158,8 @@ def with_inputs(text):
     taken = sorted(places(tensors.values()))
     shared = any(a[0] == b[0] and b[1] < a[2] for a, b in zip(taken, taken[1:]))
     shared |= any(" order [" in rest for rest in tensors.values())
-    # What is no number has no integer.
+    # Neither is a bool that is neither 0 nor 1 decided, nor an integer of what is no number.
+    shared |= any(rest.startswith("bool") and " constant " in rest for rest in tensors.values())
     infinite = re.search(r" = double -?(inf|nan)", text, re.I) and any(re.match("[iu]", rest) for rest in tensors.values())
     shared |= bool(infinite) or any(value in tensors for value in moves)
     return text, bool(results) and not results & set(free) and not shared
