@@ -19,10 +19,12 @@ use edgepack::format::row::Rows;
 use edgepack::format::scalar::ScalarType;
 use edgepack::format::tensor::{TensorLayout, TensorView};
 use edgepack::loader::{DataFile, MemorySource, NamedDataMap, Program};
+use edgepack_builder::plan::{ReplanOptions, Strategy, replan};
 use edgepack_cli::cases::{from_safetensors as recorded_runs, registry_for, replay};
 use edgepack_cli::compare::Tolerance;
-use edgepack_executor::{LoadError, Options};
+use edgepack_executor::{LoadError, Method, Options, Output};
 use edgepack_tests::files;
+use edgepack_tests::programs::{PlainInputs, models};
 
 const EXACT: DiffOptions = DiffOptions { rtol: 0.0, atol: 0.0, exact: true };
 const CONTENT: DiffOptions = DiffOptions { rtol: 0.0, atol: 0.0, exact: false };
@@ -268,6 +270,40 @@ fn data_files_of_the_exporter_are_taken_in() {
     assert!(count >= 3);
 }
 
+/// Parameters that a training program changes are initial values once they are in the program, behind those it has.
+#[test]
+fn external_state_becomes_initial_values() {
+    let (path, data) =
+        (model("models/training_initial_portable.pte"), siblings(&model("models/training_initial_portable.pte")));
+    let (file, beside) = (Opened::open(&path).unwrap(), Opened::open(&data[0]).unwrap());
+    let package = file.package().unwrap();
+    let offsets = |package: &Package<'_>| -> Vec<u64> {
+        let lists = package.program().unwrap().mutable_data_segments.clone().unwrap();
+        assert_eq!(lists.len(), 1);
+        lists.get(0).unwrap().offsets.unwrap().iter().collect()
+    };
+    let joined = join(package.clone(), &[beside.package().unwrap()]).unwrap();
+    // One is reserved, one was there, and a weight and a bias have come.
+    assert_eq!((offsets(&package).len(), offsets(&joined).len()), (2, 4));
+    assert_eq!(offsets(&joined)[..2], offsets(&package)[..]);
+    let bytes = joined.to_bytes().unwrap();
+    verified(&bytes, &path);
+    assert_eq!(runs(&bytes, &[], &path.with_extension("safetensors")), Some(vec![]));
+
+    // Whoever shares the segment of the old values keeps what was there.
+    let mut shared = package.clone();
+    let index = shared.program().unwrap().mutable_data_segments.as_ref().unwrap().get(0).unwrap().segment_index;
+    if let Root::Program(program) = &mut shared.root {
+        program.named_data = Some(vec![pte::NamedData { key: Some("steps".into()), segment_index: index }].into());
+    }
+    let before = shared.segments[index as usize].len();
+    let joined = join(shared, &[beside.package().unwrap()]).unwrap();
+    assert_eq!(joined.segments[index as usize].len(), before);
+    let bytes = joined.to_bytes().unwrap();
+    verified(&bytes, &path);
+    assert_eq!(runs(&bytes, &[], &path.with_extension("safetensors")), Some(vec![]));
+}
+
 #[test]
 fn a_pattern_chooses_what_moves() {
     let file = Opened::open(model("models/buffer_names_portable.pte")).unwrap();
@@ -480,4 +516,46 @@ fn hostile_files_are_answered() {
     }
     println!("{opened} broken files opened, {refused} refused");
     assert!(opened > 50 && refused > 50);
+}
+
+/// Outputs of two runs of a method; `None` if it needs what this runtime lacks.
+fn answers(program: &Program, method: &str, data: &[Arc<dyn NamedDataMap>]) -> Option<Vec<Vec<u8>>> {
+    let options = Options { data: data.to_vec(), ..Options::default() };
+    let mut loaded = match Method::load(program, method, &edgepack_kernels::registry(), &options) {
+        Ok(loaded) => loaded,
+        Err(LoadError::Missing(_)) => return None,
+        Err(error) => panic!("{method}: {error}"),
+    };
+    let inputs = PlainInputs::varied(program, method);
+    let mut all = Vec::new();
+    for _ in 0..2 {
+        let outputs = loaded.run(&inputs.views()).unwrap_or_else(|error| panic!("{method}: {error}"));
+        all.extend(outputs.iter().map(|output| match output {
+            Output::Tensor(tensor) => tensor.bytes().to_vec(),
+            other => format!("{other:?}").into_bytes(),
+        }));
+    }
+    Some(all)
+}
+
+#[test]
+fn programs_planned_again_answer_the_same() {
+    let (mut compared, mut smaller) = (0, 0);
+    for (path, data) in models() {
+        let (file, before) = (Opened::open(&path).unwrap(), Program::open(&path).unwrap());
+        for strategy in [Strategy::Greedy, Strategy::BestFit, Strategy::Smallest] {
+            let mut package = file.package().unwrap();
+            let Root::Program(program) = &mut package.root else { panic!("{}", path.display()) };
+            let changes = replan(program, &ReplanOptions::default().strategy(strategy)).unwrap();
+            let after = Program::from_bytes(package.to_bytes().unwrap()).unwrap();
+            for method in before.method_names().unwrap() {
+                let Some(want) = answers(&before, &method, &data) else { continue };
+                assert!(answers(&after, &method, &data) == Some(want), "{} {method} {strategy:?}", path.display());
+                compared += 1;
+            }
+            smaller += changes.iter().filter(|change| change.after < change.before).count();
+        }
+    }
+    println!("{compared} methods answer the same with another plan, {smaller} memories are smaller");
+    assert!(compared > 200 && smaller > 20, "{compared} {smaller}");
 }

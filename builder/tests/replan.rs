@@ -1,7 +1,7 @@
 //! Planned memory against the reference exporter's: every program of the corpus is planned anew, needs no more bytes than
 //! its file says, and every value an instruction reads is still there.
 //!
-//! The judge shares nothing with the planner. It runs the old and the new plan side by side, with a tag for every byte
+//! The judge shares nothing with the planner. It knows what a delegate writes from its payload. It runs the old and the new plan side by side, with a tag for every byte
 //! instead of its value, along random paths through the jumps; where the old plan gives an instruction the bytes that
 //! were written for it, the new one must too.
 
@@ -9,9 +9,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use edgepack_builder::plan::{ReplanOptions, Strategy, replan};
+mod payload;
+
+use edgepack_builder::plan::{ReplanOptions, Strategy, lifetimes, replan};
 use edgepack_format::operator::lookup_overload;
-use edgepack_format::pte::{ExecutionPlan, InstructionArguments, KernelTypes, Program, ProgramRef, Tensor};
+use edgepack_format::pte::{
+    AllocationDetails, Chain, DelegateCall, EValue, ExecutionPlan, Instruction, InstructionArguments, KernelTypes,
+    Program, ProgramRef, Tensor,
+};
+use edgepack_format::row::Rows;
+use edgepack_format::scalar::ScalarType;
 
 /// The programs to plan: those of the repository, and those of a larger corpus where there is one.
 fn programs() -> Vec<PathBuf> {
@@ -19,7 +26,7 @@ fn programs() -> Vec<PathBuf> {
     let roots = [Some(own), std::env::var_os("EDGEPACK_CORPUS").map(PathBuf::from)];
     let mut found = Vec::new();
     for root in roots.into_iter().flatten() {
-        for folder in ["models", "pt2", "ops"] {
+        for folder in ["models", "pt2", "ops", "ops_xnnpack", "llm"] {
             collect(&root.join(folder), &mut found);
         }
     }
@@ -98,6 +105,8 @@ struct Judge<'p> {
     reads: usize,
     /// What has some of its rows in this run.
     filled: BTreeSet<i32>,
+    /// By delegate: the arguments it writes, where its payload says so.
+    results: &'p [Option<BTreeSet<usize>>],
     name: String,
 }
 
@@ -174,12 +183,17 @@ impl Judge<'_> {
                     }
                     InstructionArguments::DelegateCall(call) => {
                         let args: Vec<i32> = call.args.as_ref().unwrap().iter().collect();
-                        // What was never written can only be an output here.
+                        // Where nobody says, what was never written can only be an output.
                         let seen =
                             |judge: &Self, arg: i32| judge.tensors(arg).iter().any(|v| judge.old.written[*v].is_some());
-                        let outputs: Vec<i32> = args.iter().copied().filter(|&arg| !seen(self, arg)).collect();
-                        args.iter().filter(|arg| !outputs.contains(arg)).for_each(|&arg| self.read(arg, "a delegate"));
-                        outputs.iter().for_each(|&arg| self.write(arg));
+                        let known = &self.results[call.delegate_index as usize];
+                        let (outputs, inputs): (Vec<_>, Vec<_>) =
+                            args.iter().copied().enumerate().partition(|&(place, arg)| match known {
+                                Some(known) => known.contains(&place),
+                                None => !seen(self, arg),
+                            });
+                        inputs.iter().for_each(|&(_, arg)| self.read(arg, "a delegate"));
+                        outputs.iter().for_each(|&(_, arg)| self.write(arg));
                     }
                     InstructionArguments::MoveCall(call) => {
                         self.read(call.move_from, "a move");
@@ -251,7 +265,7 @@ fn values<'a>(plan: &ExecutionPlan<'a>) -> Vec<Option<KernelTypes<'a>>> {
 }
 
 /// Runs both plans along several paths, twice each, so that state is looked at in the second run.
-fn compare(name: &str, old: &ExecutionPlan<'_>, new: &ExecutionPlan<'_>) -> usize {
+fn compare(name: &str, results: &[Option<BTreeSet<usize>>], old: &ExecutionPlan<'_>, new: &ExecutionPlan<'_>) -> usize {
     let (before, after) = (values(old), values(new));
     let mut reads = 0;
     for seed in 0..6 {
@@ -266,6 +280,7 @@ fn compare(name: &str, old: &ExecutionPlan<'_>, new: &ExecutionPlan<'_>) -> usiz
             random: seed,
             reads: 0,
             filled: BTreeSet::new(),
+            results,
             name,
         };
         for (index, value) in before.iter().enumerate() {
@@ -299,7 +314,10 @@ fn no_program_needs_more_than_its_file_says() {
             let old_plans = program.plans();
             let plans = old_plans.iter().zip(row.execution_plan.as_ref().unwrap().iter());
             for (old, new) in plans.map(|(old, new)| (old.unwrap(), new.unwrap())) {
-                reads += compare(&format!("{name} {strategy:?}"), &old, &new);
+                let delegates = old.delegates.iter().flat_map(Rows::iter);
+                let results: Vec<_> =
+                    delegates.map(|delegate| payload::results(&bytes, &program, &delegate.unwrap())).collect();
+                reads += compare(&format!("{name} {strategy:?}"), &results, &old, &new);
             }
             if strategy == Strategy::Smallest {
                 files += 1;
@@ -330,6 +348,65 @@ fn the_judge_notices_an_overwritten_value() {
             at.memory_offset_low = 0;
         }
     }
-    assert!(compare("as it is", &old, &old) > 0);
-    assert!(std::panic::catch_unwind(|| compare("broken", &old, &new)).is_err());
+    assert!(compare("as it is", &[], &old, &old) > 0);
+    assert!(std::panic::catch_unwind(|| compare("broken", &[], &old, &new)).is_err());
+}
+
+/// Calls of one delegate, a tensor of 16 floats or fewer per value: its offset and how many, and the arguments of each call.
+fn delegated(places: &[(u32, i32)], calls: &[&[i32]], inputs: &[i32], outputs: &[i32]) -> ExecutionPlan<'static> {
+    let tensor = |&(offset, size): &(u32, i32)| Tensor {
+        scalar_type: ScalarType::FLOAT,
+        sizes: Some(vec![size].into()),
+        dim_order: Some(vec![0].into()),
+        allocation_info: Some(AllocationDetails { memory_id: 1, memory_offset_low: offset, memory_offset_high: 0 }),
+        ..Tensor::default()
+    };
+    let values: Vec<_> = places.iter().map(|at| EValue { val: Some(KernelTypes::Tensor(tensor(at))) }).collect();
+    let calls = calls.iter().map(|args| {
+        let call = DelegateCall { delegate_index: 0, args: Some(args.to_vec().into()) };
+        Instruction { instr_args: Some(InstructionArguments::DelegateCall(call)) }
+    });
+    let chain = Chain { instructions: Some(calls.collect::<Vec<_>>().into()), ..Chain::default() };
+    ExecutionPlan {
+        values: Some(values.into()),
+        inputs: Some(inputs.to_vec().into()),
+        outputs: Some(outputs.to_vec().into()),
+        chains: Some(vec![chain].into()),
+        non_const_buffer_sizes: Some(vec![0, 1024].into()),
+        ..ExecutionPlan::default()
+    }
+}
+
+fn lasts(plan: &ExecutionPlan<'_>) -> Vec<Option<(u32, u32)>> {
+    let all = lifetimes(plan).unwrap();
+    all.into_iter().map(|lifetime| lifetime.map(|lifetime| (lifetime.first, lifetime.last))).collect()
+}
+
+#[test]
+fn a_delegate_may_read_a_view_without_an_instruction() {
+    // 1 is written, then read as 2, which no instruction made; 3 is a result.
+    let places = [(0, 16), (64, 16), (64, 16), (128, 16)];
+    let plan = delegated(&places, &[&[0, 1], &[2, 3]], &[0], &[3]);
+    assert_eq!(lasts(&plan), [Some((0, 1)), Some((1, 2)), Some((2, 2)), Some((2, 3))]);
+
+    // The same where the view is of a part, and of what two wrote.
+    let places = [(0, 16), (64, 8), (96, 8), (80, 8), (128, 16)];
+    let plan = delegated(&places, &[&[0, 1], &[0, 2], &[3, 4]], &[0], &[4]);
+    assert_eq!(lasts(&plan), [Some((0, 2)), Some((1, 3)), Some((2, 3)), Some((3, 3)), Some((3, 4))]);
+
+    // A result at a place that is free again is no view, whether it is the last argument or has more bytes.
+    let places = [(0, 16), (64, 16), (0, 16)];
+    let plan = delegated(&places, &[&[0, 1], &[1, 2]], &[0], &[2]);
+    assert_eq!(lasts(&plan), [Some((0, 1)), Some((1, 2)), Some((2, 3))]);
+    let places = [(16, 8), (64, 16), (0, 16), (128, 16)];
+    let plan = delegated(&places, &[&[0, 1], &[1, 2, 3]], &[0], &[3]);
+    assert_eq!(lasts(&plan), [Some((0, 1)), Some((1, 2)), Some((2, 2)), Some((2, 3))]);
+}
+
+#[test]
+fn a_view_of_overwritten_bytes_is_of_the_last_writer() {
+    // 1 and 2 are written at overlapping places, 1 first: 3 has the place of 1 and shows bytes of 2.
+    let places = [(0, 16), (64, 16), (32, 24), (64, 16), (192, 16)];
+    let plan = delegated(&places, &[&[0, 1], &[0, 2], &[3, 4]], &[0], &[4]);
+    assert_eq!(lasts(&plan)[2], Some((2, 3)));
 }

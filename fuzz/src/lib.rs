@@ -5,6 +5,7 @@
 //! Everything here is a function of its input: the same bytes do the same, the same seed number leads to the same
 //! campaign.
 
+pub mod apart;
 pub mod assembly;
 pub mod bodies;
 pub mod exported;

@@ -435,28 +435,28 @@ impl Fast {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::random::{Random, rounding};
 
-    /// The definition, one element at a time, in f64.
-    fn naive(out: &[f32], a: &Mat<'_, f32>, b: &Mat<'_, f32>, terms: &Terms<'_, f32>) -> Vec<f64> {
+    /// The definition, one element at a time, in f64: each sum, and the sum of what its terms amount to.
+    fn naive(out: &[f32], a: &Mat<'_, f32>, b: &Mat<'_, f32>, terms: &Terms<'_, f32>) -> Vec<(f64, f64)> {
         let mut result = Vec::new();
         for i in 0..a.rows {
             for j in 0..b.cols {
-                let mut sum = 0.0;
+                let mut all = Vec::new();
                 for k in 0..a.cols {
                     let x = a.data[i * a.row_stride + k * a.col_stride];
-                    sum += f64::from(x) * f64::from(b.data[k * b.row_stride + j * b.col_stride]);
+                    let product = f64::from(x) * f64::from(b.data[k * b.row_stride + j * b.col_stride]);
+                    all.push(product * f64::from(terms.alpha));
                 }
-                sum *= f64::from(terms.alpha);
                 if terms.beta != 0.0 {
-                    sum += f64::from(terms.beta) * f64::from(out[i * b.cols + j]);
+                    all.push(f64::from(terms.beta) * f64::from(out[i * b.cols + j]));
                 }
-                sum += match terms.bias {
+                all.push(match terms.bias {
                     Bias::None => 0.0,
                     Bias::Row(bias) => f64::from(bias[j]),
                     Bias::Column(bias) => f64::from(bias[i]),
-                };
-                result.push(sum);
+                });
+                result.push((all.iter().sum(), all.iter().map(|term| term.abs()).sum()));
             }
         }
         result
@@ -513,8 +513,10 @@ mod tests {
                 let lhs = Operand { mat: lhs, packed: packed_lhs.as_ref().filter(|_| packed) };
                 let rhs = Operand { mat: rhs, packed: packed_rhs.as_ref().filter(|_| packed) };
                 G::multiply(&mut out, lhs, rhs, terms).unwrap();
-                for (have, want) in out.iter().zip(&want) {
-                    assert!((f64::from(*have) - want).abs() < 1e-4, "{m}x{k}x{n}: {have} is not {want}");
+                // Whatever the order: a rounding per product and addition, `alpha`, `beta` and the bias.
+                for (have, (want, terms)) in out.iter().zip(&want) {
+                    let most = rounding(k + 4) * terms;
+                    assert!((f64::from(*have) - want).abs() <= most, "{m}x{k}x{n}: {have} is not {want} within {most}");
                 }
             }
         }

@@ -4,6 +4,13 @@ use edgepack_executor::tensor::PodElement;
 
 use crate::numeric::Cast;
 
+/// How far a sum of `f32` may be from the exact one, as a part of the sum of what its terms amount to, if no term goes
+/// through more than so many roundings: whatever the order.
+pub fn rounding(count: usize) -> f64 {
+    let all = count as f64 * f64::from(f32::EPSILON) / 2.0;
+    all / (1.0 - all)
+}
+
 /// A linear congruential generator.
 pub struct Random(u64);
 

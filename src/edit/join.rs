@@ -83,8 +83,36 @@ fn part(key: &str, segment: &Content, offset: u64, layout: &TensorLayout) -> Res
     part.ok_or_else(|| Error::refused(key, format!("{len} bytes at {offset} of a segment of {}", segment.len())))
 }
 
-/// Moves what is in data files into the program: what its tensors name becomes constants, everything else becomes named
-/// data. A key in two places, a key that is missing, and a layout that differs are errors.
+/// An entry, and which of the data files it is in.
+type Found = (usize, Entry);
+
+/// Entries as they get numbers: those that are one range of one segment get one.
+struct Numbered {
+    /// The number of the first that is added.
+    first: u32,
+    contents: Vec<Content>,
+    numbers: BTreeMap<(usize, (u32, u64), u64), u32>,
+    by_key: BTreeMap<String, u32>,
+}
+
+impl Numbered {
+    fn from(first: u32) -> Self {
+        Numbered { first, contents: Vec::new(), numbers: BTreeMap::new(), by_key: BTreeMap::new() }
+    }
+
+    fn add(&mut self, key: &str, (file, entry): &Found) {
+        let next = self.first.saturating_add(self.contents.len() as u32);
+        let number = *self.numbers.entry((*file, entry.place, entry.content.len())).or_insert(next);
+        if number == next {
+            self.contents.push(entry.content.clone());
+        }
+        self.by_key.insert(key.to_owned(), number);
+    }
+}
+
+/// Moves what is in data files into the program: what its tensors name becomes constants, or initial values where the
+/// tensor is in planned memory, everything else becomes named data. A key in two places, a key that is missing, and a
+/// layout that differs are errors.
 pub fn join<'a>(mut package: Package<'a>, data: &[Package<'_>]) -> Result<Package<'a>, Error> {
     let kind = Error::Kind { found: package.root.kind(), wanted: "a program" };
     let program = package.program().ok_or(kind)?;
@@ -93,7 +121,7 @@ pub fn join<'a>(mut package: Package<'a>, data: &[Package<'_>]) -> Result<Packag
         taken.insert(entry?.key.unwrap_or_default().into_owned());
     }
     let mut order = Vec::new();
-    let mut entries = BTreeMap::new();
+    let mut entries: BTreeMap<String, Found> = BTreeMap::new();
     for (file, data) in data.iter().enumerate() {
         for entry in entries_of(data)? {
             if !taken.insert(entry.key.clone()) {
@@ -104,10 +132,10 @@ pub fn join<'a>(mut package: Package<'a>, data: &[Package<'_>]) -> Result<Packag
         }
     }
 
-    // Constants keep their numbers; new ones follow.
+    // Constants and initial values keep their numbers; new ones follow.
     let mut lens: BTreeMap<u32, u64> = BTreeMap::new();
     let mut next = 1u32;
-    let mut wanted = Vec::new();
+    let (mut constants, mut initial) = (Vec::new(), Vec::new());
     each_tensor(program, |place, tensor| {
         if is_external(tensor) {
             let key = name_of(tensor).unwrap_or_default();
@@ -118,6 +146,7 @@ pub fn join<'a>(mut package: Package<'a>, data: &[Package<'_>]) -> Result<Packag
                 let have = have.map_or_else(|| format!("{} bytes", entry.content.len()), ToString::to_string);
                 return Err(Error::refused(place, format!("{key:?} is {have}, the program has {want}")));
             }
+            let wanted = if tensor.allocation_info.is_some() { &mut initial } else { &mut constants };
             wanted.push(key.to_owned());
         } else if let Some(index) = constant_of(tensor) {
             let most = lens.entry(index).or_insert(0);
@@ -126,37 +155,41 @@ pub fn join<'a>(mut package: Package<'a>, data: &[Package<'_>]) -> Result<Packag
         }
         Ok(())
     })?;
-    if !wanted.is_empty() {
-        let mut constants = Vec::new();
+    let number = |wanted: &[String], first| {
+        let mut numbered = Numbered::from(first);
+        for key in wanted {
+            entries.get(key).into_iter().for_each(|found| numbered.add(key, found));
+        }
+        numbered
+    };
+    let new_constants = number(&constants, next);
+    if !constants.is_empty() {
+        let mut contents = Vec::new();
         for index in 1..next {
             // A number that no tensor has keeps its place, without bytes.
             let len = lens.get(&index).copied().unwrap_or(0);
-            constants.push(if len == 0 { Content::empty() } else { package.constant("constant", index, len)? });
+            contents.push(if len == 0 { Content::empty() } else { package.constant("constant", index, len)? });
         }
-        let mut numbers: BTreeMap<(usize, (u32, u64), u64), u32> = BTreeMap::new();
-        let mut by_key: BTreeMap<String, u32> = BTreeMap::new();
-        for key in &wanted {
-            let Some((file, entry)) = entries.get(key) else { continue };
-            let number = numbers.entry((*file, entry.place, entry.content.len())).or_insert_with(|| {
-                constants.push(entry.content.clone());
-                constants.len() as u32
-            });
-            by_key.insert(key.clone(), *number);
-        }
-        package.set_constants(constants)?;
-        if let Some(program) = package.program_mut() {
-            change_tensors(program, |_, tensor| {
-                let number = name_of(tensor).filter(|_| is_external(tensor)).and_then(|key| by_key.get(key).copied());
-                if let Some(number) = number {
-                    tensor.data_buffer_idx = number;
-                    let info = tensor.extra_tensor_info.get_or_insert_with(ExtraTensorInfo::default);
-                    info.location = TensorDataLocation::SEGMENT;
-                }
-                Ok(())
-            })?;
-        }
-        wanted.iter().for_each(|key| drop(entries.remove(key)));
+        contents.extend(new_constants.contents);
+        package.set_constants(contents)?;
     }
+    let new_initial = number(&initial, package.next_initial()?);
+    package.add_initial(new_initial.contents)?;
+    if let Some(program) = package.program_mut() {
+        change_tensors(program, |_, tensor| {
+            let planned = tensor.allocation_info.is_some();
+            let by_key = if planned { &new_initial.by_key } else { &new_constants.by_key };
+            let number = name_of(tensor).filter(|_| is_external(tensor)).and_then(|key| by_key.get(key).copied());
+            if let Some(number) = number {
+                tensor.data_buffer_idx = number;
+                let info = tensor.extra_tensor_info.get_or_insert_with(ExtraTensorInfo::default);
+                info.location = TensorDataLocation::SEGMENT;
+                info.mutable_data_segments_idx = 0;
+            }
+            Ok(())
+        })?;
+    }
+    constants.iter().chain(&initial).for_each(|key| drop(entries.remove(key)));
     let mut places: BTreeMap<(usize, (u32, u64), u64), u32> = BTreeMap::new();
     let mut rows = Vec::new();
     for key in &order {

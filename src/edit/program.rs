@@ -12,6 +12,11 @@ use super::content::Content;
 use super::error::Error;
 use super::package::{Layout, Package};
 
+/// What constants and initial values are aligned to in their segments, unless the file has it otherwise.
+const CONSTANT_ALIGNMENT: u64 = 16;
+/// The place of lists of initial values.
+const INITIAL: &str = "mutable_data_segments";
+
 /// Visits every tensor with its place, in the order of the file.
 pub(super) fn each_tensor<'a>(
     program: &Program<'a>,
@@ -174,9 +179,71 @@ impl<'a> Package<'a> {
         Ok(())
     }
 
+    /// The number that an added initial value gets.
+    pub(super) fn next_initial(&self) -> Result<u32, Error> {
+        let list = self.initial_list()?;
+        let count = list.and_then(|list| list.offsets).map_or(0, |offsets| offsets.len());
+        // The first entry is reserved.
+        u32::try_from(count.max(1)).map_err(|_| Error::refused(INITIAL, format!("{count} entries")))
+    }
+
+    /// Adds initial values behind those in the first list, the one that runtimes look at; what is there keeps its place.
+    pub(super) fn add_initial(&mut self, values: Vec<Content>) -> Result<(), Error> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        let old = self.initial_list()?;
+        let (mut segment, mut offsets) = match &old {
+            Some(list) => {
+                let offsets: Vec<u64> = list.offsets.iter().flat_map(|offsets| offsets.iter()).collect();
+                (self.segment(INITIAL, list.segment_index)?.clone(), offsets)
+            }
+            None => (Content::empty(), Vec::new()),
+        };
+        if offsets.is_empty() {
+            offsets.push(0);
+        }
+        for value in values {
+            segment.align(CONSTANT_ALIGNMENT);
+            offsets.push(segment.len());
+            segment.append(value);
+        }
+        let Some(program) = self.program() else { return Ok(()) };
+        // Whoever else refers to the segment means the bytes that were there.
+        let own = match &old {
+            Some(list) if references(program)?.get(&list.segment_index) == Some(&1) => Some(list.segment_index),
+            _ => None,
+        };
+        let index = match own.and_then(|index| Some((index, self.segments.get_mut(index as usize)?))) {
+            Some((index, place)) => {
+                *place = segment;
+                index
+            }
+            None => {
+                self.segments.push(segment);
+                (self.segments.len() as u32).saturating_sub(1)
+            }
+        };
+        let list = SubsegmentOffsets { segment_index: index, offsets: Some(offsets.into()) };
+        if let Some(program) = self.program_mut() {
+            let lists = program.mutable_data_segments.get_or_insert_default().to_mut()?;
+            match lists.first_mut() {
+                Some(first) => *first = list,
+                None => lists.push(list),
+            }
+        }
+        Ok(())
+    }
+
+    /// The first list of initial values, if there is one.
+    fn initial_list(&self) -> Result<Option<SubsegmentOffsets<'a>>, Error> {
+        let lists = self.program().and_then(|program| program.mutable_data_segments.clone()).unwrap_or_default();
+        Ok(if lists.is_empty() { None } else { Some(lists.get(0)?) })
+    }
+
     /// What constants of this program are aligned to in their segment.
     fn constant_alignment(&self) -> Result<u64, Error> {
-        const USUAL: u64 = 16;
+        const USUAL: u64 = CONSTANT_ALIGNMENT;
         let Some(program) = self.program() else { return Ok(USUAL) };
         let Some(list) = constant_place(program)? else { return Ok(USUAL.max(self.layout.data_alignment)) };
         let offsets = list.offsets.iter().flat_map(|offsets| offsets.iter()).filter(|offset| *offset > 0);

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use edgepack_executor::Input;
+use edgepack_format::scalar::ScalarType;
 use edgepack_loader::{DataFile, MethodMeta, NamedDataMap, Program, ValueMeta};
 
 /// Every model of the repository's corpus, with the data files beside it.
@@ -47,6 +48,19 @@ impl PlainInputs {
             })
         });
         PlainInputs { bytes: bytes.collect(), meta }
+    }
+
+    /// The same with floats of both signs that differ from each other.
+    pub fn varied(program: &Program, method: &str) -> Self {
+        let mut inputs = Self::of(program, method);
+        for (input, bytes) in inputs.meta.inputs.iter().zip(&mut inputs.bytes) {
+            if input.tensor().is_some_and(|tensor| tensor.layout.scalar_type() == ScalarType::FLOAT) {
+                for (index, element) in bytes.chunks_exact_mut(4).enumerate() {
+                    element.copy_from_slice(&((index * 7 % 23) as f32 * 0.13 - 1.4).to_le_bytes());
+                }
+            }
+        }
+        inputs
     }
 
     /// As a run takes them.

@@ -71,8 +71,9 @@ impl Tensor {
 /// The lifetime of every tensor of a plan, by value index; `None` for other values and for tensors nothing touches.
 ///
 /// A tensor with an initial value or a name keeps its bytes between runs, as exporters mark mutable state so. One that is
-/// read without ever being written, but has a place where another was written before, is a view of that other: exporters
-/// leave out instructions that would only give bytes another shape.
+/// read without ever being written, but has a place where others were written before, is a view of those: exporters
+/// leave out instructions that would only give bytes another shape. What a delegate gets that was never seen before may be
+/// such a view, too: unless it is the last argument, or some of its bytes were never written, it counts as one.
 pub fn lifetimes(plan: &ExecutionPlan<'_>) -> wire::Result<Vec<Option<Lifetime>>> {
     lifetimes_with(plan, &[])
 }
@@ -99,6 +100,9 @@ pub(crate) fn lifetimes_with(
 
     let mut tensors: Vec<Tensor> = values.iter().map(Tensor::of).collect();
     let mut writers = Writers::default();
+    for (value, tensor) in tensors.iter().enumerate().filter(|(_, tensor)| tensor.kept) {
+        writers.wrote(value, tensor);
+    }
     for &value in inputs.iter().chain(&code.chain_inputs) {
         if let Some(tensor) = tensors.get_mut(value) {
             tensor.touch(0);
@@ -145,15 +149,51 @@ pub(super) fn is_state(value: &Option<KernelTypes<'_>>) -> bool {
         })
 }
 
-/// Who last wrote to each place.
+/// Who last wrote to each byte: by memory and first byte, where a stretch ends and whose bytes it holds. Stretches do not
+/// overlap.
 #[derive(Default)]
-struct Writers(BTreeMap<Place, usize>);
+struct Writers(BTreeMap<(u32, u64), (u64, usize)>);
 
 impl Writers {
     fn wrote(&mut self, value: usize, tensor: &Tensor) {
-        if let Some(place) = tensor.place {
-            self.0.insert(place, value);
+        let Some((memory, start, bytes)) = tensor.place else { return };
+        let end = start.saturating_add(bytes);
+        if start == end {
+            return;
         }
+        // What others still have before and behind.
+        for (from, to, other) in self.within(memory, start, end) {
+            self.0.remove(&(memory, from));
+            if from < start {
+                self.0.insert((memory, from), (start, other));
+            }
+            if to > end {
+                self.0.insert((memory, end), (to, other));
+            }
+        }
+        self.0.insert((memory, start), (end, value));
+    }
+
+    /// The stretches that have bytes in a range, whole: start, end, whose.
+    fn within(&self, memory: u32, start: u64, end: u64) -> Vec<(u64, u64, usize)> {
+        let before = self.0.range((memory, 0)..(memory, start)).next_back();
+        let rest = self.0.range((memory, start)..(memory, end));
+        let stretches = before.into_iter().chain(rest).map(|(&(_, from), &(to, value))| (from, to, value));
+        stretches.filter(|&(_, to, _)| to > start).collect()
+    }
+
+    /// Whose bytes are at a place, and whether there are some everywhere.
+    fn beneath(&self, place: Option<Place>) -> (Vec<usize>, bool) {
+        let Some((memory, start, bytes)) = place.filter(|&(.., bytes)| bytes > 0) else { return (Vec::new(), false) };
+        let end = start.saturating_add(bytes);
+        let (mut whose, mut reached) = (Vec::new(), start);
+        for (from, to, value) in self.within(memory, start, end) {
+            whose.push(value);
+            if from <= reached {
+                reached = reached.max(to);
+            }
+        }
+        (whose, reached >= end)
     }
 
     fn apply(&mut self, events: &[Event], tensors: &mut [Tensor], aliases: &mut Vec<(usize, usize)>) {
@@ -161,10 +201,7 @@ impl Writers {
         while let Some(first) = rest.first() {
             let len = rest.iter().take_while(|event| event.position == first.position).count();
             let (now, later) = rest.split_at(len);
-            // What follows the last argument that was seen before can only be outputs.
-            let seen =
-                |event: &Event| tensors.get(event.value).is_some_and(|tensor| tensor.lifetime.is_some() || tensor.kept);
-            let outputs_from = now.iter().rposition(seen).map_or(0, |last| last.saturating_add(1));
+            let outputs_from = self.outputs_from(now, tensors);
             for (place, event) in now.iter().enumerate() {
                 let Some(tensor) = tensors.get_mut(event.value) else { continue };
                 let fresh = tensor.lifetime.is_none();
@@ -174,10 +211,9 @@ impl Writers {
                     Access::Write | Access::Fill => false,
                 };
                 if reads && fresh && !tensor.kept {
-                    match tensor.place.and_then(|place| self.0.get(&place)) {
-                        Some(&base) => aliases.push((base, event.value)),
-                        None => tensor.kept = true,
-                    }
+                    let (bases, everywhere) = self.beneath(tensor.place);
+                    aliases.extend(bases.into_iter().map(|base| (base, event.value)));
+                    tensor.kept = !everywhere;
                 }
                 let partly = matches!(event.access, Access::Update | Access::Fill);
                 tensor.carried |= partly || event.access == Access::Unknown && !fresh;
@@ -188,6 +224,16 @@ impl Writers {
             }
             rest = later;
         }
+    }
+
+    /// The first argument of an instruction that can only be an output, if nobody says which are: none before the last
+    /// that was seen before is, and behind it the first where bytes were never written, or the last of all.
+    fn outputs_from(&self, now: &[Event], tensors: &[Tensor]) -> usize {
+        let tensor = |event: &Event| tensors.get(event.value).copied().unwrap_or_default();
+        let seen = |event: &Event| tensor(event).lifetime.is_some() || tensor(event).kept;
+        let first = now.iter().rposition(seen).map_or(0, |last| last.saturating_add(1));
+        let views = now.iter().skip(first).take_while(|event| self.beneath(tensor(event).place).1).count();
+        first.saturating_add(views).min(now.len().saturating_sub(1)).max(first)
     }
 }
 

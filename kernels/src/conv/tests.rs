@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::narrow::Narrow;
-use crate::random::Random;
+use crate::random::{Random, rounding};
 use edgepack_executor::call::{Arg, OwnedTensor, call};
 use edgepack_format::tensor::write_strides;
 
@@ -123,11 +123,21 @@ impl Case {
         let channels = self.out()[1];
         let bias = if with_bias { draw(channels) } else { vec![0.0; channels] };
         let want = self.naive(&input, &weight, &bias);
+        let [input_sizes, weight_sizes, bias_sizes] =
+            [&input, &weight, &bias].map(|all| all.iter().map(|x| x.abs()).collect::<Vec<f32>>());
+        // What the terms of each sum amount to, and how many there are at most.
+        let terms = self.naive(&input_sizes, &weight_sizes, &bias_sizes);
+        let taps: usize = self.weight[2..].iter().product();
+        let count = taps * if self.transposed { self.weight[0] / self.groups } else { self.weight[1] };
         for &orders in orders {
             let have = self.run::<T>(&input, &weight, &bias, orders, seed.is_multiple_of(2));
-            for (have, want) in have.iter().zip(&want) {
+            for ((have, want), terms) in have.iter().zip(&want).zip(&terms) {
                 let (input, weight) = (&self.input, &self.weight);
-                let near = (f64::from(*have) - want).abs() < error * want.abs().max(1.0);
+                let most = match T::SCALAR_TYPE {
+                    ScalarType::FLOAT => rounding(count + 2) * terms,
+                    _ => error * want.abs().max(1.0),
+                };
+                let near = (f64::from(*have) - want).abs() <= most;
                 assert!(near, "{input:?} * {weight:?} of {}: {have} is not {want}", T::SCALAR_TYPE);
             }
         }
