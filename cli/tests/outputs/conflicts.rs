@@ -11,6 +11,7 @@ fn inputs(name: &str) -> Folder {
     folder.take("models/mlp_portable.pte", "m.pte");
     folder.take("models/external_portable.pte", "e.pte");
     folder.take("models/external_portable._default_external_constant.ptd", "e.ptd");
+    folder.take("models/external_portable.safetensors", "e.safetensors");
     folder.take("models/counter_portable.pte", "c.pte");
     folder.take("models/counter_portable.safetensors", "c.safetensors");
     folder.take("pt2/gru/model_raw.pt2", "a.pt2");
@@ -37,7 +38,7 @@ const WRITING: &[(&str, &[&str])] = &[
     ("m.pte", &["extract", "m.pte", "--segment", "0", "-o"]),
     ("c.pte", &["run", "c.pte", "--inputs", "c.safetensors", "--outputs"]),
     ("c.safetensors", &["run", "c.pte", "--inputs", "c.safetensors", "--outputs"]),
-    ("e.ptd", &["run", "e.pte", "--data", "e.ptd", "--outputs"]),
+    ("e.ptd", &["run", "e.pte", "--data", "e.ptd", "--inputs", "e.safetensors", "--outputs"]),
     ("d.json", &["build", "d.json", "-o"]),
     ("parts/segment-0.bin", &["build", "parts/d.json", "-o"]),
     ("m.txt", &["parse", "m.txt", "-o"]),

@@ -17,12 +17,13 @@ pub(super) fn compare(path: &str, a: &[u8], b: &[u8], names: &Names, out: &mut D
         (Node::Object(a), Node::Object(b)) => {
             let (a, b) = (by_name(a, names), by_name(b, names));
             let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-            for (name, one) in &a {
+            let mut both: Vec<&str> = a.iter().chain(&b).map(|(name, _)| *name).collect();
+            both.sort_unstable();
+            both.dedup();
+            for name in both {
                 // No bytes are nothing.
-                compare(&below(name), one, of(&b, name).unwrap_or_default(), names, out);
-            }
-            for (name, other) in b.iter().filter(|(name, _)| of(&a, name).is_none()) {
-                compare(&below(name), &[], other, names, out);
+                let value = |fields| of(fields, name).unwrap_or_default();
+                compare(&below(name), value(&a), value(&b), names, out);
             }
         }
         (Node::List(a), Node::List(b)) if are_objects(a) && are_objects(b) => {
@@ -99,12 +100,17 @@ fn shown(a: Node<'_>, b: Node<'_>, names: &Names) -> (String, String) {
     (cut(&a), cut(&b))
 }
 
+/// Where the window around item or character `at` begins. Only what is too long to be shown whole is cut.
+fn window_start(at: usize) -> usize {
+    if at > MOST { at - BEFORE } else { 0 }
+}
+
 /// The items of a list around one of them. Each has a character and a comma at least.
 fn list_near(list: &[u8], at: usize, names: &Names) -> Window {
-    let from = at.saturating_sub(BEFORE);
+    let from = window_start(at);
     let mut text = if from == 0 { "[".to_owned() } else { String::new() };
     let mut rest = items(list).skip(from);
-    for (index, item) in rest.by_ref().take(BEFORE + MOST).enumerate() {
+    for (index, item) in rest.by_ref().take(MOST + MOST).enumerate() {
         if from + index > 0 {
             text.push(',');
         }
@@ -119,9 +125,9 @@ fn list_near(list: &[u8], at: usize, names: &Names) -> Window {
 
 /// The characters of a long text around one of them.
 fn text_near(text: &str, at: usize) -> Window {
-    let from = at.saturating_sub(BEFORE);
+    let from = window_start(at);
     let mut rest = text.chars().skip(from);
-    let part: String = rest.by_ref().take(BEFORE + MOST).collect();
+    let part: String = rest.by_ref().take(MOST + MOST).collect();
     let behind = rest.next().is_some();
     let mut quoted = serde_json::Value::from(part).to_string();
     if from > 0 {
