@@ -2,7 +2,7 @@
 //! locked, and the next run gives the right result.
 //!
 //! Every place that calls out counts its calls here. A scenario is run again and again, with a panic at the first call,
-//! the second, and so on, until one run ends without.
+//! the second, and so on, until one run ends without. Under Miri, which is slow, every eleventh.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -57,7 +57,7 @@ fn at_every_call_out<R>(mut scenario: impl FnMut() -> R, mut after: impl FnMut(R
             std::panic::set_hook(hook);
             return calls;
         }
-        calls += 1;
+        calls += if cfg!(miri) { 11 } else { 1 };
     }
 }
 
@@ -376,5 +376,5 @@ fn functions_of_a_graph_may_panic() {
         let y: Vec<f32> = bytemuck::pod_collect_to_vec(executor.output(0).unwrap().data());
         assert_eq!(y, [4.0, 8.0, 12.0, 16.0]);
     });
-    assert_eq!(calls, 6);
+    assert!(calls >= 6, "{calls} calls out");
 }
