@@ -80,7 +80,9 @@ fn float(sizes: &[i64]) -> TensorMeta {
 #[test]
 fn bounds_of_a_slice_never_cross() {
     let operators = Operators::new();
-    for (size, start, end, want) in [(-2, 0, 5, 0), (i64::MIN, i64::MIN, i64::MAX, 0), (-1, -1, 1, 0), (4, 3, 1, 0), (4, -3, 9, 3)] {
+    for (size, start, end, want) in
+        [(-2, 0, 5, 0), (i64::MIN, i64::MIN, i64::MAX, 0), (-1, -1, 1, 0), (4, 3, 1, 0), (4, -3, 9, 3)]
+    {
         let mut graph = Graph::default();
         let x = graph.add_input("x", float(&[size, 3]));
         let args = [

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use edgepack_exir::archive::{Archive, Storage, Weight};
 use edgepack_exir::graph::{
-    About, Argument, Dialect, ExportedProgram, Expr, Graph, InputKind, InputSpec, Interval, Meta, OutputKind, OutputSpec,
-    Size, Target, TensorMeta, ValueId,
+    About, Argument, Dialect, ExportedProgram, Expr, Graph, InputKind, InputSpec, Interval, Meta, OutputKind,
+    OutputSpec, Size, Target, TensorMeta, ValueId,
 };
 use edgepack_exir::lower::{Options as Lowering, to_edge};
 use edgepack_exir::operators::Operators;

@@ -2,8 +2,8 @@
 
 use edgepack_format::scalar::ScalarType;
 
-use super::{Expr, Interval, Ranges};
 use super::codes::{self, STRIDED};
+use super::{Expr, Interval, Ranges};
 use crate::error::Error;
 use crate::json::{self, Device};
 
@@ -226,9 +226,9 @@ impl TensorMeta {
     pub fn negative(&self, ranges: &Ranges) -> Option<String> {
         let lists = [("size", &self.sizes[..]), ("stride", &self.strides[..])];
         let offset = [("offset", 0, &self.storage_offset)];
-        let numbered = lists.into_iter().flat_map(|(what, list)| {
-            list.iter().enumerate().map(move |(index, size)| (what, index, size))
-        });
+        let numbered = lists
+            .into_iter()
+            .flat_map(|(what, list)| list.iter().enumerate().map(move |(index, size)| (what, index, size)));
         numbered.chain(offset).find_map(|(what, index, size)| {
             let wrong = size.negative(ranges)?;
             Some(if what == "offset" { format!("its offset {wrong}") } else { format!("{what} {index} {wrong}") })

@@ -103,7 +103,8 @@ impl Geometry {
     /// Elements of scratch that are enough for these sizes and all smaller ones.
     pub fn greatest_scratch(&self) -> usize {
         let one = QUERIES.min(self.queries) * self.per_row() + self.per_block();
-        let grouped = self.heads.saturating_mul(self.per_row()).saturating_add(self.shared.saturating_mul(self.per_block()));
+        let grouped =
+            self.heads.saturating_mul(self.per_row()).saturating_add(self.shared.saturating_mul(self.per_block()));
         one.max(self.batch.saturating_mul(grouped))
     }
 }
