@@ -121,6 +121,10 @@ impl Plan {
         offsets: &[u64],
         mut visit: impl FnMut(usize) -> Result<(), KernelError>,
     ) -> Result<(), KernelError> {
+        // Sizes of no elements can be enormous, and there would be nothing to do at any of the places.
+        if offsets.is_empty() || meta.element_count() == 0 {
+            return Ok(());
+        }
         let count: usize = self.prefix.iter().map(|&dim| meta.sizes[dim]).product();
         for flat in 0..count {
             let (mut rest, mut base) = (flat, 0);
