@@ -127,7 +127,7 @@ fn library(name: &str, bytes: Vec<u8>) -> Document {
 
 fn trace(name: &str, bytes: &[u8]) -> Document {
     let trace = edgepack_format::trace::TraceRef::parse(bytes, &edgepack_loader::machine_limits()).unwrap();
-    let root = serde_json::to_value(trace.trace()).unwrap();
+    let root = serde_json::to_value(trace.root()).unwrap();
     let write = |root: &Value| raw::etdump(&serde_json::from_value::<ETDump<'static>>(root.clone()).ok()?).ok();
     Document { name: name.to_owned(), root, write: Box::new(write) }
 }
