@@ -85,7 +85,7 @@ fn counted() {
         if named && document.with(list, MORE[0], false).as_deref() == Some(one) {
             return;
         }
-        let mut work = |command: &[&str], run: &dyn Fn(&[u8])| {
+        let work = |command: &[&str], run: &dyn Fn(&[u8])| {
             for bytes in [one, two, four] {
                 fs::write(&path, bytes).unwrap();
                 count_ends_here("before");

@@ -23,41 +23,63 @@ const LARGE: usize = 64 << 10;
 
 struct Failing;
 
-/// Large allocations until one fails; none fails at `usize::MAX`.
-static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// Bytes of large pieces in use, and how many there may be.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static ROOM: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-fn fails(size: usize) -> bool {
-    if size <= LARGE || LEFT.load(Ordering::Relaxed) == usize::MAX {
+/// What was in use with each large piece, in order, while nothing failed.
+static SEEN: [AtomicUsize; 4096] = [const { AtomicUsize::new(0) }; 4096];
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether there is room for a piece, which then counts.
+fn takes(size: usize) -> bool {
+    if size <= LARGE {
+        return true;
+    }
+    let live = LIVE.fetch_add(size, Ordering::Relaxed) + size;
+    if live > ROOM.load(Ordering::Relaxed) {
+        LIVE.fetch_sub(size, Ordering::Relaxed);
         return false;
     }
-    // Having failed once, all fail: a short address space does not recover.
-    LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(1))) == Ok(0)
+    if let Some(seen) = SEEN.get(COUNT.fetch_add(1, Ordering::Relaxed)) {
+        seen.store(live, Ordering::Relaxed);
+    }
+    true
+}
+
+fn gives(size: usize) {
+    if size > LARGE {
+        LIVE.fetch_sub(size, Ordering::Relaxed);
+    }
 }
 
 // SAFETY: every call goes to the system allocator unchanged, or fails.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if fails(layout.size()) {
+        if !takes(layout.size()) {
             return std::ptr::null_mut();
         }
         // SAFETY: by the caller.
         unsafe { System.alloc(layout) }
     }
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if fails(layout.size()) {
+        if !takes(layout.size()) {
             return std::ptr::null_mut();
         }
         // SAFETY: by the caller.
         unsafe { System.alloc_zeroed(layout) }
     }
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        gives(layout.size());
         // SAFETY: by the caller.
         unsafe { System.dealloc(ptr, layout) }
     }
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if fails(size) {
+        // Both pieces are there for a moment.
+        if !takes(size) {
             return std::ptr::null_mut();
         }
+        gives(layout.size());
         // SAFETY: by the caller.
         unsafe { System.realloc(ptr, layout, size) }
     }
@@ -154,32 +176,39 @@ fn attempt(file: &std::sync::Arc<Reading>, name: &str, options: &Options) -> Opt
         Err(LoadError::Missing(_)) => return None,
         Err(error) => return Some(error.code()),
     };
-    let armed = LEFT.swap(usize::MAX, Ordering::Relaxed);
+    let room = ROOM.swap(usize::MAX, Ordering::Relaxed);
+    let before = LIVE.load(Ordering::Relaxed);
     let inputs = PlainInputs::of(&program, name);
     let inputs = inputs.views();
-    LEFT.store(armed, Ordering::Relaxed);
+    // What the caller brings is not the method's.
+    ROOM.store(room.saturating_add(LIVE.load(Ordering::Relaxed) - before), Ordering::Relaxed);
     method.run(&inputs).err().map(|error: RunError| error.code())
 }
 
-/// Fails every large allocation of a method, one after another; how many there are.
+/// Runs a method in just too little memory for each of its large pieces; how many there are.
 fn every_failure(name: &str, file: Vec<u8>, options: &Options) -> usize {
     let file = std::sync::Arc::new(Reading(file));
     let mut failures = 0;
     for method in Program::from_bytes(file.0.clone()).unwrap().method_names().unwrap() {
         // The library's own blocks are made at the first product, and are of no file's size.
         assert_eq!(attempt(&file, &method, options), None, "{name}");
-        for at in 0.. {
-            LEFT.store(at, Ordering::Relaxed);
+        COUNT.store(0, Ordering::Relaxed);
+        assert_eq!(attempt(&file, &method, options), None, "{name}");
+        let count = COUNT.load(Ordering::Relaxed);
+        assert!(count <= SEEN.len(), "{name} {method}: {count}");
+        let mut rooms: Vec<usize> = SEEN[..count].iter().map(|seen| seen.load(Ordering::Relaxed) - 1).collect();
+        rooms.sort_unstable();
+        rooms.dedup();
+        for room in rooms {
+            ROOM.store(room, Ordering::Relaxed);
             let failed = attempt(&file, &method, options);
-            let reached = LEFT.swap(usize::MAX, Ordering::Relaxed) == 0;
+            ROOM.store(usize::MAX, Ordering::Relaxed);
             match failed {
-                Some(code) => assert_eq!(code, ErrorCode::MemoryAllocationFailed, "{name} {method}, allocation {at}"),
-                // A rewrite that had no room was left out.
-                None if reached => {}
-                None => break,
+                Some(code) => assert_eq!(code, ErrorCode::MemoryAllocationFailed, "{name} {method} in {room} bytes"),
+                // Rewrites that had no room were left out.
+                None => continue,
             }
             failures += 1;
-            assert!(at < 200, "{name} {method} does not come to an end");
         }
     }
     failures

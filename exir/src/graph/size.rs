@@ -4,6 +4,9 @@
 
 use super::{Expr, Size};
 
+/// Factors that are multiplied one by one: more than any tensor has dimensions.
+const MOST_NESTED: usize = 64;
+
 impl Size {
     /// The sum.
     pub fn plus(&self, other: &Size) -> Size {
@@ -89,7 +92,11 @@ impl Size {
 
     /// The product of several.
     pub fn product<'a>(sizes: impl IntoIterator<Item = &'a Size>) -> Size {
-        sizes.into_iter().fold(Size::Known(1), |product, size| product.times(size))
+        let mut sizes = sizes.into_iter();
+        let product = sizes.by_ref().take(MOST_NESTED).fold(Size::Known(1), |product, size| product.times(size));
+        // A formula in which every factor stands inside the one before it takes time and depth by their number.
+        let factors: Vec<Expr> = std::iter::once(&product).chain(sizes).map(Size::expr).collect();
+        if factors.len() == 1 { product } else { Size::Symbolic(Expr::Apply("Mul".to_owned(), factors), None) }
     }
 }
 
