@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use edgepack_builder::mlf::GraphBuilder;
 use edgepack_executor::delegate::{Backend, Backends, Delegate, DelegateInit};
@@ -117,8 +117,8 @@ impl Rewrite for Stubborn {
 }
 
 fn registry(rewrite: impl Rewrite + 'static) -> Registry {
-    let plain: &'static Registry = Box::leak(Box::new(operators::registry()));
-    let fused = plain.names().into_iter().map(|name| Fused(plain.find(name).unwrap()));
+    static PLAIN: LazyLock<Registry> = LazyLock::new(operators::registry);
+    let fused = PLAIN.names().into_iter().map(|name| Fused(PLAIN.find(name).unwrap()));
     fused.fold(Registry::new(), Registry::with).with_rewrite(rewrite)
 }
 
