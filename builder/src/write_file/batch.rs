@@ -119,7 +119,7 @@ impl Batch {
         }
         match target {
             Target::Stream { .. } => into(path, content),
-            Target::File(target) => self.stage(path, target, content),
+            Target::File(target) => self.stage(path, *target, content),
         }
     }
 

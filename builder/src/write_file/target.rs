@@ -14,7 +14,7 @@ const LINKS: u32 = 40;
 #[derive(Debug)]
 pub(super) enum Target {
     /// A regular file, or none yet.
-    File(FileTarget),
+    File(Box<FileTarget>),
     /// What is written into: a device, a pipe, an open descriptor.
     Stream {
         /// Set where content stays and could be lost.
@@ -89,7 +89,7 @@ impl Target {
             return Ok(Target::Stream { id: old.and_then(|old| FileId::of(&old, path)) });
         };
         let id = old.as_ref().and_then(|old| FileId::of(old, &path)).unwrap_or_else(|| FileId::named(&path));
-        Ok(Target::File(FileTarget { id, folder, path, old }))
+        Ok(Target::File(Box::new(FileTarget { id, folder, path, old })))
     }
 
     /// Its identity, if it has one.

@@ -22,8 +22,8 @@ pub(super) fn compare(path: &str, a: &[u8], b: &[u8], names: &Names, out: &mut D
             both.dedup();
             for name in both {
                 // No bytes are nothing.
-                let value = |fields| of(fields, name).unwrap_or_default();
-                compare(&below(name), value(&a), value(&b), names, out);
+                let (ours, theirs) = (of(&a, name).unwrap_or_default(), of(&b, name).unwrap_or_default());
+                compare(&below(name), ours, theirs, names, out);
             }
         }
         (Node::List(a), Node::List(b)) if are_objects(a) && are_objects(b) => {
