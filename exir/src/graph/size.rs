@@ -95,8 +95,12 @@ impl Size {
         let mut sizes = sizes.into_iter();
         let product = sizes.by_ref().take(MOST_NESTED).fold(Size::Known(1), |product, size| product.times(size));
         // A formula in which every factor stands inside the one before it takes time and depth by their number.
-        let factors: Vec<Expr> = std::iter::once(&product).chain(sizes).map(Size::expr).collect();
-        if factors.len() == 1 { product } else { Size::Symbolic(Expr::Apply("Mul".to_owned(), factors), None) }
+        let mut factors: Vec<Expr> = sizes.map(Size::expr).collect();
+        if factors.is_empty() {
+            return product;
+        }
+        factors.push(product.expr());
+        Size::Symbolic(Expr::Apply("Mul".to_owned(), factors), None)
     }
 }
 
