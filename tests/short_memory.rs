@@ -279,7 +279,7 @@ fn resident() -> Option<u64> {
 
 /// What a file asks for is refused, or had without touching it.
 fn arenas_are_lazy_or_refused() {
-    for gigabytes in [1, 7, 60, 100_000] {
+    for gigabytes in [1, 7, 60] {
         let file = asking(gigabytes << 30, 1);
         let limits = edgepack_loader::machine_limits();
         let before = resident();

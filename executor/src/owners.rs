@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_region_is_found_in_the_owner_that_has_all_of_it() {
-        let bytes = AlignedBytes::zeroed(64);
+        let bytes = AlignedBytes::zeroed(64).unwrap();
         let start = bytes.as_ptr() as usize;
         let region = |from: usize, to: usize| Region::read_only(bytes.get(from..to).unwrap());
         let mut owners = owners(&[(start, start + 16, true), (start + 16, start + 48, false)]);

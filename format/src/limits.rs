@@ -12,7 +12,7 @@ pub struct Limits {
     pub visits: u64,
     /// Findings kept; the rest are counted.
     pub findings: usize,
-    /// Bytes of all planned memory of one method.
+    /// Bytes of all planned memory of one method: more is an error of the file, on every machine.
     pub arena_bytes: u64,
     /// Bytes of one segment that may be read into memory, and of a stream that is read whole. A segment is never longer
     /// than its file.
@@ -28,24 +28,21 @@ pub struct Limits {
 
 impl Limits {
     /// Limits where nothing is known of the machine: 64 million visits, 1 GiB for a method.
-    pub const DEFAULT: Limits = Limits::of_bytes(1 << 30);
+    pub const DEFAULT: Limits = Limits {
+        visits: 64_000_000,
+        findings: 1_000,
+        arena_bytes: 64 << 30,
+        segment_bytes: 1 << 40,
+        method_bytes: 64 << 30,
+        memory_bytes: 1 << 30,
+        // The reference runtime's own budget.
+        instructions: 10_000_000,
+    };
 
-    /// Limits for a machine (or a part of one) with this much memory: a method may have half of it.
+    /// Limits for a machine (or a part of one) with this much memory: a method may have half of it. What a file may say
+    /// and be valid is the same everywhere.
     pub const fn for_memory(physical: u64) -> Limits {
-        Limits::of_bytes(physical / 2)
-    }
-
-    const fn of_bytes(memory_bytes: u64) -> Limits {
-        Limits {
-            visits: 64_000_000,
-            findings: 1_000,
-            arena_bytes: memory_bytes,
-            segment_bytes: 1 << 40,
-            method_bytes: memory_bytes,
-            memory_bytes,
-            // The reference runtime's own budget.
-            instructions: 10_000_000,
-        }
+        Limits { memory_bytes: physical / 2, ..Limits::DEFAULT }
     }
 
     /// Limits for fuzzing and for the smallest memory: one million visits, 64 MiB arenas.
