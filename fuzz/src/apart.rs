@@ -78,7 +78,7 @@ pub fn without_nans(dtype: ScalarType, bytes: &[u8]) -> Vec<u8> {
 /// Runs both from where they are, and names the first instruction of the optimized form that answers otherwise than the
 /// plain one did, if there is one. What runs in only one of them is passed over.
 pub fn first_difference<I: ToInput>(plain: &mut Method, optimized: &mut Method, inputs: &[I]) -> Option<String> {
-    let mut run = |method: &mut Method| {
+    let run = |method: &mut Method| {
         let mut recorder = Recorder::default();
         // A failure ends the record, and is looked at by whoever asked.
         let _ = method.run_observed(inputs, Some(&mut recorder)).map(drop);
