@@ -83,7 +83,7 @@ fn weight(cx: &DelegateInit<'_>, layer: &Layer<'_>) -> Result<Arc<Weight>, Kerne
     let key = layer.weight.as_deref();
     let data = find(cx, key, size)?;
     let make = || {
-        let packed = Fast::pack_rhs(Mat::new(floats(&data), size, [size[1], 1])?);
+        let packed = Fast::pack_rhs(Mat::new(floats(&data), size, [size[1], 1])?)?;
         Ok(Weight { data: data.clone(), packed })
     };
     let known = cx.cache.entry(&format!("{BACKEND}/{}/{size:?}", key.unwrap_or_default()), make)?;

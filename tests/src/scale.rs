@@ -14,12 +14,15 @@ use serde_json::Value;
 
 use crate::hostile;
 
+/// Makes a file of a document; `None` if it describes none.
+type Write = Box<dyn Fn(&Value) -> Option<Vec<u8>>>;
+
 /// A document, and how a file is made of it.
 pub struct Document {
     /// What it is made of.
     pub name: String,
     root: Value,
-    write: Box<dyn Fn(&Value) -> Option<Vec<u8>>>,
+    write: Write,
 }
 
 /// A list of a document.
