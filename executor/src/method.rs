@@ -6,6 +6,7 @@ use edgepack_format::finding::ErrorCode;
 use edgepack_format::pte::ExecutionPlan;
 use edgepack_loader::{Program, ProgramMethod};
 
+use crate::account::grow;
 use crate::arena::Holder;
 use crate::bind::{self, InputSlot};
 use crate::error::LoadError;
@@ -97,7 +98,7 @@ impl Method {
         let frozen = counted(&mut packed, left, || freeze(&mut graph, &freeze_options, &outputs))
             .map_err(|refused| refused_at(&plan, &graph.operators, refused))?;
 
-        let numbers = numbers(&graph.state, &graph.variable);
+        let numbers = numbers(&graph.state, &graph.variable)?;
         let inputs = bind::inputs(&graph, &loaded.unplanned, &frozen)?;
         let copies = outputs::copies(&mut graph)?;
         let mut method = Method {
@@ -199,12 +200,15 @@ impl MemoryBytes {
 }
 
 /// Numbers that instructions may write, as they are now.
-fn numbers(state: &State, variable: &[bool]) -> Vec<(ValueId, Value)> {
-    let values = state.values.iter().zip(variable).enumerate();
-    values
-        .filter(|(_, (value, variable))| **variable && !matches!(value, Value::Tensor(_)))
-        .map(|(id, (value, _))| (id as ValueId, *value))
-        .collect()
+fn numbers(state: &State, variable: &[bool]) -> Result<Vec<(ValueId, Value)>, LoadError> {
+    let mut numbers = Vec::new();
+    for (id, (value, variable)) in state.values.iter().zip(variable).enumerate() {
+        if *variable && !matches!(value, Value::Tensor(_)) {
+            grow(&mut numbers, 1)?;
+            numbers.push((id as ValueId, *value));
+        }
+    }
+    Ok(numbers)
 }
 
 fn refused_at(plan: &ExecutionPlan<'_>, operators: &[GraphOperator<'_>], refused: Refused) -> LoadError {

@@ -7,16 +7,23 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use crate::account::{OutOfMemory, filled, grow};
 use crate::graph::{Graph, InstructionKind};
 use crate::state::{NONE, State, Value, ValueId};
 use crate::storage::{BLOCK_ALIGN, Block, Region};
 
 /// Drops what nobody reads. A tensor that was there has no bytes afterwards.
+/// Where there is no memory to find out, everything stays.
 pub(crate) fn release_unread(graph: &mut Graph<'_>) {
-    let used = used_tensors(graph);
+    let _ = try_release(graph);
+}
+
+fn try_release(graph: &mut Graph<'_>) -> Result<(), OutOfMemory> {
+    let used = used_tensors(graph)?;
     let start = |tensor: u32| graph.state.tensors[tensor as usize].region.addresses().start;
-    let mut by_place: Vec<(usize, u32)> =
-        (0..).zip(&used).filter(|(_, used)| **used).map(|(t, _)| (start(t), t)).collect();
+    let mut by_place: Vec<(usize, u32)> = Vec::new();
+    grow(&mut by_place, used.len())?;
+    by_place.extend((0..).zip(&used).filter(|(_, used)| **used).map(|(t, _)| (start(t), t)));
     by_place.sort_unstable();
     // A region lies inside of its owner, so those that start there are all that are there.
     let inside = |owner: &Range<usize>| {
@@ -26,6 +33,8 @@ pub(crate) fn release_unread(graph: &mut Graph<'_>) {
     };
     let Graph { state, memory, .. } = graph;
     let mut gone: Vec<Range<usize>> = Vec::new();
+    grow(&mut gone, memory.constants.len() + memory.private.len())?;
+    grow(&mut memory.private, memory.constants.len())?;
     let (mut seen, mut copies) = (HashSet::new(), Vec::new());
     for bytes in memory.constants.iter().filter(|bytes| bytes.is_heap()) {
         let owner = Region::read_only(bytes).addresses();
@@ -52,13 +61,15 @@ pub(crate) fn release_unread(graph: &mut Graph<'_>) {
     memory.constants.retain(|bytes| !bytes.is_heap() || !is_gone(Region::read_only(bytes).addresses().start));
     memory.private.retain(|block| !block.region(0, block.len()).is_some_and(|block| is_gone(block.addresses().start)));
     memory.private.extend(copies.into_iter().filter(|copy| !copy.is_empty()));
+    Ok(())
 }
 
 /// Copies what is read of some bytes, in order of their places, if that is less than half of them. `None`, and nothing
 /// changed, if it is more.
 fn leave(state: &mut State, bytes: &[u8], owner: &Range<usize>, inside: &[(usize, u32)]) -> Option<Block> {
     let mut total = 0usize;
-    let mut offsets = Vec::with_capacity(inside.len());
+    let mut offsets = Vec::new();
+    grow(&mut offsets, inside.len()).ok()?;
     let mut last: Option<Range<usize>> = None;
     for &(_, tensor) in inside {
         let place = state.tensors[tensor as usize].region.addresses();
@@ -88,8 +99,8 @@ fn leave(state: &mut State, bytes: &[u8], owner: &Range<usize>, inside: &[(usize
 }
 
 /// By tensor: whether an instruction or the caller may look at it.
-fn used_tensors(graph: &Graph<'_>) -> Vec<bool> {
-    let mut used = vec![false; graph.state.tensors.len()];
+fn used_tensors(graph: &Graph<'_>) -> Result<Vec<bool>, OutOfMemory> {
+    let mut used = filled(false, graph.state.tensors.len())?;
     let mut mark = |id: ValueId| match graph.state.values[id as usize] {
         Value::Tensor(tensor) => used[tensor as usize] = true,
         Value::TensorList(span) | Value::OptionalTensorList(span) => {
@@ -113,5 +124,5 @@ fn used_tensors(graph: &Graph<'_>) -> Vec<bool> {
         }
     }
     graph.inputs.iter().chain(&graph.outputs).for_each(|&id| mark(id));
-    used
+    Ok(used)
 }

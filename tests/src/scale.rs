@@ -21,6 +21,8 @@ type Write = Box<dyn Fn(&Value) -> Option<Vec<u8>>>;
 pub struct Document {
     /// What it is made of.
     pub name: String,
+    /// Items that tell its work from that of a small file: few where each is a whole executable.
+    pub items: usize,
     root: Value,
     write: Write,
 }
@@ -118,21 +120,21 @@ fn package(name: &str, bytes: Vec<u8>) -> Document {
     let opened = Opened::from_bytes(bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
     let text = dump_with(&opened.package().unwrap(), Blobs::Inline).unwrap();
     let write = |root: &Value| build(&root.to_string()).ok()?.to_bytes().ok();
-    Document { name: name.to_owned(), root: serde_json::from_str(&text).unwrap(), write: Box::new(write) }
+    Document { name: name.to_owned(), items: 400, root: serde_json::from_str(&text).unwrap(), write: Box::new(write) }
 }
 
 fn library(name: &str, bytes: Vec<u8>) -> Document {
     let opened = Library::from_bytes(bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
     let text = dump_library(&library_parts(&opened), Blobs::Inline).unwrap();
     let write = |root: &Value| write_library(&build_library(&root.to_string(), None).ok()?).ok();
-    Document { name: name.to_owned(), root: serde_json::from_str(&text).unwrap(), write: Box::new(write) }
+    Document { name: name.to_owned(), items: 400, root: serde_json::from_str(&text).unwrap(), write: Box::new(write) }
 }
 
 fn trace(name: &str, bytes: &[u8]) -> Document {
     let trace = edgepack_format::trace::TraceRef::parse(bytes, &edgepack_loader::machine_limits()).unwrap();
     let root = serde_json::to_value(trace.root()).unwrap();
     let write = |root: &Value| raw::etdump(&serde_json::from_value::<ETDump<'static>>(root.clone()).ok()?).ok();
-    Document { name: name.to_owned(), root, write: Box::new(write) }
+    Document { name: name.to_owned(), items: 400, root, write: Box::new(write) }
 }
 
 fn exported(name: &str, bytes: Vec<u8>) -> Document {
@@ -150,20 +152,21 @@ fn exported(name: &str, bytes: Vec<u8>) -> Document {
         }
         writer.finish().ok()
     };
-    Document { name: name.to_owned(), root, write: Box::new(write) }
+    Document { name: name.to_owned(), items: 400, root, write: Box::new(write) }
 }
 
 /// A document of every family of files, with something in most of their lists.
 pub fn documents() -> Vec<Document> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| std::fs::read(folder.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let compiled = |name: &str, bytes| Document { items: 40, ..package(name, bytes) };
     vec![
         package("program", hostile::full().write()),
         package("external.pte", read("corpus/models/external_two_files_portable.pte")),
         package("bundle.bpte", read("corpus/bundled/mlp_two_cases.bpte")),
         package("data.ptd", read("corpus/data/tensors.ptd")),
-        package("package.dwn", read("corpus/edgetpu/alone.dwn")),
-        package("model.tflite", read("corpus/edgetpu/left.tflite")),
+        compiled("package.dwn", read("corpus/edgetpu/alone.dwn")),
+        compiled("model.tflite", read("corpus/edgetpu/left.tflite")),
         trace("trace.etdp", &read("corpus/trace/mlp_intermediate.etdp")),
         library("library.tar", read("hostile/mlf/other_attr.tar")),
         exported("add.pt2", read("corpus/pt2/add/model.pt2")),

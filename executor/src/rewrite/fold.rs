@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 
+use crate::account::grow;
 use crate::context::{Access, KernelContext, MAX_ARGS};
 use crate::graph::{Graph, InstructionKind, Rewrite};
 use crate::kernel::{Operator, Prepare};
@@ -39,7 +40,13 @@ impl Rewrite for FoldConstants {
         let Some(uses) = Uses::of(graph) else { return 0 };
         let constants = graph.state.tensors.iter().filter(|tensor| tensor.constant);
         let mut room = constants.map(|tensor| tensor.region.len()).sum::<usize>().saturating_mul(GROWTH);
-        let mut views: Vec<(u32, u32)> = uses.views().map(|(view, base)| (base, view)).collect();
+        let mut views: Vec<(u32, u32)> = Vec::new();
+        for (view, base) in uses.views() {
+            if grow(&mut views, 1).is_err() {
+                return 0;
+            }
+            views.push((base, view));
+        }
         views.sort_unstable();
         let pure: Vec<bool> = graph.operators.iter().map(|operator| (self.is_pure)(&operator.name)).collect();
         let mut folded = 0;

@@ -4,6 +4,9 @@
 //! is a second value at the place of the first. What tells them apart is whose bytes a read finds there, so the
 //! instructions are followed once with a map of memory that knows the last writer of every byte.
 
+use std::ops::Range;
+
+use crate::account::{filled, grow};
 use crate::graph::{Graph, InstructionKind};
 use crate::state::{NONE, Value, ValueId};
 use crate::storage::Region;
@@ -15,7 +18,7 @@ pub struct Uses {
     by_tensor: Vec<Use>,
     content: Content,
     /// Memory whose content at the start of a run is read.
-    kept: Vec<Region>,
+    kept: Vec<Range<usize>>,
 }
 
 /// How one tensor is used.
@@ -34,11 +37,11 @@ pub struct Use {
 
 impl Uses {
     /// Looks at a method; `None` if it jumps or frees, where "before" has no meaning, or if following its memory takes
-    /// too long.
+    /// too long, or more memory than there is.
     pub fn of(graph: &Graph<'_>) -> Option<Uses> {
         let tensors = graph.state.tensors.len();
         let mut uses = Uses {
-            by_tensor: vec![Use::default(); tensors],
+            by_tensor: filled(Use::default(), tensors).ok()?,
             content: Content::new(tensors.saturating_add(graph.args.len())),
             kept: Vec::new(),
         };
@@ -124,7 +127,7 @@ impl Uses {
 
     /// What writes memory that the next run reads stays, whatever it is called there.
     fn pin_kept(&mut self, graph: &Graph<'_>) {
-        let mut kept: Vec<_> = self.kept.iter().map(Region::addresses).collect();
+        let mut kept = std::mem::take(&mut self.kept);
         kept.sort_unstable_by_key(|range| range.start);
         // Disjoint after merging, so that one look per tensor is enough.
         kept.dedup_by(|next, last| {
@@ -174,7 +177,8 @@ impl Uses {
             }
             _ => {
                 if found.gaps {
-                    self.kept.push(state.region);
+                    grow(&mut self.kept, 1).ok()?;
+                    self.kept.push(state.region.addresses());
                 }
                 self.pin(tensor);
                 found.owners.iter().for_each(|&owner| self.pin(owner));

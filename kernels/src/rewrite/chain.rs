@@ -1,11 +1,18 @@
 //! Walking a graph the way rules about neighbours do.
 
 use edgepack_executor::graph::{self, Graph, InstructionKind};
-use edgepack_executor::kernel::{Kernel, Operator};
+use edgepack_executor::kernel::{Kernel, Operator, room};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Span, Value, ValueId};
 
 use crate::FAMILIES;
+
+/// So many items in a list; `None` if there is no memory for it: a rule that cannot look leaves the graph alone.
+pub fn collected<T>(count: usize, items: impl Iterator<Item = T>) -> Option<Vec<T>> {
+    let mut list = room(count).ok()?;
+    list.extend(items.take(count));
+    Some(list)
+}
 
 /// A call of one of the library's kernels.
 #[derive(Clone, Copy)]
@@ -22,14 +29,14 @@ pub fn is(graph: &Graph<'_>, operator: u32, kernel: &'static Kernel) -> bool {
 }
 
 /// By operator of the graph: its name, if it is a kernel of this library; none if it is another one that took its place.
-pub fn own_names(graph: &Graph<'_>) -> Vec<Option<&'static str>> {
+pub fn own_names(graph: &Graph<'_>) -> Option<Vec<Option<&'static str>>> {
     let own = |operator: u32| {
         let name = &*graph.operators()[operator as usize].name;
         // Those in the list of families are the ones that registries hold: tables are constants, which may be anywhere.
         let mut kernels = FAMILIES.iter().flat_map(|family| family.tables).copied().flatten().copied();
         kernels.find(|kernel| kernel.name == name && is(graph, operator, kernel)).map(|kernel| kernel.name)
     };
-    (0..graph.operators().len() as u32).map(own).collect()
+    collected(graph.operators().len(), (0..).map(own))
 }
 
 /// Every call with the call right behind it, nothing between them. Rules that change both see what they left.

@@ -10,7 +10,7 @@ use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Dynamism, NONE, Value, ValueId};
 use edgepack_format::scalar::ScalarType;
 
-use super::chain::{is, tensor};
+use super::chain::{collected, is, tensor};
 use crate::conv;
 
 /// Turns images around where that pays.
@@ -49,7 +49,7 @@ impl Rewrite for ChannelsLast {
 
     fn apply(&self, graph: &mut Graph<'_>) -> usize {
         let Some(uses) = Uses::of(graph) else { return 0 };
-        let mut groups = Groups::new(graph, &uses);
+        let Some(mut groups) = Groups::new(graph, &uses) else { return 0 };
         for instruction in graph.chains().iter().flatten() {
             groups.visit(graph, &instruction.kind);
         }
@@ -74,9 +74,9 @@ struct Groups {
 }
 
 impl Groups {
-    fn new(graph: &Graph<'_>, uses: &Uses) -> Self {
-        let tensors = 0..graph.tensor_count() as u32;
-        let fixed = tensors.clone().map(|index| {
+    fn new(graph: &Graph<'_>, uses: &Uses) -> Option<Self> {
+        let count = graph.tensor_count();
+        let fixed = (0..).map(|index| {
             let (how, tensor) = (uses.of_tensor(index), graph.tensor(index));
             let movable = how.writes == 1 && !how.pinned && how.view_of.is_none();
             let image = tensor.dtype() == ScalarType::FLOAT
@@ -84,12 +84,15 @@ impl Groups {
                 && tensor.dim_order() == FIRST;
             !movable || !image
         });
-        let mut groups =
-            Groups { parent: tensors.collect(), fixed: fixed.collect(), pays: vec![false; graph.tensor_count()] };
+        let mut groups = Groups {
+            parent: collected(count, 0..)?,
+            fixed: collected(count, fixed)?,
+            pays: collected(count, std::iter::repeat(false))?,
+        };
         for (_, base) in uses.views() {
             groups.fixed[base as usize] = true;
         }
-        groups
+        Some(groups)
     }
 
     fn root(&mut self, mut tensor: u32) -> u32 {

@@ -10,7 +10,7 @@ use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Value, ValueId};
 use edgepack_format::scalar::ScalarType;
 
-use super::chain::{Call, arg, for_each_pair, is_private, merge, own_names, tensor};
+use super::chain::{Call, arg, collected, for_each_pair, is_private, merge, own_names, tensor};
 use crate::elementwise::arithmetic::{ADD_THEN, MUL_THEN};
 use crate::steps::{OUT, POINTWISE, Pointwise, SEPARATOR, SILU, STEPS, Steps};
 use crate::{conv, matmul};
@@ -72,7 +72,7 @@ impl Rewrite for FuseSteps {
 
     fn apply(&self, graph: &mut Graph<'_>) -> usize {
         let Some(uses) = Uses::of(graph) else { return 0 };
-        let mut operators = Operators::of(graph);
+        let Some(mut operators) = Operators::of(graph) else { return 0 };
         let gated = for_each_pair(graph, |graph, first, second| {
             let (input, out) = gate(graph, &uses, &operators, first, second)?;
             let (operator, text) = (operators.index(graph, &STEPS)?, graph.push_text(SILU));
@@ -137,8 +137,9 @@ struct Operators {
 }
 
 impl Operators {
-    fn of(graph: &Graph<'_>) -> Self {
-        let roles = own_names(graph).into_iter().map(|name| {
+    fn of(graph: &Graph<'_>) -> Option<Self> {
+        let names = own_names(graph)?;
+        let roles = names.iter().map(|&name| {
             let Some(name) = name else { return Role::default() };
             let steps = match name {
                 "quantized_decomposed::quantize_per_tensor.out" => Some(How::Quantize),
@@ -147,7 +148,7 @@ impl Operators {
             };
             Role { head: HEADS.iter().find(|head| head.plain == name), steps }
         });
-        Operators { roles: roles.collect(), added: Vec::new() }
+        Some(Operators { roles: collected(names.len(), roles)?, added: Vec::new() })
     }
 
     fn role(&self, call: Call) -> Role {

@@ -8,7 +8,7 @@ use edgepack_executor::graph::{Call, Graph, InstructionKind, Rewrite};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Dynamism, NONE, Span, Value, ValueId};
 
-use super::chain::own_names;
+use super::chain::{collected, own_names};
 
 /// Makes transposed constants views, where only products of matrices read them.
 pub struct ViewTransposed;
@@ -23,8 +23,8 @@ impl Rewrite for ViewTransposed {
 
     fn apply(&self, graph: &mut Graph<'_>) -> usize {
         let Some(uses) = Uses::of(graph) else { return 0 };
-        let names = own_names(graph);
-        let elsewhere = read_elsewhere(graph, &uses, &names);
+        let Some(names) = own_names(graph) else { return 0 };
+        let Some(elsewhere) = read_elsewhere(graph, &uses, &names) else { return 0 };
         let mut changed = 0;
         for chain in 0..graph.chains().len() {
             for index in 0..graph.chains()[chain].len() {
@@ -41,8 +41,8 @@ impl Rewrite for ViewTransposed {
 }
 
 /// By tensor: whether anything but a product reads it, or shows its bytes.
-fn read_elsewhere(graph: &Graph<'_>, uses: &Uses, names: &[Option<&str>]) -> Vec<bool> {
-    let mut elsewhere = vec![false; graph.tensor_count()];
+fn read_elsewhere(graph: &Graph<'_>, uses: &Uses, names: &[Option<&str>]) -> Option<Vec<bool>> {
+    let mut elsewhere = collected(graph.tensor_count(), std::iter::repeat(false))?;
     uses.views().for_each(|(_, base)| elsewhere[base as usize] = true);
     let mut mark = |id: ValueId| match graph.value(id) {
         Value::Tensor(tensor) => elsewhere[tensor as usize] = true,
@@ -72,7 +72,7 @@ fn read_elsewhere(graph: &Graph<'_>, uses: &Uses, names: &[Option<&str>]) -> Vec
             InstructionKind::Nop => {}
         }
     }
-    elsewhere
+    Some(elsewhere)
 }
 
 /// What an instruction transposes, and the value it makes, if it transposes a matrix.
