@@ -141,9 +141,7 @@ impl Flatbuffer {
             Kind::Library | Kind::Exported => true,
             Kind::Model | Kind::Package => {
                 // What lies inside as bytes is walked by the verifier under the same budget.
-                let mut modest = *limits;
-                modest.visits = limits.visits.min(MODEST);
-                !self.verify(&modest).iter().any(|finding| is_budget(finding.rule.id))
+                !self.verify(&limits.unfolding(self.extent.len)).iter().any(|finding| is_budget(finding.rule.id))
             }
         }
     }
@@ -154,13 +152,9 @@ fn is_budget(id: &str) -> bool {
     [rules::tflite::LIMITS.id, rules::darwinn::LIMITS.id].contains(&id)
 }
 
-/// Visits that take a moment: some ten times what the largest real programs need.
-const MODEST: u64 = 8_000_000;
-
 /// Whether a walk over everything below a table ends soon.
 fn unfolds<'a, T: Table<'a>>(root: wire::Table<'a>, limits: &Limits) -> bool {
-    let mut modest = *limits;
-    modest.visits = limits.visits.min(MODEST);
+    let mut modest = limits.unfolding(root.buffer().len() as u64);
     // What is wrong is said elsewhere; here only the length of the walk counts.
     modest.findings = 0;
     let rules = StructureRules { malformed: &MALFORMED, misaligned: &MISALIGNED, text: &TEXT, limits: &LIMITS };

@@ -59,6 +59,21 @@ impl Limits {
     }
 }
 
+impl Limits {
+    /// Limits for tools that make a row of every table of a file of `len` bytes. Tables may be shared, so that a few
+    /// kilobytes unfold into millions of rows: the visits are at most a small multiple of the length, and some ten times
+    /// what the largest real programs need.
+    pub const fn unfolding(self, len: u64) -> Limits {
+        const MOST: u64 = 8_000_000;
+        const FEW: u64 = 100_000;
+        /// Where nothing is shared, a visit takes four bytes of the file at least.
+        const PER_BYTE: u64 = 4;
+        let of_length = len.saturating_mul(PER_BYTE).saturating_add(FEW);
+        let most = if of_length < MOST { of_length } else { MOST };
+        Limits { visits: if self.visits < most { self.visits } else { most }, ..self }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self::DEFAULT

@@ -69,7 +69,7 @@ impl Opened {
             return Err(Error::refused(source.name(), format!("a flatbuffer of {len} bytes, {limit} are allowed")));
         }
         let head = read(&*source, len)?;
-        Ok(Opened { kind, head, source, limits })
+        Ok(Opened { kind, head, source, limits: limits.unfolding(len) })
     }
 
     /// What the file is.
