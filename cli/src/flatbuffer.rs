@@ -125,6 +125,7 @@ impl Flatbuffer {
     /// unfold into billions of rows; of such a file only the findings and a bounded walk are shown.
     pub fn is_modest(&self, limits: &Limits) -> bool {
         let Some((root, _)) = self.root() else { return true };
+        let limits = &limits.unfolding(self.head.len() as u64);
         match self.kind {
             Kind::Program => unfolds::<pte::Program<'_>>(root, limits),
             Kind::Data => match Generation::of(&root) {
@@ -141,7 +142,7 @@ impl Flatbuffer {
             Kind::Library | Kind::Exported => true,
             Kind::Model | Kind::Package => {
                 // What lies inside as bytes is walked by the verifier under the same budget.
-                !self.verify(&limits.unfolding(self.extent.len)).iter().any(|finding| is_budget(finding.rule.id))
+                !self.verify(limits).iter().any(|finding| is_budget(finding.rule.id))
             }
         }
     }
@@ -154,11 +155,11 @@ fn is_budget(id: &str) -> bool {
 
 /// Whether a walk over everything below a table ends soon.
 fn unfolds<'a, T: Table<'a>>(root: wire::Table<'a>, limits: &Limits) -> bool {
-    let mut modest = limits.unfolding(root.buffer().len() as u64);
     // What is wrong is said elsewhere; here only the length of the walk counts.
-    modest.findings = 0;
+    let mut limits = *limits;
+    limits.findings = 0;
     let rules = StructureRules { malformed: &MALFORMED, misaligned: &MISALIGNED, text: &TEXT, limits: &LIMITS };
-    let mut checker = Checker::new(&modest, rules);
+    let mut checker = Checker::new(&limits, rules);
     checker.table::<T>(root, &Path::ROOT);
     !checker.is_spent()
 }
