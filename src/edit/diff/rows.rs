@@ -17,10 +17,9 @@ pub(super) fn compare(path: &str, a: &[u8], b: &[u8], names: &Names, out: &mut D
         (Node::Object(a), Node::Object(b)) => {
             let (a, b) = (by_name(a, names), by_name(b, names));
             let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-            let mut both: Vec<&str> = a.iter().chain(&b).map(|(name, _)| *name).collect();
-            both.sort_unstable();
-            both.dedup();
-            for name in both {
+            // What only the second has comes last.
+            let added = b.iter().filter(|(name, _)| of(&a, name).is_none());
+            for name in a.iter().chain(added).map(|(name, _)| *name) {
                 // No bytes are nothing.
                 let (ours, theirs) = (of(&a, name).unwrap_or_default(), of(&b, name).unwrap_or_default());
                 compare(&below(name), ours, theirs, names, out);
