@@ -4,12 +4,18 @@ use std::path::{Path, PathBuf};
 
 use edgepack::edit::{Opened, Package};
 
+use crate::file::File;
 use crate::session::Session;
 use crate::status::Failure;
 
 /// Opens a file of the family to be taken apart.
 pub fn open(path: &Path, session: &mut Session) -> Result<Opened, Failure> {
     let file = session.open(path)?;
+    apart(file, session)
+}
+
+/// Takes a file that was opened, and recognised, apart.
+pub fn apart(file: File, session: &Session) -> Result<Opened, Failure> {
     Opened::from_source(file.source, session.limits).map_err(|error| Failure::from(error).about(&file.name))
 }
 

@@ -9,7 +9,7 @@ use crate::exported;
 use crate::file::File;
 use crate::kind::Kind;
 use crate::outputs::is_stream;
-use crate::package::{open, package};
+use crate::package::{apart, package};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -31,7 +31,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     if source.kind == Kind::Exported {
         return write_exported(args, &source, session);
     }
-    let file = open(&args.file, session)?;
+    let file = apart(source, session)?;
     let package = package(&file, &args.file)?;
     let about = |error: edgepack::edit::Error| Failure::from(error).about(&args.file.display().to_string());
     let output = args.output.as_ref().filter(|path| !is_stream(path));
