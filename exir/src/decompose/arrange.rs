@@ -36,8 +36,13 @@ pub(super) fn find(name: &str) -> Option<Rule> {
         "cartesian_prod" => cartesian_product,
         "rot90" => rot90,
         "sum_to_size" => sum_to_size,
-        "gradient.scalarint" | "gradient.scalararray" | "gradient.array" | "gradient.scalarrayint"
-        | "gradient.scalarrayarray" | "gradient.tensorarrayint" | "gradient.tensorarray" => gradient,
+        "gradient.scalarint"
+        | "gradient.scalararray"
+        | "gradient.array"
+        | "gradient.scalarrayint"
+        | "gradient.scalarrayarray"
+        | "gradient.tensorarrayint"
+        | "gradient.tensorarray" => gradient,
         "fft_fftshift" => |make, node| shift(make, node, false),
         "fft_ifftshift" => |make, node| shift(make, node, true),
         "chain_matmul" | "linalg_multi_dot" => |make, node| {
@@ -202,7 +207,9 @@ fn sum_to_size(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     let (sizes, wanted) = (make.sizes(x)?, make.sizes(result)?);
     let new = sizes.len().saturating_sub(wanted.len());
     let mut dims: Vec<i64> = (0..i64::try_from(new).unwrap_or(0)).collect();
-    for (dim, (size, wanted)) in sizes.iter().enumerate().skip(new).map(|(dim, size)| (dim, (size, wanted.get(dim.saturating_sub(new))))) {
+    for (dim, (size, wanted)) in
+        sizes.iter().enumerate().skip(new).map(|(dim, size)| (dim, (size, wanted.get(dim.saturating_sub(new)))))
+    {
         if wanted.and_then(Size::known) == Some(1) && size.known() != Some(1) {
             dims.push(i64::try_from(dim).unwrap_or(0));
         }
@@ -375,7 +382,8 @@ fn diagonal_scatter(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     if length == 0 {
         return one(x);
     }
-    let picked = make.call("index_select", [("self", source.into()), ("dim", (-1i64).into()), ("index", place.into())])?;
+    let picked =
+        make.call("index_select", [("self", source.into()), ("dim", (-1i64).into()), ("index", place.into())])?;
     let picked = make.unsqueeze(picked, -1)?;
     let chosen = make.choose(on, picked, turned)?;
     let mut back = vec![0i64; rank];

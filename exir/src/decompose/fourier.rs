@@ -83,13 +83,7 @@ fn numbers(make: &mut Maker<'_>, node: &Composite<'_>, to_complex: bool) -> Resu
     make.call("complex", [("real", x.into()), ("imag", zeros.into())])
 }
 
-fn c2c(
-    make: &mut Maker<'_>,
-    x: ValueId,
-    dims: &[i64],
-    norm: Argument,
-    direction: Direction,
-) -> Result<ValueId, Error> {
+fn c2c(make: &mut Maker<'_>, x: ValueId, dims: &[i64], norm: Argument, direction: Direction) -> Result<ValueId, Error> {
     if dims.is_empty() {
         return Ok(x);
     }

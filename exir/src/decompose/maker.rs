@@ -165,7 +165,8 @@ impl Maker<'_> {
         };
         let given = composite.arguments.iter().map(|(_, argument)| argument.clone());
         let inputs = names.into_iter().zip(given).map(|(name, arg)| NamedArgument { name, arg, keyword: false });
-        let mut node = Node { target: Target::Operator(target.clone()), inputs: inputs.collect(), ..composite.node.clone() };
+        let mut node =
+            Node { target: Target::Operator(target.clone()), inputs: inputs.collect(), ..composite.node.clone() };
         let mut ids = Vec::new();
         for result in composite.node.results() {
             let meta = self.graph.value(result).map(|value| value.meta.clone());

@@ -88,13 +88,7 @@ fn norm(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     })
 }
 
-fn matrix_norm(
-    make: &mut Maker<'_>,
-    x: ValueId,
-    order: &Order,
-    dims: &[i64],
-    keep: bool,
-) -> Result<ValueId, Error> {
+fn matrix_norm(make: &mut Maker<'_>, x: ValueId, order: &Order, dims: &[i64], keep: bool) -> Result<ValueId, Error> {
     let rank = make.rank(x)?;
     let [rows, columns] = dims else { return Err(make.error("a norm of matrices along other than two dimensions")) };
     let (rows, columns) = (make.dim(*rows, rank)?, make.dim(*columns, rank)?);
@@ -263,7 +257,8 @@ fn quantile(make: &mut Maker<'_>, node: &Composite<'_>, skip_missing: bool) -> A
     let rank_now = i64::try_from(make.rank(value)?).unwrap_or(1);
     let value = match many {
         true => {
-            let order: Vec<i64> = [rank_now.saturating_sub(1)].into_iter().chain(0..rank_now.saturating_sub(1)).collect();
+            let order: Vec<i64> =
+                [rank_now.saturating_sub(1)].into_iter().chain(0..rank_now.saturating_sub(1)).collect();
             make.permute(value, &order)?
         }
         false => make.squeeze(value, &[-1])?,

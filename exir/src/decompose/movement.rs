@@ -98,6 +98,15 @@ pub(super) fn find(name: &str) -> Option<Rule> {
         "take_along_dim" => take_along,
         "gather" => gather,
         "unfold" => unfold,
+        "as_strided" | "as_strided_copy" => |make, node| {
+            // Strides count in memory, which is known only where nothing is left out of it or turned.
+            let meta = make.meta(node.value("self")?)?;
+            let plain = crate::graph::TensorMeta::contiguous(meta.scalar_type, &meta.sizes);
+            if meta.strides != plain.strides || meta.storage_offset != Size::Known(0) {
+                return Err(make.error("as_strided of a tensor that is a part of another"));
+            }
+            Ok(None)
+        },
         "detach" | "alias" | "lift_fresh" | "lift_fresh_copy" | "lift" | "positive" | "resolve_conj"
         | "resolve_neg" => |_, node| one(node.value("self")?),
         _ => return None,

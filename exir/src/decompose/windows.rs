@@ -166,7 +166,6 @@ fn affine_grid(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     let points = make.view(points, &[Size::Known(1), count.clone(), Size::Known(coordinates.saturating_add(1))])?;
     let turned = make.transpose(theta, 1, 2)?;
     let product = super::products::matmul(make, points, turned)?;
-    let wanted: Vec<Size> =
-        [Size::Known(*batch)].into_iter().chain(full).chain([Size::Known(coordinates)]).collect();
+    let wanted: Vec<Size> = [Size::Known(*batch)].into_iter().chain(full).chain([Size::Known(coordinates)]).collect();
     one(make.view(product, &wanted)?)
 }

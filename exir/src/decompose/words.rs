@@ -44,7 +44,12 @@ pub(super) struct Evaluator<'e, 'm, 'c> {
 type Found = Result<Argument, Error>;
 
 impl<'e, 'm, 'c> Evaluator<'e, 'm, 'c> {
-    pub(super) fn new(make: &'e mut Maker<'m>, node: &'e Composite<'c>, types: Types, pending: Vec<Local>) -> Result<Self, Error> {
+    pub(super) fn new(
+        make: &'e mut Maker<'m>,
+        node: &'e Composite<'c>,
+        types: Types,
+        pending: Vec<Local>,
+    ) -> Result<Self, Error> {
         let mut evaluator = Evaluator { make, node, types, bound: Vec::new(), pending };
         for (name, argument) in &node.arguments {
             let argument = match argument {
@@ -224,10 +229,8 @@ impl<'e, 'm, 'c> Evaluator<'e, 'm, 'c> {
             Infix::Times => ("mul.Tensor", "mul.Tensor"),
             Infix::Over => ("div.Tensor", ""),
         };
-        let compared = !matches!(
-            infix,
-            Infix::Or | Infix::And | Infix::Plus | Infix::Minus | Infix::Times | Infix::Over
-        );
+        let compared =
+            !matches!(infix, Infix::Or | Infix::And | Infix::Plus | Infix::Minus | Infix::Times | Infix::Over);
         let overload = |name: &str, number: bool| match (compared, number) {
             (true, true) => format!("{name}.Scalar"),
             (true, false) => format!("{name}.Tensor"),
@@ -407,9 +410,7 @@ impl<'e, 'm, 'c> Evaluator<'e, 'm, 'c> {
             ("neg", [Argument::Int(number)], _) => Argument::Int(number.saturating_neg()),
             ("neg", [Argument::Float(number)], _) => Argument::Float(-number),
             ("matmul", _, [Some(a), Some(b)]) => super::products::matmul(self.make, *a, *b)?.into(),
-            ("squeeze", [_, dims], [Some(x), _]) => {
-                self.make.squeeze(*x, &dims.as_ints().unwrap_or_default())?.into()
-            }
+            ("squeeze", [_, dims], [Some(x), _]) => self.make.squeeze(*x, &dims.as_ints().unwrap_or_default())?.into(),
             _ => return Err(self.wrong(name)),
         })
     }
@@ -425,7 +426,49 @@ impl<'e, 'm, 'c> Evaluator<'e, 'm, 'c> {
 
 /// The words beside the operators of the library; see the head of this file.
 const WORDS: [&str; 43] = [
-    "neg", "has", "not", "is_float", "is_bool", "is_complex", "is_tensor", "int", "floor", "sqrt", "log", "rank", "dims", "size", "sizes", "count", "recorded", "zeros", "item", "where", "sum", "mean", "amax", "amin", "reduce", "min", "max", "pow", "cast", "float", "double", "long", "truth", "fill", "scalar", "view", "expand", "flat", "arange", "matmul", "squeeze", "but", "along",
+    "neg",
+    "has",
+    "not",
+    "is_float",
+    "is_bool",
+    "is_complex",
+    "is_tensor",
+    "int",
+    "floor",
+    "sqrt",
+    "log",
+    "rank",
+    "dims",
+    "size",
+    "sizes",
+    "count",
+    "recorded",
+    "zeros",
+    "item",
+    "where",
+    "sum",
+    "mean",
+    "amax",
+    "amin",
+    "reduce",
+    "min",
+    "max",
+    "pow",
+    "cast",
+    "float",
+    "double",
+    "long",
+    "truth",
+    "fill",
+    "scalar",
+    "view",
+    "expand",
+    "flat",
+    "arange",
+    "matmul",
+    "squeeze",
+    "but",
+    "along",
 ];
 
 fn number_of(argument: &Argument) -> Option<f64> {

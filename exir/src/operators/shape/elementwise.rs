@@ -63,8 +63,8 @@ pub(super) fn find(name: &str) -> Option<ShapeFunction> {
         | "_adaptive_avg_pool2d_backward" => same,
         "acos" | "acosh" | "asin" | "asinh" | "atan" | "atanh" | "cos" | "cosh" | "erf" | "erfc" | "exp" | "expm1"
         | "exp2" | "log" | "log10" | "log1p" | "log2" | "reciprocal" | "rsqrt" | "sigmoid" | "sin" | "sinh"
-        | "sqrt" | "tan" | "tanh" | "logit" | "erfinv" | "lgamma" | "digamma" | "deg2rad" | "rad2deg" | "special_erfcx" | "i0"
-        | "special_ndtri" | "sinc" | "polygamma" => float,
+        | "sqrt" | "tan" | "tanh" | "logit" | "erfinv" | "lgamma" | "digamma" | "deg2rad" | "rad2deg"
+        | "special_erfcx" | "i0" | "special_ndtri" | "sinc" | "polygamma" => float,
         "isnan" | "isinf" | "isfinite" | "logical_not" | "isneginf" | "isposinf" | "signbit" => truth,
         "add"
         | "sub"

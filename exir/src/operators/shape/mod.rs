@@ -131,7 +131,15 @@ impl Operators {
         }
         let name = full_name.strip_prefix("aten::").or_else(|| full_name.strip_prefix("dim_order_ops::"))?;
         let families: [fn(&str) -> Option<ShapeFunction>; 8] = [
-            linear::find, elementwise::find, movement::find, reduce::find, matrix::find, spatial::find, select::find, create::find];
+            linear::find,
+            elementwise::find,
+            movement::find,
+            reduce::find,
+            matrix::find,
+            spatial::find,
+            select::find,
+            create::find,
+        ];
         families.iter().find_map(|find| find(name))
     }
 
