@@ -2,8 +2,8 @@
 //!
 //! Per kind one line, `KIND: N passed, N failed, N skipped`; a skip names what is missing, and `EDGEPACK_STRICT=1` makes
 //! skips failures. A folder holds `models/`, `ops/`, `ops_xnnpack/`, `opinfo/` (`NAME.pte`, `NAME.safetensors`,
-//! `NAME.*.ptd`), `pt2/NAME/` (`model.pte`, `model.pt2`, `model_raw.pt2`, `cases.safetensors`), `bundled/` (`NAME.bpte`),
-//! `data/` (`NAME.ptd`, `NAME.safetensors`), `trace/` (`NAME.etdp`), `edgetpu/`, `mlf/NAME/`.
+//! `NAME.*.ptd`), `pt2/NAME/` (`model.pte`, `model.pt2`, `model_raw.pt2`, `cases.safetensors`), `lowering/`
+//! (`NAME.pt2`, `NAME.safetensors`), `bundled/` (`NAME.bpte`), `data/` (`NAME.ptd`, `NAME.safetensors`), `trace/` (`NAME.etdp`), `edgetpu/`, `mlf/NAME/`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -99,8 +99,12 @@ fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
         "pt2",
         each(archives(folder, "model.pte"), |path| replayed(path, &path.with_file_name("cases.safetensors"), &[])),
     ));
-    kinds.push(("pt2 archives", each(archives(folder, "model.pt2"), lowered)));
-    kinds.push(("pt2 raw archives", each(archives(folder, "model_raw.pt2"), lowered)));
+    kinds.push(("pt2 archives", each(archives(folder, "model.pt2"), beside)));
+    kinds.push(("pt2 raw archives", each(archives(folder, "model_raw.pt2"), beside)));
+    kinds.push((
+        "lowering",
+        each(files(&folder.join("lowering"), "pt2"), |path| lowered(path, &path.with_extension("safetensors"))),
+    ));
     kinds.push(("bundled", each(files(&folder.join("bundled"), "bpte"), bundle)));
     kinds.push(("data", each(files(&folder.join("data"), "ptd"), data)));
     kinds.push(("trace", each(files(&folder.join("trace"), "etdp"), trace)));
@@ -208,13 +212,17 @@ fn program(path: &Path, data: &[PathBuf]) -> Answer {
 }
 
 /// What an archive is lowered to gives what was recorded, in both ways of lowering.
-fn lowered(path: &Path) -> Answer {
+fn beside(path: &Path) -> Answer {
+    lowered(path, &path.with_file_name("cases.safetensors"))
+}
+
+fn lowered(path: &Path, cases: &Path) -> Answer {
     for like_reference in [false, true] {
         let program = Archive::open(path).and_then(|archive| archive.program()).map_err(failed)?;
         let options = lower::Options { like_reference, ..lower::Options::default() };
         let built = lower::lower(vec![("forward".to_owned(), program)], &options).map_err(failed)?;
         let program = Program::from_bytes(built.to_bytes().map_err(failed)?).map_err(failed)?;
-        run_recorded(&program, &path.with_file_name("cases.safetensors"), &[])?;
+        run_recorded(&program, cases, &[])?;
     }
     Ok(())
 }

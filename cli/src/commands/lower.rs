@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use edgepack::builder::FinishedFile;
 use edgepack::builder::plan::Strategy;
+use edgepack_executor::kernel::Registry;
+use edgepack_executor::{LoadError, Method, Options as LoadOptions};
 use edgepack_exir::archive::Archive;
 use edgepack_exir::graph::{Dialect, ExportedProgram};
 use edgepack_exir::lower::{InitialState, Options, lower, to_edge};
@@ -14,6 +16,7 @@ use edgepack_exir::verify;
 use edgepack_format::finding::Findings;
 use edgepack_format::limits::Limits;
 use edgepack_format::pte::ProgramRef;
+use edgepack_loader::Program;
 use serde::Serialize;
 
 use crate::lenient;
@@ -24,6 +27,9 @@ use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, NAME, TITLE};
 use crate::summary::program::operator_name;
 use crate::units::{bytes, count};
+
+/// The largest program, in bytes, that is loaded to see whether it can be.
+const TRIED: u64 = 16 << 20;
 
 /// Turn what torch.export saved into a program
 ///
@@ -90,6 +96,8 @@ struct Lowered {
     arena_bytes: i64,
     undelegated: Vec<String>,
     missing: Vec<String>,
+    /// Why this runtime cannot load it, although it has all operators.
+    refused: Option<String>,
 }
 
 /// Runs the command.
@@ -161,6 +169,11 @@ fn report(args: &Args, file: &FinishedFile<'_>, session: &mut Session) -> Result
     // What was built is verified.
     let program = ProgramRef::reopen(file.head())?;
     let registry = edgepack_kernels::registry();
+    // Whether element types and forms suit the operators shows when it is loaded.
+    let loaded = match file.len() {
+        0..=TRIED => file.to_bytes().ok().and_then(|bytes| Program::from_bytes(bytes).ok()),
+        _ => None,
+    };
     let mut methods = Vec::new();
     for plan in program.plans().iter() {
         let plan = plan?;
@@ -168,14 +181,18 @@ fn report(args: &Args, file: &FinishedFile<'_>, session: &mut Session) -> Result
             .iter()
             .map(|row| row.as_ref().map_or("?".to_owned(), operator_name))
             .collect();
-        let missing = operators.iter().filter(|name| registry.find(name).is_none()).cloned().collect();
+        let missing: Vec<String> = operators.iter().filter(|name| registry.find(name).is_none()).cloned().collect();
+        let name = plan.name.as_deref().unwrap_or("?").to_owned();
+        let tried = missing.is_empty() && args.external_weights.is_none();
+        let refused = loaded.as_ref().filter(|_| tried).and_then(|program| refusal(program, &name, &registry));
         methods.push(Lowered {
-            method: plan.name.as_deref().unwrap_or("?").to_owned(),
+            method: name,
             values: lenient::rows(&plan.values).len(),
             instructions: lenient::chains(&plan).iter().map(|chain| lenient::rows(&chain.instructions).len()).sum(),
             arena_bytes: plan.non_const_buffer_sizes.iter().flat_map(|sizes| sizes.iter()).sum(),
             undelegated: operators.into_iter().collect(),
             missing,
+            refused,
         });
     }
     let (output, len) = (args.output.display().to_string(), file.len());
@@ -198,8 +215,19 @@ fn report(args: &Args, file: &FinishedFile<'_>, session: &mut Session) -> Result
             let missing = method.missing.join(" ");
             writeln!(session.out, "    {BAD}missing in this runtime{BAD:#}  {DIM}{missing}{DIM:#}")?;
         }
+        if let Some(refused) = &method.refused {
+            writeln!(session.out, "    {BAD}this runtime cannot load it{BAD:#}  {DIM}{refused}{DIM:#}")?;
+        }
     }
     Ok(Status::Fine)
+}
+
+/// Why a method cannot be loaded here, for want of a form of an operator.
+fn refusal(program: &Program, method: &str, registry: &Registry) -> Option<String> {
+    match Method::load(program, method, registry, &LoadOptions::default()) {
+        Err(error @ LoadError::Instruction { .. }) => Some(error.to_string()),
+        _ => None,
+    }
 }
 
 /// The first model of an archive.

@@ -41,16 +41,48 @@ pub(super) fn find(name: &str) -> Option<Rule> {
             one(if node.flag("invert") { make.unary("logical_not", found)? } else { found })
         },
         "isclose" => |make, node| {
-            // |a - b| <= atol + rtol * |b|
+            // Equal, or no further apart than atol + rtol * |b|, which infinities never are.
             let (a, b) = (node.value("self")?, node.value("other")?);
+            let mut close = make.binary("eq.Tensor", a, b)?;
+            if make.meta(a)?.scalar_type == ScalarType::BOOL {
+                return one(close);
+            }
+            if node.flag("equal_nan") && make.meta(a)?.scalar_type.is_floating() {
+                let (first, second) = (make.binary("ne.Tensor", a, a)?, make.binary("ne.Tensor", b, b)?);
+                let both = make.binary("logical_and", first, second)?;
+                close = make.binary("logical_or", close, both)?;
+            }
             let off = make.binary("sub.Tensor", a, b)?;
             let off = make.unary("abs", off)?;
             let size = make.unary("abs", b)?;
             let may = make.binary("mul.Tensor", size, node.number("rtol").unwrap_or(1e-5))?;
             let may = make.binary("add.Tensor", may, node.number("atol").unwrap_or(1e-8))?;
-            let near = make.binary("le.Tensor", off, may)?;
-            let same = make.binary("eq.Tensor", a, b)?;
-            one(make.binary("logical_or", near, same)?)
+            let mut near = make.binary("le.Tensor", off, may)?;
+            if make.meta(off)?.scalar_type.is_floating() {
+                let finite = make.binary("lt.Scalar", off, f64::INFINITY)?;
+                near = make.binary("logical_and", near, finite)?;
+            }
+            one(make.binary("logical_or", near, close)?)
+        },
+        "repeat_interleave.self_Tensor" => |make, node| {
+            // Every place as often as it is repeated, and the elements there.
+            let result = node.node.result().ok_or_else(|| make.error("it gives nothing"))?;
+            let (mut x, mut repeats) = (node.value("self")?, node.value("repeats")?);
+            let dim = if node.has("dim") { node.int("dim")? } else { 0 };
+            if !node.has("dim") {
+                let all = Size::product(&make.sizes(x)?);
+                x = make.view(x, &[all])?;
+            }
+            if make.rank(repeats)? == 0 || make.size(repeats, 0)?.known() == Some(1) {
+                let all = make.size(x, dim)?;
+                repeats = make.view(repeats, &[Size::Known(1)])?;
+                repeats = make.expand(repeats, &[all])?;
+            }
+            let count = make.size(result, dim)?;
+            let meta = TensorMeta::contiguous(ScalarType::LONG, &[count]);
+            let size = ("output_size", node.arg("output_size"));
+            let places = make.call_giving("repeat_interleave.Tensor", [("repeats", repeats.into()), size], meta)?;
+            one(make.call("index_select", [("self", x.into()), ("dim", dim.into()), ("index", places.into())])?)
         },
         "embedding_bag" | "embedding_bag.padding_idx" => embedding_bag,
         "diff" => |make, node| {

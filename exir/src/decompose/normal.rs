@@ -13,7 +13,8 @@ pub(super) fn find(name: &str) -> Option<Rule> {
         "native_batch_norm" | "_batch_norm_no_update" => |make, node| {
             if node.flag("training") {
                 let names = ["input", "weight", "bias", "training", "momentum", "eps"];
-                let found = make.calls("_native_batch_norm_legit.no_stats", names.map(|name| (name, node.arg(name))))?;
+                let found =
+                    make.calls("_native_batch_norm_legit.no_stats", names.map(|name| (name, node.arg(name))))?;
                 return Ok(Some(found.into_iter().map(Argument::Value).collect()));
             }
             let names = ["input", "weight", "bias", "running_mean", "running_var", "momentum", "eps"];
