@@ -8,9 +8,8 @@
 
 mod attention;
 mod create;
-mod functional;
 mod index;
-mod maker;
+pub(crate) mod maker;
 mod movement;
 mod normal;
 mod padding;
@@ -28,6 +27,7 @@ use edgepack_format::operator::Schema;
 use crate::error::Error;
 use crate::graph::{Argument, Dialect, ExportedProgram, Graph, Node, Size, ValueId};
 use crate::operators::{Operators, arguments};
+use crate::passes;
 use maker::{Maker, Sizes};
 
 /// How deep composites may consist of composites.
@@ -39,39 +39,44 @@ type Answer = Result<Option<Vec<Argument>>, Error>;
 /// Writes the calls that an operator stands for.
 type Rule = fn(&mut Maker<'_>, &Composite<'_>) -> Answer;
 
-/// A call of a composite operator, with its arguments by name, defaults filled in.
-struct Composite<'c> {
-    node: &'c Node,
+/// A call of an operator, with its arguments by name, defaults filled in.
+pub(crate) struct Composite<'c> {
+    pub(crate) node: &'c Node,
     arguments: Vec<(String, Argument)>,
 }
 
-impl Composite<'_> {
-    fn arg(&self, name: &str) -> Argument {
+impl<'c> Composite<'c> {
+    pub(crate) fn new(node: &'c Node, schema: &Schema<'_>) -> Self {
+        let found = arguments(schema, node).into_iter();
+        Composite { node, arguments: found.filter_map(|(known, arg)| Some((known.name.to_owned(), arg?))).collect() }
+    }
+
+    pub(crate) fn arg(&self, name: &str) -> Argument {
         let found = self.arguments.iter().find(|(known, _)| known == name);
         found.map_or(Argument::None, |(_, argument)| argument.clone())
     }
 
-    fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.arg(name) != Argument::None
     }
 
-    fn value(&self, name: &str) -> Result<ValueId, Error> {
+    pub(crate) fn value(&self, name: &str) -> Result<ValueId, Error> {
         self.arg(name).value().ok_or_else(|| self.wrong(name))
     }
 
-    fn int(&self, name: &str) -> Result<i64, Error> {
+    pub(crate) fn int(&self, name: &str) -> Result<i64, Error> {
         self.arg(name).as_int().ok_or_else(|| self.wrong(name))
     }
 
-    fn ints(&self, name: &str) -> Result<Vec<i64>, Error> {
+    pub(crate) fn ints(&self, name: &str) -> Result<Vec<i64>, Error> {
         self.arg(name).as_ints().ok_or_else(|| self.wrong(name))
     }
 
-    fn flag(&self, name: &str) -> bool {
+    pub(crate) fn flag(&self, name: &str) -> bool {
         self.arg(name) == Argument::Bool(true)
     }
 
-    fn number(&self, name: &str) -> Option<f64> {
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
         match self.arg(name) {
             Argument::Float(number) => Some(number),
             Argument::Int(number) => Some(number as f64),
@@ -79,7 +84,7 @@ impl Composite<'_> {
         }
     }
 
-    fn text(&self, name: &str) -> Option<String> {
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
         match self.arg(name) {
             Argument::Text(text) => Some(text),
             _ => None,
@@ -95,7 +100,8 @@ impl Composite<'_> {
 /// Decomposes a program in place.
 pub fn decompose(program: &mut ExportedProgram<'_>, operators: &Operators) -> Result<(), Error> {
     program.graph.check()?;
-    functional::program(program, operators)?;
+    passes::inline(program)?;
+    passes::functionalise(program, operators)?;
     graph(&mut program.graph, operators)?;
     program.name_outputs();
     if program.dialect == Dialect::Training {
@@ -155,12 +161,7 @@ impl Pass<'_> {
             return Ok(());
         };
         let schema = Schema::parse(&schema).map_err(|error| Error::program(&schema, error.to_string()))?;
-        let found = arguments(&schema, &node);
-        let arguments = found
-            .into_iter()
-            .filter_map(|(parameter, argument)| Some((parameter.name.to_owned(), argument?)))
-            .collect();
-        let composite = Composite { node: &node, arguments };
+        let composite = Composite::new(&node, &schema);
         let mut inner = Vec::new();
         let mut maker = Maker {
             graph,
