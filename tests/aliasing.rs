@@ -339,3 +339,19 @@ fn lowered_programs_see_every_change() {
         refused.keys().filter(|reason| !known.iter().any(|known| reason.starts_with(known))).collect();
     assert!(unknown.is_empty(), "{unknown:#?}");
 }
+
+#[test]
+fn another_program_is_noticed() {
+    let (registry, operators) = (edgepack_kernels::registry(), Operators::new());
+    let one = program(1).unwrap();
+    let mut other = one.clone();
+    let x = other.inputs[1].arg.value().unwrap();
+    let doubled = other.graph.make("aten::mul_.Tensor", [("self", x.into()), ("other", 2.0.into())], meta(&[4, 6]));
+    other.graph.nodes.insert(0, doubled);
+    let built = lower(vec![("forward".to_owned(), other)], &Lowering::default()).unwrap();
+    let file = Program::from_bytes(built.to_bytes().unwrap()).unwrap();
+    let mut method = Method::load(&file, "forward", &registry, &Options::default()).unwrap();
+    let runs = [eager::random_inputs(&one, 0).unwrap()];
+    let judged = eager::lowering(&one, &mut method, &registry, &operators, &runs).unwrap();
+    assert!(!judged.agrees());
+}

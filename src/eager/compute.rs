@@ -12,11 +12,11 @@ use edgepack_exir::graph::{
 use edgepack_exir::lower;
 use edgepack_exir::operators::Operators;
 use edgepack_format::scalar::ScalarType;
-use edgepack_loader::Program;
+use edgepack_loader::{Program, ValueMeta};
 
 use super::call::Slot;
-use super::tensor::{Dense, Tensor};
-use super::{EagerError, Value};
+use super::tensor::{Dense, Tensor, contiguous};
+use super::{EagerError, Held, Value, number};
 
 /// The most methods that are kept for calls that look the same.
 const MOST_METHODS: usize = 4096;
@@ -136,21 +136,30 @@ fn argument(graph: &mut Graph, inputs: &mut Vec<Dense>, slot: Slot<Dense>) -> Ar
 
 /// Runs a method.
 pub(super) fn run(method: &mut Method, inputs: &[Dense]) -> Result<Vec<Value>, EagerError> {
-    let layouts: Vec<(Vec<usize>, Vec<u8>)> = inputs
-        .iter()
-        .map(|dense| (dense.sizes.iter().map(|size| *size as usize).collect(), (0..).take(dense.sizes.len()).collect()))
-        .collect();
-    let inputs: Vec<Input<'_>> = inputs
-        .iter()
-        .zip(&layouts)
-        .map(|(dense, (sizes, dim_order))| Input::Tensor {
-            dtype: dense.scalar_type,
-            sizes,
-            dim_order,
-            data: &dense.bytes,
-        })
-        .collect();
-    let outputs = method.run(&inputs).map_err(EagerError::new)?;
+    let metas = method.program().method(method.name()).and_then(|method| method.meta());
+    let metas = metas.map(|meta| meta.inputs).unwrap_or_default();
+    let mut laid = Vec::with_capacity(inputs.len());
+    for (index, dense) in inputs.iter().enumerate() {
+        let order: Vec<u8> = match metas.get(index).and_then(ValueMeta::tensor) {
+            Some(meta) if meta.layout.sizes().len() == dense.sizes.len() => meta.layout.dim_order().to_vec(),
+            _ => (0..).take(dense.sizes.len()).collect(),
+        };
+        let sizes: Vec<usize> = dense.sizes.iter().map(|size| *size as usize).collect();
+        laid.push((sizes, dense.in_order(&order)?, order));
+    }
+    let mut given: Vec<Input<'_>> = Vec::with_capacity(inputs.len());
+    for (index, (dense, (sizes, data, dim_order))) in inputs.iter().zip(&laid).enumerate() {
+        given.push(match metas.get(index) {
+            Some(ValueMeta::Int(_) | ValueMeta::Double(_) | ValueMeta::Bool(_)) => match number(dense)? {
+                Held::Int(number) => Input::Int(number),
+                Held::Float(number) => Input::Double(number),
+                Held::Bool(truth) => Input::Bool(truth),
+                _ => Input::Null,
+            },
+            _ => Input::Tensor { dtype: dense.scalar_type, sizes, dim_order, data },
+        });
+    }
+    let outputs = method.run(&given).map_err(EagerError::new)?;
     outputs.iter().map(value).collect()
 }
 
@@ -166,7 +175,7 @@ pub(super) fn value(output: Output<'_>) -> Result<Value, EagerError> {
     })
 }
 
-/// Elements that lie in another order of dimensions, in the order of sizes.
+/// Elements that lie in memory in this order of dimensions, in the order of sizes.
 pub(super) fn in_order(sizes: &[usize], order: &[u8], dtype: ScalarType, bytes: &[u8]) -> Dense {
     let sizes: Vec<i64> = sizes.iter().map(|size| *size as i64).collect();
     let mut strides = vec![1i64; sizes.len()];
@@ -179,4 +188,14 @@ pub(super) fn in_order(sizes: &[usize], order: &[u8], dtype: ScalarType, bytes: 
     }
     let tensor = Tensor::over(bytes.to_vec(), dtype, sizes.clone(), strides);
     tensor.read().unwrap_or(Dense { scalar_type: dtype, sizes, bytes: bytes.to_vec() })
+}
+
+impl Dense {
+    /// The elements as they lie in memory in this order of dimensions.
+    fn in_order(&self, order: &[u8]) -> Result<Vec<u8>, EagerError> {
+        let strides = contiguous(&self.sizes);
+        let pick = |list: &[i64]| order.iter().filter_map(|dim| list.get(usize::from(*dim)).copied()).collect();
+        let whole = Tensor::over(self.bytes.clone(), self.scalar_type, self.sizes.clone(), strides.clone());
+        Ok(whole.seen(pick(&self.sizes), pick(&strides), 0).read()?.bytes)
+    }
 }

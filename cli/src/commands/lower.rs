@@ -16,6 +16,8 @@ use edgepack_format::limits::Limits;
 use edgepack_format::pte::ProgramRef;
 use serde::Serialize;
 
+use crate::cases::{Recorded, from_safetensors};
+use crate::exported::self_check::{self, Judged};
 use crate::lenient;
 use crate::outputs::is_stdout;
 use crate::report::print_findings;
@@ -55,6 +57,15 @@ pub struct Args {
     /// if it breaks a rule
     #[arg(long)]
     pub check_dialect: bool,
+
+    /// Run every program call by call, with tensors that share memory as PyTorch has them, and the result as a whole; write
+    /// nothing if they differ. Without --cases the inputs are random
+    #[arg(long)]
+    pub self_check: bool,
+
+    /// Recorded runs to take the inputs of the self-check from, which this turns on
+    #[arg(long, value_name = "FILE")]
+    pub cases: Option<PathBuf>,
 
     /// Which buffers that the program changes begin with their exported values
     #[arg(long, value_name = "WHICH", default_value = "non-zero")]
@@ -130,7 +141,13 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             return Ok(Status::Findings);
         }
     }
+    let judged = (args.self_check || args.cases.is_some()).then(|| programs.clone());
     let built = lower(programs, &options).map_err(|error| failure(error).about(&args.files.join(" ")))?;
+    let mut checked = Vec::new();
+    if let Some(programs) = judged {
+        let cases = args.cases.as_ref().map(|path| recorded(path, session)).transpose()?;
+        checked = self_check::judge(&programs, &built, &options.operators, cases.as_deref(), args.self_check)?;
+    }
     if let Some(path) = &args.external_weights {
         for (_, file) in built.data_files() {
             session.stage(path, |out| Ok(file.write_to(out)?))?;
@@ -141,7 +158,14 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     if is_stdout(&args.output) {
         return Ok(Status::Fine);
     }
-    report(args, built.program(), session)
+    report(args, built.program(), &checked, session)
+}
+
+/// Runs that were recorded.
+fn recorded(path: &Path, session: &mut Session) -> Result<Vec<Recorded>, Failure> {
+    session.outputs.reads(path);
+    let bytes = std::fs::read(path).map_err(|error| Failure::unreadable(error).about(&path.display().to_string()))?;
+    from_safetensors(&bytes).map_err(|error| Failure::findings(error).about(&path.display().to_string()))
 }
 
 /// What the dialects have to say: the program's own, and Edge after conversion.
@@ -157,7 +181,7 @@ fn check(programs: &[(String, ExportedProgram<'static>)], options: &Options) -> 
 }
 
 /// What was written, as one reads it.
-fn report(args: &Args, file: &FinishedFile<'_>, session: &mut Session) -> Result<Status, Failure> {
+fn report(args: &Args, file: &FinishedFile<'_>, checked: &[Judged], session: &mut Session) -> Result<Status, Failure> {
     // What was built is verified.
     let program = ProgramRef::reopen(file.head())?;
     let registry = edgepack_kernels::registry();
@@ -180,7 +204,9 @@ fn report(args: &Args, file: &FinishedFile<'_>, session: &mut Session) -> Result
     }
     let (output, len) = (args.output.display().to_string(), file.len());
     if session.json {
-        session.document(&serde_json::json!({ "output": output, "bytes": len, "methods": methods }))?;
+        session.document(
+            &serde_json::json!({ "output": output, "bytes": len, "methods": methods, "self_check": checked }),
+        )?;
         return Ok(Status::Fine);
     }
     writeln!(session.out, "{TITLE}{output}{TITLE:#}  {}", bytes(len))?;
@@ -199,6 +225,7 @@ fn report(args: &Args, file: &FinishedFile<'_>, session: &mut Session) -> Result
             writeln!(session.out, "    {BAD}missing in this runtime{BAD:#}  {DIM}{missing}{DIM:#}")?;
         }
     }
+    self_check::print(checked, &mut session.out)?;
     Ok(Status::Fine)
 }
 

@@ -1,5 +1,7 @@
 //! Export IR archives at the command line: what is in them, what they need, their programs as text.
 
+pub mod self_check;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
