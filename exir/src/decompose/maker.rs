@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use edgepack_format::scalar::ScalarType;
 
+use super::Composite;
 use crate::error::Error;
 use crate::graph::{
     Argument, Expr, Graph, ListKind, Meta, NamedArgument, Node, OpName, Size, Target, TensorMeta, ValueId,
@@ -119,9 +120,14 @@ impl Maker<'_> {
         op: &str,
         args: [(&str, Argument); N],
     ) -> Result<Vec<ValueId>, Error> {
+        self.calls_with(op, args.into_iter().map(|(name, arg)| (name.to_owned(), arg)).collect())
+    }
+
+    /// The same with any number of arguments.
+    pub(super) fn calls_with(&mut self, op: &str, args: Vec<(String, Argument)>) -> Result<Vec<ValueId>, Error> {
         let name = format!("aten::{op}");
         let Some(target) = OpName::parse(&name) else { return Err(self.error(name)) };
-        let input = |(name, arg): (&str, Argument)| NamedArgument { name: name.to_owned(), arg, keyword: false };
+        let input = |(name, arg): (String, Argument)| NamedArgument { name, arg, keyword: false };
         let inputs: Vec<NamedArgument> = args.into_iter().map(input).collect();
         let mut node = Node {
             name: String::new(),
@@ -143,6 +149,31 @@ impl Maker<'_> {
             true => vec![Argument::tensors(ids.iter().copied())],
             false => ids.iter().map(|id| Argument::Value(*id)).collect(),
         };
+        self.sizes.note(self.graph, &node);
+        self.made.push(node);
+        Ok(ids)
+    }
+
+    /// A call of another operator with the arguments of this one, by position, and results that look like the recorded
+    /// ones.
+    pub(super) fn same_results(&mut self, op: &str, composite: &Composite<'_>) -> Result<Vec<ValueId>, Error> {
+        let name = format!("aten::{op}");
+        let target = OpName::parse(&name).ok_or_else(|| self.error(name.clone()))?;
+        let names: Vec<String> = match self.operators.schema(&target) {
+            Some(schema) => schema.args().iter().map(|parameter| parameter.name.to_owned()).collect(),
+            None => return Err(self.error(format!("{name} is not known"))),
+        };
+        let given = composite.arguments.iter().map(|(_, argument)| argument.clone());
+        let inputs = names.into_iter().zip(given).map(|(name, arg)| NamedArgument { name, arg, keyword: false });
+        let mut node =
+            Node { target: Target::Operator(target.clone()), inputs: inputs.collect(), ..composite.node.clone() };
+        let mut ids = Vec::new();
+        for result in composite.node.results() {
+            let meta = self.graph.value(result).map(|value| value.meta.clone());
+            ids.push(self.graph.add_value(&target.name, meta.ok_or_else(|| self.error("it gives nothing"))?));
+        }
+        node.name = ids.first().map_or(String::new(), |id| self.graph.name(*id).to_owned());
+        node.outputs = ids.iter().map(|id| Argument::Value(*id)).collect();
         self.sizes.note(self.graph, &node);
         self.made.push(node);
         Ok(ids)

@@ -6,10 +6,15 @@
 //!
 //! Invariant: a program that needs nothing decomposed comes out as it went in.
 
+mod arrange;
 mod attention;
 mod create;
+mod einsum;
+mod formula;
+mod fourier;
 mod index;
 pub(crate) mod maker;
+mod matrices;
 mod movement;
 mod normal;
 mod padding;
@@ -19,6 +24,8 @@ mod products;
 mod recurrent;
 mod reduce;
 mod resample;
+mod windows;
+mod words;
 
 use std::collections::BTreeMap;
 
@@ -101,6 +108,7 @@ impl<'c> Composite<'c> {
 pub fn decompose(program: &mut ExportedProgram<'_>, operators: &Operators) -> Result<(), Error> {
     program.graph.check()?;
     passes::inline(program)?;
+    passes::statistics(&mut program.graph, operators)?;
     passes::functionalise(program, operators)?;
     graph(&mut program.graph, operators)?;
     program.name_outputs();
@@ -238,7 +246,7 @@ impl Node {
 /// The rule of an operator, if it is a composite.
 fn rule(full_name: &str) -> Option<Rule> {
     let name = full_name.strip_prefix("aten::")?;
-    let families: [fn(&str) -> Option<Rule>; 12] = [
+    let families: [fn(&str) -> Option<Rule>; 17] = [
         products::find,
         attention::find,
         recurrent::find,
@@ -251,6 +259,11 @@ fn rule(full_name: &str) -> Option<Rule> {
         create::find,
         resample::find,
         index::find,
+        arrange::find,
+        windows::find,
+        fourier::find,
+        matrices::find,
+        formula::find,
     ];
     families.iter().find_map(|find| find(name))
 }
