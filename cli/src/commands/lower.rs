@@ -16,6 +16,7 @@ use edgepack_format::limits::Limits;
 use edgepack_format::pte::ProgramRef;
 use serde::Serialize;
 
+use super::verify::is_broken;
 use crate::lenient;
 use crate::outputs::is_stdout;
 use crate::report::print_findings;
@@ -55,6 +56,14 @@ pub struct Args {
     /// if it breaks a rule
     #[arg(long)]
     pub check_dialect: bool,
+
+    /// With --check-dialect: let warnings count as errors
+    #[arg(long, requires = "check_dialect")]
+    pub strict: bool,
+
+    /// Operators outside the core set that are wanted, such as aten::linear; --check-dialect says nothing about them
+    #[arg(long, value_name = "OPERATOR", requires = "check_dialect")]
+    pub preserve: Vec<String>,
 
     /// Which buffers that the program changes begin with their exported values
     #[arg(long, value_name = "WHICH", default_value = "non-zero")]
@@ -121,11 +130,12 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             State::All => InitialState::All,
             State::None => InitialState::Nothing,
         },
+        preserved: args.preserve.clone(),
         ..Options::default()
     };
     if args.check_dialect {
         let findings = check(&programs, &options)?;
-        if findings.has_errors() {
+        if is_broken(&findings, args.strict) {
             print_findings(&findings, &mut session.out)?;
             return Ok(Status::Findings);
         }
@@ -148,7 +158,8 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
 fn check(programs: &[(String, ExportedProgram<'static>)], options: &Options) -> Result<Findings, Failure> {
     let mut findings = Findings::new(&Limits::DEFAULT);
     for (name, program) in programs {
-        let rules = verify::Options::new(&options.operators);
+        let preserved = options.preserved.clone();
+        let rules = verify::Options { preserved, ..verify::Options::new(&options.operators) };
         findings.extend(verify::verify(program, &rules).moved(name, 0));
         let edge = to_edge(program.clone(), options).map_err(|error| failure(error).about(name))?;
         findings.extend(verify::verify(&edge, &rules.dialect(Dialect::Edge)).moved(&format!("{name}.edge"), 0));

@@ -171,9 +171,7 @@ impl<'a> Weight<'a> {
         let layout = TensorLayout::new(self.scalar_type, &self.sizes, dim_order)
             .map_err(|error| Error::record(self.storage.name(), error))?;
         let item = self.scalar_type.size().unwrap_or(1);
-        let dense = layout.strides();
-        let agrees = |(dim, size): (usize, &usize)| *size <= 1 || dense.get(dim) == self.strides.get(dim);
-        if layout.element_count() == 0 || self.sizes.iter().enumerate().all(agrees) {
+        if self.agrees(&layout) {
             let start = (self.offset as u64).saturating_mul(item as u64);
             return Ok((layout.clone(), self.storage.data(start, layout.byte_len() as u64)));
         }
@@ -188,6 +186,17 @@ impl<'a> Weight<'a> {
             item,
         };
         Ok((layout, Data::new(gather)))
+    }
+
+    /// Whether its elements lie one behind the other with dimensions in this order.
+    pub(crate) fn is_dense(&self, dim_order: &[u8]) -> bool {
+        TensorLayout::new(self.scalar_type, &self.sizes, dim_order).is_ok_and(|layout| self.agrees(&layout))
+    }
+
+    fn agrees(&self, layout: &TensorLayout) -> bool {
+        let dense = layout.strides();
+        let agrees = |(dim, size): (usize, &usize)| *size <= 1 || dense.get(dim) == self.strides.get(dim);
+        layout.element_count() == 0 || self.sizes.iter().enumerate().all(agrees)
     }
 
     /// The same bytes with dimensions in another order, or another view of them: `change` is given sizes, strides and

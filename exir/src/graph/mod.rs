@@ -10,6 +10,7 @@ mod check;
 mod codes;
 mod edit;
 mod expr;
+mod named;
 mod node;
 mod program;
 mod read;

@@ -6,6 +6,9 @@ use super::{Argument, Graph, Interval, Ranges};
 use crate::archive::Weights;
 use crate::json;
 
+/// The note that says which dialect a program follows if what loads it knows no verifier of that name.
+pub(super) const DIALECT: &str = "edgepack.dialect";
+
 /// What rules a program follows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Dialect {
@@ -48,6 +51,14 @@ pub struct ExportedProgram<'a> {
 }
 
 impl ExportedProgram<'_> {
+    /// Whether it computes gradients or a loss to train with, not results alone.
+    pub fn trains(&self) -> bool {
+        let gradient = |kind: &OutputKind| {
+            matches!(kind, OutputKind::Loss | OutputKind::GradientToParameter(_) | OutputKind::GradientToInput(_))
+        };
+        self.outputs.iter().any(|spec| gradient(&spec.kind))
+    }
+
     /// Lets the signature name the outputs that the graph has now, after values were replaced.
     pub(crate) fn name_outputs(&mut self) {
         for (spec, output) in self.outputs.iter_mut().zip(&self.graph.outputs) {

@@ -2,13 +2,16 @@
 //!
 //! What a list holds decides its spelling: of literals only, or with computed items.
 
-use super::program::{InputKind, OutputKind};
+use std::collections::BTreeMap;
+
+use super::program::{DIALECT, InputKind, OutputKind};
 use super::value::{Meta, Size};
-use super::{Argument, ExportedProgram, Graph, InputSpec, ListKind, Node, OutputSpec, ValueId, codes};
+use super::{Argument, Dialect, ExportedProgram, Graph, InputSpec, ListKind, Node, OutputSpec, ValueId, codes};
 use crate::json::{self, Name, Real};
 
 impl ExportedProgram<'_> {
-    /// The document of this program.
+    /// The document of this program, as `torch.export.load` takes it. It has no Edge dialect: such programs are vouched
+    /// for as functional ones, with a note that says what they are.
     pub fn to_document(&self) -> json::ExportedProgram {
         let graph = &self.graph;
         json::ExportedProgram {
@@ -19,7 +22,7 @@ impl ExportedProgram<'_> {
                     output_specs: self.outputs.iter().map(|spec| output_spec(graph, spec)).collect(),
                 },
                 module_call_graph: self.calls(),
-                metadata: self.about.metadata.clone(),
+                metadata: self.notes(),
                 treespec_namedtuple_fields: self.about.treespec_namedtuple_fields.clone(),
             },
             opset_version: self.about.opset_version.clone(),
@@ -29,7 +32,7 @@ impl ExportedProgram<'_> {
                 .map(|(name, range)| (name.clone(), json::RangeConstraint { min_val: range.min, max_val: range.max }))
                 .collect(),
             schema_version: self.about.schema_version,
-            verifiers: vec![self.dialect.name().to_owned()],
+            verifiers: vec![if self.dialect == Dialect::Edge { Dialect::Aten } else { self.dialect }.name().to_owned()],
             torch_version: self.about.torch_version.clone(),
             guards_code: self.about.guards_code.clone(),
         }
@@ -37,6 +40,15 @@ impl ExportedProgram<'_> {
 }
 
 impl ExportedProgram<'_> {
+    fn notes(&self) -> BTreeMap<String, String> {
+        let mut notes = self.about.metadata.clone();
+        notes.remove(DIALECT);
+        if self.dialect == Dialect::Edge {
+            notes.insert(DIALECT.to_owned(), Dialect::Edge.name().to_owned());
+        }
+        notes
+    }
+
     /// How modules called each other. Readers ask how the arguments of the whole program are nested; where nobody said,
     /// they stand in a row, and so do results, unless there is just one.
     fn calls(&self) -> Vec<json::ModuleCallEntry> {

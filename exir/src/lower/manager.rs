@@ -61,6 +61,7 @@ impl<'d> ProgramManager<'d> {
     }
 
     /// Runs passes over every method, in order. A program must be as valid after each as before.
+    /// Operators outside the core set are no error: what a backend takes, or a kernel runs, need not be in it.
     pub fn transform(&mut self, passes: &[&dyn Pass]) -> Result<&mut Self, Error> {
         for pass in passes {
             for method in &mut self.methods {
@@ -68,8 +69,7 @@ impl<'d> ProgramManager<'d> {
                 pass.run(&mut program)?;
                 let place = format!("method `{}` after pass `{}`", method.name, pass.name());
                 program.graph.check().map_err(|error| Error::program(&place, error.to_string()))?;
-                let rules = verify::Options::new(&self.options.operators).dialect(Dialect::Edge);
-                let findings = verify::verify(&program, &rules);
+                let findings = verify::verify(&program, &rules(&self.options));
                 if findings.has_errors() {
                     return Err(Error::program(place, findings.to_string()));
                 }
@@ -83,8 +83,7 @@ impl<'d> ProgramManager<'d> {
     pub fn verify(&self) -> Findings {
         let mut all = Findings::new(&edgepack_format::limits::Limits::DEFAULT);
         for method in &self.methods {
-            let rules = verify::Options::new(&self.options.operators).dialect(Dialect::Edge);
-            all.extend(verify::verify(&method.program, &rules).moved(&method.name, 0));
+            all.extend(verify::verify(&method.program, &rules(&self.options)).moved(&method.name, 0));
         }
         all
     }
@@ -135,4 +134,10 @@ impl<'d> ProgramManager<'d> {
         builder.merge_named_data(self.store)?;
         Ok(builder.finish()?)
     }
+}
+
+/// What programs are held against between conversion and emission.
+fn rules(options: &Options) -> verify::Options<'_> {
+    let preserved = options.preserved.clone();
+    verify::Options { preserved, ..verify::Options::new(&options.operators).dialect(Dialect::Edge) }
 }
