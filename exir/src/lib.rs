@@ -36,6 +36,7 @@ pub mod graph;
 pub mod json;
 pub mod lower;
 pub mod operators;
+pub mod pickle;
 pub mod verify;
 
 pub use error::Error;

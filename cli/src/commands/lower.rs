@@ -31,8 +31,8 @@ use crate::units::{bytes, count};
 /// Each archive becomes a method of the program; equal weights are stored once.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Archives (.pt2), each with the name of its method in front. Without a name a single archive becomes `forward`, and
-    /// one of several is called as its file
+    /// Archives (.pt2) and ETRecords, each with the name of its method in front. Without a name a single archive becomes
+    /// `forward`, one of several is called as its file, and an ETRecord says the names of its methods
     #[arg(required = true, value_name = "[NAME=]FILE")]
     pub files: Vec<String>,
 
@@ -110,9 +110,12 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             _ => (None, PathBuf::from(file)),
         };
         let stem = || path.file_stem().map_or("forward".to_owned(), |stem| stem.to_string_lossy().into_owned());
-        let name = name.unwrap_or_else(|| if args.files.len() == 1 { "forward".to_owned() } else { stem() });
+        let otherwise = || if args.files.len() == 1 { "forward".to_owned() } else { stem() };
         session.outputs.reads(&path);
-        programs.push((name, open(&path)?));
+        for (own, program) in open(&path)? {
+            let name = name.clone().or(own).unwrap_or_else(otherwise);
+            programs.push((name, program));
+        }
     }
     let tag = args
         .external_weights
@@ -213,10 +216,14 @@ fn report(args: &Args, file: &FinishedFile<'_>, session: &mut Session) -> Result
     Ok(Status::Fine)
 }
 
-/// The first model of an archive.
-fn open(path: &Path) -> Result<ExportedProgram<'static>, Failure> {
-    let program = Archive::open(path).and_then(|archive| archive.program());
-    program.map_err(|error| failure(error).about(&path.display().to_string()))
+/// The programs of an archive that become methods, with their names where it says them.
+fn open(path: &Path) -> Result<Vec<(Option<String>, ExportedProgram<'static>)>, Failure> {
+    let programs = Archive::open(path).and_then(|archive| {
+        let methods = archive.methods();
+        let method = |(name, model): (Option<&str>, &str)| Ok((name.map(str::to_owned), archive.model(model)?));
+        methods.into_iter().map(method).collect()
+    });
+    programs.map_err(|error: edgepack_exir::Error| failure(error).about(&path.display().to_string()))
 }
 
 fn failure(error: edgepack_exir::Error) -> Failure {

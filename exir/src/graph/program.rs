@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Argument, Graph, Interval, Ranges};
+use super::{Argument, Graph, Interval, LoweredPart, Ranges};
 use crate::archive::Weights;
 use crate::json;
 
@@ -84,6 +84,8 @@ pub struct About {
     pub metadata: BTreeMap<String, String>,
     /// Field names of named tuples.
     pub treespec_namedtuple_fields: BTreeMap<String, json::NamedTupleDef>,
+    /// Parts that backends have taken over, as delegate calls number them.
+    pub modules: Vec<LoweredPart>,
 }
 
 impl Default for About {
@@ -96,6 +98,7 @@ impl Default for About {
             module_call_graph: Vec::new(),
             metadata: BTreeMap::new(),
             treespec_namedtuple_fields: BTreeMap::new(),
+            modules: Vec::new(),
         }
     }
 }

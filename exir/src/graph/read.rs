@@ -21,6 +21,8 @@ impl<'a> ExportedProgram<'a> {
     pub fn from_document(document: json::ExportedProgram, weights: Weights<'a>) -> Result<Self, Error> {
         let module = document.graph_module;
         let mut graph = Graph::from_document(module.graph)?;
+        let mut modules = Vec::new();
+        super::modules::take(&mut graph, &mut modules)?;
         graph.name_arguments(&Operators::new());
         let inputs = module.signature.input_specs.into_iter().map(|spec| input_spec(&mut graph, spec));
         let inputs = inputs.collect::<Result<_, _>>()?;
@@ -32,7 +34,7 @@ impl<'a> ExportedProgram<'a> {
         if module.metadata.contains_key(DIALECT) && dialect == Dialect::Edge {
             graph.to_edge();
         }
-        Ok(ExportedProgram {
+        let mut program = ExportedProgram {
             graph,
             inputs,
             outputs,
@@ -47,8 +49,11 @@ impl<'a> ExportedProgram<'a> {
                 module_call_graph: module.module_call_graph,
                 metadata: module.metadata,
                 treespec_namedtuple_fields: module.treespec_namedtuple_fields,
+                modules,
             },
-        })
+        };
+        program.unwrap_tensors();
+        Ok(program)
     }
 }
 
