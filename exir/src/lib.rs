@@ -37,6 +37,7 @@ pub mod json;
 pub mod lower;
 pub mod operators;
 mod passes;
+pub mod pickle;
 pub mod verify;
 
 pub use error::Error;

@@ -16,6 +16,7 @@ use edgepack_format::limits::Limits;
 use edgepack_format::pte::ProgramRef;
 use serde::Serialize;
 
+use super::verify::is_broken;
 use crate::cases::{Recorded, from_safetensors};
 use crate::exported::self_check::{self, Judged};
 use crate::lenient;
@@ -32,8 +33,8 @@ use crate::units::{bytes, count};
 /// Each archive becomes a method of the program; equal weights are stored once.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Archives (.pt2), each with the name of its method in front. Without a name a single archive becomes `forward`, and
-    /// one of several is called as its file
+    /// Archives (.pt2) and ETRecords, each with the name of its method in front. Without a name a single archive becomes
+    /// `forward`, one of several is called as its file, and an ETRecord says the names of its methods
     #[arg(required = true, value_name = "[NAME=]FILE")]
     pub files: Vec<String>,
 
@@ -66,6 +67,14 @@ pub struct Args {
     /// Recorded runs to take the inputs of the self-check from, which this turns on
     #[arg(long, value_name = "FILE")]
     pub cases: Option<PathBuf>,
+
+    /// With --check-dialect: let warnings count as errors
+    #[arg(long, requires = "check_dialect")]
+    pub strict: bool,
+
+    /// Operators outside the core set that are wanted, such as aten::linear; --check-dialect says nothing about them
+    #[arg(long, value_name = "OPERATOR", requires = "check_dialect")]
+    pub preserve: Vec<String>,
 
     /// Which buffers that the program changes begin with their exported values
     #[arg(long, value_name = "WHICH", default_value = "non-zero")]
@@ -112,9 +121,12 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             _ => (None, PathBuf::from(file)),
         };
         let stem = || path.file_stem().map_or("forward".to_owned(), |stem| stem.to_string_lossy().into_owned());
-        let name = name.unwrap_or_else(|| if args.files.len() == 1 { "forward".to_owned() } else { stem() });
+        let otherwise = || if args.files.len() == 1 { "forward".to_owned() } else { stem() };
         session.outputs.reads(&path);
-        programs.push((name, open(&path)?));
+        for (own, program) in open(&path)? {
+            let name = name.clone().or(own).unwrap_or_else(otherwise);
+            programs.push((name, program));
+        }
     }
     let tag = args
         .external_weights
@@ -132,11 +144,12 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             State::All => InitialState::All,
             State::None => InitialState::Nothing,
         },
+        preserved: args.preserve.clone(),
         ..Options::default()
     };
     if args.check_dialect {
         let findings = check(&programs, &options)?;
-        if findings.has_errors() {
+        if is_broken(&findings, args.strict) {
             print_findings(&findings, &mut session.out)?;
             return Ok(Status::Findings);
         }
@@ -172,7 +185,8 @@ fn recorded(path: &Path, session: &mut Session) -> Result<Vec<Recorded>, Failure
 fn check(programs: &[(String, ExportedProgram<'static>)], options: &Options) -> Result<Findings, Failure> {
     let mut findings = Findings::new(&Limits::DEFAULT);
     for (name, program) in programs {
-        let rules = verify::Options::new(&options.operators);
+        let preserved = options.preserved.clone();
+        let rules = verify::Options { preserved, ..verify::Options::new(&options.operators) };
         findings.extend(verify::verify(program, &rules).moved(name, 0));
         let edge = to_edge(program.clone(), options).map_err(|error| failure(error).about(name))?;
         findings.extend(verify::verify(&edge, &rules.dialect(Dialect::Edge)).moved(&format!("{name}.edge"), 0));
@@ -229,10 +243,14 @@ fn report(args: &Args, file: &FinishedFile<'_>, checked: &[Judged], session: &mu
     Ok(Status::Fine)
 }
 
-/// The first model of an archive.
-fn open(path: &Path) -> Result<ExportedProgram<'static>, Failure> {
-    let program = Archive::open(path).and_then(|archive| archive.program());
-    program.map_err(|error| failure(error).about(&path.display().to_string()))
+/// The programs of an archive that become methods, with their names where it says them.
+fn open(path: &Path) -> Result<Vec<(Option<String>, ExportedProgram<'static>)>, Failure> {
+    let programs = Archive::open(path).and_then(|archive| {
+        let methods = archive.methods();
+        let method = |(name, model): (Option<&str>, &str)| Ok((name.map(str::to_owned), archive.model(model)?));
+        methods.into_iter().map(method).collect()
+    });
+    programs.map_err(|error: edgepack_exir::Error| failure(error).about(&path.display().to_string()))
 }
 
 fn failure(error: edgepack_exir::Error) -> Failure {

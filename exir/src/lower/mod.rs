@@ -42,6 +42,8 @@ pub struct Options {
     pub like_reference: bool,
     /// Which buffers that the program changes begin with the values they were exported with.
     pub initial_state: InitialState,
+    /// Operators outside the core set that are wanted, by full name: verifiers say nothing about them.
+    pub preserved: Vec<String>,
 }
 
 /// Which state begins with its exported values; other state begins with whatever memory holds, zeros usually.
@@ -64,6 +66,7 @@ impl Default for Options {
             external_weights: None,
             like_reference: false,
             initial_state: InitialState::default(),
+            preserved: Vec::new(),
         }
     }
 }
@@ -79,6 +82,11 @@ pub fn lower<'d>(programs: Vec<(String, ExportedProgram<'d>)>, options: &Options
 
 /// Turns a program into the Edge dialect.
 pub fn to_edge<'d>(mut program: ExportedProgram<'d>, options: &Options) -> Result<ExportedProgram<'d>, Error> {
+    if program.trains() {
+        let message = "it is a training graph, with gradients or a loss among its outputs; only inference is lowered";
+        return Err(Error::unsupported("program", message));
+    }
+    program.graph.name_arguments(&options.operators);
     crate::decompose::decompose(&mut program, &options.operators)?;
     edge::convert(&mut program, options)?;
     Ok(program)
