@@ -281,7 +281,6 @@ fn replay_one(
     let counted: Vec<usize> =
         (0..outputs.len().max(past)).filter(|index| !without || !loaded.given_back.contains(index)).collect();
     let mut comparisons = Vec::new();
-    let past = case.outputs.keys().next_back().map_or(0, |last| last + 1);
     for (index, at) in counted.into_iter().enumerate() {
         let have = match outputs.get(at).map(Value::of) {
             Some(value) => value.map_err(|error| ReplayError::Input(error.to_string()))?,

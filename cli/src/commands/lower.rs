@@ -247,6 +247,9 @@ fn report(args: &Args, file: &FinishedFile<'_>, checked: &[Judged], session: &mu
 fn open(path: &Path) -> Result<Vec<(Option<String>, ExportedProgram<'static>)>, Failure> {
     let programs = Archive::open(path).and_then(|archive| {
         let methods = archive.methods();
+        if methods.is_empty() {
+            return Err(edgepack_exir::Error::NoRecord("models/NAME.json".to_owned()));
+        }
         let method = |(name, model): (Option<&str>, &str)| Ok((name.map(str::to_owned), archive.model(model)?));
         methods.into_iter().map(method).collect()
     });
