@@ -139,6 +139,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         },
         external_weights: tag,
         like_reference: args.like_reference,
+        limits: session.limits,
         initial_state: match args.initial_state {
             State::NonZero => InitialState::NonZero,
             State::All => InitialState::All,

@@ -29,13 +29,14 @@ mod words;
 
 use std::collections::BTreeMap;
 
+use edgepack_format::limits::Limits;
 use edgepack_format::operator::Schema;
 
 use crate::error::Error;
 use crate::graph::{Argument, Dialect, ExportedProgram, Graph, Node, Size, ValueId};
 use crate::operators::{Operators, arguments};
 use crate::passes;
-use maker::{Maker, Sizes};
+use maker::{Maker, Sizes, Work};
 
 /// How deep composites may consist of composites.
 const DEPTH: usize = 12;
@@ -104,13 +105,15 @@ impl<'c> Composite<'c> {
     }
 }
 
-/// Decomposes a program in place.
-pub fn decompose(program: &mut ExportedProgram<'_>, operators: &Operators) -> Result<(), Error> {
+/// Decomposes a program in place. How much that may write is a matter of [`Limits::visits`]: a call costs 64 of them, and
+/// one for each of its arguments.
+pub fn decompose(program: &mut ExportedProgram<'_>, operators: &Operators, limits: &Limits) -> Result<(), Error> {
+    let work = &Work::new(limits);
     program.graph.check()?;
     passes::inline(program)?;
-    passes::statistics(&mut program.graph, operators)?;
-    passes::functionalise(program, operators)?;
-    graph(&mut program.graph, operators)?;
+    passes::statistics(&mut program.graph, operators, work)?;
+    passes::functionalise(program, operators, work)?;
+    graph(&mut program.graph, operators, work)?;
     program.name_outputs();
     if program.dialect == Dialect::Training {
         program.dialect = Dialect::Aten;
@@ -137,9 +140,9 @@ pub fn composites(graph: &Graph) -> Vec<String> {
     found
 }
 
-fn graph(graph: &mut Graph, operators: &Operators) -> Result<(), Error> {
-    graph.each_subgraph(|inner| self::graph(inner, operators))?;
-    let mut pass = Pass { operators, replaced: BTreeMap::new(), sizes: Sizes::of_inputs(graph) };
+fn graph(graph: &mut Graph, operators: &Operators, work: &Work) -> Result<(), Error> {
+    graph.each_subgraph(|inner| self::graph(inner, operators, work))?;
+    let mut pass = Pass { operators, replaced: BTreeMap::new(), sizes: Sizes::of_inputs(graph, work) };
     graph.rewrite(|graph, node, made| pass.expand(graph, node, made, 0))?;
     let replaced: BTreeMap<ValueId, Argument> = pass.replaced;
     graph.outputs.iter_mut().for_each(|output| substitute(output, &replaced));

@@ -24,6 +24,7 @@ pub use partition::{ByOperator, LoweredModule, Part, Partitioner};
 
 use edgepack_builder::plan::Strategy;
 use edgepack_builder::pte::BuiltProgram;
+use edgepack_format::limits::Limits;
 
 use crate::error::Error;
 use crate::graph::ExportedProgram;
@@ -42,6 +43,8 @@ pub struct Options {
     pub like_reference: bool,
     /// Which buffers that the program changes begin with the values they were exported with.
     pub initial_state: InitialState,
+    /// How much lowering may write ([`crate::decompose::decompose`]): composites may stand for any number of calls.
+    pub limits: Limits,
     /// Operators outside the core set that are wanted, by full name: verifiers say nothing about them.
     pub preserved: Vec<String>,
 }
@@ -66,6 +69,7 @@ impl Default for Options {
             external_weights: None,
             like_reference: false,
             initial_state: InitialState::default(),
+            limits: Limits::DEFAULT,
             preserved: Vec::new(),
         }
     }
@@ -87,7 +91,7 @@ pub fn to_edge<'d>(mut program: ExportedProgram<'d>, options: &Options) -> Resul
         return Err(Error::unsupported("program", message));
     }
     program.graph.name_arguments(&options.operators);
-    crate::decompose::decompose(&mut program, &options.operators)?;
+    crate::decompose::decompose(&mut program, &options.operators, &options.limits)?;
     edge::convert(&mut program, options)?;
     Ok(program)
 }

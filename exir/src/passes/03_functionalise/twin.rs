@@ -103,8 +103,7 @@ fn call_as(make: &mut Maker<'_>, node: &Node, twin: OpName, meta: &TensorMeta) -
         let known = TensorMeta { scalar_type: inferred.scalar_type, ..meta.clone() };
         make.graph.set_meta(value, Meta::Tensor(if same_sizes(&inferred, meta) { known } else { inferred }));
     }
-    make.sizes.note(make.graph, &call);
-    make.made.push(call);
+    make.push(call)?;
     Ok(value)
 }
 
@@ -159,8 +158,7 @@ fn receivers(
     if let Some(first) = values.first() {
         make.graph.name(*first).clone_into(&mut call.name);
     }
-    make.sizes.note(make.graph, &call);
-    make.made.push(call);
+    make.push(call)?;
     for (index, (target, value)) in targets.iter().zip(&values).enumerate() {
         let meta = storages.meta(*target).cloned().ok_or_else(|| make.error("a receiver is not a tensor"))?;
         if !same_sizes(&make.meta(*value)?, &meta) {
