@@ -103,6 +103,8 @@ pub use edgepack_exir as exir;
 pub use edgepack_format as format;
 pub use edgepack_loader as loader;
 
+#[cfg(all(feature = "exir", feature = "kernels"))]
+pub mod eager;
 pub mod edit;
 pub mod text;
 

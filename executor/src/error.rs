@@ -182,6 +182,14 @@ pub enum RunError {
         /// Which one.
         memory_id: u32,
     },
+    /// A tensor that is kept between runs cannot be read or written by name.
+    #[error("attribute `{name}`: {message}")]
+    Attribute {
+        /// The name.
+        name: String,
+        /// What is wrong.
+        message: String,
+    },
     /// Initial values could not be read again.
     #[error(transparent)]
     Program(#[from] edgepack_loader::Error),
@@ -195,6 +203,7 @@ impl RunError {
             RunError::Instruction { error, .. } => error.code,
             RunError::Budget { .. } => ErrorCode::InvalidProgram,
             RunError::Busy { .. } => ErrorCode::InvalidState,
+            RunError::Attribute { .. } => ErrorCode::InvalidArgument,
             RunError::Program(error) => error.code(),
         }
     }

@@ -6,6 +6,7 @@
 
 mod account;
 mod arena;
+mod attribute;
 mod bind;
 pub mod call;
 mod context;
@@ -39,6 +40,7 @@ pub mod tensor;
 pub mod typed;
 
 pub use arena::Arena;
+pub use attribute::Attribute;
 pub use error::{LoadError, Missing, Place, RunError};
 pub use input::{Input, Output, ToInput};
 pub use method::{LoadMethod, MemoryBytes, Method};

@@ -14,19 +14,24 @@ use crate::outputs::Outputs;
 use crate::state::Value;
 
 /// A method that holds the locks of its shared memories. Dropping it gives back the locks and what was lent.
-struct Running<'m> {
+pub(crate) struct Running<'m> {
     method: &'m mut Method,
 }
 
 impl<'m> Running<'m> {
     /// Takes the locks. An input in a memory that another method has held since it was set is not set any more.
-    fn begin(method: &'m mut Method) -> Result<Self, RunError> {
+    pub(crate) fn begin(method: &'m mut Method) -> Result<Self, RunError> {
         let Method { memory, inputs, holder, .. } = method;
         let changed = |index: usize| {
             inputs.iter_mut().filter(|slot| slot.shared == Some(index)).for_each(|slot| slot.set = false);
         };
         memory.arenas.acquire(*holder, changed).map_err(|memory_id| RunError::Busy { memory_id })?;
         Ok(Running { method })
+    }
+
+    /// The method.
+    pub(crate) fn method(&self) -> &Method {
+        self.method
     }
 
     /// Runs all instructions on the inputs that are set.

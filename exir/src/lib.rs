@@ -36,6 +36,8 @@ pub mod graph;
 pub mod json;
 pub mod lower;
 pub mod operators;
+mod passes;
+pub mod pickle;
 pub mod verify;
 
 pub use error::Error;

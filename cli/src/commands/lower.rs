@@ -19,6 +19,9 @@ use edgepack_format::pte::ProgramRef;
 use edgepack_loader::Program;
 use serde::Serialize;
 
+use super::verify::is_broken;
+use crate::cases::{Recorded, from_safetensors};
+use crate::exported::self_check::{self, Judged};
 use crate::lenient;
 use crate::outputs::is_stdout;
 use crate::report::print_findings;
@@ -36,8 +39,8 @@ const TRIED: u64 = 16 << 20;
 /// Each archive becomes a method of the program; equal weights are stored once.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Archives (.pt2), each with the name of its method in front. Without a name a single archive becomes `forward`, and
-    /// one of several is called as its file
+    /// Archives (.pt2) and ETRecords, each with the name of its method in front. Without a name a single archive becomes
+    /// `forward`, one of several is called as its file, and an ETRecord says the names of its methods
     #[arg(required = true, value_name = "[NAME=]FILE")]
     pub files: Vec<String>,
 
@@ -61,6 +64,23 @@ pub struct Args {
     /// if it breaks a rule
     #[arg(long)]
     pub check_dialect: bool,
+
+    /// Run every program call by call, with tensors that share memory as PyTorch has them, and the result as a whole; write
+    /// nothing if they differ. Without --cases the inputs are random
+    #[arg(long)]
+    pub self_check: bool,
+
+    /// Recorded runs to take the inputs of the self-check from, which this turns on
+    #[arg(long, value_name = "FILE")]
+    pub cases: Option<PathBuf>,
+
+    /// With --check-dialect: let warnings count as errors
+    #[arg(long, requires = "check_dialect")]
+    pub strict: bool,
+
+    /// Operators outside the core set that are wanted, such as aten::linear; --check-dialect says nothing about them
+    #[arg(long, value_name = "OPERATOR", requires = "check_dialect")]
+    pub preserve: Vec<String>,
 
     /// Which buffers that the program changes begin with their exported values
     #[arg(long, value_name = "WHICH", default_value = "non-zero")]
@@ -109,9 +129,12 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             _ => (None, PathBuf::from(file)),
         };
         let stem = || path.file_stem().map_or("forward".to_owned(), |stem| stem.to_string_lossy().into_owned());
-        let name = name.unwrap_or_else(|| if args.files.len() == 1 { "forward".to_owned() } else { stem() });
+        let otherwise = || if args.files.len() == 1 { "forward".to_owned() } else { stem() };
         session.outputs.reads(&path);
-        programs.push((name, open(&path)?));
+        for (own, program) in open(&path)? {
+            let name = name.clone().or(own).unwrap_or_else(otherwise);
+            programs.push((name, program));
+        }
     }
     let tag = args
         .external_weights
@@ -124,21 +147,29 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         },
         external_weights: tag,
         like_reference: args.like_reference,
+        limits: session.limits,
         initial_state: match args.initial_state {
             State::NonZero => InitialState::NonZero,
             State::All => InitialState::All,
             State::None => InitialState::Nothing,
         },
+        preserved: args.preserve.clone(),
         ..Options::default()
     };
     if args.check_dialect {
         let findings = check(&programs, &options)?;
-        if findings.has_errors() {
+        if is_broken(&findings, args.strict) {
             print_findings(&findings, &mut session.out)?;
             return Ok(Status::Findings);
         }
     }
+    let judged = (args.self_check || args.cases.is_some()).then(|| programs.clone());
     let built = lower(programs, &options).map_err(|error| failure(error).about(&args.files.join(" ")))?;
+    let mut checked = Vec::new();
+    if let Some(programs) = judged {
+        let cases = args.cases.as_ref().map(|path| recorded(path, session)).transpose()?;
+        checked = self_check::judge(&programs, &built, &options.operators, cases.as_deref(), args.self_check)?;
+    }
     if let Some(path) = &args.external_weights {
         for (_, file) in built.data_files() {
             session.stage(path, |out| Ok(file.write_to(out)?))?;
@@ -149,14 +180,22 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     if is_stdout(&args.output) {
         return Ok(Status::Fine);
     }
-    report(args, built.program(), session)
+    report(args, built.program(), &checked, session)
+}
+
+/// Runs that were recorded.
+fn recorded(path: &Path, session: &mut Session) -> Result<Vec<Recorded>, Failure> {
+    session.outputs.reads(path);
+    let bytes = std::fs::read(path).map_err(|error| Failure::unreadable(error).about(&path.display().to_string()))?;
+    from_safetensors(&bytes).map_err(|error| Failure::findings(error).about(&path.display().to_string()))
 }
 
 /// What the dialects have to say: the program's own, and Edge after conversion.
 fn check(programs: &[(String, ExportedProgram<'static>)], options: &Options) -> Result<Findings, Failure> {
     let mut findings = Findings::new(&Limits::DEFAULT);
     for (name, program) in programs {
-        let rules = verify::Options::new(&options.operators);
+        let preserved = options.preserved.clone();
+        let rules = verify::Options { preserved, ..verify::Options::new(&options.operators) };
         findings.extend(verify::verify(program, &rules).moved(name, 0));
         let edge = to_edge(program.clone(), options).map_err(|error| failure(error).about(name))?;
         findings.extend(verify::verify(&edge, &rules.dialect(Dialect::Edge)).moved(&format!("{name}.edge"), 0));
@@ -165,7 +204,7 @@ fn check(programs: &[(String, ExportedProgram<'static>)], options: &Options) -> 
 }
 
 /// What was written, as one reads it.
-fn report(args: &Args, file: &FinishedFile<'_>, session: &mut Session) -> Result<Status, Failure> {
+fn report(args: &Args, file: &FinishedFile<'_>, checked: &[Judged], session: &mut Session) -> Result<Status, Failure> {
     // What was built is verified.
     let program = ProgramRef::reopen(file.head())?;
     let registry = edgepack_kernels::registry();
@@ -197,7 +236,9 @@ fn report(args: &Args, file: &FinishedFile<'_>, session: &mut Session) -> Result
     }
     let (output, len) = (args.output.display().to_string(), file.len());
     if session.json {
-        session.document(&serde_json::json!({ "output": output, "bytes": len, "methods": methods }))?;
+        session.document(
+            &serde_json::json!({ "output": output, "bytes": len, "methods": methods, "self_check": checked }),
+        )?;
         return Ok(Status::Fine);
     }
     writeln!(session.out, "{TITLE}{output}{TITLE:#}  {}", bytes(len))?;
@@ -219,6 +260,7 @@ fn report(args: &Args, file: &FinishedFile<'_>, session: &mut Session) -> Result
             writeln!(session.out, "    {BAD}this runtime cannot load it{BAD:#}  {DIM}{refused}{DIM:#}")?;
         }
     }
+    self_check::print(checked, &mut session.out)?;
     Ok(Status::Fine)
 }
 
@@ -230,10 +272,17 @@ fn refusal(program: &Program, method: &str, registry: &Registry) -> Option<Strin
     }
 }
 
-/// The first model of an archive.
-fn open(path: &Path) -> Result<ExportedProgram<'static>, Failure> {
-    let program = Archive::open(path).and_then(|archive| archive.program());
-    program.map_err(|error| failure(error).about(&path.display().to_string()))
+/// The programs of an archive that become methods, with their names where it says them.
+fn open(path: &Path) -> Result<Vec<(Option<String>, ExportedProgram<'static>)>, Failure> {
+    let programs = Archive::open(path).and_then(|archive| {
+        let methods = archive.methods();
+        if methods.is_empty() {
+            return Err(edgepack_exir::Error::NoRecord("models/NAME.json".to_owned()));
+        }
+        let method = |(name, model): (Option<&str>, &str)| Ok((name.map(str::to_owned), archive.model(model)?));
+        methods.into_iter().map(method).collect()
+    });
+    programs.map_err(|error: edgepack_exir::Error| failure(error).about(&path.display().to_string()))
 }
 
 fn failure(error: edgepack_exir::Error) -> Failure {

@@ -1,7 +1,10 @@
 //! Writes calls, each with what its results look like, and sizes as arguments.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
+use edgepack_format::limits::Limits;
 use edgepack_format::scalar::ScalarType;
 
 use super::Composite;
@@ -11,16 +14,42 @@ use crate::graph::{
 };
 use crate::operators::Operators;
 
+/// What writing a call costs in visits of [`Limits`], besides its arguments.
+const CALL: u64 = 64;
+
+/// How much may still be written while a program is lowered; its graphs share it.
+#[derive(Clone)]
+pub(crate) struct Work(Rc<Cell<u64>>);
+
+impl Work {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Work(Rc::new(Cell::new(limits.visits)))
+    }
+
+    /// Pays for a node.
+    pub(crate) fn write(&self, node: &Node) -> Result<(), Error> {
+        let items = node.inputs.iter().map(|input| input.arg.items().len().max(1)).sum::<usize>();
+        let cost = CALL.saturating_add(u64::try_from(items).unwrap_or(u64::MAX));
+        let left = self.0.get().checked_sub(cost).ok_or_else(|| {
+            let message = "what it stands for is longer than the limits allow a lowered program to be";
+            Error::unsupported(format!("node `{}`", node.name), message)
+        })?;
+        self.0.set(left);
+        Ok(())
+    }
+}
+
 /// Where each symbol and formula can be read: as a number that was computed, or as a size of an input.
-pub(super) struct Sizes {
+pub(crate) struct Sizes {
     computed: BTreeMap<String, ValueId>,
     inputs: BTreeMap<String, (ValueId, usize)>,
+    work: Work,
 }
 
 impl Sizes {
     /// Those that the inputs of a graph give.
-    pub(super) fn of_inputs(graph: &Graph) -> Self {
-        let mut sizes = Sizes { computed: BTreeMap::new(), inputs: BTreeMap::new() };
+    pub(crate) fn of_inputs(graph: &Graph, work: &Work) -> Self {
+        let mut sizes = Sizes { computed: BTreeMap::new(), inputs: BTreeMap::new(), work: work.clone() };
         for id in graph.inputs.iter().filter_map(Argument::value) {
             match graph.value(id).map(|value| &value.meta) {
                 Some(Meta::Tensor(meta)) => sizes.note_tensor(id, meta),
@@ -40,7 +69,7 @@ impl Sizes {
     }
 
     /// Notes what a node computes.
-    pub(super) fn note(&mut self, graph: &Graph, node: &Node) {
+    pub(crate) fn note(&mut self, graph: &Graph, node: &Node) {
         for result in node.results() {
             match graph.value(result).map(|value| &value.meta) {
                 Some(Meta::Int(size)) => {
@@ -54,47 +83,47 @@ impl Sizes {
 }
 
 /// Writes the calls of one composite.
-pub(super) struct Maker<'m> {
-    pub(super) graph: &'m mut Graph,
-    pub(super) operators: &'m Operators,
-    pub(super) made: &'m mut Vec<Node>,
-    pub(super) sizes: &'m mut Sizes,
+pub(crate) struct Maker<'m> {
+    pub(crate) graph: &'m mut Graph,
+    pub(crate) operators: &'m Operators,
+    pub(crate) made: &'m mut Vec<Node>,
+    pub(crate) sizes: &'m mut Sizes,
     /// The node that is decomposed.
-    pub(super) place: String,
+    pub(crate) place: String,
 }
 
 impl Maker<'_> {
     /// What is known about a tensor.
-    pub(super) fn meta(&self, id: ValueId) -> Result<TensorMeta, Error> {
+    pub(crate) fn meta(&self, id: ValueId) -> Result<TensorMeta, Error> {
         let missing = || Error::program(format!("node `{}`", self.place), "it reads something that is no tensor");
         self.graph.tensor(id).cloned().ok_or_else(missing)
     }
 
     /// Number of dimensions.
-    pub(super) fn rank(&self, id: ValueId) -> Result<usize, Error> {
+    pub(crate) fn rank(&self, id: ValueId) -> Result<usize, Error> {
         Ok(self.meta(id)?.rank())
     }
 
     /// Sizes.
-    pub(super) fn sizes(&self, id: ValueId) -> Result<Vec<Size>, Error> {
+    pub(crate) fn sizes(&self, id: ValueId) -> Result<Vec<Size>, Error> {
         Ok(self.meta(id)?.sizes)
     }
 
     /// The size of a dimension, counted from the end if negative.
-    pub(super) fn size(&self, id: ValueId, dim: i64) -> Result<Size, Error> {
+    pub(crate) fn size(&self, id: ValueId, dim: i64) -> Result<Size, Error> {
         let sizes = self.sizes(id)?;
         let dim = self.dim(dim, sizes.len())?;
         sizes.get(dim).cloned().ok_or_else(|| self.error(format!("it has no dimension {dim}")))
     }
 
     /// The size of a dimension that has to be a number.
-    pub(super) fn known_size(&self, id: ValueId, dim: i64) -> Result<i64, Error> {
+    pub(crate) fn known_size(&self, id: ValueId, dim: i64) -> Result<i64, Error> {
         let size = self.size(id, dim)?;
         size.known().ok_or_else(|| self.error(format!("dimension {dim} has no fixed size")))
     }
 
     /// A dimension counted from the front.
-    pub(super) fn dim(&self, dim: i64, rank: usize) -> Result<usize, Error> {
+    pub(crate) fn dim(&self, dim: i64, rank: usize) -> Result<usize, Error> {
         let rank = i64::try_from(rank).unwrap_or(i64::MAX).max(1);
         let front = if dim < 0 { dim.saturating_add(rank) } else { dim };
         match usize::try_from(front) {
@@ -104,18 +133,18 @@ impl Maker<'_> {
     }
 
     /// Why the node cannot be decomposed.
-    pub(super) fn error(&self, message: impl Into<String>) -> Error {
+    pub(crate) fn error(&self, message: impl Into<String>) -> Error {
         Error::unsupported(format!("node `{}`", self.place), message)
     }
 
     /// A call with one result.
-    pub(super) fn call<const N: usize>(&mut self, op: &str, args: [(&str, Argument); N]) -> Result<ValueId, Error> {
+    pub(crate) fn call<const N: usize>(&mut self, op: &str, args: [(&str, Argument); N]) -> Result<ValueId, Error> {
         let results = self.calls(op, args)?;
         results.first().copied().ok_or_else(|| self.error(format!("{op} gives nothing")))
     }
 
     /// A call with any number of results.
-    pub(super) fn calls<const N: usize>(
+    pub(crate) fn calls<const N: usize>(
         &mut self,
         op: &str,
         args: [(&str, Argument); N],
@@ -149,8 +178,7 @@ impl Maker<'_> {
             true => vec![Argument::tensors(ids.iter().copied())],
             false => ids.iter().map(|id| Argument::Value(*id)).collect(),
         };
-        self.sizes.note(self.graph, &node);
-        self.made.push(node);
+        self.push(node)?;
         Ok(ids)
     }
 
@@ -188,23 +216,22 @@ impl Maker<'_> {
         }
         node.name = ids.first().map_or(String::new(), |id| self.graph.name(*id).to_owned());
         node.outputs = ids.iter().map(|id| Argument::Value(*id)).collect();
-        self.sizes.note(self.graph, &node);
-        self.made.push(node);
+        self.push(node)?;
         Ok(ids)
     }
 
     /// A call of one tensor.
-    pub(super) fn unary(&mut self, op: &str, input: ValueId) -> Result<ValueId, Error> {
+    pub(crate) fn unary(&mut self, op: &str, input: ValueId) -> Result<ValueId, Error> {
         self.call(op, [("self", input.into())])
     }
 
     /// A call of a tensor and another or a number.
-    pub(super) fn binary(&mut self, op: &str, a: ValueId, b: impl Into<Argument>) -> Result<ValueId, Error> {
+    pub(crate) fn binary(&mut self, op: &str, a: ValueId, b: impl Into<Argument>) -> Result<ValueId, Error> {
         self.call(op, [("self", a.into()), ("other", b.into())])
     }
 
     /// Sizes as arguments: numbers, or values that hold what is computed.
-    pub(super) fn size_args(&mut self, sizes: &[Size]) -> Result<Argument, Error> {
+    pub(crate) fn size_args(&mut self, sizes: &[Size]) -> Result<Argument, Error> {
         let mut items = Vec::with_capacity(sizes.len());
         for size in sizes {
             items.push(self.size_arg(size)?);
@@ -212,8 +239,21 @@ impl Maker<'_> {
         Ok(Argument::List(ListKind::Ints, items))
     }
 
+    /// What an argument says as a size.
+    pub(crate) fn size_of(&self, arg: &Argument) -> Result<Size, Error> {
+        let found = match arg {
+            Argument::Int(number) => Some(Size::Known(*number)),
+            Argument::Value(value) => match self.graph.value(*value).map(|value| &value.meta) {
+                Some(Meta::Int(size)) => Some(size.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        found.ok_or_else(|| self.error(format!("{arg:?} is not a size")))
+    }
+
     /// A size as an argument.
-    pub(super) fn size_arg(&mut self, size: &Size) -> Result<Argument, Error> {
+    pub(crate) fn size_arg(&mut self, size: &Size) -> Result<Argument, Error> {
         match size.known() {
             Some(number) => Ok(Argument::Int(number)),
             None => self.computed(&size.expr(), size.hint()),
@@ -232,7 +272,7 @@ impl Maker<'_> {
         let meta = Meta::Int(Size::Symbolic(expr.clone(), hint));
         if let Some((tensor, dim)) = self.sizes.inputs.get(&key).copied() {
             let dim = i64::try_from(dim).unwrap_or(0);
-            return Ok(self.number("sym_size", Some("int"), vec![("self", tensor.into()), ("dim", dim.into())], meta));
+            return self.number("sym_size", Some("int"), vec![("self", tensor.into()), ("dim", dim.into())], meta);
         }
         let Expr::Apply(function, args) = expr else {
             return Err(self.error(format!("no tensor has the size {key}")));
@@ -251,12 +291,18 @@ impl Maker<'_> {
         let mut value = self.computed(first, None)?;
         for next in args {
             let next = self.computed(next, None)?;
-            value = self.number(operator, None, vec![("a", value), ("b", next)], meta.clone());
+            value = self.number(operator, None, vec![("a", value), ("b", next)], meta.clone())?;
         }
         Ok(value)
     }
 
-    fn number(&mut self, name: &str, overload: Option<&str>, args: Vec<(&str, Argument)>, meta: Meta) -> Argument {
+    fn number(
+        &mut self,
+        name: &str,
+        overload: Option<&str>,
+        args: Vec<(&str, Argument)>,
+        meta: Meta,
+    ) -> Result<Argument, Error> {
         let plain = name.rsplit_once('.').map_or(name, |(_, last)| last);
         let id = self.graph.add_value(plain, meta);
         let target = match overload {
@@ -276,13 +322,20 @@ impl Maker<'_> {
             metadata: BTreeMap::new(),
             is_hop_single_tensor_return: None,
         };
+        self.push(node)?;
+        Ok(Argument::Value(id))
+    }
+
+    /// Writes a call down.
+    pub(crate) fn push(&mut self, node: Node) -> Result<(), Error> {
+        self.sizes.work.write(&node)?;
         self.sizes.note(self.graph, &node);
         self.made.push(node);
-        Argument::Value(id)
+        Ok(())
     }
 
     /// The same elements in other sizes.
-    pub(super) fn view(&mut self, input: ValueId, sizes: &[Size]) -> Result<ValueId, Error> {
+    pub(crate) fn view(&mut self, input: ValueId, sizes: &[Size]) -> Result<ValueId, Error> {
         if self.sizes(input)? == sizes {
             return Ok(input);
         }
@@ -291,7 +344,7 @@ impl Maker<'_> {
     }
 
     /// Dimensions in another order.
-    pub(super) fn permute(&mut self, input: ValueId, dims: &[i64]) -> Result<ValueId, Error> {
+    pub(crate) fn permute(&mut self, input: ValueId, dims: &[i64]) -> Result<ValueId, Error> {
         if dims.iter().copied().eq(0..i64::try_from(dims.len()).unwrap_or(0)) {
             return Ok(input);
         }
@@ -299,7 +352,7 @@ impl Maker<'_> {
     }
 
     /// Two dimensions change places.
-    pub(super) fn transpose(&mut self, input: ValueId, a: i64, b: i64) -> Result<ValueId, Error> {
+    pub(crate) fn transpose(&mut self, input: ValueId, a: i64, b: i64) -> Result<ValueId, Error> {
         let rank = self.rank(input)?;
         let (a, b) = (self.dim(a, rank)?, self.dim(b, rank)?);
         let mut dims: Vec<i64> = (0..i64::try_from(rank).unwrap_or(0)).collect();
@@ -310,7 +363,7 @@ impl Maker<'_> {
     }
 
     /// Repeats what has one element along a dimension.
-    pub(super) fn expand(&mut self, input: ValueId, sizes: &[Size]) -> Result<ValueId, Error> {
+    pub(crate) fn expand(&mut self, input: ValueId, sizes: &[Size]) -> Result<ValueId, Error> {
         if self.sizes(input)? == sizes {
             return Ok(input);
         }
@@ -319,28 +372,28 @@ impl Maker<'_> {
     }
 
     /// A part along a dimension.
-    pub(super) fn slice(&mut self, input: ValueId, dim: i64, start: i64, end: i64) -> Result<ValueId, Error> {
+    pub(crate) fn slice(&mut self, input: ValueId, dim: i64, start: i64, end: i64) -> Result<ValueId, Error> {
         let args = [("self", input.into()), ("dim", dim.into()), ("start", start.into()), ("end", end.into())];
         self.call("slice.Tensor", args)
     }
 
     /// One element along a dimension, which goes.
-    pub(super) fn select(&mut self, input: ValueId, dim: i64, index: i64) -> Result<ValueId, Error> {
+    pub(crate) fn select(&mut self, input: ValueId, dim: i64, index: i64) -> Result<ValueId, Error> {
         self.call("select.int", [("self", input.into()), ("dim", dim.into()), ("index", index.into())])
     }
 
     /// A dimension more.
-    pub(super) fn unsqueeze(&mut self, input: ValueId, dim: i64) -> Result<ValueId, Error> {
+    pub(crate) fn unsqueeze(&mut self, input: ValueId, dim: i64) -> Result<ValueId, Error> {
         self.call("unsqueeze", [("self", input.into()), ("dim", dim.into())])
     }
 
     /// Dimensions of one element less.
-    pub(super) fn squeeze(&mut self, input: ValueId, dims: &[i64]) -> Result<ValueId, Error> {
+    pub(crate) fn squeeze(&mut self, input: ValueId, dims: &[i64]) -> Result<ValueId, Error> {
         self.call("squeeze.dims", [("self", input.into()), ("dim", Argument::ints(dims.iter().copied()))])
     }
 
     /// Tensors one after the other along a dimension.
-    pub(super) fn cat(&mut self, tensors: &[ValueId], dim: i64) -> Result<ValueId, Error> {
+    pub(crate) fn cat(&mut self, tensors: &[ValueId], dim: i64) -> Result<ValueId, Error> {
         match tensors {
             [only] => Ok(*only),
             _ => self.call("cat", [("tensors", Argument::tensors(tensors.iter().copied())), ("dim", dim.into())]),
@@ -348,7 +401,7 @@ impl Maker<'_> {
     }
 
     /// Another element type.
-    pub(super) fn cast(&mut self, input: ValueId, scalar_type: ScalarType) -> Result<ValueId, Error> {
+    pub(crate) fn cast(&mut self, input: ValueId, scalar_type: ScalarType) -> Result<ValueId, Error> {
         if self.meta(input)?.scalar_type == scalar_type {
             return Ok(input);
         }
@@ -356,38 +409,38 @@ impl Maker<'_> {
     }
 
     /// A sum along dimensions, which stay with one element if asked for.
-    pub(super) fn sum(&mut self, input: ValueId, dims: &[i64], keep: bool) -> Result<ValueId, Error> {
+    pub(crate) fn sum(&mut self, input: ValueId, dims: &[i64], keep: bool) -> Result<ValueId, Error> {
         let dims = Argument::ints(dims.iter().copied());
         self.call("sum.dim_IntList", [("self", input.into()), ("dim", dims), ("keepdim", keep.into())])
     }
 
     /// A mean along dimensions, which stay with one element if asked for.
-    pub(super) fn mean(&mut self, input: ValueId, dims: &[i64], keep: bool) -> Result<ValueId, Error> {
+    pub(crate) fn mean(&mut self, input: ValueId, dims: &[i64], keep: bool) -> Result<ValueId, Error> {
         let dims = Argument::ints(dims.iter().copied());
         self.call("mean.dim", [("self", input.into()), ("dim", dims), ("keepdim", keep.into())])
     }
 
     /// A tensor of one number.
-    pub(super) fn full(&mut self, sizes: &[Size], value: Argument, scalar_type: ScalarType) -> Result<ValueId, Error> {
+    pub(crate) fn full(&mut self, sizes: &[Size], value: Argument, scalar_type: ScalarType) -> Result<ValueId, Error> {
         let sizes = self.size_args(sizes)?;
         let args = [("size", sizes), ("fill_value", value), ("dtype", Argument::ScalarType(scalar_type))];
         self.call("full", args)
     }
 
     /// A tensor without dimensions.
-    pub(super) fn scalar(&mut self, value: Argument, scalar_type: ScalarType) -> Result<ValueId, Error> {
+    pub(crate) fn scalar(&mut self, value: Argument, scalar_type: ScalarType) -> Result<ValueId, Error> {
         self.call("scalar_tensor", [("s", value), ("dtype", Argument::ScalarType(scalar_type))])
     }
 
     /// Whole numbers from 0 on.
-    pub(super) fn count(&mut self, end: &Size) -> Result<ValueId, Error> {
+    pub(crate) fn count(&mut self, end: &Size) -> Result<ValueId, Error> {
         let end = self.size_arg(end)?;
         let args = [("start", Argument::Int(0)), ("end", end), ("dtype", Argument::ScalarType(ScalarType::LONG))];
         self.call("arange.start_step", args)
     }
 
     /// Elements of one tensor where a condition holds, of another elsewhere.
-    pub(super) fn choose(&mut self, condition: ValueId, yes: ValueId, no: ValueId) -> Result<ValueId, Error> {
+    pub(crate) fn choose(&mut self, condition: ValueId, yes: ValueId, no: ValueId) -> Result<ValueId, Error> {
         self.call("where.self", [("condition", condition.into()), ("self", yes.into()), ("other", no.into())])
     }
 }

@@ -12,9 +12,8 @@ mod create;
 mod einsum;
 mod formula;
 mod fourier;
-mod functional;
 mod index;
-mod maker;
+pub(crate) mod maker;
 mod matrices;
 mod movement;
 mod normal;
@@ -25,18 +24,19 @@ mod products;
 mod recurrent;
 mod reduce;
 mod resample;
-mod running;
 mod windows;
 mod words;
 
 use std::collections::BTreeMap;
 
+use edgepack_format::limits::Limits;
 use edgepack_format::operator::Schema;
 
 use crate::error::Error;
 use crate::graph::{Argument, Dialect, ExportedProgram, Graph, Node, Size, ValueId};
 use crate::operators::{Operators, arguments};
-use maker::{Maker, Sizes};
+use crate::passes;
+use maker::{Maker, Sizes, Work};
 
 /// How deep composites may consist of composites.
 const DEPTH: usize = 12;
@@ -47,39 +47,44 @@ type Answer = Result<Option<Vec<Argument>>, Error>;
 /// Writes the calls that an operator stands for.
 type Rule = fn(&mut Maker<'_>, &Composite<'_>) -> Answer;
 
-/// A call of a composite operator, with its arguments by name, defaults filled in.
-struct Composite<'c> {
-    node: &'c Node,
+/// A call of an operator, with its arguments by name, defaults filled in.
+pub(crate) struct Composite<'c> {
+    pub(crate) node: &'c Node,
     arguments: Vec<(String, Argument)>,
 }
 
-impl Composite<'_> {
-    fn arg(&self, name: &str) -> Argument {
+impl<'c> Composite<'c> {
+    pub(crate) fn new(node: &'c Node, schema: &Schema<'_>) -> Self {
+        let found = arguments(schema, node).into_iter();
+        Composite { node, arguments: found.filter_map(|(known, arg)| Some((known.name.to_owned(), arg?))).collect() }
+    }
+
+    pub(crate) fn arg(&self, name: &str) -> Argument {
         let found = self.arguments.iter().find(|(known, _)| known == name);
         found.map_or(Argument::None, |(_, argument)| argument.clone())
     }
 
-    fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.arg(name) != Argument::None
     }
 
-    fn value(&self, name: &str) -> Result<ValueId, Error> {
+    pub(crate) fn value(&self, name: &str) -> Result<ValueId, Error> {
         self.arg(name).value().ok_or_else(|| self.wrong(name))
     }
 
-    fn int(&self, name: &str) -> Result<i64, Error> {
+    pub(crate) fn int(&self, name: &str) -> Result<i64, Error> {
         self.arg(name).as_int().ok_or_else(|| self.wrong(name))
     }
 
-    fn ints(&self, name: &str) -> Result<Vec<i64>, Error> {
+    pub(crate) fn ints(&self, name: &str) -> Result<Vec<i64>, Error> {
         self.arg(name).as_ints().ok_or_else(|| self.wrong(name))
     }
 
-    fn flag(&self, name: &str) -> bool {
+    pub(crate) fn flag(&self, name: &str) -> bool {
         self.arg(name) == Argument::Bool(true)
     }
 
-    fn number(&self, name: &str) -> Option<f64> {
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
         match self.arg(name) {
             Argument::Float(number) => Some(number),
             Argument::Int(number) => Some(number as f64),
@@ -87,7 +92,7 @@ impl Composite<'_> {
         }
     }
 
-    fn text(&self, name: &str) -> Option<String> {
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
         match self.arg(name) {
             Argument::Text(text) => Some(text),
             _ => None,
@@ -100,12 +105,15 @@ impl Composite<'_> {
     }
 }
 
-/// Decomposes a program in place.
-pub fn decompose(program: &mut ExportedProgram<'_>, operators: &Operators) -> Result<(), Error> {
+/// Decomposes a program in place. How much that may write is a matter of [`Limits::visits`]: a call costs 64 of them, and
+/// one for each of its arguments.
+pub fn decompose(program: &mut ExportedProgram<'_>, operators: &Operators, limits: &Limits) -> Result<(), Error> {
+    let work = &Work::new(limits);
     program.graph.check()?;
-    running::write_out(&mut program.graph, operators)?;
-    functional::program(program, operators)?;
-    graph(&mut program.graph, operators)?;
+    passes::inline(program)?;
+    passes::statistics(&mut program.graph, operators, work)?;
+    passes::functionalise(program, operators, work)?;
+    graph(&mut program.graph, operators, work)?;
     program.name_outputs();
     if program.dialect == Dialect::Training {
         program.dialect = Dialect::Aten;
@@ -132,9 +140,9 @@ pub fn composites(graph: &Graph) -> Vec<String> {
     found
 }
 
-fn graph(graph: &mut Graph, operators: &Operators) -> Result<(), Error> {
-    graph.each_subgraph(|inner| self::graph(inner, operators))?;
-    let mut pass = Pass { operators, replaced: BTreeMap::new(), sizes: Sizes::of_inputs(graph) };
+fn graph(graph: &mut Graph, operators: &Operators, work: &Work) -> Result<(), Error> {
+    graph.each_subgraph(|inner| self::graph(inner, operators, work))?;
+    let mut pass = Pass { operators, replaced: BTreeMap::new(), sizes: Sizes::of_inputs(graph, work) };
     graph.rewrite(|graph, node, made| pass.expand(graph, node, made, 0))?;
     let replaced: BTreeMap<ValueId, Argument> = pass.replaced;
     graph.outputs.iter_mut().for_each(|output| substitute(output, &replaced));
@@ -164,12 +172,7 @@ impl Pass<'_> {
             return Ok(());
         };
         let schema = Schema::parse(&schema).map_err(|error| Error::program(&schema, error.to_string()))?;
-        let found = arguments(&schema, &node);
-        let arguments = found
-            .into_iter()
-            .filter_map(|(parameter, argument)| Some((parameter.name.to_owned(), argument?)))
-            .collect();
-        let composite = Composite { node: &node, arguments };
+        let composite = Composite::new(&node, &schema);
         let mut inner = Vec::new();
         let mut maker = Maker {
             graph,

@@ -14,14 +14,19 @@ pub(super) fn find(name: &str) -> Option<Rule> {
             let sizes = make.sizes(node.value("other")?)?;
             one(make.view(node.value("self")?, &sizes)?)
         },
-        "flatten.using_ints" | "unflatten.int" | "_unsafe_view" | "_reshape_alias" => {
+        "ravel" | "flatten.using_ints" | "unflatten.int" | "_unsafe_view" | "_reshape_alias" => {
             |make, node| view_as_recorded(make, node)
         }
         "transpose.int" | "swapaxes" | "swapdims" => |make, node| {
             let names = if node.has("dim0") { ["dim0", "dim1"] } else { ["axis0", "axis1"] };
             one(make.transpose(node.value("self")?, node.int(names[0])?, node.int(names[1])?)?)
         },
-        "t" | "numpy_T" | "mT" | "adjoint" => |make, node| {
+        "numpy_T" => |make, node| {
+            let input = node.value("self")?;
+            let rank = i64::try_from(make.rank(input)?).unwrap_or(0);
+            one(make.permute(input, &(0..rank).rev().collect::<Vec<_>>())?)
+        },
+        "t" | "mT" | "adjoint" => |make, node| {
             let input = node.value("self")?;
             one(if make.rank(input)? < 2 { input } else { make.transpose(input, -1, -2)? })
         },
@@ -77,8 +82,13 @@ pub(super) fn find(name: &str) -> Option<Rule> {
         "vstack" | "row_stack" => |make, node| join(make, node, 0),
         "column_stack" => |make, node| join(make, node, 1),
         "narrow" => |make, node| {
-            let (start, length) = (node.int("start")?, node.int("length")?);
-            one(make.slice(node.value("self")?, node.int("dim")?, start, start.saturating_add(length))?)
+            let (mut start, length) = (make.size_of(&node.arg("start"))?, make.size_of(&node.arg("length"))?);
+            if start.known().is_some_and(|start| start < 0) {
+                start = make.size(node.value("self")?, node.int("dim")?)?.plus(&start);
+            }
+            let (from, to) = (make.size_arg(&start)?, make.size_arg(&start.plus(&length))?);
+            let args = [("self", node.arg("self")), ("dim", node.arg("dim")), ("start", from), ("end", to)];
+            one(make.call("slice.Tensor", args)?)
         },
         "to.dtype" | "to.device" | "to.other" | "to.dtype_layout" | "type_as" => to,
         "tile" => tile,

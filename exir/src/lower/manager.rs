@@ -1,9 +1,12 @@
 //! Several programs on their way to one file: conversion, passes of one's own, delegation, emission.
 
 use edgepack_builder::NamedDataStore;
+use edgepack_builder::content::Data;
 use edgepack_builder::preprocess::{Preprocess, Subgraph, preprocess};
 use edgepack_builder::pte::{BuiltProgram, ProgramBuilder};
 use edgepack_format::finding::Findings;
+use edgepack_format::pte::CompileSpec;
+use edgepack_format::row::Blob;
 
 use super::partition::{LoweredModule, Partitioner, fuse};
 use super::{Options, emit, to_edge};
@@ -45,8 +48,28 @@ impl<'d> ProgramManager<'d> {
         if self.methods.iter().any(|method| method.name == name) {
             return Err(Error::program(format!("method `{name}`"), "there are two of that name"));
         }
-        let program = to_edge(program, &self.options)?;
-        self.methods.push(Method { name: name.to_owned(), program, modules: Vec::new() });
+        let mut program = to_edge(program, &self.options)?;
+        let mut modules = Vec::new();
+        for part in std::mem::take(&mut program.about.modules) {
+            for data in part.named_data {
+                let (bytes, file) = (Data::from(data.bytes.to_vec()), data.file.as_deref());
+                match data.layout {
+                    Some(layout) => self.store.add_with_layout(&data.key, bytes, layout, data.alignment, file)?,
+                    None => self.store.add(&data.key, bytes, data.alignment, file)?,
+                }
+            }
+            let spec = |(key, value): (String, Vec<u8>)| CompileSpec {
+                key: Some(key.into()),
+                value: Some(Blob(value.into())),
+            };
+            modules.push(LoweredModule {
+                backend: part.backend,
+                specs: part.specs.into_iter().map(spec).collect(),
+                program: None,
+                payload: part.payload.map(|payload| Data::from(payload.to_vec())),
+            });
+        }
+        self.methods.push(Method { name: name.to_owned(), program, modules });
         Ok(self)
     }
 
@@ -61,6 +84,7 @@ impl<'d> ProgramManager<'d> {
     }
 
     /// Runs passes over every method, in order. A program must be as valid after each as before.
+    /// Operators outside the core set are no error: what a backend takes, or a kernel runs, need not be in it.
     pub fn transform(&mut self, passes: &[&dyn Pass]) -> Result<&mut Self, Error> {
         for pass in passes {
             for method in &mut self.methods {
@@ -68,8 +92,7 @@ impl<'d> ProgramManager<'d> {
                 pass.run(&mut program)?;
                 let place = format!("method `{}` after pass `{}`", method.name, pass.name());
                 program.graph.check().map_err(|error| Error::program(&place, error.to_string()))?;
-                let rules = verify::Options::new(&self.options.operators).dialect(Dialect::Edge);
-                let findings = verify::verify(&program, &rules);
+                let findings = verify::verify(&program, &rules(&self.options));
                 if findings.has_errors() {
                     return Err(Error::program(place, findings.to_string()));
                 }
@@ -83,8 +106,7 @@ impl<'d> ProgramManager<'d> {
     pub fn verify(&self) -> Findings {
         let mut all = Findings::new(&edgepack_format::limits::Limits::DEFAULT);
         for method in &self.methods {
-            let rules = verify::Options::new(&self.options.operators).dialect(Dialect::Edge);
-            all.extend(verify::verify(&method.program, &rules).moved(&method.name, 0));
+            all.extend(verify::verify(&method.program, &rules(&self.options)).moved(&method.name, 0));
         }
         all
     }
@@ -109,7 +131,8 @@ impl<'d> ProgramManager<'d> {
         let mut parts = Vec::new();
         for (method, (_, modules)) in self.methods.iter().zip(&changed) {
             for (index, module) in modules.iter().enumerate() {
-                let (graph, specs) = (&module.program, module.specs.as_slice());
+                let Some(graph) = &module.program else { continue };
+                let specs = module.specs.as_slice();
                 parts.push(Subgraph { method: &method.name, index, graph, specs });
             }
         }
@@ -135,4 +158,10 @@ impl<'d> ProgramManager<'d> {
         builder.merge_named_data(self.store)?;
         Ok(builder.finish()?)
     }
+}
+
+/// What programs are held against between conversion and emission.
+fn rules(options: &Options) -> verify::Options<'_> {
+    let preserved = options.preserved.clone();
+    verify::Options { preserved, ..verify::Options::new(&options.operators).dialect(Dialect::Edge) }
 }

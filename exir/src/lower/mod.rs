@@ -24,6 +24,7 @@ pub use partition::{ByOperator, LoweredModule, Part, Partitioner};
 
 use edgepack_builder::plan::Strategy;
 use edgepack_builder::pte::BuiltProgram;
+use edgepack_format::limits::Limits;
 
 use crate::error::Error;
 use crate::graph::ExportedProgram;
@@ -42,6 +43,10 @@ pub struct Options {
     pub like_reference: bool,
     /// Which buffers that the program changes begin with the values they were exported with.
     pub initial_state: InitialState,
+    /// How much lowering may write ([`crate::decompose::decompose`]): composites may stand for any number of calls.
+    pub limits: Limits,
+    /// Operators outside the core set that are wanted, by full name: verifiers say nothing about them.
+    pub preserved: Vec<String>,
 }
 
 /// Which state begins with its exported values; other state begins with whatever memory holds, zeros usually.
@@ -64,6 +69,8 @@ impl Default for Options {
             external_weights: None,
             like_reference: false,
             initial_state: InitialState::default(),
+            limits: Limits::DEFAULT,
+            preserved: Vec::new(),
         }
     }
 }
@@ -79,7 +86,12 @@ pub fn lower<'d>(programs: Vec<(String, ExportedProgram<'d>)>, options: &Options
 
 /// Turns a program into the Edge dialect.
 pub fn to_edge<'d>(mut program: ExportedProgram<'d>, options: &Options) -> Result<ExportedProgram<'d>, Error> {
-    crate::decompose::decompose(&mut program, &options.operators)?;
+    if program.trains() {
+        let message = "it is a training graph, with gradients or a loss among its outputs; only inference is lowered";
+        return Err(Error::unsupported("program", message));
+    }
+    program.graph.name_arguments(&options.operators);
+    crate::decompose::decompose(&mut program, &options.operators, &options.limits)?;
     edge::convert(&mut program, options)?;
     Ok(program)
 }

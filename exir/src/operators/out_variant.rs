@@ -43,6 +43,18 @@ impl Operators {
         }
     }
 
+    /// The functional operator that computes what this one writes into what it changes, by its name without overload.
+    pub(crate) fn functional(&self, base: &str, changing: &Schema<'_>) -> Option<OpName> {
+        let fits = |text: &&str| {
+            let functional = Schema::parse(text).ok()?;
+            let same = super::is_functional(&functional) && same_arguments(&functional, changing);
+            same.then(|| OpName::parse(functional.full_name()))?
+        };
+        let found: Vec<OpName> = self.overloads(base).iter().filter_map(fits).collect();
+        let wanted = changing.overload().trim_end_matches("out").trim_end_matches('_');
+        found.iter().find(|op| op.overload == wanted).or(found.first()).cloned()
+    }
+
     /// The full name of the operator that a program holds in place of this call, once views are copies and copies say
     /// their order of dimensions. Operators that give numbers stand for themselves.
     pub fn emitted(&self, op: &OpName, node: &Node) -> Option<String> {

@@ -42,7 +42,8 @@ catalogue! {
     JUMP_TARGET = "PTE-C08", Error, Some(InvalidProgram), "A jump lands inside its chain or at its end",
         "The destination is negative or greater than the number of instructions. The reference ends the chain silently.";
     JUMP_CONDITION = "PTE-C09", Error, Some(InvalidProgram), "A jump's condition is a bool",
-        "The condition is neither a Bool value nor a BOOL tensor, so it has no truth value. The reference fails when it runs.";
+        "The condition is neither a Bool value nor a BOOL tensor, nor a number that a call is given and may make a bool of. The \
+         reference fails when it runs.";
     JUMP_SELF = "PTE-C10", Warning, Some(InvalidProgram), "A jump does not target itself",
         "Once the condition is false nothing can make it true again: the method would spin until the instruction limit.";
     FREE_KIND = "PTE-C11", Error, Some(InvalidType), "Only tensors are freed",
@@ -229,7 +230,8 @@ catalogue! {
     DYNAMISM = "PTE-T09", Error, Some(InvalidProgram), "A tensor's dynamism is known",
         "`shape_dynamism` names none of static, bound and unbound.";
     UNBOUND = "PTE-T10", Warning, Some(NotSupported), "A tensor's shape has a bound",
-        "Tensors without an upper bound cannot be planned. The program is valid but no runtime loads the method.";
+        "Tensors without an upper bound cannot be planned. They have the memory of the sizes in the file, and larger ones are \
+         refused when the program runs.";
     LOCATION = "PTE-T11", Error, Some(InvalidProgram), "A tensor's data are in a segment or external",
         "`location` names neither.";
     EXTERNAL_NAME = "PTE-T12", Error, Some(InvalidExternalData), "An external tensor has a name",

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::maker::{Maker, Sizes};
+use crate::decompose::maker::{Maker, Sizes, Work};
 use crate::error::Error;
 use crate::graph::{Argument, Graph, Meta, NamedArgument, Node, OpName, Target, TensorMeta, ValueId};
 use crate::operators::{Operators, arguments};
@@ -14,9 +14,9 @@ use crate::operators::{Operators, arguments};
 const FUNCTIONAL: &str = "aten::_native_batch_norm_legit_functional";
 
 /// Writes down what calls change, in a graph and all graphs inside it.
-pub(super) fn write_out(graph: &mut Graph, operators: &Operators) -> Result<(), Error> {
-    graph.each_subgraph(|inner| write_out(inner, operators))?;
-    let mut sizes = Sizes::of_inputs(graph);
+pub(crate) fn statistics(graph: &mut Graph, operators: &Operators, work: &Work) -> Result<(), Error> {
+    graph.each_subgraph(|inner| statistics(inner, operators, work))?;
+    let mut sizes = Sizes::of_inputs(graph, work);
     graph.rewrite(|graph, node, made| {
         if node.calls("aten::instance_norm") {
             return instances(graph, operators, &mut sizes, node, made);
