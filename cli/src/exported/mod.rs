@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use edgepack_exir::archive::Archive;
 use edgepack_exir::decompose;
-use edgepack_exir::graph::{Argument, ExportedProgram, Graph, InputKind, OutputKind};
+use edgepack_exir::graph::{Argument, ExportedProgram, Graph, InputKind, LoweredPart, OutputKind};
 use edgepack_exir::operators::Operators;
 use serde::Serialize;
 
@@ -47,8 +47,20 @@ pub struct ModelSummary {
     buffers: usize,
     constants: usize,
     symbols: BTreeMap<String, [Option<i64>; 2]>,
+    /// Parts that backends have taken over.
+    delegates: Vec<Delegated>,
     #[serde(skip)]
     text: String,
+}
+
+/// A part that a backend has taken over.
+#[derive(Serialize)]
+struct Delegated {
+    backend: String,
+    /// Absent if the archive only says who runs it.
+    payload_bytes: Option<usize>,
+    options: Vec<String>,
+    named_data: usize,
 }
 
 /// An input or output.
@@ -114,6 +126,17 @@ impl ArchiveSummary {
     }
 }
 
+impl Delegated {
+    fn new(module: &LoweredPart) -> Self {
+        Delegated {
+            backend: module.backend.clone(),
+            payload_bytes: module.payload.as_ref().map(|payload| payload.len()),
+            options: module.specs.iter().map(|(name, _)| name.clone()).collect(),
+            named_data: module.named_data.len(),
+        }
+    }
+}
+
 impl ModelSummary {
     fn new(name: &str, program: &ExportedProgram<'_>) -> ModelSummary {
         let mut operators = BTreeMap::new();
@@ -138,6 +161,7 @@ impl ModelSummary {
             buffers: of(|kind| matches!(kind, InputKind::Buffer { .. })),
             constants: of(|kind| matches!(kind, InputKind::Constant(_))),
             symbols: program.ranges.iter().map(|(name, range)| (name.clone(), [range.min, range.max])).collect(),
+            delegates: program.about.modules.iter().map(Delegated::new).collect(),
             text: program.to_string(),
         }
     }
@@ -172,6 +196,20 @@ impl ModelSummary {
             columns.row([calls.to_string().into(), Cell::new(notation::name(operator), NAME)]);
         }
         columns.print(out)?;
+        if !self.delegates.is_empty() {
+            writeln!(out, "  {TITLE}delegates{TITLE:#}")?;
+            let mut columns = Columns::new(4, &[Align::Left, Align::Right, Align::Left]);
+            for delegate in &self.delegates {
+                let payload =
+                    delegate.payload_bytes.map_or(Cell::new("no payload", WARN), |len| bytes(len as u64).into());
+                let mut about = vec![count(delegate.options.len(), "option")];
+                if delegate.named_data > 0 {
+                    about.push(format!("named data: {}", delegate.named_data));
+                }
+                columns.row([Cell::new(notation::name(&delegate.backend), NAME), payload, about.join(", ").into()]);
+            }
+            columns.print(out)?;
+        }
         if all {
             writeln!(out, "\n{}", self.text)?;
         }

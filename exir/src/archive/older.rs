@@ -71,6 +71,11 @@ pub(crate) fn quoted(bytes: Vec<u8>) -> Vec<u8> {
     text
 }
 
+/// The number that an element type had, if it is another one today.
+pub(super) fn old_type(number: Option<i64>) -> Option<i64> {
+    TYPES.iter().find(|(_, new)| number == Some(*new)).map(|(old, _)| *old)
+}
+
 fn renew(value: &mut Value, serde: bool, depth: usize) {
     if depth > MAX_DEPTH {
         return;

@@ -36,6 +36,11 @@ const TYPES: [(&str, &str, ScalarType); 18] = [
     ("", "complex32", ScalarType::COMPLEX_HALF),
 ];
 
+/// The names of the storage of a type, if there is one of it, and of the type.
+pub(super) fn type_names(scalar_type: ScalarType) -> Option<(&'static str, &'static str)> {
+    TYPES.iter().find(|(.., known)| *known == scalar_type).map(|(storage, own, _)| (*storage, *own))
+}
+
 /// One such file.
 pub(super) struct SavedFile<'a> {
     zip: Zip<'a>,

@@ -27,14 +27,14 @@ pub struct ArchiveWriter<W> {
 }
 
 impl<W: Write> ArchiveWriter<W> {
-    /// An archive whose records are in this folder.
+    /// An archive whose records are in this folder, or in none if it has no name.
     pub fn new(out: W, root: &str) -> Self {
         ArchiveWriter { zip: ZipArchiveWriter::new(out), root: root.to_owned() }
     }
 
     /// Adds a record.
     pub fn record(&mut self, name: &str, data: &Data<'_>) -> Result<(), Error> {
-        let name = format!("{}/{name}", self.root);
+        let name = if self.root.is_empty() { name.to_owned() } else { format!("{}/{name}", self.root) };
         // A local header is 30 bytes, the name, then the extra field with 4 bytes in front.
         let header = 34u64.saturating_add(name.len() as u64);
         let start = self.zip.stream_offset().saturating_add(header);
@@ -90,6 +90,11 @@ impl<W: Write> ArchiveWriter<W> {
         {
             self.record(name, &Data::from(text.as_bytes()))?;
         }
+        self.end()
+    }
+
+    /// Ends an archive of another layout, which has records of its own for that.
+    pub fn end(self) -> Result<W, Error> {
         self.zip.finish().map_err(Error::zip)
     }
 }

@@ -63,6 +63,17 @@ impl Expr {
         }
     }
 
+    /// The formula as a person would write it.
+    pub(crate) fn plain(&self) -> String {
+        struct Plain<'e>(&'e Expr);
+        impl fmt::Display for Plain<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                infix(self.0, f)
+            }
+        }
+        Plain(self).to_string()
+    }
+
     /// How deep functions are nested in it.
     fn height(&self) -> usize {
         match self {

@@ -6,6 +6,7 @@
 //!
 //! Invariant: what is lowered computes what the exported program computes; what cannot be is refused by name.
 
+mod affine;
 mod call;
 mod casts;
 mod control;
@@ -87,6 +88,7 @@ pub fn to_edge<'d>(mut program: ExportedProgram<'d>, options: &Options) -> Resul
         return Err(Error::unsupported("program", message));
     }
     program.graph.name_arguments(&options.operators);
+    affine::write_out(&mut program.graph, options)?;
     crate::decompose::decompose(&mut program, &options.operators)?;
     edge::convert(&mut program, options)?;
     Ok(program)
