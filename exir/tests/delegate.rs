@@ -121,7 +121,7 @@ impl Pass for Renames {
         for node in &mut program.graph.nodes {
             if node.calls("aten::abs") {
                 let op = edgepack_exir::graph::OpName::parse(self.0).unwrap();
-                node.target = edgepack_exir::graph::Target::Edge(op);
+                node.target = Target::Edge(op);
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::saved::type_names;
 use super::tensors::Weight;
-use super::write::ArchiveWriter;
+use super::write::{ArchiveWriter, check_wholes};
 use crate::error::Error;
 use crate::graph::{ExportedProgram, Expr};
 use crate::pickle::{self, Described};
@@ -17,6 +17,7 @@ impl ExportedProgram<'_> {
     /// Writes the program as a file that `executorch.exir.serde` reads, lowered modules included. Tensors are held in memory
     /// meanwhile.
     pub fn save_serde(&self, out: impl Write) -> Result<(), Error> {
+        check_wholes(self)?;
         let mut writer = ArchiveWriter::new(out, "");
         let text = |bytes: Vec<u8>| Data::from(bytes);
         let document =
@@ -135,6 +136,13 @@ fn graph_in_old_words(graph: &mut Value) {
         ],
     );
     for node in items(graph.get_mut("nodes")) {
+        if node.get("is_hop_single_tensor_return") == Some(&Value::Bool(false)) {
+            // A tuple of one is a list.
+            let one = node.pointer("/outputs/0/as_tensor").filter(|_| node.pointer("/outputs/1").is_none()).cloned();
+            if let (Some(one), Some(outputs)) = (one, node.get_mut("outputs")) {
+                *outputs = json!([{ "as_tensors": [one] }]);
+            }
+        }
         keep(node, &["name", "target", "inputs", "outputs", "metadata"]);
         for input in items(node.get_mut("inputs")) {
             keep(input, &["name", "arg"]);

@@ -52,6 +52,7 @@ impl<W: Write> ArchiveWriter<W> {
 
     /// Adds a program under a name, with its tensors.
     pub fn program(&mut self, model: &str, program: &ExportedProgram<'_>) -> Result<(), Error> {
+        check_wholes(program)?;
         for (folder, prefix, tensors) in
             [("weights", "weight", &program.weights.state), ("constants", "tensor", &program.weights.constants)]
         {
@@ -106,6 +107,16 @@ impl ExportedProgram<'_> {
         writer.program("model", self)?;
         writer.finish()?.flush()?;
         Ok(())
+    }
+}
+
+/// Refuses programs that read a tensor as a whole that is known by its parts only.
+pub(super) fn check_wholes(program: &ExportedProgram<'_>) -> Result<(), Error> {
+    let names = program.inputs.iter().filter_map(|spec| spec.kind.tensor());
+    let mut wholes = names.filter(|name| program.weights.subclasses.contains_key(*name));
+    match wholes.next() {
+        Some(name) => Err(Error::unsupported("weights", program.weights.missing(name))),
+        None => Ok(()),
     }
 }
 

@@ -175,7 +175,7 @@ impl Target {
     }
 
     /// Lets an operator be that of the Edge dialect, unless it stays as the library registers it.
-    pub(crate) fn to_edge(&mut self) {
+    pub(crate) fn make_edge(&mut self) {
         if let Target::Operator(op) = self
             && !op.stays_raw()
         {

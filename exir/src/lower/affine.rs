@@ -14,13 +14,7 @@ use crate::operators;
 pub(super) fn write_out(graph: &mut Graph, options: &Options) -> Result<(), Error> {
     graph.each_subgraph(|inner| write_out(inner, options))?;
     graph.rewrite(|graph, node, made| {
-        let rule: Option<Rule> = node.target.operator().and_then(|op| match op.to_string().as_str() {
-            "torchao::dequantize_affine" => Some(dequantize as Rule),
-            "torchao::quantize_affine" => Some(quantize),
-            "torchao::choose_qparams_affine" => Some(choose),
-            "aten::_int_mm" => Some(product),
-            _ => None,
-        });
+        let rule = node.target.operator().and_then(|op| rule(&op.to_string()));
         let Some(rule) = rule else {
             made.push(node);
             return Ok(());
@@ -32,6 +26,21 @@ pub(super) fn write_out(graph: &mut Graph, options: &Options) -> Result<(), Erro
             .filter_map(|(parameter, argument)| Some((parameter.name.to_owned(), argument?)))
             .collect();
         rule(&mut Writer { graph, node: &node, arguments, made })
+    })
+}
+
+/// Whether lowering writes an operator out in those of the library, by full name, before composites are.
+pub fn is_written_out(full_name: &str) -> bool {
+    rule(full_name).is_some()
+}
+
+fn rule(full_name: &str) -> Option<Rule> {
+    Some(match full_name {
+        "torchao::dequantize_affine" => dequantize,
+        "torchao::quantize_affine" => quantize,
+        "torchao::choose_qparams_affine" => choose,
+        "aten::_int_mm" => product,
+        _ => return None,
     })
 }
 

@@ -139,7 +139,7 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
                     let weight = program
                         .weights
                         .find(name)
-                        .ok_or_else(|| Error::program(place(), format!("no tensor `{name}`")))?;
+                        .ok_or_else(|| Error::program(place(), program.weights.missing(name)))?;
                     if mutated.contains(name) {
                         let held = self.state(scope, value, name, weight)?;
                         scope.held.insert(value, held);

@@ -20,6 +20,7 @@ mod scalars;
 mod spec;
 mod symbols;
 
+pub use affine::is_written_out;
 pub use manager::{Pass, ProgramManager};
 pub use partition::{ByOperator, LoweredModule, Part, Partitioner};
 
