@@ -6,6 +6,7 @@
 //!
 //! Invariant: what is lowered computes what the exported program computes; what cannot be is refused by name.
 
+mod affine;
 mod call;
 mod casts;
 mod control;
@@ -19,6 +20,7 @@ mod scalars;
 mod spec;
 mod symbols;
 
+pub use affine::is_written_out;
 pub use manager::{Pass, ProgramManager};
 pub use partition::{ByOperator, LoweredModule, Part, Partitioner};
 
@@ -91,6 +93,7 @@ pub fn to_edge<'d>(mut program: ExportedProgram<'d>, options: &Options) -> Resul
         return Err(Error::unsupported("program", message));
     }
     program.graph.name_arguments(&options.operators);
+    affine::write_out(&mut program.graph, options)?;
     crate::decompose::decompose(&mut program, &options.operators, &options.limits)?;
     edge::convert(&mut program, options)?;
     Ok(program)
