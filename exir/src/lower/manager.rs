@@ -4,9 +4,12 @@ use edgepack_builder::NamedDataStore;
 use edgepack_builder::preprocess::{Preprocess, Subgraph, preprocess};
 use edgepack_builder::pte::{BuiltProgram, ProgramBuilder};
 use edgepack_format::finding::Findings;
+use edgepack_format::rules::exir;
 
+use super::origin::Names;
 use super::partition::{LoweredModule, Partitioner, fuse};
-use super::{Options, emit, to_edge};
+use super::{Alignments, MethodOrigins, Options, begin_with, emit, origin, state, to_edge};
+use crate::dtype::Table;
 use crate::error::Error;
 use crate::graph::{Dialect, ExportedProgram};
 use crate::verify;
@@ -25,6 +28,15 @@ pub(super) struct Method<'d> {
     name: String,
     program: ExportedProgram<'d>,
     modules: Vec<LoweredModule<'d>>,
+    names: Names,
+}
+
+/// Programs in one file.
+pub struct Lowered<'d> {
+    /// The file.
+    pub program: BuiltProgram<'d>,
+    /// Where the instructions of each method come from.
+    pub origins: Vec<MethodOrigins>,
 }
 
 /// Programs that go into one file, by method name.
@@ -41,12 +53,14 @@ impl<'d> ProgramManager<'d> {
     }
 
     /// Adds a program as a method, converted to the Edge dialect.
-    pub fn add(&mut self, name: &str, program: ExportedProgram<'d>) -> Result<&mut Self, Error> {
+    pub fn add(&mut self, name: &str, mut program: ExportedProgram<'d>) -> Result<&mut Self, Error> {
         if self.methods.iter().any(|method| method.name == name) {
             return Err(Error::program(format!("method `{name}`"), "there are two of that name"));
         }
+        let names = origin::number(&mut program.graph);
+        begin_with(&mut program, &self.options.state)?;
         let program = to_edge(program, &self.options)?;
-        self.methods.push(Method { name: name.to_owned(), program, modules: Vec::new() });
+        self.methods.push(Method { name: name.to_owned(), program, modules: Vec::new(), names });
         Ok(self)
     }
 
@@ -63,17 +77,19 @@ impl<'d> ProgramManager<'d> {
     /// Runs passes over every method, in order. A program must be as valid after each as before.
     pub fn transform(&mut self, passes: &[&dyn Pass]) -> Result<&mut Self, Error> {
         for pass in passes {
-            for method in &mut self.methods {
+            for index in 0..self.methods.len() {
+                let Some(method) = self.methods.get(index) else { continue };
                 let mut program = method.program.clone();
                 pass.run(&mut program)?;
                 let place = format!("method `{}` after pass `{}`", method.name, pass.name());
                 program.graph.check().map_err(|error| Error::program(&place, error.to_string()))?;
-                let rules = verify::Options::new(&self.options.operators).dialect(Dialect::Edge);
-                let findings = verify::verify(&program, &rules);
+                let findings = verify::verify(&program, &self.rules());
                 if findings.has_errors() {
                     return Err(Error::program(place, findings.to_string()));
                 }
-                method.program = program;
+                if let Some(method) = self.methods.get_mut(index) {
+                    method.program = program;
+                }
             }
         }
         Ok(self)
@@ -83,8 +99,7 @@ impl<'d> ProgramManager<'d> {
     pub fn verify(&self) -> Findings {
         let mut all = Findings::new(&edgepack_format::limits::Limits::DEFAULT);
         for method in &self.methods {
-            let rules = verify::Options::new(&self.options.operators).dialect(Dialect::Edge);
-            all.extend(verify::verify(&method.program, &rules).moved(&method.name, 0));
+            all.extend(verify::verify(&method.program, &self.rules()).moved(&method.name, 0));
         }
         all
     }
@@ -127,12 +142,51 @@ impl<'d> ProgramManager<'d> {
 
     /// Emits all methods into one file.
     pub fn finish(self) -> Result<BuiltProgram<'d>, Error> {
+        Ok(self.emit()?.program)
+    }
+
+    /// Emits all methods into one file, and says where each instruction comes from.
+    pub fn emit(self) -> Result<Lowered<'d>, Error> {
+        state::check(&self.options.state, self.methods.iter().map(|method| &method.program))?;
+        if let Some(table) = &self.options.edge_table {
+            self.check_types(table)?;
+        }
         let mut builder = ProgramBuilder::new();
         builder.strategy(self.options.strategy);
-        for method in &self.methods {
-            emit::method(&mut builder, &method.name, &method.program, &method.modules, &self.options)?;
+        let Alignments { segment, tensor, delegate, memory } = self.options.alignments;
+        segment.map(|align| builder.segment_alignment(align).map(drop)).transpose()?;
+        tensor.map(|align| builder.tensor_alignment(align).map(drop)).transpose()?;
+        delegate.map(|align| builder.delegate_alignment(align).map(drop)).transpose()?;
+        memory.map(|align| builder.memory_alignment(align).map(drop)).transpose()?;
+        let mut origins = Vec::with_capacity(self.methods.len());
+        for Method { name, program, modules, names } in &self.methods {
+            let instructions = emit::method(&mut builder, name, program, modules, names, &self.options)?;
+            origins.push(MethodOrigins { method: name.clone(), instructions });
+        }
+        for (name, values) in self.options.constant_methods {
+            builder.getter(&name, values)?;
         }
         builder.merge_named_data(self.store)?;
-        Ok(builder.finish()?)
+        Ok(Lowered { program: builder.finish()?, origins })
+    }
+
+    /// Holds the element types of every method against a table.
+    fn check_types(&self, table: &Table) -> Result<(), Error> {
+        for method in &self.methods {
+            let rules = verify::Options { table, ..self.rules() };
+            let findings = verify::verify(&method.program, &rules);
+            let wrong: Vec<String> =
+                findings.iter().filter(|finding| finding.rule == &exir::DTYPES).map(ToString::to_string).collect();
+            if !wrong.is_empty() {
+                return Err(Error::program(format!("method `{}`", method.name), wrong.join("\n")));
+            }
+        }
+        Ok(())
+    }
+
+    /// What programs are held against.
+    fn rules(&self) -> verify::Options<'_> {
+        let table = self.options.edge_table.as_deref().unwrap_or_else(|| Table::built_in());
+        verify::Options { table, ..verify::Options::new(&self.options.operators).dialect(Dialect::Edge) }
     }
 }

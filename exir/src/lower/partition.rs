@@ -147,14 +147,7 @@ fn extract<'d>(
     made: &BTreeSet<ValueId>,
     results: &[ValueId],
 ) -> Result<(ExportedProgram<'d>, Vec<ValueId>), Error> {
-    let written: BTreeSet<&str> = program
-        .outputs
-        .iter()
-        .filter_map(|spec| match &spec.kind {
-            OutputKind::BufferMutation(name) | OutputKind::ParameterMutation(name) => Some(name.as_str()),
-            _ => None,
-        })
-        .collect();
+    let written: BTreeSet<&str> = program.changed().collect();
     let mut read: Vec<ValueId> = Vec::new();
     for node in &nodes {
         node.each_input(&mut |id| {
