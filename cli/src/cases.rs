@@ -217,7 +217,7 @@ pub fn replay(
     options: &Options,
     tolerance: Tolerance,
 ) -> Vec<Replayed> {
-    let mut loaded: BTreeMap<&str, Option<(Method, MethodMeta)>> = BTreeMap::new();
+    let mut loaded: BTreeMap<&str, Option<Loaded>> = BTreeMap::new();
     let mut reports = Vec::new();
     for case in recorded {
         let mut report = Replayed { method: case.method.clone(), run: case.run, outputs: Vec::new(), failure: None };
@@ -227,7 +227,7 @@ pub fn replay(
             loaded.insert(&case.method, method);
         }
         match loaded.get_mut(case.method.as_str()) {
-            Some(Some((method, meta))) => match replay_one(method, meta, case, tolerance) {
+            Some(Some(loaded)) => match replay_one(loaded, case, tolerance) {
                 Ok(outputs) => report.outputs = outputs,
                 Err(error) => report.failure = Some(error),
             },
@@ -240,31 +240,49 @@ pub fn replay(
     reports
 }
 
-fn load(
-    program: &Program,
-    name: &str,
-    registry: &Registry,
-    options: &Options,
-) -> Result<(Method, MethodMeta), LoadError> {
-    Ok((Method::load(program, name, registry, options)?, program.method_meta(name)?))
+/// A method that is replayed.
+struct Loaded {
+    method: Method,
+    meta: MethodMeta,
+    /// The outputs that are inputs, which the method changes and gives back.
+    given_back: Vec<usize>,
+}
+
+fn load(program: &Program, name: &str, registry: &Registry, options: &Options) -> Result<Loaded, LoadError> {
+    let method = Method::load(program, name, registry, options)?;
+    let meta = program.method_meta(name)?;
+    let mut given_back = Vec::new();
+    for plan in program.view()?.plans().iter() {
+        let plan = plan?;
+        if plan.name.as_deref() != Some(name) {
+            continue;
+        }
+        let inputs: Vec<i32> = plan.inputs.iter().flat_map(|inputs| inputs.iter()).collect();
+        let outputs = plan.outputs.iter().flat_map(|outputs| outputs.iter());
+        given_back.extend(outputs.enumerate().filter(|(_, id)| inputs.contains(id)).map(|(index, _)| index));
+    }
+    Ok(Loaded { method, meta, given_back })
 }
 
 fn replay_one(
-    method: &mut Method,
-    meta: &MethodMeta,
+    loaded: &mut Loaded,
     case: &Recorded,
     tolerance: Tolerance,
 ) -> Result<Vec<(usize, Comparison)>, ReplayError> {
-    let values = inputs(meta, &case.inputs).map_err(ReplayError::Input)?;
+    let values = inputs(&loaded.meta, &case.inputs).map_err(ReplayError::Input)?;
     let inputs: Vec<Input<'_>> = values.iter().filter_map(Value::input).collect();
-    let outputs = method.run(&inputs).map_err(ReplayError::Run)?;
+    let outputs = loaded.method.run(&inputs).map_err(ReplayError::Run)?;
     if case.outputs.is_empty() {
         return Ok(Vec::new());
     }
-    let mut comparisons = Vec::new();
     let past = case.outputs.keys().next_back().map_or(0, |last| last + 1);
-    for index in 0..outputs.len().max(past) {
-        let have = match outputs.get(index).map(Value::of) {
+    // Runs may be recorded without the inputs that are changed: then what is left over is left out.
+    let without = past + loaded.given_back.len() == outputs.len();
+    let counted: Vec<usize> =
+        (0..outputs.len().max(past)).filter(|index| !without || !loaded.given_back.contains(index)).collect();
+    let mut comparisons = Vec::new();
+    for (index, at) in counted.into_iter().enumerate() {
+        let have = match outputs.get(at).map(Value::of) {
             Some(value) => value.map_err(|error| ReplayError::Input(error.to_string()))?,
             None => Value::Null,
         };

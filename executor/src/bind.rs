@@ -25,6 +25,9 @@ pub(crate) struct InputSlot {
     /// The tensor's own memory, if a caller's may stand in for it: the program gives it none, nothing writes it, and it is
     /// not an output.
     own: Option<Region>,
+    /// Whether instructions read it, or it is an output: a number is then the caller's to choose. One that nothing reads
+    /// has been traced into the program.
+    pub read: bool,
     /// Index of the shared memory it lies in.
     pub shared: Option<usize>,
     /// Whether its bytes are still there after a run. Exporters use the memory of an input again once it has been read.
@@ -38,6 +41,7 @@ pub(crate) fn inputs(graph: &Graph<'_>, unplanned: &[u32], frozen: &Frozen) -> R
     let mut is_unplanned = filled(false, graph.state.tensors.len())?;
     unplanned.iter().for_each(|&tensor| is_unplanned[tensor as usize] = true);
     let written = written(graph, frozen)?;
+    let read = read(graph, frozen)?;
     let slot = |&value: &ValueId| {
         let place = match graph.state.values[value as usize] {
             Value::Tensor(tensor) => Some((tensor, graph.state.tensors[tensor as usize].region)),
@@ -50,6 +54,7 @@ pub(crate) fn inputs(graph: &Graph<'_>, unplanned: &[u32], frozen: &Frozen) -> R
             own: place
                 .filter(|(tensor, _)| is_unplanned[*tensor as usize] && !pinned[value as usize])
                 .map(|(_, own)| own),
+            read: read[value as usize] || graph.outputs.contains(&value),
             shared: place.and_then(|(_, region)| graph.memory.arenas.shared_at(&region)),
             survives: place.is_none_or(|(_, region)| {
                 let range = region.addresses();
@@ -62,6 +67,27 @@ pub(crate) fn inputs(graph: &Graph<'_>, unplanned: &[u32], frozen: &Frozen) -> R
     grow(&mut inputs, graph.inputs.len())?;
     inputs.extend(graph.inputs.iter().map(slot));
     Ok(inputs)
+}
+
+/// Which values instructions read, also as items of lists.
+fn read(graph: &Graph<'_>, frozen: &Frozen) -> Result<Vec<bool>, LoadError> {
+    let mut read = filled(false, graph.state.values.len())?;
+    for step in frozen.chains.iter().flatten() {
+        match &step.action {
+            Action::Kernel { call, .. } | Action::Delegate { call, .. } => {
+                graph.args[call.args.range()].iter().for_each(|&id| read[id as usize] = true);
+            }
+            Action::MoveNumber { from, .. } => read[*from as usize] = true,
+            Action::JumpFalse { condition, .. } => read[*condition as usize] = true,
+            _ => {}
+        }
+    }
+    for id in 0..read.len() {
+        if let (true, Value::IntList(span)) = (read[id], graph.state.values[id]) {
+            graph.state.ids[span.range()].iter().for_each(|&item| read[item as usize] = true);
+        }
+    }
+    Ok(read)
 }
 
 /// The addresses that instructions write, disjoint and rising.
@@ -123,6 +149,11 @@ impl Method {
         };
         match (self.state.values[value as usize], input) {
             (Value::Null, Input::Null) => {}
+            (Value::Int(_), Input::Int(have)) if slot.read => self.state.values[value as usize] = Value::Int(have),
+            (Value::Bool(_), Input::Bool(have)) if slot.read => self.state.values[value as usize] = Value::Bool(have),
+            (Value::Double(_), Input::Double(have)) if slot.read => {
+                self.state.values[value as usize] = Value::Double(have);
+            }
             (Value::Int(want), Input::Int(have)) if want == have => {}
             (Value::Int(want), Input::Int(have)) => return traced(have.to_string(), want.to_string()),
             (Value::Bool(want), Input::Bool(have)) if want == have => {}

@@ -10,11 +10,11 @@ use crate::tensor::TensorRef;
 pub enum Input<'a> {
     /// `None`.
     Null,
-    /// An integer. Programs are traced with one; another is refused.
+    /// An integer. Where instructions read it any will do; one that was traced into the program has to be that.
     Int(i64),
-    /// A bool. Programs are traced with one; another is refused.
+    /// A bool. Where instructions read it any will do; one that was traced into the program has to be that.
     Bool(bool),
-    /// A double. Programs are traced with one; another is refused.
+    /// A double. Where instructions read it any will do; one that was traced into the program has to be that.
     Double(f64),
     /// Text. Programs are traced with one; another is refused.
     Text(&'a str),

@@ -139,10 +139,12 @@ fn name<'m>(
     }
 }
 
-/// A bool, or a BOOL tensor none of whose elements is false.
+/// A bool, a number that was computed and is not zero, or a BOOL tensor none of whose elements is false.
 fn condition_holds(state: &State, condition: ValueId) -> Result<bool, KernelError> {
     match &state.values[condition as usize] {
         Value::Bool(value) => Ok(*value),
+        Value::Int(value) => Ok(*value != 0),
+        Value::Double(value) => Ok(*value != 0.0),
         Value::Tensor(tensor) => {
             let tensor = &state.tensors[*tensor as usize];
             if tensor.freed {

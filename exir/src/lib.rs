@@ -39,6 +39,7 @@ pub mod lower;
 pub mod operators;
 mod passes;
 pub mod pattern;
+pub mod pickle;
 pub mod verify;
 
 pub use error::Error;

@@ -115,14 +115,16 @@ fn flatbuffer(head: &[u8]) -> Option<FileKind> {
 
 /// A zip archive is told by the names of its first members.
 fn zip(head: &[u8]) -> FileKind {
-    const NAMES: [&[u8]; 6] = [
+    const NAMES: [&[u8]; 7] = [
         b"/archive_format",
         b"/archive_version",
         b"/data/weights/",
         b"/data/constants/",
         b"/models/",
-        // As exporters before 2025 wrote it.
+        // As exporters before 2025 wrote it, and as those of programs on their way to a device still do.
         b"serialized_exported_program",
+        // Such programs with what became of them, for a profiler.
+        b"ETRECORD_V",
     ];
     match NAMES.iter().any(|name| contains(head, name)) {
         true => FileKind::ExportedProgram,

@@ -5,8 +5,8 @@
 use edgepack_executor::kernel::Kernel;
 
 use crate::{
-    antialias, chance, conv, distance, elementwise, embedding_bag, fft, grid, llama, matmul, median, movement, norm,
-    pool, prim, quantized, reduce, softmax, sort, upsample,
+    algebra, antialias, chance, conv, distance, elementwise, embedding_bag, fft, grid, llama, matmul, median, movement,
+    norm, pool, prim, quantized, reduce, scan, search, softmax, sort, upsample,
 };
 
 /// How an operator spends its time.
@@ -73,12 +73,15 @@ pub static FAMILIES: &[Family] = &[
     family("element-wise", Speed::Vector, elementwise::TABLES),
     family("movement", Speed::Copy, movement::TABLES),
     family("reductions", Speed::Vector, &[reduce::KERNELS]),
+    family("scans", Speed::Element, &[scan::KERNELS]),
     family("matrix products", Speed::Product, &[matmul::KERNELS]),
+    family("linear algebra", Speed::Element, &[algebra::KERNELS]),
     family("convolution", Speed::Product, &[conv::KERNELS]),
     family("pooling", Speed::Vector, &[pool::KERNELS]),
     family("norms", Speed::Vector, &[norm::KERNELS]),
     family("softmax", Speed::Vector, &[softmax::KERNELS]),
     family("sorting", Speed::Element, &[sort::KERNELS]),
+    family("searching", Speed::Element, &[search::KERNELS]),
     family("median", Speed::Element, &[median::KERNELS]),
     family("embedding bags", Speed::Element, &[embedding_bag::KERNELS]),
     family("distances", Speed::Element, &[distance::KERNELS]),

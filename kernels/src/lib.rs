@@ -3,6 +3,7 @@
 //! Operators come in families with one engine each; an operator is a row of its family's table, never a copy of its
 //! neighbour. [`registry`] is the list of all.
 
+pub mod algebra;
 pub mod antialias;
 pub mod broadcast;
 pub mod chance;
@@ -17,6 +18,7 @@ pub mod embedding_bag;
 mod family;
 pub mod fft;
 pub mod float;
+pub mod functions;
 pub mod gemm;
 pub mod grid;
 pub mod llama;
@@ -35,6 +37,8 @@ pub mod quantized;
 mod random;
 pub mod reduce;
 mod rewrite;
+pub mod scan;
+pub mod search;
 mod select;
 mod share;
 pub mod softmax;

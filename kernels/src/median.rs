@@ -1,6 +1,6 @@
-//! `median`: the middle element, the lower one of two, with its place.
+//! `median` and its like: the middle element, the lower one of two, with its place; the k-th one; the most frequent one.
 //!
-//! NaN counts as the median of every line that holds one. Which of several equal elements is named is left to the same
+//! NaN counts as the median of every line that holds one, is left out by `nanmedian`, and is greatest for the others. Which of several equal elements is named is left to the same
 //! partition that `topk` uses.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
@@ -16,25 +16,61 @@ use crate::select::{Entry, partition_around};
 use crate::sort::{NAN, order};
 
 /// The operators of this family.
-pub static KERNELS: &[&Kernel] = &[&MEDIAN, &MEDIAN_ALL];
+pub static KERNELS: &[&Kernel] = &[&MEDIAN, &MEDIAN_ALL, &NAN_MEDIAN, &NAN_MEDIAN_ALL, &KTH, &MODE];
 
 static MEDIAN: Kernel = Kernel {
     name: "aten::median.dim_values",
     schema: "(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
     alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { dim: Some(1), values: 3 }),
+    prepare: |args| prepare(args, &Form { dim: Some(1), values: 3, which: Which::Median }),
 };
 static MEDIAN_ALL: Kernel = Kernel {
     name: "aten::median.out",
     schema: "(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { dim: None, values: 1 }),
+    prepare: |args| prepare(args, &Form { dim: None, values: 1, which: Which::Median }),
 };
+
+static NAN_MEDIAN: Kernel = Kernel {
+    name: "aten::nanmedian.dim_values",
+    schema: "(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
+    alias: Alias::Disjoint,
+    prepare: |args| prepare(args, &Form { dim: Some(1), values: 3, which: Which::NanMedian }),
+};
+static NAN_MEDIAN_ALL: Kernel = Kernel {
+    name: "aten::nanmedian.out",
+    schema: "(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare: |args| prepare(args, &Form { dim: None, values: 1, which: Which::NanMedian }),
+};
+static KTH: Kernel = Kernel {
+    name: "aten::kthvalue.values",
+    schema: "(Tensor self, SymInt k, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
+    alias: Alias::Disjoint,
+    prepare: |args| prepare(args, &Form { dim: Some(2), values: 4, which: Which::Kth(1) }),
+};
+static MODE: Kernel = Kernel {
+    name: "aten::mode.values",
+    schema: "(Tensor self, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
+    alias: Alias::Disjoint,
+    prepare: |args| prepare(args, &Form { dim: Some(1), values: 3, which: Which::Mode }),
+};
+
+/// Which element of a line is wanted.
+#[derive(Clone, Copy)]
+enum Which {
+    Median,
+    NanMedian,
+    /// That of the order which an argument says, counted from 1.
+    Kth(usize),
+    Mode,
+}
 
 /// Where the arguments stand. With a dimension, `keepdim` follows it and the places follow the values.
 struct Form {
     dim: Option<usize>,
     values: usize,
+    which: Which,
 }
 
 fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
@@ -53,6 +89,10 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
 
 fn run<T: Number>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let meta = cx.meta(0)?;
+    let order_of = match form.which {
+        Which::Kth(arg) => cx.int(arg)?,
+        _ => 1,
+    };
     let mut sizes = Dims::new();
     let mut around = Around { outer: 1, size: meta.element_count(), inner: 1 };
     if let Some(arg) = form.dim {
@@ -95,13 +135,47 @@ fn run<T: Number>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelE
         for (place, (entry, &x)) in entries.iter_mut().zip(elements).enumerate() {
             *entry = [order(x), place as u64];
         }
-        let place = median(entries);
+        let place = match form.which {
+            Which::Median => median(entries),
+            Which::NanMedian => {
+                let count = entries.iter().filter(|entry| entry[0] != NAN).count();
+                at_order(entries, count.saturating_sub(1) / 2)
+            }
+            Which::Kth(_) => {
+                let k = usize::try_from(order_of).ok().filter(|k| (1..=entries.len()).contains(k));
+                let k = k.ok_or_else(|| {
+                    let length = entries.len();
+                    KernelError::argument(format!("`k` is {order_of}, the dimension has {length} elements"))
+                })?;
+                at_order(entries, k - 1)
+            }
+            Which::Mode => mode(entries),
+        };
         values[line] = input[start + place * around.inner];
         if let Some(places) = &mut places {
             places[line] = place as i64;
         }
     }
     Ok(())
+}
+
+/// The place of the element with so many before it.
+fn at_order(entries: &mut [Entry], before: usize) -> usize {
+    partition_around(entries, before);
+    entries[before][1] as usize
+}
+
+/// The last place of the most frequent element, of the least one of several.
+fn mode(entries: &mut [Entry]) -> usize {
+    entries.sort_unstable();
+    let (mut best, mut most, mut run) = (0, 0, 0);
+    for at in 0..entries.len() {
+        run = if at > 0 && entries[at][0] == entries[at - 1][0] { run + 1 } else { 1 };
+        if run > most || at > 0 && run == most && entries[best][0] == entries[at][0] {
+            (best, most) = (at, run);
+        }
+    }
+    entries[best][1] as usize
 }
 
 /// The place of the median: that of the first NaN, if there is one.
@@ -159,6 +233,23 @@ mod tests {
                 assert_eq!((have, at(place as usize)), (sorted[(sizes[1] - 1) / 2], have));
             }
         }
+    }
+
+    /// What eager PyTorch answers.
+    #[test]
+    fn others_of_their_kind() {
+        let input = Arg::tensor(&[2, 4], &[4.0f32, 1.0, f32::NAN, 1.0, f32::NAN, 3.0, 2.0, 7.0]);
+        let outs = || [Arg::out(ScalarType::FLOAT, &[2]), Arg::out(ScalarType::LONG, &[2])];
+        let of = |kernel: &Kernel, args: &[Arg]| {
+            let args: Vec<Arg> = std::iter::once(input.clone()).chain(args.iter().cloned()).chain(outs()).collect();
+            let outs = call(kernel, &args).unwrap();
+            (outs[0].as_slice::<f32>().unwrap(), outs[1].as_slice::<i64>().unwrap())
+        };
+        assert_eq!(of(&NAN_MEDIAN, &[Arg::int(1), Arg::bool(false)]).0, [1.0, 3.0]);
+        assert_eq!(of(&KTH, &[Arg::int(3), Arg::int(1), Arg::bool(false)]), (vec![4.0, 7.0], vec![0, 3]));
+        assert_eq!(of(&MODE, &[Arg::int(1), Arg::bool(false)]), (vec![1.0, 2.0], vec![3, 2]));
+        let all = call(&NAN_MEDIAN_ALL, &[input, Arg::out(ScalarType::FLOAT, &[])]).unwrap();
+        assert_eq!(all[0].as_slice::<f32>().unwrap(), [2.0]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::bytes::Bytes;
 use crate::error::Error;
 use crate::live::Live;
 use crate::machine::machine_limits;
-use crate::named_data::NamedDataMap;
+use crate::named_data::{NamedDataMap, check_length};
 use crate::program::{read, read_range, room};
 use crate::source::{FileSource, MemorySource, Source};
 
@@ -76,6 +76,20 @@ impl NamedDataMap for DataFile {
         let Some(entry) = self.entries.get(key) else { return Ok(None) };
         read_range(&self.source, &self.live, entry.range.clone(), &self.limits, || format!("the data of {key}"))
             .map(Some)
+    }
+    fn load_into(&self, key: &str, into: &mut [u8]) -> Result<(), Error> {
+        let missing = || Error::NotFound { what: "key", name: key.to_owned() };
+        let range = &self.entries.get(key).ok_or_else(missing)?.range;
+        check_length(key, range.end.saturating_sub(range.start), into)?;
+        match range.end > self.source.len() {
+            true => Err(Error::Range {
+                what: format!("the data of {key}"),
+                offset: range.start,
+                len: range.end.saturating_sub(range.start),
+                source_len: self.source.len(),
+            }),
+            false => read(&*self.source, range.start, into),
+        }
     }
     fn layout(&self, key: &str) -> Result<Option<TensorLayout>, Error> {
         Ok(self.entries.get(key).and_then(|entry| entry.layout.clone()))

@@ -66,6 +66,16 @@ pub enum Error {
         /// How much.
         bytes: u64,
     },
+    /// A buffer is longer or shorter than what it is to be filled with.
+    #[error("{key} has {have} bytes, the buffer {want}")]
+    Length {
+        /// The key.
+        key: String,
+        /// Bytes of the data.
+        have: u64,
+        /// Bytes of the buffer.
+        want: u64,
+    },
     /// A tensor's layout makes no sense.
     #[error("{what}: {error}")]
     Layout {
@@ -81,7 +91,7 @@ impl Error {
     pub fn code(&self) -> ErrorCode {
         match self {
             Error::Io { .. } => ErrorCode::AccessFailed,
-            Error::Range { .. } | Error::DuplicateKey { .. } => ErrorCode::InvalidArgument,
+            Error::Range { .. } | Error::DuplicateKey { .. } | Error::Length { .. } => ErrorCode::InvalidArgument,
             Error::Invalid(findings) => {
                 findings.first_error().and_then(|finding| finding.rule.code).unwrap_or(ErrorCode::InvalidProgram)
             }

@@ -14,6 +14,24 @@ pub trait NamedDataMap: Send + Sync {
     /// The bytes of a key, or `None` if there is no such key.
     fn data(&self, key: &str) -> Result<Option<Bytes>, Error>;
 
+    /// Fills a buffer with the bytes of a key. Its length has to be theirs; where it is not, or there is no such key, nothing
+    /// is written and the answer is an error.
+    ///
+    /// ```
+    /// # use edgepack_loader::NamedDataMap;
+    /// # fn demo(weights: &dyn NamedDataMap) -> Result<(), edgepack_loader::Error> {
+    /// let mut device_memory = vec![0; 4096];
+    /// weights.load_into("layers.0.weight", &mut device_memory)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn load_into(&self, key: &str, into: &mut [u8]) -> Result<(), Error> {
+        let data = self.data(key)?.ok_or_else(|| Error::NotFound { what: "key", name: key.to_owned() })?;
+        check_length(key, data.len() as u64, into)?;
+        into.copy_from_slice(&data);
+        Ok(())
+    }
+
     /// What a tensor under this key looks like, or `None` if there is no such key or it is no tensor.
     fn layout(&self, key: &str) -> Result<Option<TensorLayout>, Error>;
 
@@ -30,6 +48,12 @@ pub trait NamedDataMap: Send + Sync {
 
     /// Whether there is such a key.
     fn contains(&self, key: &str) -> bool;
+}
+
+/// Whether a buffer is as long as what it is to be filled with.
+pub(crate) fn check_length(key: &str, have: u64, into: &[u8]) -> Result<(), Error> {
+    let want = into.len() as u64;
+    if have == want { Ok(()) } else { Err(Error::Length { key: key.to_owned(), have, want }) }
 }
 
 /// The named data inside a program.
@@ -105,6 +129,10 @@ impl MergedData {
 impl NamedDataMap for MergedData {
     fn data(&self, key: &str) -> Result<Option<Bytes>, Error> {
         self.map(key).map_or(Ok(None), |map| map.data(key))
+    }
+    fn load_into(&self, key: &str, into: &mut [u8]) -> Result<(), Error> {
+        let missing = || Error::NotFound { what: "key", name: key.to_owned() };
+        self.map(key).ok_or_else(missing)?.load_into(key, into)
     }
     fn layout(&self, key: &str) -> Result<Option<TensorLayout>, Error> {
         self.map(key).map_or(Ok(None), |map| map.layout(key))

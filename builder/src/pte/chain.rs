@@ -159,7 +159,8 @@ impl MethodBuilder<'_, '_> {
         }
     }
 
-    /// Goes on at the label if the condition is false: a bool, or a tensor of bools of which any is.
+    /// Goes on at the label if the condition is false: a bool, a tensor of bools of which any is, or a number that a call
+    /// computes and that is zero or false then.
     pub fn jump_if_false(&mut self, condition: impl Into<Arg>, label: LabelId) -> Result<(), BuildError> {
         self.check_label(label)?;
         let here = self.here();
@@ -172,13 +173,13 @@ impl MethodBuilder<'_, '_> {
         let condition = self.materialise(condition.into(), &place)?;
         let found =
             self.method().and_then(|method| method.values.get(condition)).map_or("nothing", |value| match value {
-                Value::Bool(_) => "",
+                Value::Bool(_) | Value::Int(_) | Value::Double(_) => "",
                 Value::Tensor(tensor) if tensor.layout.scalar_type() == ScalarType::BOOL => "",
                 Value::Tensor(_) => "a tensor that is not BOOL",
                 other => tag::name(other.tag()),
             });
         if !found.is_empty() {
-            let want = "a bool or a BOOL tensor".to_owned();
+            let want = "a bool, a number or a BOOL tensor".to_owned();
             return Err(BuildError::Kind { place, want, found: format!("{found} (value {condition})") });
         }
         self.step(Step::JumpFalse { condition, label: label.index });

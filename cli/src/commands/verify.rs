@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use edgepack_format::finding::{Finding, Findings};
+use edgepack_format::finding::{Finding, Findings, Severity};
 use serde::Serialize;
 
 use crate::data_files::pairing;
@@ -24,6 +24,10 @@ pub struct Args {
     /// Data files that programs among them need; each is checked, too
     #[arg(long, value_name = "FILE")]
     pub data: Vec<PathBuf>,
+
+    /// Let warnings count as errors: what specifications ask for and tools do not enforce
+    #[arg(long)]
+    pub strict: bool,
 }
 
 /// What there is to say about one file.
@@ -39,6 +43,9 @@ struct Verified {
     status: u8,
     #[serde(skip)]
     all: Findings,
+    /// Whether that is enough to fail.
+    #[serde(skip)]
+    broken: bool,
 }
 
 /// Runs the command.
@@ -51,7 +58,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         match opened {
             Ok((flatbuffer, file)) => {
                 let findings = flatbuffer.verify(&session.limits);
-                results.push(Verified::new(file.name.clone(), flatbuffer.kind, findings));
+                results.push(Verified::new(file.name.clone(), flatbuffer.kind, findings, args.strict));
                 files.push(Some((file, flatbuffer)));
             }
             Err(failure) => {
@@ -69,7 +76,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             {
                 let mut findings = std::mem::take(&mut result.all);
                 findings.extend(pairing(program, &data, &session.limits));
-                *result = Verified::new(std::mem::take(&mut result.file), program.kind, findings);
+                *result = Verified::new(std::mem::take(&mut result.file), program.kind, findings, args.strict);
             }
         }
     }
@@ -88,9 +95,16 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     })
 }
 
+/// Whether findings are enough to refuse a file: errors, and warnings too where those count.
+pub fn is_broken(findings: &Findings, strict: bool) -> bool {
+    let warning = |finding: &Finding| finding.rule.severity == Severity::Warning;
+    findings.has_errors() || strict && findings.iter().any(warning)
+}
+
 impl Verified {
-    fn new(file: String, kind: Kind, findings: Findings) -> Self {
-        let status = if findings.has_errors() { Status::Findings } else { Status::Fine };
+    fn new(file: String, kind: Kind, findings: Findings, strict: bool) -> Self {
+        let broken = is_broken(&findings, strict);
+        let status = if broken { Status::Findings } else { Status::Fine };
         Verified {
             file,
             kind: Some(kind.id()),
@@ -99,6 +113,7 @@ impl Verified {
             error: None,
             status: status.code(),
             all: findings,
+            broken,
         }
     }
 
@@ -111,6 +126,7 @@ impl Verified {
             error: Some(failure.message.clone()),
             status: failure.status.code(),
             all: Findings::default(),
+            broken: true,
         }
     }
 
@@ -118,7 +134,7 @@ impl Verified {
         if let Some(error) = &self.error {
             return writeln!(out, "{BAD}unreadable{BAD:#}  {error}");
         }
-        let (style, word) = match (self.all.has_errors(), self.all.is_empty()) {
+        let (style, word) = match (self.broken, self.all.is_empty()) {
             (true, _) => (BAD, "broken"),
             (false, false) => (WARN, "valid "),
             (false, true) => (GOOD, "valid "),

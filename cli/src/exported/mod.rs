@@ -38,6 +38,8 @@ pub struct ArchiveSummary {
 pub struct ModelSummary {
     name: String,
     dialect: &'static str,
+    /// Whether it computes gradients.
+    training: bool,
     torch_version: String,
     nodes: usize,
     operators: BTreeMap<String, usize>,
@@ -128,6 +130,7 @@ impl ModelSummary {
         ModelSummary {
             name: name.to_owned(),
             dialect: program.dialect.name(),
+            training: program.trains(),
             torch_version: program.about.torch_version.clone(),
             nodes,
             operators,
@@ -143,7 +146,9 @@ impl ModelSummary {
 
     fn print(&self, all: bool, out: &mut dyn Write) -> io::Result<()> {
         let (name, torch) = (notation::name(&self.name), notation::name(&self.torch_version));
-        writeln!(out, "\n{TITLE}{name}{TITLE:#}  {} dialect, torch {torch}", self.dialect)?;
+        let training = if self.training { ", a training graph" } else { "" };
+        let torch = if torch.is_empty() { String::new() } else { format!(", torch {torch}") };
+        writeln!(out, "\n{TITLE}{name}{TITLE:#}  {} dialect{training}{torch}", self.dialect)?;
         let parts = [
             count(self.nodes, "node"),
             count(self.parameters, "parameter"),

@@ -63,7 +63,9 @@ pub(crate) fn delegates(
             .ok_or_else(|| LoadError::Missing(Missing { backends: vec![id.clone()], ..Default::default() }))?;
         let method = plan.name.as_deref().unwrap_or_default();
         let named_data = Arc::clone(&named_data);
-        let init = DelegateInit { processed, compile_specs, named_data, cache: &options.cache, pool, method };
+        let asked = options.backends.options(&id);
+        let cache = &options.cache;
+        let init = DelegateInit { processed, compile_specs, named_data, cache, pool, method, options: asked };
         let delegate = backend.init(init).map_err(refused)?;
         loaded.push(LoadedDelegate { id, delegate });
     }

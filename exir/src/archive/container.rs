@@ -1,22 +1,17 @@
-//! The container: which records there are and where their bytes lie.
-//!
-//! Sizes come from the central directory, since local headers of this format may hold zeros; the distance from a local
-//! header to its data does come from the local header.
+//! Archives of exported programs: which programs there are, and their documents.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use edgepack_builder::content::Data;
-use rawzip::{CompressionMethod, ReaderAt, ZipArchive};
 
-use super::tensors::Storage;
+use super::saved::SavedFile;
+use super::tensors::{Storage, Weights};
+use super::zip::{Place, Record, Zip};
+use super::{older, tensors};
 use crate::error::Error;
 use crate::graph::ExportedProgram;
 use crate::json;
-
-/// The most records of an archive: a large model has some thousand tensors.
-pub const MAX_RECORDS: u64 = 1 << 20;
 
 /// The largest JSON record that is read.
 const MAX_JSON: u64 = 1 << 30;
@@ -24,156 +19,181 @@ const MAX_JSON: u64 = 1 << 30;
 /// The schema versions that are read: the current major one, and the one early exporters wrote.
 const MAJOR: [i64; 2] = [8, 0];
 
-/// The bytes of one record.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Record {
-    /// Its name below the root folder.
-    pub name: String,
-    /// Where its bytes start in the file.
-    pub offset: u64,
-    /// How many there are.
-    pub len: u64,
+/// The same for documents that stand beside pickled tensors; `exir.serde` counts its own versions.
+const OLDER_MAJOR: [i64; 3] = [8, 5, 0];
+
+/// The document of an archive that holds one program and no name for it.
+const ONLY: &str = "serialized_exported_program.json";
+
+/// How programs with what became of them are told.
+const RECORDED: &str = "ETRECORD_V0";
+
+/// In front of the names of methods in such files.
+const EDGE: &str = "edge_dialect_exported_program/";
+
+/// How an archive is laid out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// That of `torch.export.save`: programs by name, tensors as they are.
+    Named,
+    /// That of `executorch.exir.serde` and of exporters before 2025: one program, tensors in pickles.
+    Single,
+    /// An ETRecord: programs of several stages, each with its pickles.
+    Recorded,
 }
 
-/// Where the archive is.
-#[derive(Clone)]
-enum Place<'a> {
-    Bytes(&'a [u8]),
-    File(PathBuf),
-}
-
-/// An archive that `torch.export.save` wrote.
+/// An archive of exported programs.
 pub struct Archive<'a> {
-    place: Place<'a>,
-    root: String,
-    records: Vec<Record>,
-    by_name: BTreeMap<String, usize>,
+    zip: Zip<'a>,
+    layout: Layout,
 }
 
 impl<'a> Archive<'a> {
     /// An archive in memory. Tensors borrow from it.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
-        let zip = ZipArchive::from_slice(bytes).map_err(Error::zip)?.into_zip_archive();
-        Self::read(&zip, bytes.len() as u64, Place::Bytes(bytes))
+        Self::new(Place::Bytes(bytes))
     }
 
     /// An archive in a file, which must not change as long as programs made from it are to be written.
     pub fn open(path: impl AsRef<Path>) -> Result<Archive<'static>, Error> {
         let path = path.as_ref();
-        let file = File::open(path)?;
-        let len = file.metadata()?.len();
-        let mut buffer = vec![0; rawzip::RECOMMENDED_BUFFER_SIZE];
-        let zip = ZipArchive::from_file(file, &mut buffer).map_err(Error::zip)?;
-        Archive::read(&zip, len, Place::File(path.to_owned()))
+        let len = std::fs::metadata(path)?.len();
+        Archive::new(Place::File { path: Arc::new(path.to_owned()), start: 0, len })
     }
 
-    fn read<R: ReaderAt>(zip: &ZipArchive<R>, bytes: u64, place: Place<'a>) -> Result<Self, Error> {
-        if zip.entries_hint() > MAX_RECORDS {
-            return Err(Error::Archive(format!("{} records, at most {MAX_RECORDS} are read", zip.entries_hint())));
-        }
-        let mut found = Vec::new();
-        let mut buffer = vec![0; rawzip::RECOMMENDED_BUFFER_SIZE];
-        let mut entries = zip.entries(&mut buffer);
-        // The directory may be followed by records of its own before it ends, so the count says where to stop.
-        for _ in 0..zip.entries_hint() {
-            let Some(entry) = entries.next_entry().map_err(Error::zip)? else { break };
-            if entry.is_dir() {
-                continue;
-            }
-            let path = entry.file_path();
-            let name = std::str::from_utf8(path.as_ref())
-                .map_err(|_| Error::Archive("the name of a record is not UTF-8".to_owned()))?
-                .to_owned();
-            if entry.compression_method() != CompressionMethod::Store {
-                return Err(Error::record(name, "it is compressed; the format stores records as they are"));
-            }
-            found.push((name, entry.wayfinder()));
-        }
-        let root = found.first().and_then(|(name, _)| Some(name.split_once('/')?.0.to_owned())).unwrap_or_default();
-        let mut archive = Archive { place, root, records: Vec::new(), by_name: BTreeMap::new() };
-        for (full_name, wayfinder) in found {
-            let (start, end) = zip.get_entry(wayfinder).map_err(Error::zip)?.compressed_data_range();
-            let Some(len) = end.checked_sub(start).filter(|_| end <= bytes) else {
-                return Err(Error::record(full_name, format!("bytes {start}..{end} of a file of {bytes}")));
-            };
-            let inside = full_name.strip_prefix(&archive.root).and_then(|name| name.strip_prefix('/'));
-            let Some(name) = inside else {
-                return Err(Error::record(full_name, format!("it is not in the folder `{}`", archive.root)));
-            };
-            let name = name.to_owned();
-            if archive.by_name.insert(name.clone(), archive.records.len()).is_some() {
-                return Err(Error::record(name, "there are two of that name"));
-            }
-            archive.records.push(Record { name, offset: start, len });
-        }
+    fn new(place: Place<'a>) -> Result<Self, Error> {
+        let zip = Zip::new(place, "")?;
+        let layout = if zip.record("archive_format").is_some() {
+            Layout::Named
+        } else if zip.record(RECORDED).is_some() {
+            Layout::Recorded
+        } else if zip.record(ONLY).is_some() {
+            Layout::Single
+        } else {
+            Layout::Named
+        };
+        let archive = Archive { zip, layout };
         archive.check_format()?;
         Ok(archive)
     }
 
-    /// The folder that holds all records.
+    /// The folder that holds all records; empty if there is none.
     pub fn root(&self) -> &str {
-        &self.root
+        &self.zip.root
+    }
+
+    /// How it is laid out.
+    pub fn layout(&self) -> Layout {
+        self.layout
     }
 
     /// All records, in the order of the directory.
     pub fn records(&self) -> &[Record] {
-        &self.records
+        &self.zip.records
     }
 
     /// A record by its name below the root folder.
     pub fn record(&self, name: &str) -> Option<&Record> {
-        self.by_name.get(name).and_then(|index| self.records.get(*index))
+        self.zip.record(name)
     }
 
-    /// The names of the models inside; `torch.export.save` writes one, called `model`.
+    /// The names of the programs inside; `torch.export.save` writes one, called `model`. Of an ETRecord those that became
+    /// the file come first.
     pub fn models(&self) -> impl Iterator<Item = &str> {
-        let model = |record: &'_ Record| -> Option<(usize, usize)> {
-            let name = record.name.strip_prefix("models/")?.strip_suffix(".json")?;
-            (!name.contains('/')).then_some(("models/".len(), name.len()))
+        let names: Vec<&str> = match self.layout {
+            Layout::Single => vec!["model"],
+            Layout::Named => {
+                let names = self.zip.records.iter().map(|record| record.name.as_str());
+                let models = names.filter_map(|name| name.strip_prefix("models/")?.strip_suffix(".json"));
+                models.filter(|name| !name.contains('/')).collect()
+            }
+            Layout::Recorded => {
+                let is_program = |name: &&str| self.zip.record(&format!("{name}_state_dict")).is_some();
+                let all = || self.zip.records.iter().map(|record| record.name.as_str()).filter(is_program);
+                let edge = all().filter(|name| name.starts_with(EDGE));
+                edge.chain(all().filter(|name| !name.starts_with(EDGE))).collect()
+            }
         };
-        self.records.iter().filter_map(move |record| {
-            let (start, len) = model(record)?;
-            record.name.get(start..)?.get(..len)
-        })
+        names.into_iter()
+    }
+
+    /// The programs that become methods of a file, with the names of these where the archive says them.
+    pub fn methods(&self) -> Vec<(Option<&str>, &str)> {
+        let edge: Vec<_> = match self.layout {
+            Layout::Recorded => {
+                self.models().filter_map(|model| Some((Some(model.strip_prefix(EDGE)?), model))).collect()
+            }
+            _ => Vec::new(),
+        };
+        match edge.is_empty() {
+            true => self.models().take(1).map(|model| (None, model)).collect(),
+            false => edge,
+        }
     }
 
     /// Texts that the caller of the exporter added, by name.
     pub fn extra(&self) -> impl Iterator<Item = (&str, &Record)> {
-        self.records.iter().filter_map(|record| Some((record.name.strip_prefix("extra/")?, record)))
+        self.zip.records.iter().filter_map(|record| {
+            let name = ["extra/", "extra_files/"].iter().find_map(|folder| record.name.strip_prefix(folder))?;
+            Some((name, record))
+        })
     }
 
     /// The bytes of a record, wherever they are.
     pub fn data(&self, record: &Record) -> Data<'a> {
-        match &self.place {
-            Place::Bytes(bytes) => Data::from(slice(bytes, record)),
-            Place::File(path) => Data::file(path.clone(), record.offset, record.len),
-        }
+        self.zip.data(record)
     }
 
     /// The bytes of a record as a storage of tensors.
     pub(super) fn storage(&self, record: &Record) -> Storage<'a> {
-        match &self.place {
-            Place::Bytes(bytes) => Storage::borrowed(&*record.name, slice(bytes, record)),
-            Place::File(path) => Storage::file(&record.name, path.clone(), record.offset, record.len),
-        }
+        self.zip.storage(record)
+    }
+
+    /// A record that `torch.save` wrote: a pickle and the storages it names.
+    pub(super) fn saved(&self, name: &str) -> Result<SavedFile<'a>, Error> {
+        let record = self.record(name).ok_or_else(|| Error::NoRecord(name.to_owned()))?;
+        SavedFile::new(&self.zip, record)
     }
 
     /// The document of a model.
     pub fn document(&self, model: &str) -> Result<json::ExportedProgram, Error> {
-        let name = format!("models/{model}.json");
-        let document: json::ExportedProgram = self.json(&name)?;
+        let name = match self.layout {
+            Layout::Named => format!("models/{model}.json"),
+            Layout::Single => ONLY.to_owned(),
+            Layout::Recorded => model.to_owned(),
+        };
+        let (document, known): (json::ExportedProgram, &[i64]) = match self.layout {
+            Layout::Named => (self.json(&name)?, &MAJOR),
+            Layout::Single | Layout::Recorded => (older::document(self.read(&name)?, &name)?, &OLDER_MAJOR),
+        };
         let version = document.schema_version;
-        if !MAJOR.contains(&version.major) {
-            let message =
-                format!("schema version {}.{}, major versions 8 and 0 are read", version.major, version.minor);
-            return Err(Error::record(name, message));
+        if !known.contains(&version.major) {
+            let known: Vec<String> = known.iter().map(i64::to_string).collect();
+            let (version, known) = (format!("{}.{}", version.major, version.minor), known.join(", "));
+            return Err(Error::record(name, format!("schema version {version}, major versions {known} are read")));
         }
         Ok(document)
     }
 
+    /// The tensors of a model.
+    pub fn weights(&self, model: &str) -> Result<Weights<'a>, Error> {
+        match self.layout {
+            Layout::Named => tensors::read(self, model),
+            Layout::Single => self.pickled("serialized_state_dict.pt", "serialized_constants.pt"),
+            Layout::Recorded => self.pickled(&format!("{model}_state_dict"), &format!("{model}_constants")),
+        }
+    }
+
+    fn pickled(&self, state: &str, constants: &str) -> Result<Weights<'a>, Error> {
+        let mut weights = Weights::default();
+        self.saved(state)?.tensors(&mut weights, true)?;
+        self.saved(constants)?.tensors(&mut weights, false)?;
+        Ok(weights)
+    }
+
     /// The first model, with its tensors.
     pub fn program(&self) -> Result<ExportedProgram<'a>, Error> {
-        let model = self.models().next().ok_or_else(|| self.no_model())?.to_owned();
+        let model = self.models().next().ok_or_else(|| Error::NoRecord("models/NAME.json".to_owned()))?.to_owned();
         self.model(&model)
     }
 
@@ -184,57 +204,30 @@ impl<'a> Archive<'a> {
         ExportedProgram::from_document(document, weights)
     }
 
-    fn no_model(&self) -> Error {
-        match self.record("serialized_exported_program.json") {
-            Some(_) => Error::Archive("this is the layout of exporters before 2025; save the program again".to_owned()),
-            None => Error::NoRecord("models/NAME.json".to_owned()),
-        }
-    }
-
     pub(super) fn json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
+        serde_json::from_slice(&self.read(name)?).map_err(|error| Error::record(name, error))
+    }
+
+    /// The bytes of a document.
+    fn read(&self, name: &str) -> Result<Vec<u8>, Error> {
         let record = self.record(name).ok_or_else(|| Error::NoRecord(name.to_owned()))?;
-        let bytes = self.bytes(record, MAX_JSON)?;
-        serde_json::from_slice(&bytes).map_err(|error| Error::record(name, error))
-    }
-
-    /// The bytes of a record that is to be read whole.
-    fn bytes(&self, record: &Record, most: u64) -> Result<Vec<u8>, Error> {
-        if record.len > most {
-            return Err(Error::record(&record.name, format!("{} bytes, at most {most} are read", record.len)));
-        }
-        Ok(self.data(record).to_vec()?)
-    }
-
-    fn text(&self, name: &str) -> Result<Option<String>, Error> {
-        let Some(record) = self.record(name) else { return Ok(None) };
-        let bytes = self.bytes(record, 64)?;
-        String::from_utf8(bytes).map(Some).map_err(|_| Error::record(name, "it is not UTF-8"))
+        self.zip.bytes(record, MAX_JSON)
     }
 
     fn check_format(&self) -> Result<(), Error> {
-        match self.text("archive_format")? {
+        match self.zip.text("archive_format")? {
             Some(format) if format == "pt2" => {}
             Some(format) => return Err(Error::record("archive_format", format!("`{format}`, it must be `pt2`"))),
-            None if self.models().next().is_none() => return Err(self.no_model()),
+            None if self.layout != Layout::Named => {}
+            None if self.models().next().is_none() => return Err(Error::NoRecord("models/NAME.json".to_owned())),
             None => return Err(Error::NoRecord("archive_format".to_owned())),
         }
-        if let Some(version) = self.text("archive_version")? {
+        if let Some(version) = self.zip.text("archive_version")? {
             let number: Option<u64> = version.trim().parse().ok();
             if number != Some(0) {
                 return Err(Error::record("archive_version", format!("version `{version}`, 0 is read")));
             }
         }
-        match self.text("byteorder")? {
-            Some(order) if order != "little" => {
-                Err(Error::record("byteorder", format!("`{order}`, only `little` is read")))
-            }
-            _ => Ok(()),
-        }
+        self.zip.check_byte_order()
     }
-}
-
-fn slice<'a>(bytes: &'a [u8], record: &Record) -> &'a [u8] {
-    let start = usize::try_from(record.offset).unwrap_or(usize::MAX);
-    let len = usize::try_from(record.len).unwrap_or(usize::MAX);
-    bytes.get(start..).and_then(|rest| rest.get(..len)).unwrap_or_default()
 }

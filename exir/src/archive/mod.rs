@@ -1,16 +1,22 @@
-//! The `.pt2` archive: a ZIP of stored records under one folder.
+//! Archives of exported programs: ZIPs of stored records.
 //!
-//! [`Archive::parse`] looks at bytes in memory, [`Archive::open`] at a file of which it reads the directory and the JSON
-//! records only. Either way tensors stay where they are until somebody writes them out. Records that are pickles are
-//! never read: unpickling can run any code.
+//! `torch.export.save` writes one [layout](Layout); `exir.serde` writes another one, and an ETRecord holds several programs
+//! of that kind. [`Archive::parse`] looks at bytes in memory, [`Archive::open`] at a file of which it reads the directory,
+//! the JSON records and the pickles only. Either way tensors stay where they are until somebody writes them out. Pickles
+//! are [interpreted as data](crate::pickle): nothing that they name is looked up or called.
 //!
 //! Invariant: every [`Record`] lies inside the archive, and no two have the same name.
 
 mod container;
+mod older;
+mod saved;
 mod tensors;
 mod write;
+mod zip;
 
-pub use container::{Archive, MAX_RECORDS, Record};
+pub use container::{Archive, Layout};
+pub(crate) use older::quoted;
 pub(crate) use tensors::contiguous_strides;
-pub use tensors::{Storage, Weight, Weights};
+pub use tensors::{Storage, Subclass, Weight, Weights};
 pub use write::ArchiveWriter;
+pub use zip::{MAX_RECORDS, Record};

@@ -45,8 +45,8 @@ impl<'a> Storage<'a> {
         Storage { bytes: Bytes::Borrowed(bytes), name: name.into().into() }
     }
 
-    pub(super) fn file(name: &str, path: PathBuf, offset: u64, len: u64) -> Storage<'static> {
-        Storage { bytes: Bytes::File { path: Arc::new(path), offset, len }, name: name.into() }
+    pub(super) fn file(name: &str, path: Arc<PathBuf>, offset: u64, len: u64) -> Storage<'static> {
+        Storage { bytes: Bytes::File { path, offset, len }, name: name.into() }
     }
 
     /// Its name: the record it came from.
@@ -136,6 +136,11 @@ impl<'a> Weight<'a> {
         Weight::new(storage, scalar_type, sizes.to_vec(), strides, 0)
     }
 
+    /// The same tensor as a parameter.
+    pub(super) fn parameter(self) -> Self {
+        Weight { is_param: true, ..self }
+    }
+
     /// The storage it is a view of.
     pub fn storage(&self) -> &Storage<'a> {
         &self.storage
@@ -171,9 +176,7 @@ impl<'a> Weight<'a> {
         let layout = TensorLayout::new(self.scalar_type, &self.sizes, dim_order)
             .map_err(|error| Error::record(self.storage.name(), error))?;
         let item = self.scalar_type.size().unwrap_or(1);
-        let dense = layout.strides();
-        let agrees = |(dim, size): (usize, &usize)| *size <= 1 || dense.get(dim) == self.strides.get(dim);
-        if layout.element_count() == 0 || self.sizes.iter().enumerate().all(agrees) {
+        if self.agrees(&layout) {
             let start = (self.offset as u64).saturating_mul(item as u64);
             return Ok((layout.clone(), self.storage.data(start, layout.byte_len() as u64)));
         }
@@ -188,6 +191,17 @@ impl<'a> Weight<'a> {
             item,
         };
         Ok((layout, Data::new(gather)))
+    }
+
+    /// Whether its elements lie one behind the other with dimensions in this order.
+    pub(crate) fn is_dense(&self, dim_order: &[u8]) -> bool {
+        TensorLayout::new(self.scalar_type, &self.sizes, dim_order).is_ok_and(|layout| self.agrees(&layout))
+    }
+
+    fn agrees(&self, layout: &TensorLayout) -> bool {
+        let dense = layout.strides();
+        let agrees = |(dim, size): (usize, &usize)| *size <= 1 || dense.get(dim) == self.strides.get(dim);
+        layout.element_count() == 0 || self.sizes.iter().enumerate().all(agrees)
     }
 
     /// The same bytes with dimensions in another order, or another view of them: `change` is given sizes, strides and
@@ -288,6 +302,19 @@ pub struct Weights<'a> {
     pub state: BTreeMap<String, Weight<'a>>,
     /// Constants and buffers that are not persistent.
     pub constants: BTreeMap<String, Weight<'a>>,
+    /// Those that consist of several tensors, such as quantised weights: programs ask for the tensors inside.
+    pub subclasses: BTreeMap<String, Subclass<'a>>,
+}
+
+/// A tensor that consists of others.
+#[derive(Clone, Debug)]
+pub struct Subclass<'a> {
+    /// The name of its class.
+    pub class: String,
+    /// Whether it is a parameter.
+    pub is_param: bool,
+    /// The tensors inside, by attribute.
+    pub tensors: BTreeMap<String, Weight<'a>>,
 }
 
 impl<'a> Weights<'a> {
@@ -302,58 +329,58 @@ impl<'a> Weights<'a> {
     }
 }
 
-impl<'a> Archive<'a> {
-    /// The tensors of a model.
-    pub fn weights(&self, model: &str) -> Result<Weights<'a>, Error> {
-        Ok(Weights { state: self.tensors("weights", model)?, constants: self.tensors("constants", model)? })
-    }
-
-    fn tensors(&self, folder: &str, model: &str) -> Result<BTreeMap<String, Weight<'a>>, Error> {
+/// The tensors of a model in an archive that stores them as they are.
+pub(super) fn read<'a>(archive: &Archive<'a>, model: &str) -> Result<Weights<'a>, Error> {
+    let mut weights = Weights::default();
+    for folder in ["weights", "constants"] {
         let config = format!("data/{folder}/{model}_{folder}_config.json");
-        if self.record(&config).is_none() {
-            let legacy = format!("data/{folder}/{model}.pt");
-            return match self.record(&legacy) {
-                Some(_) => Err(Error::Pickle { record: legacy, what: "the file of tensors".to_owned() }),
-                None => Ok(BTreeMap::new()),
-            };
+        if archive.record(&config).is_none() {
+            // As early archives of this layout have them.
+            let pickled = format!("data/{folder}/{model}.pt");
+            if archive.record(&pickled).is_some() {
+                archive.saved(&pickled)?.tensors(&mut weights, folder == "weights")?;
+            }
+            continue;
         }
-        let payloads: PayloadConfig = self.json(&config)?;
-        let mut tensors = BTreeMap::new();
+        let payloads: PayloadConfig = archive.json(&config)?;
         for (name, payload) in payloads.config {
-            let weight = self.tensor(&name, &payload, folder)?;
-            tensors.insert(name, weight);
+            let path = format!("data/{folder}/{}", payload.path_name);
+            if payload.use_pickle {
+                if payload.tensor_meta.is_none() {
+                    return Err(Error::Pickle { record: path, what: format!("`{name}`") });
+                }
+                let subclass = archive.saved(&path)?.subclass(payload.is_param)?;
+                weights.subclasses.insert(name, subclass);
+                continue;
+            }
+            let weight = tensor(archive, &name, &payload, &path)?;
+            if folder == "weights" { &mut weights.state } else { &mut weights.constants }.insert(name, weight);
         }
-        Ok(tensors)
     }
+    Ok(weights)
+}
 
-    fn tensor(&self, name: &str, payload: &PayloadMeta, folder: &str) -> Result<Weight<'a>, Error> {
-        let path = format!("data/{folder}/{}", payload.path_name);
-        let Some(meta) = payload.tensor_meta.as_ref().filter(|_| !payload.use_pickle) else {
-            return Err(Error::Pickle { record: path, what: format!("`{name}`") });
-        };
-        let record = self.record(&path).ok_or_else(|| Error::NoRecord(path.clone()))?;
-        let about = |message: String| Error::record(&path, format!("`{name}`: {message}"));
-        let meta = graph::TensorMeta::from_document(meta).map_err(|error| match error {
-            Error::Size { message, .. } => Error::Size { place: format!("{path}: `{name}`"), message },
-            other => about(other.to_string()),
-        })?;
-        if !meta.is_strided() {
-            return Err(about(format!("layout {}, only strided tensors are read", meta.layout)));
-        }
-        let known = |size: &Size| size.known().and_then(|size| usize::try_from(size).ok());
-        let numbers = |sizes: &[Size], what: &str| {
-            sizes
-                .iter()
-                .map(known)
-                .collect::<Option<Vec<_>>>()
-                .ok_or_else(|| about(format!("its {what} are no numbers")))
-        };
-        let offset = known(&meta.storage_offset).ok_or_else(|| about("its offset is no number".to_owned()))?;
-        let (sizes, strides) = (numbers(&meta.sizes, "sizes")?, numbers(&meta.strides, "strides")?);
-        let weight = Weight::new(self.storage(record), meta.scalar_type, sizes, strides, offset)
-            .map_err(|error| about(error.to_string()))?;
-        Ok(Weight { is_param: payload.is_param, ..weight })
+fn tensor<'a>(archive: &Archive<'a>, name: &str, payload: &PayloadMeta, path: &str) -> Result<Weight<'a>, Error> {
+    let record = archive.record(path).ok_or_else(|| Error::NoRecord(path.to_owned()))?;
+    let about = |message: String| Error::record(path, format!("`{name}`: {message}"));
+    let meta = payload.tensor_meta.as_ref().ok_or_else(|| about("it is not described".to_owned()))?;
+    let meta = graph::TensorMeta::from_document(meta).map_err(|error| match error {
+        Error::Size { message, .. } => Error::Size { place: format!("{path}: `{name}`"), message },
+        other => about(other.to_string()),
+    })?;
+    if !meta.is_strided() {
+        return Err(about(format!("layout {}, only strided tensors are read", meta.layout)));
     }
+    let known = |size: &Size| size.known().and_then(|size| usize::try_from(size).ok());
+    let numbers = |sizes: &[Size], what: &str| {
+        let numbers = sizes.iter().map(known).collect::<Option<Vec<_>>>();
+        numbers.ok_or_else(|| about(format!("its {what} are no numbers")))
+    };
+    let offset = known(&meta.storage_offset).ok_or_else(|| about("its offset is no number".to_owned()))?;
+    let (sizes, strides) = (numbers(&meta.sizes, "sizes")?, numbers(&meta.strides, "strides")?);
+    let weight = Weight::new(archive.storage(record), meta.scalar_type, sizes, strides, offset)
+        .map_err(|error| about(error.to_string()))?;
+    Ok(Weight { is_param: payload.is_param, ..weight })
 }
 
 #[cfg(test)]

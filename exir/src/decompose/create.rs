@@ -38,7 +38,24 @@ pub(super) fn find(name: &str) -> Option<Rule> {
             make.made.push(call);
             one(value)
         },
-        "bucketize.Tensor" => bucketize,
+        "logspace" | "logspace.Tensor_Tensor" | "logspace.Tensor_Scalar" | "logspace.Scalar_Tensor" => |make, node| {
+            let result = node.node.result().ok_or_else(|| make.error("it gives nothing"))?;
+            let scalar_type = make.meta(result)?.scalar_type;
+            let exponents = spread(make, node, ScalarType::DOUBLE)?;
+            let base = node.number("base").unwrap_or(10.0);
+            let value = make.call("pow.Scalar", [("self", base.into()), ("exponent", exponents.into())])?;
+            one(make.cast(value, scalar_type)?)
+        },
+        "linspace.Tensor_Tensor" | "linspace.Tensor_Scalar" | "linspace.Scalar_Tensor" => |make, node| {
+            let result = node.node.result().ok_or_else(|| make.error("it gives nothing"))?;
+            let scalar_type = make.meta(result)?.scalar_type;
+            let wide = if scalar_type == ScalarType::FLOAT { ScalarType::FLOAT } else { ScalarType::DOUBLE };
+            let value = spread(make, node, wide)?;
+            one(make.cast(value, scalar_type)?)
+        },
+        "hann_window" | "hann_window.periodic" => |make, node| window(make, node, [0.5, 0.5, 0.0]),
+        "hamming_window" | "hamming_window.periodic" => |make, node| window(make, node, [0.54, 0.46, 0.0]),
+        "blackman_window" | "blackman_window.periodic" => |make, node| window(make, node, [0.42, 0.5, 0.08]),
         _ => return None,
     })
 }
@@ -103,6 +120,59 @@ fn linspace(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     one(make.cast(value, scalar_type)?)
 }
 
+/// Numbers from a start to an end, of which either may be a tensor.
+fn spread(make: &mut Maker<'_>, node: &Composite<'_>, scalar_type: ScalarType) -> Result<ValueId, Error> {
+    let steps = node.int("steps")?;
+    let mut side = |name: &str| match node.arg(name) {
+        Argument::Value(value) if make.graph.tensor(value).is_some() => make.cast(value, scalar_type),
+        number => make.scalar(number, scalar_type),
+    };
+    let (start, end) = (side("start")?, side("end")?);
+    let place = make.count(&Size::Known(steps))?;
+    let last = steps.saturating_sub(1);
+    let way = make.binary("sub.Tensor", end, start)?;
+    let step = make.binary("div.Tensor", way, last.max(1) as f64)?;
+    let up = make.cast(place, scalar_type)?;
+    let up = make.binary("mul.Tensor", up, step)?;
+    let up = make.binary("add.Tensor", up, start)?;
+    if steps < 2 {
+        return Ok(up);
+    }
+    // From both ends to the middle, so that both ends are exact.
+    let down = make.unary("neg", place)?;
+    let down = make.binary("add.Tensor", down, last)?;
+    let down = make.cast(down, scalar_type)?;
+    let down = make.binary("mul.Tensor", down, step)?;
+    let down = make.binary("sub.Tensor", end, down)?;
+    let low = make.binary("lt.Scalar", place, steps.checked_div(2).unwrap_or(0))?;
+    make.choose(low, up, down)
+}
+
+/// Sums of cosines over a period.
+fn window(make: &mut Maker<'_>, node: &Composite<'_>, [a, b, c]: [f64; 3]) -> Answer {
+    let result = node.node.result().ok_or_else(|| make.error("it gives nothing"))?;
+    let meta = make.meta(result)?;
+    let length = node.int("window_length")?;
+    let periodic = !node.has("periodic") || node.flag("periodic");
+    let period = if periodic { length } else { length.saturating_sub(1) };
+    if length < 2 {
+        return one(make.full(&meta.sizes, Argument::Float(1.0), meta.scalar_type)?);
+    }
+    let place = make.count(&Size::Known(length))?;
+    let place = make.cast(place, ScalarType::DOUBLE)?;
+    let angle = make.binary("mul.Tensor", place, 2.0 * std::f64::consts::PI / period as f64)?;
+    let cosine = make.unary("cos", angle)?;
+    let part = make.binary("mul.Tensor", cosine, -b)?;
+    let mut value = make.binary("add.Tensor", part, a)?;
+    if c != 0.0 {
+        let angle = make.binary("mul.Tensor", angle, 2.0)?;
+        let cosine = make.unary("cos", angle)?;
+        let part = make.binary("mul.Tensor", cosine, c)?;
+        value = make.binary("add.Tensor", value, part)?;
+    }
+    one(make.cast(value, meta.scalar_type)?)
+}
+
 /// Row numbers as a column and column numbers as a row.
 fn places(make: &mut Maker<'_>, rows: &Size, columns: &Size) -> Result<(ValueId, ValueId), Error> {
     let (row, column) = (make.count(rows)?, make.count(columns)?);
@@ -142,25 +212,35 @@ fn one_hot(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     one(make.cast(same, ScalarType::LONG)?)
 }
 
+/// A matrix, or many, with elements on a diagonal and zeros elsewhere.
 fn diag_embed(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
-    let x = node.value("self")?;
-    if node.int("offset")? != 0 || node.int("dim1")? != -2 || node.int("dim2")? != -1 {
-        return Err(node.wrong("offset"));
+    let (mut x, offset) = (node.value("self")?, node.int("offset")?);
+    let scalar_type = make.meta(x)?.scalar_type;
+    let rank = make.rank(x)?.saturating_add(1);
+    let (a, b) = (make.dim(node.int("dim1")?, rank)?, make.dim(node.int("dim2")?, rank)?);
+    if offset != 0 {
+        // Rows or columns without an element on the diagonal.
+        let pad = if offset > 0 { [offset, 0] } else { [0, offset.saturating_neg()] };
+        let args = [("self", x.into()), ("pad", Argument::ints(pad)), ("value", Argument::Int(0))];
+        x = make.call("constant_pad_nd", args)?;
     }
     let len = make.size(x, -1)?;
     let (row, column) = places(make, &len, &len)?;
-    let same = make.binary("eq.Tensor", row, column)?;
-    let apart = make.unsqueeze(x, -1)?;
-    let zero = make.scalar(Argument::Int(0), make.meta(x)?.scalar_type)?;
-    one(make.choose(same, apart, zero)?)
-}
-
-/// How many boundaries lie below each element.
-fn bucketize(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
-    let (x, boundaries) = (node.value("self")?, node.value("boundaries")?);
-    let apart = make.unsqueeze(x, -1)?;
-    let below = make.binary(if node.flag("right") { "ge.Tensor" } else { "gt.Tensor" }, apart, boundaries)?;
-    let count = make.sum(below, &[-1], false)?;
-    let wanted = if node.flag("out_int32") { ScalarType::INT } else { ScalarType::LONG };
-    one(make.cast(count, wanted)?)
+    let off = make.binary("sub.Tensor", column, row)?;
+    let on = make.binary("eq.Scalar", off, offset)?;
+    let apart = make.unsqueeze(x, -2)?;
+    let zero = make.scalar(Argument::Int(0), scalar_type)?;
+    let value = make.choose(on, apart, zero)?;
+    // Rows are the last but one dimension so far, columns the last.
+    let number = |dim: usize| i64::try_from(dim).unwrap_or(0);
+    let mut rest = (0..rank.saturating_sub(2)).map(number);
+    let mut order = Vec::with_capacity(rank);
+    for dim in 0..rank {
+        order.push(match dim {
+            _ if dim == a => number(rank.saturating_sub(2)),
+            _ if dim == b => number(rank.saturating_sub(1)),
+            _ => rest.next().unwrap_or(0),
+        });
+    }
+    one(make.permute(value, &order)?)
 }

@@ -52,16 +52,41 @@ pub(super) fn find(name: &str) -> Option<Rule> {
         },
         "embedding_bag" | "embedding_bag.padding_idx" => embedding_bag,
         "diff" => |make, node| {
-            if node.has("prepend") || node.has("append") {
-                return Err(node.wrong("prepend"));
-            }
             let (mut value, dim) = (node.value("self")?, node.int("dim")?);
+            let mut parts = Vec::new();
+            for name in ["prepend", "self", "append"] {
+                parts.extend(node.arg(name).value());
+            }
+            if parts.len() > 1 {
+                value = make.cat(&parts, dim)?;
+            }
+            let truth = make.meta(value)?.scalar_type == edgepack_format::scalar::ScalarType::BOOL;
+            let op = if truth { "logical_xor" } else { "sub.Tensor" };
             for _ in 0..node.int("n")?.clamp(0, 64) {
                 let len = make.known_size(value, dim)?;
                 let (next, this) = (make.slice(value, dim, 1, len)?, make.slice(value, dim, 0, len.saturating_sub(1))?);
-                value = make.binary("sub.Tensor", next, this)?;
+                value = make.binary(op, next, this)?;
             }
             one(value)
+        },
+        "_unsafe_masked_index" => |make, node| {
+            let indices = inside(make, node)?;
+            let picked = make.call("index.Tensor", [("self", node.arg("self")), ("indices", indices)])?;
+            let fill = make.scalar(node.arg("fill"), make.meta(picked)?.scalar_type)?;
+            one(make.choose(node.value("mask")?, picked, fill)?)
+        },
+        "_unsafe_masked_index_put_accumulate" => |make, node| {
+            let indices = inside(make, node)?;
+            let values = node.value("values")?;
+            let zero = make.scalar(Argument::Int(0), make.meta(values)?.scalar_type)?;
+            let values = make.choose(node.value("mask")?, values, zero)?;
+            let args = [
+                ("self", node.arg("self")),
+                ("indices", indices),
+                ("values", values.into()),
+                ("accumulate", true.into()),
+            ];
+            one(make.call("index_put", args)?)
         },
         "cross" | "linalg_cross" => |make, node| {
             let (a, b) = (node.value("self")?, node.value("other")?);
@@ -77,6 +102,22 @@ pub(super) fn find(name: &str) -> Option<Rule> {
     })
 }
 
+/// Indices that all lie inside.
+fn inside(make: &mut Maker<'_>, node: &Composite<'_>) -> Result<Argument, Error> {
+    let x = node.value("self")?;
+    let mut items = Vec::new();
+    for (dim, item) in (0i64..).zip(node.arg("indices").items()) {
+        items.push(match item.value() {
+            Some(index) => {
+                let last = Argument::Int(make.known_size(x, dim)?.saturating_sub(1));
+                make.call("clamp", [("self", index.into()), ("min", Argument::Int(0)), ("max", last)])?.into()
+            }
+            None => Argument::None,
+        });
+    }
+    Ok(Argument::List(ListKind::OptionalTensors, items))
+}
+
 /// Three elements along a dimension, beginning with another one.
 fn turned(make: &mut Maker<'_>, x: ValueId, dim: i64, from: i64) -> Result<ValueId, Error> {
     let (head, tail) = (make.slice(x, dim, 0, from)?, make.slice(x, dim, from, 3)?);
@@ -85,17 +126,34 @@ fn turned(make: &mut Maker<'_>, x: ValueId, dim: i64, from: i64) -> Result<Value
 
 /// Puts elements where an index along one dimension says.
 fn put(make: &mut Maker<'_>, node: &Composite<'_>, values: ValueId, accumulate: bool) -> Answer {
-    let input = node.value("self")?;
+    let mut input = node.value("self")?;
+    let mut values = values;
     let dim = make.dim(node.int("dim")?, make.rank(input)?)?;
+    // A number counts as one element along one dimension.
+    let number = make.rank(input)? == 0;
+    if number {
+        input = make.unsqueeze(input, 0)?;
+    }
+    let mut index = node.value("index")?;
+    if make.rank(index)? == 0 {
+        index = make.unsqueeze(index, 0)?;
+        if make.rank(values)? > 0 && make.rank(values)? < make.rank(input)? {
+            values = make.unsqueeze(values, i64::try_from(dim).unwrap_or(0))?;
+        }
+    }
+    if number && make.rank(values)? == 0 {
+        values = make.unsqueeze(values, 0)?;
+    }
     let mut indices = vec![Argument::None; dim];
-    indices.push(node.arg("index"));
+    indices.push(index.into());
     let args = [
         ("self", input.into()),
         ("indices", Argument::List(ListKind::OptionalTensors, indices)),
         ("values", values.into()),
         ("accumulate", accumulate.into()),
     ];
-    one(make.call("index_put", args)?)
+    let result = make.call("index_put", args)?;
+    one(if number { make.squeeze(result, &[0])? } else { result })
 }
 
 fn embedding_bag(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {

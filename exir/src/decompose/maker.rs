@@ -1,25 +1,55 @@
 //! Writes calls, each with what its results look like, and sizes as arguments.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
+use edgepack_format::limits::Limits;
 use edgepack_format::scalar::ScalarType;
 
+use super::Composite;
 use crate::error::Error;
 use crate::graph::{
     Argument, Expr, Graph, ListKind, Meta, NamedArgument, Node, OpName, Size, Target, TensorMeta, ValueId,
 };
 use crate::operators::Operators;
 
+/// What writing a call costs in visits of [`Limits`], besides its arguments.
+const CALL: u64 = 64;
+
+/// How much may still be written while a program is lowered; its graphs share it.
+#[derive(Clone)]
+pub(crate) struct Work(Rc<Cell<u64>>);
+
+impl Work {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Work(Rc::new(Cell::new(limits.visits)))
+    }
+
+    /// Pays for a node.
+    pub(crate) fn write(&self, node: &Node) -> Result<(), Error> {
+        let items = node.inputs.iter().map(|input| input.arg.items().len().max(1)).sum::<usize>();
+        let cost = CALL.saturating_add(u64::try_from(items).unwrap_or(u64::MAX));
+        let left = self.0.get().checked_sub(cost).ok_or_else(|| {
+            let message = "what it stands for is longer than the limits allow a lowered program to be";
+            Error::unsupported(format!("node `{}`", node.name), message)
+        })?;
+        self.0.set(left);
+        Ok(())
+    }
+}
+
 /// Where each symbol and formula can be read: as a number that was computed, or as a size of an input.
 pub(crate) struct Sizes {
     computed: BTreeMap<String, ValueId>,
     inputs: BTreeMap<String, (ValueId, usize)>,
+    work: Work,
 }
 
 impl Sizes {
     /// Those that the inputs of a graph give.
-    pub(crate) fn of_inputs(graph: &Graph) -> Self {
-        let mut sizes = Sizes { computed: BTreeMap::new(), inputs: BTreeMap::new() };
+    pub(crate) fn of_inputs(graph: &Graph, work: &Work) -> Self {
+        let mut sizes = Sizes { computed: BTreeMap::new(), inputs: BTreeMap::new(), work: work.clone() };
         for id in graph.inputs.iter().filter_map(Argument::value) {
             match graph.value(id).map(|value| &value.meta) {
                 Some(Meta::Tensor(meta)) => sizes.note_tensor(id, meta),
@@ -119,9 +149,14 @@ impl Maker<'_> {
         op: &str,
         args: [(&str, Argument); N],
     ) -> Result<Vec<ValueId>, Error> {
+        self.calls_with(op, args.into_iter().map(|(name, arg)| (name.to_owned(), arg)).collect())
+    }
+
+    /// The same with any number of arguments.
+    pub(super) fn calls_with(&mut self, op: &str, args: Vec<(String, Argument)>) -> Result<Vec<ValueId>, Error> {
         let name = format!("aten::{op}");
         let Some(target) = OpName::parse(&name) else { return Err(self.error(name)) };
-        let input = |(name, arg): (&str, Argument)| NamedArgument { name: name.to_owned(), arg, keyword: false };
+        let input = |(name, arg): (String, Argument)| NamedArgument { name, arg, keyword: false };
         let inputs: Vec<NamedArgument> = args.into_iter().map(input).collect();
         let mut node = Node {
             name: String::new(),
@@ -143,8 +178,31 @@ impl Maker<'_> {
             true => vec![Argument::tensors(ids.iter().copied())],
             false => ids.iter().map(|id| Argument::Value(*id)).collect(),
         };
-        self.sizes.note(self.graph, &node);
-        self.made.push(node);
+        self.push(node)?;
+        Ok(ids)
+    }
+
+    /// A call of another operator with the arguments of this one, by position, and results that look like the recorded
+    /// ones.
+    pub(super) fn same_results(&mut self, op: &str, composite: &Composite<'_>) -> Result<Vec<ValueId>, Error> {
+        let name = format!("aten::{op}");
+        let target = OpName::parse(&name).ok_or_else(|| self.error(name.clone()))?;
+        let names: Vec<String> = match self.operators.schema(&target) {
+            Some(schema) => schema.args().iter().map(|parameter| parameter.name.to_owned()).collect(),
+            None => return Err(self.error(format!("{name} is not known"))),
+        };
+        let given = composite.arguments.iter().map(|(_, argument)| argument.clone());
+        let inputs = names.into_iter().zip(given).map(|(name, arg)| NamedArgument { name, arg, keyword: false });
+        let mut node =
+            Node { target: Target::Operator(target.clone()), inputs: inputs.collect(), ..composite.node.clone() };
+        let mut ids = Vec::new();
+        for result in composite.node.results() {
+            let meta = self.graph.value(result).map(|value| value.meta.clone());
+            ids.push(self.graph.add_value(&target.name, meta.ok_or_else(|| self.error("it gives nothing"))?));
+        }
+        node.name = ids.first().map_or(String::new(), |id| self.graph.name(*id).to_owned());
+        node.outputs = ids.iter().map(|id| Argument::Value(*id)).collect();
+        self.push(node)?;
         Ok(ids)
     }
 
@@ -200,7 +258,7 @@ impl Maker<'_> {
         let meta = Meta::Int(Size::Symbolic(expr.clone(), hint));
         if let Some((tensor, dim)) = self.sizes.inputs.get(&key).copied() {
             let dim = i64::try_from(dim).unwrap_or(0);
-            return Ok(self.number("sym_size", Some("int"), vec![("self", tensor.into()), ("dim", dim.into())], meta));
+            return self.number("sym_size", Some("int"), vec![("self", tensor.into()), ("dim", dim.into())], meta);
         }
         let Expr::Apply(function, args) = expr else {
             return Err(self.error(format!("no tensor has the size {key}")));
@@ -219,12 +277,18 @@ impl Maker<'_> {
         let mut value = self.computed(first, None)?;
         for next in args {
             let next = self.computed(next, None)?;
-            value = self.number(operator, None, vec![("a", value), ("b", next)], meta.clone());
+            value = self.number(operator, None, vec![("a", value), ("b", next)], meta.clone())?;
         }
         Ok(value)
     }
 
-    fn number(&mut self, name: &str, overload: Option<&str>, args: Vec<(&str, Argument)>, meta: Meta) -> Argument {
+    fn number(
+        &mut self,
+        name: &str,
+        overload: Option<&str>,
+        args: Vec<(&str, Argument)>,
+        meta: Meta,
+    ) -> Result<Argument, Error> {
         let plain = name.rsplit_once('.').map_or(name, |(_, last)| last);
         let id = self.graph.add_value(plain, meta);
         let target = match overload {
@@ -244,9 +308,16 @@ impl Maker<'_> {
             metadata: BTreeMap::new(),
             is_hop_single_tensor_return: None,
         };
+        self.push(node)?;
+        Ok(Argument::Value(id))
+    }
+
+    /// Writes a call down.
+    pub(crate) fn push(&mut self, node: Node) -> Result<(), Error> {
+        self.sizes.work.write(&node)?;
         self.sizes.note(self.graph, &node);
         self.made.push(node);
-        Argument::Value(id)
+        Ok(())
     }
 
     /// The same elements in other sizes.

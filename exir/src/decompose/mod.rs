@@ -6,10 +6,15 @@
 //!
 //! Invariant: a program that needs nothing decomposed comes out as it went in.
 
+mod arrange;
 mod attention;
 mod create;
+mod einsum;
+mod formula;
+mod fourier;
 mod index;
 pub(crate) mod maker;
+mod matrices;
 mod movement;
 mod normal;
 mod padding;
@@ -19,16 +24,19 @@ mod products;
 mod recurrent;
 mod reduce;
 mod resample;
+mod windows;
+mod words;
 
 use std::collections::BTreeMap;
 
+use edgepack_format::limits::Limits;
 use edgepack_format::operator::Schema;
 
 use crate::error::Error;
 use crate::graph::{Argument, Dialect, ExportedProgram, Graph, Node, Size, ValueId};
 use crate::operators::{Operators, arguments};
 use crate::passes;
-use maker::{Maker, Sizes};
+use maker::{Maker, Sizes, Work};
 
 /// How deep composites may consist of composites.
 const DEPTH: usize = 12;
@@ -97,12 +105,15 @@ impl<'c> Composite<'c> {
     }
 }
 
-/// Decomposes a program in place.
-pub fn decompose(program: &mut ExportedProgram<'_>, operators: &Operators) -> Result<(), Error> {
+/// Decomposes a program in place. How much that may write is a matter of [`Limits::visits`]: a call costs 64 of them, and
+/// one for each of its arguments.
+pub fn decompose(program: &mut ExportedProgram<'_>, operators: &Operators, limits: &Limits) -> Result<(), Error> {
+    let work = &Work::new(limits);
     program.graph.check()?;
     passes::inline(program)?;
-    passes::functionalise(program, operators)?;
-    graph(&mut program.graph, operators)?;
+    passes::statistics(&mut program.graph, operators, work)?;
+    passes::functionalise(program, operators, work)?;
+    graph(&mut program.graph, operators, work)?;
     program.name_outputs();
     if program.dialect == Dialect::Training {
         program.dialect = Dialect::Aten;
@@ -129,9 +140,9 @@ pub fn composites(graph: &Graph) -> Vec<String> {
     found
 }
 
-fn graph(graph: &mut Graph, operators: &Operators) -> Result<(), Error> {
-    graph.each_subgraph(|inner| self::graph(inner, operators))?;
-    let mut pass = Pass { operators, replaced: BTreeMap::new(), sizes: Sizes::of_inputs(graph) };
+fn graph(graph: &mut Graph, operators: &Operators, work: &Work) -> Result<(), Error> {
+    graph.each_subgraph(|inner| self::graph(inner, operators, work))?;
+    let mut pass = Pass { operators, replaced: BTreeMap::new(), sizes: Sizes::of_inputs(graph, work) };
     graph.rewrite(|graph, node, made| pass.expand(graph, node, made, 0))?;
     let replaced: BTreeMap<ValueId, Argument> = pass.replaced;
     graph.outputs.iter_mut().for_each(|output| substitute(output, &replaced));
@@ -239,7 +250,7 @@ impl Node {
 /// The rule of an operator, if it is a composite.
 fn rule(full_name: &str) -> Option<Rule> {
     let name = full_name.strip_prefix("aten::")?;
-    let families: [fn(&str) -> Option<Rule>; 12] = [
+    let families: [fn(&str) -> Option<Rule>; 17] = [
         products::find,
         attention::find,
         recurrent::find,
@@ -252,6 +263,11 @@ fn rule(full_name: &str) -> Option<Rule> {
         create::find,
         resample::find,
         index::find,
+        arrange::find,
+        windows::find,
+        fourier::find,
+        matrices::find,
+        formula::find,
     ];
     families.iter().find_map(|find| find(name))
 }

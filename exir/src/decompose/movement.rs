@@ -31,14 +31,14 @@ pub(super) fn find(name: &str) -> Option<Rule> {
             one(if make.rank(input)? < 2 { input } else { make.transpose(input, -1, -2)? })
         },
         "movedim.int" | "movedim.intlist" | "moveaxis.int" => movedim,
-        "squeeze" => |make, node| {
+        "squeeze" | "squeeze_copy" => |make, node| {
             let input = node.value("self")?;
             let sizes = make.sizes(input)?;
             let ones = (0i64..).zip(&sizes).filter(|(_, size)| size.known() == Some(1)).map(|(dim, _)| dim);
             let ones: Vec<i64> = ones.collect();
             one(make.squeeze(input, &ones)?)
         },
-        "squeeze.dim" => |make, node| one(make.squeeze(node.value("self")?, &[node.int("dim")?])?),
+        "squeeze.dim" | "squeeze_copy.dim" => |make, node| one(make.squeeze(node.value("self")?, &[node.int("dim")?])?),
         "expand_as" => |make, node| {
             let sizes = make.sizes(node.value("other")?)?;
             one(make.expand(node.value("self")?, &sizes)?)
@@ -105,11 +105,18 @@ pub(super) fn find(name: &str) -> Option<Rule> {
         "pixel_unshuffle" => |make, node| pixels(make, node, false),
         "channel_shuffle" | "native_channel_shuffle" => channel_shuffle,
         "meshgrid" | "meshgrid.indexing" => meshgrid,
-        "take_along_dim" => |make, node| {
-            let args = [("self", node.arg("self")), ("dim", node.arg("dim")), ("index", node.arg("indices"))];
-            one(make.call("gather", args)?)
-        },
+        "take_along_dim" => take_along,
+        "gather" => gather,
         "unfold" => unfold,
+        "as_strided" | "as_strided_copy" => |make, node| {
+            // Strides count in memory, which is known only where nothing is left out of it or turned.
+            let meta = make.meta(node.value("self")?)?;
+            let plain = crate::graph::TensorMeta::contiguous(meta.scalar_type, &meta.sizes);
+            if meta.strides != plain.strides || meta.storage_offset != Size::Known(0) {
+                return Err(make.error("as_strided of a tensor that is a part of another"));
+            }
+            Ok(None)
+        },
         "detach" | "alias" | "lift_fresh" | "lift_fresh_copy" | "lift" | "positive" | "resolve_conj"
         | "resolve_neg" => |_, node| one(node.value("self")?),
         _ => return None,
@@ -329,9 +336,47 @@ fn meshgrid(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     Ok(Some(results))
 }
 
+/// Elements by index along a dimension, where the other dimensions of both are repeated to agree.
+fn take_along(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
+    let (mut x, mut index) = (node.value("self")?, node.value("indices")?);
+    if !node.has("dim") {
+        let (all, places) = (Size::product(&make.sizes(x)?), Size::product(&make.sizes(index)?));
+        (x, index) = (make.view(x, &[all])?, make.view(index, &[places])?);
+        return one(make.call("gather", [("self", x.into()), ("dim", Argument::Int(0)), ("index", index.into())])?);
+    }
+    let (sizes, mut wanted) = (make.sizes(x)?, make.sizes(index)?);
+    let along = make.dim(node.int("dim")?, sizes.len())?;
+    let mut full = sizes.clone();
+    for (dim, (from, to)) in full.iter_mut().zip(wanted.iter_mut()).enumerate() {
+        match (from.known(), to.known()) {
+            _ if dim == along => {}
+            (Some(1), _) => *from = to.clone(),
+            (_, Some(1)) => *to = from.clone(),
+            _ => {}
+        }
+    }
+    let (x, index) = (make.expand(x, &full)?, make.expand(index, &wanted)?);
+    one(make.call("gather", [("self", x.into()), ("dim", node.arg("dim")), ("index", index.into())])?)
+}
+
+/// Short indices become long ones.
+fn gather(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
+    let index = node.value("index")?;
+    if matches!(make.meta(index)?.scalar_type, ScalarType::INT | ScalarType::LONG) {
+        return Ok(None);
+    }
+    let index = make.cast(index, ScalarType::LONG)?;
+    one(make.call("gather", [("self", node.arg("self")), ("dim", node.arg("dim")), ("index", index.into())])?)
+}
+
 /// Windows along a dimension, picked by index.
 fn unfold(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
-    let input = node.value("self")?;
+    let mut input = node.value("self")?;
+    if make.rank(input)? == 0 {
+        input = make.unsqueeze(input, 0)?;
+        let size = node.int("size")?;
+        return one(make.slice(input, 0, 0, size)?);
+    }
     let rank = make.rank(input)?;
     let dim = make.dim(node.int("dimension")?, rank)?;
     let at = i64::try_from(dim).unwrap_or(0);

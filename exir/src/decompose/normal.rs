@@ -10,6 +10,20 @@ use crate::graph::{Argument, Size, ValueId};
 pub(super) fn find(name: &str) -> Option<Rule> {
     Some(match name {
         "batch_norm" => batch_norm,
+        "native_batch_norm" | "_batch_norm_no_update" => |make, node| {
+            if node.flag("training") {
+                return Ok(None);
+            }
+            let names = ["input", "weight", "bias", "running_mean", "running_var", "momentum", "eps"];
+            let args = names.map(|name| (name, node.arg(name)));
+            let mut found: Vec<Argument> =
+                make.calls("_native_batch_norm_legit_no_training", args)?.into_iter().map(Argument::Value).collect();
+            if let Some(spare) = node.node.results().get(3) {
+                let meta = make.meta(*spare)?;
+                found.push(make.full(&meta.sizes, Argument::Int(0), meta.scalar_type)?.into());
+            }
+            Ok(Some(found))
+        },
         "instance_norm" => instance_norm,
         "layer_norm" => layer_norm,
         "group_norm" => group_norm,
@@ -17,7 +31,19 @@ pub(super) fn find(name: &str) -> Option<Rule> {
         "_weight_norm" | "_weight_norm_interface" => weight_norm,
         "softmax.int" | "special_softmax" => |make, node| softmax(make, node, "_softmax"),
         "log_softmax.int" | "special_log_softmax" => |make, node| softmax(make, node, "_log_softmax"),
-        "_safe_softmax" => |make, node| softmax(make, node, "_softmax"),
+        "_safe_softmax" => |make, node| {
+            // Rows of nothing but minus infinity give zeros.
+            let x = node.value("self")?;
+            let found = softmax(make, node, "_softmax")?;
+            let Some(value) = found.as_deref().and_then(<[Argument]>::first).and_then(Argument::value) else {
+                return Ok(None);
+            };
+            let open = make.binary("ne.Scalar", x, f64::NEG_INFINITY)?;
+            let args = [("self", open.into()), ("dim", node.int("dim")?.into()), ("keepdim", true.into())];
+            let open = make.call("any.dim", args)?;
+            let zero = make.scalar(Argument::Float(0.0), make.meta(value)?.scalar_type)?;
+            one(make.choose(open, value, zero)?)
+        },
         "dropout" | "feature_dropout" | "alpha_dropout" | "feature_alpha_dropout" => |make, node| {
             if node.flag("train") && node.number("p") != Some(0.0) {
                 return Err(node.wrong("train"));
@@ -49,10 +75,17 @@ fn softmax(make: &mut Maker<'_>, node: &Composite<'_>, core: &str) -> Answer {
 }
 
 fn batch_norm(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
-    if node.flag("training") {
-        return Err(node.wrong("training"));
-    }
     let input = node.value("input")?;
+    if node.flag("training") {
+        // What training changes besides is written out before; here are no running moments.
+        if node.has("running_mean") || node.has("running_var") {
+            return Err(node.wrong("running_mean"));
+        }
+        let rank = i64::try_from(make.rank(input)?).unwrap_or(0);
+        let dims: Vec<i64> = (0..rank).filter(|dim| *dim != 1).collect();
+        let value = normalised(make, input, &dims, node.arg("eps"))?;
+        return one(affine(make, value, node, 1)?);
+    }
     let names = ["weight", "bias", "running_mean", "running_var", "momentum", "eps"];
     let [weight, bias, mean, var, momentum, eps] = names.map(|name| (name, node.arg(name)));
     let args = [("input", input.into()), weight, bias, mean, var, momentum, eps];
@@ -89,6 +122,9 @@ fn normalised(make: &mut Maker<'_>, input: ValueId, dims: &[i64], eps: Argument)
 fn instance_norm(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     if !node.flag("use_input_stats") {
         return batch_norm(make, node);
+    }
+    if node.has("running_mean") || node.has("running_var") {
+        return Err(node.wrong("running_mean"));
     }
     let input = node.value("input")?;
     let dims: Vec<i64> = (2..i64::try_from(make.rank(input)?).unwrap_or(0)).collect();

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::graph::{Argument, ValueId};
 
 /// Other names of core operators that take the same arguments.
-const SYNONYMS: [(&str, &str); 46] = [
+const SYNONYMS: [(&str, &str); 63] = [
     ("absolute", "abs"),
     ("arccos", "acos"),
     ("arccosh", "acosh"),
@@ -55,6 +55,23 @@ const SYNONYMS: [(&str, &str); 46] = [
     ("special_expm1", "expm1"),
     ("special_log1p", "log1p"),
     ("special_round", "round"),
+    ("special_digamma", "digamma"),
+    ("special_psi", "digamma"),
+    ("special_erfc", "erfc"),
+    ("special_erfinv", "erfinv"),
+    ("special_exp2", "exp2"),
+    ("special_gammaln", "lgamma"),
+    ("special_i0", "i0"),
+    ("special_gammainc", "igamma"),
+    ("special_gammaincc", "igammac"),
+    ("special_polygamma", "polygamma"),
+    ("special_multigammaln", "mvlgamma"),
+    ("special_logsumexp", "logsumexp"),
+    ("matrix_exp", "linalg_matrix_exp"),
+    ("orgqr", "linalg_householder_product"),
+    ("pdist", "_pdist_forward"),
+    ("argwhere", "nonzero"),
+    ("linalg_eigvals", "_linalg_eigvals"),
 ];
 
 pub(super) fn find(name: &str) -> Option<Rule> {
@@ -173,7 +190,17 @@ pub(super) fn find(name: &str) -> Option<Rule> {
             let whole = make.unary("trunc", x)?;
             one(make.binary("sub.Tensor", x, whole)?)
         },
-        "sgn" => |make, node| one(make.unary("sign", node.value("self")?)?),
+        "sgn" => |make, node| {
+            let x = node.value("self")?;
+            if !make.meta(x)?.scalar_type.is_complex() {
+                return one(make.unary("sign", x)?);
+            }
+            let size = make.unary("abs", x)?;
+            let none = make.binary("eq.Scalar", size, 0i64)?;
+            let (zero, size) = (make.scalar(0.0.into(), make.meta(x)?.scalar_type)?, size);
+            let turned = make.binary("div.Tensor", x, size)?;
+            one(make.choose(none, zero, turned)?)
+        },
         "clamp_min" => |make, node| bounded(make, node, "min"),
         "clamp_max" => |make, node| bounded(make, node, "max"),
         "clamp_min.Tensor" => |make, node| one(make.binary("maximum", node.value("self")?, node.arg("min"))?),
@@ -195,25 +222,6 @@ pub(super) fn find(name: &str) -> Option<Rule> {
             let meta = make.meta(node.value("self")?)?;
             let source = make.cast(node.value("src")?, meta.scalar_type)?;
             one(make.expand(source, &meta.sizes)?)
-        },
-        "logaddexp" => |make, node| {
-            // max + log(1 + exp(-|a - b|))
-            let (a, b) = (node.value("self")?, node.value("other")?);
-            let most = make.binary("maximum", a, b)?;
-            let off = make.binary("sub.Tensor", a, b)?;
-            let off = make.unary("abs", off)?;
-            let off = make.unary("neg", off)?;
-            let off = make.unary("exp", off)?;
-            let log = make.unary("log1p", off)?;
-            one(make.binary("add.Tensor", most, log)?)
-        },
-        "xlogy.Tensor" => |make, node| {
-            let (x, y) = (node.value("self")?, node.value("other")?);
-            let log = make.unary("log", y)?;
-            let product = make.binary("mul.Tensor", x, log)?;
-            let none = make.binary("eq.Scalar", x, 0i64)?;
-            let zero = make.scalar(Argument::Float(0.0), make.meta(product)?.scalar_type)?;
-            one(make.choose(none, zero, product)?)
         },
         "deg2rad" => |make, node| one(make.binary("mul.Tensor", node.value("self")?, std::f64::consts::PI / 180.0)?),
         "rad2deg" => |make, node| one(make.binary("mul.Tensor", node.value("self")?, 180.0 / std::f64::consts::PI)?),
@@ -246,13 +254,8 @@ fn synonym(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     let name = node.node.target.to_string();
     let name = name.strip_prefix("aten::").unwrap_or(&name);
     let Some((_, core)) = SYNONYMS.iter().find(|(other, _)| *other == name) else { return Ok(None) };
-    let given = |index: usize| node.arguments.get(index).map(|(name, argument)| (name.as_str(), argument.clone()));
-    one(match (given(0), given(1), given(2)) {
-        (Some(a), None, _) => make.call(core, [a])?,
-        (Some(a), Some(b), None) => make.call(core, [a, b])?,
-        (Some(a), Some(b), Some(c)) => make.call(core, [a, b, c])?,
-        _ => return Ok(None),
-    })
+    let results = make.same_results(core, node)?;
+    Ok(Some(results.into_iter().map(Argument::Value).collect()))
 }
 
 /// log(1 + exp(beta x)) / beta, and x itself where that is large.

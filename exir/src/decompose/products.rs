@@ -13,7 +13,7 @@ pub(super) fn find(name: &str) -> Option<Rule> {
         },
         "matmul" | "linalg_matmul" => |make, node| one(matmul(make, node.value("self")?, node.value("other")?)?),
         "mv" => |make, node| one(matmul(make, node.value("self")?, node.value("vec")?)?),
-        "dot" | "vdot" => |make, node| {
+        "dot" => |make, node| {
             let product = make.binary("mul.Tensor", node.value("self")?, node.value("tensor")?)?;
             one(make.sum(product, &[0], false)?)
         },
@@ -23,6 +23,9 @@ pub(super) fn find(name: &str) -> Option<Rule> {
         },
         "inner" => |make, node| {
             let other = node.value("other")?;
+            if make.rank(other)? == 0 || make.rank(node.value("self")?)? == 0 {
+                return one(make.binary("mul.Tensor", node.value("self")?, other)?);
+            }
             let turned = if make.rank(other)? > 1 { make.transpose(other, -1, -2)? } else { other };
             one(matmul(make, node.value("self")?, turned)?)
         },
@@ -168,10 +171,11 @@ fn batched(make: &mut Maker<'_>, a: ValueId, b: ValueId) -> Result<ValueId, Erro
 fn bilinear(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     // out[b, o] = sum over i and j of a[b, i] * w[o, i, j] * c[b, j]
     let (a, c, weight) = (node.value("input1")?, node.value("input2")?, node.value("weight")?);
-    if make.rank(a)? != 2 {
-        return Ok(None);
-    }
-    let (batch, left, right) = (make.size(a, 0)?, make.size(a, 1)?, make.size(c, 1)?);
+    let result = node.node.result().ok_or_else(|| make.error("it gives nothing"))?;
+    let wanted = make.sizes(result)?;
+    let (left, right) = (make.size(a, -1)?, make.size(c, -1)?);
+    let batch = Size::product(wanted.iter().take(wanted.len().saturating_sub(1)));
+    let (a, c) = (make.view(a, &[batch.clone(), left.clone()])?, make.view(c, &[batch.clone(), right.clone()])?);
     let outs = make.size(weight, 0)?;
     let turned = make.permute(weight, &[1, 0, 2])?;
     let turned = make.view(turned, &[left, outs.times(&right)])?;
@@ -183,7 +187,7 @@ fn bilinear(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     if let Some(bias) = node.arg("bias").value() {
         result = make.binary("add.Tensor", result, bias)?;
     }
-    one(result)
+    one(make.view(result, &wanted)?)
 }
 
 /// The product of three, each with dimensions more, summed over some.
@@ -309,8 +313,8 @@ fn einsum(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
             (equation.clone(), once)
         }
     };
-    let terms: Vec<Vec<char>> = left.split(',').map(|term| term.chars().collect()).collect();
-    let result: Vec<char> = right.chars().collect();
+    let terms: Vec<&str> = left.split(',').collect();
+    let (terms, result, operands) = super::einsum::plain(make, &terms, (&right, equation.contains("->")), operands)?;
     let plain = terms.iter().chain([&result]).all(|term| {
         term.iter().enumerate().all(|(at, c)| c.is_alphabetic() && !term.iter().take(at).any(|other| other == c))
     });

@@ -33,15 +33,33 @@ pub(super) fn find(name: &str) -> Option<Rule> {
             |make, node| resample(make, node, Taps::Two)
         }
         "upsample_bicubic2d" | "upsample_bicubic2d.vec" => |make, node| resample(make, node, Taps::Four),
+        "_upsample_bilinear2d_aa.vec" => |make, node| antialiased(make, node, "_upsample_bilinear2d_aa"),
+        "_upsample_bicubic2d_aa.vec" => |make, node| antialiased(make, node, "_upsample_bicubic2d_aa"),
+        "_upsample_lanczos2d_aa.vec" => |make, node| antialiased(make, node, "_upsample_lanczos2d_aa"),
         "grid_sampler" => |make, node| {
-            if make.rank(node.value("input")?)? != 4 {
-                return Err(node.wrong("input"));
-            }
+            let core = if make.rank(node.value("input")?)? == 4 { "grid_sampler_2d" } else { "grid_sampler_3d" };
             let names = ["input", "grid", "interpolation_mode", "padding_mode", "align_corners"];
-            one(make.call("grid_sampler_2d", names.map(|name| (name, node.arg(name))))?)
+            one(make.call(core, names.map(|name| (name, node.arg(name))))?)
         },
         _ => return None,
     })
+}
+
+/// The form that says sizes and factors one by one.
+fn antialiased(make: &mut Maker<'_>, node: &Composite<'_>, core: &str) -> Answer {
+    let result = node.node.result().ok_or_else(|| make.error("it gives nothing"))?;
+    let sizes = make.sizes(result)?;
+    let wanted = make.size_args(sizes.get(2..).unwrap_or_default())?;
+    let factors = node.arg("scale_factors");
+    let factor = |at: usize| factors.items().get(at).cloned().unwrap_or(Argument::None);
+    let args = [
+        ("self", node.arg("input")),
+        ("output_size", wanted),
+        ("align_corners", node.arg("align_corners")),
+        ("scales_h", factor(0)),
+        ("scales_w", factor(1)),
+    ];
+    one(make.call(core, args)?)
 }
 
 fn resample(make: &mut Maker<'_>, node: &Composite<'_>, taps: Taps) -> Answer {

@@ -1,4 +1,5 @@
-//! Formulas over symbols, as the document writes them: constructors such as `Mul(Integer(2), Symbol('s0'))`.
+//! Formulas over symbols, as the document writes them: constructors such as `Mul(Integer(2), Symbol('s0'))`. Some documents
+//! write them as a person would, `2*s0`; that is read too.
 //!
 //! Invariant: a formula is at most [`MAX_DEPTH`] deep, so walking one needs no more stack than that.
 
@@ -40,6 +41,7 @@ impl Expr {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let mut parser = Parser { rest: text };
         let parsed = parser.expression(0).and_then(|expr| match parser.rest.trim() {
+            "" if expr.height() > MAX_DEPTH => Err(format!("it is nested deeper than {MAX_DEPTH}")),
             "" => Ok(expr),
             rest => Err(format!("`{rest}` follows")),
         });
@@ -58,6 +60,14 @@ impl Expr {
             (Expr::Integer(1), other) => other,
             (this, Expr::Integer(1)) => this.clone(),
             (this, other) => Expr::Apply("Mul".to_owned(), vec![this.clone(), other]),
+        }
+    }
+
+    /// How deep functions are nested in it.
+    fn height(&self) -> usize {
+        match self {
+            Expr::Apply(_, args) => args.iter().map(Expr::height).max().unwrap_or(0).saturating_add(1),
+            _ => 0,
         }
     }
 
@@ -235,6 +245,33 @@ pub(super) fn infix(expr: &Expr, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
+/// A function of two formulas; one of the same function takes the second as a further argument.
+fn joined(function: &str, first: Expr, second: Expr) -> Expr {
+    match first {
+        Expr::Apply(same, mut args) if same == function && matches!(function, "Add" | "Mul") => {
+            args.push(second);
+            Expr::Apply(same, args)
+        }
+        first => Expr::Apply(function.to_owned(), vec![first, second]),
+    }
+}
+
+/// A name without brackets: a symbol if it is one of those that exporters make, `s` for sizes of inputs and `u` for numbers
+/// that are not known before the program runs.
+fn bare(name: &str) -> Expr {
+    let numbered = |letter: char| {
+        let number = name.strip_prefix(letter);
+        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    if numbered('s') {
+        Expr::symbol(name)
+    } else if numbered('u') {
+        Expr::Symbol(name.to_owned(), "integer=True".to_owned())
+    } else {
+        Expr::Atom(name.to_owned())
+    }
+}
+
 fn shorten(text: &str) -> String {
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
@@ -270,6 +307,20 @@ impl<'t> Parser<'t> {
         taken
     }
 
+    /// A name or a number, with its sign and that of its exponent.
+    fn word(&mut self) -> &'t str {
+        let whole = self.rest;
+        self.rest = whole.strip_prefix('-').unwrap_or(whole);
+        let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
+        let number = self.rest.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+        let first = self.take(part);
+        if number && first.ends_with(['e', 'E']) && self.rest.starts_with(['-', '+']) {
+            self.rest = self.rest.get(1..).unwrap_or_default();
+            self.take(part);
+        }
+        whole.get(..whole.len().saturating_sub(self.rest.len())).unwrap_or_default()
+    }
+
     fn quoted(&mut self) -> Result<&'t str, String> {
         let quote =
             self.rest.chars().next().filter(|c| matches!(c, '\'' | '"')).ok_or("a name in quotes is missing")?;
@@ -281,15 +332,70 @@ impl<'t> Parser<'t> {
         if name.contains(['\'', '"']) { Err(format!("the name {name:?} holds a quote")) } else { Ok(name) }
     }
 
+    /// Terms with signs between them.
     fn expression(&mut self, depth: usize) -> Result<Expr, String> {
+        let mut sum = self.product(depth)?;
+        loop {
+            self.skip();
+            let minus = match self.rest.as_bytes().first() {
+                Some(b'+') => false,
+                Some(b'-') => true,
+                _ => return Ok(sum),
+            };
+            self.rest = self.rest.get(1..).unwrap_or_default();
+            let term = self.product(depth)?;
+            sum = joined("Add", sum, if minus { joined("Mul", Expr::Integer(-1), term) } else { term });
+        }
+    }
+
+    fn product(&mut self, depth: usize) -> Result<Expr, String> {
+        let mut product = self.power(depth)?;
+        loop {
+            self.skip();
+            let signs = [("//", "FloorDiv"), ("*", "Mul"), ("/", "IntTrueDiv"), ("%", "Mod")];
+            let Some((sign, function)) = signs.iter().find(|(sign, _)| self.rest.starts_with(sign)) else {
+                return Ok(product);
+            };
+            self.rest = self.rest.get(sign.len()..).unwrap_or_default();
+            product = joined(function, product, self.power(depth)?);
+            if product.height() > MAX_DEPTH {
+                return Err(format!("it is nested deeper than {MAX_DEPTH}"));
+            }
+        }
+    }
+
+    fn power(&mut self, depth: usize) -> Result<Expr, String> {
+        let base = self.atom(depth)?;
+        self.skip();
+        match self.rest.strip_prefix("**") {
+            Some(rest) => {
+                self.rest = rest;
+                let power = self.power(depth.saturating_add(1))?;
+                Ok(Expr::Apply("Pow".to_owned(), vec![base, power]))
+            }
+            None => Ok(base),
+        }
+    }
+
+    fn atom(&mut self, depth: usize) -> Result<Expr, String> {
         if depth > MAX_DEPTH {
             return Err(format!("it is nested deeper than {MAX_DEPTH}"));
         }
         self.skip();
+        if self.eat('(') {
+            let inner = self.expression(depth.saturating_add(1))?;
+            self.close()?;
+            return Ok(inner);
+        }
+        if let Some(rest) = self.rest.strip_prefix('-').filter(|rest| !rest.starts_with(|c: char| c.is_ascii_digit())) {
+            self.rest = rest;
+            let negated = self.power(depth.saturating_add(1))?;
+            return Ok(joined("Mul", Expr::Integer(-1), negated));
+        }
         if self.rest.starts_with(['\'', '"']) {
             return Ok(Expr::Atom(format!("'{}'", self.quoted()?)));
         }
-        let name = self.take(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '+'));
+        let name = self.word();
         if name.is_empty() {
             return Err(match self.rest.chars().next() {
                 Some(other) => format!("`{other}` where a formula is expected"),
@@ -304,7 +410,7 @@ impl<'t> Parser<'t> {
             return Ok(Expr::Atom(format!("{name}={}", value.trim())));
         }
         if !self.eat('(') {
-            return Ok(Expr::Atom(name.to_owned()));
+            return Ok(bare(name));
         }
         match name {
             "Integer" => {
@@ -365,6 +471,24 @@ mod tests {
         ] {
             assert_eq!(Expr::parse(text).unwrap().to_string(), text);
         }
+    }
+
+    #[test]
+    fn formulas_of_people_are_read() {
+        for (text, same) in [
+            ("s17", "Symbol('s17', positive=True, integer=True)"),
+            ("2*s0", "Mul(Integer(2), Symbol('s0', positive=True, integer=True))"),
+            ("4*s0//3 - u1", "Add(FloorDiv(Mul(Integer(4), s0), Integer(3)), Mul(Integer(-1), u1))"),
+            ("Max(1, s0)**2", "Pow(Max(Integer(1), s0), Integer(2))"),
+            ("s0-1", "Add(s0, Mul(Integer(-1), Integer(1)))"),
+            ("-s0 + (s1 + 1)*2", "Add(Mul(Integer(-1), s0), Mul(Add(s1, Integer(1)), Integer(2)))"),
+        ] {
+            assert_eq!(Expr::parse(text).unwrap(), Expr::parse(same).unwrap(), "{text}");
+        }
+        assert!(Expr::parse(&format!("{}s0", "-".repeat(1000))).is_err());
+        assert!(Expr::parse(&format!("s0{}", "//2".repeat(1000))).is_err());
+        let sum = Expr::parse(&format!("s0{}", " + s1".repeat(1000))).unwrap();
+        assert_eq!(Expr::parse(&sum.to_string()).unwrap(), sum);
     }
 
     #[test]

@@ -61,6 +61,27 @@ impl OpName {
     }
 }
 
+/// Operators that the Edge dialect leaves as the library registers them: checks, and those that give sizes.
+const RAW: [&str; 10] = [
+    "aten::_assert_scalar",
+    "aten::_assert_async.msg",
+    "aten::scalar_tensor",
+    "aten::sym_size.int",
+    "aten::sym_stride.int",
+    "aten::sym_numel",
+    "aten::sym_storage_offset",
+    "aten::_local_scalar_dense",
+    "aten::sym_constrain_range",
+    "aten::sym_constrain_range_for_size",
+];
+
+impl OpName {
+    /// Whether the Edge dialect leaves it as the library registers it.
+    pub(crate) fn stays_raw(&self) -> bool {
+        self.namespace == "executorch_prim" || RAW.contains(&self.to_string().as_str())
+    }
+}
+
 impl fmt::Display for OpName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}::{}", self.namespace, self.name)?;
@@ -88,9 +109,24 @@ pub enum Target {
     Other(String),
 }
 
+/// How documents begin the names of operators of the Edge dialect: those that `torch.export.save` writes, and those of
+/// `exir.serde`; then those of operators that backends added.
+const EDGE: [&str; 4] = [
+    "executorch.exir.dialects.edge._ops.",
+    "executorch.exir.dialects.edge.ops.",
+    "executorch.exir.dialects.backend._ops.",
+    "executorch.exir.dialects.backend.ops.",
+];
+
 impl Target {
     /// From the document's spelling.
     pub fn parse(text: &str) -> Self {
+        if let Some(path) = EDGE.iter().find_map(|prefix| text.strip_prefix(prefix)) {
+            return match Target::parse(&format!("torch.ops.{path}")) {
+                Target::Operator(op) => Target::Edge(op),
+                _ => Target::Other(text.to_owned()),
+            };
+        }
         if let Some(path) = text.strip_prefix("torch.ops.") {
             let mut parts = path.splitn(3, '.');
             return match (parts.next(), parts.next(), parts.next()) {
@@ -113,7 +149,8 @@ impl Target {
         }
     }
 
-    /// The document's spelling.
+    /// The document's spelling, with the names that `torch.export.load` finds: it knows none of the Edge dialect, so
+    /// those are written as the library registers them.
     pub fn spelled(&self) -> String {
         match self {
             Target::Operator(op) | Target::Edge(op) => {
@@ -123,6 +160,15 @@ impl Target {
             Target::HigherOrder(name) => format!("torch.ops.higher_order.{name}"),
             Target::Delegate(_) => "torch.ops.higher_order.executorch_call_delegate".to_owned(),
             Target::Symbolic(text) | Target::Other(text) => text.clone(),
+        }
+    }
+
+    /// Lets an operator be that of the Edge dialect, unless it stays as the library registers it.
+    pub(crate) fn to_edge(&mut self) {
+        if let Target::Operator(op) = self
+            && !op.stays_raw()
+        {
+            *self = Target::Edge(op.clone());
         }
     }
 

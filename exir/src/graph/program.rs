@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Argument, Graph, Interval, Ranges};
+use super::{Argument, Graph, Interval, LoweredPart, Ranges};
 use crate::archive::Weights;
 use crate::json;
+
+/// The note that says which dialect a program follows if what loads it knows no verifier of that name.
+pub(super) const DIALECT: &str = "edgepack.dialect";
 
 /// What rules a program follows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -48,6 +51,14 @@ pub struct ExportedProgram<'a> {
 }
 
 impl ExportedProgram<'_> {
+    /// Whether it computes gradients or a loss to train with, not results alone.
+    pub fn trains(&self) -> bool {
+        let gradient = |kind: &OutputKind| {
+            matches!(kind, OutputKind::Loss | OutputKind::GradientToParameter(_) | OutputKind::GradientToInput(_))
+        };
+        self.outputs.iter().any(|spec| gradient(&spec.kind))
+    }
+
     /// Lets the signature name the outputs that the graph has now, after values were replaced.
     pub(crate) fn name_outputs(&mut self) {
         for (spec, output) in self.outputs.iter_mut().zip(&self.graph.outputs) {
@@ -73,6 +84,8 @@ pub struct About {
     pub metadata: BTreeMap<String, String>,
     /// Field names of named tuples.
     pub treespec_namedtuple_fields: BTreeMap<String, json::NamedTupleDef>,
+    /// Parts that backends have taken over, as delegate calls number them.
+    pub modules: Vec<LoweredPart>,
 }
 
 impl Default for About {
@@ -85,6 +98,7 @@ impl Default for About {
             module_call_graph: Vec::new(),
             metadata: BTreeMap::new(),
             treespec_namedtuple_fields: BTreeMap::new(),
+            modules: Vec::new(),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::program::{About, InputKind, OutputKind};
+use super::program::{About, DIALECT, InputKind, OutputKind};
 use super::value::{Meta, Size, TensorMeta, Value, ValueId};
 use super::{
     Argument, Dialect, ExportedProgram, Graph, InputSpec, ListKind, MemoryFormat, NamedArgument, Node, OutputSpec,
@@ -14,24 +14,27 @@ use super::{
 use crate::archive::Weights;
 use crate::error::Error;
 use crate::json;
+use crate::operators::Operators;
 
 impl<'a> ExportedProgram<'a> {
     /// A program from its document and tensors.
     pub fn from_document(document: json::ExportedProgram, weights: Weights<'a>) -> Result<Self, Error> {
         let module = document.graph_module;
         let mut graph = Graph::from_document(module.graph)?;
+        let mut modules = Vec::new();
+        super::modules::take(&mut graph, &mut modules)?;
+        graph.name_arguments(&Operators::new());
         let inputs = module.signature.input_specs.into_iter().map(|spec| input_spec(&mut graph, spec));
         let inputs = inputs.collect::<Result<_, _>>()?;
         let outputs = module.signature.output_specs.into_iter().map(|spec| output_spec(&mut graph, spec));
         let outputs = outputs.collect::<Result<_, _>>()?;
         let ranges = Self::ranges_of(&document.range_constraints);
         graph.check_sizes(&ranges)?;
-        let dialect = match document.verifiers.iter().any(|verifier| verifier == "TRAINING") {
-            true => Dialect::Training,
-            false if document.verifiers.iter().any(|verifier| verifier == "EDGE") => Dialect::Edge,
-            false => Dialect::Aten,
-        };
-        Ok(ExportedProgram {
+        let dialect = dialect(&document.verifiers, &module.metadata);
+        if module.metadata.contains_key(DIALECT) && dialect == Dialect::Edge {
+            graph.to_edge();
+        }
+        let mut program = ExportedProgram {
             graph,
             inputs,
             outputs,
@@ -46,8 +49,22 @@ impl<'a> ExportedProgram<'a> {
                 module_call_graph: module.module_call_graph,
                 metadata: module.metadata,
                 treespec_namedtuple_fields: module.treespec_namedtuple_fields,
+                modules,
             },
-        })
+        };
+        program.unwrap_tensors();
+        Ok(program)
+    }
+}
+
+/// The dialect a document follows: what its exporter vouches for, or what is noted where that has no word for it.
+fn dialect(verifiers: &[String], notes: &BTreeMap<String, String>) -> Dialect {
+    let vouched = |name: &str| verifiers.iter().any(|verifier| verifier == name);
+    let edge = vouched(Dialect::Edge.name()) || notes.get(DIALECT).is_some_and(|name| name == Dialect::Edge.name());
+    match vouched(Dialect::Training.name()) {
+        true => Dialect::Training,
+        false if edge => Dialect::Edge,
+        false => Dialect::Aten,
     }
 }
 
@@ -96,6 +113,18 @@ impl Graph {
             }
         }
         Ok(())
+    }
+
+    /// Lets all calls be those of the Edge dialect, which their spelling did not say.
+    fn to_edge(&mut self) {
+        for node in &mut self.nodes {
+            node.target.to_edge();
+            for input in &mut node.inputs {
+                if let Argument::Graph(_, inner) = &mut input.arg {
+                    inner.to_edge();
+                }
+            }
+        }
     }
 
     fn define(&mut self, name: &str, meta: Meta) -> Result<ValueId, Error> {

@@ -7,6 +7,13 @@ use super::{Expr, Size};
 /// Factors that are multiplied one by one: more than any tensor has dimensions.
 const MOST_NESTED: usize = 64;
 
+/// Parts of a formula: longer ones come of programs that double a size again and again.
+const MOST_PARTS: usize = 4096;
+
+/// Stands for a formula that is too long to be written down. Nothing is known about it, so it has no bounds and what has
+/// such a size is refused.
+const TOO_LONG: &str = "too_long";
+
 impl Size {
     /// The sum.
     pub fn plus(&self, other: &Size) -> Size {
@@ -47,6 +54,24 @@ impl Size {
         if self == other { self.clone() } else { self.combined(other, "Min", |a, b| Some(a.min(b))) }
     }
 
+    /// What is left of so many parts after those of the formula; `None` if it has more, or is nested too deeply.
+    fn parts(&self, most: usize) -> Option<usize> {
+        fn count(expr: &Expr, left: usize, depth: usize) -> Option<usize> {
+            let left = left.checked_sub(1)?;
+            match expr {
+                Expr::Apply(_, args) if depth > 0 => {
+                    args.iter().try_fold(left, |left, arg| count(arg, left, depth.saturating_sub(1)))
+                }
+                Expr::Apply(..) => None,
+                _ => Some(left),
+            }
+        }
+        match self {
+            Size::Known(_) => Some(most),
+            Size::Symbolic(expr, _) => count(expr, most, MOST_NESTED.saturating_sub(2)),
+        }
+    }
+
     /// The formula.
     pub fn expr(&self) -> Expr {
         match self {
@@ -69,7 +94,10 @@ impl Size {
             }
         }
         let hint = self.hint().zip(other.hint()).and_then(|(a, b)| compute(a, b));
-        Size::Symbolic(Expr::Apply(function.to_owned(), vec![self.expr(), other.expr()]), hint)
+        match self.parts(MOST_PARTS).and_then(|left| other.parts(left)) {
+            Some(_) => Size::Symbolic(Expr::Apply(function.to_owned(), vec![self.expr(), other.expr()]), hint),
+            None => Size::Symbolic(Expr::Atom(TOO_LONG.to_owned()), hint),
+        }
     }
 
     /// The quotient of a product that has the divisor among its factors.
@@ -125,5 +153,24 @@ mod tests {
         assert_eq!(s.times(&Size::Known(4)).over(&s), Size::Known(4));
         assert_eq!(s.minus(&Size::Known(1)).hint(), Some(2));
         assert_eq!(Size::product([&Size::Known(2), &s]).hint(), Some(6));
+    }
+
+    #[test]
+    fn formulas_do_not_grow_without_end() {
+        let mut doubled = Size::Symbolic(Expr::symbol("s0"), None);
+        let mut deep = doubled.clone();
+        for step in 0..100_000 {
+            deep = deep.plus(&Size::Symbolic(Expr::symbol("s1"), None));
+            if step < 200 {
+                doubled = doubled.plus(&doubled);
+            }
+        }
+        // What is too long counts as a new unknown, which may grow again.
+        for size in [doubled, deep] {
+            assert!(
+                size.expr().to_string().len() < MOST_PARTS * 64
+                    && size.expr().bounds(&Default::default()).max.is_none()
+            );
+        }
     }
 }

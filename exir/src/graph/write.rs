@@ -2,24 +2,30 @@
 //!
 //! What a list holds decides its spelling: of literals only, or with computed items.
 
-use super::program::{InputKind, OutputKind};
+use std::collections::BTreeMap;
+
+use super::program::{DIALECT, InputKind, OutputKind};
 use super::value::{Meta, Size};
-use super::{Argument, ExportedProgram, Graph, InputSpec, ListKind, Node, OutputSpec, ValueId, codes};
+use super::{
+    Argument, Dialect, ExportedProgram, Graph, InputSpec, ListKind, LoweredPart, Node, OutputSpec, Target, ValueId,
+    codes, modules,
+};
 use crate::json::{self, Name, Real};
 
 impl ExportedProgram<'_> {
-    /// The document of this program.
+    /// The document of this program, as `torch.export.load` takes it. It has no Edge dialect: such programs are vouched
+    /// for as functional ones, with a note that says what they are.
     pub fn to_document(&self) -> json::ExportedProgram {
         let graph = &self.graph;
         json::ExportedProgram {
             graph_module: json::GraphModule {
-                graph: graph.to_document(),
+                graph: graph.document(&self.about.modules),
                 signature: json::GraphSignature {
                     input_specs: self.inputs.iter().map(|spec| input_spec(graph, spec)).collect(),
                     output_specs: self.outputs.iter().map(|spec| output_spec(graph, spec)).collect(),
                 },
                 module_call_graph: self.calls(),
-                metadata: self.about.metadata.clone(),
+                metadata: self.notes(),
                 treespec_namedtuple_fields: self.about.treespec_namedtuple_fields.clone(),
             },
             opset_version: self.about.opset_version.clone(),
@@ -29,7 +35,7 @@ impl ExportedProgram<'_> {
                 .map(|(name, range)| (name.clone(), json::RangeConstraint { min_val: range.min, max_val: range.max }))
                 .collect(),
             schema_version: self.about.schema_version,
-            verifiers: vec![self.dialect.name().to_owned()],
+            verifiers: vec![if self.dialect == Dialect::Edge { Dialect::Aten } else { self.dialect }.name().to_owned()],
             torch_version: self.about.torch_version.clone(),
             guards_code: self.about.guards_code.clone(),
         }
@@ -37,6 +43,15 @@ impl ExportedProgram<'_> {
 }
 
 impl ExportedProgram<'_> {
+    fn notes(&self) -> BTreeMap<String, String> {
+        let mut notes = self.about.metadata.clone();
+        notes.remove(DIALECT);
+        if self.dialect == Dialect::Edge {
+            notes.insert(DIALECT.to_owned(), Dialect::Edge.name().to_owned());
+        }
+        notes
+    }
+
     /// How modules called each other. Readers ask how the arguments of the whole program are nested; where nobody said,
     /// they stand in a row, and so do results, unless there is just one.
     fn calls(&self) -> Vec<json::ModuleCallEntry> {
@@ -69,12 +84,16 @@ fn tuple(items: &[&str]) -> String {
 }
 
 impl Graph {
-    /// The form of this graph in the document.
+    /// The form of this graph in the document. Calls of lowered modules name them only.
     pub fn to_document(&self) -> json::Graph {
+        self.document(&[])
+    }
+
+    fn document(&self, modules: &[LoweredPart]) -> json::Graph {
         let mut document = json::Graph {
             inputs: self.inputs.iter().map(|input| self.spelled(input)).collect(),
             outputs: self.outputs.iter().map(|output| self.spelled(output)).collect(),
-            nodes: self.nodes.iter().map(|node| self.spelled_node(node)).collect(),
+            nodes: self.nodes.iter().map(|node| self.spelled_node(node, modules)).collect(),
             is_single_tensor_return: self.is_single_tensor_return,
             ..json::Graph::default()
         };
@@ -99,20 +118,32 @@ impl Graph {
         Name { name: self.value(id).map_or_else(String::new, |value| value.name.clone()) }
     }
 
-    fn spelled_node(&self, node: &Node) -> json::Node {
+    fn spelled_node(&self, node: &Node, modules: &[LoweredPart]) -> json::Node {
         let input = |input: &super::NamedArgument| json::NamedArgument {
             name: input.name.clone(),
-            arg: self.spelled(&input.arg),
+            arg: match &input.arg {
+                Argument::Graph(name, graph) => Self::spelled_graph(name, graph, modules),
+                arg => self.spelled(arg),
+            },
             kind: Some(if input.keyword { 2 } else { 1 }),
+        };
+        let inputs = match node.target {
+            Target::Delegate(index) => modules::inputs(node, modules.get(index), index).iter().map(input).collect(),
+            _ => node.inputs.iter().map(input).collect(),
         };
         json::Node {
             target: node.target.spelled(),
-            inputs: node.inputs.iter().map(input).collect(),
+            inputs,
             outputs: node.outputs.iter().map(|output| self.spelled(output)).collect(),
             metadata: node.metadata.clone(),
             is_hop_single_tensor_return: node.is_hop_single_tensor_return,
             name: Some(node.name.clone()),
         }
+    }
+
+    fn spelled_graph(name: &str, graph: &Graph, modules: &[LoweredPart]) -> json::Argument {
+        let graph = json::GraphArgument { name: name.to_owned(), graph: graph.document(modules) };
+        json::Argument::AsGraph(Box::new(graph))
     }
 
     fn spelled(&self, argument: &Argument) -> json::Argument {
@@ -141,9 +172,7 @@ impl Graph {
             Argument::Layout(code) => Json::AsLayout(*code),
             Argument::Device(device) => Json::AsDevice(device.clone()),
             Argument::Operator(name) => Json::AsOperator(name.clone()),
-            Argument::Graph(name, graph) => {
-                Json::AsGraph(Box::new(json::GraphArgument { name: name.clone(), graph: graph.to_document() }))
-            }
+            Argument::Graph(name, graph) => Self::spelled_graph(name, graph, &[]),
             Argument::Map(map) => {
                 Json::AsStringToArgument(map.iter().map(|(key, value)| (key.clone(), self.spelled(value))).collect())
             }

@@ -59,7 +59,14 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
         let place = format!("node `{}`", node.name);
         let found = self.modules.get(index).and_then(|module| Some((module, module.payload.clone()?)));
         let Some((module, payload)) = found else {
-            return Err(Error::program(place, format!("there is no payload for lowered module {index}")));
+            let message = match self.modules.get(index) {
+                Some(module) => format!(
+                    "the archive has no payload for the lowered module of `{}`; save the program with exir.serde",
+                    module.backend
+                ),
+                None => format!("there is no lowered module {index}"),
+            };
+            return Err(Error::unsupported(place, message));
         };
         let delegate = self.method.delegate(&module.backend, payload, &module.specs)?;
         let mut args = Vec::new();

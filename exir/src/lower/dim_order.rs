@@ -98,6 +98,13 @@ fn record(graph: &Graph, node: &Node, operators: &Operators, orders: &mut Orders
         }
         return;
     }
+    if let Target::Delegate(_) = node.target {
+        // What a backend gives lies as it was recorded.
+        let lying = |id: &ValueId| graph.tensor(*id).is_some_and(|meta| meta.rank() == 4 && meta.is_channels_last());
+        let order = channels_last(4).unwrap_or_default();
+        orders.extend(node.results().into_iter().filter(lying).map(|result| (result, order.clone())));
+        return;
+    }
     let Some(op) = node.target.operator() else { return };
     if operators.traits(op).view_copy {
         return;

@@ -35,9 +35,7 @@ pub(super) fn convert(program: &mut ExportedProgram<'_>, options: &Options) -> R
     each_graph(&mut program.graph, &mut |graph| {
         graph.remove_unused(|_| false);
         for node in &mut graph.nodes {
-            if let Target::Operator(op) = &node.target {
-                node.target = Target::Edge(op.clone());
-            }
+            node.target.to_edge();
         }
         Ok(())
     })?;

@@ -1,9 +1,12 @@
 //! Several programs on their way to one file: conversion, passes of one's own, delegation, emission.
 
 use edgepack_builder::NamedDataStore;
+use edgepack_builder::content::Data;
 use edgepack_builder::preprocess::{Preprocess, Subgraph, preprocess};
 use edgepack_builder::pte::{BuiltProgram, ProgramBuilder};
 use edgepack_format::finding::Findings;
+use edgepack_format::pte::CompileSpec;
+use edgepack_format::row::Blob;
 use edgepack_format::rules::exir;
 
 use super::origin::Names;
@@ -59,8 +62,28 @@ impl<'d> ProgramManager<'d> {
         }
         let names = origin::number(&mut program.graph);
         begin_with(&mut program, &self.options.state)?;
-        let program = to_edge(program, &self.options)?;
-        self.methods.push(Method { name: name.to_owned(), program, modules: Vec::new(), names });
+        let mut program = to_edge(program, &self.options)?;
+        let mut modules = Vec::new();
+        for part in std::mem::take(&mut program.about.modules) {
+            for data in part.named_data {
+                let (bytes, file) = (Data::from(data.bytes.to_vec()), data.file.as_deref());
+                match data.layout {
+                    Some(layout) => self.store.add_with_layout(&data.key, bytes, layout, data.alignment, file)?,
+                    None => self.store.add(&data.key, bytes, data.alignment, file)?,
+                }
+            }
+            let spec = |(key, value): (String, Vec<u8>)| CompileSpec {
+                key: Some(key.into()),
+                value: Some(Blob(value.into())),
+            };
+            modules.push(LoweredModule {
+                backend: part.backend,
+                specs: part.specs.into_iter().map(spec).collect(),
+                program: None,
+                payload: part.payload.map(|payload| Data::from(payload.to_vec())),
+            });
+        }
+        self.methods.push(Method { name: name.to_owned(), program, modules, names });
         Ok(self)
     }
 
@@ -75,21 +98,19 @@ impl<'d> ProgramManager<'d> {
     }
 
     /// Runs passes over every method, in order. A program must be as valid after each as before.
+    /// Operators outside the core set are no error: what a backend takes, or a kernel runs, need not be in it.
     pub fn transform(&mut self, passes: &[&dyn Pass]) -> Result<&mut Self, Error> {
         for pass in passes {
-            for index in 0..self.methods.len() {
-                let Some(method) = self.methods.get(index) else { continue };
+            for method in &mut self.methods {
                 let mut program = method.program.clone();
                 pass.run(&mut program)?;
                 let place = format!("method `{}` after pass `{}`", method.name, pass.name());
                 program.graph.check().map_err(|error| Error::program(&place, error.to_string()))?;
-                let findings = verify::verify(&program, &self.rules());
+                let findings = verify::verify(&program, &rules(&self.options));
                 if findings.has_errors() {
                     return Err(Error::program(place, findings.to_string()));
                 }
-                if let Some(method) = self.methods.get_mut(index) {
-                    method.program = program;
-                }
+                method.program = program;
             }
         }
         Ok(self)
@@ -99,7 +120,7 @@ impl<'d> ProgramManager<'d> {
     pub fn verify(&self) -> Findings {
         let mut all = Findings::new(&edgepack_format::limits::Limits::DEFAULT);
         for method in &self.methods {
-            all.extend(verify::verify(&method.program, &self.rules()).moved(&method.name, 0));
+            all.extend(verify::verify(&method.program, &rules(&self.options)).moved(&method.name, 0));
         }
         all
     }
@@ -124,7 +145,8 @@ impl<'d> ProgramManager<'d> {
         let mut parts = Vec::new();
         for (method, (_, modules)) in self.methods.iter().zip(&changed) {
             for (index, module) in modules.iter().enumerate() {
-                let (graph, specs) = (&module.program, module.specs.as_slice());
+                let Some(graph) = &module.program else { continue };
+                let specs = module.specs.as_slice();
                 parts.push(Subgraph { method: &method.name, index, graph, specs });
             }
         }
@@ -148,8 +170,8 @@ impl<'d> ProgramManager<'d> {
     /// Emits all methods into one file, and says where each instruction comes from.
     pub fn emit(self) -> Result<Lowered<'d>, Error> {
         state::check(&self.options.state, self.methods.iter().map(|method| &method.program))?;
-        if let Some(table) = &self.options.edge_table {
-            self.check_types(table)?;
+        if self.options.edge_table.is_some() {
+            self.check_types()?;
         }
         let mut builder = ProgramBuilder::new();
         builder.strategy(self.options.strategy);
@@ -170,11 +192,10 @@ impl<'d> ProgramManager<'d> {
         Ok(Lowered { program: builder.finish()?, origins })
     }
 
-    /// Holds the element types of every method against a table.
-    fn check_types(&self, table: &Table) -> Result<(), Error> {
+    /// Holds the element types of every method against the table.
+    fn check_types(&self) -> Result<(), Error> {
         for method in &self.methods {
-            let rules = verify::Options { table, ..self.rules() };
-            let findings = verify::verify(&method.program, &rules);
+            let findings = verify::verify(&method.program, &rules(&self.options));
             let wrong: Vec<String> =
                 findings.iter().filter(|finding| finding.rule == &exir::DTYPES).map(ToString::to_string).collect();
             if !wrong.is_empty() {
@@ -183,10 +204,10 @@ impl<'d> ProgramManager<'d> {
         }
         Ok(())
     }
+}
 
-    /// What programs are held against.
-    fn rules(&self) -> verify::Options<'_> {
-        let table = self.options.edge_table.as_deref().unwrap_or_else(|| Table::built_in());
-        verify::Options { table, ..verify::Options::new(&self.options.operators).dialect(Dialect::Edge) }
-    }
+/// What programs are held against between conversion and emission.
+fn rules(options: &Options) -> verify::Options<'_> {
+    let table = options.edge_table.as_deref().unwrap_or_else(|| Table::built_in());
+    verify::Options { table, ..verify::Options::new(&options.operators).dialect(Dialect::Edge) }
 }

@@ -32,6 +32,7 @@ use std::sync::Arc;
 
 use edgepack_builder::plan::Strategy;
 use edgepack_builder::pte::{Arg, BuiltProgram};
+use edgepack_format::limits::Limits;
 
 use crate::dtype::Table;
 use crate::error::Error;
@@ -67,6 +68,8 @@ pub struct Options {
     pub like_reference: bool,
     /// Which buffers that the program changes begin with the values they were exported with.
     pub initial_state: InitialState,
+    /// How much lowering may write ([`crate::decompose::decompose`]): composites may stand for any number of calls.
+    pub limits: Limits,
     /// What buffers that the program changes begin with, instead of their exported values.
     pub state: State,
 }
@@ -112,6 +115,7 @@ impl Default for Options {
             like_reference: false,
             initial_state: InitialState::default(),
             state: State::default(),
+            limits: Limits::DEFAULT,
         }
     }
 }
@@ -127,7 +131,12 @@ pub fn lower<'d>(programs: Vec<(String, ExportedProgram<'d>)>, options: &Options
 
 /// Turns a program into the Edge dialect.
 pub fn to_edge<'d>(mut program: ExportedProgram<'d>, options: &Options) -> Result<ExportedProgram<'d>, Error> {
-    crate::decompose::decompose(&mut program, &options.operators)?;
+    if program.trains() {
+        let message = "it is a training graph, with gradients or a loss among its outputs; only inference is lowered";
+        return Err(Error::unsupported("program", message));
+    }
+    program.graph.name_arguments(&options.operators);
+    crate::decompose::decompose(&mut program, &options.operators, &options.limits)?;
     edge::convert(&mut program, options)?;
     Ok(program)
 }

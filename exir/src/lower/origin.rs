@@ -154,7 +154,8 @@ impl Emitter<'_, '_, '_, '_> {
     fn parts<'n>(&'n self, node: &'n Node) -> Vec<&'n Node> {
         match node.target {
             Target::Delegate(index) => {
-                self.modules.get(index).map(|module| module.program.graph.nodes.iter().collect()).unwrap_or_default()
+                let program = self.modules.get(index).and_then(|module| module.program.as_ref());
+                program.map_or(vec![node], |program| program.graph.nodes.iter().collect())
             }
             _ => vec![node],
         }

@@ -61,8 +61,8 @@ pub struct LoweredModule<'d> {
     pub backend: String,
     /// Options for the backend.
     pub specs: Vec<CompileSpec<'static>>,
-    /// The part as a program: its constants are its own, everything else is an input.
-    pub program: ExportedProgram<'d>,
+    /// The part as a program: its constants are its own, everything else is an input. Absent if the program came with it.
+    pub program: Option<ExportedProgram<'d>>,
     /// What the backend made of it.
     pub payload: Option<Data<'d>>,
 }
@@ -137,7 +137,7 @@ pub(super) fn fuse<'d>(
     before_nodes.push(call);
     before_nodes.append(&mut after_nodes);
     program.graph.nodes = before_nodes;
-    Ok(LoweredModule { backend: backend.to_owned(), specs: part.specs, program: module, payload: None })
+    Ok(LoweredModule { backend: backend.to_owned(), specs: part.specs, program: Some(module), payload: None })
 }
 
 /// The part as a program, and what the caller gives it.

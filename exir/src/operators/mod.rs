@@ -22,6 +22,10 @@ use crate::graph::{Argument, ListKind, MemoryFormat, Node, OpName, TensorMeta};
 /// The library's operators: what is known about each, and its schema.
 const ATEN: &str = include_str!("aten.txt");
 
+/// The same for functional operators that nothing else here knows about, and for those of other libraries: calls of them
+/// can be checked.
+const OTHERS: &str = include_str!("others.txt");
+
 /// What is known about an operator besides its schema.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Traits {
@@ -150,7 +154,11 @@ fn lines() -> &'static [(&'static str, &'static str, &'static str)] {
             let (letters, schema) = line.split_once(' ')?;
             Some((schema.split_once('(')?.0, letters, schema))
         };
-        ATEN.lines().filter_map(line).collect()
+        let mut lines: Vec<_> = ATEN.lines().chain(OTHERS.lines()).filter_map(line).collect();
+        // The sort is stable, so that of two lines of one name the first table's stays.
+        lines.sort_by_key(|(name, ..)| *name);
+        lines.dedup_by_key(|(name, ..)| *name);
+        lines
     })
 }
 
@@ -222,7 +230,8 @@ mod tests {
 
     #[test]
     fn the_table_is_sorted_and_parses() {
-        assert_eq!(lines().len(), ATEN.lines().count());
+        let unread = |table: &str| table.lines().filter(|line| !line.contains("::")).count();
+        assert_eq!((unread(ATEN), unread(OTHERS)), (0, 0));
         for pair in lines().windows(2) {
             assert!(pair[0].0 < pair[1].0, "{} before {}", pair[0].0, pair[1].0);
         }

@@ -4,8 +4,12 @@
 #[path = "01_inline.rs"]
 mod inline;
 
-#[path = "02_functionalise/mod.rs"]
+#[path = "02_statistics.rs"]
+mod statistics;
+
+#[path = "03_functionalise/mod.rs"]
 mod functionalise;
 
 pub(crate) use functionalise::functionalise;
 pub(crate) use inline::inline;
+pub(crate) use statistics::statistics;

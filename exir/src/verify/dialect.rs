@@ -34,17 +34,6 @@ const EXACT: [&str; 10] = [
     "aten::_assert_tensor_metadata",
 ];
 
-/// Operators that stay as the library registers them.
-const RAW: [&str; 7] = [
-    "aten::_assert_scalar",
-    "aten::_assert_async.msg",
-    "aten::scalar_tensor",
-    "aten::sym_size.int",
-    "aten::sym_stride.int",
-    "aten::sym_numel",
-    "aten::_local_scalar_dense",
-];
-
 /// Libraries whose operators backends may leave in a graph.
 const BACKEND: [&str; 3] = ["executorch_prim", "quantized_decomposed", "dim_order_ops"];
 
@@ -81,7 +70,7 @@ fn core(checker: &mut Checker<'_>, op: &OpName, place: &str) {
 
 fn edge(checker: &mut Checker<'_>, graph: &Graph, node: &Node, op: &OpName, place: &str) {
     let full_name = op.to_string();
-    let raw = RAW.contains(&full_name.as_str()) || op.namespace == "executorch_prim";
+    let raw = op.stays_raw();
     if matches!(node.target, Target::Operator(_)) && !raw {
         checker.say(&rule::NOT_EDGE, place, format!("{op} is not converted"));
         return;

@@ -14,6 +14,15 @@ const ARITHMETIC: [&str; 27] = [
     "or_", "not_", "lshift", "rshift", "ceil", "floor", "trunc", "round", "getitem", "pos", "index",
 ];
 
+/// Python functions that exporters let pass besides arithmetic: they switch how what follows is computed.
+const FUNCTIONS: [&str; 5] = [
+    "torch._C._set_grad_enabled",
+    "torch.autograd.grad_mode.set_grad_enabled",
+    "torch.amp.autocast_mode._enter_autocast",
+    "torch.amp.autocast_mode._exit_autocast",
+    "torch.fx.experimental.symbolic_shapes.cast_symbool_to_symint_guardless",
+];
+
 pub(super) fn check(checker: &mut Checker<'_>, graph: &Graph, path: &str) {
     let mut made: BTreeSet<ValueId> = BTreeSet::new();
     for (index, input) in graph.inputs.iter().enumerate() {
@@ -25,11 +34,13 @@ pub(super) fn check(checker: &mut Checker<'_>, graph: &Graph, path: &str) {
     for node in &graph.nodes {
         let place = format!("{path}.nodes[{}]", node.name);
         node.each_input(&mut |id| read(checker, graph, &made, id, &place));
+        let (depth, autocast) = (checker.depth, checker.autocast);
         for input in &node.inputs {
             if let Argument::Graph(name, inner) = &input.arg {
-                checker.depth = checker.depth.saturating_add(1);
+                checker.depth = depth.saturating_add(1);
+                checker.autocast |= matches!(&node.target, Target::HigherOrder(name) if name == "wrap_with_autocast");
                 check(checker, inner, &format!("{place}.{name}"));
-                checker.depth = checker.depth.saturating_sub(1);
+                (checker.depth, checker.autocast) = (depth, autocast);
             }
         }
         node.each_output(&mut |id| make(checker, graph, &mut made, id, &place));
@@ -66,10 +77,12 @@ fn callee(checker: &mut Checker<'_>, graph: &Graph, node: &Node, place: &str) {
         Target::HigherOrder(_) | Target::Delegate(_) => {}
         Target::Symbolic(name) => {
             let last = name.rsplit_once('.').map_or(name.as_str(), |(_, last)| last);
-            if !ARITHMETIC.contains(&last) && !name.starts_with("torch.sym_") {
+            let torch = name.starts_with("torch.sym_") || name.starts_with("torch._sym_");
+            if !ARITHMETIC.contains(&last) && !torch {
                 checker.say(&rule::CALLEE, place, format!("{name} is no arithmetic on sizes that graphs may have"));
             }
         }
+        Target::Other(name) if FUNCTIONS.contains(&name.as_str()) => {}
         Target::Other(name) => checker.say(&rule::CALLEE, place, format!("{name} is no operator")),
         Target::Operator(op) | Target::Edge(op) => match operators.schema(op) {
             None => checker.say(&rule::UNKNOWN_OPERATOR, place, format!("{op} is not registered")),
@@ -106,7 +119,7 @@ fn results(checker: &mut Checker<'_>, graph: &Graph, node: &Node, place: &str) {
         node.results().into_iter().filter_map(|id| Some((id, graph.tensor(id)?))).collect();
     for ((id, recorded), inferred) in recorded.into_iter().zip(&inferred) {
         let name = graph.name(id);
-        if recorded.scalar_type != inferred.scalar_type {
+        if recorded.scalar_type != inferred.scalar_type && !checker.autocast {
             let message = format!("`{name}` is {}, {op} gives {}", recorded.scalar_type, inferred.scalar_type);
             checker.say(&rule::SHAPE, place, message);
         }

@@ -14,7 +14,7 @@ use edgepack_format::limits::Limits;
 use crate::archive::Archive;
 use crate::dtype::Table;
 use crate::error::Error;
-use crate::graph::{Dialect, ExportedProgram};
+use crate::graph::{Dialect, ExportedProgram, Graph};
 use crate::operators::Operators;
 
 /// What programs are held against.
@@ -58,16 +58,27 @@ impl<'o> Options<'o> {
 
 /// What there is to say about a program.
 pub fn verify(program: &ExportedProgram<'_>, options: &Options<'_>) -> Findings {
+    if program.graph.has_nameless_arguments() {
+        // Of operators that were not known when the program was read.
+        let mut named = program.graph.clone();
+        named.name_arguments(options.operators);
+        return check(program, &named, options);
+    }
+    check(program, &program.graph, options)
+}
+
+fn check(program: &ExportedProgram<'_>, graph: &Graph, options: &Options<'_>) -> Findings {
     let mut checker = Checker {
         options,
         dialect: options.dialect.unwrap_or(program.dialect),
         ranges: &program.ranges,
         depth: 0,
+        autocast: false,
         findings: Findings::new(&Limits::DEFAULT),
     };
     signature::check(&mut checker, program);
     nesting::check(&mut checker, program);
-    graph::check(&mut checker, &program.graph, "graph");
+    graph::check(&mut checker, graph, "graph");
     checker.findings
 }
 
@@ -110,6 +121,8 @@ struct Checker<'c> {
     ranges: &'c crate::graph::Ranges,
     /// How many graphs lie around the one at hand.
     depth: usize,
+    /// Whether the graph at hand computes in other element types than its operators by themselves.
+    autocast: bool,
     findings: Findings,
 }
 

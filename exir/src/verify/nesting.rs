@@ -12,7 +12,8 @@ const DEPTH: usize = 64;
 pub(super) fn check(checker: &mut Checker<'_>, program: &ExportedProgram<'_>) {
     let Some((inputs, outputs)) = program.nesting() else { return };
     let given = program.inputs.iter().filter(|spec| matches!(spec.kind, InputKind::User | InputKind::Literal(_)));
-    let taken = program.outputs.iter().filter(|spec| spec.kind == OutputKind::User);
+    // A loss is what a training graph's caller gets, besides what it asked for.
+    let taken = program.outputs.iter().filter(|spec| matches!(spec.kind, OutputKind::User | OutputKind::Loss));
     for (what, text, want) in [("in_spec", inputs, given.count()), ("out_spec", outputs, taken.count())] {
         let place = format!("module_call_graph[0].signature.{what}");
         match leaves(text) {

@@ -4,7 +4,7 @@ use edgepack_format::rules::exir as rule;
 
 use super::Checker;
 use crate::archive::Weight;
-use crate::graph::{ExportedProgram, InputKind, OutputKind, Size};
+use crate::graph::{Dialect, ExportedProgram, InputKind, OutputKind, Size};
 
 pub(super) fn check(checker: &mut Checker<'_>, program: &ExportedProgram<'_>) {
     inputs(checker, program);
@@ -58,6 +58,13 @@ fn inputs(checker: &mut Checker<'_>, program: &ExportedProgram<'_>) {
             }
             _ => None,
         };
+        if let Some(weight) = tensor.filter(|_| checker.dialect != Dialect::Training) {
+            let order = weight.dim_order();
+            if !weight.is_dense(&order) {
+                let message = format!("stored with sizes {:?} and strides {:?}", weight.sizes(), weight.strides());
+                checker.say(&rule::STRIDES, &place, message);
+            }
+        }
         if let (Some(weight), Some(meta)) = (tensor, program.graph.tensor_of(&spec.arg)) {
             let sizes: Vec<Option<i64>> = meta.sizes.iter().map(Size::known).collect();
             let stored: Vec<Option<i64>> = weight.sizes().iter().map(|size| i64::try_from(*size).ok()).collect();

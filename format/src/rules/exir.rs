@@ -3,8 +3,8 @@
 
 catalogue! {
     // The ATen dialect.
-    NOT_CORE = "EXIR-A01", Error, None, "Operators of the library are core ones",
-        "The graph calls an operator outside the core set and its copying views. Decompose the program, or keep the operator on purpose by saying so.";
+    NOT_CORE = "EXIR-A01", Warning, None, "Operators of the library are core ones",
+        "The graph calls an operator outside the core set and its copying views. Exporters decompose such operators before they ask; one that they cannot decompose they refuse, unless it is kept on purpose.";
 
     // Every graph.
     NO_META = "EXIR-B02", Error, None, "Every value is described",
@@ -50,7 +50,7 @@ catalogue! {
     VIEW = "EXIR-L01", Warning, None, "Operators share no memory with their arguments",
         "A view is called where the specification asks for a copy.";
     STRIDES = "EXIR-L02", Warning, None, "Tensors are contiguous or channels-last",
-        "Recorded strides are others; programs store tensors densely, in an order of their dimensions.";
+        "Recorded or stored strides are others; programs store tensors densely, in an order of their dimensions, so such a constant is rearranged.";
     SCALAR_INPUT = "EXIR-L03", Warning, None, "Inputs and outputs of the graph are tensors",
         "A number or nothing enters or leaves the graph. Runtimes take a number only if it is the one that was exported.";
     SCALAR_ARGUMENT = "EXIR-L04", Warning, None, "Where a tensor is asked for stands a tensor",

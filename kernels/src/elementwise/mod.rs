@@ -15,6 +15,7 @@ pub mod glu;
 pub mod lanes;
 pub mod logic;
 pub mod reference;
+pub mod special;
 #[cfg(test)]
 mod tests;
 pub mod types;
@@ -29,6 +30,7 @@ pub const TABLES: &[&[&Kernel]] = &[
     fill::KERNELS,
     glu::KERNELS,
     logic::KERNELS,
+    special::KERNELS,
     unary::KERNELS,
 ];
 

@@ -1,5 +1,5 @@
 //! Fourier transforms: `_fft_r2c` from real numbers to the half of the spectrum that is not a mirror image of the rest
-//! (or all of it), `_fft_c2r` back.
+//! (or all of it), `_fft_c2r` back, `_fft_c2c` from complex numbers to complex numbers.
 //!
 //! The last of the dimensions is where real and complex meet; the others are transformed as complex lines. Lines are
 //! gathered into scratch memory, transformed in double precision and put back, so any length and any dimension will do.
@@ -18,7 +18,20 @@ use crate::numeric::{Cast, Number};
 use transform::Transform;
 
 /// The operators of this family.
-pub static KERNELS: &[&Kernel] = &[&TO_COMPLEX, &TO_REAL];
+pub static KERNELS: &[&Kernel] = &[&COMPLEX, &TO_COMPLEX, &TO_REAL];
+
+static COMPLEX: Kernel = Kernel {
+    name: "aten::_fft_c2c.out",
+    schema: "(Tensor self, SymInt[] dim, int normalization, bool forward, *, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare: |args| match args.tensor(0)?.meta.dtype {
+        ScalarType::COMPLEX_FLOAT => prepare_complex::<f32>(args),
+        ScalarType::COMPLEX_DOUBLE => prepare_complex::<f64>(args),
+        other => {
+            Err(KernelError::argument(format!("`self` is {other}, the operator wants COMPLEX_FLOAT or COMPLEX_DOUBLE")))
+        }
+    },
+};
 
 static TO_COMPLEX: Kernel = Kernel {
     name: "aten::_fft_r2c.out",
@@ -47,8 +60,18 @@ fn prepare<R: Number>(args: &Prepare<'_>, out_type: ScalarType, to_real: bool) -
 where
     f64: Cast<R>,
 {
+    expect_dtype("out", args.tensor(4)?.meta.dtype, out_type)?;
+    scratch(args)?;
+    let mut transforms = Transforms::default();
+    if to_real {
+        return Ok(Box::new(move |cx: &mut KernelContext<'_>| to_real_numbers::<R>(cx, &mut transforms)));
+    }
+    Ok(Box::new(move |cx: &mut KernelContext<'_>| to_complex_numbers::<R>(cx, &mut transforms)))
+}
+
+/// Asks for the working memory of a call.
+fn scratch(args: &Prepare<'_>) -> Result<(), KernelError> {
     let (input, out) = (args.tensor(0)?, args.tensor(4)?);
-    expect_dtype("out", out.meta.dtype, out_type)?;
     if !input.meta.is_contiguous() || !out.meta.is_contiguous() {
         return Err(KernelError::unsupported("`self` and `out` must be contiguous"));
     }
@@ -58,11 +81,17 @@ where
     let line = longest(input.meta.sizes).max(longest(out.meta.sizes));
     let numbers = count.saturating_add(line).saturating_add(Transform::most_scratch(line));
     args.scratch(numbers.saturating_mul(size_of_complex()));
+    Ok(())
+}
+
+fn prepare_complex<R: Number>(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError>
+where
+    f64: Cast<R>,
+{
+    expect_dtype("out", args.tensor(4)?.meta.dtype, args.tensor(0)?.meta.dtype)?;
+    scratch(args)?;
     let mut transforms = Transforms::default();
-    if to_real {
-        return Ok(Box::new(move |cx: &mut KernelContext<'_>| to_real_numbers::<R>(cx, &mut transforms)));
-    }
-    Ok(Box::new(move |cx: &mut KernelContext<'_>| to_complex_numbers::<R>(cx, &mut transforms)))
+    Ok(Box::new(move |cx: &mut KernelContext<'_>| among_complex_numbers::<R>(cx, &mut transforms)))
 }
 
 const fn size_of_complex() -> usize {
@@ -245,6 +274,33 @@ where
         let places = to[at / inner * length * inner + at % inner..].iter_mut().step_by(inner);
         places.zip(&*line).for_each(|(to, x)| *to = (x[0] * factor).cast());
     }
+    Ok(())
+}
+
+fn among_complex_numbers<R: Number>(cx: &mut KernelContext<'_>, transforms: &mut Transforms) -> Result<(), KernelError>
+where
+    f64: Cast<R>,
+{
+    let meta = cx.meta(0)?;
+    let sizes: Dims = Dims::from_slice(meta.sizes).unwrap_or_default();
+    let strides: Dims = Dims::from_slice(meta.strides).unwrap_or_default();
+    let dims = dimensions(cx, sizes.len())?;
+    let (factor, backward) = (factor(cx, &sizes, &dims)?, !cx.bool(3)?);
+    cx.resize(4, &sizes)?;
+    let views = cx.views();
+    let (data, mut out) = (views.tensor(0)?, views.out(4)?);
+    let data = elements::<R>(data.bytes())?;
+    let to: &mut [Complex<R>] = cast_mut(out.bytes())?;
+    if data.is_empty() {
+        return Ok(());
+    }
+    let longest = sizes.iter().copied().max().unwrap_or(1);
+    let mut work = Work::new(views.scratch()?, data.len(), longest)?;
+    work.all.iter_mut().zip(data).for_each(|(to, x)| *to = x.map(Cast::cast));
+    for &dim in dims.iter() {
+        work.along(Around::new(&sizes, &strides, dim), transforms.of(sizes[dim])?, backward);
+    }
+    to.iter_mut().zip(&*work.all).for_each(|(to, x)| *to = x.map(|part| (part * factor).cast()));
     Ok(())
 }
 

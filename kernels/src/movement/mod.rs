@@ -9,6 +9,7 @@ pub mod copy;
 pub mod filter;
 pub mod index;
 pub mod join;
+pub mod meet;
 pub mod pick;
 pub mod remap;
 pub mod shape;
@@ -24,6 +25,7 @@ pub const TABLES: &[&[&Kernel]] = &[
     filter::KERNELS,
     index::KERNELS,
     join::KERNELS,
+    meet::KERNELS,
     pick::KERNELS,
     remap::KERNELS,
     shape::KERNELS,

@@ -14,7 +14,7 @@ use crate::elementwise::engine::scalar_bits;
 use crate::numeric::{Cast, Compute, Number};
 use crate::promote::expect_fit;
 
-fn expect_indices(args: &Prepare<'_>, arg: usize, name: &str) -> Result<(), KernelError> {
+pub(super) fn expect_indices(args: &Prepare<'_>, arg: usize, name: &str) -> Result<(), KernelError> {
     match args.tensor(arg)?.meta.dtype {
         ScalarType::INT | ScalarType::LONG => Ok(()),
         dtype => Err(KernelError::argument(format!("`{name}` is {dtype}, the operator wants INT or LONG"))),
@@ -22,7 +22,7 @@ fn expect_indices(args: &Prepare<'_>, arg: usize, name: &str) -> Result<(), Kern
 }
 
 /// Element `at` of an index tensor, in memory order.
-fn index_at(index: &TensorRef<'_>, at: usize) -> i64 {
+pub(super) fn index_at(index: &TensorRef<'_>, at: usize) -> i64 {
     let bytes = index.bytes();
     if index.dtype == ScalarType::LONG {
         bytemuck::pod_read_unaligned(&bytes[at * 8..at * 8 + 8])
@@ -32,7 +32,7 @@ fn index_at(index: &TensorRef<'_>, at: usize) -> i64 {
 }
 
 /// Every index of some sizes in index order, as offsets into tensors of other strides.
-struct Places<'p, const N: usize> {
+pub(super) struct Places<'p, const N: usize> {
     sizes: &'p [usize],
     strides: [&'p [usize]; N],
     index: Dims,
@@ -40,12 +40,12 @@ struct Places<'p, const N: usize> {
 }
 
 impl<'p, const N: usize> Places<'p, N> {
-    fn new(sizes: &'p [usize], strides: [&'p [usize]; N]) -> Self {
+    pub(super) fn new(sizes: &'p [usize], strides: [&'p [usize]; N]) -> Self {
         Places { sizes, strides, index: Dims::filled(0, sizes.len()).unwrap_or_default(), left: sizes.iter().product() }
     }
 
     /// The next place: its offsets, and its index along `dim`.
-    fn next(&mut self, dim: usize) -> Option<([usize; N], usize)> {
+    pub(super) fn next(&mut self, dim: usize) -> Option<([usize; N], usize)> {
         if self.left == 0 {
             return None;
         }
@@ -130,7 +130,7 @@ fn embedding(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
 }
 
 /// An error unless `index` has the rank of a tensor and is nowhere larger, except along `dim`.
-fn expect_inside(
+pub(super) fn expect_inside(
     index: &TensorMeta<'_>,
     name: &str,
     meta: &TensorMeta<'_>,

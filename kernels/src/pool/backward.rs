@@ -65,9 +65,7 @@ fn run<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let sizes: Dims = Dims::from_slice(meta.sizes).unwrap_or_default();
     cx.resize(8, &sizes)?;
     let (from, to) = (Images::new("grad_output", &cx.meta(0)?, 2)?, Images::new("grad_input", &cx.meta(8)?, 2)?);
-    if cx.meta(0)?.strides != cx.meta(7)?.strides {
-        return Err(KernelError::unsupported("`grad_output` and `indices` have different dim orders"));
-    }
+    let places = Images::new("indices", &cx.meta(7)?, 2)?;
     let views = cx.views();
     let (grad, indices) = (views.tensor(0)?.as_slice::<T>()?, views.tensor(7)?.as_slice::<i64>()?);
     let out = views.out(8)?.into_slice::<T>()?;
@@ -79,8 +77,10 @@ fn run<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         for pixel in 0..from.area() {
             let (y, x) = (pixel / from.sizes[2], pixel % from.sizes[2]);
             let at = start + y * from.strides[1] + x * from.strides[2];
-            let place = usize::try_from(indices[at]).ok().filter(|&place| place < to.area()).ok_or_else(|| {
-                let (place, count) = (indices[at], to.area());
+            let index =
+                n * places.batch.1 + channel * places.channels.1 + y * places.strides[1] + x * places.strides[2];
+            let place = usize::try_from(indices[index]).ok().filter(|&place| place < to.area()).ok_or_else(|| {
+                let (place, count) = (indices[index], to.area());
                 KernelError::argument(format!("`indices` holds {place}, an image has {count} pixels"))
             })?;
             let at_out = target + place / to.sizes[2] * to.strides[1] + place % to.sizes[2] * to.strides[2];

@@ -56,12 +56,16 @@ pub(super) fn find(name: &str) -> Option<ShapeFunction> {
         | "lift"
         | "copy"
         | "masked_fill"
+        | "_conj_physical"
+        | "logcumsumexp"
+        | "_fft_c2c"
         | "nan_to_num"
         | "_adaptive_avg_pool2d_backward" => same,
         "acos" | "acosh" | "asin" | "asinh" | "atan" | "atanh" | "cos" | "cosh" | "erf" | "erfc" | "exp" | "expm1"
         | "exp2" | "log" | "log10" | "log1p" | "log2" | "reciprocal" | "rsqrt" | "sigmoid" | "sin" | "sinh"
-        | "sqrt" | "tan" | "tanh" | "logit" | "erfinv" | "lgamma" | "digamma" | "deg2rad" | "rad2deg" => float,
-        "isnan" | "isinf" | "isfinite" | "logical_not" | "isneginf" | "isposinf" => truth,
+        | "sqrt" | "tan" | "tanh" | "logit" | "erfinv" | "lgamma" | "digamma" | "deg2rad" | "rad2deg"
+        | "special_erfcx" | "i0" | "special_ndtri" | "sinc" | "polygamma" => float,
+        "isnan" | "isinf" | "isfinite" | "logical_not" | "isneginf" | "isposinf" | "signbit" => truth,
         "add"
         | "sub"
         | "mul"
@@ -86,7 +90,7 @@ pub(super) fn find(name: &str) -> Option<ShapeFunction> {
         | "__rshift__" => arithmetic,
         "pow" => power,
         "div" | "true_divide" if overload.ends_with("_mode") => divided_by_mode,
-        "div" | "true_divide" | "atan2" | "xlogy" => divided,
+        "div" | "true_divide" | "atan2" | "xlogy" | "special_xlog1py" | "igamma" | "igammac" => divided,
         "eq" | "ne" | "gt" | "ge" | "lt" | "le" | "logical_and" | "logical_or" | "logical_xor" | "isclose" => compared,
         "clamp" | "clamp_min" | "clamp_max" => clamped,
         "where" if !overload.is_empty() => chosen,

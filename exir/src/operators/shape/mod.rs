@@ -6,6 +6,7 @@
 mod create;
 mod declared;
 mod elementwise;
+mod linear;
 mod matrix;
 mod movement;
 mod numbers;
@@ -135,8 +136,16 @@ impl Operators {
             return Some(own);
         }
         let name = full_name.strip_prefix("aten::").or_else(|| full_name.strip_prefix("dim_order_ops::"))?;
-        let families: [fn(&str) -> Option<ShapeFunction>; 7] =
-            [elementwise::find, movement::find, reduce::find, matrix::find, spatial::find, select::find, create::find];
+        let families: [fn(&str) -> Option<ShapeFunction>; 8] = [
+            linear::find,
+            elementwise::find,
+            movement::find,
+            reduce::find,
+            matrix::find,
+            spatial::find,
+            select::find,
+            create::find,
+        ];
         families.iter().find_map(|find| find(name)).map(|function| Arc::new(function) as ShapeRule)
     }
 

@@ -21,6 +21,7 @@ pub(super) fn find(name: &str) -> Option<ShapeFunction> {
         ("chunk", _) => chunk,
         ("unbind", "int") => unbind,
         ("diagonal", _) => diagonal,
+        ("diag_embed", _) => diag_embed,
         ("as_strided", _) => as_strided,
         ("flatten", "using_ints") => flatten,
         ("cat" | "concat" | "concatenate", "") => cat,
@@ -229,6 +230,17 @@ fn diagonal(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     let mut sizes: Vec<Size> = kept.map(|(_, size)| size.clone()).collect();
     sizes.push(rows.smaller(&columns));
     one(input.scalar_type, &sizes)
+}
+
+fn diag_embed(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
+    let input = call.tensor("self")?;
+    let rank = input.rank().checked_add(1)?;
+    let (a, b) = (dimension(call.int("dim1")?, rank)?, dimension(call.int("dim2")?, rank)?);
+    let side = input.sizes.last()?.plus(&Size::Known(call.int("offset")?.checked_abs()?));
+    let mut rest = input.sizes.iter();
+    let sizes: Option<Vec<Size>> =
+        (0..rank).map(|dim| if dim == a || dim == b { Some(side.clone()) } else { rest.next().cloned() }).collect();
+    one(input.scalar_type, &sizes?)
 }
 
 fn as_strided(call: &Call<'_>) -> Option<Vec<TensorMeta>> {

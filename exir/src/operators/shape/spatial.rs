@@ -17,6 +17,9 @@ pub(super) fn find(name: &str) -> Option<ShapeFunction> {
         ("max_pool2d", _) => |call| Some(largest(call, 2)?.into_iter().take(1).collect()),
         ("_adaptive_avg_pool2d" | "adaptive_avg_pool2d", _) => |call| adaptive(call, 2),
         ("_adaptive_avg_pool3d" | "adaptive_avg_pool3d", _) => |call| adaptive(call, 3),
+        ("adaptive_max_pool2d", _) => |call| adaptive_with_places(call, 2),
+        ("adaptive_max_pool3d", _) => |call| adaptive_with_places(call, 3),
+        ("grid_sampler_3d", _) => grid_of_volumes,
         ("adaptive_avg_pool1d", _) => |call| adaptive(call, 1),
         ("upsample_nearest1d" | "upsample_linear1d", _) => |call| resampled(call, 1),
         (
@@ -24,7 +27,9 @@ pub(super) fn find(name: &str) -> Option<ShapeFunction> {
             | "upsample_bilinear2d"
             | "upsample_bicubic2d"
             | "_upsample_nearest_exact2d"
-            | "_upsample_bilinear2d_aa",
+            | "_upsample_bilinear2d_aa"
+            | "_upsample_bicubic2d_aa"
+            | "_upsample_lanczos2d_aa",
             _,
         ) => |call| resampled(call, 2),
         ("upsample_nearest3d" | "upsample_trilinear3d", _) => |call| resampled(call, 3),
@@ -135,6 +140,20 @@ fn adaptive(call: &Call<'_>, dims: usize) -> Option<Vec<TensorMeta>> {
     one(input.scalar_type, &sizes)
 }
 
+fn adaptive_with_places(call: &Call<'_>, dims: usize) -> Option<Vec<TensorMeta>> {
+    let mut found = adaptive(call, dims)?;
+    let places = found.first()?.cast(ScalarType::LONG);
+    found.push(places);
+    Some(found)
+}
+
+fn grid_of_volumes(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
+    let (input, grid) = (call.tensor("input")?, call.tensor("grid")?);
+    let mut sizes: Vec<Size> = input.sizes.iter().take(2).cloned().collect();
+    sizes.extend(grid.sizes.iter().skip(1).take(3).cloned());
+    one(input.scalar_type, &sizes)
+}
+
 fn resampled(call: &Call<'_>, dims: usize) -> Option<Vec<TensorMeta>> {
     let input = call.tensor("self").or_else(|| call.tensor("input"))?;
     let outer = input.rank().checked_sub(dims)?;
@@ -180,7 +199,7 @@ fn col2im(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
 }
 
 /// Pairs of an element type of real numbers and that of complex ones of the same precision.
-const COMPLEX: [(ScalarType, ScalarType); 3] = [
+pub(super) const COMPLEX: [(ScalarType, ScalarType); 3] = [
     (ScalarType::HALF, ScalarType::COMPLEX_HALF),
     (ScalarType::FLOAT, ScalarType::COMPLEX_FLOAT),
     (ScalarType::DOUBLE, ScalarType::COMPLEX_DOUBLE),

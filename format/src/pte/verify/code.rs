@@ -1,6 +1,7 @@
 //! What chains and their instructions must be.
 
-use alloc::format;
+use alloc::vec::Vec;
+use alloc::{format, vec};
 
 use super::plan::{Facts, mark};
 use super::quick::Quick;
@@ -21,6 +22,7 @@ pub(super) fn check<'a>(
     if chains.is_empty() {
         out.report(&rule::CHAINS, path, None, "there is none".into());
     }
+    let mut given = Given { chains, values: plan.marks.len(), found: None };
     for (index, chain) in chains.iter().enumerate() {
         let Ok(chain) = chain else { continue };
         let path = path.index(index);
@@ -54,19 +56,51 @@ pub(super) fn check<'a>(
             }
             let path = path.index(index);
             match instructions.get(index) {
-                Ok(table) => instruction(table, index, instructions.len(), plan, &path, out),
+                Ok(table) => instruction(table, (index, instructions.len()), plan, &mut given, &path, out),
                 Err(error) => out.unreadable(&path, error),
             }
         }
     }
 }
 
-/// Checks structure and meaning of one instruction.
-pub(super) fn instruction(
+/// Which values calls are given, looked for when it is asked for first.
+struct Given<'a> {
+    chains: Tables<'a>,
+    values: usize,
+    found: Option<Vec<bool>>,
+}
+
+impl Given<'_> {
+    /// Whether any call is given this value, and so may write it.
+    fn has(&mut self, value: i32) -> bool {
+        let Given { chains, values, found } = self;
+        let found = found.get_or_insert_with(|| {
+            let mut found = vec![false; *values];
+            let lists = chains.iter().flatten().filter_map(|chain| chain.get(Chain::INSTRUCTIONS).ok().flatten());
+            for instruction in lists.flat_map(|rows| rows.tables().iter().flatten().collect::<Vec<_>>()) {
+                let args = match instruction.union(Instruction::INSTR_ARGS.index) {
+                    Ok(Some((1, Some(call)))) => call.get(KernelCall::ARGS),
+                    Ok(Some((2, Some(call)))) => call.get(DelegateCall::ARGS),
+                    _ => continue,
+                };
+                for value in args.ok().flatten().iter().flat_map(|args| args.iter()) {
+                    if let Some(found) = usize::try_from(value).ok().and_then(|value| found.get_mut(value)) {
+                        *found = true;
+                    }
+                }
+            }
+            found
+        });
+        usize::try_from(value).is_ok_and(|value| found.get(value).copied().unwrap_or(false))
+    }
+}
+
+/// Checks structure and meaning of one instruction out of so many.
+fn instruction(
     table: Table<'_>,
-    index: usize,
-    count: usize,
+    (index, count): (usize, usize),
     plan: &Facts<'_>,
+    given: &mut Given<'_>,
     path: &Path<'_>,
     out: &mut Checker,
 ) {
@@ -117,6 +151,8 @@ pub(super) fn instruction(
             if let Some(found) = value(JumpFalseCall::COND_VALUE_INDEX, "cond_value_index", out)
                 && found & mark::TRUTH == 0
                 && found & mark::KIND != mark::UNCLEAR
+                && !(matches!(found & mark::KIND, mark::INT | mark::DOUBLE)
+                    && args.get(JumpFalseCall::COND_VALUE_INDEX).is_ok_and(|value| given.has(value)))
             {
                 let what = match found & mark::KIND {
                     mark::TENSOR => "a tensor that is not BOOL",

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use edgepack_format::operator::Schema;
 
 use crate::decompose::Composite;
-use crate::decompose::maker::{Maker, Sizes};
+use crate::decompose::maker::{Maker, Sizes, Work};
 use crate::error::Error;
 use crate::graph::{
     Argument, ExportedProgram, Graph, InputKind, Node, OutputKind, OutputSpec, Target, TensorMeta, ValueId,
@@ -30,8 +30,12 @@ use recognise::{Effect, recognise};
 use storage::Storages;
 
 /// Makes a program functional, with outputs for the inputs it changes.
-pub(crate) fn functionalise(program: &mut ExportedProgram<'_>, operators: &Operators) -> Result<(), Error> {
-    let changed = graph(&mut program.graph, operators)?;
+pub(crate) fn functionalise(
+    program: &mut ExportedProgram<'_>,
+    operators: &Operators,
+    work: &Work,
+) -> Result<(), Error> {
+    let changed = graph(&mut program.graph, operators, work)?;
     let mut at = program.outputs.iter().take_while(|spec| spec.kind.is_mutation()).count();
     let inputs = program.inputs.clone();
     for spec in &inputs {
@@ -67,8 +71,8 @@ fn shares_storage<'p>(program: &'p ExportedProgram<'_>, name: Option<&str>) -> O
 }
 
 /// Makes a graph functional; answers with the new values of inputs that it changes.
-fn graph(graph: &mut Graph, operators: &Operators) -> Result<BTreeMap<ValueId, ValueId>, Error> {
-    graph.each_subgraph(|inner| match self::graph(inner, operators)?.is_empty() {
+fn graph(graph: &mut Graph, operators: &Operators, work: &Work) -> Result<BTreeMap<ValueId, ValueId>, Error> {
+    graph.each_subgraph(|inner| match self::graph(inner, operators, work)?.is_empty() {
         true => Ok(()),
         false => Err(Error::unsupported("sub-graph", "it changes what it is given")),
     })?;
@@ -79,7 +83,7 @@ fn graph(graph: &mut Graph, operators: &Operators) -> Result<BTreeMap<ValueId, V
             storages.add(*input, meta);
         }
     }
-    let mut pass = Pass { operators, storages, sizes: Sizes::of_inputs(graph) };
+    let mut pass = Pass { operators, storages, sizes: Sizes::of_inputs(graph, work) };
     graph.rewrite(|graph, node, made| pass.node(graph, node, made))?;
     let mut tail = Vec::new();
     let mut outputs = graph.outputs.clone();

@@ -68,7 +68,7 @@ impl Step {
                 call.name = make.graph.name(value).to_owned();
                 call.set_arg("self", whole);
                 call.outputs = vec![Argument::Value(value)];
-                make.made.push(call);
+                make.push(call)?;
                 Ok(value)
             }
         }

@@ -22,9 +22,6 @@ pub(super) fn write(
         return receivers(make, storages, (schema, operators), original, node);
     }
     let (was, now) = (Composite::new(original, schema), Composite::new(node, schema));
-    if matches!(op.name.as_str(), "batch_norm" | "native_batch_norm" | "_batch_norm_impl_index") {
-        return statistics(make, storages, original, &was, &now);
-    }
     let changed: Vec<&str> = schema.args().iter().filter(|arg| arg.mutated).map(|arg| arg.name).collect();
     let target = match changed.as_slice() {
         ["self"] => was.arg("self").value(),
@@ -106,8 +103,7 @@ fn call_as(make: &mut Maker<'_>, node: &Node, twin: OpName, meta: &TensorMeta) -
         let known = TensorMeta { scalar_type: inferred.scalar_type, ..meta.clone() };
         make.graph.set_meta(value, Meta::Tensor(if same_sizes(&inferred, meta) { known } else { inferred }));
     }
-    make.sizes.note(make.graph, &call);
-    make.made.push(call);
+    make.push(call)?;
     Ok(value)
 }
 
@@ -162,8 +158,7 @@ fn receivers(
     if let Some(first) = values.first() {
         make.graph.name(*first).clone_into(&mut call.name);
     }
-    make.sizes.note(make.graph, &call);
-    make.made.push(call);
+    make.push(call)?;
     for (index, (target, value)) in targets.iter().zip(&values).enumerate() {
         let meta = storages.meta(*target).cloned().ok_or_else(|| make.error("a receiver is not a tensor"))?;
         if !same_sizes(&make.meta(*value)?, &meta) {
@@ -174,32 +169,6 @@ fn receivers(
         if let Some(result) = original.results().get(index) {
             storages.same(*result, *target);
         }
-    }
-    Ok(())
-}
-
-/// Batch normalisation in training, which changes the statistics it keeps.
-fn statistics(
-    make: &mut Maker<'_>,
-    storages: &mut Storages,
-    original: &Node,
-    was: &Composite<'_>,
-    now: &Composite<'_>,
-) -> Result<(), Error> {
-    let names = ["weight", "bias", "running_mean", "running_var", "training", "momentum", "eps"];
-    let [weight, bias, mean, var, training, momentum, eps] = names.map(|name| (name, now.arg(name)));
-    let args = [("input", now.arg("input")), weight, bias, mean, var, training, momentum, eps];
-    let values = make.calls("_native_batch_norm_legit_functional", args)?;
-    let [out, save_mean, save_invstd, new_mean, new_var] = values.as_slice() else {
-        return Err(make.error("batch normalisation gives five results"));
-    };
-    for (name, new) in [("running_mean", new_mean), ("running_var", new_var)] {
-        storages.write(make, was.value(name)?, *new)?;
-    }
-    for (result, value) in original.results().into_iter().zip([out, save_mean, save_invstd]) {
-        let meta = make.meta(*value)?;
-        storages.add(*value, meta);
-        storages.same(result, *value);
     }
     Ok(())
 }

@@ -1,5 +1,8 @@
 //! `edgepack lower`: export IR to a program.
 
+mod data;
+mod knobs;
+
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,14 +11,16 @@ use clap::ValueEnum;
 use edgepack::builder::FinishedFile;
 use edgepack::builder::plan::Strategy;
 use edgepack_exir::archive::Archive;
+use edgepack_exir::dtype::Table;
 use edgepack_exir::graph::{Dialect, ExportedProgram};
-use edgepack_exir::lower::{InitialState, Options, lower, to_edge};
+use edgepack_exir::lower::{InitialState, Lowered, Options, ProgramManager, begin_with, to_edge};
 use edgepack_exir::verify;
 use edgepack_format::finding::Findings;
 use edgepack_format::limits::Limits;
 use edgepack_format::pte::ProgramRef;
 use serde::Serialize;
 
+use super::verify::is_broken;
 use crate::cases::{Recorded, from_safetensors};
 use crate::exported::self_check::{self, Judged};
 use crate::lenient;
@@ -26,24 +31,21 @@ use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, NAME, TITLE};
 use crate::summary::program::operator_name;
 use crate::units::{bytes, count};
+use knobs::Knobs;
 
 /// Turn what torch.export saved into a program
 ///
 /// Each archive becomes a method of the program; equal weights are stored once.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Archives (.pt2), each with the name of its method in front. Without a name a single archive becomes `forward`, and
-    /// one of several is called as its file
+    /// Archives (.pt2) and ETRecords, each with the name of its method in front. Without a name a single archive becomes
+    /// `forward`, one of several is called as its file, and an ETRecord says the names of its methods
     #[arg(required = true, value_name = "[NAME=]FILE")]
     pub files: Vec<String>,
 
     /// Where the program goes; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-
-    /// Put the weights into this data file
-    #[arg(long, value_name = "FILE")]
-    pub external_weights: Option<PathBuf>,
 
     /// How memory is planned
     #[arg(long, value_name = "HOW", default_value = "best")]
@@ -67,9 +69,17 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub cases: Option<PathBuf>,
 
+    /// With --check-dialect: let warnings count as errors
+    #[arg(long, requires = "check_dialect")]
+    pub strict: bool,
+
     /// Which buffers that the program changes begin with their exported values
     #[arg(long, value_name = "WHICH", default_value = "non-zero")]
     pub initial_state: State,
+
+    /// How the program is written.
+    #[command(flatten)]
+    pub knobs: Knobs,
 }
 
 /// How memory is planned.
@@ -92,9 +102,9 @@ pub enum State {
     None,
 }
 
-/// What became of an archive.
+/// What became of a program.
 #[derive(Serialize)]
-struct Lowered {
+struct Method {
     method: String,
     values: usize,
     instructions: usize,
@@ -112,46 +122,52 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             _ => (None, PathBuf::from(file)),
         };
         let stem = || path.file_stem().map_or("forward".to_owned(), |stem| stem.to_string_lossy().into_owned());
-        let name = name.unwrap_or_else(|| if args.files.len() == 1 { "forward".to_owned() } else { stem() });
+        let otherwise = || if args.files.len() == 1 { "forward".to_owned() } else { stem() };
         session.outputs.reads(&path);
-        programs.push((name, open(&path)?));
+        for (own, program) in open(&path)? {
+            let name = name.clone().or(own).unwrap_or_else(otherwise);
+            programs.push((name, program));
+        }
     }
-    let tag = args
-        .external_weights
-        .as_ref()
-        .map(|path| path.file_stem().map_or("weights".to_owned(), |stem| stem.to_string_lossy().into_owned()));
+    let (options, data_files) = args.knobs.options(session)?;
     let options = Options {
         strategy: match args.plan {
             Plan::Greedy => Strategy::Greedy,
             Plan::Best => Strategy::Smallest,
         },
-        external_weights: tag,
         like_reference: args.like_reference,
+        limits: session.limits,
         initial_state: match args.initial_state {
             State::NonZero => InitialState::NonZero,
             State::All => InitialState::All,
             State::None => InitialState::Nothing,
         },
-        ..Options::default()
+        ..options
     };
     if args.check_dialect {
         let findings = check(&programs, &options)?;
-        if findings.has_errors() {
+        if is_broken(&findings, args.strict) {
             print_findings(&findings, &mut session.out)?;
             return Ok(Status::Findings);
         }
     }
     let judged = (args.self_check || args.cases.is_some()).then(|| programs.clone());
-    let built = lower(programs, &options).map_err(|error| failure(error).about(&args.files.join(" ")))?;
+    let about = |error| failure(error).about(&args.files.join(" "));
+    let mut manager = ProgramManager::new(options.clone());
+    for (name, program) in programs {
+        manager.add(&name, program).map_err(about)?;
+    }
+    let Lowered { program: built, origins } = manager.emit().map_err(about)?;
     let mut checked = Vec::new();
-    if let Some(programs) = judged {
+    if let Some(mut programs) = judged {
+        programs.iter_mut().try_for_each(|(_, program)| begin_with(program, &options.state)).map_err(about)?;
         let cases = args.cases.as_ref().map(|path| recorded(path, session)).transpose()?;
         checked = self_check::judge(&programs, &built, &options.operators, cases.as_deref(), args.self_check)?;
     }
-    if let Some(path) = &args.external_weights {
-        for (_, file) in built.data_files() {
-            session.stage(path, |out| Ok(file.write_to(out)?))?;
-        }
+    data_files.stage(&built, &args.output, session)?;
+    if let Some(path) = &args.knobs.debug_map {
+        let map = serde_json::json!({ "schema": "edgepack/debug-map/1", "methods": origins });
+        session.stage(path, |out| Ok(writeln!(out, "{map:#}")?))?;
     }
     let unwritten = |error: edgepack::builder::BuildError| Failure::unreadable(error);
     session.write_stream(&args.output, |out| built.write_to(out).map_err(unwritten))?;
@@ -172,7 +188,8 @@ fn recorded(path: &Path, session: &mut Session) -> Result<Vec<Recorded>, Failure
 fn check(programs: &[(String, ExportedProgram<'static>)], options: &Options) -> Result<Findings, Failure> {
     let mut findings = Findings::new(&Limits::DEFAULT);
     for (name, program) in programs {
-        let rules = verify::Options::new(&options.operators);
+        let table = options.edge_table.as_deref().unwrap_or_else(|| Table::built_in());
+        let rules = verify::Options { table, ..verify::Options::new(&options.operators) };
         findings.extend(verify::verify(program, &rules).moved(name, 0));
         let edge = to_edge(program.clone(), options).map_err(|error| failure(error).about(name))?;
         findings.extend(verify::verify(&edge, &rules.dialect(Dialect::Edge)).moved(&format!("{name}.edge"), 0));
@@ -193,7 +210,7 @@ fn report(args: &Args, file: &FinishedFile<'_>, checked: &[Judged], session: &mu
             .map(|row| row.as_ref().map_or("?".to_owned(), operator_name))
             .collect();
         let missing = operators.iter().filter(|name| registry.find(name).is_none()).cloned().collect();
-        methods.push(Lowered {
+        methods.push(Method {
             method: plan.name.as_deref().unwrap_or("?").to_owned(),
             values: lenient::rows(&plan.values).len(),
             instructions: lenient::chains(&plan).iter().map(|chain| lenient::rows(&chain.instructions).len()).sum(),
@@ -229,10 +246,17 @@ fn report(args: &Args, file: &FinishedFile<'_>, checked: &[Judged], session: &mu
     Ok(Status::Fine)
 }
 
-/// The first model of an archive.
-fn open(path: &Path) -> Result<ExportedProgram<'static>, Failure> {
-    let program = Archive::open(path).and_then(|archive| archive.program());
-    program.map_err(|error| failure(error).about(&path.display().to_string()))
+/// The programs of an archive that become methods, with their names where it says them.
+fn open(path: &Path) -> Result<Vec<(Option<String>, ExportedProgram<'static>)>, Failure> {
+    let programs = Archive::open(path).and_then(|archive| {
+        let methods = archive.methods();
+        if methods.is_empty() {
+            return Err(edgepack_exir::Error::NoRecord("models/NAME.json".to_owned()));
+        }
+        let method = |(name, model): (Option<&str>, &str)| Ok((name.map(str::to_owned), archive.model(model)?));
+        methods.into_iter().map(method).collect()
+    });
+    programs.map_err(|error: edgepack_exir::Error| failure(error).about(&path.display().to_string()))
 }
 
 fn failure(error: edgepack_exir::Error) -> Failure {

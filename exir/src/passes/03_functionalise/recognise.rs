@@ -81,13 +81,6 @@ pub(super) fn recognise(
     if !operators::is_functional(schema) {
         return Ok(Effect::Change);
     }
-    if matches!(name, "batch_norm" | "native_batch_norm" | "_batch_norm_impl_index") {
-        let kept = call.arg("running_mean").value().is_some();
-        return Ok(if call.flag("training") && kept { Effect::Change } else { Effect::None });
-    }
-    if name == "instance_norm" && call.flag("use_input_stats") && call.arg("running_mean").value().is_some() {
-        return Err(Error::unsupported(format!("node `{}`", call.node.name), "instance_norm that keeps statistics"));
-    }
     if name == "as_strided" {
         return seen.strided(storages);
     }

@@ -1,0 +1,129 @@
+//! Pickles, interpreted as data.
+//!
+//! A pickle is a program for a stack machine that can name any function and have it called. Here nothing is called: what a
+//! pickle would call is noted with what it would be given, and only names of a closed list are taken, all of them
+//! constructors of containers, tensors and quantised weights. Any other name is refused, and so is every instruction that
+//! writers of weights do not use.
+//!
+//! Invariant: a value is made by at least one byte, so there are no more of them than bytes; values refer to each other by
+//! number, so that sharing costs nothing, and nothing here recurses.
+
+mod known;
+mod machine;
+
+pub use machine::read;
+
+/// The longest pickle that is read. What it describes may be far larger: the bytes of tensors are not in it.
+pub const MAX_LEN: u64 = 64 << 20;
+
+/// A value of a pickle, by its number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Id(u32);
+
+/// What a pickle made.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Value {
+    /// Nothing.
+    None,
+    /// Yes or no.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// Text.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// A tuple.
+    Tuple(Vec<Id>),
+    /// A list.
+    List(Vec<Id>),
+    /// Keys and what stands under them, in order.
+    Dict(Vec<(Id, Id)>),
+    /// One of the names of the list, as `module.name`.
+    Name(String),
+    /// What a name would make of arguments, and what it would be told afterwards.
+    Made {
+        /// The name.
+        by: Id,
+        /// The arguments: a tuple.
+        arguments: Id,
+        /// Its state, if it was given one.
+        state: Option<Id>,
+    },
+    /// What the file around the pickle keeps under this.
+    Kept(Id),
+}
+
+/// All values of a pickle.
+#[derive(Clone, Debug)]
+pub struct Pickle {
+    values: Vec<Value>,
+    root: Id,
+}
+
+impl Pickle {
+    /// The value that the pickle is of.
+    pub fn root(&self) -> Id {
+        self.root
+    }
+
+    /// A value by its number.
+    pub fn value(&self, id: Id) -> &Value {
+        self.values.get(id.0 as usize).unwrap_or(&Value::None)
+    }
+
+    /// A text.
+    pub fn text(&self, id: Id) -> Option<&str> {
+        match self.value(id) {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A name of the list.
+    pub fn name(&self, id: Id) -> Option<&str> {
+        match self.value(id) {
+            Value::Name(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// A whole number that is not negative.
+    pub fn size(&self, id: Id) -> Option<usize> {
+        match self.value(id) {
+            Value::Int(number) => usize::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    /// The items of a tuple or a list.
+    pub fn items(&self, id: Id) -> Option<&[Id]> {
+        match self.value(id) {
+            Value::Tuple(items) | Value::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// Sizes or strides.
+    pub fn sizes(&self, id: Id) -> Option<Vec<usize>> {
+        self.items(id)?.iter().map(|item| self.size(*item)).collect()
+    }
+
+    /// The entries of a dictionary, whose keys are texts.
+    pub fn entries(&self, id: Id) -> Option<Vec<(&str, Id)>> {
+        match self.value(id) {
+            Value::Dict(entries) => entries.iter().map(|(key, value)| Some((self.text(*key)?, *value))).collect(),
+            _ => None,
+        }
+    }
+
+    /// What a name would have been called with: the name and the arguments.
+    pub fn made(&self, id: Id) -> Option<(&str, &[Id])> {
+        match self.value(id) {
+            Value::Made { by, arguments, .. } => Some((self.name(*by)?, self.items(*arguments)?)),
+            _ => None,
+        }
+    }
+}

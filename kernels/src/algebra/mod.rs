@@ -1,0 +1,13 @@
+//! Linear algebra of dense matrices: factors, solutions, spectra.
+//!
+//! Every matrix of a stack is copied into working memory as doubles, computed there and put into the outputs, so element
+//! type and dim order of tensors matter nowhere else. The algorithms are the plain ones; they are meant for small matrices.
+//!
+//! Invariant: working memory is as large as sizes at load ask for, and grows only if sizes do.
+
+mod factor;
+mod operators;
+mod spectrum;
+mod stack;
+
+pub use operators::KERNELS;

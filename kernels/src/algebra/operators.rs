@@ -1,0 +1,638 @@
+//! The operators: which tensors each reads and writes, and what is computed for every matrix of a stack.
+
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
+use edgepack_executor::tensor::{TensorMut, TensorRef};
+use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::Dims;
+
+use super::factor::{self, Applied, Triangle};
+use super::spectrum;
+use super::stack::{Layout, together};
+
+/// Computes a call, with working memory of at least [`BUFFERS`] times the square of the longest side of a matrix.
+type Compute = fn(&mut KernelContext<'_>, &mut [f64]) -> Result<(), KernelError>;
+
+/// How many matrices fit into working memory.
+const BUFFERS: usize = 8;
+
+/// The longest side of a matrix among tensors.
+fn longest<'s>(all: impl Iterator<Item = &'s [usize]>) -> usize {
+    all.flat_map(|sizes| sizes.iter().rev().take(2).copied()).max().unwrap_or(1).max(1)
+}
+
+fn prepare(args: &Prepare<'_>, inputs: &'static [usize], compute: Compute) -> Result<Box<dyn Run>, KernelError> {
+    let mut sizes = Vec::new();
+    for &input in inputs {
+        let meta = args.tensor(input)?.meta;
+        if !matches!(meta.dtype, ScalarType::FLOAT | ScalarType::DOUBLE | ScalarType::INT) {
+            return Err(KernelError::unsupported(format!("matrices of {}", meta.dtype)));
+        }
+        sizes.push(meta.sizes.to_vec());
+    }
+    let side = longest(sizes.iter().map(Vec::as_slice));
+    let mut work = vec![0f64; BUFFERS.saturating_mul(side.saturating_mul(side))];
+    Ok(Box::new(move |cx: &mut KernelContext<'_>| {
+        let mut side = 1;
+        for &input in inputs {
+            side = side.max(longest(std::iter::once(cx.meta(input)?.sizes)));
+        }
+        if work.len() < BUFFERS * side * side {
+            return Err(KernelError::unsupported(format!("matrices of {side} are larger than at load")));
+        }
+        compute(cx, &mut work)
+    }))
+}
+
+/// A row of the table.
+macro_rules! rows {
+    ($($name:literal $schema:literal $inputs:expr => $compute:expr;)*) => {
+        /// The operators of this family.
+        pub static KERNELS: &[&Kernel] = &[$(&Kernel {
+            name: $name,
+            schema: $schema,
+            alias: Alias::Disjoint,
+            prepare: |args| prepare(args, &$inputs, $compute),
+        }),*];
+    };
+}
+
+rows! {
+    "aten::linalg_inv_ex.inverse" "(Tensor A, *, bool check_errors=False, Tensor(a!) inverse, Tensor(b!) info) -> (Tensor(a!) inverse, Tensor(b!) info)" [0] => inverse;
+    "aten::_linalg_det.result" "(Tensor A, *, Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots) -> (Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots)" [0] => |cx, work| determinant(cx, work, false);
+    "aten::_linalg_slogdet.sign" "(Tensor A, *, Tensor(a!) sign, Tensor(b!) logabsdet, Tensor(c!) LU, Tensor(d!) pivots) -> (Tensor(a!) sign, Tensor(b!) logabsdet, Tensor(c!) LU, Tensor(d!) pivots)" [0] => |cx, work| determinant(cx, work, true);
+    "aten::linalg_lu_factor_ex.out" "(Tensor A, *, bool pivot=True, bool check_errors=False, Tensor(a!) LU, Tensor(b!) pivots, Tensor(c!) info) -> (Tensor(a!) LU, Tensor(b!) pivots, Tensor(c!) info)" [0] => lu_factor;
+    "aten::linalg_lu.out" "(Tensor A, *, bool pivot=True, Tensor(a!) P, Tensor(b!) L, Tensor(c!) U) -> (Tensor(a!) P, Tensor(b!) L, Tensor(c!) U)" [0] => |cx, work| lu_parts(cx, work, None);
+    "aten::lu_unpack.out" "(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True, *, Tensor(a!) P, Tensor(b!) L, Tensor(c!) U) -> (Tensor(a!) P, Tensor(b!) L, Tensor(c!) U)" [0] => |cx, work| lu_parts(cx, work, Some(1));
+    "aten::_linalg_solve_ex.result" "(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots, Tensor(d!) info) -> (Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots, Tensor(d!) info)" [0, 1] => solve;
+    "aten::linalg_lu_solve.out" "(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False, Tensor(a!) out) -> Tensor(a!)" [0, 2] => lu_solve;
+    "aten::linalg_cholesky_ex.L" "(Tensor self, *, bool upper=False, bool check_errors=False, Tensor(a!) L, Tensor(b!) info) -> (Tensor(a!) L, Tensor(b!) info)" [0] => cholesky;
+    "aten::linalg_solve_triangular.out" "(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False, Tensor(a!) out) -> Tensor(a!)" [0, 1] => solve_triangular;
+    "aten::linalg_qr.out" "(Tensor A, str mode='reduced', *, Tensor(a!) Q, Tensor(b!) R) -> (Tensor(a!) Q, Tensor(b!) R)" [0] => qr;
+    "aten::geqrf.a" "(Tensor self, *, Tensor(a!) a, Tensor(b!) tau) -> (Tensor(a!) a, Tensor(b!) tau)" [0] => geqrf;
+    "aten::linalg_householder_product.out" "(Tensor input, Tensor tau, *, Tensor(a!) out) -> Tensor(a!)" [0] => householder_product;
+    "aten::ormqr.out" "(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False, *, Tensor(a!) out) -> Tensor(a!)" [0, 2] => ormqr;
+    "aten::_linalg_svd.U" "(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None, Tensor(a!) U, Tensor(b!) S, Tensor(c!) Vh) -> (Tensor(a!) U, Tensor(b!) S, Tensor(c!) Vh)" [0] => svd;
+    "aten::_linalg_eigh.eigenvalues" "(Tensor A, str UPLO='L', bool compute_v=True, *, Tensor(a!) eigenvalues, Tensor(b!) eigenvectors) -> (Tensor(a!) eigenvalues, Tensor(b!) eigenvectors)" [0] => eigh;
+    "aten::linalg_matrix_exp.out" "(Tensor self, *, Tensor(a!) out) -> Tensor(a!)" [0] => matrix_exp;
+}
+
+/// The layout of an argument's matrices.
+fn layout(cx: &KernelContext<'_>, arg: usize, name: &str) -> Result<Layout, KernelError> {
+    Layout::new(name, &cx.meta(arg)?, false)
+}
+
+/// Gives an output the sizes of a stack and some more dimensions.
+fn resize(cx: &mut KernelContext<'_>, arg: usize, outer: &[usize], inner: &[usize]) -> Result<(), KernelError> {
+    let sizes = Dims::collect(outer.iter().chain(inner).copied());
+    cx.resize(arg, &sizes.ok_or_else(|| KernelError::unsupported("the result has more than 16 dimensions"))?)
+}
+
+fn sizes(layout: &Layout) -> Dims {
+    Dims::from_slice(layout.outer()).unwrap_or_default()
+}
+
+/// An output with its layout.
+struct Out<'v> {
+    tensor: TensorMut<'v>,
+    layout: Layout,
+}
+
+impl<'v> Out<'v> {
+    /// An output of matrices.
+    fn matrices(tensor: TensorMut<'v>) -> Result<Self, KernelError> {
+        let layout = Layout::new("out", &tensor.meta(), false)?;
+        Ok(Out { tensor, layout })
+    }
+
+    /// An output of vectors.
+    fn vectors(tensor: TensorMut<'v>) -> Result<Self, KernelError> {
+        let layout = Layout::new("out", &tensor.meta(), true)?;
+        Ok(Out { tensor, layout })
+    }
+
+    fn write(&mut self, outer: &[usize], at: usize, from: &[f64]) -> Result<(), KernelError> {
+        self.layout.write(&mut self.tensor, outer, at, from)
+    }
+}
+
+/// Puts a number per matrix into an output without further dimensions.
+fn put(tensor: &mut TensorMut<'_>, at: usize, number: f64) -> Result<(), KernelError> {
+    match tensor.dtype {
+        ScalarType::FLOAT => tensor.as_slice::<f32>()?[at] = number as f32,
+        ScalarType::DOUBLE => tensor.as_slice::<f64>()?[at] = number,
+        ScalarType::INT => tensor.as_slice::<i32>()?[at] = number as i32,
+        other => return Err(KernelError::unsupported(format!("numbers of {other}"))),
+    }
+    Ok(())
+}
+
+/// Working memory in pieces of these lengths.
+fn pieces<const N: usize>(mut work: &mut [f64], lengths: [usize; N]) -> [&mut [f64]; N] {
+    lengths.map(|length| {
+        let (piece, rest) = std::mem::take(&mut work).split_at_mut(length);
+        work = rest;
+        piece
+    })
+}
+
+fn identity(matrix: &mut [f64], rows: usize, columns: usize) {
+    matrix.fill(0.0);
+    (0..rows.min(columns)).for_each(|i| matrix[i * columns + i] = 1.0);
+}
+
+fn transpose(from: &[f64], rows: usize, columns: usize, to: &mut [f64]) {
+    for i in 0..rows {
+        (0..columns).for_each(|j| to[j * rows + i] = from[i * columns + j]);
+    }
+}
+
+/// Pivots as matrices name them, counted from 1.
+fn counted(pivots: &mut [f64]) {
+    pivots.iter_mut().for_each(|pivot| *pivot += 1.0);
+}
+
+fn inverse(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
+    let a = layout(cx, 0, "A")?;
+    let (n, outer) = (a.expect_square("A")?, sizes(&a));
+    resize(cx, 2, &outer, &[n, n])?;
+    resize(cx, 3, &outer, &[])?;
+    let views = cx.views();
+    let (input, mut out, mut info) = (views.tensor(0)?, Out::matrices(views.out(2)?)?, views.out(3)?);
+    for at in 0..outer.iter().product() {
+        let [matrix, result, pivots] = pieces(work, [n * n, n * n, n]);
+        a.read(&input, &outer, at, matrix)?;
+        let status = factor::lu(matrix, n, n, pivots, true);
+        identity(result, n, n);
+        factor::solve_lu(matrix, n, pivots, false, result, n);
+        out.write(&outer, at, result)?;
+        put(&mut info, at, status as f64)?;
+    }
+    Ok(())
+}
+
+fn determinant(cx: &mut KernelContext<'_>, work: &mut [f64], logarithm: bool) -> Result<(), KernelError> {
+    let a = layout(cx, 0, "A")?;
+    let (n, outer) = (a.expect_square("A")?, sizes(&a));
+    let factors = if logarithm { 3 } else { 2 };
+    (1..factors).try_for_each(|arg| resize(cx, arg, &outer, &[]))?;
+    resize(cx, factors, &outer, &[n, n])?;
+    resize(cx, factors + 1, &outer, &[n])?;
+    let views = cx.views();
+    let (input, mut first) = (views.tensor(0)?, views.out(1)?);
+    let mut second = if logarithm { Some(views.out(2)?) } else { None };
+    let (mut lu, mut rows) = (Out::matrices(views.out(factors)?)?, Out::vectors(views.out(factors + 1)?)?);
+    for at in 0..outer.iter().product() {
+        let [matrix, pivots] = pieces(work, [n * n, n]);
+        a.read(&input, &outer, at, matrix)?;
+        factor::lu(matrix, n, n, pivots, true);
+        let exchanged = pivots.iter().enumerate().filter(|&(k, &pivot)| pivot != k as f64).count();
+        let sign = if exchanged % 2 == 0 { 1.0 } else { -1.0 };
+        let diagonal = (0..n).map(|i| matrix[i * n + i]);
+        match &mut second {
+            None => put(&mut first, at, sign * diagonal.product::<f64>())?,
+            Some(second) => {
+                let signs = diagonal.clone().fold(sign, |sign, x| if x == 0.0 { 0.0 } else { sign * x.signum() });
+                put(&mut first, at, signs)?;
+                put(second, at, diagonal.map(|x| x.abs().ln()).sum())?;
+            }
+        }
+        lu.write(&outer, at, matrix)?;
+        counted(pivots);
+        rows.write(&outer, at, pivots)?;
+    }
+    Ok(())
+}
+
+fn lu_factor(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
+    let (a, exchange) = (layout(cx, 0, "A")?, cx.bool(1)?);
+    let (outer, rows, columns) = (sizes(&a), a.rows, a.columns);
+    let least = rows.min(columns);
+    resize(cx, 3, &outer, &[rows, columns])?;
+    resize(cx, 4, &outer, &[least])?;
+    resize(cx, 5, &outer, &[])?;
+    let views = cx.views();
+    let (input, mut out) = (views.tensor(0)?, Out::matrices(views.out(3)?)?);
+    let (mut order, mut info) = (Out::vectors(views.out(4)?)?, views.out(5)?);
+    for at in 0..outer.iter().product() {
+        let [matrix, pivots] = pieces(work, [rows * columns, least]);
+        a.read(&input, &outer, at, matrix)?;
+        let status = factor::lu(matrix, rows, columns, pivots, exchange);
+        out.write(&outer, at, matrix)?;
+        counted(pivots);
+        order.write(&outer, at, pivots)?;
+        put(&mut info, at, status as f64)?;
+    }
+    Ok(())
+}
+
+/// Permutation, lower and upper factor: of a matrix, or of factors with pivots.
+fn lu_parts(cx: &mut KernelContext<'_>, work: &mut [f64], given: Option<usize>) -> Result<(), KernelError> {
+    let a = layout(cx, 0, "A")?;
+    let (outer, rows, columns) = (sizes(&a), a.rows, a.columns);
+    let least = rows.min(columns);
+    let (first, data, order) = match given {
+        Some(_) => (4, cx.bool(2)?, cx.bool(3)?),
+        None => (2, true, cx.bool(1)?),
+    };
+    match order {
+        true => resize(cx, first, &outer, &[rows, rows])?,
+        false => cx.resize(first, &[0])?,
+    }
+    if data {
+        resize(cx, first + 1, &outer, &[rows, least])?;
+        resize(cx, first + 2, &outer, &[least, columns])?;
+    } else {
+        cx.resize(first + 1, &[0])?;
+        cx.resize(first + 2, &[0])?;
+    }
+    let pivot_layout = given.map(|arg| Layout::new("LU_pivots", &cx.meta(arg)?, true)).transpose()?;
+    let views = cx.views();
+    let input = views.tensor(0)?;
+    let mut p = if order { Some(Out::matrices(views.out(first)?)?) } else { None };
+    let mut parts = match data {
+        true => Some([Out::matrices(views.out(first + 1)?)?, Out::matrices(views.out(first + 2)?)?]),
+        false => None,
+    };
+    for at in 0..outer.iter().product() {
+        let [matrix, pivots, result] = pieces(work, [rows * columns, least, rows * rows.max(columns)]);
+        a.read(&input, &outer, at, matrix)?;
+        match (given, &pivot_layout) {
+            (Some(arg), Some(layout)) => {
+                layout.read(&views.tensor(arg)?, &outer, at, pivots)?;
+                pivots.iter_mut().for_each(|pivot| *pivot -= 1.0);
+            }
+            _ => {
+                factor::lu(matrix, rows, columns, pivots, order);
+            }
+        }
+        if let Some(p) = &mut p {
+            let result = &mut result[..rows * rows];
+            identity(result, rows, rows);
+            factor::exchange(result, rows, pivots, false);
+            p.write(&outer, at, result)?;
+        }
+        let Some([l, u]) = &mut parts else { continue };
+        let lower = |i: usize, j: usize| match i.cmp(&j) {
+            std::cmp::Ordering::Less => 0.0,
+            std::cmp::Ordering::Equal => 1.0,
+            std::cmp::Ordering::Greater => matrix[i * columns + j],
+        };
+        (0..rows * least).for_each(|k| result[k] = lower(k / least, k % least));
+        l.write(&outer, at, &result[..rows * least])?;
+        let upper = |i: usize, j: usize| if i <= j { matrix[i * columns + j] } else { 0.0 };
+        (0..least * columns).for_each(|k| result[k] = upper(k / columns, k % columns));
+        u.write(&outer, at, &result[..least * columns])?;
+    }
+    Ok(())
+}
+
+/// Solves for one right side, from the left or from the right, by a function that solves from the left.
+fn from_side(
+    b: &mut [f64],
+    rows: usize,
+    columns: usize,
+    left: bool,
+    turned: &mut [f64],
+    solve: impl Fn(&mut [f64], usize),
+) {
+    if left {
+        return solve(b, columns);
+    }
+    // X A = B is the transpose of A' X' = B'.
+    transpose(b, rows, columns, turned);
+    solve(turned, rows);
+    transpose(turned, columns, rows, b);
+}
+
+fn solve(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
+    let (a, left) = (layout(cx, 0, "A")?, cx.bool(2)?);
+    let n = a.expect_square("A")?;
+    let (all, meta) = (cx.meta(0)?, cx.meta(1)?);
+    let vector = meta.rank() == 1 || meta.rank() + 1 == all.rank() && all.sizes[..meta.rank()] == *meta.sizes;
+    let b = Layout::new("B", &meta, vector)?;
+    let outer = if vector { sizes(&a) } else { together(a.outer(), b.outer())? };
+    let (rows, columns) = (b.rows, b.columns);
+    if (if left { rows } else { columns }) != n {
+        return Err(KernelError::argument(format!("`B` holds {rows} by {columns}, `A` {n} by {n}: they do not fit")));
+    }
+    match vector {
+        true => resize(cx, 4, &outer, &[n])?,
+        false => resize(cx, 4, &outer, &[rows, columns])?,
+    }
+    let own = sizes(&a);
+    resize(cx, 5, &own, &[n, n])?;
+    resize(cx, 6, &own, &[n])?;
+    resize(cx, 7, &own, &[])?;
+    let views = cx.views();
+    let (matrices, sides) = (views.tensor(0)?, views.tensor(1)?);
+    let mut out = if vector { Out::vectors(views.out(4)?)? } else { Out::matrices(views.out(4)?)? };
+    let (mut lu, mut order) = (Out::matrices(views.out(5)?)?, Out::vectors(views.out(6)?)?);
+    let mut info = views.out(7)?;
+    for at in 0..outer.iter().product() {
+        let [matrix, pivots, x, turned] = pieces(work, [n * n, n, rows * columns, rows * columns]);
+        a.read(&matrices, &outer, at, matrix)?;
+        b.read(&sides, &outer, at, x)?;
+        factor::lu(matrix, n, n, pivots, true);
+        let (matrix, pivots) = (&*matrix, &*pivots);
+        from_side(x, rows, columns, left, turned, |x, columns| factor::solve_lu(matrix, n, pivots, !left, x, columns));
+        out.write(&outer, at, x)?;
+    }
+    for at in 0..own.iter().product() {
+        let [matrix, pivots] = pieces(work, [n * n, n]);
+        a.read(&matrices, &own, at, matrix)?;
+        let status = factor::lu(matrix, n, n, pivots, true);
+        lu.write(&own, at, matrix)?;
+        counted(pivots);
+        order.write(&own, at, pivots)?;
+        put(&mut info, at, status as f64)?;
+    }
+    Ok(())
+}
+
+fn lu_solve(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
+    let (a, b, left, adjoint) = (layout(cx, 0, "LU")?, layout(cx, 2, "B")?, cx.bool(3)?, cx.bool(4)?);
+    let n = a.expect_square("LU")?;
+    let order = Layout::new("pivots", &cx.meta(1)?, true)?;
+    let outer = together(a.outer(), b.outer())?;
+    let (rows, columns) = (b.rows, b.columns);
+    resize(cx, 5, &outer, &[rows, columns])?;
+    let views = cx.views();
+    let (matrices, rows_of, sides) = (views.tensor(0)?, views.tensor(1)?, views.tensor(2)?);
+    let mut out = Out::matrices(views.out(5)?)?;
+    for at in 0..outer.iter().product() {
+        let [matrix, pivots, x, turned] = pieces(work, [n * n, n, rows * columns, rows * columns]);
+        a.read(&matrices, &outer, at, matrix)?;
+        b.read(&sides, &outer, at, x)?;
+        order.read(&rows_of, &outer, at, pivots)?;
+        pivots.iter_mut().for_each(|pivot| *pivot -= 1.0);
+        let (matrix, pivots) = (&*matrix, &*pivots);
+        let transposed = left == adjoint;
+        from_side(x, rows, columns, left, turned, |x, columns| {
+            factor::solve_lu(matrix, n, pivots, transposed, x, columns);
+        });
+        out.write(&outer, at, x)?;
+    }
+    Ok(())
+}
+
+fn cholesky(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
+    let (a, upper) = (layout(cx, 0, "self")?, cx.bool(1)?);
+    let (n, outer) = (a.expect_square("self")?, sizes(&a));
+    resize(cx, 3, &outer, &[n, n])?;
+    resize(cx, 4, &outer, &[])?;
+    let views = cx.views();
+    let (input, mut out, mut info) = (views.tensor(0)?, Out::matrices(views.out(3)?)?, views.out(4)?);
+    for at in 0..outer.iter().product() {
+        let [matrix, turned] = pieces(work, [n * n, n * n]);
+        a.read(&input, &outer, at, turned)?;
+        // Only one triangle is read; of the upper one the transpose is factored.
+        if upper {
+            transpose(turned, n, n, matrix)
+        } else {
+            matrix.copy_from_slice(turned)
+        }
+        let status = factor::cholesky(matrix, n);
+        if status != 0 {
+            return Err(KernelError::argument(format!("the minor of order {status} is not positive-definite")));
+        }
+        if upper {
+            transpose(matrix, n, n, turned);
+            out.write(&outer, at, turned)?;
+        } else {
+            out.write(&outer, at, matrix)?;
+        }
+        put(&mut info, at, 0.0)?;
+    }
+    Ok(())
+}
+
+fn solve_triangular(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
+    let (a, b) = (layout(cx, 0, "self")?, layout(cx, 1, "B")?);
+    let (upper, left, unit) = (cx.bool(2)?, cx.bool(3)?, cx.bool(4)?);
+    let n = a.expect_square("self")?;
+    let outer = together(a.outer(), b.outer())?;
+    let (rows, columns) = (b.rows, b.columns);
+    if (if left { rows } else { columns }) != n {
+        return Err(KernelError::argument(format!(
+            "`B` holds {rows} by {columns}, `self` {n} by {n}: they do not fit"
+        )));
+    }
+    resize(cx, 5, &outer, &[rows, columns])?;
+    let views = cx.views();
+    let (matrices, sides, mut out) = (views.tensor(0)?, views.tensor(1)?, Out::matrices(views.out(5)?)?);
+    let triangle = Triangle { upper, unit, transposed: !left };
+    for at in 0..outer.iter().product() {
+        let [matrix, x, turned] = pieces(work, [n * n, rows * columns, rows * columns]);
+        a.read(&matrices, &outer, at, matrix)?;
+        b.read(&sides, &outer, at, x)?;
+        let matrix = &*matrix;
+        from_side(x, rows, columns, left, turned, |x, columns| {
+            factor::solve_triangle(matrix, n, triangle, x, columns);
+        });
+        out.write(&outer, at, x)?;
+    }
+    Ok(())
+}
+
+fn qr(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
+    let a = layout(cx, 0, "A")?;
+    let (outer, rows, columns) = (sizes(&a), a.rows, a.columns);
+    let least = rows.min(columns);
+    let (wide, with_q) = match cx.text(1)? {
+        "reduced" => (least, true),
+        "complete" => (rows, true),
+        "r" => (least, false),
+        other => return Err(KernelError::argument(format!("`mode` is {other:?}"))),
+    };
+    match with_q {
+        true => resize(cx, 2, &outer, &[rows, wide])?,
+        false => cx.resize(2, &[0])?,
+    }
+    resize(cx, 3, &outer, &[wide, columns])?;
+    let views = cx.views();
+    let (input, mut r) = (views.tensor(0)?, Out::matrices(views.out(3)?)?);
+    let mut q = if with_q { Some(Out::matrices(views.out(2)?)?) } else { None };
+    for at in 0..outer.iter().product() {
+        let [matrix, taus, result] = pieces(work, [rows * columns, least, rows * rows.max(columns)]);
+        a.read(&input, &outer, at, matrix)?;
+        factor::reflections(matrix, rows, columns, taus);
+        let upper = |i: usize, j: usize| if i <= j { matrix[i * columns + j] } else { 0.0 };
+        (0..wide * columns).for_each(|k| result[k] = upper(k / columns, k % columns));
+        r.write(&outer, at, &result[..wide * columns])?;
+        if let Some(q) = &mut q {
+            let result = &mut result[..rows * wide];
+            identity(result, rows, wide);
+            let applied = Applied { matrix: result, sizes: [rows, wide], left: true, transposed: false };
+            factor::reflect(matrix, columns, taus, applied);
+            q.write(&outer, at, result)?;
+        }
+    }
+    Ok(())
+}
+
+fn geqrf(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
+    let a = layout(cx, 0, "self")?;
+    let (outer, rows, columns) = (sizes(&a), a.rows, a.columns);
+    let least = rows.min(columns);
+    resize(cx, 1, &outer, &[rows, columns])?;
+    resize(cx, 2, &outer, &[least])?;
+    let views = cx.views();
+    let (input, mut out, mut tau) = (views.tensor(0)?, Out::matrices(views.out(1)?)?, Out::vectors(views.out(2)?)?);
+    for at in 0..outer.iter().product() {
+        let [matrix, taus] = pieces(work, [rows * columns, least]);
+        a.read(&input, &outer, at, matrix)?;
+        factor::reflections(matrix, rows, columns, taus);
+        out.write(&outer, at, matrix)?;
+        tau.write(&outer, at, taus)?;
+    }
+    Ok(())
+}
+
+fn read_taus(cx: &KernelContext<'_>, arg: usize) -> Result<Layout, KernelError> {
+    Layout::new("tau", &cx.meta(arg)?, true)
+}
+
+fn householder_product(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
+    let (a, tau) = (layout(cx, 0, "input")?, read_taus(cx, 1)?);
+    let (outer, rows, columns) = (sizes(&a), a.rows, a.columns);
+    if tau.rows > columns || columns > rows {
+        return Err(KernelError::argument(format!("{} reflections, `input` holds {rows} by {columns}", tau.rows)));
+    }
+    resize(cx, 2, &outer, &[rows, columns])?;
+    let views = cx.views();
+    let (input, factors, mut out) = (views.tensor(0)?, views.tensor(1)?, Out::matrices(views.out(2)?)?);
+    for at in 0..outer.iter().product() {
+        let [matrix, taus, result] = pieces(work, [rows * columns, tau.rows, rows * columns]);
+        a.read(&input, &outer, at, matrix)?;
+        tau.read(&factors, &outer, at, taus)?;
+        identity(result, rows, columns);
+        let applied = Applied { matrix: result, sizes: [rows, columns], left: true, transposed: false };
+        factor::reflect(matrix, columns, taus, applied);
+        out.write(&outer, at, result)?;
+    }
+    Ok(())
+}
+
+fn ormqr(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
+    let (a, tau, b) = (layout(cx, 0, "self")?, read_taus(cx, 1)?, layout(cx, 2, "input3")?);
+    let (left, transposed) = (cx.bool(3)?, cx.bool(4)?);
+    let (outer, rows, columns) = (sizes(&b), b.rows, b.columns);
+    if a.rows != if left { rows } else { columns } || tau.rows > a.columns {
+        return Err(KernelError::argument(format!("reflections of {} for {rows} by {columns}", a.rows)));
+    }
+    resize(cx, 5, &outer, &[rows, columns])?;
+    let views = cx.views();
+    let (vectors, factors, input) = (views.tensor(0)?, views.tensor(1)?, views.tensor(2)?);
+    let mut out = Out::matrices(views.out(5)?)?;
+    for at in 0..outer.iter().product() {
+        let [matrix, taus, result] = pieces(work, [a.len(), tau.rows, rows * columns]);
+        a.read(&vectors, &outer, at, matrix)?;
+        tau.read(&factors, &outer, at, taus)?;
+        b.read(&input, &outer, at, result)?;
+        factor::reflect(matrix, a.columns, taus, Applied { matrix: result, sizes: [rows, columns], left, transposed });
+        out.write(&outer, at, result)?;
+    }
+    Ok(())
+}
+
+fn svd(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
+    let (a, full, vectors) = (layout(cx, 0, "A")?, cx.bool(1)?, cx.bool(2)?);
+    let (outer, rows, columns) = (sizes(&a), a.rows, a.columns);
+    let least = rows.min(columns);
+    let (left, right) = if full { (rows, columns) } else { (least, least) };
+    if vectors {
+        resize(cx, 4, &outer, &[rows, left])?;
+        resize(cx, 6, &outer, &[right, columns])?;
+    } else {
+        cx.resize(4, &[0])?;
+        cx.resize(6, &[0])?;
+    }
+    resize(cx, 5, &outer, &[least])?;
+    let views = cx.views();
+    let (input, mut s) = (views.tensor(0)?, Out::vectors(views.out(5)?)?);
+    let mut sides = match vectors {
+        true => Some([Out::matrices(views.out(4)?)?, Out::matrices(views.out(6)?)?]),
+        false => None,
+    };
+    let (tall, most) = (rows >= columns, rows.max(columns));
+    for at in 0..outer.iter().product() {
+        let [matrix, turned, values, other, whole] =
+            pieces(work, [most * least, most * most, least, least * least, most * most]);
+        // Of a wide matrix, the transpose is decomposed.
+        if tall {
+            a.read(&input, &outer, at, matrix)?;
+        } else {
+            a.read(&input, &outer, at, turned)?;
+            transpose(turned, rows, columns, matrix);
+        }
+        spectrum::singular(matrix, values, other, most, least);
+        s.write(&outer, at, values)?;
+        let Some([u, vh]) = &mut sides else { continue };
+        // The vectors of the longer side, as many as are asked for, in columns.
+        let known = values.iter().filter(|&&value| value > 0.0).count();
+        let count = if full { most } else { least };
+        whole.fill(0.0);
+        for i in 0..most {
+            (0..known).for_each(|j| whole[i * most + j] = matrix[i * least + j]);
+        }
+        spectrum::complete(whole, most, known);
+        for i in 0..most {
+            (0..count).for_each(|j| whole[i * count + j] = whole[i * most + j]);
+        }
+        let long = &whole[..most * count];
+        if tall {
+            u.write(&outer, at, long)?;
+            transpose(other, least, least, turned);
+            vh.write(&outer, at, &turned[..least * least])?;
+        } else {
+            u.write(&outer, at, other)?;
+            transpose(long, most, count, turned);
+            vh.write(&outer, at, &turned[..most * count])?;
+        }
+    }
+    Ok(())
+}
+
+fn eigh(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
+    let (a, upper, with_vectors) = (layout(cx, 0, "A")?, cx.text(1)?.starts_with(['U', 'u']), cx.bool(2)?);
+    let (n, outer) = (a.expect_square("A")?, sizes(&a));
+    resize(cx, 3, &outer, &[n])?;
+    match with_vectors {
+        true => resize(cx, 4, &outer, &[n, n])?,
+        false => cx.resize(4, &[0])?,
+    }
+    let views = cx.views();
+    let (input, mut out) = (views.tensor(0)?, Out::vectors(views.out(3)?)?);
+    let mut columns = if with_vectors { Some(Out::matrices(views.out(4)?)?) } else { None };
+    for at in 0..outer.iter().product() {
+        let [matrix, values, vectors] = pieces(work, [n * n, n, n * n]);
+        a.read(&input, &outer, at, matrix)?;
+        // One triangle counts, the other mirrors it.
+        for i in 0..n {
+            for j in 0..i {
+                if upper { matrix[i * n + j] = matrix[j * n + i] } else { matrix[j * n + i] = matrix[i * n + j] }
+            }
+        }
+        spectrum::symmetric(matrix, values, vectors, n);
+        out.write(&outer, at, values)?;
+        if let Some(columns) = &mut columns {
+            columns.write(&outer, at, vectors)?;
+        }
+    }
+    Ok(())
+}
+
+fn matrix_exp(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
+    let a = layout(cx, 0, "self")?;
+    let (n, outer) = (a.expect_square("self")?, sizes(&a));
+    resize(cx, 1, &outer, &[n, n])?;
+    let views = cx.views();
+    let (input, mut out): (TensorRef<'_>, _) = (views.tensor(0)?, Out::matrices(views.out(1)?)?);
+    for at in 0..outer.iter().product() {
+        let [matrix, rest] = pieces(work, [n * n, 5 * n * n]);
+        a.read(&input, &outer, at, matrix)?;
+        spectrum::exponential(matrix, rest, n);
+        out.write(&outer, at, matrix)?;
+    }
+    Ok(())
+}

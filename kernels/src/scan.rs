@@ -1,0 +1,177 @@
+//! Running products, extremes and logarithms of sums along a dimension.
+//!
+//! Invariant: a line is read and written once, in order; what a line has in common is kept in registers.
+
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
+use edgepack_executor::with_element;
+use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::Dims;
+
+use crate::check::{Around, Class, expect_class, expect_dtype, expect_same, expect_same_order, with_float};
+use crate::dims::dim_of;
+use crate::numeric::{Cast, Compute, Number};
+
+/// The operators of this family.
+pub static KERNELS: &[&Kernel] = &[&CUMPROD, &CUMMAX, &CUMMIN, &LOGCUMSUMEXP];
+
+static CUMPROD: Kernel = Kernel {
+    name: "aten::cumprod.out",
+    schema: "(Tensor self, int dim, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare: |args| {
+        let (input, out) = (args.tensor(0)?.meta.dtype, args.tensor(3)?.meta.dtype);
+        expect_class("self", input, Class::Any)?;
+        expect_class("out", out, Class::Any)?;
+        with_element!(input, T => with_element!(out, U => Ok(Box::new(products::<T, U>)), else => {
+            Err(KernelError::unsupported(out.to_string()))
+        }), else => Err(KernelError::unsupported(input.to_string())))
+    },
+};
+static CUMMAX: Kernel = Kernel {
+    name: "aten::cummax.out",
+    schema: "(Tensor self, int dim, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
+    alias: Alias::Disjoint,
+    prepare: |args| prepare_extremes(args, true),
+};
+static CUMMIN: Kernel = Kernel {
+    name: "aten::cummin.out",
+    schema: "(Tensor self, int dim, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
+    alias: Alias::Disjoint,
+    prepare: |args| prepare_extremes(args, false),
+};
+static LOGCUMSUMEXP: Kernel = Kernel {
+    name: "aten::logcumsumexp.out",
+    schema: "(Tensor self, int dim, *, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare: |args| {
+        let dtype = args.tensor(0)?.meta.dtype;
+        expect_same(("self", dtype), ("out", args.tensor(2)?.meta.dtype))?;
+        with_float!(dtype, T => Ok(Box::new(logarithms::<T>)))
+    },
+};
+
+/// The lines of the input along the dimension; the outputs have its sizes.
+fn lines(cx: &mut KernelContext<'_>, outs: &[usize]) -> Result<Around, KernelError> {
+    let (meta, dim) = (cx.meta(0)?, cx.int(1)?);
+    let dim = dim_of("dim", dim, "self", meta.rank())?;
+    let around = Around::new(meta.sizes, meta.strides, dim);
+    let sizes = Dims::from_slice(meta.sizes).unwrap_or_default();
+    for &out in outs {
+        cx.resize(out, &sizes)?;
+        expect_same_order(("self", cx.meta(0)?.dim_order), ("out", cx.meta(out)?.dim_order))?;
+    }
+    Ok(around)
+}
+
+/// Visits every line: its elements' places in order, and whether one is the first.
+fn visit(around: Around, mut each: impl FnMut(usize, bool)) {
+    for at in 0..around.outer * around.inner {
+        let start = at / around.inner * around.size * around.inner + at % around.inner;
+        (0..around.size).for_each(|i| each(start + i * around.inner, i == 0));
+    }
+}
+
+fn products<T, U>(cx: &mut KernelContext<'_>) -> Result<(), KernelError>
+where
+    T: Number + Cast<U>,
+    U: Number,
+    f64: Cast<U>,
+    i64: Cast<U>,
+{
+    let around = lines(cx, &[3])?;
+    let views = cx.views();
+    let (input, out) = (views.tensor(0)?.as_slice::<T>()?, views.out(3)?.into_slice::<U>()?);
+    let (mut real, mut whole) = (1f64, 1i64);
+    visit(around, |at, first| {
+        if first {
+            (real, whole) = (1.0, 1);
+        }
+        let x: U = input[at].cast();
+        if U::SCALAR_TYPE.is_floating() {
+            real *= Cast::<f64>::cast(x);
+            out[at] = real.cast();
+        } else {
+            whole = whole.wrapping_mul(x.cast());
+            out[at] = whole.cast();
+        }
+    });
+    Ok(())
+}
+
+fn prepare_extremes(args: &Prepare<'_>, greatest: bool) -> Result<Box<dyn Run>, KernelError> {
+    let dtype = args.tensor(0)?.meta.dtype;
+    expect_class("self", dtype, Class::Any)?;
+    expect_same(("self", dtype), ("values", args.tensor(2)?.meta.dtype))?;
+    expect_dtype("indices", args.tensor(3)?.meta.dtype, ScalarType::LONG)?;
+    with_element!(dtype, T => Ok(Box::new(move |cx: &mut KernelContext<'_>| extremes::<T>(cx, greatest))), else => {
+        Err(KernelError::unsupported(dtype.to_string()))
+    })
+}
+
+fn extremes<T: Number>(cx: &mut KernelContext<'_>, greatest: bool) -> Result<(), KernelError> {
+    let around = lines(cx, &[2, 3])?;
+    let views = cx.views();
+    let (input, values) = (views.tensor(0)?.as_slice::<T>()?, views.out(2)?.into_slice::<T>()?);
+    let places = views.out(3)?.into_slice::<i64>()?;
+    let (mut best, mut place, mut here) = (T::default(), 0i64, 0i64);
+    visit(around, |at, first| {
+        here = if first { 0 } else { here + 1 };
+        let (x, known) = (input[at].to_compute(), best.to_compute());
+        // The later one of equals counts, and NaN stays.
+        let better = if greatest { known.less_or_same(x) } else { x.less_or_same(known) };
+        if first || x.is_nan() || !known.is_nan() && better {
+            (best, place) = (input[at], here);
+        }
+        values[at] = best;
+        places[at] = place;
+    });
+    Ok(())
+}
+
+fn logarithms<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError>
+where
+    f64: Cast<T>,
+{
+    let around = lines(cx, &[2])?;
+    let views = cx.views();
+    let (input, out) = (views.tensor(0)?.as_slice::<T>()?, views.out(2)?.into_slice::<T>()?);
+    let mut sum = f64::NEG_INFINITY;
+    visit(around, |at, first| {
+        let x: f64 = input[at].cast();
+        let (low, high) = if x < sum { (x, sum) } else { (sum, x) };
+        sum = match () {
+            () if first => x,
+            () if x.is_nan() || sum.is_nan() => f64::NAN,
+            // Of infinities there is no difference.
+            () if low == high && high.is_infinite() => high,
+            () => high + (low - high).exp().ln_1p(),
+        };
+        out[at] = sum.cast();
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use edgepack_executor::call::{Arg, call};
+
+    /// What eager PyTorch answers.
+    #[test]
+    fn running_values() {
+        let x = Arg::tensor(&[2, 3], &[2.0f32, -3.0, 0.5, 1.0, f32::NAN, 4.0]);
+        let out = || Arg::out(ScalarType::FLOAT, &[2, 3]);
+        let products = call(&CUMPROD, &[x.clone(), Arg::int(1), Arg::None, out()]).unwrap();
+        assert_eq!(products[0].as_slice::<f32>().unwrap()[..3], [2.0, -6.0, -3.0]);
+        let places = Arg::out(ScalarType::LONG, &[2, 3]);
+        let greatest = call(&CUMMAX, &[x.clone(), Arg::int(-1), out(), places.clone()]).unwrap();
+        assert_eq!(greatest[1].as_slice::<i64>().unwrap(), [0, 0, 0, 0, 1, 1]);
+        let ties = Arg::tensor(&[3], &[1i32, 1, 0]);
+        let outs = [Arg::out(ScalarType::INT, &[3]), Arg::out(ScalarType::LONG, &[3])];
+        let least = call(&CUMMIN, &[ties, Arg::int(0), outs[0].clone(), outs[1].clone()]).unwrap();
+        assert_eq!(least[1].as_slice::<i64>().unwrap(), [0, 1, 2]);
+        let far = Arg::tensor(&[3], &[-200.0f64, 0.0, f64::NEG_INFINITY]);
+        let sums = call(&LOGCUMSUMEXP, &[far, Arg::int(0), Arg::out(ScalarType::DOUBLE, &[3])]).unwrap();
+        assert_eq!(sums[0].as_slice::<f64>().unwrap(), [-200.0, 0.0, 0.0]);
+    }
+}
