@@ -15,7 +15,7 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
     /// Emits the nodes of a graph in order.
     pub(super) fn nodes(&mut self, scope: &mut Scope<'_>) -> Result<(), Error> {
         let graph = scope.graph;
-        let around = std::mem::take(&mut self.frames);
+        let around = self.place.clone();
         for node in &graph.nodes {
             self.enter(node);
             let about = |error: Error| match error {
@@ -33,9 +33,8 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
                 }
             }
             .map_err(about)?;
-            self.leave(Some(node));
         }
-        self.trace(around);
+        self.go_on(around);
         Ok(())
     }
 

@@ -9,11 +9,10 @@ use edgepack_builder::content::Data;
 use edgepack_builder::pte::{
     Arg, ConstantId, MethodBuilder, ProgramBuilder, TensorArg, TensorSpec, ValueId as Emitted,
 };
-use edgepack_format::pte::Frame;
 use edgepack_format::tensor::TensorLayout;
 
 use super::dim_order::{Orders, orders};
-use super::origin::{Names, Origin};
+use super::origin::{Names, Origin, Place};
 use super::partition::LoweredModule;
 use super::spec::{Shape, shape};
 use super::{InitialState, Options};
@@ -58,8 +57,8 @@ pub(super) struct Emitter<'b, 'p, 'd, 'o> {
     pub(super) origins: Vec<Origin>,
     /// The nodes of the exported program by debug handle.
     pub(super) names: &'o Names,
-    /// The lines of source that the node at hand was made by.
-    pub(super) frames: Vec<Frame<'static>>,
+    /// Where emission is.
+    pub(super) place: Place,
 }
 
 /// Emits a program as a method of this name.
@@ -85,7 +84,7 @@ pub(super) fn method<'d>(
         prefix: format!("{name}."),
         origins: Vec::new(),
         names,
-        frames: Vec::new(),
+        place: Place::default(),
     };
     let given = emitter.given();
     let mut scope = Scope {
@@ -101,7 +100,6 @@ pub(super) fn method<'d>(
         return Err(Error::Operators(emitter.missing.into_iter().collect()));
     }
     emitter.outputs(&mut scope)?;
-    emitter.leave(None);
     Ok(emitter.origins())
 }
 

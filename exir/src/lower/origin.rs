@@ -16,7 +16,7 @@ const HANDLE: &str = "debug_handle";
 const TRACE: &str = "stack_trace";
 
 /// Where an instruction comes from.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Origin {
     /// Its place in the chain.
     pub index: usize,
@@ -37,6 +37,13 @@ pub struct MethodOrigins {
     pub method: String,
     /// Its instructions, in order.
     pub instructions: Vec<Origin>,
+}
+
+/// Where emission is: the node at hand, and the lines of source that made it.
+#[derive(Clone, Default)]
+pub(super) struct Place {
+    origin: Origin,
+    frames: Vec<Frame<'static>>,
 }
 
 /// The nodes of a program by debug handle.
@@ -119,34 +126,35 @@ fn place(line: &str) -> Option<Frame<'static>> {
 }
 
 impl Emitter<'_, '_, '_, '_> {
-    /// Begins the emission of a node.
+    /// Begins the emission of a node: what is emitted from here on comes from it.
     pub(super) fn enter(&mut self, node: &Node) {
-        if self.options.stack_traces {
-            let parts = self.parts(node);
-            let frames = parts.iter().map(|part| frames(part)).find(|frames| !frames.is_empty());
-            self.trace(frames.unwrap_or_default());
-        }
-    }
-
-    /// Gives the instructions from here on a stack trace.
-    pub(super) fn trace(&mut self, frames: Vec<Frame<'static>>) {
-        if self.options.stack_traces {
-            self.method.stack_trace(frames.iter().cloned());
-            self.frames = frames;
-        }
-    }
-
-    /// Ends the emission of a node: what was emitted since the last one comes from it; without a node, from none.
-    pub(super) fn leave(&mut self, node: Option<&Node>) {
-        let parts = node.map(|node| self.parts(node)).unwrap_or_default();
-        let mut debug_handles: Vec<u32> = parts.into_iter().filter_map(handle).collect();
+        self.note();
+        let parts = self.parts(node);
+        let mut debug_handles: Vec<u32> = parts.iter().filter_map(|part| handle(part)).collect();
         debug_handles.sort_unstable();
         debug_handles.dedup();
-        let from: Vec<String> = debug_handles.iter().filter_map(|handle| self.names.get(handle)).cloned().collect();
-        let node = node.map(|node| node.name.clone());
+        let from = debug_handles.iter().filter_map(|handle| self.names.get(handle)).cloned().collect();
+        let frames = match self.options.stack_traces {
+            true => parts.iter().map(|part| frames(part)).find(|frames| !frames.is_empty()).unwrap_or_default(),
+            false => Vec::new(),
+        };
+        let origin = Origin { node: Some(node.name.clone()), from, debug_handles, ..Origin::default() };
+        self.go_on(Place { origin, frames });
+    }
+
+    /// Goes on at a place: after the nodes of a graph at that of the node around it.
+    pub(super) fn go_on(&mut self, place: Place) {
+        self.note();
+        if self.options.stack_traces {
+            self.method.stack_trace(place.frames.iter().cloned());
+        }
+        self.place = place;
+    }
+
+    /// Notes that what was emitted since the last time comes from the node at hand.
+    fn note(&mut self) {
         for index in self.origins.len()..self.method.instruction_count() {
-            let (node, from, debug_handles) = (node.clone(), from.clone(), debug_handles.clone());
-            self.origins.push(Origin { index, operator: String::new(), node, from, debug_handles });
+            self.origins.push(Origin { index, ..self.place.origin.clone() });
         }
     }
 
@@ -162,7 +170,8 @@ impl Emitter<'_, '_, '_, '_> {
     }
 
     /// Where all instructions come from.
-    pub(super) fn origins(self) -> Vec<Origin> {
+    pub(super) fn origins(mut self) -> Vec<Origin> {
+        self.note();
         let operators = self.method.instructions();
         let named = self.origins.into_iter().zip(operators);
         named.map(|(origin, operator)| Origin { operator, ..origin }).collect()
