@@ -6,6 +6,7 @@
 //! - [`operators`] knows the operators: schemas, and which operator of a program stands for each.
 //! - [`decompose`] writes composite operators out in core ones.
 //! - [`verify`] holds programs against the dialects, [`dtype`] element types against tables.
+//! - [`pattern`] finds small graphs in a program and replaces them.
 //! - [`lower`] turns programs into files that runtimes load.
 //!
 //! ```no_run
@@ -37,6 +38,7 @@ pub mod json;
 pub mod lower;
 pub mod operators;
 mod passes;
+pub mod pattern;
 pub mod pickle;
 pub mod verify;
 

@@ -49,6 +49,32 @@ impl MethodBuilder<'_, '_> {
         self.method().and_then(|method| method.chains.last()).map_or(0, |chain| chain.steps.len())
     }
 
+    /// What each instruction of the current chain does: the operator it calls by full name, `delegate` and the backend,
+    /// `move`, `jump` or `free`.
+    pub fn instructions(&self) -> Vec<String> {
+        let Some(method) = self.method() else { return Vec::new() };
+        let steps = method.chains.last().map_or(&[][..], |chain| &chain.steps);
+        let operator = |index: usize| match method.operators.get(index) {
+            Some((name, overload)) if overload.is_empty() => name.clone(),
+            Some((name, overload)) => format!("{name}.{overload}"),
+            None => "?".to_owned(),
+        };
+        let backend = |index: usize| method.delegates.get(index).map_or("?", |delegate| &delegate.backend);
+        let what = |(step, _): &(Step, _)| match step {
+            Step::Kernel { operator: index, .. } => operator(*index),
+            Step::Delegate { delegate, .. } => format!("delegate {}", backend(*delegate)),
+            Step::Move { .. } => "move".to_owned(),
+            Step::JumpFalse { .. } => "jump".to_owned(),
+            Step::Free { .. } => "free".to_owned(),
+        };
+        steps.iter().map(what).collect()
+    }
+
+    /// How many instructions the current chain has so far.
+    pub fn instruction_count(&self) -> usize {
+        self.here()
+    }
+
     fn chain_name(&self, chain: usize) -> String {
         format!("chain {chain} of {}", self.name())
     }

@@ -164,8 +164,9 @@ impl Pass<'_> {
     /// Puts what a node stands for into the list.
     fn expand(&mut self, graph: &mut Graph, mut node: Node, made: &mut Vec<Node>, depth: usize) -> Result<(), Error> {
         node.inputs.iter_mut().for_each(|input| substitute(&mut input.arg, &self.replaced));
-        let rule = node.target.operator().and_then(|op| rule(&op.to_string())).filter(|_| depth < DEPTH);
-        let schema = node.target.operator().and_then(|op| self.operators.text(&op.to_string()).map(str::to_owned));
+        let name = node.target.operator().map(ToString::to_string).filter(|name| !self.operators.is_preserved(name));
+        let rule = name.as_ref().and_then(|name| rule(name)).filter(|_| depth < DEPTH);
+        let schema = name.and_then(|name| self.operators.text(&name).map(str::to_owned));
         let (Some(rule), Some(schema)) = (rule, schema) else {
             self.sizes.note(graph, &node);
             made.push(node);

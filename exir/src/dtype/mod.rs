@@ -41,7 +41,7 @@ pub fn name(scalar_type: ScalarType) -> Option<&'static str> {
     NAMES.iter().find(|(_, known)| *known == scalar_type).map(|(name, _)| *name)
 }
 
-fn by_name(name: &str) -> Option<ScalarType> {
+pub(crate) fn by_name(name: &str) -> Option<ScalarType> {
     NAMES.iter().find(|(known, _)| *known == name).map(|(_, scalar_type)| *scalar_type)
 }
 

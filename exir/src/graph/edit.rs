@@ -168,7 +168,8 @@ impl Graph {
         self.nodes = kept;
     }
 
-    /// Rebuilds the list of nodes: `change` is given each one in turn and puts what takes its place into the list.
+    /// Rebuilds the list of nodes: `change` is given each one in turn and puts what takes its place into the list. New nodes
+    /// without metadata take over that of the node.
     pub fn rewrite<E>(
         &mut self,
         mut change: impl FnMut(&mut Self, Node, &mut Vec<Node>) -> Result<(), E>,
@@ -176,7 +177,11 @@ impl Graph {
         let nodes = std::mem::take(&mut self.nodes);
         let mut rewritten = Vec::with_capacity(nodes.len());
         for node in nodes {
+            let (metadata, before) = (node.metadata.clone(), rewritten.len());
             change(self, node, &mut rewritten)?;
+            for new in rewritten.iter_mut().skip(before).filter(|new: &&mut Node| new.metadata.is_empty()) {
+                new.metadata.clone_from(&metadata);
+            }
         }
         self.nodes = rewritten;
         Ok(())

@@ -171,6 +171,14 @@ pub struct OutputSpec {
 }
 
 impl ExportedProgram<'_> {
+    /// The names of the parameters and buffers that the program changes.
+    pub fn changed(&self) -> impl Iterator<Item = &str> {
+        self.outputs.iter().filter_map(|spec| match &spec.kind {
+            OutputKind::BufferMutation(name) | OutputKind::ParameterMutation(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
     /// Nesting of the arguments and of the results, as pytree strings.
     pub fn nesting(&self) -> Option<(&str, &str)> {
         let whole = self.about.module_call_graph.iter().find(|entry| entry.fqn.is_empty())?;

@@ -15,7 +15,9 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
     /// Emits the nodes of a graph in order.
     pub(super) fn nodes(&mut self, scope: &mut Scope<'_>) -> Result<(), Error> {
         let graph = scope.graph;
+        let around = self.place.clone();
         for node in &graph.nodes {
+            self.enter(node);
             let about = |error: Error| match error {
                 Error::Build(error) => Error::program(format!("node `{}`", node.name), error.to_string()),
                 other => other,
@@ -32,6 +34,7 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
             }
             .map_err(about)?;
         }
+        self.go_on(around);
         Ok(())
     }
 
@@ -291,7 +294,7 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
             return Ok(false);
         }
         let (Some(result), Some(input)) = (node.result(), node.value_arg("self")) else { return Ok(false) };
-        if scope.fixed.contains(&result) || scope.fixed.contains(&input) {
+        if scope.fixed.contains(&result) || scope.fixed.contains(&input) || self.parted(scope, input, result) {
             return Ok(false);
         }
         let shape = self.shape(scope, result)?;
@@ -332,6 +335,12 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
             }
             _ => Ok(false),
         }
+    }
+
+    /// Whether a result is to be in another memory than what it would be a view of.
+    fn parted(&self, scope: &Scope<'_>, input: ValueId, result: ValueId) -> bool {
+        let pool = |value| self.options.pools.of(scope.graph.name(value));
+        pool(result).is_some_and(|id| pool(input) != Some(id))
     }
 
     /// A constant under another shape is another constant with the same bytes.

@@ -12,6 +12,7 @@ use edgepack_builder::pte::{
 use edgepack_format::tensor::TensorLayout;
 
 use super::dim_order::{Orders, orders};
+use super::origin::{Names, Origin, Place};
 use super::partition::LoweredModule;
 use super::spec::{Shape, shape};
 use super::{InitialState, Options};
@@ -52,6 +53,12 @@ pub(super) struct Emitter<'b, 'p, 'd, 'o> {
     pub(super) missing: BTreeSet<String>,
     /// Names of the program's constants that stand for other tensors in another method.
     prefix: String,
+    /// Where the instructions so far come from.
+    pub(super) origins: Vec<Origin>,
+    /// The nodes of the exported program by debug handle.
+    pub(super) names: &'o Names,
+    /// Where emission is.
+    pub(super) place: Place,
 }
 
 /// Emits a program as a method of this name.
@@ -60,9 +67,11 @@ pub(super) fn method<'d>(
     name: &str,
     program: &ExportedProgram<'d>,
     modules: &[LoweredModule<'d>],
+    names: &Names,
     options: &Options,
-) -> Result<(), Error> {
+) -> Result<Vec<Origin>, Error> {
     let mut method = builder.method(name);
+    method.plan_inputs(options.plan_inputs).plan_outputs(options.plan_outputs);
     if let Some((inputs, outputs)) = program.nesting() {
         method.containers(inputs, outputs);
     }
@@ -73,6 +82,9 @@ pub(super) fn method<'d>(
         options,
         missing: BTreeSet::new(),
         prefix: format!("{name}."),
+        origins: Vec::new(),
+        names,
+        place: Place::default(),
     };
     let mut scope = Scope {
         graph: &program.graph,
@@ -86,7 +98,8 @@ pub(super) fn method<'d>(
     if !emitter.missing.is_empty() {
         return Err(Error::Operators(emitter.missing.into_iter().collect()));
     }
-    emitter.outputs(&mut scope)
+    emitter.outputs(&mut scope)?;
+    Ok(emitter.origins())
 }
 
 /// The orders of the dimensions of all values of a program.
@@ -113,14 +126,7 @@ fn given(program: &ExportedProgram<'_>) -> Vec<(ValueId, Vec<u8>)> {
 impl<'d> Emitter<'_, '_, 'd, '_> {
     fn inputs(&mut self, scope: &mut Scope<'_>) -> Result<(), Error> {
         let program = self.program;
-        let mutated: BTreeSet<&str> = program
-            .outputs
-            .iter()
-            .filter_map(|spec| match &spec.kind {
-                OutputKind::BufferMutation(name) | OutputKind::ParameterMutation(name) => Some(name.as_str()),
-                _ => None,
-            })
-            .collect();
+        let mutated: BTreeSet<&str> = program.changed().collect();
         let uses = program.graph.uses();
         for spec in &program.inputs {
             let place = || format!("input `{}`", spec.arg.value().map_or("?", |value| program.graph.name(value)));
@@ -161,6 +167,10 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
             Some(Meta::Bool(_)) => Held::Number(self.method.input_value(false)?),
             Some(Meta::Tensor(_)) => {
                 let shape = self.shape(scope, value)?;
+                if !self.options.plan_inputs {
+                    // Only planned memory has views without instructions.
+                    scope.fixed.insert(value);
+                }
                 Held::Tensor(self.method.input(shape.spec.clone())?, shape)
             }
             _ => {
@@ -174,13 +184,18 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
 
     /// What the tensor of a value is to be.
     pub(super) fn shape(&self, scope: &Scope<'_>, value: ValueId) -> Result<Shape, Error> {
-        shape(scope.graph, value, scope.orders.get(&value).cloned(), &self.program.ranges)
+        let mut shape = shape(scope.graph, value, scope.orders.get(&value).cloned(), &self.program.ranges)?;
+        if let Some(id) = self.options.pools.of(scope.graph.name(value)) {
+            shape.spec = shape.spec.in_memory(id);
+        }
+        Ok(shape)
     }
 
     fn state(&mut self, scope: &Scope<'_>, value: ValueId, name: &str, weight: &Weight<'d>) -> Result<Held, Error> {
         let shape = self.shape(scope, value)?;
         let (_, data) = weight.data(&shape.dim_order)?;
         let begins = match self.options.initial_state {
+            _ if self.options.state.contains_key(name) => true,
             InitialState::All => true,
             InitialState::Nothing => false,
             InitialState::NonZero => !is_zero(&data)?,
@@ -207,7 +222,7 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
         data: Data<'d>,
     ) -> Result<ConstantId, Error> {
         let own = format!("{}{name}", self.prefix);
-        let external = self.options.external_weights.clone().filter(|_| !name.contains("_lifted_tensor"));
+        let external = self.tag(name).filter(|_| !name.contains("_lifted_tensor"));
         let program = self.method.program();
         let mut add = |name: &str| match &external {
             Some(tag) => program.external_constant_from(name, layout.clone(), data.clone(), tag),
@@ -217,6 +232,15 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
             Err(edgepack_builder::BuildError::Conflict { .. }) => Ok(add(&own)?),
             other => Ok(other?),
         }
+    }
+
+    /// The data file that a constant goes to. What is a weight in another form goes where the weight goes, unless something
+    /// is said about it by its own name.
+    fn tag(&self, name: &str) -> Option<String> {
+        let weights = &self.program.weights;
+        let origins = std::iter::successors(Some(name), |name| name.rsplit_once('.').map(|(whole, _)| whole));
+        let mut known = origins.filter(|origin| *origin == name || weights.find(origin).is_some());
+        known.find_map(|name| self.options.external_weights.of(name))
     }
 
     /// Notes what nothing may be a view of: outputs, and what is written back to.

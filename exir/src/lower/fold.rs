@@ -9,16 +9,7 @@ use crate::graph::{Argument, ExportedProgram, InputKind, InputSpec, Node, Size, 
 
 /// Replaces views of constants by constants.
 pub(super) fn constants(program: &mut ExportedProgram<'_>) {
-    let mutated: BTreeSet<String> = program
-        .outputs
-        .iter()
-        .filter_map(|spec| match &spec.kind {
-            crate::graph::OutputKind::BufferMutation(name) | crate::graph::OutputKind::ParameterMutation(name) => {
-                Some(name.clone())
-            }
-            _ => None,
-        })
-        .collect();
+    let mutated: BTreeSet<String> = program.changed().map(str::to_owned).collect();
     let mut known: BTreeMap<ValueId, String> = BTreeMap::new();
     for spec in &program.inputs {
         if let (Some(name), Some(value)) = (spec.kind.tensor(), spec.arg.value())

@@ -7,9 +7,12 @@ use edgepack_builder::pte::{BuiltProgram, ProgramBuilder};
 use edgepack_format::finding::Findings;
 use edgepack_format::pte::CompileSpec;
 use edgepack_format::row::Blob;
+use edgepack_format::rules::exir;
 
+use super::origin::Names;
 use super::partition::{LoweredModule, Partitioner, fuse};
-use super::{Options, emit, to_edge};
+use super::{Alignments, MethodOrigins, Options, begin_with, emit, origin, state, to_edge};
+use crate::dtype::Table;
 use crate::error::Error;
 use crate::graph::{Dialect, ExportedProgram};
 use crate::verify;
@@ -28,6 +31,15 @@ pub(super) struct Method<'d> {
     name: String,
     program: ExportedProgram<'d>,
     modules: Vec<LoweredModule<'d>>,
+    names: Names,
+}
+
+/// Programs in one file.
+pub struct Lowered<'d> {
+    /// The file.
+    pub program: BuiltProgram<'d>,
+    /// Where the instructions of each method come from.
+    pub origins: Vec<MethodOrigins>,
 }
 
 /// Programs that go into one file, by method name.
@@ -44,10 +56,12 @@ impl<'d> ProgramManager<'d> {
     }
 
     /// Adds a program as a method, converted to the Edge dialect.
-    pub fn add(&mut self, name: &str, program: ExportedProgram<'d>) -> Result<&mut Self, Error> {
+    pub fn add(&mut self, name: &str, mut program: ExportedProgram<'d>) -> Result<&mut Self, Error> {
         if self.methods.iter().any(|method| method.name == name) {
             return Err(Error::program(format!("method `{name}`"), "there are two of that name"));
         }
+        let names = origin::number(&mut program.graph);
+        begin_with(&mut program, &self.options.state)?;
         let mut program = to_edge(program, &self.options)?;
         let mut modules = Vec::new();
         for part in std::mem::take(&mut program.about.modules) {
@@ -69,7 +83,7 @@ impl<'d> ProgramManager<'d> {
                 payload: part.payload.map(|payload| Data::from(payload.to_vec())),
             });
         }
-        self.methods.push(Method { name: name.to_owned(), program, modules });
+        self.methods.push(Method { name: name.to_owned(), program, modules, names });
         Ok(self)
     }
 
@@ -147,18 +161,50 @@ impl<'d> ProgramManager<'d> {
 
     /// Emits all methods into one file.
     pub fn finish(self) -> Result<BuiltProgram<'d>, Error> {
+        Ok(self.emit()?.program)
+    }
+
+    /// Emits all methods into one file, and says where each instruction comes from.
+    pub fn emit(self) -> Result<Lowered<'d>, Error> {
+        state::check(&self.options.state, self.methods.iter().map(|method| &method.program))?;
+        if self.options.edge_table.is_some() {
+            self.check_types()?;
+        }
         let mut builder = ProgramBuilder::new();
         builder.strategy(self.options.strategy);
-        for method in &self.methods {
-            emit::method(&mut builder, &method.name, &method.program, &method.modules, &self.options)?;
+        let Alignments { segment, tensor, delegate, memory } = self.options.alignments;
+        segment.map(|align| builder.segment_alignment(align).map(drop)).transpose()?;
+        tensor.map(|align| builder.tensor_alignment(align).map(drop)).transpose()?;
+        delegate.map(|align| builder.delegate_alignment(align).map(drop)).transpose()?;
+        memory.map(|align| builder.memory_alignment(align).map(drop)).transpose()?;
+        let mut origins = Vec::with_capacity(self.methods.len());
+        for Method { name, program, modules, names } in &self.methods {
+            let instructions = emit::method(&mut builder, name, program, modules, names, &self.options)?;
+            origins.push(MethodOrigins { method: name.clone(), instructions });
+        }
+        for (name, values) in self.options.constant_methods {
+            builder.getter(&name, values)?;
         }
         builder.merge_named_data(self.store)?;
-        Ok(builder.finish()?)
+        Ok(Lowered { program: builder.finish()?, origins })
+    }
+
+    /// Holds the element types of every method against the table.
+    fn check_types(&self) -> Result<(), Error> {
+        for method in &self.methods {
+            let findings = verify::verify(&method.program, &rules(&self.options));
+            let wrong: Vec<String> =
+                findings.iter().filter(|finding| finding.rule == &exir::DTYPES).map(ToString::to_string).collect();
+            if !wrong.is_empty() {
+                return Err(Error::program(format!("method `{}`", method.name), wrong.join("\n")));
+            }
+        }
+        Ok(())
     }
 }
 
 /// What programs are held against between conversion and emission.
 fn rules(options: &Options) -> verify::Options<'_> {
-    let preserved = options.preserved.clone();
-    verify::Options { preserved, ..verify::Options::new(&options.operators).dialect(Dialect::Edge) }
+    let table = options.edge_table.as_deref().unwrap_or_else(|| Table::built_in());
+    verify::Options { table, ..verify::Options::new(&options.operators).dialect(Dialect::Edge) }
 }

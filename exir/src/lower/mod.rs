@@ -7,6 +7,7 @@
 //! Invariant: what is lowered computes what the exported program computes; what cannot be is refused by name.
 
 mod affine;
+mod by_name;
 mod call;
 mod casts;
 mod control;
@@ -15,19 +16,27 @@ mod edge;
 mod emit;
 mod fold;
 mod manager;
+mod origin;
 mod partition;
 mod scalars;
 mod spec;
+mod state;
 mod symbols;
 
 pub use affine::is_written_out;
-pub use manager::{Pass, ProgramManager};
+pub use by_name::ByName;
+pub use manager::{Lowered, Pass, ProgramManager};
+pub use origin::{MethodOrigins, Origin};
 pub use partition::{ByOperator, LoweredModule, Part, Partitioner};
+pub use state::{State, begin_with};
+
+use std::sync::Arc;
 
 use edgepack_builder::plan::Strategy;
-use edgepack_builder::pte::BuiltProgram;
+use edgepack_builder::pte::{Arg, BuiltProgram};
 use edgepack_format::limits::Limits;
 
+use crate::dtype::Table;
 use crate::error::Error;
 use crate::graph::ExportedProgram;
 use crate::operators::Operators;
@@ -39,16 +48,45 @@ pub struct Options {
     pub operators: Operators,
     /// How memory is planned.
     pub strategy: Strategy,
-    /// The data file that constants go to, by tag; without one they stay in the program.
-    pub external_weights: Option<String>,
+    /// The data file that each weight goes to, by tag; without one it stays in the program. Asked by the name of the
+    /// weight; for one that is stored rearranged by its new name first.
+    pub external_weights: ByName<String>,
+    /// Methods that take nothing and give these values, by name: what runners ask a model for, such as `get_max_seq_len`.
+    pub constant_methods: Vec<(String, Vec<Arg>)>,
+    /// Whether instructions get the stack traces of their nodes.
+    pub stack_traces: bool,
+    /// Whether inputs have planned memory; else the caller provides it.
+    pub plan_inputs: bool,
+    /// Whether outputs have planned memory; else the caller provides it.
+    pub plan_outputs: bool,
+    /// What the file's parts are aligned to.
+    pub alignments: Alignments,
+    /// Which planned memory a tensor is in, counted from 1, by the name of its value. Said for an input or output it also
+    /// plans those that are left to the caller otherwise.
+    pub pools: ByName<u32>,
+    /// Which element types go together: programs of the Edge dialect are held against it before they are emitted.
+    pub edge_table: Option<Arc<Table>>,
     /// Whether to keep to the instructions of the reference exporter, instead of leaving out what can be computed now.
     pub like_reference: bool,
     /// Which buffers that the program changes begin with the values they were exported with.
     pub initial_state: InitialState,
     /// How much lowering may write ([`crate::decompose::decompose`]): composites may stand for any number of calls.
     pub limits: Limits,
-    /// Operators outside the core set that are wanted, by full name: verifiers say nothing about them.
-    pub preserved: Vec<String>,
+    /// What buffers that the program changes begin with, instead of their exported values.
+    pub state: State,
+}
+
+/// What parts of a file begin at multiples of; what is not said is as the reference exporter has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Alignments {
+    /// Segments: any number.
+    pub segment: Option<u64>,
+    /// Constant tensors: a power of two.
+    pub tensor: Option<u64>,
+    /// Payloads of delegates inside the flatbuffer: a power of two.
+    pub delegate: Option<u64>,
+    /// Planned memory: a power of two from 16 on.
+    pub memory: Option<u64>,
 }
 
 /// Which state begins with its exported values; other state begins with whatever memory holds, zeros usually.
@@ -68,11 +106,18 @@ impl Default for Options {
         Options {
             operators: Operators::new(),
             strategy: Strategy::default(),
-            external_weights: None,
+            external_weights: ByName::default(),
+            constant_methods: Vec::new(),
+            stack_traces: false,
+            plan_inputs: true,
+            plan_outputs: true,
+            alignments: Alignments::default(),
+            pools: ByName::default(),
+            edge_table: None,
             like_reference: false,
             initial_state: InitialState::default(),
+            state: State::default(),
             limits: Limits::DEFAULT,
-            preserved: Vec::new(),
         }
     }
 }

@@ -9,15 +9,15 @@
 mod out_variant;
 mod shape;
 
-pub use shape::{Call, ShapeFunction, promote};
+pub use shape::{Call, ShapeRule, promote};
 
-use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
 
 use edgepack_format::operator::{Argument as Parameter, ArgumentKind, Literal, Schema, lookup};
 
 use crate::error::Error;
-use crate::graph::{Argument, ListKind, MemoryFormat, Node, OpName};
+use crate::graph::{Argument, ListKind, MemoryFormat, Node, OpName, TensorMeta};
 
 /// The library's operators: what is known about each, and its schema.
 const ATEN: &str = include_str!("aten.txt");
@@ -41,12 +41,14 @@ pub struct Traits {
 #[derive(Clone, Default)]
 pub struct Operators {
     own: BTreeMap<String, Own>,
+    /// Composites that stay as they are.
+    preserved: BTreeSet<String>,
 }
 
 #[derive(Clone)]
 struct Own {
     schema: String,
-    shape: Option<ShapeFunction>,
+    shape: Option<ShapeRule>,
 }
 
 impl Operators {
@@ -61,11 +63,40 @@ impl Operators {
     }
 
     /// Adds an operator by schema, with the function that says what its results look like.
-    pub fn add_with_shape(&mut self, schema: &str, shape: ShapeFunction) -> Result<&mut Self, Error> {
-        self.insert(schema, Some(shape))
+    pub fn add_with_shape(
+        &mut self,
+        schema: &str,
+        shape: impl Fn(&Call<'_>) -> Option<Vec<TensorMeta>> + Send + Sync + 'static,
+    ) -> Result<&mut Self, Error> {
+        self.insert(schema, Some(Arc::new(shape)))
     }
 
-    fn insert(&mut self, schema: &str, shape: Option<ShapeFunction>) -> Result<&mut Self, Error> {
+    /// Keeps a composite operator as it is, so that the program calls it. Refused if no program can: if the operator is
+    /// not known, gives a view, works in place, or has no out variant.
+    pub fn preserve(&mut self, full_name: &str) -> Result<&mut Self, Error> {
+        let full_name = full_name.strip_suffix(".default").unwrap_or(full_name);
+        let refused = |why: &str| Error::unsupported(format!("operator {full_name}"), why);
+        let op = OpName::parse(full_name).ok_or_else(|| refused("a full name is `namespace::name.overload`"))?;
+        let schema = self.schema(&op).ok_or_else(|| refused("it is not known, so it cannot be preserved"))?;
+        if !is_functional(&schema) {
+            return Err(refused("it works in place, which programs do by its functional form; it cannot be preserved"));
+        }
+        if is_view(&schema) {
+            return Err(refused("it gives a view, for which programs have copies; it cannot be preserved"));
+        }
+        if !self.has_out_variant(&schema) {
+            return Err(refused("it has no out variant, so no program can hold it; it cannot be preserved"));
+        }
+        self.preserved.insert(full_name.to_owned());
+        Ok(self)
+    }
+
+    /// Whether an operator stays as it is, by full name.
+    pub fn is_preserved(&self, full_name: &str) -> bool {
+        self.preserved.contains(full_name)
+    }
+
+    fn insert(&mut self, schema: &str, shape: Option<ShapeRule>) -> Result<&mut Self, Error> {
         let parsed = Schema::parse(schema).map_err(|error| Error::program(schema, error.to_string()))?;
         let name = parsed.full_name().to_owned();
         self.own.insert(name, Own { schema: schema.to_owned(), shape });

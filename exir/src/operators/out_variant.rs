@@ -43,6 +43,15 @@ impl Operators {
         }
     }
 
+    /// Whether a functional operator has one that writes its results into tensors it is given.
+    pub(super) fn has_out_variant(&self, functional: &Schema<'_>) -> bool {
+        let fits = |text: &&str| {
+            Schema::parse(text).is_ok_and(|out| out.outs().next().is_some() && same_arguments(functional, &out))
+        };
+        let base = functional.full_name().split('.').next().unwrap_or_default();
+        self.overloads(base).iter().any(fits)
+    }
+
     /// The functional operator that computes what this one writes into what it changes, by its name without overload.
     pub(crate) fn functional(&self, base: &str, changing: &Schema<'_>) -> Option<OpName> {
         let fits = |text: &&str| {

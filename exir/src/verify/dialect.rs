@@ -61,7 +61,8 @@ fn core(checker: &mut Checker<'_>, op: &OpName, place: &str) {
     let excepted = op.namespace != "aten"
         || EXCEPTIONS.contains(&op.name.as_str())
         || EXACT.contains(&full_name.as_str())
-        || checker.options.preserved.contains(&full_name);
+        || checker.options.preserved.contains(&full_name)
+        || checker.options.operators.is_preserved(&full_name);
     if !excepted && !traits.core && !traits.view_copy {
         checker.say(&rule::NOT_CORE, place, format!("{op} is not in the core set"));
     }

@@ -3,7 +3,7 @@
 use edgepack_exir::archive::{Archive, records};
 use edgepack_exir::dtype::Table;
 use edgepack_exir::graph::{Dialect, Expr};
-use edgepack_exir::lower::{InitialState, Options as Lowering, lower, to_edge};
+use edgepack_exir::lower::{ByName, InitialState, Options as Lowering, lower, to_edge};
 use edgepack_exir::operators::Operators;
 use edgepack_exir::pickle::{self, Value};
 use edgepack_exir::verify::{Options, verify, verify_archive};
@@ -33,7 +33,7 @@ pub fn archive(bytes: &[u8]) {
     for like_reference in [false, true] {
         let lowering = Lowering {
             like_reference,
-            external_weights: like_reference.then(|| "weights".to_owned()),
+            external_weights: if like_reference { ByName::all("weights".to_owned()) } else { ByName::default() },
             initial_state: if like_reference { InitialState::All } else { InitialState::NonZero },
             ..Lowering::default()
         };

@@ -4,6 +4,7 @@
 //! wants them otherwise. `None` means that nothing can be said, as for sizes that depend on the data.
 
 mod create;
+mod declared;
 mod elementwise;
 mod linear;
 mod matrix;
@@ -15,6 +16,8 @@ mod spatial;
 
 pub use numbers::promote;
 
+use std::sync::Arc;
+
 use edgepack_format::operator::Schema;
 use edgepack_format::scalar::ScalarType;
 
@@ -24,8 +27,11 @@ use crate::graph::{Argument, Graph, Meta, Node, OpName, Size, TensorMeta};
 /// The most results that are described one by one.
 const MOST_RESULTS: usize = 1 << 16;
 
+/// Says what the results of a call look like; those of the library carry no data.
+type ShapeFunction = fn(&Call<'_>) -> Option<Vec<TensorMeta>>;
+
 /// Says what the results of a call look like.
-pub type ShapeFunction = fn(&Call<'_>) -> Option<Vec<TensorMeta>>;
+pub type ShapeRule = Arc<dyn Fn(&Call<'_>) -> Option<Vec<TensorMeta>> + Send + Sync>;
 
 /// A call, with its arguments by name.
 pub struct Call<'c> {
@@ -124,9 +130,9 @@ impl Operators {
     }
 
     /// The function that says what the results of an operator look like.
-    pub fn shape_function(&self, op: &OpName) -> Option<ShapeFunction> {
+    pub fn shape_function(&self, op: &OpName) -> Option<ShapeRule> {
         let full_name = op.to_string();
-        if let Some(own) = self.own.get(&full_name).and_then(|own| own.shape) {
+        if let Some(own) = self.own.get(&full_name).and_then(|own| own.shape.clone()) {
             return Some(own);
         }
         let name = full_name.strip_prefix("aten::").or_else(|| full_name.strip_prefix("dim_order_ops::"))?;
@@ -140,7 +146,7 @@ impl Operators {
             select::find,
             create::find,
         ];
-        families.iter().find_map(|find| find(name))
+        families.iter().find_map(|find| find(name)).map(|function| Arc::new(function) as ShapeRule)
     }
 
     /// What a call gives: whether the schema of an operator says that it gives tensors.

@@ -1,5 +1,8 @@
 //! `edgepack lower`: export IR to a program.
 
+mod data;
+mod knobs;
+
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,8 +13,9 @@ use edgepack::builder::plan::Strategy;
 use edgepack_executor::kernel::Registry;
 use edgepack_executor::{LoadError, Method, Options as LoadOptions};
 use edgepack_exir::archive::Archive;
+use edgepack_exir::dtype::Table;
 use edgepack_exir::graph::{Dialect, ExportedProgram};
-use edgepack_exir::lower::{InitialState, Options, lower, to_edge};
+use edgepack_exir::lower::{InitialState, Lowered, Options, ProgramManager, begin_with, to_edge};
 use edgepack_exir::verify;
 use edgepack_format::finding::Findings;
 use edgepack_format::limits::Limits;
@@ -30,6 +34,7 @@ use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, NAME, TITLE};
 use crate::summary::program::operator_name;
 use crate::units::{bytes, count};
+use knobs::Knobs;
 
 /// The largest program, in bytes, that is loaded to see whether it can be.
 const TRIED: u64 = 16 << 20;
@@ -47,10 +52,6 @@ pub struct Args {
     /// Where the program goes; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-
-    /// Put the weights into this data file
-    #[arg(long, value_name = "FILE")]
-    pub external_weights: Option<PathBuf>,
 
     /// How memory is planned
     #[arg(long, value_name = "HOW", default_value = "best")]
@@ -78,13 +79,13 @@ pub struct Args {
     #[arg(long, requires = "check_dialect")]
     pub strict: bool,
 
-    /// Operators outside the core set that are wanted, such as aten::linear; --check-dialect says nothing about them
-    #[arg(long, value_name = "OPERATOR", requires = "check_dialect")]
-    pub preserve: Vec<String>,
-
     /// Which buffers that the program changes begin with their exported values
     #[arg(long, value_name = "WHICH", default_value = "non-zero")]
     pub initial_state: State,
+
+    /// How the program is written.
+    #[command(flatten)]
+    pub knobs: Knobs,
 }
 
 /// How memory is planned.
@@ -107,9 +108,9 @@ pub enum State {
     None,
 }
 
-/// What became of an archive.
+/// What became of a program.
 #[derive(Serialize)]
-struct Lowered {
+struct Written {
     method: String,
     values: usize,
     instructions: usize,
@@ -136,16 +137,12 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             programs.push((name, program));
         }
     }
-    let tag = args
-        .external_weights
-        .as_ref()
-        .map(|path| path.file_stem().map_or("weights".to_owned(), |stem| stem.to_string_lossy().into_owned()));
+    let (options, data_files) = args.knobs.options(session)?;
     let options = Options {
         strategy: match args.plan {
             Plan::Greedy => Strategy::Greedy,
             Plan::Best => Strategy::Smallest,
         },
-        external_weights: tag,
         like_reference: args.like_reference,
         limits: session.limits,
         initial_state: match args.initial_state {
@@ -153,8 +150,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             State::All => InitialState::All,
             State::None => InitialState::Nothing,
         },
-        preserved: args.preserve.clone(),
-        ..Options::default()
+        ..options
     };
     if args.check_dialect {
         let findings = check(&programs, &options)?;
@@ -164,16 +160,22 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         }
     }
     let judged = (args.self_check || args.cases.is_some()).then(|| programs.clone());
-    let built = lower(programs, &options).map_err(|error| failure(error).about(&args.files.join(" ")))?;
+    let about = |error| failure(error).about(&args.files.join(" "));
+    let mut manager = ProgramManager::new(options.clone());
+    for (name, program) in programs {
+        manager.add(&name, program).map_err(about)?;
+    }
+    let Lowered { program: built, origins } = manager.emit().map_err(about)?;
     let mut checked = Vec::new();
-    if let Some(programs) = judged {
+    if let Some(mut programs) = judged {
+        programs.iter_mut().try_for_each(|(_, program)| begin_with(program, &options.state)).map_err(about)?;
         let cases = args.cases.as_ref().map(|path| recorded(path, session)).transpose()?;
         checked = self_check::judge(&programs, &built, &options.operators, cases.as_deref(), args.self_check)?;
     }
-    if let Some(path) = &args.external_weights {
-        for (_, file) in built.data_files() {
-            session.stage(path, |out| Ok(file.write_to(out)?))?;
-        }
+    data_files.stage(&built, &args.output, session)?;
+    if let Some(path) = &args.knobs.debug_map {
+        let map = serde_json::json!({ "schema": "edgepack/debug-map/1", "methods": origins });
+        session.stage(path, |out| Ok(writeln!(out, "{map:#}")?))?;
     }
     let unwritten = |error: edgepack::builder::BuildError| Failure::unreadable(error);
     session.write_stream(&args.output, |out| built.write_to(out).map_err(unwritten))?;
@@ -194,8 +196,8 @@ fn recorded(path: &Path, session: &mut Session) -> Result<Vec<Recorded>, Failure
 fn check(programs: &[(String, ExportedProgram<'static>)], options: &Options) -> Result<Findings, Failure> {
     let mut findings = Findings::new(&Limits::DEFAULT);
     for (name, program) in programs {
-        let preserved = options.preserved.clone();
-        let rules = verify::Options { preserved, ..verify::Options::new(&options.operators) };
+        let table = options.edge_table.as_deref().unwrap_or_else(|| Table::built_in());
+        let rules = verify::Options { table, ..verify::Options::new(&options.operators) };
         findings.extend(verify::verify(program, &rules).moved(name, 0));
         let edge = to_edge(program.clone(), options).map_err(|error| failure(error).about(name))?;
         findings.extend(verify::verify(&edge, &rules.dialect(Dialect::Edge)).moved(&format!("{name}.edge"), 0));
@@ -222,9 +224,9 @@ fn report(args: &Args, file: &FinishedFile<'_>, checked: &[Judged], session: &mu
             .collect();
         let missing: Vec<String> = operators.iter().filter(|name| registry.find(name).is_none()).cloned().collect();
         let name = plan.name.as_deref().unwrap_or("?").to_owned();
-        let tried = missing.is_empty() && args.external_weights.is_none();
+        let tried = missing.is_empty() && args.knobs.external_weights.is_none() && args.knobs.external.is_empty();
         let refused = loaded.as_ref().filter(|_| tried).and_then(|program| refusal(program, &name, &registry));
-        methods.push(Lowered {
+        methods.push(Written {
             method: name,
             values: lenient::rows(&plan.values).len(),
             instructions: lenient::chains(&plan).iter().map(|chain| lenient::rows(&chain.instructions).len()).sum(),
