@@ -128,6 +128,9 @@ fn whole(text: &str) -> Option<Vec<Term>> {
     (reader.rest.is_empty() && !terms.is_empty()).then_some(terms)
 }
 
+/// What stands between parentheses: terms by position, and terms by name.
+type Given = (Vec<Term>, Vec<(String, Term)>);
+
 struct Reader<'t> {
     rest: &'t str,
 }
@@ -145,7 +148,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Positional terms and named ones, with commas between them.
-    fn terms(&mut self) -> Option<(Vec<Term>, Vec<(String, Term)>)> {
+    fn terms(&mut self) -> Option<Given> {
         let (mut terms, mut named) = (Vec::new(), Vec::new());
         loop {
             self.skip();

@@ -66,7 +66,11 @@ pub(super) fn bits(number: Scalar, dtype: ScalarType) -> u128 {
         bytemuck::bytes_of_mut(&mut word)[..2 * size_of::<R>()].copy_from_slice(bytemuck::bytes_of(&real::<R>(number)));
         word
     }
-    if dtype == ScalarType::COMPLEX_DOUBLE { of::<f64>(number) } else { of::<f32>(number) }
+    match dtype {
+        ScalarType::COMPLEX_DOUBLE => of::<f64>(number),
+        ScalarType::COMPLEX_HALF => of::<half::f16>(number),
+        _ => of::<f32>(number),
+    }
 }
 
 /// Magnitudes, which are real.
