@@ -4,11 +4,12 @@ use edgepack_builder::NamedDataStore;
 use edgepack_builder::content::Data;
 use edgepack_builder::preprocess::{Preprocess, PreprocessError};
 use edgepack_exir::Error;
+use edgepack_exir::archive::Archive;
 use edgepack_exir::graph::{
     About, Argument, Dialect, ExportedProgram, Graph, InputKind, InputSpec, NamedArgument, Node, OutputKind,
     OutputSpec, Target, TensorMeta, ValueId,
 };
-use edgepack_exir::lower::{ByOperator, Options, Part, Partitioner, Pass, ProgramManager};
+use edgepack_exir::lower::{ByOperator, Options, Part, Partitioner, Pass, ProgramManager, lower};
 use edgepack_format::extent::FileExtent;
 use edgepack_format::limits::Limits;
 use edgepack_format::pte::{CompileSpec, InstructionArguments};
@@ -210,7 +211,16 @@ fn parts_of_branches_become_delegates() {
     let text = manager.program("forward").unwrap().to_string();
     assert!(!text.contains("abs(") && !text.contains("relu(") && text.contains("delegate 2"), "{text}");
     assert!(!manager.verify().has_errors(), "{}", manager.verify());
-    assert_eq!(delegate_calls(&manager.finish().unwrap().to_bytes().unwrap()), 3);
+    let exported = manager.export("forward").unwrap();
+    let bytes = manager.finish().unwrap().to_bytes().unwrap();
+    assert_eq!(delegate_calls(&bytes), 3);
+    // Written and read again it is lowered to the same file.
+    let mut written = Vec::new();
+    exported.save_serde(&mut written).unwrap();
+    let again = Archive::parse(&written).unwrap().program().unwrap();
+    assert_eq!(again.about.modules, exported.about.modules);
+    let built = lower(vec![("forward".to_owned(), again)], &Options::default()).unwrap();
+    assert_eq!(delegate_calls(&built.to_bytes().unwrap()), 3);
     let mut manager = ProgramManager::new(Options::default());
     manager.add("forward", branches()).unwrap();
     let astray = Astray;

@@ -17,6 +17,7 @@ mod zip;
 
 pub use container::{Archive, Layout};
 pub(crate) use older::quoted;
+pub(crate) use serde_write::original;
 pub(crate) use tensors::contiguous_strides;
 pub use tensors::{Storage, Subclass, Weight, Weights};
 pub use write::ArchiveWriter;

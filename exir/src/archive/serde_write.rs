@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use edgepack_builder::content::Data;
 use serde_json::{Map, Value, json};
 
@@ -33,6 +35,18 @@ impl ExportedProgram<'_> {
         writer.end()?.flush()?;
         Ok(())
     }
+}
+
+/// A program with its tensors as texts of lowered modules have it.
+pub(crate) fn original(program: &ExportedProgram<'_>) -> Result<Value, Error> {
+    let document = serde_json::to_value(program.document(true));
+    let document = document.map_err(|error| Error::program("document", error.to_string()))?;
+    let encoded = |tensors| saved(tensors).map(|bytes| STANDARD.encode(bytes));
+    Ok(json!({
+        "original_module": old(document, program.dialect.name()),
+        "original_state_dict": encoded(&program.weights.state)?,
+        "original_constants": encoded(&program.weights.constants)?,
+    }))
 }
 
 /// A file of `torch.save` with tensors by name.

@@ -11,6 +11,7 @@ use super::{
     ValueId, codes, modules,
 };
 use crate::json::{self, Name, Real};
+use crate::operators::Operators;
 
 impl ExportedProgram<'_> {
     /// The document of this program, as `torch.export.load` takes it. It has no Edge dialect: such programs are vouched
@@ -143,13 +144,20 @@ impl Graph {
     }
 
     fn spelled_node(&self, node: &Node, form: &Form<'_>) -> json::Node {
+        let operators = Operators::new();
+        let schema = node.target.operator().and_then(|op| operators.schema(op));
+        // What only a name can give is given by name, whoever made the node.
+        let named = |name: &str| {
+            let parameters = schema.iter().flat_map(|schema| schema.args());
+            parameters.into_iter().any(|parameter| parameter.kw_only && parameter.name == name)
+        };
         let input = |input: &super::NamedArgument| json::NamedArgument {
             name: input.name.clone(),
             arg: match &input.arg {
                 Argument::Graph(name, graph) => Self::spelled_graph(name, graph, form),
                 arg => self.spelled(arg),
             },
-            kind: Some(if input.keyword { 2 } else { 1 }),
+            kind: Some(if input.keyword || named(&input.name) { 2 } else { 1 }),
         };
         let inputs = match node.target {
             Target::Delegate(index) => {

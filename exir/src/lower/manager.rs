@@ -14,7 +14,7 @@ use super::partition::{LoweredModule, Partitioner, fuse};
 use super::{Alignments, MethodOrigins, Options, begin_with, emit, origin, state, to_edge};
 use crate::dtype::Table;
 use crate::error::Error;
-use crate::graph::{Dialect, ExportedProgram};
+use crate::graph::{Dialect, ExportedProgram, LoweredPart, NamedData};
 use crate::verify;
 
 /// Changes a program of the Edge dialect in place.
@@ -80,6 +80,7 @@ impl<'d> ProgramManager<'d> {
                 backend: part.backend,
                 specs: part.specs.into_iter().map(spec).collect(),
                 program: None,
+                original: part.original,
                 payload: part.payload.map(|payload| Data::from(payload.to_vec())),
             });
         }
@@ -95,6 +96,43 @@ impl<'d> ProgramManager<'d> {
     /// A method as it is now.
     pub fn program(&self, name: &str) -> Option<&ExportedProgram<'d>> {
         self.methods.iter().find(|method| method.name == name).map(|method| &method.program)
+    }
+
+    /// A method as a program that can be [written](ExportedProgram::save_serde), with what backends made of its parts.
+    pub fn export(&self, name: &str) -> Result<ExportedProgram<'d>, Error> {
+        let method = self.methods.iter().find(|method| method.name == name);
+        let method = method.ok_or_else(|| Error::program(format!("method `{name}`"), "there is none of that name"))?;
+        let mut program = method.program.clone();
+        let mut named_data = Vec::new();
+        for entry in self.store.entries() {
+            let bytes = self.store.buffers().get(entry.buffer).map(Data::to_vec).transpose()?.unwrap_or_default();
+            named_data.push(NamedData {
+                key: entry.key.clone(),
+                bytes: bytes.into(),
+                alignment: entry.alignment,
+                file: entry.tag.clone(),
+                layout: entry.layout.clone(),
+            });
+        }
+        for (index, module) in method.modules.iter().enumerate() {
+            let spec = |spec: &CompileSpec<'_>| {
+                let value = spec.value.as_ref().map_or(Vec::new(), |value| value.as_slice().to_vec());
+                (spec.key.as_deref().unwrap_or_default().to_owned(), value)
+            };
+            program.about.modules.push(LoweredPart {
+                name: format!("lowered_module_{index}"),
+                backend: module.backend.clone(),
+                specs: module.specs.iter().map(spec).collect(),
+                payload: module.payload.as_ref().map(Data::to_vec).transpose()?.map(Into::into),
+                // A key belongs to the whole file, so one module may bring all of them.
+                named_data: std::mem::take(&mut named_data),
+                original: match &module.program {
+                    Some(part) => crate::archive::original(part)?,
+                    None => module.original.clone(),
+                },
+            });
+        }
+        Ok(program)
     }
 
     /// Runs passes over every method, in order. A program must be as valid after each as before.

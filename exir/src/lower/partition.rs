@@ -91,6 +91,8 @@ pub struct LoweredModule<'d> {
     pub specs: Vec<CompileSpec<'static>>,
     /// The part as a program: its constants are its own, everything else is an input. Absent if the program came with it.
     pub program: Option<ExportedProgram<'d>>,
+    /// The part as the archive that it came with has it.
+    pub(super) original: serde_json::Value,
     /// What the backend made of it.
     pub payload: Option<Data<'d>>,
 }
@@ -256,6 +258,7 @@ impl<'d> Fusion<'_, 'd> {
             backend: backend.to_owned(),
             specs: part.specs.clone(),
             program: Some(module),
+            original: serde_json::Value::Null,
             payload: None,
         })
     }
