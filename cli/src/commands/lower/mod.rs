@@ -13,7 +13,7 @@ use edgepack::builder::plan::Strategy;
 use edgepack_exir::archive::Archive;
 use edgepack_exir::dtype::Table;
 use edgepack_exir::graph::{Dialect, ExportedProgram};
-use edgepack_exir::lower::{InitialState, Lowered, Options, ProgramManager, begin_with, to_edge};
+use edgepack_exir::lower::{InitialState, Lowered, MethodOrigins, Options, ProgramManager, begin_with, to_edge};
 use edgepack_exir::verify;
 use edgepack_format::finding::Findings;
 use edgepack_format::limits::Limits;
@@ -79,7 +79,7 @@ pub struct Args {
 
     /// How the program is written.
     #[command(flatten)]
-    pub knobs: Knobs,
+    pub knobs: Box<Knobs>,
 }
 
 /// How memory is planned.
@@ -111,6 +111,13 @@ struct Method {
     arena_bytes: i64,
     undelegated: Vec<String>,
     missing: Vec<String>,
+}
+
+/// Where instructions come from.
+#[derive(Serialize)]
+struct DebugMap<'o> {
+    schema: &'static str,
+    methods: &'o [MethodOrigins],
 }
 
 /// Runs the command.
@@ -166,8 +173,11 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     }
     data_files.stage(&built, &args.output, session)?;
     if let Some(path) = &args.knobs.debug_map {
-        let map = serde_json::json!({ "schema": "edgepack/debug-map/1", "methods": origins });
-        session.stage(path, |out| Ok(writeln!(out, "{map:#}")?))?;
+        let map = DebugMap { schema: "edgepack/debug-map/1", methods: &origins };
+        session.stage(path, |out| {
+            serde_json::to_writer_pretty(&mut *out, &map)?;
+            Ok(writeln!(out)?)
+        })?;
     }
     let unwritten = |error: edgepack::builder::BuildError| Failure::unreadable(error);
     session.write_stream(&args.output, |out| built.write_to(out).map_err(unwritten))?;
