@@ -8,6 +8,8 @@ use edgepack_builder::pte::{Arg, Out, ProgramBuilder, TensorSpec};
 use edgepack_executor::delegate::{Backend, Backends, Delegate, DelegateInit, OptionValue};
 use edgepack_executor::kernel::KernelError;
 use edgepack_executor::{Input, Method, Options, RunError};
+use edgepack_format::limits::Limits;
+use edgepack_format::pte::TensorShapeDynamism;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorView;
 use edgepack_loader::{DataFile, Error, NamedDataMap, Program};
@@ -104,6 +106,30 @@ fn state_is_read_and_written_by_name() {
     ] {
         assert!(matches!(refused, RunError::Attribute { .. }), "{refused}");
     }
+}
+
+#[test]
+fn a_tensor_without_a_bound_has_the_memory_of_its_sizes() {
+    let mut program = ProgramBuilder::new();
+    let mut forward = program.method("forward");
+    let unbound = || spec().dynamism(TensorShapeDynamism::DYNAMIC_UNBOUND);
+    let x = forward.input(unbound()).unwrap();
+    let y = forward.call("aten::mul.Scalar_out", args![x, 2i64], unbound()).unwrap();
+    forward.output(y).unwrap();
+    let program = Program::from_bytes(program.finish().unwrap().to_bytes().unwrap()).unwrap();
+    let registry = edgepack_kernels::registry();
+    let mut method = Method::load(&program, "forward", &registry, &Options::default()).unwrap();
+    for values in [&[1.0f32, 2.0][..], &[3.0]] {
+        method.run(&[view(values)]).unwrap();
+        assert_eq!(first(&method), values.iter().map(|value| value * 2.0).collect::<Vec<_>>());
+    }
+    let refused = method.run(&[view(&[1.0, 2.0, 3.0])]).err().unwrap();
+    assert!(matches!(refused, RunError::Input { index: 0, .. }), "{refused}");
+    // It is charged like any other memory.
+    let mut limits = Limits::DEFAULT;
+    limits.memory_bytes = 8;
+    let options = Options { limits: Some(limits), ..Options::default() };
+    assert!(Method::load(&program, "forward", &registry, &options).is_err());
 }
 
 /// Keeps what it was asked for, and refuses.

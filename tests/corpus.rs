@@ -2,8 +2,10 @@
 //!
 //! Per kind one line, `KIND: N passed, N failed, N skipped`; a skip names what is missing, and `EDGEPACK_STRICT=1` makes
 //! skips failures. A folder holds `models/`, `ops/`, `ops_xnnpack/`, `opinfo/` (`NAME.pte`, `NAME.safetensors`,
-//! `NAME.*.ptd`), `pt2/NAME/` (`model.pte`, `model.pt2`, `model_raw.pt2`, `cases.safetensors`), `bundled/` (`NAME.bpte`),
-//! `data/` (`NAME.ptd`, `NAME.safetensors`), `trace/` (`NAME.etdp`), `edgetpu/`, `mlf/NAME/`.
+//! `NAME.*.ptd`), `pt2/NAME/` (`model.pte`, `model.pt2`, `model_raw.pt2`, archives of other kinds: `edge.pt2`,
+//! `serde.pt2`, `quantised.pt2`, `delegated.pt2`, `record.etrecord`; `cases.safetensors`), `lowering/` (`NAME.pt2`,
+//! `NAME.safetensors`), `bundled/` (`NAME.bpte`), `data/` (`NAME.ptd`, `NAME.safetensors`), `trace/` (`NAME.etdp`),
+//! `edgetpu/`, `mlf/NAME/`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,7 @@ use edgepack_cli::compare::Tolerance;
 use edgepack_executor::{LoadError, Options, RunError};
 use edgepack_exir::archive::Archive;
 use edgepack_exir::lower;
+use edgepack_exir::verify::verify_archive;
 use edgepack_format::bundle::BundleRef;
 use edgepack_format::extent::FileExtent;
 use edgepack_format::finding::Findings;
@@ -99,8 +102,16 @@ fn run(folder: &Path) -> Vec<(&'static str, Tally)> {
         "pt2",
         each(archives(folder, "model.pte"), |path| replayed(path, &path.with_file_name("cases.safetensors"), &[])),
     ));
-    kinds.push(("pt2 archives", each(archives(folder, "model.pt2"), lowered)));
-    kinds.push(("pt2 raw archives", each(archives(folder, "model_raw.pt2"), lowered)));
+    kinds.push(("pt2 archives", each(archives(folder, "model.pt2"), beside)));
+    kinds.push(("pt2 raw archives", each(archives(folder, "model_raw.pt2"), beside)));
+    kinds.push((
+        "lowering",
+        each(files(&folder.join("lowering"), "pt2"), |path| lowered(path, &path.with_extension("safetensors"))),
+    ));
+    for name in ["edge.pt2", "serde.pt2", "quantised.pt2", "record.etrecord"] {
+        kinds.push((name, each(archives(folder, name), written_again)));
+    }
+    kinds.push(("delegated.pt2", each(archives(folder, "delegated.pt2"), delegated)));
     kinds.push(("bundled", each(files(&folder.join("bundled"), "bpte"), bundle)));
     kinds.push(("data", each(files(&folder.join("data"), "ptd"), data)));
     kinds.push(("trace", each(files(&folder.join("trace"), "etdp"), trace)));
@@ -137,7 +148,7 @@ fn each(paths: Vec<PathBuf>, run: impl Fn(&Path) -> Answer) -> Tally {
         let parent = path
             .parent()
             .and_then(Path::file_name)
-            .filter(|_| path.file_stem().is_some_and(|stem| stem.to_string_lossy().starts_with("model")));
+            .filter(|_| path.parent().and_then(Path::parent).is_some_and(|kind| kind.ends_with("pt2")));
         let name = parent.or(path.file_name()).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         tally.add(&name, run(&path));
     }
@@ -208,15 +219,68 @@ fn program(path: &Path, data: &[PathBuf]) -> Answer {
 }
 
 /// What an archive is lowered to gives what was recorded, in both ways of lowering.
-fn lowered(path: &Path) -> Answer {
+fn beside(path: &Path) -> Answer {
+    lowered(path, &path.with_file_name("cases.safetensors"))
+}
+
+fn lowered(path: &Path, cases: &Path) -> Answer {
     for like_reference in [false, true] {
         let program = Archive::open(path).and_then(|archive| archive.program()).map_err(failed)?;
         let options = lower::Options { like_reference, ..lower::Options::default() };
         let built = lower::lower(vec![("forward".to_owned(), program)], &options).map_err(failed)?;
         let program = Program::from_bytes(built.to_bytes().map_err(failed)?).map_err(failed)?;
-        run_recorded(&program, &path.with_file_name("cases.safetensors"), &[])?;
+        run_recorded(&program, cases, &[])?;
     }
     Ok(())
+}
+
+/// An archive that is not one of functional programs verifies clean, gives what was recorded, and is lowered to the same file
+/// once it was written and read again.
+fn written_again(path: &Path) -> Answer {
+    beside(path)?;
+    let bytes = fs::read(path).map_err(failed)?;
+    let findings = verify_archive(&bytes);
+    if findings.has_errors() {
+        return Err(failed(findings));
+    }
+    let program = Archive::parse(&bytes).and_then(|archive| archive.program()).map_err(failed)?;
+    let mut written = Vec::new();
+    program.save(&mut written).map_err(failed)?;
+    let again = Archive::parse(&written).and_then(|archive| archive.program()).map_err(failed)?;
+    let file = |program| {
+        let built = lower::lower(vec![("forward".to_owned(), program)], &lower::Options::default()).map_err(failed)?;
+        built.to_bytes().map_err(failed)
+    };
+    match file(program)? == file(again)? {
+        true => Ok(()),
+        false => Err(failed("what was written is lowered to something else")),
+    }
+}
+
+/// What backends made of parts of a program arrives in the file: their calls, options and data.
+fn delegated(path: &Path) -> Answer {
+    let program = Archive::open(path).and_then(|archive| archive.program()).map_err(failed)?;
+    let modules = program.about.modules.clone();
+    let mut written = Vec::new();
+    program.save(&mut written).map_err(failed)?;
+    let again = Archive::parse(&written).and_then(|archive| archive.program()).map_err(failed)?;
+    if modules.is_empty() || again.about.modules != modules {
+        return Err(failed("its lowered modules are others once it was written and read again"));
+    }
+    let built = lower::lower(vec![("forward".to_owned(), program)], &lower::Options::default()).map_err(failed)?;
+    let bytes = built.to_bytes().map_err(failed)?;
+    let program = Program::from_bytes(bytes.clone()).map_err(failed)?;
+    let holds = |part: &[u8]| part.is_empty() || bytes.windows(part.len()).any(|window| window == part);
+    for module in &modules {
+        let data = module.named_data.iter().map(|data| &data.bytes).chain(&module.payload);
+        if !data.into_iter().all(|part| holds(part)) || !holds(module.backend.as_bytes()) {
+            return Err(failed(format!("the module of {} is not in the file", module.backend)));
+        }
+    }
+    match program.method_names().map_err(failed)?.len() {
+        1 => Ok(()),
+        methods => Err(failed(format!("{methods} methods"))),
+    }
 }
 
 fn replayed(path: &Path, cases: &Path, data: &[PathBuf]) -> Answer {

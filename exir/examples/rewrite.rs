@@ -1,8 +1,9 @@
-//! Reads an archive of `torch.export.save`, prints its program, and saves it again.
+//! Reads an archive of an exported program, prints the program, and saves it again.
 //!
-//! usage: rewrite FROM.pt2 TO.pt2
+//! usage: rewrite FROM.pt2 TO.pt2 [--serde]
 //!
-//! What stands between reading and saving is the place for changes to the graph. `torch.export.load` reads the result.
+//! What stands between reading and saving is the place for changes to the graph. `torch.export.load` reads the result;
+//! with `--serde` `executorch.exir.serde` does, which knows the Edge dialect and lowered modules.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -17,7 +18,7 @@ fn main() -> ExitCode {
         eprintln!("usage: rewrite FROM.pt2 TO.pt2");
         return ExitCode::from(2);
     };
-    match rewrite(&from, &to) {
+    match rewrite(&from, &to, paths.next().as_deref() == Some("--serde")) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{from}: {error}");
@@ -26,8 +27,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn rewrite(from: &str, to: &str) -> Result<(), Error> {
+fn rewrite(from: &str, to: &str, serde: bool) -> Result<(), Error> {
     let program = Archive::open(from)?.program()?;
     println!("{program}");
-    program.save(BufWriter::new(File::create(to)?))
+    let out = BufWriter::new(File::create(to)?);
+    if serde { program.save_serde(out) } else { program.save(out) }
 }

@@ -27,8 +27,10 @@ pub enum Error {
         /// What is wrong with it.
         message: String,
     },
-    /// A record would have to be unpickled, which can run any code; it never is.
-    #[error("{record}: {what} is a pickle, and pickles are not read because they can run code")]
+    /// A record is a pickle of an object that only Python knows; nothing is made of those.
+    #[error(
+        "{record}: {what} is an object that only Python knows, in a pickle; tensors are read from pickles, nothing else"
+    )]
     Pickle {
         /// Which record.
         record: String,

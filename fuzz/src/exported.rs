@@ -5,10 +5,14 @@
 //! changed each for one that the schema allows there, and the archive is written anew, so that what is reached is what
 //! takes the program for true.
 
-use edgepack_exir::archive::{Archive, ArchiveWriter};
+use edgepack_exir::archive::{Archive, ArchiveWriter, records};
 use serde_json::Value;
 
+use crate::havoc;
 use crate::rng::Rng;
+
+/// Words of pickles.
+const PICKLES: &str = include_str!("../dict/pickle.dict");
 
 /// As many places of a document as are told apart.
 const MAX_PLACES: usize = 1 << 16;
@@ -196,6 +200,12 @@ fn number(value: &Value, other: Value, rng: &mut Rng) -> Value {
 
 fn text(value: &mut Value, other: Value, rng: &mut Rng) {
     match value {
+        // A document within the document, as those of lowered modules are.
+        Value::String(text) if text.starts_with('{') && !rng.one_in(4) => {
+            let Ok(mut document) = serde_json::from_str(text) else { return };
+            change(&mut document, rng);
+            *text = document.to_string();
+        }
         Value::String(text) if rng.one_in(8) => {
             let end = text.char_indices().nth(rng.below(text.len() + 1)).map_or(text.len(), |(at, _)| at);
             text.truncate(end);
@@ -259,32 +269,60 @@ fn map(value: &mut Value, other: Value, rng: &mut Rng) {
     }
 }
 
-/// An archive with a few places of a document changed; `None` if it is no archive or has no document.
+/// An archive with a few places of a document changed, or with a few bytes of a pickle; `None` if it is no archive or has
+/// no document.
 pub fn edit(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
-    let archive = Archive::parse(bytes).ok()?;
-    let documents: Vec<&str> =
-        archive.records().iter().map(|record| &*record.name).filter(|name| name.ends_with(".json")).collect();
-    let models: Vec<&str> = documents.iter().copied().filter(|name| name.starts_with("models/")).collect();
-    // The descriptions of stored tensors are documents, too.
-    let chosen = if rng.one_in(6) { rng.pick(&documents)? } else { rng.pick(&models)? };
-    let content = archive.data(archive.record(chosen)?).to_vec().ok()?;
-    let mut document: Value = serde_json::from_slice(&content).ok()?;
+    Archive::parse(bytes).ok()?;
+    let records = records(bytes).ok()?;
+    let is_pickled = |content: &[u8]| content.starts_with(b"PK");
+    let (pickled, plain): (Vec<_>, Vec<_>) = records.iter().partition(|(_, content)| is_pickled(content));
+    let documents: Vec<_> = plain.into_iter().filter(|(_, content)| content.starts_with(b"{")).collect();
+    let programs: Vec<_> = documents.iter().copied().filter(|(_, content)| find(content, b"\"nodes\"")).collect();
+    let (chosen, changed) = match rng.below(6) {
+        0 if !pickled.is_empty() => {
+            let (name, content) = rng.pick(&pickled)?;
+            (name, repickled(content, rng)?)
+        }
+        // The descriptions of stored tensors are documents, too.
+        which => {
+            let (name, content) = if which == 1 { rng.pick(&documents)? } else { rng.pick(&programs)? };
+            (name, redocumented(content, rng)?)
+        }
+    };
+    let mut writer = ArchiveWriter::new(Vec::new(), "");
+    for (name, content) in &records {
+        let content = if name == chosen { changed.clone().into() } else { (*content).into() };
+        writer.record(name, &content).ok()?;
+    }
+    writer.end().ok()
+}
+
+fn find(content: &[u8], word: &[u8]) -> bool {
+    content.windows(word.len()).any(|window| window == word)
+}
+
+fn redocumented(content: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
+    let mut document: Value = serde_json::from_slice(content).ok()?;
     for _ in 0..1 << rng.below(4) {
         change(&mut document, rng);
     }
-    let changed = serde_json::to_vec(&document).ok()?;
-    let mut writer = ArchiveWriter::new(Vec::new(), archive.root());
-    for record in archive.records() {
-        // The writer ends every archive with these.
-        if matches!(&*record.name, "archive_format" | "archive_version" | ".data/version" | "byteorder") {
-            continue;
+    serde_json::to_vec(&document).ok()
+}
+
+/// A file of `torch.save` whose pickle has other bytes in a few places.
+fn repickled(content: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
+    let mut writer = ArchiveWriter::new(Vec::new(), "");
+    for (name, content) in records(content).ok()? {
+        let mut content = content.to_vec();
+        if name.ends_with("data.pkl") {
+            let dictionary = havoc::dictionary(PICKLES);
+            for _ in 0..1 << rng.below(3) {
+                havoc::mutate(&mut content, &[], &dictionary, rng);
+            }
         }
-        match record.name == *chosen {
-            true => writer.record(&record.name, &changed.clone().into()).ok()?,
-            false => writer.record(&record.name, &archive.data(record)).ok()?,
-        }
+        writer.record(&name, &content.into()).ok()?;
     }
-    writer.finish().ok()
+    writer.end().ok()
 }
 
 #[cfg(test)]
@@ -320,7 +358,7 @@ mod tests {
         let (mut all, mut changed, mut read) = (0, 0, 0);
         for bytes in archives() {
             for _ in 0..40 {
-                let edited = edit(&bytes, &mut rng).expect("an archive with a document");
+                let Some(edited) = edit(&bytes, &mut rng) else { continue };
                 let archive = Archive::parse(&edited).expect("the archive around the document is sound");
                 all += 1;
                 changed += usize::from(edited != bytes);

@@ -27,7 +27,7 @@ pub fn below(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     visit(folder, &mut out);
     out.retain(|path| {
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-        let most = if extension == "pt2" { MAX_ARCHIVE } else { MAX_SEED };
+        let most = if matches!(extension, "pt2" | "etrecord") { MAX_ARCHIVE } else { MAX_SEED };
         extensions.contains(&extension) && path.metadata().is_ok_and(|meta| meta.len() <= most)
     });
     out.sort();

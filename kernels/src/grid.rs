@@ -1,9 +1,10 @@
-//! Sampling images where a grid says: `grid_sampler_2d`.
+//! Sampling images and volumes where a grid says: `grid_sampler_2d`, `grid_sampler_3d`.
 //!
 //! Coordinates run from -1 to 1 over the image. They are computed in `f32`, in `f64` for doubles. A coordinate that is
 //! no finite number lies outside of the image.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
+use edgepack_format::tensor::Dims;
 
 use crate::check::{Shape, expect_same, with_float};
 use crate::float::Float;
@@ -11,13 +12,25 @@ use crate::numeric::{Cast, Compute, Number};
 use crate::spatial::{Images, resized};
 
 /// The operators of this family.
-pub static KERNELS: &[&Kernel] = &[&GRID_SAMPLER];
+pub static KERNELS: &[&Kernel] = &[&GRID_SAMPLER, &VOLUME_SAMPLER];
 
 static GRID_SAMPLER: Kernel = Kernel {
     name: "aten::grid_sampler_2d.out",
     schema: "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, *, Tensor(a!) out) -> Tensor(a!)",
     alias: Alias::Disjoint,
     prepare,
+};
+
+static VOLUME_SAMPLER: Kernel = Kernel {
+    name: "aten::grid_sampler_3d.out",
+    schema: "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, *, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare: |args| {
+        let dtype = args.tensor(0)?.meta.dtype;
+        expect_same(("input", dtype), ("grid", args.tensor(1)?.meta.dtype))?;
+        expect_same(("input", dtype), ("out", args.tensor(OUT)?.meta.dtype))?;
+        with_float!(dtype, T => Ok(Box::new(volumes::<T>)))
+    },
 };
 
 const OUT: usize = 5;
@@ -53,19 +66,7 @@ fn run<T: Number<Compute: Float>>(cx: &mut KernelContext<'_>) -> Result<(), Kern
     if batch != grid_batch || height * width == 0 {
         return Err(shapes(input.sizes, grid.sizes, "as many images with pixels as grids are needed"));
     }
-    let mode = match cx.int(2)? {
-        0 => Mode::Bilinear,
-        1 => Mode::Nearest,
-        2 => Mode::Bicubic,
-        other => return Err(KernelError::argument(format!("`interpolation_mode` is {other}, 0 to 2 are known"))),
-    };
-    let padding = match cx.int(3)? {
-        0 => Padding::Zeros,
-        1 => Padding::Border,
-        2 => Padding::Reflection,
-        other => return Err(KernelError::argument(format!("`padding_mode` is {other}, 0 to 2 are known"))),
-    };
-    let align = cx.bool(4)?;
+    let (mode, padding, align) = options(cx)?;
     let sizes = resized(&input, 2, channels, [1, tall, broad]);
     cx.resize(OUT, &sizes)?;
     let views = cx.views();
@@ -92,6 +93,66 @@ fn run<T: Number<Compute: Float>>(cx: &mut KernelContext<'_>) -> Result<(), Kern
                 }
                 out[start + channel * to.channels.1] = sum.cast();
             }
+        }
+    }
+    Ok(())
+}
+
+/// How a call wants samples to be made.
+fn options(cx: &KernelContext<'_>) -> Result<(Mode, Padding, bool), KernelError> {
+    let mode = match cx.int(2)? {
+        0 => Mode::Bilinear,
+        1 => Mode::Nearest,
+        2 => Mode::Bicubic,
+        other => return Err(KernelError::argument(format!("`interpolation_mode` is {other}, 0 to 2 are known"))),
+    };
+    let padding = match cx.int(3)? {
+        0 => Padding::Zeros,
+        1 => Padding::Border,
+        2 => Padding::Reflection,
+        other => return Err(KernelError::argument(format!("`padding_mode` is {other}, 0 to 2 are known"))),
+    };
+    Ok((mode, padding, cx.bool(4)?))
+}
+
+fn volumes<T: Number<Compute: Float>>(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+    let (input, grid) = (cx.meta(0)?, cx.meta(1)?);
+    let (&[batch, channels, depth, height, width], &[grid_batch, deep, tall, broad, 3]) = (input.sizes, grid.sizes)
+    else {
+        return Err(shapes(input.sizes, grid.sizes, "the operator wants volumes and triples of coordinates"));
+    };
+    if batch != grid_batch || depth * height * width == 0 {
+        return Err(shapes(input.sizes, grid.sizes, "as many volumes with points as grids are needed"));
+    }
+    let (mode, padding, align) = options(cx)?;
+    if matches!(mode, Mode::Bicubic) {
+        return Err(KernelError::argument("`interpolation_mode` is 2, volumes have 0 and 1"));
+    }
+    cx.resize(OUT, &[batch, channels, deep, tall, broad])?;
+    let views = cx.views();
+    let (input, grid, out) = (views.tensor(0)?, views.tensor(1)?, views.out(OUT)?);
+    let (from, steps) = (input.strides, grid.strides);
+    let to = Dims::from_slice(out.strides).unwrap_or_default();
+    let (data, points, out) = (input.as_slice::<T>()?, grid.as_slice::<T>()?, out.into_slice::<T>()?);
+    let lines = [width, height, depth].map(|size| Line { size, padding, align });
+    let places = (0..batch * deep * tall * broad)
+        .map(|at| [at / (deep * tall * broad), at / (tall * broad) % deep, at / broad % tall, at % broad]);
+    for place in places {
+        let at: usize = place.iter().zip(steps).map(|(index, step)| index * step).sum();
+        let [columns, rows, slices] = [0, 1, 2].map(|i| lines[i].taps(points[at + i * steps[4]].to_compute(), mode));
+        let start = place[0] * to[0] + place[1] * to[2] + place[2] * to[3] + place[3] * to[4];
+        for channel in 0..channels {
+            let base = place[0] * from[0] + channel * from[1];
+            let mut sum = T::Compute::ZERO;
+            for (slice, through) in slices.inside() {
+                for (row, by) in rows.inside() {
+                    for (column, weight) in columns.inside() {
+                        let value = data[base + slice * from[2] + row * from[3] + column * from[4]].to_compute();
+                        sum = sum.plus(value.times(through.times(by.times(weight))));
+                    }
+                }
+            }
+            out[start + channel * to[1]] = sum.cast();
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `median` and its like: the middle element, the lower one of two, with its place; the k-th one; the most frequent one.
+//! `median` and its like: the middle element, the lower one of two, with its place; the k-th one.
 //!
 //! NaN counts as the median of every line that holds one, is left out by `nanmedian`, and is greatest for the others. Which of several equal elements is named is left to the same
 //! partition that `topk` uses.
@@ -16,7 +16,7 @@ use crate::select::{Entry, partition_around};
 use crate::sort::{NAN, order};
 
 /// The operators of this family.
-pub static KERNELS: &[&Kernel] = &[&MEDIAN, &MEDIAN_ALL, &NAN_MEDIAN, &NAN_MEDIAN_ALL, &KTH, &MODE];
+pub static KERNELS: &[&Kernel] = &[&MEDIAN, &MEDIAN_ALL, &NAN_MEDIAN, &NAN_MEDIAN_ALL, &KTH];
 
 static MEDIAN: Kernel = Kernel {
     name: "aten::median.dim_values",
@@ -49,13 +49,6 @@ static KTH: Kernel = Kernel {
     alias: Alias::Disjoint,
     prepare: |args| prepare(args, &Form { dim: Some(2), values: 4, which: Which::Kth(1) }),
 };
-static MODE: Kernel = Kernel {
-    name: "aten::mode.values",
-    schema: "(Tensor self, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { dim: Some(1), values: 3, which: Which::Mode }),
-};
-
 /// Which element of a line is wanted.
 #[derive(Clone, Copy)]
 enum Which {
@@ -63,7 +56,6 @@ enum Which {
     NanMedian,
     /// That of the order which an argument says, counted from 1.
     Kth(usize),
-    Mode,
 }
 
 /// Where the arguments stand. With a dimension, `keepdim` follows it and the places follow the values.
@@ -149,7 +141,6 @@ fn run<T: Number>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelE
                 })?;
                 at_order(entries, k - 1)
             }
-            Which::Mode => mode(entries),
         };
         values[line] = input[start + place * around.inner];
         if let Some(places) = &mut places {
@@ -163,19 +154,6 @@ fn run<T: Number>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelE
 fn at_order(entries: &mut [Entry], before: usize) -> usize {
     partition_around(entries, before);
     entries[before][1] as usize
-}
-
-/// The last place of the most frequent element, of the least one of several.
-fn mode(entries: &mut [Entry]) -> usize {
-    entries.sort_unstable();
-    let (mut best, mut most, mut run) = (0, 0, 0);
-    for at in 0..entries.len() {
-        run = if at > 0 && entries[at][0] == entries[at - 1][0] { run + 1 } else { 1 };
-        if run > most || at > 0 && run == most && entries[best][0] == entries[at][0] {
-            (best, most) = (at, run);
-        }
-    }
-    entries[best][1] as usize
 }
 
 /// The place of the median: that of the first NaN, if there is one.
@@ -247,7 +225,6 @@ mod tests {
         };
         assert_eq!(of(&NAN_MEDIAN, &[Arg::int(1), Arg::bool(false)]).0, [1.0, 3.0]);
         assert_eq!(of(&KTH, &[Arg::int(3), Arg::int(1), Arg::bool(false)]), (vec![4.0, 7.0], vec![0, 3]));
-        assert_eq!(of(&MODE, &[Arg::int(1), Arg::bool(false)]), (vec![1.0, 2.0], vec![3, 2]));
         let all = call(&NAN_MEDIAN_ALL, &[input, Arg::out(ScalarType::FLOAT, &[])]).unwrap();
         assert_eq!(all[0].as_slice::<f32>().unwrap(), [2.0]);
     }

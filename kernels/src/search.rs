@@ -1,5 +1,7 @@
 //! Searching among sorted numbers: `searchsorted`, `bucketize`, and the bins of `histc`.
 
+use std::cmp::Ordering;
+
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::tensor::{TensorMut, TensorRef};
 use edgepack_executor::with_element;
@@ -97,14 +99,11 @@ impl Key {
         }, else => Key::Whole(0))
     }
 
-    /// Whether it stands before another; NaN stands after everything.
-    fn before(self, other: Key) -> bool {
+    /// How it compares to another; NaN does not.
+    fn compare(self, other: Key) -> Option<Ordering> {
         match (self, other) {
-            (Key::Whole(a), Key::Whole(b)) => a < b,
-            (a, b) => {
-                let (a, b) = (a.real(), b.real());
-                a < b || b.is_nan() && !a.is_nan()
-            }
+            (Key::Whole(a), Key::Whole(b)) => Some(a.cmp(&b)),
+            (a, b) => a.real().partial_cmp(&b.real()),
         }
     }
 
@@ -166,8 +165,9 @@ fn search(cx: &mut KernelContext<'_>, form: &Form) -> Result<(), KernelError> {
         while low < high {
             let middle = low + (high - low) / 2;
             let there = bound(middle)?;
-            // To the left of equals, or to their right.
-            let beyond = if right { !key.before(there) } else { there.before(key) };
+            // To the left of equals, or to their right; NaN is passed by.
+            let found = there.compare(key);
+            let beyond = found != Some(Ordering::Greater) && (right || found != Some(Ordering::Equal));
             if beyond { low = middle + 1 } else { high = middle }
         }
         put(&mut out, at, low)?;
@@ -230,7 +230,7 @@ mod tests {
     fn places_among_sorted_numbers() {
         let bounds = Arg::tensor(&[2, 3], &[1.0f32, 2.0, 2.0, 0.0, 5.0, f32::NAN]);
         let values = Arg::tensor(&[2, 2], &[2.0f32, 0.0, f32::NAN, 9.0]);
-        for (right, want) in [(false, [1, 0, 2, 2]), (true, [3, 0, 3, 2])] {
+        for (right, want) in [(false, [1, 0, 3, 3]), (true, [3, 0, 3, 3])] {
             let out = Arg::out(ScalarType::LONG, &[2, 2]);
             let args = [bounds.clone(), values.clone(), Arg::bool(false), Arg::bool(right), Arg::None, Arg::None, out];
             assert_eq!(call(&SEARCH, &args).unwrap()[0].as_slice::<i64>().unwrap(), want, "{right}");

@@ -7,7 +7,8 @@ use std::io::{self, Write};
 
 use edgepack_exir::archive::Archive;
 use edgepack_exir::decompose;
-use edgepack_exir::graph::{Argument, ExportedProgram, Graph, InputKind, OutputKind};
+use edgepack_exir::graph::{Argument, ExportedProgram, Graph, InputKind, LoweredPart, OutputKind};
+use edgepack_exir::lower::is_written_out;
 use edgepack_exir::operators::Operators;
 use serde::Serialize;
 
@@ -49,8 +50,20 @@ pub struct ModelSummary {
     buffers: usize,
     constants: usize,
     symbols: BTreeMap<String, [Option<i64>; 2]>,
+    /// Parts that backends have taken over.
+    delegates: Vec<Delegated>,
     #[serde(skip)]
     text: String,
+}
+
+/// A part that a backend has taken over.
+#[derive(Serialize)]
+struct Delegated {
+    backend: String,
+    /// Absent if the archive only says who runs it.
+    payload_bytes: Option<usize>,
+    options: Vec<String>,
+    named_data: usize,
 }
 
 /// An input or output.
@@ -116,6 +129,17 @@ impl ArchiveSummary {
     }
 }
 
+impl Delegated {
+    fn new(module: &LoweredPart) -> Self {
+        Delegated {
+            backend: module.backend.clone(),
+            payload_bytes: module.payload.as_ref().map(|payload| payload.len()),
+            options: module.specs.iter().map(|(name, _)| name.clone()).collect(),
+            named_data: module.named_data.len(),
+        }
+    }
+}
+
 impl ModelSummary {
     fn new(name: &str, program: &ExportedProgram<'_>) -> ModelSummary {
         let mut operators = BTreeMap::new();
@@ -140,6 +164,7 @@ impl ModelSummary {
             buffers: of(|kind| matches!(kind, InputKind::Buffer { .. })),
             constants: of(|kind| matches!(kind, InputKind::Constant(_))),
             symbols: program.ranges.iter().map(|(name, range)| (name.clone(), [range.min, range.max])).collect(),
+            delegates: program.about.modules.iter().map(Delegated::new).collect(),
             text: program.to_string(),
         }
     }
@@ -174,6 +199,20 @@ impl ModelSummary {
             columns.row([calls.to_string().into(), Cell::new(notation::name(operator), NAME)]);
         }
         columns.print(out)?;
+        if !self.delegates.is_empty() {
+            writeln!(out, "  {TITLE}delegates{TITLE:#}")?;
+            let mut columns = Columns::new(4, &[Align::Left, Align::Right, Align::Left]);
+            for delegate in &self.delegates {
+                let payload =
+                    delegate.payload_bytes.map_or(Cell::new("no payload", WARN), |len| bytes(len as u64).into());
+                let mut about = vec![count(delegate.options.len(), "option")];
+                if delegate.named_data > 0 {
+                    about.push(format!("named data: {}", delegate.named_data));
+                }
+                columns.row([Cell::new(notation::name(&delegate.backend), NAME), payload, about.join(", ").into()]);
+            }
+            columns.print(out)?;
+        }
         if all {
             writeln!(out, "\n{}", self.text)?;
         }
@@ -195,20 +234,23 @@ fn calls(graph: &Graph, found: &mut BTreeMap<String, usize>) -> usize {
     nodes
 }
 
-/// The first program of an archive.
-fn program(content: &[u8], name: &str) -> Result<ExportedProgram<'static>, Failure> {
+/// Asks something of the first program of an archive. Without its tensors, if those cannot be read: only the graph is
+/// wanted.
+fn program<T>(content: &[u8], name: &str, ask: impl FnOnce(&ExportedProgram<'_>) -> T) -> Result<T, Failure> {
     let about = |error: edgepack_exir::Error| Failure::findings(error).about(name);
-    // Only the graph is wanted, so the tensors may go with the bytes.
     let archive = Archive::parse(content).map_err(about)?;
+    if let Ok(program) = archive.program() {
+        return Ok(ask(&program));
+    }
     let model = archive.models().next().unwrap_or("model").to_owned();
     let document = archive.document(&model).map_err(about)?;
-    ExportedProgram::from_document(document, Default::default()).map_err(about)
+    ExportedProgram::from_document(document, Default::default()).map(|program| ask(&program)).map_err(about)
 }
 
 /// `edgepack print` of an archive: its first program.
 pub fn text(file: &File) -> Result<String, Failure> {
     let content = read_head(&*file.source, file.source.len())?;
-    Ok(format!("{}\n", program(&content, &file.name)?))
+    program(&content, &file.name, |program| format!("{program}\n"))
 }
 
 #[derive(Serialize)]
@@ -225,15 +267,18 @@ struct Need {
 /// `edgepack ops` of an archive: what its first program calls, and what becomes of each call.
 pub fn operators(file: &File, session: &mut Session) -> Result<Status, Failure> {
     let content = read_head(&*file.source, file.source.len())?;
-    let program = program(&content, &file.name)?;
+    let (graph, backends) = program(&content, &file.name, |program| {
+        let backends: BTreeSet<String> = program.about.modules.iter().map(|module| module.backend.clone()).collect();
+        (program.graph.clone(), backends)
+    })?;
     let operators = Operators::new();
     let registry = edgepack_kernels::registry();
-    let composites: BTreeSet<String> = decompose::composites(&program.graph).into_iter().collect();
+    let composites: BTreeSet<String> = decompose::composites(&graph).into_iter().collect();
     let mut found: BTreeMap<String, Need> = BTreeMap::new();
-    needs(&program.graph, &operators, &mut |name, emitted| {
+    needs(&graph, &operators, &mut |name, emitted| {
         let need = found.entry(name.clone()).or_insert_with(|| Need {
             calls: 0,
-            composite: composites.contains(&name),
+            composite: composites.contains(&name) || is_written_out(&name),
             available: emitted.as_ref().is_some_and(|emitted| registry.find(emitted).is_some()),
             emitted,
             name,
@@ -241,9 +286,12 @@ pub fn operators(file: &File, session: &mut Session) -> Result<Status, Failure> 
         need.calls += 1;
     });
     let needs: Vec<Need> = found.into_values().collect();
-    let missing = needs.iter().filter(|need| !need.available && !need.composite).count();
+    // The runtime has no backends of its own.
+    let missing = needs.iter().filter(|need| !need.available && !need.composite).count() + backends.len();
     if session.json {
-        session.document(&serde_json::json!({ "file": file.name, "operators": needs, "missing": missing }))?;
+        session.document(
+            &serde_json::json!({ "file": file.name, "operators": needs, "delegates": backends, "missing": missing }),
+        )?;
     } else {
         writeln!(session.out, "{TITLE}operators{TITLE:#}  {}", needs.len())?;
         let mut columns = Columns::new(2, &[Align::Left, Align::Right, Align::Left]);
@@ -257,9 +305,13 @@ pub fn operators(file: &File, session: &mut Session) -> Result<Status, Failure> 
             columns.row([Cell::new(&need.name, NAME), count(need.calls, "call").into(), becomes]);
         }
         columns.print(&mut session.out)?;
+        if !backends.is_empty() {
+            let names: Vec<String> = backends.iter().map(|name| notation::name(name).to_string()).collect();
+            writeln!(session.out, "{TITLE}delegates{TITLE:#}  {}  {BAD}missing{BAD:#}", names.join(" "))?;
+        }
         match missing {
             0 => writeln!(session.out, "{GOOD}this runtime has all of them{GOOD:#}")?,
-            _ => writeln!(session.out, "{BAD}missing: {missing} of {}{BAD:#}", needs.len())?,
+            _ => writeln!(session.out, "{BAD}missing: {missing} of {}{BAD:#}", needs.len() + backends.len())?,
         }
     }
     Ok(if missing == 0 { Status::Fine } else { Status::CannotRun })

@@ -171,7 +171,8 @@ fn tensor(
     let allocation: Option<AllocationDetails> = table.get(Tensor::ALLOCATION_INFO)?;
     let dynamism = match table.get(Tensor::SHAPE_DYNAMISM)? {
         TensorShapeDynamism::STATIC => Dynamism::Static,
-        TensorShapeDynamism::DYNAMIC_BOUND => Dynamism::Bound,
+        // Without a bound the file's sizes are one, as in the reference: that much memory the tensor has.
+        TensorShapeDynamism::DYNAMIC_BOUND | TensorShapeDynamism::DYNAMIC_UNBOUND => Dynamism::Bound,
         other => {
             let message = format!("shape dynamism {other} cannot be run");
             return Err(LoadError::value(index, ErrorCode::NotSupported, message));

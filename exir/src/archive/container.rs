@@ -16,6 +16,9 @@ use crate::json;
 /// The largest JSON record that is read.
 const MAX_JSON: u64 = 1 << 30;
 
+/// The same for documents that have to be put into the words of today first, which takes more memory.
+const MAX_OLDER_JSON: u64 = 1 << 29;
+
 /// The schema versions that are read: the current major one, and the one early exporters wrote.
 const MAJOR: [i64; 2] = [8, 0];
 
@@ -164,7 +167,9 @@ impl<'a> Archive<'a> {
         };
         let (document, known): (json::ExportedProgram, &[i64]) = match self.layout {
             Layout::Named => (self.json(&name)?, &MAJOR),
-            Layout::Single | Layout::Recorded => (older::document(self.read(&name)?, &name)?, &OLDER_MAJOR),
+            Layout::Single | Layout::Recorded => {
+                (older::document(self.read(&name, MAX_OLDER_JSON)?, &name)?, &OLDER_MAJOR)
+            }
         };
         let version = document.schema_version;
         if !known.contains(&version.major) {
@@ -205,13 +210,13 @@ impl<'a> Archive<'a> {
     }
 
     pub(super) fn json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
-        serde_json::from_slice(&self.read(name)?).map_err(|error| Error::record(name, error))
+        serde_json::from_slice(&self.read(name, MAX_JSON)?).map_err(|error| Error::record(name, error))
     }
 
     /// The bytes of a document.
-    fn read(&self, name: &str) -> Result<Vec<u8>, Error> {
+    fn read(&self, name: &str, most: u64) -> Result<Vec<u8>, Error> {
         let record = self.record(name).ok_or_else(|| Error::NoRecord(name.to_owned()))?;
-        self.zip.bytes(record, MAX_JSON)
+        self.zip.bytes(record, most)
     }
 
     fn check_format(&self) -> Result<(), Error> {

@@ -10,6 +10,7 @@
 mod container;
 mod older;
 mod saved;
+mod serde_write;
 mod tensors;
 mod write;
 mod zip;
@@ -19,4 +20,4 @@ pub(crate) use older::quoted;
 pub(crate) use tensors::contiguous_strides;
 pub use tensors::{Storage, Subclass, Weight, Weights};
 pub use write::ArchiveWriter;
-pub use zip::{MAX_RECORDS, Record};
+pub use zip::{MAX_RECORDS, Record, records};

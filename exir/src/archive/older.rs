@@ -71,6 +71,11 @@ pub(crate) fn quoted(bytes: Vec<u8>) -> Vec<u8> {
     text
 }
 
+/// The number that an element type had, if it is another one today.
+pub(super) fn old_type(number: Option<i64>) -> Option<i64> {
+    TYPES.iter().find(|(_, new)| number == Some(*new)).map(|(old, _)| *old)
+}
+
 fn renew(value: &mut Value, serde: bool, depth: usize) {
     if depth > MAX_DEPTH {
         return;
@@ -79,6 +84,7 @@ fn renew(value: &mut Value, serde: bool, depth: usize) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| renew(item, serde, deeper)),
         Value::Object(fields) => {
+            one_result(fields);
             for (name, field) in fields {
                 match (name.as_str(), &mut *field) {
                     ("as_none", Value::Array(items)) if items.is_empty() => *field = Value::Bool(true),
@@ -95,6 +101,21 @@ fn renew(value: &mut Value, serde: bool, depth: usize) {
         }
         _ => {}
     }
+}
+
+/// A higher-order operator that gives a tuple of one: a list here, today one tensor and a word that it is not alone.
+fn one_result(fields: &mut serde_json::Map<String, Value>) {
+    const HIGHER: &str = "torch.ops.higher_order.";
+    let target = fields.get("target").and_then(Value::as_str).and_then(|target| target.strip_prefix(HIGHER));
+    if target.is_none_or(|name| name == "executorch_call_delegate") {
+        return;
+    }
+    let outputs = fields.get("outputs").and_then(Value::as_array).map(Vec::as_slice);
+    let Some([output]) = outputs else { return };
+    let Some([one]) = output.get("as_tensors").and_then(Value::as_array).map(Vec::as_slice) else { return };
+    let one = serde_json::json!([{ "as_tensor": one }]);
+    fields.insert("outputs".to_owned(), one);
+    fields.insert("is_hop_single_tensor_return".to_owned(), Value::Bool(false));
 }
 
 #[cfg(test)]

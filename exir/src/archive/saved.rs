@@ -36,6 +36,11 @@ const TYPES: [(&str, &str, ScalarType); 18] = [
     ("", "complex32", ScalarType::COMPLEX_HALF),
 ];
 
+/// The names of the storage of a type, if there is one of it, and of the type.
+pub(super) fn type_names(scalar_type: ScalarType) -> Option<(&'static str, &'static str)> {
+    TYPES.iter().find(|(.., known)| *known == scalar_type).map(|(storage, own, _)| (*storage, *own))
+}
+
 /// One such file.
 pub(super) struct SavedFile<'a> {
     zip: Zip<'a>,
@@ -92,30 +97,43 @@ impl<'a> SavedFile<'a> {
     }
 
     fn load(&self, id: Id, depth: usize) -> Result<Loaded<'a>, Error> {
+        match self.pickle.made(id) {
+            Some((name, arguments)) => self.construct(name, arguments, depth),
+            None => Err(self.wrong(format!("{:?} where a tensor is expected", self.pickle.value(id)))),
+        }
+    }
+
+    /// What a constructor would make of arguments.
+    fn construct(&self, name: &str, arguments: &[Id], depth: usize) -> Result<Loaded<'a>, Error> {
         if depth > MAX_DEPTH {
             return Err(self.wrong(format!("tensors nested deeper than {MAX_DEPTH}")));
         }
         let deeper = depth.saturating_add(1);
-        match self.pickle.made(id) {
-            Some(("torch._utils._rebuild_parameter" | "torch._utils._rebuild_parameter_with_state", [data, ..])) => {
+        match (name, arguments) {
+            ("torch._utils._rebuild_parameter" | "torch._utils._rebuild_parameter_with_state", [data, ..]) => {
                 Ok(match self.load(*data, deeper)? {
                     Loaded::Tensor(weight) => Loaded::Tensor(weight.parameter()),
                     Loaded::Subclass(subclass) => Loaded::Subclass(Subclass { is_param: true, ..subclass }),
                 })
             }
-            Some(("torch._utils._rebuild_tensor_v2", [storage, offset, sizes, strides, ..])) => {
+            ("torch._utils._rebuild_tensor_v2", [storage, offset, sizes, strides, ..]) => {
                 self.tensor(*storage, None, [*offset, *sizes, *strides]).map(Loaded::Tensor)
             }
-            Some(("torch._utils._rebuild_tensor_v3", [storage, offset, sizes, strides, _, _, dtype, ..])) => {
+            ("torch._utils._rebuild_tensor_v3", [storage, offset, sizes, strides, _, _, dtype, ..]) => {
                 self.tensor(*storage, Some(*dtype), [*offset, *sizes, *strides]).map(Loaded::Tensor)
             }
-            Some(("torch._tensor._rebuild_from_type_v2", [by, class, _, state]))
-                if self.pickle.name(*by) == Some("torch._utils._rebuild_wrapper_subclass") =>
-            {
-                self.parts(*class, *state, deeper).map(Loaded::Subclass)
-            }
-            Some((name, _)) => Err(self.wrong(format!("{name} where a tensor is expected"))),
-            None => Err(self.wrong(format!("{:?} where a tensor is expected", self.pickle.value(id)))),
+            ("torch._tensor._rebuild_from_type_v2", [by, class, arguments, state]) => match self.pickle.name(*by) {
+                Some("torch._utils._rebuild_wrapper_subclass") => {
+                    self.parts(*class, *state, deeper).map(Loaded::Subclass)
+                }
+                // A plain tensor with notes of its own, which say nothing about its elements.
+                Some(by) if self.pickle.name(*class) == Some("torch.Tensor") => {
+                    let arguments = self.pickle.items(*arguments).unwrap_or_default();
+                    self.construct(by, arguments, deeper)
+                }
+                _ => Err(self.wrong("a tensor of a class that is not known")),
+            },
+            (name, _) => Err(self.wrong(format!("{name} where a tensor is expected"))),
         }
     }
 

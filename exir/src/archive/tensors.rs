@@ -323,6 +323,14 @@ impl<'a> Weights<'a> {
         self.state.get(name).or_else(|| self.constants.get(name))
     }
 
+    /// Why there is no tensor of this name.
+    pub(crate) fn missing(&self, name: &str) -> String {
+        match self.subclasses.get(name) {
+            Some(whole) => format!("`{name}` is a {} that is used as a whole, not by its parts", whole.class),
+            None => format!("no tensor `{name}`"),
+        }
+    }
+
     /// All tensors.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Weight<'a>)> {
         self.state.iter().chain(&self.constants).map(|(name, weight)| (name.as_str(), weight))

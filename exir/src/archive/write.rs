@@ -27,14 +27,14 @@ pub struct ArchiveWriter<W> {
 }
 
 impl<W: Write> ArchiveWriter<W> {
-    /// An archive whose records are in this folder.
+    /// An archive whose records are in this folder, or in none if it has no name.
     pub fn new(out: W, root: &str) -> Self {
         ArchiveWriter { zip: ZipArchiveWriter::new(out), root: root.to_owned() }
     }
 
     /// Adds a record.
     pub fn record(&mut self, name: &str, data: &Data<'_>) -> Result<(), Error> {
-        let name = format!("{}/{name}", self.root);
+        let name = if self.root.is_empty() { name.to_owned() } else { format!("{}/{name}", self.root) };
         // A local header is 30 bytes, the name, then the extra field with 4 bytes in front.
         let header = 34u64.saturating_add(name.len() as u64);
         let start = self.zip.stream_offset().saturating_add(header);
@@ -52,6 +52,7 @@ impl<W: Write> ArchiveWriter<W> {
 
     /// Adds a program under a name, with its tensors.
     pub fn program(&mut self, model: &str, program: &ExportedProgram<'_>) -> Result<(), Error> {
+        check_wholes(program)?;
         for (folder, prefix, tensors) in
             [("weights", "weight", &program.weights.state), ("constants", "tensor", &program.weights.constants)]
         {
@@ -90,6 +91,11 @@ impl<W: Write> ArchiveWriter<W> {
         {
             self.record(name, &Data::from(text.as_bytes()))?;
         }
+        self.end()
+    }
+
+    /// Ends an archive of another layout, which has records of its own for that.
+    pub fn end(self) -> Result<W, Error> {
         self.zip.finish().map_err(Error::zip)
     }
 }
@@ -101,6 +107,16 @@ impl ExportedProgram<'_> {
         writer.program("model", self)?;
         writer.finish()?.flush()?;
         Ok(())
+    }
+}
+
+/// Refuses programs that read a tensor as a whole that is known by its parts only.
+pub(super) fn check_wholes(program: &ExportedProgram<'_>) -> Result<(), Error> {
+    let names = program.inputs.iter().filter_map(|spec| spec.kind.tensor());
+    let mut wholes = names.filter(|name| program.weights.subclasses.contains_key(*name));
+    match wholes.next() {
+        Some(name) => Err(Error::unsupported("weights", program.weights.missing(name))),
+        None => Ok(()),
     }
 }
 

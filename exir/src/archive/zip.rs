@@ -199,6 +199,13 @@ impl<'a> Zip<'a> {
     }
 }
 
+/// The records of a ZIP of stored records, whatever it is for: full names and bytes.
+pub fn records(bytes: &[u8]) -> Result<Vec<(String, &[u8])>, Error> {
+    let zip = Zip::new(Place::Bytes(bytes), "")?;
+    let full = |name: &str| if zip.root.is_empty() { name.to_owned() } else { format!("{}/{name}", zip.root) };
+    Ok(zip.records.iter().map(|record| (full(&record.name), slice(bytes, record))).collect())
+}
+
 fn slice<'a>(bytes: &'a [u8], record: &Record) -> &'a [u8] {
     let start = usize::try_from(record.offset).unwrap_or(usize::MAX);
     let len = usize::try_from(record.len).unwrap_or(usize::MAX);

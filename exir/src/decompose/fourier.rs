@@ -243,14 +243,14 @@ fn istft(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     let onesided = if node.has("onesided") { node.flag("onesided") } else { bins != frame };
     let turned = make.transpose(x, -1, -2)?;
     let norm = Argument::Int(if node.flag("normalized") { 1 } else { 2 });
-    let mut pieces = match onesided {
-        true => c2r(make, turned, &[-1], norm, frame)?,
-        false => c2c(make, turned, &[-1], norm, Direction::Inverse)?,
+    let mut pieces = if node.flag("return_complex") {
+        c2c(make, turned, &[-1], norm, Direction::Inverse)?
+    } else {
+        // Of both sides one is enough for real numbers.
+        let half = frame.checked_div(2).unwrap_or(0).saturating_add(1);
+        let turned = if onesided { turned } else { make.slice(turned, -1, 0, half)? };
+        c2r(make, turned, &[-1], norm, frame)?
     };
-    if !onesided && !node.flag("return_complex") {
-        let parts = make.unary("view_as_real", pieces)?;
-        pieces = make.select(parts, -1, 0)?;
-    }
     if rank == 2 {
         pieces = make.unsqueeze(pieces, 0)?;
     }

@@ -1,9 +1,11 @@
 //! Picking and putting by index, in other forms than the core ones.
 
+use edgepack_format::scalar::ScalarType;
+
 use super::maker::Maker;
 use super::{Answer, Composite, Rule, one};
 use crate::error::Error;
-use crate::graph::{Argument, ListKind, ValueId};
+use crate::graph::{Argument, ListKind, Size, TensorMeta, ValueId};
 
 pub(super) fn find(name: &str) -> Option<Rule> {
     Some(match name {
@@ -31,7 +33,7 @@ pub(super) fn find(name: &str) -> Option<Rule> {
         "isin.Tensor_Tensor" => |make, node| {
             let elements = make.unsqueeze(node.value("elements")?, -1)?;
             let others = node.value("test_elements")?;
-            let all = crate::graph::Size::product(&make.sizes(others)?);
+            let all = Size::product(&make.sizes(others)?);
             let others = make.view(others, &[all])?;
             let same = make.binary("eq.Tensor", elements, others)?;
             let args = [("self", same.into()), ("dim", Argument::Int(-1)), ("keepdim", false.into())];
@@ -39,20 +41,55 @@ pub(super) fn find(name: &str) -> Option<Rule> {
             one(if node.flag("invert") { make.unary("logical_not", found)? } else { found })
         },
         "isclose" => |make, node| {
-            // |a - b| <= atol + rtol * |b|
+            // Equal, or no further apart than atol + rtol * |b|, which infinities never are.
             let (a, b) = (node.value("self")?, node.value("other")?);
+            let mut close = make.binary("eq.Tensor", a, b)?;
+            if make.meta(a)?.scalar_type == ScalarType::BOOL {
+                return one(close);
+            }
+            if node.flag("equal_nan") && make.meta(a)?.scalar_type.is_floating() {
+                let (first, second) = (make.binary("ne.Tensor", a, a)?, make.binary("ne.Tensor", b, b)?);
+                let both = make.binary("logical_and", first, second)?;
+                close = make.binary("logical_or", close, both)?;
+            }
             let off = make.binary("sub.Tensor", a, b)?;
             let off = make.unary("abs", off)?;
             let size = make.unary("abs", b)?;
             let may = make.binary("mul.Tensor", size, node.number("rtol").unwrap_or(1e-5))?;
             let may = make.binary("add.Tensor", may, node.number("atol").unwrap_or(1e-8))?;
-            let near = make.binary("le.Tensor", off, may)?;
-            let same = make.binary("eq.Tensor", a, b)?;
-            one(make.binary("logical_or", near, same)?)
+            let mut near = make.binary("le.Tensor", off, may)?;
+            if make.meta(off)?.scalar_type.is_floating() {
+                let finite = make.binary("lt.Scalar", off, f64::INFINITY)?;
+                near = make.binary("logical_and", near, finite)?;
+            }
+            one(make.binary("logical_or", near, close)?)
+        },
+        "repeat_interleave.self_Tensor" => |make, node| {
+            // Every place as often as it is repeated, and the elements there.
+            let result = node.node.result().ok_or_else(|| make.error("it gives nothing"))?;
+            let (mut x, mut repeats) = (node.value("self")?, node.value("repeats")?);
+            let dim = if node.has("dim") { node.int("dim")? } else { 0 };
+            if !node.has("dim") {
+                let all = Size::product(&make.sizes(x)?);
+                x = make.view(x, &[all])?;
+            }
+            if make.rank(repeats)? == 0 || make.size(repeats, 0)?.known() == Some(1) {
+                let all = make.size(x, dim)?;
+                repeats = make.view(repeats, &[Size::Known(1)])?;
+                repeats = make.expand(repeats, &[all])?;
+            }
+            let count = make.size(result, dim)?;
+            let meta = TensorMeta::contiguous(ScalarType::LONG, &[count]);
+            let size = ("output_size", node.arg("output_size"));
+            let places = make.call_giving("repeat_interleave.Tensor", [("repeats", repeats.into()), size], meta)?;
+            one(make.call("index_select", [("self", x.into()), ("dim", dim.into()), ("index", places.into())])?)
         },
         "embedding_bag" | "embedding_bag.padding_idx" => embedding_bag,
         "diff" => |make, node| {
             let (mut value, dim) = (node.value("self")?, node.int("dim")?);
+            if node.int("n")? == 0 {
+                return one(make.unary("clone", value)?);
+            }
             let mut parts = Vec::new();
             for name in ["prepend", "self", "append"] {
                 parts.extend(node.arg(name).value());
@@ -60,7 +97,7 @@ pub(super) fn find(name: &str) -> Option<Rule> {
             if parts.len() > 1 {
                 value = make.cat(&parts, dim)?;
             }
-            let truth = make.meta(value)?.scalar_type == edgepack_format::scalar::ScalarType::BOOL;
+            let truth = make.meta(value)?.scalar_type == ScalarType::BOOL;
             let op = if truth { "logical_xor" } else { "sub.Tensor" };
             for _ in 0..node.int("n")?.clamp(0, 64) {
                 let len = make.known_size(value, dim)?;
@@ -68,6 +105,45 @@ pub(super) fn find(name: &str) -> Option<Rule> {
                 value = make.binary(op, next, this)?;
             }
             one(value)
+        },
+        "nonzero_numpy" => |make, node| {
+            // A row for every element that is not zero; as many as were recorded.
+            let (x, recorded) = (node.value("self")?, node.node.results());
+            let Some(count) = recorded.first().map(|first| make.size(*first, 0)).transpose()? else { return Ok(None) };
+            let rank = i64::try_from(recorded.len()).unwrap_or(0);
+            let meta = TensorMeta::contiguous(ScalarType::LONG, &[count, Size::Known(rank)]);
+            let x = if make.rank(x)? == 0 { make.unsqueeze(x, 0)? } else { x };
+            let places = make.call_giving("nonzero", [("self", x.into())], meta)?;
+            let mut columns = Vec::new();
+            for dim in 0..rank {
+                columns.push(Argument::Value(make.select(places, 1, dim)?));
+            }
+            Ok(Some(columns))
+        },
+        "as_strided_scatter" => |make, node| {
+            let x = node.value("self")?;
+            let (wanted, strides) = (node.ints("size")?, node.ints("stride")?);
+            let meta = make.meta(x)?;
+            if meta.strides != TensorMeta::contiguous(meta.scalar_type, &meta.sizes).strides {
+                return Err(make.error("as_strided_scatter of a tensor that does not lie in order"));
+            }
+            let offset = if node.has("storage_offset") { node.int("storage_offset")? } else { 0 };
+            let mut place = make.full(&[], Argument::Int(offset), ScalarType::LONG)?;
+            for (size, stride) in wanted.iter().zip(&strides) {
+                let along = make.count(&Size::Known(*size))?;
+                let along = make.binary("mul.Tensor", along, *stride)?;
+                place = make.unsqueeze(place, -1)?;
+                place = make.binary("add.Tensor", place, along)?;
+            }
+            let flat = make.view(x, &[Size::product(&meta.sizes)])?;
+            let args = [
+                ("self", flat.into()),
+                ("indices", Argument::List(ListKind::OptionalTensors, vec![place.into()])),
+                ("values", node.arg("src")),
+                ("accumulate", false.into()),
+            ];
+            let put = make.call("index_put", args)?;
+            one(make.view(put, &meta.sizes)?)
         },
         "_unsafe_masked_index" => |make, node| {
             let indices = inside(make, node)?;

@@ -182,6 +182,20 @@ impl Maker<'_> {
         Ok(ids)
     }
 
+    /// A call whose result looks as it is said, for operators whose sizes depend on the data.
+    pub(super) fn call_giving<const N: usize>(
+        &mut self,
+        op: &str,
+        args: [(&str, Argument); N],
+        meta: TensorMeta,
+    ) -> Result<ValueId, Error> {
+        let node = self.graph.make(&format!("aten::{op}"), args, meta);
+        let result = node.result().ok_or_else(|| self.error(format!("{op} gives nothing")))?;
+        self.sizes.note(self.graph, &node);
+        self.made.push(node);
+        Ok(result)
+    }
+
     /// A call of another operator with the arguments of this one, by position, and results that look like the recorded
     /// ones.
     pub(super) fn same_results(&mut self, op: &str, composite: &Composite<'_>) -> Result<Vec<ValueId>, Error> {

@@ -189,6 +189,12 @@ fn join(make: &mut Maker<'_>, node: &Composite<'_>, dim: i64) -> Answer {
     let mut along = dim;
     for value in node.arg("tensors").items().iter().filter_map(Argument::value) {
         values.push(match (make.rank(value)?, dim) {
+            (0, 0) => make.view(value, &[Size::Known(1), Size::Known(1)])?,
+            (0, _) if column => make.view(value, &[Size::Known(1), Size::Known(1)])?,
+            (0, _) => {
+                along = 0;
+                make.unsqueeze(value, 0)?
+            }
             (1, 0) => make.unsqueeze(value, 0)?,
             (1, _) if column => make.unsqueeze(value, 1)?,
             (1, _) => {
@@ -316,7 +322,7 @@ fn channel_shuffle(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
 fn meshgrid(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     let recorded = node.node.results();
     let rank = recorded.len();
-    let turned = node.text("indexing").as_deref() == Some("xy");
+    let turned = rank > 1 && node.text("indexing").as_deref() == Some("xy");
     let mut results = Vec::new();
     for (at, (item, recorded)) in node.arg("tensors").items().iter().zip(recorded).enumerate() {
         let Some(value) = item.value() else { return Ok(None) };

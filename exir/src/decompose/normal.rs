@@ -12,7 +12,10 @@ pub(super) fn find(name: &str) -> Option<Rule> {
         "batch_norm" => batch_norm,
         "native_batch_norm" | "_batch_norm_no_update" => |make, node| {
             if node.flag("training") {
-                return Ok(None);
+                let names = ["input", "weight", "bias", "training", "momentum", "eps"];
+                let found =
+                    make.calls("_native_batch_norm_legit.no_stats", names.map(|name| (name, node.arg(name))))?;
+                return Ok(Some(found.into_iter().map(Argument::Value).collect()));
             }
             let names = ["input", "weight", "bias", "running_mean", "running_var", "momentum", "eps"];
             let args = names.map(|name| (name, node.arg(name)));

@@ -32,6 +32,20 @@ pub(super) fn find(name: &str) -> Option<Rule> {
             };
             one(pad(make, node.value("self")?, &node.ints("pad")?, beyond)?)
         },
+        "_pad_enum" => |make, node| {
+            let beyond = match node.int("mode")? {
+                0 => {
+                    let value = if node.has("value") { node.arg("value") } else { Argument::Int(0) };
+                    let args = [("self", node.arg("self")), ("pad", node.arg("pad")), ("value", value)];
+                    return one(make.call("constant_pad_nd", args)?);
+                }
+                1 => Beyond::Mirror,
+                2 => Beyond::Edge,
+                3 => Beyond::Around,
+                _ => return Err(node.wrong("mode")),
+            };
+            one(pad(make, node.value("self")?, &node.ints("pad")?, beyond)?)
+        },
         "_pad_circular" => |make, node| one(pad(make, node.value("self")?, &node.ints("pad")?, Beyond::Around)?),
         "replication_pad1d" | "replication_pad2d" | "replication_pad3d" => by_index,
         "reflection_pad1d" | "reflection_pad2d" | "reflection_pad3d" => by_index,
@@ -58,11 +72,19 @@ fn pad(make: &mut Maker<'_>, input: ValueId, padding: &[i64], beyond: Beyond) ->
         if (*before, *after) == (0, 0) {
             continue;
         }
-        let len = make.known_size(input, dim)?;
+        // Negative padding is left out first: what goes around goes around what is left.
+        let (mut before, mut after) = (*before, *after);
+        if matches!(beyond, Beyond::Around) && (before < 0 || after < 0) {
+            let len = make.known_size(value, dim)?;
+            let (start, end) = (before.min(0).saturating_neg(), len.saturating_add(after.min(0)));
+            value = make.slice(value, dim, start, end)?;
+            (before, after) = (before.max(0), after.max(0));
+        }
+        let len = make.known_size(value, dim)?;
         let last = len.saturating_sub(1);
         let args = [
             ("start", Argument::Int(before.saturating_neg())),
-            ("end", Argument::Int(len.saturating_add(*after))),
+            ("end", Argument::Int(len.saturating_add(after))),
             ("dtype", Argument::ScalarType(edgepack_format::scalar::ScalarType::LONG)),
         ];
         let places = make.call("arange.start_step", args)?;

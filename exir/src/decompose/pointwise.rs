@@ -225,16 +225,6 @@ pub(super) fn find(name: &str) -> Option<Rule> {
         },
         "deg2rad" => |make, node| one(make.binary("mul.Tensor", node.value("self")?, std::f64::consts::PI / 180.0)?),
         "rad2deg" => |make, node| one(make.binary("mul.Tensor", node.value("self")?, 180.0 / std::f64::consts::PI)?),
-        "logit" => |make, node| {
-            let mut x = node.value("self")?;
-            if let Some(eps) = node.number("eps") {
-                x = make.call("clamp", [("self", x.into()), ("min", eps.into()), ("max", (1.0 - eps).into())])?;
-            }
-            let rest = make.unary("neg", x)?;
-            let rest = make.binary("add.Tensor", rest, 1.0)?;
-            let odds = make.binary("div.Tensor", x, rest)?;
-            one(make.unary("log", odds)?)
-        },
         "isfinite" => |make, node| {
             // Infinite and missing numbers alone differ from themselves or from all finite ones.
             let x = node.value("self")?;

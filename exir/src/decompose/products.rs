@@ -211,7 +211,16 @@ fn trilinear(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
 
 /// A product of matrices of the dimensions that are summed over and those that are not.
 fn tensordot(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
-    let (a, b) = (node.value("self")?, node.value("other")?);
+    let (mut a, mut b) = (node.value("self")?, node.value("other")?);
+    // Where one side has one element only, the other is summed up first.
+    for (left, right) in node.ints("dims_self")?.into_iter().zip(node.ints("dims_other")?) {
+        match (make.size(a, left)?.known(), make.size(b, right)?.known()) {
+            (Some(1), Some(1)) => {}
+            (Some(1), _) => b = make.sum(b, &[right], true)?,
+            (_, Some(1)) => a = make.sum(a, &[left], true)?,
+            _ => {}
+        }
+    }
     let mut sides = Vec::new();
     let mut outer = Vec::new();
     for (value, name, inner_first) in [(a, "dims_self", false), (b, "dims_other", true)] {

@@ -142,6 +142,22 @@ fn vector_norm(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     if let Argument::ScalarType(scalar_type) = node.arg("dtype") {
         x = make.cast(x, scalar_type)?;
     }
+    // Short floats are summed as longer ones.
+    let short = make.meta(x)?.scalar_type;
+    if matches!(short, ScalarType::HALF | ScalarType::BFLOAT16) {
+        x = make.cast(x, ScalarType::FLOAT)?;
+        let mut wide = node.arguments.clone();
+        for (name, argument) in &mut wide {
+            match name.as_str() {
+                "self" => *argument = x.into(),
+                "dtype" => *argument = Argument::None,
+                _ => {}
+            }
+        }
+        let Some(found) = vector_norm(make, &Composite { node: node.node, arguments: wide })? else { return Ok(None) };
+        let Some(value) = found.first().and_then(Argument::value) else { return Ok(None) };
+        return one(make.cast(value, short)?);
+    }
     let order = if node.has("ord") { node.number("ord") } else { node.number("p") }.unwrap_or(2.0);
     let dims = if node.has("dim") { node.ints("dim")? } else { Vec::new() };
     let keep = node.flag("keepdim");

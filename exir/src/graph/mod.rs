@@ -10,6 +10,7 @@ mod check;
 mod codes;
 mod edit;
 mod expr;
+mod formula;
 mod modules;
 mod named;
 mod node;

@@ -163,8 +163,19 @@ impl Target {
         }
     }
 
+    /// The spelling of `exir.serde`, which has names for operators of the Edge dialect and of backends.
+    pub(super) fn spelled_edge(&self) -> String {
+        let spelled = self.spelled();
+        let backend = self.operator().is_some_and(|op| op.namespace == "executorch_prim");
+        let dialect = if backend { "backend" } else { "edge" };
+        match spelled.strip_prefix("torch.ops.") {
+            Some(path) => format!("executorch.exir.dialects.{dialect}.ops.{path}"),
+            None => spelled,
+        }
+    }
+
     /// Lets an operator be that of the Edge dialect, unless it stays as the library registers it.
-    pub(crate) fn to_edge(&mut self) {
+    pub(crate) fn make_edge(&mut self) {
         if let Target::Operator(op) = self
             && !op.stays_raw()
         {

@@ -32,7 +32,7 @@ impl<'a> ExportedProgram<'a> {
         graph.check_sizes(&ranges)?;
         let dialect = dialect(&document.verifiers, &module.metadata);
         if module.metadata.contains_key(DIALECT) && dialect == Dialect::Edge {
-            graph.to_edge();
+            graph.make_edge();
         }
         let mut program = ExportedProgram {
             graph,
@@ -116,12 +116,12 @@ impl Graph {
     }
 
     /// Lets all calls be those of the Edge dialect, which their spelling did not say.
-    fn to_edge(&mut self) {
+    fn make_edge(&mut self) {
         for node in &mut self.nodes {
-            node.target.to_edge();
+            node.target.make_edge();
             for input in &mut node.inputs {
                 if let Argument::Graph(_, inner) = &mut input.arg {
-                    inner.to_edge();
+                    inner.make_edge();
                 }
             }
         }

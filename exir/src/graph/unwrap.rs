@@ -3,7 +3,7 @@
 //! Quantised weights are such tensors. Their class is Python's business; what a program computes with are the parts, which
 //! it takes by the name of an attribute.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::program::{InputKind, InputSpec};
 use super::{Argument, ExportedProgram, Node, ValueId};
@@ -26,8 +26,7 @@ impl ExportedProgram<'_> {
                 parts.insert(value, (name.to_owned(), String::new()));
             }
         }
-        let wholes: Vec<ValueId> = parts.keys().copied().collect();
-        let mut taken: BTreeMap<(String, String), ValueId> = BTreeMap::new();
+        let mut taken: BTreeMap<String, BTreeMap<String, ValueId>> = BTreeMap::new();
         let mut replaced: BTreeMap<ValueId, Argument> = BTreeMap::new();
         let mut nodes = Vec::with_capacity(self.graph.nodes.len());
         for node in std::mem::take(&mut self.graph.nodes) {
@@ -35,57 +34,63 @@ impl ExportedProgram<'_> {
                 nodes.push(node);
                 continue;
             };
-            let found = self.weights.subclasses.get(&tensor).and_then(|whole| whole.tensors.get(&way));
+            let whole = self.weights.subclasses.get(&tensor);
+            let found = whole.is_some_and(|whole| whole.tensors.contains_key(&way));
             parts.insert(result, (tensor.clone(), way.clone()));
-            match (found, taken.get(&(tensor.clone(), way.clone()))) {
-                (Some(_), Some(first)) => drop(replaced.insert(result, Argument::Value(*first))),
-                (Some(_), None) => drop(taken.insert((tensor, way), result)),
+            if !found {
                 // A part that has parts of its own.
-                (None, _) => nodes.push(node),
+                nodes.push(node);
+                continue;
+            }
+            let own = taken.entry(tensor).or_default();
+            match own.get(&way) {
+                Some(first) => drop(replaced.insert(result, Argument::Value(*first))),
+                None => drop(own.insert(way, result)),
             }
         }
         self.graph.nodes = nodes;
         self.graph.replace_all(&replaced);
         // Whatever leads to parts and is read by nothing else is gone.
-        let reads = |nodes: &[Node], value: ValueId| {
-            let mut read = false;
-            nodes.iter().for_each(|node| node.each_input(&mut |id| read |= id == value));
-            read
-        };
-        while let Some(index) = self
-            .graph
-            .nodes
-            .iter()
-            .position(|node| is_part(node) && node.result().is_some_and(|id| !reads(&self.graph.nodes, id)))
-        {
-            self.graph.nodes.remove(index);
+        self.graph.remove_unused(|node| !is_part(node));
+        let mut read: BTreeSet<ValueId> = BTreeSet::new();
+        self.graph.nodes.iter().for_each(|node| {
+            node.each_input(&mut |id| {
+                read.insert(id);
+            });
+        });
+        self.graph.outputs.iter().for_each(|output| {
+            output.each_value(&mut |id| {
+                read.insert(id);
+            });
+        });
+        self.take_parts(&taken, &read);
+    }
+
+    /// Puts the parts of tensors in the places of those that nothing reads as a whole.
+    fn take_parts(&mut self, taken: &BTreeMap<String, BTreeMap<String, ValueId>>, read: &BTreeSet<ValueId>) {
+        if self.inputs.len() != self.graph.inputs.len() {
+            return;
         }
-        for whole in wholes {
-            let Some(at) = self.inputs.iter().position(|spec| spec.arg.value() == Some(whole)) else { continue };
-            let mut given = false;
-            self.graph.outputs.iter().for_each(|output| output.each_value(&mut |id| given |= id == whole));
-            let whole_kind = match self.inputs.get(at).filter(|_| !given && !reads(&self.graph.nodes, whole)) {
-                Some(_) => self.inputs.remove(at).kind,
-                None => continue,
+        let none = BTreeMap::new();
+        let mut specs = Vec::with_capacity(self.inputs.len());
+        for spec in std::mem::take(&mut self.inputs) {
+            let name = spec.kind.tensor().filter(|name| self.weights.subclasses.contains_key(*name));
+            let unread = spec.arg.value().is_some_and(|value| !read.contains(&value));
+            let Some(name) = name.filter(|_| unread).map(str::to_owned) else {
+                specs.push(spec);
+                continue;
             };
-            if at < self.graph.inputs.len() {
-                self.graph.inputs.remove(at);
-            }
-            let Some(name) = whole_kind.tensor().map(str::to_owned) else { continue };
-            let own: Vec<_> = taken.iter().filter(|((tensor, _), _)| *tensor == name).collect();
-            for ((_, way), value) in own.into_iter().rev() {
+            let Some(mut whole) = self.weights.subclasses.remove(&name) else { continue };
+            for (way, value) in taken.get(&name).unwrap_or(&none) {
+                let Some(weight) = whole.tensors.remove(way) else { continue };
                 let part = format!("{name}.{way}");
-                let kind = InputKind::Buffer { name: part.clone(), persistent: true };
-                let weight = self.weights.subclasses.get(&name).and_then(|whole| whole.tensors.get(way)).cloned();
-                if let Some(weight) = weight {
-                    self.weights.state.insert(part, weight);
-                }
-                let arg = Argument::Value(*value);
-                self.graph.inputs.insert(at.min(self.graph.inputs.len()), arg.clone());
-                self.inputs.insert(at, InputSpec { kind, arg });
+                self.weights.state.insert(part.clone(), weight);
+                let kind = InputKind::Buffer { name: part, persistent: true };
+                specs.push(InputSpec { kind, arg: Argument::Value(*value) });
             }
-            self.weights.subclasses.remove(&name);
         }
+        self.graph.inputs = specs.iter().map(|spec| spec.arg.clone()).collect();
+        self.inputs = specs;
     }
 }
 

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use super::program::{DIALECT, InputKind, OutputKind};
 use super::value::{Meta, Size};
 use super::{
-    Argument, Dialect, ExportedProgram, Graph, InputSpec, ListKind, LoweredPart, Node, OutputSpec, Target, ValueId,
-    codes, modules,
+    About, Argument, Dialect, ExportedProgram, Graph, InputSpec, ListKind, LoweredPart, Node, OutputSpec, Target,
+    ValueId, codes, modules,
 };
 use crate::json::{self, Name, Real};
 
@@ -16,10 +16,15 @@ impl ExportedProgram<'_> {
     /// The document of this program, as `torch.export.load` takes it. It has no Edge dialect: such programs are vouched
     /// for as functional ones, with a note that says what they are.
     pub fn to_document(&self) -> json::ExportedProgram {
+        self.document(false)
+    }
+
+    /// The document, with names of the Edge dialect or without.
+    pub(crate) fn document(&self, edge: bool) -> json::ExportedProgram {
         let graph = &self.graph;
         json::ExportedProgram {
             graph_module: json::GraphModule {
-                graph: graph.document(&self.about.modules),
+                graph: graph.document(&Form { modules: &self.about.modules, edge }),
                 signature: json::GraphSignature {
                     input_specs: self.inputs.iter().map(|spec| input_spec(graph, spec)).collect(),
                     output_specs: self.outputs.iter().map(|spec| output_spec(graph, spec)).collect(),
@@ -34,7 +39,7 @@ impl ExportedProgram<'_> {
                 .iter()
                 .map(|(name, range)| (name.clone(), json::RangeConstraint { min_val: range.min, max_val: range.max }))
                 .collect(),
-            schema_version: self.about.schema_version,
+            schema_version: self.version(),
             verifiers: vec![if self.dialect == Dialect::Edge { Dialect::Aten } else { self.dialect }.name().to_owned()],
             torch_version: self.about.torch_version.clone(),
             guards_code: self.about.guards_code.clone(),
@@ -43,6 +48,16 @@ impl ExportedProgram<'_> {
 }
 
 impl ExportedProgram<'_> {
+    /// The version that the document is of: documents of another count become those of today.
+    fn version(&self) -> json::SchemaVersion {
+        let today = About::default().schema_version;
+        match self.about.schema_version.major {
+            0 => self.about.schema_version,
+            major if major == today.major => self.about.schema_version,
+            _ => today,
+        }
+    }
+
     fn notes(&self) -> BTreeMap<String, String> {
         let mut notes = self.about.metadata.clone();
         notes.remove(DIALECT);
@@ -75,6 +90,15 @@ impl ExportedProgram<'_> {
     }
 }
 
+/// How a graph is written.
+#[derive(Default)]
+struct Form<'m> {
+    /// What calls of lowered modules stand for.
+    modules: &'m [LoweredPart],
+    /// Whether operators of the Edge dialect have names of their own.
+    edge: bool,
+}
+
 /// A value in the description of a nesting.
 const LEAF: &str = r#"{"type":null,"context":null,"children_spec":[]}"#;
 
@@ -86,14 +110,14 @@ fn tuple(items: &[&str]) -> String {
 impl Graph {
     /// The form of this graph in the document. Calls of lowered modules name them only.
     pub fn to_document(&self) -> json::Graph {
-        self.document(&[])
+        self.document(&Form::default())
     }
 
-    fn document(&self, modules: &[LoweredPart]) -> json::Graph {
+    fn document(&self, form: &Form<'_>) -> json::Graph {
         let mut document = json::Graph {
             inputs: self.inputs.iter().map(|input| self.spelled(input)).collect(),
             outputs: self.outputs.iter().map(|output| self.spelled(output)).collect(),
-            nodes: self.nodes.iter().map(|node| self.spelled_node(node, modules)).collect(),
+            nodes: self.nodes.iter().map(|node| self.spelled_node(node, form)).collect(),
             is_single_tensor_return: self.is_single_tensor_return,
             ..json::Graph::default()
         };
@@ -118,21 +142,26 @@ impl Graph {
         Name { name: self.value(id).map_or_else(String::new, |value| value.name.clone()) }
     }
 
-    fn spelled_node(&self, node: &Node, modules: &[LoweredPart]) -> json::Node {
+    fn spelled_node(&self, node: &Node, form: &Form<'_>) -> json::Node {
         let input = |input: &super::NamedArgument| json::NamedArgument {
             name: input.name.clone(),
             arg: match &input.arg {
-                Argument::Graph(name, graph) => Self::spelled_graph(name, graph, modules),
+                Argument::Graph(name, graph) => Self::spelled_graph(name, graph, form),
                 arg => self.spelled(arg),
             },
             kind: Some(if input.keyword { 2 } else { 1 }),
         };
         let inputs = match node.target {
-            Target::Delegate(index) => modules::inputs(node, modules.get(index), index).iter().map(input).collect(),
+            Target::Delegate(index) => {
+                modules::inputs(node, form.modules.get(index), index).iter().map(input).collect()
+            }
             _ => node.inputs.iter().map(input).collect(),
         };
         json::Node {
-            target: node.target.spelled(),
+            target: match &node.target {
+                target @ Target::Edge(_) if form.edge => target.spelled_edge(),
+                target => target.spelled(),
+            },
             inputs,
             outputs: node.outputs.iter().map(|output| self.spelled(output)).collect(),
             metadata: node.metadata.clone(),
@@ -141,8 +170,8 @@ impl Graph {
         }
     }
 
-    fn spelled_graph(name: &str, graph: &Graph, modules: &[LoweredPart]) -> json::Argument {
-        let graph = json::GraphArgument { name: name.to_owned(), graph: graph.document(modules) };
+    fn spelled_graph(name: &str, graph: &Graph, form: &Form<'_>) -> json::Argument {
+        let graph = json::GraphArgument { name: name.to_owned(), graph: graph.document(form) };
         json::Argument::AsGraph(Box::new(graph))
     }
 
@@ -172,7 +201,7 @@ impl Graph {
             Argument::Layout(code) => Json::AsLayout(*code),
             Argument::Device(device) => Json::AsDevice(device.clone()),
             Argument::Operator(name) => Json::AsOperator(name.clone()),
-            Argument::Graph(name, graph) => Self::spelled_graph(name, graph, &[]),
+            Argument::Graph(name, graph) => Self::spelled_graph(name, graph, &Form::default()),
             Argument::Map(map) => {
                 Json::AsStringToArgument(map.iter().map(|(key, value)| (key.clone(), self.spelled(value))).collect())
             }

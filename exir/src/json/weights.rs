@@ -21,7 +21,7 @@ pub struct PayloadMeta {
     /// Whether it is a parameter.
     #[serde(default)]
     pub is_param: bool,
-    /// Whether the record is a pickle, which is never read.
+    /// Whether the record is a pickle: of a tensor that consists of others, or of an object that only Python knows.
     #[serde(default)]
     pub use_pickle: bool,
     /// The view of the record's bytes; absent for what is no tensor.

@@ -35,7 +35,7 @@ pub(super) fn convert(program: &mut ExportedProgram<'_>, options: &Options) -> R
     each_graph(&mut program.graph, &mut |graph| {
         graph.remove_unused(|_| false);
         for node in &mut graph.nodes {
-            node.target.to_edge();
+            node.target.make_edge();
         }
         Ok(())
     })?;

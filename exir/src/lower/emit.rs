@@ -86,10 +86,9 @@ pub(super) fn method<'d>(
         names,
         place: Place::default(),
     };
-    let given = emitter.given();
     let mut scope = Scope {
         graph: &program.graph,
-        orders: orders(&program.graph, options, &given),
+        orders: orders_of(program, options),
         held: BTreeMap::new(),
         fixed: BTreeSet::new(),
     };
@@ -103,23 +102,28 @@ pub(super) fn method<'d>(
     Ok(emitter.origins())
 }
 
-impl<'d> Emitter<'_, '_, 'd, '_> {
-    /// The orders of inputs, from their tensors or from what was recorded.
-    fn given(&self) -> Vec<(ValueId, Vec<u8>)> {
-        let order = |spec: &crate::graph::InputSpec| {
-            let value = spec.arg.value()?;
-            let order = match spec.kind.tensor() {
-                Some(name) => self.program.weights.find(name)?.dim_order(),
-                None => {
-                    let meta = self.program.graph.tensor(value).filter(|meta| meta.is_channels_last())?;
-                    crate::graph::channels_last(meta.rank()).filter(|order| order.len() == 4)?
-                }
-            };
-            Some((value, order))
-        };
-        self.program.inputs.iter().filter_map(order).collect()
-    }
+/// The orders of the dimensions of all values of a program.
+pub(super) fn orders_of(program: &ExportedProgram<'_>, options: &Options) -> Orders {
+    orders(&program.graph, options, &given(program))
+}
 
+/// The orders of inputs, from their tensors or from what was recorded.
+fn given(program: &ExportedProgram<'_>) -> Vec<(ValueId, Vec<u8>)> {
+    let order = |spec: &crate::graph::InputSpec| {
+        let value = spec.arg.value()?;
+        let order = match spec.kind.tensor() {
+            Some(name) => program.weights.find(name)?.dim_order(),
+            None => {
+                let meta = program.graph.tensor(value).filter(|meta| meta.is_channels_last())?;
+                crate::graph::channels_last(meta.rank()).filter(|order| order.len() == 4)?
+            }
+        };
+        Some((value, order))
+    };
+    program.inputs.iter().filter_map(order).collect()
+}
+
+impl<'d> Emitter<'_, '_, 'd, '_> {
     fn inputs(&mut self, scope: &mut Scope<'_>) -> Result<(), Error> {
         let program = self.program;
         let mutated: BTreeSet<&str> = program.changed().collect();
@@ -141,7 +145,7 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
                     let weight = program
                         .weights
                         .find(name)
-                        .ok_or_else(|| Error::program(place(), format!("no tensor `{name}`")))?;
+                        .ok_or_else(|| Error::program(place(), program.weights.missing(name)))?;
                     if mutated.contains(name) {
                         let held = self.state(scope, value, name, weight)?;
                         scope.held.insert(value, held);

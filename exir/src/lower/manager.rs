@@ -134,12 +134,9 @@ impl<'d> ProgramManager<'d> {
         let mut changed = Vec::with_capacity(self.methods.len());
         for method in &self.methods {
             let mut program = method.program.clone();
-            let mut modules = Vec::new();
-            // Later parts first, so that those before keep their places.
-            for part in partitioner.partition(&method.program)?.into_iter().rev() {
-                let index = method.modules.len().saturating_add(modules.len());
-                modules.push(fuse(&mut program, part, backend.backend(), index)?);
-            }
+            let parts = partitioner.partition(&method.program)?;
+            let orders = emit::orders_of(&method.program, &self.options);
+            let modules = fuse(&mut program, parts, backend.backend(), method.modules.len(), &orders)?;
             changed.push((program, modules));
         }
         let mut parts = Vec::new();

@@ -6,6 +6,7 @@
 //!
 //! Invariant: what is lowered computes what the exported program computes; what cannot be is refused by name.
 
+mod affine;
 mod by_name;
 mod call;
 mod casts;
@@ -22,6 +23,7 @@ mod spec;
 mod state;
 mod symbols;
 
+pub use affine::is_written_out;
 pub use by_name::ByName;
 pub use manager::{Lowered, Pass, ProgramManager};
 pub use origin::{MethodOrigins, Origin};
@@ -136,6 +138,7 @@ pub fn to_edge<'d>(mut program: ExportedProgram<'d>, options: &Options) -> Resul
         return Err(Error::unsupported("program", message));
     }
     program.graph.name_arguments(&options.operators);
+    affine::write_out(&mut program.graph, options)?;
     crate::decompose::decompose(&mut program, &options.operators, &options.limits)?;
     edge::convert(&mut program, options)?;
     Ok(program)

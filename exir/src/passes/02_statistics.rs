@@ -33,6 +33,13 @@ pub(crate) fn statistics(graph: &mut Graph, operators: &Operators, work: &Work) 
         let training = always || find("training") == Some(Argument::Bool(true));
         let moments = [find("running_mean"), find("running_var")].map(|found| found.and_then(|found| found.value()));
         let (true, [Some(mean), Some(variance)]) = (training, moments) else {
+            // Without training, nothing is changed.
+            let mut node = node;
+            if !training && node.calls("aten::_native_batch_norm_legit") {
+                node.take_arg("training");
+                let target = OpName::parse("aten::_native_batch_norm_legit_no_training");
+                node.target = target.map_or(node.target, Target::Operator);
+            }
             made.push(node);
             return Ok(());
         };

@@ -16,7 +16,7 @@ const KNOWN: [(&str, &[&str]); 17] = [
     ("torch._tensor", &["_rebuild_from_type_v2"]),
     ("torch.serialization", &["_get_layout"]),
     ("torch.storage", &["UntypedStorage"]),
-    ("torch", &["device", "Size"]),
+    ("torch", &["device", "Size", "Tensor"]),
     ("torch", &DTYPES),
     ("torch", &STORAGES),
     ("torchao.quantization", &["Int8Tensor", "IntxUnpackedToInt8Tensor", "Float8Tensor"]),

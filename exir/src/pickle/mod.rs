@@ -10,8 +10,10 @@
 
 mod known;
 mod machine;
+mod write;
 
 pub use machine::read;
+pub(crate) use write::{Described, dictionary};
 
 /// The longest pickle that is read. What it describes may be far larger: the bytes of tensors are not in it.
 pub const MAX_LEN: u64 = 64 << 20;

@@ -58,7 +58,7 @@ fn inputs(checker: &mut Checker<'_>, program: &ExportedProgram<'_>) {
             }
             _ => None,
         };
-        if let Some(weight) = tensor.filter(|_| checker.dialect != Dialect::Training) {
+        if let Some(weight) = tensor.filter(|_| checker.dialect == Dialect::Aten) {
             let order = weight.dim_order();
             if !weight.is_dense(&order) {
                 let message = format!("stored with sizes {:?} and strides {:?}", weight.sizes(), weight.strides());

@@ -84,5 +84,5 @@ catalogue! {
 
     // The archive.
     ARCHIVE = "EXIR-Z01", Error, None, "The archive can be read",
-        "The container, a record or the document is damaged, of another version, or holds pickles, which are never read.";
+        "The container, a record or the document is damaged, of another version, or has a pickle that names what files of weights do not.";
 }

@@ -230,7 +230,8 @@ catalogue! {
     DYNAMISM = "PTE-T09", Error, Some(InvalidProgram), "A tensor's dynamism is known",
         "`shape_dynamism` names none of static, bound and unbound.";
     UNBOUND = "PTE-T10", Warning, Some(NotSupported), "A tensor's shape has a bound",
-        "Tensors without an upper bound cannot be planned. The program is valid but no runtime loads the method.";
+        "Tensors without an upper bound cannot be planned. They have the memory of the sizes in the file, and larger ones are \
+         refused when the program runs.";
     LOCATION = "PTE-T11", Error, Some(InvalidProgram), "A tensor's data are in a segment or external",
         "`location` names neither.";
     EXTERNAL_NAME = "PTE-T12", Error, Some(InvalidExternalData), "An external tensor has a name",

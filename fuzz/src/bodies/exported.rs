@@ -1,11 +1,14 @@
 //! Export IR: archives, documents and tables of element types.
 
-use edgepack_exir::archive::Archive;
+use edgepack_exir::archive::{Archive, records};
 use edgepack_exir::dtype::Table;
 use edgepack_exir::graph::{Dialect, Expr};
 use edgepack_exir::lower::{ByName, InitialState, Options as Lowering, lower, to_edge};
 use edgepack_exir::operators::Operators;
+use edgepack_exir::pickle::{self, Value};
 use edgepack_exir::verify::{Options, verify, verify_archive};
+
+use crate::seeds;
 
 /// A program that is read survives writing, verifying, printing and lowering; one that verifies clean after conversion
 /// was converted without a panic, whatever it says.
@@ -47,6 +50,44 @@ pub fn archive(bytes: &[u8]) {
     }
 }
 
+/// Pickles: any bytes are read or refused, and what is read can be walked.
+pub fn pickle(bytes: &[u8]) {
+    let Ok(read) = pickle::read(bytes) else { return };
+    let mut left = vec![read.root()];
+    let mut seen = std::collections::BTreeSet::new();
+    while let Some(id) = left.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        let _ = (read.text(id), read.size(id), read.sizes(id), read.entries(id), read.made(id));
+        match read.value(id) {
+            Value::Tuple(items) | Value::List(items) => left.extend(items),
+            Value::Dict(entries) => left.extend(entries.iter().flat_map(|(key, value)| [*key, *value])),
+            Value::Made { by, arguments, state } => left.extend([*by, *arguments].into_iter().chain(*state)),
+            Value::Kept(key) => left.push(*key),
+            _ => {}
+        }
+    }
+    assert!(seen.len() <= bytes.len(), "{} values of {} bytes", seen.len(), bytes.len());
+}
+
+/// The pickles of the archives to start from.
+pub fn pickles() -> Vec<Vec<u8>> {
+    let archives = seeds::corpus(&["pt2", "etrecord"]).into_iter().filter_map(|path| std::fs::read(path).ok());
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    for archive in archives {
+        for (_, content) in records(&archive).unwrap_or_default() {
+            let inner = records(content).unwrap_or_default();
+            found.extend(
+                inner.into_iter().filter(|(name, _)| name.ends_with("data.pkl")).map(|(_, pickle)| pickle.to_vec()),
+            );
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
 /// Tables, declared operators and formulas: any text is read or refused.
 pub fn text(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -69,7 +110,10 @@ pub fn text(bytes: &[u8]) {
 pub fn texts() -> Vec<Vec<u8>> {
     let table = "- func: aten::abs\n  namespace: edge\n  inherits: aten::abs\n  type_alias:\n    T0: [Float, Double]\n  \
                  type_constraint:\n  - self: T0\n    __ret_0: T0\n";
-    let formulas =
-        ["Mul(Integer(2), Symbol('s0', integer=True))", "Max(Integer(1), FloorDiv(Symbol('s1'), Integer(4)))"];
+    let formulas = [
+        "Mul(Integer(2), Symbol('s0', integer=True))",
+        "Max(Integer(1), FloorDiv(Symbol('s1'), Integer(4)))",
+        "2*s0//3 - u1**2",
+    ];
     [table].iter().chain(&formulas).map(|text| text.as_bytes().to_vec()).collect()
 }

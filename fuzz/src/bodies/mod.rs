@@ -59,6 +59,7 @@ impl Body {
 
 const FLATBUFFERS: &str = include_str!("../../dict/flatbuffers.dict");
 const LIBRARIES: &str = include_str!("../../dict/library.dict");
+const PICKLES: &str = include_str!("../../dict/pickle.dict");
 const SCHEMAS: &str = include_str!("../../dict/operator_schema.dict");
 
 fn no_seeds() -> Vec<Vec<u8>> {
@@ -323,11 +324,21 @@ pub const BODIES: &[Body] = &[
         name: "pt2",
         promise: "an archive of export IR is verified, written and lowered, or refused; what was lowered opens",
         run: exported::archive,
-        extensions: &["pt2"],
+        extensions: &["pt2", "etrecord"],
         seeds: no_seeds,
         root: no_root,
         edit: archives::edit,
         dictionary: "",
+    },
+    Body {
+        name: "pickle",
+        promise: "a pickle is read as data or refused; nothing that it names is called, and it makes no more values than bytes",
+        run: exported::pickle,
+        extensions: &[],
+        seeds: exported::pickles,
+        root: no_root,
+        edit: no_edit,
+        dictionary: PICKLES,
     },
     Body {
         name: "exir_text",

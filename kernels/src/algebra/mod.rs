@@ -7,6 +7,7 @@
 
 mod factor;
 mod operators;
+mod orthogonal;
 mod spectrum;
 mod stack;
 

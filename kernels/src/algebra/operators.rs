@@ -1,12 +1,12 @@
 //! The operators: which tensors each reads and writes, and what is computed for every matrix of a stack.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::{TensorMut, TensorRef};
+use edgepack_executor::tensor::TensorMut;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
-use super::factor::{self, Applied, Triangle};
-use super::spectrum;
+use super::factor::{self, Triangle};
+use super::orthogonal::{eigh, geqrf, householder_product, matrix_exp, ormqr, qr, svd};
 use super::stack::{Layout, together};
 
 /// Computes a call, with working memory of at least [`BUFFERS`] times the square of the longest side of a matrix.
@@ -20,11 +20,16 @@ fn longest<'s>(all: impl Iterator<Item = &'s [usize]>) -> usize {
     all.flat_map(|sizes| sizes.iter().rev().take(2).copied()).max().unwrap_or(1).max(1)
 }
 
-fn prepare(args: &Prepare<'_>, inputs: &'static [usize], compute: Compute) -> Result<Box<dyn Run>, KernelError> {
+fn prepare(
+    args: &Prepare<'_>,
+    inputs: &'static [usize],
+    narrowest: ScalarType,
+    compute: Compute,
+) -> Result<Box<dyn Run>, KernelError> {
     let mut sizes = Vec::new();
     for &input in inputs {
         let meta = args.tensor(input)?.meta;
-        if !matches!(meta.dtype, ScalarType::FLOAT | ScalarType::DOUBLE | ScalarType::INT) {
+        if meta.dtype != ScalarType::DOUBLE && meta.dtype != narrowest {
             return Err(KernelError::unsupported(format!("matrices of {}", meta.dtype)));
         }
         sizes.push(meta.sizes.to_vec());
@@ -45,72 +50,77 @@ fn prepare(args: &Prepare<'_>, inputs: &'static [usize], compute: Compute) -> Re
 
 /// A row of the table.
 macro_rules! rows {
-    ($($name:literal $schema:literal $inputs:expr => $compute:expr;)*) => {
+    ($($name:literal $schema:literal $narrowest:ident $inputs:expr => $compute:expr;)*) => {
         /// The operators of this family.
         pub static KERNELS: &[&Kernel] = &[$(&Kernel {
             name: $name,
             schema: $schema,
             alias: Alias::Disjoint,
-            prepare: |args| prepare(args, &$inputs, $compute),
+            prepare: |args| prepare(args, &$inputs, ScalarType::$narrowest, $compute),
         }),*];
     };
 }
 
 rows! {
-    "aten::linalg_inv_ex.inverse" "(Tensor A, *, bool check_errors=False, Tensor(a!) inverse, Tensor(b!) info) -> (Tensor(a!) inverse, Tensor(b!) info)" [0] => inverse;
-    "aten::_linalg_det.result" "(Tensor A, *, Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots) -> (Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots)" [0] => |cx, work| determinant(cx, work, false);
-    "aten::_linalg_slogdet.sign" "(Tensor A, *, Tensor(a!) sign, Tensor(b!) logabsdet, Tensor(c!) LU, Tensor(d!) pivots) -> (Tensor(a!) sign, Tensor(b!) logabsdet, Tensor(c!) LU, Tensor(d!) pivots)" [0] => |cx, work| determinant(cx, work, true);
-    "aten::linalg_lu_factor_ex.out" "(Tensor A, *, bool pivot=True, bool check_errors=False, Tensor(a!) LU, Tensor(b!) pivots, Tensor(c!) info) -> (Tensor(a!) LU, Tensor(b!) pivots, Tensor(c!) info)" [0] => lu_factor;
-    "aten::linalg_lu.out" "(Tensor A, *, bool pivot=True, Tensor(a!) P, Tensor(b!) L, Tensor(c!) U) -> (Tensor(a!) P, Tensor(b!) L, Tensor(c!) U)" [0] => |cx, work| lu_parts(cx, work, None);
-    "aten::lu_unpack.out" "(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True, *, Tensor(a!) P, Tensor(b!) L, Tensor(c!) U) -> (Tensor(a!) P, Tensor(b!) L, Tensor(c!) U)" [0] => |cx, work| lu_parts(cx, work, Some(1));
-    "aten::_linalg_solve_ex.result" "(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots, Tensor(d!) info) -> (Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots, Tensor(d!) info)" [0, 1] => solve;
-    "aten::linalg_lu_solve.out" "(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False, Tensor(a!) out) -> Tensor(a!)" [0, 2] => lu_solve;
-    "aten::linalg_cholesky_ex.L" "(Tensor self, *, bool upper=False, bool check_errors=False, Tensor(a!) L, Tensor(b!) info) -> (Tensor(a!) L, Tensor(b!) info)" [0] => cholesky;
-    "aten::linalg_solve_triangular.out" "(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False, Tensor(a!) out) -> Tensor(a!)" [0, 1] => solve_triangular;
-    "aten::linalg_qr.out" "(Tensor A, str mode='reduced', *, Tensor(a!) Q, Tensor(b!) R) -> (Tensor(a!) Q, Tensor(b!) R)" [0] => qr;
-    "aten::geqrf.a" "(Tensor self, *, Tensor(a!) a, Tensor(b!) tau) -> (Tensor(a!) a, Tensor(b!) tau)" [0] => geqrf;
-    "aten::linalg_householder_product.out" "(Tensor input, Tensor tau, *, Tensor(a!) out) -> Tensor(a!)" [0] => householder_product;
-    "aten::ormqr.out" "(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False, *, Tensor(a!) out) -> Tensor(a!)" [0, 2] => ormqr;
-    "aten::_linalg_svd.U" "(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None, Tensor(a!) U, Tensor(b!) S, Tensor(c!) Vh) -> (Tensor(a!) U, Tensor(b!) S, Tensor(c!) Vh)" [0] => svd;
-    "aten::_linalg_eigh.eigenvalues" "(Tensor A, str UPLO='L', bool compute_v=True, *, Tensor(a!) eigenvalues, Tensor(b!) eigenvectors) -> (Tensor(a!) eigenvalues, Tensor(b!) eigenvectors)" [0] => eigh;
-    "aten::linalg_matrix_exp.out" "(Tensor self, *, Tensor(a!) out) -> Tensor(a!)" [0] => matrix_exp;
+    "aten::linalg_inv_ex.inverse" "(Tensor A, *, bool check_errors=False, Tensor(a!) inverse, Tensor(b!) info) -> (Tensor(a!) inverse, Tensor(b!) info)" FLOAT [0] => inverse;
+    "aten::_linalg_det.result" "(Tensor A, *, Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots) -> (Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots)" FLOAT [0] => |cx, work| determinant(cx, work, false);
+    "aten::_linalg_slogdet.sign" "(Tensor A, *, Tensor(a!) sign, Tensor(b!) logabsdet, Tensor(c!) LU, Tensor(d!) pivots) -> (Tensor(a!) sign, Tensor(b!) logabsdet, Tensor(c!) LU, Tensor(d!) pivots)" FLOAT [0] => |cx, work| determinant(cx, work, true);
+    "aten::linalg_lu_factor_ex.out" "(Tensor A, *, bool pivot=True, bool check_errors=False, Tensor(a!) LU, Tensor(b!) pivots, Tensor(c!) info) -> (Tensor(a!) LU, Tensor(b!) pivots, Tensor(c!) info)" FLOAT [0] => lu_factor;
+    "aten::linalg_lu.out" "(Tensor A, *, bool pivot=True, Tensor(a!) P, Tensor(b!) L, Tensor(c!) U) -> (Tensor(a!) P, Tensor(b!) L, Tensor(c!) U)" FLOAT [0] => |cx, work| lu_parts(cx, work, None);
+    "aten::lu_unpack.out" "(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True, *, Tensor(a!) P, Tensor(b!) L, Tensor(c!) U) -> (Tensor(a!) P, Tensor(b!) L, Tensor(c!) U)" FLOAT [0] => |cx, work| lu_parts(cx, work, Some(1));
+    "aten::_linalg_solve_ex.result" "(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots, Tensor(d!) info) -> (Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots, Tensor(d!) info)" FLOAT [0, 1] => solve;
+    "aten::linalg_lu_solve.out" "(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False, Tensor(a!) out) -> Tensor(a!)" FLOAT [0, 2] => lu_solve;
+    "aten::linalg_cholesky_ex.L" "(Tensor self, *, bool upper=False, bool check_errors=False, Tensor(a!) L, Tensor(b!) info) -> (Tensor(a!) L, Tensor(b!) info)" FLOAT [0] => cholesky;
+    "aten::linalg_solve_triangular.out" "(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False, Tensor(a!) out) -> Tensor(a!)" FLOAT [0, 1] => solve_triangular;
+    "aten::linalg_qr.out" "(Tensor A, str mode='reduced', *, Tensor(a!) Q, Tensor(b!) R) -> (Tensor(a!) Q, Tensor(b!) R)" FLOAT [0] => qr;
+    "aten::geqrf.a" "(Tensor self, *, Tensor(a!) a, Tensor(b!) tau) -> (Tensor(a!) a, Tensor(b!) tau)" FLOAT [0] => geqrf;
+    "aten::linalg_householder_product.out" "(Tensor input, Tensor tau, *, Tensor(a!) out) -> Tensor(a!)" FLOAT [0] => householder_product;
+    "aten::ormqr.out" "(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False, *, Tensor(a!) out) -> Tensor(a!)" FLOAT [0, 2] => ormqr;
+    "aten::_linalg_svd.U" "(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None, Tensor(a!) U, Tensor(b!) S, Tensor(c!) Vh) -> (Tensor(a!) U, Tensor(b!) S, Tensor(c!) Vh)" FLOAT [0] => svd;
+    "aten::_linalg_eigh.eigenvalues" "(Tensor A, str UPLO='L', bool compute_v=True, *, Tensor(a!) eigenvalues, Tensor(b!) eigenvectors) -> (Tensor(a!) eigenvalues, Tensor(b!) eigenvectors)" FLOAT [0] => eigh;
+    "aten::linalg_matrix_exp.out" "(Tensor self, *, Tensor(a!) out) -> Tensor(a!)" DOUBLE [0] => matrix_exp;
 }
 
 /// The layout of an argument's matrices.
-fn layout(cx: &KernelContext<'_>, arg: usize, name: &str) -> Result<Layout, KernelError> {
+pub(super) fn layout(cx: &KernelContext<'_>, arg: usize, name: &str) -> Result<Layout, KernelError> {
     Layout::new(name, &cx.meta(arg)?, false)
 }
 
 /// Gives an output the sizes of a stack and some more dimensions.
-fn resize(cx: &mut KernelContext<'_>, arg: usize, outer: &[usize], inner: &[usize]) -> Result<(), KernelError> {
+pub(super) fn resize(
+    cx: &mut KernelContext<'_>,
+    arg: usize,
+    outer: &[usize],
+    inner: &[usize],
+) -> Result<(), KernelError> {
     let sizes = Dims::collect(outer.iter().chain(inner).copied());
     cx.resize(arg, &sizes.ok_or_else(|| KernelError::unsupported("the result has more than 16 dimensions"))?)
 }
 
-fn sizes(layout: &Layout) -> Dims {
+pub(super) fn sizes(layout: &Layout) -> Dims {
     Dims::from_slice(layout.outer()).unwrap_or_default()
 }
 
 /// An output with its layout.
-struct Out<'v> {
+pub(super) struct Out<'v> {
     tensor: TensorMut<'v>,
     layout: Layout,
 }
 
 impl<'v> Out<'v> {
     /// An output of matrices.
-    fn matrices(tensor: TensorMut<'v>) -> Result<Self, KernelError> {
+    pub(super) fn matrices(tensor: TensorMut<'v>) -> Result<Self, KernelError> {
         let layout = Layout::new("out", &tensor.meta(), false)?;
         Ok(Out { tensor, layout })
     }
 
     /// An output of vectors.
-    fn vectors(tensor: TensorMut<'v>) -> Result<Self, KernelError> {
+    pub(super) fn vectors(tensor: TensorMut<'v>) -> Result<Self, KernelError> {
         let layout = Layout::new("out", &tensor.meta(), true)?;
         Ok(Out { tensor, layout })
     }
 
-    fn write(&mut self, outer: &[usize], at: usize, from: &[f64]) -> Result<(), KernelError> {
+    pub(super) fn write(&mut self, outer: &[usize], at: usize, from: &[f64]) -> Result<(), KernelError> {
         self.layout.write(&mut self.tensor, outer, at, from)
     }
 }
@@ -127,7 +137,7 @@ fn put(tensor: &mut TensorMut<'_>, at: usize, number: f64) -> Result<(), KernelE
 }
 
 /// Working memory in pieces of these lengths.
-fn pieces<const N: usize>(mut work: &mut [f64], lengths: [usize; N]) -> [&mut [f64]; N] {
+pub(super) fn pieces<const N: usize>(mut work: &mut [f64], lengths: [usize; N]) -> [&mut [f64]; N] {
     lengths.map(|length| {
         let (piece, rest) = std::mem::take(&mut work).split_at_mut(length);
         work = rest;
@@ -135,12 +145,12 @@ fn pieces<const N: usize>(mut work: &mut [f64], lengths: [usize; N]) -> [&mut [f
     })
 }
 
-fn identity(matrix: &mut [f64], rows: usize, columns: usize) {
+pub(super) fn identity(matrix: &mut [f64], rows: usize, columns: usize) {
     matrix.fill(0.0);
     (0..rows.min(columns)).for_each(|i| matrix[i * columns + i] = 1.0);
 }
 
-fn transpose(from: &[f64], rows: usize, columns: usize, to: &mut [f64]) {
+pub(super) fn transpose(from: &[f64], rows: usize, columns: usize, to: &mut [f64]) {
     for i in 0..rows {
         (0..columns).for_each(|j| to[j * rows + i] = from[i * columns + j]);
     }
@@ -430,209 +440,6 @@ fn solve_triangular(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), 
             factor::solve_triangle(matrix, n, triangle, x, columns);
         });
         out.write(&outer, at, x)?;
-    }
-    Ok(())
-}
-
-fn qr(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let a = layout(cx, 0, "A")?;
-    let (outer, rows, columns) = (sizes(&a), a.rows, a.columns);
-    let least = rows.min(columns);
-    let (wide, with_q) = match cx.text(1)? {
-        "reduced" => (least, true),
-        "complete" => (rows, true),
-        "r" => (least, false),
-        other => return Err(KernelError::argument(format!("`mode` is {other:?}"))),
-    };
-    match with_q {
-        true => resize(cx, 2, &outer, &[rows, wide])?,
-        false => cx.resize(2, &[0])?,
-    }
-    resize(cx, 3, &outer, &[wide, columns])?;
-    let views = cx.views();
-    let (input, mut r) = (views.tensor(0)?, Out::matrices(views.out(3)?)?);
-    let mut q = if with_q { Some(Out::matrices(views.out(2)?)?) } else { None };
-    for at in 0..outer.iter().product() {
-        let [matrix, taus, result] = pieces(work, [rows * columns, least, rows * rows.max(columns)]);
-        a.read(&input, &outer, at, matrix)?;
-        factor::reflections(matrix, rows, columns, taus);
-        let upper = |i: usize, j: usize| if i <= j { matrix[i * columns + j] } else { 0.0 };
-        (0..wide * columns).for_each(|k| result[k] = upper(k / columns, k % columns));
-        r.write(&outer, at, &result[..wide * columns])?;
-        if let Some(q) = &mut q {
-            let result = &mut result[..rows * wide];
-            identity(result, rows, wide);
-            let applied = Applied { matrix: result, sizes: [rows, wide], left: true, transposed: false };
-            factor::reflect(matrix, columns, taus, applied);
-            q.write(&outer, at, result)?;
-        }
-    }
-    Ok(())
-}
-
-fn geqrf(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let a = layout(cx, 0, "self")?;
-    let (outer, rows, columns) = (sizes(&a), a.rows, a.columns);
-    let least = rows.min(columns);
-    resize(cx, 1, &outer, &[rows, columns])?;
-    resize(cx, 2, &outer, &[least])?;
-    let views = cx.views();
-    let (input, mut out, mut tau) = (views.tensor(0)?, Out::matrices(views.out(1)?)?, Out::vectors(views.out(2)?)?);
-    for at in 0..outer.iter().product() {
-        let [matrix, taus] = pieces(work, [rows * columns, least]);
-        a.read(&input, &outer, at, matrix)?;
-        factor::reflections(matrix, rows, columns, taus);
-        out.write(&outer, at, matrix)?;
-        tau.write(&outer, at, taus)?;
-    }
-    Ok(())
-}
-
-fn read_taus(cx: &KernelContext<'_>, arg: usize) -> Result<Layout, KernelError> {
-    Layout::new("tau", &cx.meta(arg)?, true)
-}
-
-fn householder_product(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let (a, tau) = (layout(cx, 0, "input")?, read_taus(cx, 1)?);
-    let (outer, rows, columns) = (sizes(&a), a.rows, a.columns);
-    if tau.rows > columns || columns > rows {
-        return Err(KernelError::argument(format!("{} reflections, `input` holds {rows} by {columns}", tau.rows)));
-    }
-    resize(cx, 2, &outer, &[rows, columns])?;
-    let views = cx.views();
-    let (input, factors, mut out) = (views.tensor(0)?, views.tensor(1)?, Out::matrices(views.out(2)?)?);
-    for at in 0..outer.iter().product() {
-        let [matrix, taus, result] = pieces(work, [rows * columns, tau.rows, rows * columns]);
-        a.read(&input, &outer, at, matrix)?;
-        tau.read(&factors, &outer, at, taus)?;
-        identity(result, rows, columns);
-        let applied = Applied { matrix: result, sizes: [rows, columns], left: true, transposed: false };
-        factor::reflect(matrix, columns, taus, applied);
-        out.write(&outer, at, result)?;
-    }
-    Ok(())
-}
-
-fn ormqr(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let (a, tau, b) = (layout(cx, 0, "self")?, read_taus(cx, 1)?, layout(cx, 2, "input3")?);
-    let (left, transposed) = (cx.bool(3)?, cx.bool(4)?);
-    let (outer, rows, columns) = (sizes(&b), b.rows, b.columns);
-    if a.rows != if left { rows } else { columns } || tau.rows > a.columns {
-        return Err(KernelError::argument(format!("reflections of {} for {rows} by {columns}", a.rows)));
-    }
-    resize(cx, 5, &outer, &[rows, columns])?;
-    let views = cx.views();
-    let (vectors, factors, input) = (views.tensor(0)?, views.tensor(1)?, views.tensor(2)?);
-    let mut out = Out::matrices(views.out(5)?)?;
-    for at in 0..outer.iter().product() {
-        let [matrix, taus, result] = pieces(work, [a.len(), tau.rows, rows * columns]);
-        a.read(&vectors, &outer, at, matrix)?;
-        tau.read(&factors, &outer, at, taus)?;
-        b.read(&input, &outer, at, result)?;
-        factor::reflect(matrix, a.columns, taus, Applied { matrix: result, sizes: [rows, columns], left, transposed });
-        out.write(&outer, at, result)?;
-    }
-    Ok(())
-}
-
-fn svd(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let (a, full, vectors) = (layout(cx, 0, "A")?, cx.bool(1)?, cx.bool(2)?);
-    let (outer, rows, columns) = (sizes(&a), a.rows, a.columns);
-    let least = rows.min(columns);
-    let (left, right) = if full { (rows, columns) } else { (least, least) };
-    if vectors {
-        resize(cx, 4, &outer, &[rows, left])?;
-        resize(cx, 6, &outer, &[right, columns])?;
-    } else {
-        cx.resize(4, &[0])?;
-        cx.resize(6, &[0])?;
-    }
-    resize(cx, 5, &outer, &[least])?;
-    let views = cx.views();
-    let (input, mut s) = (views.tensor(0)?, Out::vectors(views.out(5)?)?);
-    let mut sides = match vectors {
-        true => Some([Out::matrices(views.out(4)?)?, Out::matrices(views.out(6)?)?]),
-        false => None,
-    };
-    let (tall, most) = (rows >= columns, rows.max(columns));
-    for at in 0..outer.iter().product() {
-        let [matrix, turned, values, other, whole] =
-            pieces(work, [most * least, most * most, least, least * least, most * most]);
-        // Of a wide matrix, the transpose is decomposed.
-        if tall {
-            a.read(&input, &outer, at, matrix)?;
-        } else {
-            a.read(&input, &outer, at, turned)?;
-            transpose(turned, rows, columns, matrix);
-        }
-        spectrum::singular(matrix, values, other, most, least);
-        s.write(&outer, at, values)?;
-        let Some([u, vh]) = &mut sides else { continue };
-        // The vectors of the longer side, as many as are asked for, in columns.
-        let known = values.iter().filter(|&&value| value > 0.0).count();
-        let count = if full { most } else { least };
-        whole.fill(0.0);
-        for i in 0..most {
-            (0..known).for_each(|j| whole[i * most + j] = matrix[i * least + j]);
-        }
-        spectrum::complete(whole, most, known);
-        for i in 0..most {
-            (0..count).for_each(|j| whole[i * count + j] = whole[i * most + j]);
-        }
-        let long = &whole[..most * count];
-        if tall {
-            u.write(&outer, at, long)?;
-            transpose(other, least, least, turned);
-            vh.write(&outer, at, &turned[..least * least])?;
-        } else {
-            u.write(&outer, at, other)?;
-            transpose(long, most, count, turned);
-            vh.write(&outer, at, &turned[..most * count])?;
-        }
-    }
-    Ok(())
-}
-
-fn eigh(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let (a, upper, with_vectors) = (layout(cx, 0, "A")?, cx.text(1)?.starts_with(['U', 'u']), cx.bool(2)?);
-    let (n, outer) = (a.expect_square("A")?, sizes(&a));
-    resize(cx, 3, &outer, &[n])?;
-    match with_vectors {
-        true => resize(cx, 4, &outer, &[n, n])?,
-        false => cx.resize(4, &[0])?,
-    }
-    let views = cx.views();
-    let (input, mut out) = (views.tensor(0)?, Out::vectors(views.out(3)?)?);
-    let mut columns = if with_vectors { Some(Out::matrices(views.out(4)?)?) } else { None };
-    for at in 0..outer.iter().product() {
-        let [matrix, values, vectors] = pieces(work, [n * n, n, n * n]);
-        a.read(&input, &outer, at, matrix)?;
-        // One triangle counts, the other mirrors it.
-        for i in 0..n {
-            for j in 0..i {
-                if upper { matrix[i * n + j] = matrix[j * n + i] } else { matrix[j * n + i] = matrix[i * n + j] }
-            }
-        }
-        spectrum::symmetric(matrix, values, vectors, n);
-        out.write(&outer, at, values)?;
-        if let Some(columns) = &mut columns {
-            columns.write(&outer, at, vectors)?;
-        }
-    }
-    Ok(())
-}
-
-fn matrix_exp(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let a = layout(cx, 0, "self")?;
-    let (n, outer) = (a.expect_square("self")?, sizes(&a));
-    resize(cx, 1, &outer, &[n, n])?;
-    let views = cx.views();
-    let (input, mut out): (TensorRef<'_>, _) = (views.tensor(0)?, Out::matrices(views.out(1)?)?);
-    for at in 0..outer.iter().product() {
-        let [matrix, rest] = pieces(work, [n * n, 5 * n * n]);
-        a.read(&input, &outer, at, matrix)?;
-        spectrum::exponential(matrix, rest, n);
-        out.write(&outer, at, matrix)?;
     }
     Ok(())
 }

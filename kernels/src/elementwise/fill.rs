@@ -13,13 +13,14 @@ use crate::numeric::{Compute, Number};
 use crate::promote::expect_fit;
 
 /// Writes one element over and over.
-pub fn repeat(to: &mut [u8], width: usize, word: u64) {
+pub fn repeat(to: &mut [u8], width: usize, word: u128) {
     let element = word.to_ne_bytes();
     match width {
         1 => to.fill(element[0]),
         2 => bytemuck::cast_slice_mut::<u8, [u8; 2]>(to).fill([element[0], element[1]]),
         4 => bytemuck::cast_slice_mut::<u8, [u8; 4]>(to).fill([element[0], element[1], element[2], element[3]]),
-        _ => bytemuck::cast_slice_mut::<u8, [u8; 8]>(to).fill(element),
+        8 => to.chunks_exact_mut(8).for_each(|to| to.copy_from_slice(&element[..8])),
+        _ => to.chunks_exact_mut(16).for_each(|to| to.copy_from_slice(&element)),
     }
 }
 
@@ -28,7 +29,11 @@ pub fn fill(out: &mut TensorMut<'_>, name: &str, value: Scalar) -> Result<(), Ke
     let dtype = out.dtype;
     expect_number(dtype)?;
     expect_fit(name, value, dtype)?;
-    repeat(out.bytes(), dtype.size().unwrap_or(1), scalar_bits(value, dtype));
+    let word = match dtype {
+        ScalarType::COMPLEX_FLOAT | ScalarType::COMPLEX_DOUBLE => super::complex::bits(value, dtype),
+        _ => scalar_bits(value, dtype).into(),
+    };
+    repeat(out.bytes(), dtype.size().unwrap_or(1), word);
     Ok(())
 }
 

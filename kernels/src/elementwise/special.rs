@@ -114,13 +114,14 @@ fn nextafter(compute: ScalarType) -> Option<Body> {
     }
 }
 
+const PLACE: &str = "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)";
 const POLYNOMIAL: &str = "(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)";
 const POLYNOMIAL_NUMBER: &str = "(Tensor x, Scalar n, *, Tensor(a!) out) -> Tensor(a!)";
 const POLYNOMIAL_PLACE: &str = "(Scalar x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)";
 const NUMBER_SELF: &str = "(Scalar self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)";
 
 specs! {
-    AIRY_AI: UNARY, [Tensor(0)], [], 1, Float, airy_ai;
+    AIRY_AI: PLACE, [Tensor(0)], [], 1, Float, airy_ai;
     BESSEL_J0: UNARY, [Tensor(0)], [], 1, Float, bessel_j0;
     BESSEL_J1: UNARY, [Tensor(0)], [], 1, Float, bessel_j1;
     BESSEL_Y0: UNARY, [Tensor(0)], [], 1, Float, bessel_y0;
@@ -136,11 +137,11 @@ specs! {
     I1E: UNARY, [Tensor(0)], [], 1, Float, i1e;
     K0: UNARY, [Tensor(0)], [], 1, Float, k0;
     K1: UNARY, [Tensor(0)], [], 1, Float, k1;
-    K0E: UNARY, [Tensor(0)], [], 1, Float, k0e;
-    K1E: UNARY, [Tensor(0)], [], 1, Float, k1e;
+    K0E: PLACE, [Tensor(0)], [], 1, Float, k0e;
+    K1E: PLACE, [Tensor(0)], [], 1, Float, k1e;
     LGAMMA: UNARY, [Tensor(0)], [], 1, Float, lgamma;
     NDTRI: UNARY, [Tensor(0)], [], 1, Float, ndtri;
-    SPHERICAL_J0: UNARY, [Tensor(0)], [], 1, Float, spherical_j0;
+    SPHERICAL_J0: PLACE, [Tensor(0)], [], 1, Float, spherical_j0;
     MVLGAMMA: "(Tensor self, int p, *, Tensor(a!) out) -> Tensor(a!)", [Tensor(0)], [1], 2, Float, mvlgamma;
     POLYGAMMA: "(int n, Tensor self, *, Tensor(a!) out) -> Tensor(a!)", [Tensor(1)], [0], 2, Float, polygamma;
     HYPOT: BINARY, [Tensor(0), Tensor(1)], [], 2, Float, hypot;

@@ -13,7 +13,7 @@ loops! {
     keep: real<C: Compute> -> C, |p; a| a;
     real_abs: real<C: Compute> -> C, |p; a| a.magnitude();
     neg: real<C: Compute> -> C, |p; a| a.negative();
-    sign: real<C: Compute> -> C, |p; a| {
+    sign: all<C: Compute> -> C, |p; a| {
         if C::ZERO.less(a) { C::ONE } else if a.less(C::ZERO) { C::ONE.negative() } else { a }
     };
     is_nan: all<C: Compute> -> Bool, |p; a| Bool::from(a.is_nan());

@@ -32,7 +32,17 @@ fn stretched(meta: &TensorMeta<'_>, sizes: &[usize]) -> Walk {
 }
 
 /// Calls `visit` with the index of every element that is not zero, in memory order.
-fn each_true(dtype: ScalarType, bytes: &[u8], mut visit: impl FnMut(usize)) {
+fn each_true(dtype: ScalarType, bytes: &[u8], visit: &mut dyn FnMut(usize)) {
+    if let Some(part) = crate::complex::part_type(dtype) {
+        // A complex number is zero if both its parts are.
+        let mut last = None;
+        return each_true(part, bytes, &mut |at| {
+            if last != Some(at / 2) {
+                last = Some(at / 2);
+                visit(at / 2);
+            }
+        });
+    }
     with_element!(dtype, T => {
         for (at, element) in bytes.chunks_exact(size_of::<T>()).enumerate() {
             let value: T = bytemuck::pod_read_unaligned(element);
@@ -49,7 +59,7 @@ fn nonzero(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     {
         let views = cx.views();
         let input = views.tensor(0)?;
-        each_true(input.dtype, input.bytes(), |_| count += 1);
+        each_true(input.dtype, input.bytes(), &mut |_| count += 1);
     }
     cx.resize(1, &[count, rank])?;
     let views = cx.views();
@@ -60,7 +70,7 @@ fn nonzero(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let strides = Dims::from_slice(out.strides).unwrap_or_default();
     let places = out.as_slice::<i64>()?;
     let mut row = 0;
-    each_true(input.dtype, input.bytes(), |mut at| {
+    each_true(input.dtype, input.bytes(), &mut |mut at| {
         for dim in (0..rank).rev() {
             places[row * strides[0] + dim * strides[1]] = (at % input.sizes[dim]) as i64;
             at /= input.sizes[dim];

@@ -81,6 +81,35 @@ fn weight() -> Vec<u8> {
     patch(bytes, at, b"-2")
 }
 
+/// A program whose tensor is in a pickle, written as `exir.serde` does.
+fn pickled() -> Vec<u8> {
+    let mut program = sliced(float(&[2, 3]));
+    let storage = Storage::owned("w", vec![0; 12 * 3 * 4]);
+    program.weights.state.insert("w".to_owned(), Weight::contiguous(storage, ScalarType::FLOAT, &[12, 3]).unwrap());
+    let mut bytes = Vec::new();
+    program.save_serde(&mut bytes).unwrap();
+    bytes
+}
+
+/// A pickle that would have a command run: the name of the constructor of tensors gives way to that of a function, with
+/// instructions in front that do nothing.
+fn call() -> Vec<u8> {
+    let bytes = pickled();
+    let name = b"ctorch._utils\n_rebuild_tensor_v2\n";
+    let call = b"cos\nsystem\n";
+    let idle = b"N0".repeat((name.len() - call.len()) / 2);
+    let at = position(&bytes, name);
+    patch(bytes, at, &[&idle[..], call].concat())
+}
+
+/// A pickle whose tensor has more elements than its storage.
+fn view() -> Vec<u8> {
+    let bytes = pickled();
+    let sizes = b"(J\x0c\0\0\0J\x03\0\0\0t";
+    let at = position(&bytes, sizes) + 4;
+    patch(bytes, at, &[1])
+}
+
 pub fn cases() -> Vec<Case> {
     let size = |id, bytes| Case::new(id, &rule::SIZES, "model", bytes);
     let strides = vec![Size::from(-3), Size::from(1)];
@@ -100,5 +129,7 @@ pub fn cases() -> Vec<Case> {
         ),
         size("size_inside", inside()),
         size("size_of_weight", weight()),
+        Case::new("pickle_call", &rule::ARCHIVE, "model", call()),
+        Case::new("pickle_view", &rule::ARCHIVE, "model", view()),
     ]
 }

@@ -8,8 +8,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use edgepack::builder::FinishedFile;
 use edgepack::builder::plan::Strategy;
+use edgepack::builder::pte::BuiltProgram;
+use edgepack_executor::kernel::Registry;
+use edgepack_executor::{LoadError, Method, Options as LoadOptions};
 use edgepack_exir::archive::Archive;
 use edgepack_exir::dtype::Table;
 use edgepack_exir::graph::{Dialect, ExportedProgram};
@@ -18,6 +20,7 @@ use edgepack_exir::verify;
 use edgepack_format::finding::Findings;
 use edgepack_format::limits::Limits;
 use edgepack_format::pte::ProgramRef;
+use edgepack_loader::Program;
 use serde::Serialize;
 
 use super::verify::is_broken;
@@ -32,6 +35,9 @@ use crate::style::{BAD, DIM, NAME, TITLE};
 use crate::summary::program::operator_name;
 use crate::units::{bytes, count};
 use knobs::Knobs;
+
+/// The largest program, in bytes, that is loaded to see whether it can be.
+const TRIED: u64 = 16 << 20;
 
 /// Turn what torch.export saved into a program
 ///
@@ -104,13 +110,15 @@ pub enum State {
 
 /// What became of a program.
 #[derive(Serialize)]
-struct Method {
+struct Written {
     method: String,
     values: usize,
     instructions: usize,
     arena_bytes: i64,
     undelegated: Vec<String>,
     missing: Vec<String>,
+    /// Why this runtime cannot load it, although it has all operators.
+    refused: Option<String>,
 }
 
 /// Where instructions come from.
@@ -184,7 +192,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     if is_stdout(&args.output) {
         return Ok(Status::Fine);
     }
-    report(args, built.program(), &checked, session)
+    report(args, &built, &checked, session)
 }
 
 /// Runs that were recorded.
@@ -208,10 +216,16 @@ fn check(programs: &[(String, ExportedProgram<'static>)], options: &Options) -> 
 }
 
 /// What was written, as one reads it.
-fn report(args: &Args, file: &FinishedFile<'_>, checked: &[Judged], session: &mut Session) -> Result<Status, Failure> {
+fn report(args: &Args, built: &BuiltProgram<'_>, checked: &[Judged], session: &mut Session) -> Result<Status, Failure> {
+    let file = built.program();
     // What was built is verified.
     let program = ProgramRef::reopen(file.head())?;
     let registry = edgepack_kernels::registry();
+    // Whether element types and forms suit the operators shows when it is loaded.
+    let loaded = match file.len() {
+        0..=TRIED => file.to_bytes().ok().and_then(|bytes| Program::from_bytes(bytes).ok()),
+        _ => None,
+    };
     let mut methods = Vec::new();
     for plan in program.plans().iter() {
         let plan = plan?;
@@ -219,14 +233,18 @@ fn report(args: &Args, file: &FinishedFile<'_>, checked: &[Judged], session: &mu
             .iter()
             .map(|row| row.as_ref().map_or("?".to_owned(), operator_name))
             .collect();
-        let missing = operators.iter().filter(|name| registry.find(name).is_none()).cloned().collect();
-        methods.push(Method {
-            method: plan.name.as_deref().unwrap_or("?").to_owned(),
+        let missing: Vec<String> = operators.iter().filter(|name| registry.find(name).is_none()).cloned().collect();
+        let name = plan.name.as_deref().unwrap_or("?").to_owned();
+        let tried = missing.is_empty() && built.data_files().next().is_none();
+        let refused = loaded.as_ref().filter(|_| tried).and_then(|program| refusal(program, &name, &registry));
+        methods.push(Written {
+            method: name,
             values: lenient::rows(&plan.values).len(),
             instructions: lenient::chains(&plan).iter().map(|chain| lenient::rows(&chain.instructions).len()).sum(),
             arena_bytes: plan.non_const_buffer_sizes.iter().flat_map(|sizes| sizes.iter()).sum(),
             undelegated: operators.into_iter().collect(),
             missing,
+            refused,
         });
     }
     let (output, len) = (args.output.display().to_string(), file.len());
@@ -251,9 +269,20 @@ fn report(args: &Args, file: &FinishedFile<'_>, checked: &[Judged], session: &mu
             let missing = method.missing.join(" ");
             writeln!(session.out, "    {BAD}missing in this runtime{BAD:#}  {DIM}{missing}{DIM:#}")?;
         }
+        if let Some(refused) = &method.refused {
+            writeln!(session.out, "    {BAD}this runtime cannot load it{BAD:#}  {DIM}{refused}{DIM:#}")?;
+        }
     }
     self_check::print(checked, &mut session.out)?;
     Ok(Status::Fine)
+}
+
+/// Why a method cannot be loaded here, for want of a form of an operator.
+fn refusal(program: &Program, method: &str, registry: &Registry) -> Option<String> {
+    match Method::load(program, method, registry, &LoadOptions::default()) {
+        Err(error @ LoadError::Instruction { .. }) => Some(error.to_string()),
+        _ => None,
+    }
 }
 
 /// The programs of an archive that become methods, with their names where it says them.

@@ -123,7 +123,8 @@ fn embedding_bag(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
         2 => made(offsets.scalar_type, &[bags.clone(), weight.sizes.get(1)?.clone()]),
         _ => made(offsets.scalar_type, std::slice::from_ref(&bags)),
     };
-    let places = if call.int("mode")? == 0 { nothing } else { made(indices.scalar_type, &indices.sizes) };
+    let padded = call.int("padding_idx").is_some_and(|row| row >= 0);
+    let places = if call.int("mode")? == 0 && !padded { nothing } else { made(indices.scalar_type, &indices.sizes) };
     let result = made(weight.scalar_type, &[bags.clone(), weight.sizes.get(1)?.clone()]);
     Some(vec![result, places, made(offsets.scalar_type, &[bags]), of_each])
 }

@@ -23,6 +23,11 @@ pub(super) fn find(name: &str) -> Option<ShapeFunction> {
         ("native_group_norm", _) => group_norm,
         ("layer_norm" | "group_norm" | "batch_norm" | "instance_norm" | "rms_norm", _) => same,
         ("_native_batch_norm_legit_no_training", _) => batch_norm_eval,
+        ("_native_batch_norm_legit_functional", _) => |call| {
+            let mut found = batch_norm(call)?;
+            found.extend([call.tensor("running_mean")?.clone(), call.tensor("running_var")?.clone()]);
+            Some(found)
+        },
         ("_native_batch_norm_legit" | "native_batch_norm", _) => batch_norm,
         ("var_mean", _) => twice,
         _ => return None,
