@@ -319,8 +319,9 @@ fn operators_outside_the_core_set_do_not_stop_passes() {
     manager.add("forward", program()).unwrap();
     manager.transform(&[&Renames("aten::silu")]).unwrap();
     assert!(manager.verify().to_string().contains("EXIR-A01"));
-    let preserved = vec!["aten::silu".to_owned()];
-    let mut manager = ProgramManager::new(Options { preserved, ..Options::default() });
+    let mut options = Options::default();
+    options.operators.preserve("aten::silu").unwrap();
+    let mut manager = ProgramManager::new(options);
     manager.add("forward", program()).unwrap();
     manager.transform(&[&Renames("aten::silu")]).unwrap();
     assert!(manager.verify().is_empty(), "{}", manager.verify());

@@ -85,7 +85,7 @@ impl Compute {
             if self.methods.len() >= MOST_METHODS {
                 self.methods.clear();
             }
-            let composite = !composites(&graph).is_empty();
+            let composite = composites(&graph).iter().any(|name| !self.operators.is_preserved(name));
             let method = self.load(graph)?;
             self.methods.insert(key.clone(), (method, composite));
         }

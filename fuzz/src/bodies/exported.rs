@@ -88,7 +88,7 @@ pub fn pickles() -> Vec<Vec<u8>> {
     found
 }
 
-/// Tables and formulas: any text is read or refused.
+/// Tables, declared operators and formulas: any text is read or refused.
 pub fn text(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(table) = Table::parse(text) {
@@ -99,6 +99,7 @@ pub fn text(bytes: &[u8]) {
             }
         }
     }
+    let _ = Operators::new().declare(text).is_ok();
     if let Ok(formula) = Expr::parse(text) {
         let again = Expr::parse(&formula.to_string()).expect("what was printed is read");
         assert_eq!(again, formula);

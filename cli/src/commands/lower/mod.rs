@@ -8,14 +8,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use edgepack::builder::FinishedFile;
 use edgepack::builder::plan::Strategy;
+use edgepack::builder::pte::BuiltProgram;
 use edgepack_executor::kernel::Registry;
 use edgepack_executor::{LoadError, Method, Options as LoadOptions};
 use edgepack_exir::archive::Archive;
 use edgepack_exir::dtype::Table;
 use edgepack_exir::graph::{Dialect, ExportedProgram};
-use edgepack_exir::lower::{InitialState, Lowered, Options, ProgramManager, begin_with, to_edge};
+use edgepack_exir::lower::{InitialState, Lowered, MethodOrigins, Options, ProgramManager, begin_with, to_edge};
 use edgepack_exir::verify;
 use edgepack_format::finding::Findings;
 use edgepack_format::limits::Limits;
@@ -85,7 +85,7 @@ pub struct Args {
 
     /// How the program is written.
     #[command(flatten)]
-    pub knobs: Knobs,
+    pub knobs: Box<Knobs>,
 }
 
 /// How memory is planned.
@@ -119,6 +119,13 @@ struct Written {
     missing: Vec<String>,
     /// Why this runtime cannot load it, although it has all operators.
     refused: Option<String>,
+}
+
+/// Where instructions come from.
+#[derive(Serialize)]
+struct DebugMap<'o> {
+    schema: &'static str,
+    methods: &'o [MethodOrigins],
 }
 
 /// Runs the command.
@@ -174,15 +181,18 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     }
     data_files.stage(&built, &args.output, session)?;
     if let Some(path) = &args.knobs.debug_map {
-        let map = serde_json::json!({ "schema": "edgepack/debug-map/1", "methods": origins });
-        session.stage(path, |out| Ok(writeln!(out, "{map:#}")?))?;
+        let map = DebugMap { schema: "edgepack/debug-map/1", methods: &origins };
+        session.stage(path, |out| {
+            serde_json::to_writer_pretty(&mut *out, &map)?;
+            Ok(writeln!(out)?)
+        })?;
     }
     let unwritten = |error: edgepack::builder::BuildError| Failure::unreadable(error);
     session.write_stream(&args.output, |out| built.write_to(out).map_err(unwritten))?;
     if is_stdout(&args.output) {
         return Ok(Status::Fine);
     }
-    report(args, built.program(), &checked, session)
+    report(args, &built, &checked, session)
 }
 
 /// Runs that were recorded.
@@ -206,7 +216,8 @@ fn check(programs: &[(String, ExportedProgram<'static>)], options: &Options) -> 
 }
 
 /// What was written, as one reads it.
-fn report(args: &Args, file: &FinishedFile<'_>, checked: &[Judged], session: &mut Session) -> Result<Status, Failure> {
+fn report(args: &Args, built: &BuiltProgram<'_>, checked: &[Judged], session: &mut Session) -> Result<Status, Failure> {
+    let file = built.program();
     // What was built is verified.
     let program = ProgramRef::reopen(file.head())?;
     let registry = edgepack_kernels::registry();
@@ -224,7 +235,7 @@ fn report(args: &Args, file: &FinishedFile<'_>, checked: &[Judged], session: &mu
             .collect();
         let missing: Vec<String> = operators.iter().filter(|name| registry.find(name).is_none()).cloned().collect();
         let name = plan.name.as_deref().unwrap_or("?").to_owned();
-        let tried = missing.is_empty() && args.knobs.external_weights.is_none() && args.knobs.external.is_empty();
+        let tried = missing.is_empty() && built.data_files().next().is_none();
         let refused = loaded.as_ref().filter(|_| tried).and_then(|program| refusal(program, &name, &registry));
         methods.push(Written {
             method: name,
