@@ -83,23 +83,30 @@ fn numbers(make: &mut Maker<'_>, node: &Composite<'_>, to_complex: bool) -> Resu
     make.call("complex", [("real", x.into()), ("imag", zeros.into())])
 }
 
+/// Dimensions counted from the front, as runtimes take them.
+fn counted(make: &Maker<'_>, x: ValueId, dims: &[i64]) -> Result<Argument, Error> {
+    let rank = make.rank(x)?;
+    let front = |dim: &i64| make.dim(*dim, rank).map(|dim| i64::try_from(dim).unwrap_or(0));
+    Ok(Argument::ints(dims.iter().map(front).collect::<Result<Vec<_>, _>>()?))
+}
+
 fn c2c(make: &mut Maker<'_>, x: ValueId, dims: &[i64], norm: Argument, direction: Direction) -> Result<ValueId, Error> {
     if dims.is_empty() {
         return Ok(x);
     }
     let forward = Argument::Bool(direction == Direction::Forward);
-    let dim = Argument::ints(dims.iter().copied());
+    let dim = counted(make, x, dims)?;
     make.call("_fft_c2c", [("self", x.into()), ("dim", dim), ("normalization", norm), ("forward", forward)])
 }
 
 fn r2c(make: &mut Maker<'_>, x: ValueId, dims: &[i64], norm: Argument, onesided: bool) -> Result<ValueId, Error> {
-    let dim = Argument::ints(dims.iter().copied());
+    let dim = counted(make, x, dims)?;
     let args = [("self", x.into()), ("dim", dim), ("normalization", norm), ("onesided", onesided.into())];
     make.call("_fft_r2c", args)
 }
 
 fn c2r(make: &mut Maker<'_>, x: ValueId, dims: &[i64], norm: Argument, length: i64) -> Result<ValueId, Error> {
-    let dim = Argument::ints(dims.iter().copied());
+    let dim = counted(make, x, dims)?;
     let args = [("self", x.into()), ("dim", dim), ("normalization", norm), ("last_dim_size", length.into())];
     make.call("_fft_c2r", args)
 }
