@@ -25,8 +25,8 @@ pub(crate) struct InputSlot {
     /// The tensor's own memory, if a caller's may stand in for it: the program gives it none, nothing writes it, and it is
     /// not an output.
     own: Option<Region>,
-    /// Whether instructions read it, or it is an output: a number is then the caller's to choose. One that nothing reads
-    /// has been traced into the program.
+    /// Whether instructions read it: a number is then the caller's to choose. One that none reads has been traced into the
+    /// program.
     pub read: bool,
     /// Index of the shared memory it lies in.
     pub shared: Option<usize>,
@@ -54,7 +54,7 @@ pub(crate) fn inputs(graph: &Graph<'_>, unplanned: &[u32], frozen: &Frozen) -> R
             own: place
                 .filter(|(tensor, _)| is_unplanned[*tensor as usize] && !pinned[value as usize])
                 .map(|(_, own)| own),
-            read: read[value as usize] || graph.outputs.contains(&value),
+            read: read[value as usize],
             shared: place.and_then(|(_, region)| graph.memory.arenas.shared_at(&region)),
             survives: place.is_none_or(|(_, region)| {
                 let range = region.addresses();

@@ -38,7 +38,8 @@ pub fn lu(a: &mut [f64], rows: usize, columns: usize, pivots: &mut [f64], exchan
 pub fn exchange(b: &mut [f64], columns: usize, pivots: &[f64], forwards: bool) {
     let mut swap = |k: usize| {
         let other = pivots[k] as usize;
-        if other != k && (other + 1) * columns <= b.len() {
+        let rows = b.len().checked_div(columns).unwrap_or(0);
+        if other != k && k < rows && other < rows {
             (0..columns).for_each(|j| b.swap(k * columns + j, other * columns + j));
         }
     };

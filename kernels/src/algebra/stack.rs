@@ -76,18 +76,26 @@ impl Layout {
         let start = self.start(outer, at);
         let places =
             (0..self.len()).map(|i| start + i / self.columns * self.steps[0] + i % self.columns * self.steps[1]);
+        // A stack of none, repeated beside a stack of some, has no matrix to give.
+        let outside = || KernelError::argument("stacks of matrices whose sizes do not fit together".to_owned());
         match tensor.dtype {
             ScalarType::FLOAT => {
                 let values = tensor.as_slice::<f32>()?;
-                to.iter_mut().zip(places).for_each(|(to, place)| *to = f64::from(values[place]));
+                for (to, place) in to.iter_mut().zip(places) {
+                    *to = values.get(place).map(|value| f64::from(*value)).ok_or_else(outside)?;
+                }
             }
             ScalarType::DOUBLE => {
                 let values = tensor.as_slice::<f64>()?;
-                to.iter_mut().zip(places).for_each(|(to, place)| *to = values[place]);
+                for (to, place) in to.iter_mut().zip(places) {
+                    *to = values.get(place).map(|value| *value).ok_or_else(outside)?;
+                }
             }
             ScalarType::INT => {
                 let values = tensor.as_slice::<i32>()?;
-                to.iter_mut().zip(places).for_each(|(to, place)| *to = f64::from(values[place]));
+                for (to, place) in to.iter_mut().zip(places) {
+                    *to = values.get(place).map(|value| f64::from(*value)).ok_or_else(outside)?;
+                }
             }
             other => return Err(unfit(other)),
         }

@@ -63,7 +63,7 @@ pub(super) fn check<'a>(
     }
 }
 
-/// Which values calls are given, looked for when it is asked for first.
+/// Which values calls are given last, where results stand, looked for when it is asked for first.
 struct Given<'a> {
     chains: Tables<'a>,
     values: usize,
@@ -71,7 +71,7 @@ struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// Whether any call is given this value, and so may write it.
+    /// Whether any call is given this value last, and so may write it.
     fn has(&mut self, value: i32) -> bool {
         let Given { chains, values, found } = self;
         let found = found.get_or_insert_with(|| {
@@ -83,10 +83,9 @@ impl Given<'_> {
                     Ok(Some((2, Some(call)))) => call.get(DelegateCall::ARGS),
                     _ => continue,
                 };
-                for value in args.ok().flatten().iter().flat_map(|args| args.iter()) {
-                    if let Some(found) = usize::try_from(value).ok().and_then(|value| found.get_mut(value)) {
-                        *found = true;
-                    }
+                let last = args.ok().flatten().and_then(|args| args.iter().last());
+                if let Some(found) = last.and_then(|value| found.get_mut(usize::try_from(value).ok()?)) {
+                    *found = true;
                 }
             }
             found
