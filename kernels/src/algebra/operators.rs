@@ -86,6 +86,9 @@ pub(super) fn layout(cx: &KernelContext<'_>, arg: usize, name: &str) -> Result<L
     Layout::new(name, &cx.meta(arg)?, false)
 }
 
+/// The most matrices without elements in one stack.
+const MOST_EMPTY: usize = 1 << 20;
+
 /// Gives an output the sizes of a stack and some more dimensions.
 pub(super) fn resize(
     cx: &mut KernelContext<'_>,
@@ -93,6 +96,11 @@ pub(super) fn resize(
     outer: &[usize],
     inner: &[usize],
 ) -> Result<(), KernelError> {
+    // Matrices without elements need no memory, so nothing else bounds how many there are.
+    let stack = outer.iter().fold(1usize, |all, size| all.saturating_mul(*size));
+    if inner.contains(&0) && stack > MOST_EMPTY {
+        return Err(KernelError::unsupported(format!("a stack of {stack} matrices without elements")));
+    }
     let sizes = Dims::collect(outer.iter().chain(inner).copied());
     cx.resize(arg, &sizes.ok_or_else(|| KernelError::unsupported("the result has more than 16 dimensions"))?)
 }
@@ -365,6 +373,12 @@ fn lu_solve(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelEr
     let order = Layout::new("pivots", &cx.meta(1)?, true)?;
     let outer = together(a.outer(), b.outer())?;
     let (rows, columns) = (b.rows, b.columns);
+    if (if left { rows } else { columns }) != n || order.len() != n {
+        let pivots = order.len();
+        return Err(KernelError::argument(format!(
+            "`B` holds {rows} by {columns}, `LU` {n} by {n}, and there are {pivots} pivots: they do not fit"
+        )));
+    }
     resize(cx, 5, &outer, &[rows, columns])?;
     let views = cx.views();
     let (matrices, rows_of, sides) = (views.tensor(0)?, views.tensor(1)?, views.tensor(2)?);

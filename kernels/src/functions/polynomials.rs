@@ -27,6 +27,9 @@ pub fn polynomial(kind: Kind, x: f64, degree: f64) -> f64 {
     if degree == 0 {
         return before;
     }
+    if let Some(value) = by_angle(kind, x, f64::from(degree)) {
+        return value;
+    }
     let mut value = match kind {
         Kind::ChebyshevT | Kind::HermiteHe | Kind::Legendre => x,
         Kind::ChebyshevU | Kind::HermiteH => 2.0 * x,
@@ -44,13 +47,44 @@ pub fn polynomial(kind: Kind, x: f64, degree: f64) -> f64 {
             _ => 2.0 * x * value - before,
         };
         (before, value) = (value, next);
+        if value.is_nan() {
+            return value;
+        }
     }
     value
+}
+
+/// Chebyshev polynomials of high degrees between -1 and 1, where the angle says them.
+fn by_angle(kind: Kind, x: f64, degree: f64) -> Option<f64> {
+    if degree <= 6.0 || x.abs() >= 1.0 {
+        return None;
+    }
+    let angle = x.acos();
+    match kind {
+        Kind::ChebyshevT => Some((degree * angle).cos()),
+        Kind::ChebyshevU => Some(((degree + 1.0) * angle).sin() / angle.sin()),
+        Kind::ChebyshevV => Some(((degree + 0.5) * angle).cos() / (angle / 2.0).cos()),
+        Kind::ChebyshevW => Some(((degree + 0.5) * angle).sin() / (angle / 2.0).sin()),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn angles_say_what_recurrences_say() {
+        for kind in [Kind::ChebyshevT, Kind::ChebyshevU, Kind::ChebyshevV, Kind::ChebyshevW] {
+            for x in [-0.9, -0.3, 0.2, 0.75] {
+                // The recurrence from two degrees that the angle says.
+                let next = 2.0 * x * polynomial(kind, x, 8.0) - polynomial(kind, x, 7.0);
+                assert!((next - polynomial(kind, x, 9.0)).abs() < 1e-12, "{kind:?} {x}");
+                let low = 2.0 * x * polynomial(kind, x, 6.0) - polynomial(kind, x, 5.0);
+                assert!((low - polynomial(kind, x, 7.0)).abs() < 1e-12, "{kind:?} {x}");
+            }
+        }
+    }
 
     #[test]
     fn recurrences() {
