@@ -88,7 +88,7 @@ impl Layout {
             ScalarType::DOUBLE => {
                 let values = tensor.as_slice::<f64>()?;
                 for (to, place) in to.iter_mut().zip(places) {
-                    *to = values.get(place).map(|value| *value).ok_or_else(outside)?;
+                    *to = values.get(place).copied().ok_or_else(outside)?;
                 }
             }
             ScalarType::INT => {
