@@ -14,20 +14,26 @@ pub enum Kind {
     Legendre,
 }
 
-/// The polynomial of a degree at a place; zero for degrees below zero.
+/// The highest degree that is computed term by term, so that one element does not take seconds.
+const MOST_TERMS: f64 = 10_000.0;
+
+/// The polynomial of a degree at a place; zero for degrees below zero, NaN for those that would take too many terms.
 pub fn polynomial(kind: Kind, x: f64, degree: f64) -> f64 {
     // Degrees are cut to whole ones.
     let degree = degree.trunc();
     if degree < 0.0 {
         return 0.0;
     }
-    // Nobody sums up more terms than this; NaN counts as degree 0.
-    let degree = degree.min(1e6) as u32;
+    if degree > MOST_TERMS && by_angle(kind, x, degree).is_none() {
+        return f64::NAN;
+    }
+    // NaN counts as degree 0.
+    let (whole, degree) = (degree, degree as u32);
     let mut before = 1.0;
     if degree == 0 {
         return before;
     }
-    if let Some(value) = by_angle(kind, x, f64::from(degree)) {
+    if let Some(value) = by_angle(kind, x, whole) {
         return value;
     }
     let mut value = match kind {
@@ -98,5 +104,6 @@ mod tests {
         assert_eq!(at(Kind::Laguerre, 2.0), 0.125);
         assert_eq!(at(Kind::Legendre, 3.0), -0.4375);
         assert_eq!(at(Kind::Legendre, -1.0), 0.0);
+        assert!(at(Kind::Legendre, 1e5).is_nan() && at(Kind::ChebyshevT, 1e5).is_finite());
     }
 }
