@@ -20,6 +20,9 @@ fn longest<'s>(all: impl Iterator<Item = &'s [usize]>) -> usize {
     all.flat_map(|sizes| sizes.iter().rev().take(2).copied()).max().unwrap_or(1).max(1)
 }
 
+/// Numbers to compute with that any matrices may have; larger ones have 64 for each of their elements.
+const MOST_WORK: usize = 4 << 20;
+
 fn prepare(
     args: &Prepare<'_>,
     inputs: &'static [usize],
@@ -35,7 +38,17 @@ fn prepare(
         sizes.push(meta.sizes.to_vec());
     }
     let side = longest(sizes.iter().map(Vec::as_slice));
-    let mut work = vec![0f64; BUFFERS.saturating_mul(side.saturating_mul(side))];
+    let elements: usize =
+        sizes.iter().map(|sizes| sizes.iter().fold(1usize, |all, size| all.saturating_mul(*size))).sum();
+    let most = MOST_WORK.max(elements.saturating_mul(64));
+    let needed = BUFFERS.saturating_mul(side.saturating_mul(side));
+    let mut work: Vec<f64> = Vec::new();
+    if needed > most || work.try_reserve_exact(needed).is_err() {
+        return Err(KernelError::unsupported(format!(
+            "matrices with a side of {side}: there is no room to compute with"
+        )));
+    }
+    work.resize(needed, 0.0);
     Ok(Box::new(move |cx: &mut KernelContext<'_>| {
         let mut side = 1;
         for &input in inputs {
