@@ -57,6 +57,10 @@ pub fn zeta(x: f64, q: f64) -> f64 {
         if x != x.floor() {
             return f64::NAN;
         }
+        // Terms of negative bases mirror those of `-q`, as far as the last base below zero.
+        let nearest = q.fract();
+        let sign = if x % 2.0 == 0.0 { 1.0 } else { -1.0 };
+        return zeta(x, nearest + 1.0) + sign * zeta(x, -nearest) - sign * zeta(x, 1.0 - q);
     }
     // The first terms, then Euler and Maclaurin for the rest.
     let (mut a, mut sum) = (q, 0.0);
@@ -192,6 +196,7 @@ mod tests {
         near(polygamma(3.0, 0.3), 743.141_764_655_049_7);
         near(zeta(2.0, 1.0), PI * PI / 6.0);
         near(zeta(3.0, -1.5), 0.118_102_025_820_864_13);
+        near(zeta(2.0, -1e9 - 0.5), PI * PI - 1e-9);
         near(igamma(2.0, 1.5), 0.442_174_599_628_925_2);
         near(igammac(0.5, 3.0), 0.014_305_878_435_429_655);
         near(multivariate_lgamma(3.0, 2.0), 1.550_194_993_957_564_5);
