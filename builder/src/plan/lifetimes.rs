@@ -10,31 +10,11 @@ use std::collections::BTreeMap;
 use edgepack_format::pte::{ExecutionPlan, KernelTypes, TensorDataLocation};
 use edgepack_format::row::Rows;
 use edgepack_format::wire;
+use edgepack_memory_plan::Lifetime;
 
 use super::access::{Access, Code, Event, tensors_of};
 use super::regions::Regions;
 use super::replan::byte_len;
-
-/// From one position to another, both included.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Lifetime {
-    /// The first position.
-    pub first: u32,
-    /// The last.
-    pub last: u32,
-}
-
-impl Lifetime {
-    /// Whether there is a position in both.
-    pub fn meets(&self, other: &Lifetime) -> bool {
-        self.first <= other.last && other.first <= self.last
-    }
-
-    /// The shortest that holds both.
-    pub(super) fn hull(&self, other: &Lifetime) -> Lifetime {
-        Lifetime { first: self.first.min(other.first), last: self.last.max(other.last) }
-    }
-}
 
 /// What is known about one tensor while its lifetime is found.
 #[derive(Clone, Copy, Default)]

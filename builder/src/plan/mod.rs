@@ -1,18 +1,16 @@
 //! Memory planning: which tensors may share bytes, and where each of them goes.
 //!
-//! [`lifetimes`] says from which instruction to which a tensor's bytes matter; [`place`] packs what it says into as few
-//! bytes as it can; [`replan`] does both for a program that has a plan already. Two blocks share bytes only if their
-//! lifetimes do not meet; a plan is never larger than the one each strategy finds alone.
+//! [`lifetimes`] finds from which instruction to which a tensor's bytes matter; [`place`] packs the tensors into as few
+//! bytes as it can; [`replan`] does both for a program that has a plan already.
 
 mod access;
-mod best_fit;
-mod greedy;
 mod lifetimes;
 mod regions;
 mod replan;
 
+pub use edgepack_memory_plan::{Block, Lifetime, Placement, Strategy, place};
+pub use lifetimes::lifetimes;
 pub(crate) use lifetimes::lifetimes_with;
-pub use lifetimes::{Lifetime, lifetimes};
 pub(crate) use replan::details;
 pub use replan::{ArenaChange, ReplanOptions, replan};
 
@@ -21,179 +19,3 @@ pub const ALIGNMENT: u64 = 16;
 
 /// Bytes added to every memory of a method that calls this backend: its kernels read past the end of a tensor.
 pub(crate) const OVER_READ: (&str, u64) = ("XnnpackBackend", 64);
-
-/// Beyond this many blocks the strategies that compare all pairs are left out.
-const MANY: usize = 20_000;
-
-/// How blocks are packed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub enum Strategy {
-    /// Shelves of fixed size, largest block first: what the reference exporter does.
-    Greedy,
-    /// The tightest gap between blocks that live at the same time.
-    BestFit,
-    /// Whichever of them, and of several orders, needs the fewest bytes.
-    #[default]
-    Smallest,
-}
-
-/// Something that needs bytes for a while.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Block {
-    /// How many.
-    pub bytes: u64,
-    /// For how long.
-    pub lifetime: Lifetime,
-    /// Where it has to be, if that is decided.
-    pub fixed: Option<u64>,
-}
-
-/// Where blocks go.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Placement {
-    /// One offset per block.
-    pub offsets: Vec<u64>,
-    /// Bytes of the whole memory.
-    pub bytes: u64,
-}
-
-/// Packs blocks into one memory; offsets are multiples of `align`. `None` if sizes overflow.
-pub fn place(blocks: &[Block], align: u64, strategy: Strategy) -> Option<Placement> {
-    let align = align.max(1);
-    let rounded: Option<Vec<Block>> = blocks
-        .iter()
-        .map(|block| Some(Block { bytes: block.bytes.checked_next_multiple_of(align)?, ..*block }))
-        .collect();
-    let blocks = rounded?;
-    // No sum of sizes below overflows if the sum of all does not.
-    let fixed = blocks.iter().filter_map(|block| block.fixed?.checked_add(block.bytes)).max().unwrap_or(0);
-    blocks.iter().try_fold(fixed.checked_add(align)?, |sum, block| sum.checked_add(block.bytes))?;
-
-    let floor = live_at_once(&blocks);
-    let mut best: Option<Placement> = None;
-    let mut keep = |found: Placement| {
-        if best.as_ref().is_none_or(|best| found.bytes < best.bytes) {
-            best = Some(found);
-        }
-        best.as_ref().is_some_and(|best| best.bytes <= floor)
-    };
-    let many = blocks.len() > MANY;
-    if strategy != Strategy::BestFit && (!many || strategy == Strategy::Greedy) && keep(greedy::place(&blocks, align)) {
-        return best;
-    }
-    if strategy != Strategy::Greedy {
-        for order in best_fit::Order::ALL.iter().filter(|order| !many || order.is_quick()) {
-            let done = keep(best_fit::place(&blocks, align, *order));
-            if done || strategy == Strategy::BestFit && !many {
-                return best;
-            }
-        }
-    }
-    best
-}
-
-/// The most bytes that are needed at one moment: no plan can be smaller. Fixed blocks may share bytes, so they do not
-/// count.
-fn live_at_once(blocks: &[Block]) -> u64 {
-    let mut changes: Vec<(u32, bool, u64)> = Vec::with_capacity(blocks.len().saturating_mul(2));
-    for block in blocks.iter().filter(|block| block.fixed.is_none()) {
-        changes.push((block.lifetime.first, true, block.bytes));
-        changes.push((block.lifetime.last.saturating_add(1), false, block.bytes));
-    }
-    // What ends makes room before what begins takes it.
-    changes.sort_unstable();
-    let (mut now, mut most) = (0u64, 0u64);
-    for (_, begins, bytes) in changes {
-        now = if begins { now.saturating_add(bytes) } else { now.saturating_sub(bytes) };
-        most = most.max(now);
-    }
-    most
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::{prop_assert, prop_assert_eq, proptest};
-
-    fn block(bytes: u64, first: u32, last: u32) -> Block {
-        Block { bytes, lifetime: Lifetime { first, last }, fixed: None }
-    }
-
-    /// Every pair, byte by byte: slow and obvious.
-    fn check(blocks: &[Block], plan: &Placement, align: u64) {
-        assert_eq!(blocks.len(), plan.offsets.len());
-        for (i, (a, at)) in blocks.iter().zip(&plan.offsets).enumerate() {
-            assert!(at % align == 0 || a.fixed == Some(*at));
-            assert!(at + a.bytes <= plan.bytes);
-            if let Some(fixed) = a.fixed {
-                assert_eq!(fixed, *at);
-            }
-            for (b, other) in blocks.iter().zip(&plan.offsets).take(i) {
-                if a.fixed.is_some() && b.fixed.is_some() || a.bytes == 0 || b.bytes == 0 {
-                    continue;
-                }
-                let together = a.lifetime.first <= b.lifetime.last && b.lifetime.first <= a.lifetime.last;
-                let apart = at + a.bytes <= *other || other + b.bytes <= *at;
-                assert!(!together || apart, "{a:?} at {at}, {b:?} at {other}");
-            }
-        }
-    }
-
-    const STRATEGIES: [Strategy; 3] = [Strategy::Greedy, Strategy::BestFit, Strategy::Smallest];
-
-    #[test]
-    fn blocks_that_do_not_meet_share() {
-        let blocks = [block(32, 0, 1), block(32, 1, 2), block(32, 2, 3), block(32, 3, 4)];
-        for strategy in STRATEGIES {
-            assert_eq!(place(&blocks, 16, strategy).unwrap().bytes, 64, "{strategy:?}");
-        }
-    }
-
-    #[test]
-    fn the_tightest_gap_wins_where_shelves_waste() {
-        // A shelf of 96 holds one block at a time; two of 48 fit side by side.
-        let blocks = [block(96, 0, 1), block(48, 2, 3), block(48, 2, 4), block(16, 4, 5)];
-        assert_eq!(place(&blocks, 16, Strategy::Smallest).unwrap().bytes, 96);
-    }
-
-    #[test]
-    fn the_reference_s_layouts() {
-        // `add` of two inputs: 24 bytes each are rounded to 32.
-        let blocks = [block(24, 0, 1), block(24, 0, 1), block(24, 1, 2)];
-        assert_eq!(place(&blocks, 16, Strategy::Greedy).unwrap(), Placement { offsets: vec![64, 32, 0], bytes: 96 });
-    }
-
-    #[test]
-    fn sizes_that_overflow_are_no_plan() {
-        let huge = block(u64::MAX - 4, 0, 1);
-        assert_eq!(place(&[huge], 16, Strategy::Smallest), None);
-        assert_eq!(place(&[block(u64::MAX / 2, 0, 1), block(u64::MAX / 2 + 64, 2, 3)], 16, Strategy::Smallest), None);
-        assert_eq!(place(&[], 16, Strategy::Smallest).unwrap().bytes, 0);
-    }
-
-    proptest! {
-        #[test]
-        fn what_lives_together_lies_apart(
-            items in proptest::collection::vec((0u64..200, 0u32..20, 0u32..8, proptest::option::weighted(0.1, 0u64..40)), 0..40),
-        ) {
-            let blocks: Vec<_> = items
-                .into_iter()
-                .map(|(bytes, first, len, fixed)| Block { fixed: fixed.map(|at| at * 16), ..block(bytes, first, first + len) })
-                .collect();
-            let plans = STRATEGIES.map(|strategy| place(&blocks, 16, strategy).unwrap());
-            for plan in &plans {
-                check(&blocks, plan, 16);
-            }
-            prop_assert!(plans[2].bytes <= plans[0].bytes && plans[2].bytes <= plans[1].bytes);
-            prop_assert_eq!(&plans[2], &place(&blocks, 16, Strategy::Smallest).unwrap());
-        }
-
-        #[test]
-        fn many_blocks_are_planned_too(seed in 0u64..1000) {
-            let blocks: Vec<_> = (0..64u64).map(|i| block((i * 37 + seed) % 97, (i * 13 % 50) as u32, (i * 13 % 50 + i % 7) as u32)).collect();
-            let quick = best_fit::place(&blocks, 1, best_fit::Order::Time);
-            check(&blocks, &quick, 1);
-        }
-    }
-}

@@ -6,9 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use edgepack_format::pte::{AllocationDetails, EValue, ExecutionPlan, KernelTypes, Program};
+use edgepack_memory_plan::MANY;
 
-use super::lifetimes::{Lifetime, is_state, lifetimes, root, values_of};
-use super::{ALIGNMENT, Block, MANY, OVER_READ, Strategy, place};
+use super::lifetimes::{is_state, lifetimes, root, values_of};
+use super::{ALIGNMENT, Block, Lifetime, OVER_READ, Strategy, place};
 use crate::{BuildError, Error};
 
 /// How [`replan`] plans.

@@ -4,6 +4,9 @@
 //! tenants of that time, or on a new shelf of its own size. Shelves never grow and stand one after another, behind
 //! whatever has a fixed place.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use super::{Block, Placement};
 
 #[derive(Default)]

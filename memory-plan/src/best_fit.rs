@@ -1,5 +1,7 @@
 //! The tightest gap: each block goes between blocks that live at the same time, where it leaves the least room over.
 
+use alloc::vec::Vec;
+
 use super::{Block, Placement};
 
 /// Which block comes first. Which order packs best depends on the method.
