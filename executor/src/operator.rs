@@ -2,6 +2,7 @@
 
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::operator::{Schema, Trailing};
+use edgepack_format::pte::KernelTypes;
 
 use crate::context::MAX_ARGS;
 use crate::kernel::{KernelError, Operator};
@@ -95,17 +96,17 @@ impl Value {
     /// Its tag in the `KernelTypes` union.
     pub fn tag(&self) -> u8 {
         match self {
-            Value::Null => 1,
-            Value::Int(_) => 2,
-            Value::Bool(_) => 3,
-            Value::Double(_) => 4,
-            Value::Tensor(_) => 5,
-            Value::Str(_) => 6,
-            Value::IntList(_) => 7,
-            Value::DoubleList(_) => 8,
-            Value::BoolList(_) => 9,
-            Value::TensorList(_) => 10,
-            Value::OptionalTensorList(_) => 11,
+            Value::Null => KernelTypes::NULL,
+            Value::Int(_) => KernelTypes::INT,
+            Value::Bool(_) => KernelTypes::BOOL,
+            Value::Double(_) => KernelTypes::DOUBLE,
+            Value::Tensor(_) => KernelTypes::TENSOR,
+            Value::Str(_) => KernelTypes::STRING,
+            Value::IntList(_) => KernelTypes::INT_LIST,
+            Value::DoubleList(_) => KernelTypes::DOUBLE_LIST,
+            Value::BoolList(_) => KernelTypes::BOOL_LIST,
+            Value::TensorList(_) => KernelTypes::TENSOR_LIST,
+            Value::OptionalTensorList(_) => KernelTypes::OPTIONAL_TENSOR_LIST,
         }
     }
 

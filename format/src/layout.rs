@@ -1,8 +1,8 @@
 //! Tables read through the layout of their vtable.
 //!
 //! Tables of one type share few vtables. A [`Layouts`] derives the places of the fields from a vtable when it is first
-//! met, and from then on a table is one bounds check and a few loads. Whatever is not plainly good is `None`: the
-//! reader then goes back to [`wire`], which says what is wrong.
+//! met, and from then on a table is one bounds check and a few loads. Whatever is not plainly good, or has a field that
+//! the schema lacks, is `None`: the reader then goes back to [`wire`], which says what is wrong.
 //!
 //! Invariant: nothing outside the slice is read, whatever the bytes are, and what is returned is what [`wire`] reads.
 #![allow(
@@ -72,6 +72,10 @@ impl<const N: usize> Layout<N> {
         let table = wire::Table::at(bytes, pos).ok()?;
         // A good vtable is at a multiple of two, so no other position is taken for "none yet" or for a good one.
         if vtable == NO_VTABLE || vtable as usize >= bytes.len() {
+            return None;
+        }
+        // A field this schema lacks would be passed over.
+        if (0..table.slot_count()).any(|slot| table.has(slot) && !schema.iter().any(|(known, _)| *known == slot)) {
             return None;
         }
         let mut fields = [0; N];
@@ -187,6 +191,12 @@ mod tests {
         for len in 0..38 {
             assert_eq!(fields(&SAMPLE[..len]), None, "{len} bytes");
         }
+    }
+
+    #[test]
+    fn a_field_that_the_schema_lacks_makes_no_layout() {
+        let mut layouts: Layouts<1, 4> = Layouts::new([(1, 4)]);
+        assert!(layouts.row(&SAMPLE, 16).is_none());
     }
 
     #[test]

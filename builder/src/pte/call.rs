@@ -1,13 +1,14 @@
 //! Calls of operators: arguments held against the schema, defaults filled in, results made, the convention's repetition
 //! appended.
 
-use edgepack_format::operator::{Argument, ArgumentKind, List, Literal, Schema, Trailing, lookup};
+use edgepack_format::operator::{Argument, ArgumentKind, List, Literal, MAX_NAME, Schema, Trailing, lookup};
+use edgepack_format::pte::KernelTypes;
 use edgepack_format::tensor::TensorLayout;
 
 use super::chain::Step;
 use super::method::{MethodBuilder, Value};
 use super::spec::{Out, Outs};
-use super::value::{Arg, IntArg, TensorArg, ValueId, tag};
+use super::value::{Arg, IntArg, TensorArg, ValueId, kind_name};
 use crate::build_error::BuildError;
 
 /// What is to receive a result.
@@ -17,9 +18,6 @@ pub(crate) enum Ready {
     /// A value there is.
     There(usize),
 }
-
-/// The longest `name.overload` that runtimes can look up.
-const LONGEST_OPERATOR: usize = 99;
 
 impl MethodBuilder<'_, '_> {
     /// Calls an operator, by full name (`aten::add.out`) or by schema.
@@ -36,7 +34,7 @@ impl MethodBuilder<'_, '_> {
     ) -> Result<O::Ids, BuildError> {
         let text = self.schema(operator)?;
         let schema = Schema::parse(&text).map_err(|source| BuildError::Schema { text: text.clone(), source })?;
-        if schema.full_name().len() > LONGEST_OPERATOR {
+        if schema.full_name().len() > MAX_NAME {
             let name = schema.full_name().to_owned();
             return Err(BuildError::Name { what: "an operator", name, why: "runtimes look up at most 99 bytes" });
         }
@@ -165,16 +163,16 @@ impl MethodBuilder<'_, '_> {
         };
         let fits = match schema.trailing() {
             Trailing::Result => schema.accepts(schema.args().len(), kind),
-            _ => kind == tag::TENSOR,
+            _ => kind == KernelTypes::TENSOR,
         };
         if fits {
             return Ok(());
         }
         let want = match schema.returns().first().filter(|_| schema.trailing() == Trailing::Result) {
             Some(result) => describe(result),
-            None => tag::name(tag::TENSOR).to_owned(),
+            None => kind_name(KernelTypes::TENSOR).to_owned(),
         };
-        Err(BuildError::Kind { place: place.to_owned(), want, found: tag::name(kind).to_owned() })
+        Err(BuildError::Kind { place: place.to_owned(), want, found: kind_name(kind).to_owned() })
     }
 
     fn check_argument(&self, arg: &Arg, argument: &Argument<'_>, schema: &Schema<'_>) -> Result<(), BuildError> {
@@ -183,11 +181,11 @@ impl MethodBuilder<'_, '_> {
             Arg::Value(id) => {
                 let index = self.own(*id)?;
                 let kind = self.method().map_or(0, |method| method.tag(index));
-                (kind, format!("{} (value {index})", tag::name(kind)))
+                (kind, format!("{} (value {index})", kind_name(kind)))
             }
             other => {
                 let kind = kind(other);
-                (kind, tag::name(kind).to_owned())
+                (kind, kind_name(kind).to_owned())
             }
         };
         if !argument.accepts(kind) {
@@ -228,8 +226,8 @@ impl MethodBuilder<'_, '_> {
             Some(Value::Tensor(tensor)) => Ok(&tensor.layout),
             other => Err(BuildError::Kind {
                 place: format!("value {index}"),
-                want: tag::name(tag::TENSOR).to_owned(),
-                found: tag::name(other.map_or(0, Value::tag)).to_owned(),
+                want: kind_name(KernelTypes::TENSOR).to_owned(),
+                found: kind_name(other.map_or(0, Value::tag)).to_owned(),
             }),
         }
     }
@@ -351,25 +349,27 @@ fn coerce(arg: Arg, argument: &Argument<'_>) -> Arg {
 
 fn kind(arg: &Arg) -> u8 {
     match arg {
-        Arg::None => tag::NULL,
-        Arg::Int(_) => tag::INT,
-        Arg::Bool(_) => tag::BOOL,
-        Arg::Double(_) => tag::DOUBLE,
-        Arg::Text(_) => tag::STRING,
-        Arg::Ints(_) => tag::INT_LIST,
-        Arg::Bools(_) => tag::BOOL_LIST,
-        Arg::Doubles(_) => tag::DOUBLE_LIST,
-        Arg::Tensors(_) => tag::TENSOR_LIST,
-        Arg::OptionalTensors(_) => tag::OPTIONAL_TENSOR_LIST,
-        Arg::Constant(_) => tag::TENSOR,
+        Arg::None => KernelTypes::NULL,
+        Arg::Int(_) => KernelTypes::INT,
+        Arg::Bool(_) => KernelTypes::BOOL,
+        Arg::Double(_) => KernelTypes::DOUBLE,
+        Arg::Text(_) => KernelTypes::STRING,
+        Arg::Ints(_) => KernelTypes::INT_LIST,
+        Arg::Bools(_) => KernelTypes::BOOL_LIST,
+        Arg::Doubles(_) => KernelTypes::DOUBLE_LIST,
+        Arg::Tensors(_) => KernelTypes::TENSOR_LIST,
+        Arg::OptionalTensors(_) => KernelTypes::OPTIONAL_TENSOR_LIST,
+        Arg::Constant(_) => KernelTypes::TENSOR,
         // Asked of the method.
         Arg::Value(_) => 0,
     }
 }
 
 fn describe(argument: &Argument<'_>) -> String {
-    let takes: Vec<_> =
-        (tag::NULL..=tag::OPTIONAL_TENSOR_LIST).filter(|kind| argument.accepts(*kind)).map(tag::name).collect();
+    let takes: Vec<_> = (KernelTypes::NULL..=KernelTypes::OPTIONAL_TENSOR_LIST)
+        .filter(|kind| argument.accepts(*kind))
+        .map(kind_name)
+        .collect();
     match takes.is_empty() {
         true => format!("{:?}, which no program can hold,", argument.kind),
         false => takes.join(" or "),

@@ -1,11 +1,11 @@
 //! Instructions that are not calls: moves, jumps and frees; and the chains they stand in.
 
-use edgepack_format::pte::Frame;
+use edgepack_format::pte::{Frame, KernelTypes};
 use edgepack_format::scalar::ScalarType;
 
 use super::call::constant_written;
 use super::method::{Method, MethodBuilder, Role, Value};
-use super::value::{Arg, LabelId, ValueId, tag};
+use super::value::{Arg, LabelId, ValueId, kind_name};
 use crate::build_error::BuildError;
 
 /// One instruction.
@@ -176,7 +176,7 @@ impl MethodBuilder<'_, '_> {
                 Value::Bool(_) | Value::Int(_) | Value::Double(_) => "",
                 Value::Tensor(tensor) if tensor.layout.scalar_type() == ScalarType::BOOL => "",
                 Value::Tensor(_) => "a tensor that is not BOOL",
-                other => tag::name(other.tag()),
+                other => kind_name(other.tag()),
             });
         if !found.is_empty() {
             let want = "a bool, a number or a BOOL tensor".to_owned();
@@ -203,8 +203,8 @@ impl MethodBuilder<'_, '_> {
         if source != target {
             return Err(BuildError::Kind {
                 place,
-                want: format!("{} (value {to})", tag::name(target)),
-                found: format!("{} (value {from})", tag::name(source)),
+                want: format!("{} (value {to})", kind_name(target)),
+                found: format!("{} (value {from})", kind_name(source)),
             });
         }
         self.step(Step::Move { from, to });
@@ -215,7 +215,7 @@ impl MethodBuilder<'_, '_> {
     pub fn free(&mut self, tensor: ValueId) -> Result<(), BuildError> {
         let place = format!("free at {} of {}", self.here(), self.name());
         let index = self.own(tensor)?;
-        self.expect(index, tag::TENSOR, &place)?;
+        self.expect(index, KernelTypes::TENSOR, &place)?;
         let plain = self
             .method()
             .and_then(|method| method.values.get(index))

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use edgepack_format::pte::{DataLocation, DeviceType, Frame, TensorShapeDynamism};
+use edgepack_format::pte::{DataLocation, DeviceType, Frame, KernelTypes, TensorShapeDynamism};
 use edgepack_format::tensor::{TensorLayout, TensorView};
 
 use super::chain::Chain;
 use super::delegate::Delegate;
 use super::program::ProgramBuilder;
 use super::spec::{Place, TensorSpec};
-use super::value::{Arg, ConstantId, IntArg, Owner, TensorArg, ValueId, tag};
+use super::value::{Arg, ConstantId, IntArg, Owner, TensorArg, ValueId, kind_name};
 use crate::build_error::BuildError;
 use crate::content::Data;
 
@@ -35,17 +35,17 @@ pub(crate) enum Value {
 impl Value {
     pub(crate) fn tag(&self) -> u8 {
         match self {
-            Value::Null => tag::NULL,
-            Value::Int(_) => tag::INT,
-            Value::Bool(_) => tag::BOOL,
-            Value::Double(_) => tag::DOUBLE,
-            Value::Text(_) => tag::STRING,
-            Value::Ints(_) => tag::INT_LIST,
-            Value::Bools(_) => tag::BOOL_LIST,
-            Value::Doubles(_) => tag::DOUBLE_LIST,
-            Value::Tensors(_) => tag::TENSOR_LIST,
-            Value::OptionalTensors(_) => tag::OPTIONAL_TENSOR_LIST,
-            Value::Tensor(_) => tag::TENSOR,
+            Value::Null => KernelTypes::NULL,
+            Value::Int(_) => KernelTypes::INT,
+            Value::Bool(_) => KernelTypes::BOOL,
+            Value::Double(_) => KernelTypes::DOUBLE,
+            Value::Text(_) => KernelTypes::STRING,
+            Value::Ints(_) => KernelTypes::INT_LIST,
+            Value::Bools(_) => KernelTypes::BOOL_LIST,
+            Value::Doubles(_) => KernelTypes::DOUBLE_LIST,
+            Value::Tensors(_) => KernelTypes::TENSOR_LIST,
+            Value::OptionalTensors(_) => KernelTypes::OPTIONAL_TENSOR_LIST,
+            Value::Tensor(_) => KernelTypes::TENSOR,
         }
     }
 }
@@ -208,7 +208,7 @@ impl<'d> MethodBuilder<'_, 'd> {
             TensorArg::Value(id) => self.own(id)?,
             TensorArg::Constant(id) => self.constant_value(id)?,
         };
-        self.expect(index, tag::TENSOR, place)?;
+        self.expect(index, KernelTypes::TENSOR, place)?;
         Ok(index)
     }
 
@@ -220,8 +220,8 @@ impl<'d> MethodBuilder<'_, 'd> {
         }
         Err(BuildError::Kind {
             place: place.to_owned(),
-            want: tag::name(want).to_owned(),
-            found: format!("{} (value {index})", tag::name(found)),
+            want: kind_name(want).to_owned(),
+            found: format!("{} (value {index})", kind_name(found)),
         })
     }
 
@@ -244,7 +244,7 @@ impl<'d> MethodBuilder<'_, 'd> {
                         IntArg::Literal(number) => self.push(Value::Int(number)),
                         IntArg::Value(id) => {
                             let index = self.own(id)?;
-                            self.expect(index, tag::INT, place)?;
+                            self.expect(index, KernelTypes::INT, place)?;
                             index
                         }
                     });
@@ -294,8 +294,8 @@ impl<'d> MethodBuilder<'_, 'd> {
         let (layout, role) = match self.method().and_then(|method| method.values.get(base)) {
             Some(Value::Tensor(base)) => (base.layout.clone(), base.role.clone()),
             other => {
-                let found = tag::name(other.map_or(0, Value::tag)).to_owned();
-                return Err(BuildError::Kind { place, want: tag::name(tag::TENSOR).to_owned(), found });
+                let found = kind_name(other.map_or(0, Value::tag)).to_owned();
+                return Err(BuildError::Kind { place, want: kind_name(KernelTypes::TENSOR).to_owned(), found });
             }
         };
         let root = match role {
@@ -342,9 +342,9 @@ impl<'d> MethodBuilder<'_, 'd> {
         if constant {
             return Err(BuildError::ConstantWritten { place, value: format!("value {index}") });
         }
-        if matches!(kind, tag::INT_LIST..=tag::OPTIONAL_TENSOR_LIST) {
+        if matches!(kind, KernelTypes::INT_LIST..=KernelTypes::OPTIONAL_TENSOR_LIST) {
             let want = "a tensor, a number, text or None".to_owned();
-            return Err(BuildError::Kind { place, want, found: tag::name(kind).to_owned() });
+            return Err(BuildError::Kind { place, want, found: kind_name(kind).to_owned() });
         }
         self.with(|method| method.inputs.push(index));
         self.id(index)

@@ -1,11 +1,11 @@
 //! Descriptions of tensors become tensors: shapes are resolved, places in memory held against each other.
 
-use edgepack_format::pte::{DeviceType, TensorShapeDynamism};
+use edgepack_format::pte::{DeviceType, KernelTypes, TensorShapeDynamism};
 use edgepack_format::tensor::{LayoutError, TensorLayout};
 
 use super::method::{MethodBuilder, Role, Tensor, Value};
 use super::spec::{Place, Shape, TensorSpec};
-use super::value::{TensorArg, tag};
+use super::value::TensorArg;
 use crate::build_error::BuildError;
 
 /// The most planned memories of a method.
@@ -28,7 +28,7 @@ impl MethodBuilder<'_, '_> {
                 let other = match other {
                     TensorArg::Value(id) => {
                         let index = self.own(id)?;
-                        self.expect(index, tag::TENSOR, place)?;
+                        self.expect(index, KernelTypes::TENSOR, place)?;
                         self.method().and_then(|method| method.values.get(index)).and_then(|value| match value {
                             Value::Tensor(tensor) => Some((tensor.layout.clone(), tensor.dynamism)),
                             _ => None,

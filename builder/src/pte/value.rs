@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use edgepack_format::pte::KernelTypes;
 use edgepack_format::scalar::ScalarType;
 
 /// The number of a builder or method: no two in a process have the same, and none ends up in a file.
@@ -192,35 +193,20 @@ impl From<ValueId> for IntArg {
     }
 }
 
-/// Tags of `KernelTypes`, the kinds of values.
-pub(crate) mod tag {
-    pub(crate) const NULL: u8 = 1;
-    pub(crate) const INT: u8 = 2;
-    pub(crate) const BOOL: u8 = 3;
-    pub(crate) const DOUBLE: u8 = 4;
-    pub(crate) const TENSOR: u8 = 5;
-    pub(crate) const STRING: u8 = 6;
-    pub(crate) const INT_LIST: u8 = 7;
-    pub(crate) const DOUBLE_LIST: u8 = 8;
-    pub(crate) const BOOL_LIST: u8 = 9;
-    pub(crate) const TENSOR_LIST: u8 = 10;
-    pub(crate) const OPTIONAL_TENSOR_LIST: u8 = 11;
-
-    /// What a kind is called in messages.
-    pub(crate) fn name(tag: u8) -> &'static str {
-        match tag {
-            NULL => "None",
-            INT => "an integer",
-            BOOL => "a bool",
-            DOUBLE => "a double",
-            TENSOR => "a tensor",
-            STRING => "text",
-            INT_LIST => "a list of integers",
-            DOUBLE_LIST => "a list of doubles",
-            BOOL_LIST => "a list of bools",
-            TENSOR_LIST => "a list of tensors",
-            OPTIONAL_TENSOR_LIST => "a list of optional tensors",
-            _ => "an unknown value",
-        }
+/// What a kind of value, by its tag in [`KernelTypes`], is called in messages.
+pub(crate) fn kind_name(tag: u8) -> &'static str {
+    match tag {
+        KernelTypes::NULL => "None",
+        KernelTypes::INT => "an integer",
+        KernelTypes::BOOL => "a bool",
+        KernelTypes::DOUBLE => "a double",
+        KernelTypes::TENSOR => "a tensor",
+        KernelTypes::STRING => "text",
+        KernelTypes::INT_LIST => "a list of integers",
+        KernelTypes::DOUBLE_LIST => "a list of doubles",
+        KernelTypes::BOOL_LIST => "a list of bools",
+        KernelTypes::TENSOR_LIST => "a list of tensors",
+        KernelTypes::OPTIONAL_TENSOR_LIST => "a list of optional tensors",
+        _ => "an unknown value",
     }
 }

@@ -3,14 +3,17 @@
 use std::collections::HashSet;
 
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::operator::MAX_NAME;
+use edgepack_format::pte::fast::FastCalls;
 use edgepack_format::pte::{
-    Chain, DelegateCall, FreeCall, Instruction as InstructionRow, JumpFalseCall, KernelCall, MoveCall, Operator,
+    Chain, DelegateCall, FreeCall, Instruction as InstructionRow, InstructionArguments, JumpFalseCall, KernelCall,
+    MoveCall, Operator,
 };
 use edgepack_format::row::Scalars;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::wire;
 
-use super::quick::Calls;
+use super::quick;
 use super::{Source, checked};
 use crate::account::grow;
 use crate::context::MAX_ARGS;
@@ -19,18 +22,6 @@ use crate::graph::{Graph, GraphOperator, Instruction, InstructionKind};
 use crate::kernel::{KernelError, Registry};
 use crate::operator::OperatorInfo;
 use crate::state::{Span, Value, ValueId};
-
-/// Tags of `InstructionArguments`.
-pub(super) mod tag {
-    pub const KERNEL_CALL: u8 = 1;
-    pub const DELEGATE_CALL: u8 = 2;
-    pub const MOVE_CALL: u8 = 3;
-    pub const JUMP_FALSE_CALL: u8 = 4;
-    pub const FREE_CALL: u8 = 5;
-}
-
-/// The longest operator name the reference runtime resolves.
-const MAX_OPERATOR_NAME: usize = 99;
 
 pub(super) fn read<'r>(source: &Source<'_>, registry: &'r Registry, graph: &mut Graph<'r>) -> Result<(), LoadError> {
     operators(source, registry, graph)?;
@@ -47,9 +38,9 @@ pub(super) fn read<'r>(source: &Source<'_>, registry: &'r Registry, graph: &mut 
         let tables = instructions.tables();
         let mut list = Vec::new();
         grow(&mut list, tables.len())?;
-        let mut quick = Calls::new(tables.buffer());
+        let mut calls = FastCalls::new(tables.buffer());
         for (index, table) in tables.iter().enumerate() {
-            if let Some(kind) = quick.call(tables.position(index)?, graph) {
+            if let Some(kind) = quick::call(&mut calls, tables.position(index)?, graph) {
                 list.push(Instruction { kind, origin: index as u32 });
                 continue;
             }
@@ -138,7 +129,7 @@ fn operators<'r>(source: &Source<'_>, registry: &'r Registry, graph: &mut Graph<
             name.push('.');
             name.push_str(&overload);
         }
-        if name.len() > MAX_OPERATOR_NAME {
+        if name.len() > MAX_NAME {
             return Err(invalid(ErrorCode::Internal, "its name is longer than 99 bytes"));
         }
         let Some(kernel) = registry.find(&name) else {
@@ -195,7 +186,7 @@ fn instruction(
         checked(id.into(), values, what).map_err(|_| invalid(what, format!("value {id} of {values}")))
     };
     Ok(match tag {
-        tag::KERNEL_CALL => {
+        InstructionArguments::KERNEL_CALL => {
             let index = call.get(KernelCall::OP_INDEX)?;
             let args = arguments(graph, call.get(KernelCall::ARGS)?)?;
             let operators = graph.operators.len();
@@ -205,7 +196,7 @@ fn instruction(
             operator.info.mark_written(&graph.args[args.range()], &mut graph.variable);
             InstructionKind::Kernel { operator: index as u32, args }
         }
-        tag::DELEGATE_CALL => {
+        InstructionArguments::DELEGATE_CALL => {
             let index = call.get(DelegateCall::DELEGATE_INDEX)?;
             let args = arguments(graph, call.get(DelegateCall::ARGS)?)?;
             let delegates = source.plan.delegates.as_ref().map_or(0, |delegates| delegates.len());
@@ -218,14 +209,14 @@ fn instruction(
             }
             InstructionKind::Delegate { delegate: index as u32, args }
         }
-        tag::MOVE_CALL => {
+        InstructionArguments::MOVE_CALL => {
             let from = id("MoveCall", call.get(MoveCall::MOVE_FROM)?)?;
             let to = id("MoveCall", call.get(MoveCall::MOVE_TO)?)?;
             check_move(graph, from, to)?;
             graph.variable[to as usize] = true;
             InstructionKind::Move { from, to }
         }
-        tag::JUMP_FALSE_CALL => {
+        InstructionArguments::JUMP_FALSE_CALL => {
             let condition = id("JumpFalseCall", call.get(JumpFalseCall::COND_VALUE_INDEX)?)?;
             let target = call.get(JumpFalseCall::DESTINATION_INSTRUCTION)?;
             match u32::try_from(target) {
@@ -233,7 +224,7 @@ fn instruction(
                 _ => return Err(invalid("JumpFalseCall", format!("a jump to {target} of {count} instructions"))),
             }
         }
-        tag::FREE_CALL => {
+        InstructionArguments::FREE_CALL => {
             let value = id("FreeCall", call.get(FreeCall::VALUE_INDEX)?)?;
             match &graph.state.values[value as usize] {
                 Value::Tensor(_) => InstructionKind::Free { value },

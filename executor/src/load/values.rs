@@ -2,8 +2,8 @@
 
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::pte::{
-    AllocationDetails, Bool, BoolList, Double, DoubleList, ExtraTensorInfo, Int, IntList, OptionalTensorList, String,
-    Tensor, TensorDataLocation, TensorList, TensorShapeDynamism,
+    AllocationDetails, Bool, BoolList, Double, DoubleList, EValue, ExtraTensorInfo, Int, IntList, KernelTypes,
+    OptionalTensorList, String, Tensor, TensorDataLocation, TensorList, TensorShapeDynamism,
 };
 use edgepack_format::row::{Scalar, Scalars};
 use edgepack_format::tensor::{MAX_RANK, byte_count, is_permutation};
@@ -17,21 +17,6 @@ use crate::error::LoadError;
 use crate::graph::Memory;
 use crate::state::{Dynamism, NONE, Span, State, Value};
 use crate::storage::Region;
-
-/// Tags of `KernelTypes`.
-pub(super) mod tag {
-    pub const NULL: u8 = 1;
-    pub const INT: u8 = 2;
-    pub const BOOL: u8 = 3;
-    pub const DOUBLE: u8 = 4;
-    pub const TENSOR: u8 = 5;
-    pub const STRING: u8 = 6;
-    pub const INT_LIST: u8 = 7;
-    pub const DOUBLE_LIST: u8 = 8;
-    pub const BOOL_LIST: u8 = 9;
-    pub const TENSOR_LIST: u8 = 10;
-    pub const OPTIONAL_TENSOR_LIST: u8 = 11;
-}
 
 /// Without the quick reader, everything is read the long way.
 pub(super) fn read(
@@ -50,22 +35,22 @@ pub(super) fn read(
             state.values.push(value);
             continue;
         }
-        let value = match tables.get(index)?.union(0)? {
-            Some((tag::NULL, _)) => Value::Null,
+        let value = match tables.get(index)?.union(EValue::VAL.index)? {
+            Some((KernelTypes::NULL, _)) => Value::Null,
             Some((tag, Some(table))) => match tag {
-                tag::INT => Value::Int(table.get(Int::INT_VAL)?),
-                tag::BOOL => Value::Bool(table.get(Bool::BOOL_VAL)?),
-                tag::DOUBLE => Value::Double(table.get(Double::DOUBLE_VAL)?),
-                tag::TENSOR => Value::Tensor(tensor(source, index, &table, state, memory, places)?),
-                tag::INT_LIST => {
+                KernelTypes::INT => Value::Int(table.get(Int::INT_VAL)?),
+                KernelTypes::BOOL => Value::Bool(table.get(Bool::BOOL_VAL)?),
+                KernelTypes::DOUBLE => Value::Double(table.get(Double::DOUBLE_VAL)?),
+                KernelTypes::TENSOR => Value::Tensor(tensor(source, index, &table, state, memory, places)?),
+                KernelTypes::INT_LIST => {
                     lists = true;
                     Value::IntList(ids(index, table.get(IntList::ITEMS)?, tables.len(), state, false)?)
                 }
-                tag::TENSOR_LIST => {
+                KernelTypes::TENSOR_LIST => {
                     lists = true;
                     Value::TensorList(ids(index, table.get(TensorList::ITEMS)?, tables.len(), state, false)?)
                 }
-                tag::OPTIONAL_TENSOR_LIST => {
+                KernelTypes::OPTIONAL_TENSOR_LIST => {
                     lists = true;
                     Value::OptionalTensorList(ids(
                         index,
@@ -75,15 +60,15 @@ pub(super) fn read(
                         true,
                     )?)
                 }
-                tag::DOUBLE_LIST => {
+                KernelTypes::DOUBLE_LIST => {
                     let items = present(index, table.get(DoubleList::ITEMS)?)?;
                     Value::DoubleList(extend(&mut state.doubles, items.iter(), items.len())?)
                 }
-                tag::BOOL_LIST => {
+                KernelTypes::BOOL_LIST => {
                     let items = present(index, table.get(BoolList::ITEMS)?)?;
                     Value::BoolList(extend(&mut state.bools, items.iter(), items.len())?)
                 }
-                tag::STRING => {
+                KernelTypes::STRING => {
                     let text = present(index, table.get(String::STRING_VAL)?)?;
                     let start = state.text.len() as u32;
                     let room = state.text.try_reserve(text.len());

@@ -42,13 +42,25 @@ pub fn derive(input: &DeriveInput, shape: &Shape) -> syn::Result<TokenStream> {
 
     let Shape { krate, lifetime, self_generics, name } = shape;
     let row = quote!(#krate::row);
+    let (impl_generics, own_generics, _) = input.generics.split_for_impl();
     let ident = &input.ident;
     let idents: Vec<_> = variants.iter().map(|variant| variant.ident).collect();
     let names: Vec<_> = idents.iter().map(|ident| ident.to_string()).collect();
     let tags: Vec<_> = variants.iter().map(|variant| variant.tag).collect();
     let types: Vec<_> = variants.iter().map(|variant| variant.ty).collect();
+    let constants = variants.iter().map(|variant| {
+        let (tag, doc) = (variant.tag, format!("The tag of `{}`.", variant.ident));
+        let constant = Ident::new(&screaming(&variant.ident.to_string()), variant.ident.span());
+        quote!(#[doc = #doc] pub const #constant: u8 = #tag;)
+    });
 
     Ok(quote! {
+        #[automatically_derived]
+        #[allow(dead_code)]
+        impl #impl_generics #ident #own_generics {
+            #(#constants)*
+        }
+
         #[automatically_derived]
         impl<#lifetime> #row::Union<#lifetime> for #ident #self_generics {
             const DESC: &'static #row::UnionDesc = &#row::UnionDesc {
@@ -130,4 +142,16 @@ pub fn derive(input: &DeriveInput, shape: &Shape) -> syn::Result<TokenStream> {
             }
         }
     })
+}
+
+/// `IntList` as `INT_LIST`.
+fn screaming(name: &str) -> String {
+    let mut out = String::new();
+    for (index, letter) in name.chars().enumerate() {
+        if index > 0 && letter.is_uppercase() {
+            out.push('_');
+        }
+        out.extend(letter.to_uppercase());
+    }
+    out
 }

@@ -11,6 +11,9 @@ mod literal;
 mod parse;
 mod schema;
 
+/// Bytes that `name.overload` has at most: what runtimes look up.
+pub const MAX_NAME: usize = 99;
+
 pub use known::{KNOWN, lookup, lookup_overload};
 pub use literal::{Items, Literal};
 pub use parse::{SchemaError, SchemaErrorKind};

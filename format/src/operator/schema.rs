@@ -5,21 +5,7 @@
 use alloc::vec::Vec;
 
 use super::literal::Literal;
-
-/// Tags of `KernelTypes`, the kinds of values a program holds.
-mod tag {
-    pub const NULL: u8 = 1;
-    pub const INT: u8 = 2;
-    pub const BOOL: u8 = 3;
-    pub const DOUBLE: u8 = 4;
-    pub const TENSOR: u8 = 5;
-    pub const STRING: u8 = 6;
-    pub const INT_LIST: u8 = 7;
-    pub const DOUBLE_LIST: u8 = 8;
-    pub const BOOL_LIST: u8 = 9;
-    pub const TENSOR_LIST: u8 = 10;
-    pub const OPTIONAL_TENSOR_LIST: u8 = 11;
-}
+use crate::pte::KernelTypes;
 
 /// An operator's schema, borrowed from its text.
 #[derive(Clone, PartialEq, Debug)]
@@ -181,7 +167,7 @@ impl<'a> Schema<'a> {
         match self.trailing() {
             Trailing::Nothing => false,
             Trailing::Again(index) => self.args().get(index).is_some_and(|arg| arg.accepts(tag)),
-            Trailing::List => tag == tag::TENSOR_LIST,
+            Trailing::List => tag == KernelTypes::TENSOR_LIST,
             // Exporters put a placeholder of any numeric kind there; running the operator replaces it.
             Trailing::Result => self.returns().first().is_some_and(|result| match result.kind {
                 _ if result.accepts(tag) => true,
@@ -189,7 +175,9 @@ impl<'a> Schema<'a> {
                 | ArgumentKind::Int
                 | ArgumentKind::SymInt
                 | ArgumentKind::Float
-                | ArgumentKind::Bool => result.list.is_none() && matches!(tag, tag::INT | tag::BOOL | tag::DOUBLE),
+                | ArgumentKind::Bool => {
+                    result.list.is_none() && matches!(tag, KernelTypes::INT | KernelTypes::BOOL | KernelTypes::DOUBLE)
+                }
                 _ => false,
             }),
         }
@@ -210,28 +198,32 @@ impl Argument<'_> {
     pub fn accepts(&self, tag: u8) -> bool {
         use ArgumentKind as Kind;
 
-        if tag == tag::NULL {
+        if tag == KernelTypes::NULL {
             return self.optional || matches!(self.kind, Kind::Other(_));
         }
         if let Some(list) = self.list {
             return match self.kind {
-                Kind::Int | Kind::SymInt => tag == tag::INT_LIST,
-                Kind::Float => tag == tag::DOUBLE_LIST,
-                Kind::Bool => tag == tag::BOOL_LIST,
-                Kind::Scalar => matches!(tag, tag::INT_LIST | tag::DOUBLE_LIST | tag::BOOL_LIST),
-                Kind::Tensor => tag == tag::TENSOR_LIST || (list.optional_items && tag == tag::OPTIONAL_TENSOR_LIST),
+                Kind::Int | Kind::SymInt => tag == KernelTypes::INT_LIST,
+                Kind::Float => tag == KernelTypes::DOUBLE_LIST,
+                Kind::Bool => tag == KernelTypes::BOOL_LIST,
+                Kind::Scalar => {
+                    matches!(tag, KernelTypes::INT_LIST | KernelTypes::DOUBLE_LIST | KernelTypes::BOOL_LIST)
+                }
+                Kind::Tensor => {
+                    tag == KernelTypes::TENSOR_LIST || (list.optional_items && tag == KernelTypes::OPTIONAL_TENSOR_LIST)
+                }
                 Kind::Other(_) => true,
                 Kind::Str | Kind::ScalarType | Kind::MemoryFormat | Kind::Layout => false,
                 Kind::Device | Kind::Generator => false,
             };
         }
         match self.kind {
-            Kind::Tensor => tag == tag::TENSOR,
-            Kind::Scalar => matches!(tag, tag::INT | tag::BOOL | tag::DOUBLE),
-            Kind::Int | Kind::SymInt | Kind::ScalarType | Kind::MemoryFormat | Kind::Layout => tag == tag::INT,
-            Kind::Float => matches!(tag, tag::INT | tag::DOUBLE),
-            Kind::Bool => tag == tag::BOOL,
-            Kind::Str => tag == tag::STRING,
+            Kind::Tensor => tag == KernelTypes::TENSOR,
+            Kind::Scalar => matches!(tag, KernelTypes::INT | KernelTypes::BOOL | KernelTypes::DOUBLE),
+            Kind::Int | Kind::SymInt | Kind::ScalarType | Kind::MemoryFormat | Kind::Layout => tag == KernelTypes::INT,
+            Kind::Float => matches!(tag, KernelTypes::INT | KernelTypes::DOUBLE),
+            Kind::Bool => tag == KernelTypes::BOOL,
+            Kind::Str => tag == KernelTypes::STRING,
             Kind::Device | Kind::Generator => false,
             Kind::Other(_) => true,
         }

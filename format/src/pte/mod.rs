@@ -1,5 +1,6 @@
 //! ExecuTorch programs: `.pte` files, identifier `ET12`.
 
+pub mod fast;
 mod program;
 mod tables;
 pub mod verify;

@@ -17,24 +17,23 @@ use crate::row::Scalars;
 use crate::rules::pte as rule;
 use crate::wire::{Table, Tables};
 
-/// The longest `name.overload` that the reference can look up.
-const LONGEST_OPERATOR: usize = 99;
-
 /// One byte per value: what the other checks want to know about it.
 pub(super) mod mark {
+    use crate::pte::KernelTypes;
+
     /// The bits of the kind, numbered as the tags of `KernelTypes`; 0 before the value was looked at.
     pub const KIND: u8 = 0x0f;
-    pub const NULL: u8 = 1;
-    pub const INT: u8 = 2;
-    pub const BOOL: u8 = 3;
-    pub const DOUBLE: u8 = 4;
-    pub const TENSOR: u8 = 5;
-    pub const STRING: u8 = 6;
-    pub const INT_LIST: u8 = 7;
-    pub const DOUBLE_LIST: u8 = 8;
-    pub const BOOL_LIST: u8 = 9;
-    pub const TENSOR_LIST: u8 = 10;
-    pub const OPTIONAL_TENSOR_LIST: u8 = 11;
+    pub const NULL: u8 = KernelTypes::NULL;
+    pub const INT: u8 = KernelTypes::INT;
+    pub const BOOL: u8 = KernelTypes::BOOL;
+    pub const DOUBLE: u8 = KernelTypes::DOUBLE;
+    pub const TENSOR: u8 = KernelTypes::TENSOR;
+    pub const STRING: u8 = KernelTypes::STRING;
+    pub const INT_LIST: u8 = KernelTypes::INT_LIST;
+    pub const DOUBLE_LIST: u8 = KernelTypes::DOUBLE_LIST;
+    pub const BOOL_LIST: u8 = KernelTypes::BOOL_LIST;
+    pub const TENSOR_LIST: u8 = KernelTypes::TENSOR_LIST;
+    pub const OPTIONAL_TENSOR_LIST: u8 = KernelTypes::OPTIONAL_TENSOR_LIST;
     pub const LAST_KIND: u8 = OPTIONAL_TENSOR_LIST;
     /// It could not be read, which was reported.
     pub const UNCLEAR: u8 = 15;
@@ -298,7 +297,7 @@ fn check_operators(operators: Tables<'_>, path: &Path<'_>, out: &mut Checker) {
         };
         let overload = table.string(Operator::OVERLOAD.index).ok().flatten().map_or(0, |overload| overload.len());
         let len = name.saturating_add(overload).saturating_add(usize::from(overload > 0));
-        if len > LONGEST_OPERATOR {
+        if len > crate::operator::MAX_NAME {
             out.report(&rule::OPERATOR_LONG, &path, at, format!("{len} bytes"));
         }
     }
