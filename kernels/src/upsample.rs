@@ -102,6 +102,10 @@ fn run<T: Number>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelE
     let (data, out) = (views.tensor(0)?.as_slice::<T>()?, views.out(form.out)?);
     let to = Images::new("out", &out.meta(), 2)?;
     let out = out.into_slice::<T>()?;
+    if out.is_empty() {
+        // No images or no channels, of any height.
+        return Ok(());
+    }
     let columns = bytemuck::try_cast_slice_mut::<u8, Between>(views.scratch()?).ok();
     let columns = columns
         .and_then(|all| all.get_mut(..sizes[1]))
