@@ -1,8 +1,8 @@
 //! Random exported programs: they verify clean, come back from documents and archives, and what they are lowered to
 //! computes what their operators compute one by one.
 
+use edgepack_executor::Registry;
 use edgepack_executor::call::{Arg, OwnedTensor, call};
-use edgepack_executor::kernel::Registry;
 use edgepack_executor::tensor::Scalar;
 use edgepack_executor::{Method, Options, Output};
 use edgepack_exir::archive::{Archive, Storage, Weight};

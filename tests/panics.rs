@@ -12,11 +12,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
 use edgepack_builder::mlf::GraphBuilder;
+use edgepack_executor::Registry;
 use edgepack_executor::delegate::{Backend, Backends, Delegate, DelegateInit};
-use edgepack_executor::graph::{Graph, Rewrite};
-use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Prepare, Registry, Run};
+use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Prepare, Run};
 use edgepack_executor::mlf::{GraphExecutor, RustFunctions};
 use edgepack_executor::observer::{Event, Observer, Results};
+use edgepack_executor::plan::{PlanGraph, Rewrite};
 use edgepack_executor::rewrite::FoldConstants;
 use edgepack_executor::{Arena, Input, LoadError, Method, Options, Output, RunError, ToInput};
 use edgepack_format::limits::Limits;
@@ -95,7 +96,7 @@ impl Rewrite for FusedRewrite {
     fn name(&self) -> &'static str {
         "fused"
     }
-    fn apply(&self, graph: &mut Graph<'_>) -> usize {
+    fn apply(&self, graph: &mut PlanGraph<'_>) -> usize {
         call_out();
         let folded = FoldConstants::new(|name| name == "t::neg.out").apply(graph);
         call_out();
@@ -110,7 +111,7 @@ impl Rewrite for Stubborn {
     fn name(&self) -> &'static str {
         "stubborn"
     }
-    fn apply(&self, graph: &mut Graph<'_>) -> usize {
+    fn apply(&self, graph: &mut PlanGraph<'_>) -> usize {
         let fold = AssertUnwindSafe(|| FoldConstants::new(|name| name == "t::neg.out").apply(graph));
         catch_unwind(fold).unwrap_or(0)
     }

@@ -1,6 +1,7 @@
 //! Operators that do nothing: what is left of loading and running when kernels cost nothing.
 
-use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Prepare, Registry, Run};
+use edgepack_executor::Registry;
+use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Prepare, Run};
 use edgepack_format::operator::KNOWN;
 
 struct Idle {

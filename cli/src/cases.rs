@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use edgepack_executor::kernel::Registry;
+use edgepack_executor::Registry;
 use edgepack_executor::{Input, LoadError, Method, Options, RunError};
 use edgepack_format::bundle::{self, BundleRef, BundledMethodTestCase, ValueUnion};
 use edgepack_format::row::Rows;

@@ -2,49 +2,25 @@
 //!
 //! Loading a method decides everything once: which kernel runs each instruction, where every tensor lives, which memory
 //! is shared. Running only executes: no allocation inside a pool, no string compare, no second check. The crate holds no operator;
-//! kernels are values handed to it in a [`kernel::Registry`].
+//! kernels are values handed to it in a [`Registry`].
+//!
+//! [`kernel`], [`delegate`], [`tensor`] and [`typed`] are the contract of operators and backends; they know nothing of
+//! programs. Formats stand side by side: programs here, Edge TPU packages in [`darwinn`], library packages in [`mlf`].
 
-mod account;
-mod arena;
-mod attribute;
-mod bind;
-pub mod call;
-mod context;
+mod api;
 pub mod darwinn;
-pub mod delegate;
-pub mod embed;
-mod error;
-mod freeze;
-pub mod graph;
-mod input;
-mod interpret;
-mod kept;
-pub mod kernel;
-mod load;
-mod method;
 pub mod mlf;
-pub mod observer;
-mod operator;
-mod options;
-mod outputs;
-mod owners;
-mod pack_cache;
-mod place;
-mod prepare;
-mod release;
-pub mod rewrite;
-mod run;
-pub mod state;
-mod storage;
-pub mod tensor;
-pub mod typed;
+mod pte;
 
-pub use arena::Arena;
-pub use attribute::Attribute;
-pub use error::{LoadError, Missing, Place, RunError};
-pub use input::{Input, Output, ToInput};
-pub use method::{LoadMethod, MemoryBytes, Method};
-pub use operator::OperatorInfo;
-pub use options::Options;
-pub use outputs::Outputs;
-pub use pack_cache::PackCache;
+pub use api::operator::OperatorInfo;
+pub use api::pack_cache::PackCache;
+pub use api::{call, delegate, kernel, state, tensor, typed};
+pub use pte::arena::Arena;
+pub use pte::attribute::Attribute;
+pub use pte::error::{LoadError, Missing, Place, RunError};
+pub use pte::input::{Input, Output, ToInput};
+pub use pte::method::{LoadMethod, MemoryBytes, Method};
+pub use pte::options::Options;
+pub use pte::outputs::Outputs;
+pub use pte::registry::Registry;
+pub use pte::{embed, observer, plan_graph as plan, rewrite};

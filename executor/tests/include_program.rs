@@ -8,8 +8,9 @@ mod programs {
     include_program!("../tests/corpus/models/dynbatch_portable.pte");
 }
 
+use edgepack_executor::Registry;
 use edgepack_executor::embed::ValueSpec;
-use edgepack_executor::kernel::{KernelError, Registry};
+use edgepack_executor::kernel::KernelError;
 use edgepack_executor::tensor::Scalar;
 use edgepack_executor::typed::{Tensor, TensorMut, kernel};
 use edgepack_executor::{LoadError, Options};

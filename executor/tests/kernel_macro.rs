@@ -1,7 +1,8 @@
 //! Functions that `#[kernel]` made kernels: called alone, loaded in programs, refused where they must be.
 
+use edgepack_executor::Registry;
 use edgepack_executor::call::{Arg, OwnedTensor, call, call_scalar};
-use edgepack_executor::kernel::{Ints, Kernel, KernelContext, KernelError, Operator, Registry};
+use edgepack_executor::kernel::{Ints, Kernel, KernelContext, KernelError, Operator};
 use edgepack_executor::tensor::{Scalar, TensorRef};
 use edgepack_executor::typed::{Tensor, TensorList, TensorMut, kernel};
 use edgepack_format::scalar::{Bool, ScalarType};

@@ -48,7 +48,7 @@ pub mod steps;
 pub mod upsample;
 pub mod wide;
 
-use edgepack_executor::kernel::Registry;
+use edgepack_executor::Registry;
 
 pub use family::{FAMILIES, Family, Speed};
 

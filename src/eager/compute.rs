@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use edgepack_executor::kernel::Registry;
+use edgepack_executor::Registry;
 use edgepack_executor::{Input, Method, Options, Output};
 use edgepack_exir::decompose::composites;
 use edgepack_exir::graph::{

@@ -1,7 +1,7 @@
 //! Holds what a program was lowered to against the program itself.
 
 use edgepack_executor::Method;
-use edgepack_executor::kernel::Registry;
+use edgepack_executor::Registry;
 use edgepack_exir::graph::{ExportedProgram, InputKind, Meta, Size};
 use edgepack_exir::operators::Operators;
 use edgepack_format::scalar::ScalarType;

@@ -16,7 +16,7 @@ pub use tensor::Dense;
 
 use std::collections::BTreeMap;
 
-use edgepack_executor::kernel::Registry;
+use edgepack_executor::Registry;
 use edgepack_exir::graph::{Argument, ExportedProgram, Graph, InputKind, Node, OutputKind, Size, Target, ValueId};
 use edgepack_exir::operators::Operators;
 use edgepack_format::scalar::ScalarType;

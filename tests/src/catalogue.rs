@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use edgepack_executor::Registry;
 use edgepack_executor::call::{Arg, OwnedTensor};
-use edgepack_executor::kernel::{Operator, Registry};
+use edgepack_executor::kernel::Operator;
 use edgepack_format::operator::Schema;
 use edgepack_format::scalar::ScalarType;
 use edgepack_kernels::{FAMILIES, Speed};

@@ -1,6 +1,7 @@
 //! A handful of plain operators for tests of the executor itself, so that those do not depend on the library.
 
-use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Registry, Run};
+use edgepack_executor::Registry;
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Run};
 use edgepack_format::tensor::Dims;
 
 type Step = fn(&mut KernelContext<'_>) -> Result<(), KernelError>;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use edgepack_executor::Options;
-use edgepack_executor::kernel::Registry;
+use edgepack_executor::Registry;
 use serde::Serialize;
 
 use crate::cases::{Recorded, ReplayError, Replayed, from_safetensors, registry_for, replay};

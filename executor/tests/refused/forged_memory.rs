@@ -1,6 +1,6 @@
 //! A rewrite, which is safe code, cannot give a tensor memory of its choice or take memory away.
 
-use edgepack_executor::graph::{Graph, Rewrite};
+use edgepack_executor::plan::{PlanGraph, Rewrite};
 
 struct Forger;
 
@@ -9,7 +9,7 @@ impl Rewrite for Forger {
         "forger"
     }
 
-    fn apply(&self, graph: &mut Graph<'_>) -> usize {
+    fn apply(&self, graph: &mut PlanGraph<'_>) -> usize {
         let bytes = vec![0u8; 64];
         let region = edgepack_executor::storage::Region::read_only(&bytes);
         graph.state.tensors[0].region = region;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use edgepack_executor::kernel::Registry;
+use edgepack_executor::Registry;
 use edgepack_executor::{Input, LoadError, Method, Options, Output};
 use edgepack_format::limits::Limits;
 use edgepack_format::scalar::ScalarType;

@@ -1,7 +1,7 @@
 //! A batch norm behind a convolution is part of its weight and bias: `(w x) s + t = (w s) x + t`.
 
-use edgepack_executor::graph::{Graph, Rewrite};
 use edgepack_executor::kernel::room;
+use edgepack_executor::plan::{PlanGraph, Rewrite};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Value, ValueId};
 use edgepack_format::scalar::ScalarType;
@@ -17,13 +17,13 @@ impl Rewrite for FoldBatchNorm {
         "fold batch norm"
     }
 
-    fn apply(&self, graph: &mut Graph<'_>) -> usize {
+    fn apply(&self, graph: &mut PlanGraph<'_>) -> usize {
         let Some(uses) = Uses::of(graph) else { return 0 };
         for_each_pair(graph, |graph, first, second| rule(graph, &uses, first, second))
     }
 }
 
-fn rule(graph: &mut Graph<'_>, uses: &Uses, first: Call, second: Call) -> Option<()> {
+fn rule(graph: &mut PlanGraph<'_>, uses: &Uses, first: Call, second: Call) -> Option<()> {
     if !is(graph, first.operator, &conv::CONVOLUTION) || !is(graph, second.operator, &norm::batch::NO_TRAINING) {
         return None;
     }
@@ -80,7 +80,7 @@ fn rule(graph: &mut Graph<'_>, uses: &Uses, first: Call, second: Call) -> Option
 }
 
 /// The numbers of a constant per channel; `absent` for each if there is none.
-fn numbers(graph: &Graph<'_>, id: ValueId, channels: usize, absent: f32) -> Option<Vec<f32>> {
+fn numbers(graph: &PlanGraph<'_>, id: ValueId, channels: usize, absent: f32) -> Option<Vec<f32>> {
     if matches!(graph.value(id), Value::Null) {
         let mut numbers = room(channels).ok()?;
         numbers.resize(channels, absent);

@@ -1,7 +1,7 @@
 //! Walking a graph the way rules about neighbours do.
 
-use edgepack_executor::graph::{self, Graph, InstructionKind};
 use edgepack_executor::kernel::{Kernel, Operator, room};
+use edgepack_executor::plan::{self, PlanGraph, PlanInstructionKind};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Span, Value, ValueId};
 
@@ -24,12 +24,12 @@ pub struct Call {
 }
 
 /// Whether an operator of the graph is this kernel itself, not another one of its name.
-pub fn is(graph: &Graph<'_>, operator: u32, kernel: &'static Kernel) -> bool {
+pub fn is(graph: &PlanGraph<'_>, operator: u32, kernel: &'static Kernel) -> bool {
     std::ptr::addr_eq(graph.operators()[operator as usize].kernel as *const dyn Operator, kernel as *const Kernel)
 }
 
 /// By operator of the graph: its name, if it is a kernel of this library; none if it is another one that took its place.
-pub fn own_names(graph: &Graph<'_>) -> Option<Vec<Option<&'static str>>> {
+pub fn own_names(graph: &PlanGraph<'_>) -> Option<Vec<Option<&'static str>>> {
     let own = |operator: u32| {
         let name = &*graph.operators()[operator as usize].name;
         // Those in the list of families are the ones that registries hold: tables are constants, which may be anywhere.
@@ -40,14 +40,17 @@ pub fn own_names(graph: &Graph<'_>) -> Option<Vec<Option<&'static str>>> {
 }
 
 /// Every call with the call right behind it, nothing between them. Rules that change both see what they left.
-pub fn for_each_pair(graph: &mut Graph<'_>, mut rule: impl FnMut(&mut Graph<'_>, Call, Call) -> Option<()>) -> usize {
+pub fn for_each_pair(
+    graph: &mut PlanGraph<'_>,
+    mut rule: impl FnMut(&mut PlanGraph<'_>, Call, Call) -> Option<()>,
+) -> usize {
     let mut changed = 0;
     for chain in 0..graph.chains().len() {
         let mut before: Option<Call> = None;
         for index in 0..graph.chains()[chain].len() {
             let call = match graph.chains()[chain][index].kind {
-                InstructionKind::Nop => continue,
-                InstructionKind::Kernel { operator, args } => Call { chain, index, operator, args },
+                PlanInstructionKind::Nop => continue,
+                PlanInstructionKind::Kernel { operator, args } => Call { chain, index, operator, args },
                 _ => {
                     before = None;
                     continue;
@@ -59,7 +62,7 @@ pub fn for_each_pair(graph: &mut Graph<'_>, mut rule: impl FnMut(&mut Graph<'_>,
                 changed += 1;
             }
             before = match graph.chains()[chain][index].kind {
-                InstructionKind::Kernel { operator, args } => Some(Call { operator, args, ..call }),
+                PlanInstructionKind::Kernel { operator, args } => Some(Call { operator, args, ..call }),
                 _ => None,
             };
         }
@@ -68,12 +71,12 @@ pub fn for_each_pair(graph: &mut Graph<'_>, mut rule: impl FnMut(&mut Graph<'_>,
 }
 
 /// The argument of a call.
-pub fn arg(graph: &Graph<'_>, call: Call, at: usize) -> Option<ValueId> {
+pub fn arg(graph: &PlanGraph<'_>, call: Call, at: usize) -> Option<ValueId> {
     graph.args(call.args).get(at).copied()
 }
 
 /// The tensor index of a value.
-pub fn tensor(graph: &Graph<'_>, id: ValueId) -> Option<u32> {
+pub fn tensor(graph: &PlanGraph<'_>, id: ValueId) -> Option<u32> {
     match graph.value(id) {
         Value::Tensor(tensor) => Some(tensor),
         _ => None,
@@ -81,7 +84,7 @@ pub fn tensor(graph: &Graph<'_>, id: ValueId) -> Option<u32> {
 }
 
 /// Whether the value is a tensor that one instruction writes, one reads, and nobody else knows.
-pub fn is_private(graph: &Graph<'_>, uses: &Uses, id: ValueId) -> bool {
+pub fn is_private(graph: &PlanGraph<'_>, uses: &Uses, id: ValueId) -> bool {
     tensor(graph, id).is_some_and(|tensor| {
         let how = uses.of_tensor(tensor);
         (how.writes, how.reads, how.pinned, how.view_of) == (1, 1, false, None)
@@ -90,7 +93,7 @@ pub fn is_private(graph: &Graph<'_>, uses: &Uses, id: ValueId) -> bool {
 
 /// Replaces two neighbours by one call at the place of the second: where its inputs are still what the first read.
 /// `None`, and nothing changed, if the operator does not take them.
-pub fn merge(graph: &mut Graph<'_>, first: Call, second: Call, operator: u32, args: &[ValueId]) -> Option<()> {
-    graph.replace(second.chain, second.index, graph::Call::Kernel { operator, args }).ok()?;
-    graph.replace(first.chain, first.index, graph::Call::Nothing).ok()
+pub fn merge(graph: &mut PlanGraph<'_>, first: Call, second: Call, operator: u32, args: &[ValueId]) -> Option<()> {
+    graph.replace(second.chain, second.index, plan::Call::Kernel { operator, args }).ok()?;
+    graph.replace(first.chain, first.index, plan::Call::Nothing).ok()
 }

@@ -5,7 +5,7 @@
 //! are written and read by operators for which the order makes no difference; which of them must share an order is
 //! found by joining them in groups.
 
-use edgepack_executor::graph::{Graph, InstructionKind, Rewrite};
+use edgepack_executor::plan::{PlanGraph, PlanInstructionKind, Rewrite};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Dynamism, NONE, Value, ValueId};
 use edgepack_format::scalar::ScalarType;
@@ -47,7 +47,7 @@ impl Rewrite for ChannelsLast {
         "channels last"
     }
 
-    fn apply(&self, graph: &mut Graph<'_>) -> usize {
+    fn apply(&self, graph: &mut PlanGraph<'_>) -> usize {
         let Some(uses) = Uses::of(graph) else { return 0 };
         let Some(mut groups) = Groups::new(graph, &uses) else { return 0 };
         for instruction in graph.chains().iter().flatten() {
@@ -74,7 +74,7 @@ struct Groups {
 }
 
 impl Groups {
-    fn new(graph: &Graph<'_>, uses: &Uses) -> Option<Self> {
+    fn new(graph: &PlanGraph<'_>, uses: &Uses) -> Option<Self> {
         let count = graph.tensor_count();
         let fixed = (0..).map(|index| {
             let (how, tensor) = (uses.of_tensor(index), graph.tensor(index));
@@ -116,16 +116,16 @@ impl Groups {
         self.fixed[root as usize] = true;
     }
 
-    fn visit(&mut self, graph: &Graph<'_>, kind: &InstructionKind) {
+    fn visit(&mut self, graph: &PlanGraph<'_>, kind: &PlanInstructionKind) {
         match *kind {
-            InstructionKind::Kernel { operator, args } => self.call(graph, operator, graph.args(args)),
-            InstructionKind::Move { from, to } => self.fix_all(graph, &[from, to]),
+            PlanInstructionKind::Kernel { operator, args } => self.call(graph, operator, graph.args(args)),
+            PlanInstructionKind::Move { from, to } => self.fix_all(graph, &[from, to]),
             // Delegates pin what they use; nothing else has tensors.
             _ => {}
         }
     }
 
-    fn call(&mut self, graph: &Graph<'_>, operator: u32, ids: &[ValueId]) {
+    fn call(&mut self, graph: &PlanGraph<'_>, operator: u32, ids: &[ValueId]) {
         let name = &*graph.operators()[operator as usize].name;
         if is(graph, operator, &conv::CONVOLUTION) || is(graph, operator, &conv::CONVOLUTION_THEN) {
             return self.convolution(graph, ids, conv::OUT);
@@ -150,7 +150,7 @@ impl Groups {
         }
     }
 
-    fn convolution(&mut self, graph: &Graph<'_>, ids: &[ValueId], out: usize) {
+    fn convolution(&mut self, graph: &PlanGraph<'_>, ids: &[ValueId], out: usize) {
         let constant = ids.get(1).is_some_and(|&weight| graph.constant(weight).is_some());
         let (Some(Some(input)), Some(Some(output))) =
             (ids.first().map(|&id| tensor(graph, id)), ids.get(out).map(|&id| tensor(graph, id)))
@@ -178,7 +178,7 @@ impl Groups {
         self.pays[root as usize] = true;
     }
 
-    fn fix_all(&mut self, graph: &Graph<'_>, ids: &[ValueId]) {
+    fn fix_all(&mut self, graph: &PlanGraph<'_>, ids: &[ValueId]) {
         for &id in ids {
             match graph.value(id) {
                 Value::Tensor(tensor) => self.fix(tensor),

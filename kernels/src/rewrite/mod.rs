@@ -8,7 +8,7 @@ mod pure;
 mod then;
 mod turned;
 
-use edgepack_executor::kernel::Registry;
+use edgepack_executor::Registry;
 use edgepack_executor::rewrite::FoldConstants;
 
 /// Adds the rules, in the order they run.

@@ -4,8 +4,8 @@
 //! First neighbours that are element-wise become one pass; then that pass becomes part of the product, convolution or sum
 //! before it. Only results move that nobody else reads.
 
-use edgepack_executor::graph::{Graph, Rewrite};
 use edgepack_executor::kernel::Kernel;
+use edgepack_executor::plan::{PlanGraph, Rewrite};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Value, ValueId};
 use edgepack_format::scalar::ScalarType;
@@ -48,7 +48,7 @@ static HEADS: &[Head] = &[
 
 impl Head {
     /// Whether it can compute what both calls do.
-    fn fits(&self, graph: &Graph<'_>, first: Call, after: &Instruction) -> Option<bool> {
+    fn fits(&self, graph: &PlanGraph<'_>, first: Call, after: &Instruction) -> Option<bool> {
         let float = |id: ValueId| Some(dtype(graph, id)? == ScalarType::FLOAT);
         if self.in_place {
             return Some(float(after.input)? && float(after.out)?);
@@ -70,7 +70,7 @@ impl Rewrite for FuseSteps {
         "fuse steps"
     }
 
-    fn apply(&self, graph: &mut Graph<'_>) -> usize {
+    fn apply(&self, graph: &mut PlanGraph<'_>) -> usize {
         let Some(uses) = Uses::of(graph) else { return 0 };
         let Some(mut operators) = Operators::of(graph) else { return 0 };
         let gated = for_each_pair(graph, |graph, first, second| {
@@ -137,7 +137,7 @@ struct Operators {
 }
 
 impl Operators {
-    fn of(graph: &Graph<'_>) -> Option<Self> {
+    fn of(graph: &PlanGraph<'_>) -> Option<Self> {
         let names = own_names(graph)?;
         let roles = names.iter().map(|&name| {
             let Some(name) = name else { return Role::default() };
@@ -156,7 +156,7 @@ impl Operators {
     }
 
     /// The index of a kernel that programs do not name, added if it is not there yet.
-    fn index(&mut self, graph: &mut Graph<'_>, kernel: &'static Kernel) -> Option<u32> {
+    fn index(&mut self, graph: &mut PlanGraph<'_>, kernel: &'static Kernel) -> Option<u32> {
         if let Some((_, index)) = self.added.iter().find(|(known, _)| std::ptr::eq(*known, kernel)) {
             return Some(*index);
         }
@@ -167,7 +167,7 @@ impl Operators {
     }
 
     /// The instruction as steps, if it is element-wise on one tensor with numbers that never change.
-    fn steps(&self, graph: &Graph<'_>, call: Call) -> Option<Instruction> {
+    fn steps(&self, graph: &PlanGraph<'_>, call: Call) -> Option<Instruction> {
         let (steps, out) = match self.role(call).steps? {
             How::Text => (graph.text(arg(graph, call, OUT + 1)?)?.to_owned(), OUT),
             How::Quantize => {
@@ -202,7 +202,7 @@ struct Instruction {
 
 /// Input and output of a sigmoid and a product of it with what it was computed from.
 fn gate(
-    graph: &Graph<'_>,
+    graph: &PlanGraph<'_>,
     uses: &Uses,
     operators: &Operators,
     first: Call,
@@ -224,12 +224,12 @@ fn gate(
     Some((input, out))
 }
 
-fn text_fits(graph: &Graph<'_>, call: Call, row: &Pointwise) -> bool {
+fn text_fits(graph: &PlanGraph<'_>, call: Call, row: &Pointwise) -> bool {
     row.text.is_none_or(|(at, text)| arg(graph, call, at).and_then(|id| graph.text(id)) == Some(text))
 }
 
 /// The numbers of a call as words, if all are fixed and in the range of FLOAT.
-fn numbers(graph: &Graph<'_>, call: Call, places: impl IntoIterator<Item = usize>) -> Option<String> {
+fn numbers(graph: &PlanGraph<'_>, call: Call, places: impl IntoIterator<Item = usize>) -> Option<String> {
     let words = places.into_iter().map(|at| {
         let id = arg(graph, call, at)?;
         let word = match graph.value(id) {
@@ -246,12 +246,12 @@ fn numbers(graph: &Graph<'_>, call: Call, places: impl IntoIterator<Item = usize
 }
 
 /// The tensor between two neighbours, if the second reads it and nobody else does.
-fn follows(graph: &Graph<'_>, uses: &Uses, middle: ValueId, after: &Instruction) -> Option<ValueId> {
+fn follows(graph: &PlanGraph<'_>, uses: &Uses, middle: ValueId, after: &Instruction) -> Option<ValueId> {
     (after.input == middle && is_private(graph, uses, middle)).then_some(middle)
 }
 
 /// `Some` if the tensors have the same sizes and lie in memory in the same order.
-fn alike<const N: usize>(graph: &Graph<'_>, ids: [ValueId; N]) -> Option<()> {
+fn alike<const N: usize>(graph: &PlanGraph<'_>, ids: [ValueId; N]) -> Option<()> {
     let layout = |id: ValueId| {
         let tensor = graph.tensor(tensor(graph, id)?);
         Some((tensor.bounds(), tensor.dim_order()))
@@ -261,10 +261,10 @@ fn alike<const N: usize>(graph: &Graph<'_>, ids: [ValueId; N]) -> Option<()> {
 }
 
 /// Whether two tensors share bytes.
-fn overlap(graph: &Graph<'_>, a: ValueId, b: ValueId) -> Option<bool> {
+fn overlap(graph: &PlanGraph<'_>, a: ValueId, b: ValueId) -> Option<bool> {
     Some(graph.tensor(tensor(graph, a)?).overlaps(&graph.tensor(tensor(graph, b)?)))
 }
 
-fn dtype(graph: &Graph<'_>, id: ValueId) -> Option<ScalarType> {
+fn dtype(graph: &PlanGraph<'_>, id: ValueId) -> Option<ScalarType> {
     Some(graph.tensor(tensor(graph, id)?).dtype())
 }

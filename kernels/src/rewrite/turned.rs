@@ -4,7 +4,7 @@
 //! copies of the weight, and packing a third; here its result becomes another look at the bytes that are there. Who else
 //! reads the result might want it dense, so only results that products alone read are changed.
 
-use edgepack_executor::graph::{Call, Graph, InstructionKind, Rewrite};
+use edgepack_executor::plan::{Call, PlanGraph, PlanInstructionKind, Rewrite};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Dynamism, NONE, Span, Value, ValueId};
 
@@ -21,14 +21,16 @@ impl Rewrite for ViewTransposed {
         "view transposed weights"
     }
 
-    fn apply(&self, graph: &mut Graph<'_>) -> usize {
+    fn apply(&self, graph: &mut PlanGraph<'_>) -> usize {
         let Some(uses) = Uses::of(graph) else { return 0 };
         let Some(names) = own_names(graph) else { return 0 };
         let Some(elsewhere) = read_elsewhere(graph, &uses, &names) else { return 0 };
         let mut changed = 0;
         for chain in 0..graph.chains().len() {
             for index in 0..graph.chains()[chain].len() {
-                let InstructionKind::Kernel { operator, args } = graph.chains()[chain][index].kind else { continue };
+                let PlanInstructionKind::Kernel { operator, args } = graph.chains()[chain][index].kind else {
+                    continue;
+                };
                 let Some((from, out)) = transposition(graph, names[operator as usize], args) else { continue };
                 let shown = view(graph, &uses, &elsewhere, from, out);
                 if shown.is_some() && graph.replace(chain, index, Call::Nothing).is_ok() {
@@ -41,7 +43,7 @@ impl Rewrite for ViewTransposed {
 }
 
 /// By tensor: whether anything but a product reads it, or shows its bytes.
-fn read_elsewhere(graph: &Graph<'_>, uses: &Uses, names: &[Option<&str>]) -> Option<Vec<bool>> {
+fn read_elsewhere(graph: &PlanGraph<'_>, uses: &Uses, names: &[Option<&str>]) -> Option<Vec<bool>> {
     let mut elsewhere = collected(graph.tensor_count(), std::iter::repeat(false))?;
     uses.views().for_each(|(_, base)| elsewhere[base as usize] = true);
     let mut mark = |id: ValueId| match graph.value(id) {
@@ -57,7 +59,7 @@ fn read_elsewhere(graph: &Graph<'_>, uses: &Uses, names: &[Option<&str>]) -> Opt
     };
     for instruction in graph.chains().iter().flatten() {
         match instruction.kind {
-            InstructionKind::Kernel { operator, args } => {
+            PlanInstructionKind::Kernel { operator, args } => {
                 let name = names[operator as usize];
                 let product = PRODUCTS.iter().find(|(product, _)| name == Some(*product)).map(|&(_, weight)| weight);
                 let outs = graph.operators()[operator as usize].info.outs();
@@ -65,18 +67,18 @@ fn read_elsewhere(graph: &Graph<'_>, uses: &Uses, names: &[Option<&str>]) -> Opt
                 let reads = ids.enumerate().filter(|&(arg, _)| outs >> arg & 1 == 0 && Some(arg) != product);
                 reads.for_each(|(_, &id)| mark(id));
             }
-            InstructionKind::Delegate { args, .. } => graph.args(args).iter().for_each(|&id| mark(id)),
-            InstructionKind::Move { from, to } => [from, to].into_iter().for_each(&mut mark),
-            InstructionKind::JumpFalse { condition, .. } => mark(condition),
-            InstructionKind::Free { value } => mark(value),
-            InstructionKind::Nop => {}
+            PlanInstructionKind::Delegate { args, .. } => graph.args(args).iter().for_each(|&id| mark(id)),
+            PlanInstructionKind::Move { from, to } => [from, to].into_iter().for_each(&mut mark),
+            PlanInstructionKind::JumpFalse { condition, .. } => mark(condition),
+            PlanInstructionKind::Free { value } => mark(value),
+            PlanInstructionKind::Nop => {}
         }
     }
     Some(elsewhere)
 }
 
 /// What an instruction transposes, and the value it makes, if it transposes a matrix.
-fn transposition(graph: &Graph<'_>, name: Option<&str>, args: Span) -> Option<(u32, ValueId)> {
+fn transposition(graph: &PlanGraph<'_>, name: Option<&str>, args: Span) -> Option<(u32, ValueId)> {
     let ids = graph.args(args);
     let number = |id: ValueId| match graph.value(id) {
         Value::Int(number) if !graph.is_variable(id) => Some(number.rem_euclid(2)),
@@ -101,7 +103,7 @@ fn transposition(graph: &Graph<'_>, name: Option<&str>, args: Span) -> Option<(u
 }
 
 /// Lets a value show the bytes of the constant `from`, rows as columns. `None`, and nothing changed, if it cannot.
-fn view(graph: &mut Graph<'_>, uses: &Uses, elsewhere: &[bool], from: u32, out: ValueId) -> Option<()> {
+fn view(graph: &mut PlanGraph<'_>, uses: &Uses, elsewhere: &[bool], from: u32, out: ValueId) -> Option<()> {
     let Value::Tensor(to) = graph.value(out) else { return None };
     let (source, target, how) = (graph.tensor(from), graph.tensor(to), uses.of_tensor(to));
     let (&[rows, columns], &[outermost, innermost]) = (source.bounds(), source.dim_order()) else {

@@ -16,8 +16,8 @@ mod unary;
 
 use std::sync::LazyLock;
 
+use edgepack_executor::Registry;
 use edgepack_executor::call::{Arg, OwnedTensor, call};
-use edgepack_executor::kernel::Registry;
 use edgepack_format::scalar::ScalarType;
 use edgepack_tests::examples::dtype_name;
 use proptest::test_runner::{Config, TestCaseError};

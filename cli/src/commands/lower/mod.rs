@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use edgepack::builder::plan::Strategy;
 use edgepack::builder::pte::BuiltProgram;
-use edgepack_executor::kernel::Registry;
+use edgepack_executor::Registry;
 use edgepack_executor::{LoadError, Method, Options as LoadOptions};
 use edgepack_exir::archive::Archive;
 use edgepack_exir::dtype::Table;

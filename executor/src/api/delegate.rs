@@ -1,0 +1,137 @@
+//! Delegates: parts of a program that a backend runs in its own way.
+//!
+//! A [`Backend`] is found by the id a program names. It makes a [`Delegate`] of the bytes it produced at export; the
+//! delegate then executes on typed views, like a kernel.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use edgepack_loader::{Bytes, NamedDataMap};
+
+use crate::api::error::KernelError;
+use crate::api::kernel::KernelContext;
+use crate::api::pack_cache::PackCache;
+
+/// Something that can run delegates.
+pub trait Backend: Send + Sync {
+    /// The id programs name it by.
+    fn id(&self) -> &str;
+
+    /// Whether it can run here and now.
+    fn is_available(&self) -> bool {
+        true
+    }
+
+    /// Makes a delegate.
+    fn init(&self, cx: DelegateInit<'_>) -> Result<Box<dyn Delegate>, KernelError>;
+}
+
+/// What a backend gets to make a delegate of.
+pub struct DelegateInit<'a> {
+    /// The bytes the backend produced at export. Dropping them releases their memory, if nobody else holds it.
+    pub processed: Bytes,
+    /// Options given at export, in order.
+    pub compile_specs: Vec<(String, Vec<u8>)>,
+    /// Data by key, inside the program and in the data files it was loaded with. A delegate may keep the map and ask
+    /// for data later; what it gets is read-only and released when dropped.
+    pub named_data: Arc<dyn NamedDataMap>,
+    /// What other delegates made of the same weights.
+    pub cache: &'a PackCache,
+    /// The threads the method runs on, if it has its own.
+    pub pool: Option<&'a Arc<rayon::ThreadPool>>,
+    /// Name of the method.
+    pub method: &'a str,
+    /// What the caller asks of the backend (see [`Backends::with_option`]), in the order in which it was said.
+    pub options: &'a [(String, OptionValue)],
+}
+
+impl DelegateInit<'_> {
+    /// The option of this name; of several the last.
+    pub fn option(&self, name: &str) -> Option<&OptionValue> {
+        self.options.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+}
+
+/// The value of an option that a backend is given when a method is loaded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum OptionValue {
+    /// A truth value.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Text.
+    Text(String),
+}
+
+impl From<bool> for OptionValue {
+    fn from(value: bool) -> Self {
+        OptionValue::Bool(value)
+    }
+}
+
+impl From<i64> for OptionValue {
+    fn from(value: i64) -> Self {
+        OptionValue::Int(value)
+    }
+}
+
+impl From<&str> for OptionValue {
+    fn from(value: &str) -> Self {
+        OptionValue::Text(value.to_owned())
+    }
+}
+
+/// A part of a method, ready to run.
+pub trait Delegate: Send {
+    /// Which of `count` arguments it writes. Everything else it only reads.
+    fn outputs(&self, count: usize) -> Range<usize>;
+
+    /// Executes once: arguments are the inputs, then the outputs.
+    fn execute(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError>;
+}
+
+/// The backends a method is loaded with.
+#[derive(Clone, Default)]
+pub struct Backends {
+    list: Vec<Arc<dyn Backend>>,
+    options: BTreeMap<String, Vec<(String, OptionValue)>>,
+}
+
+impl Backends {
+    /// No backends.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one; it goes before an earlier one of the same id.
+    pub fn with(mut self, backend: impl Backend + 'static) -> Self {
+        self.list.insert(0, Arc::new(backend));
+        self
+    }
+
+    /// Gives the backend of this id an option, which its delegates see in [`DelegateInit::options`]. Which options there are
+    /// is the backend's to say; one that it does not know it refuses or leaves alone.
+    ///
+    /// ```
+    /// use edgepack_executor::delegate::Backends;
+    ///
+    /// let backends = Backends::new().with_option("MyBackend", "threads", 2).with_option("MyBackend", "trace", true);
+    /// assert_eq!(backends.options("MyBackend").len(), 2);
+    /// ```
+    pub fn with_option(mut self, id: &str, name: &str, value: impl Into<OptionValue>) -> Self {
+        self.options.entry(id.to_owned()).or_default().push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// The options of a backend.
+    pub fn options(&self, id: &str) -> &[(String, OptionValue)] {
+        self.options.get(id).map_or(&[], Vec::as_slice)
+    }
+
+    /// The backend of this id, if it is available.
+    pub fn find(&self, id: &str) -> Option<&dyn Backend> {
+        self.list.iter().find(|backend| backend.id() == id && backend.is_available()).map(|backend| &**backend)
+    }
+}

@@ -1,0 +1,37 @@
+//! Why a kernel, or a backend, refuses or fails.
+
+use std::borrow::Cow;
+
+use edgepack_format::finding::ErrorCode;
+
+/// Why a kernel refuses an instruction or fails while running it.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{message} ({code})")]
+pub struct KernelError {
+    /// The ExecuTorch error this corresponds to.
+    pub code: ErrorCode,
+    /// What is wrong, with both sides.
+    pub message: Cow<'static, str>,
+}
+
+impl KernelError {
+    /// An error with a code.
+    pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
+        KernelError { code, message: message.into() }
+    }
+
+    /// An argument has a value the operator does not allow.
+    pub fn argument(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::InvalidArgument, message)
+    }
+
+    /// An argument is of another kind than the schema says.
+    pub fn kind(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::InvalidType, message)
+    }
+
+    /// The operator does not do this (yet, or on principle).
+    pub fn unsupported(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::NotSupported, message)
+    }
+}

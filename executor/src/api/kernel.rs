@@ -1,0 +1,88 @@
+//! The contract of operators: what a kernel is, and what it is given.
+//!
+//! A kernel has two steps. [`Operator::prepare`] runs once per instruction at load: it sees element types, size bounds
+//! and constants, refuses what it cannot do, and returns the second step. [`Run::run`] executes: it reads resolved
+//! arguments from a [`KernelContext`], resizes its outputs, and computes on slices. Running allocates nothing.
+
+use std::fmt;
+
+pub use super::context::{Ints, KernelContext, Views};
+pub use super::error::KernelError;
+pub use super::kept::{keeps, reserve, room};
+pub use super::prepare::{Prepare, TensorInfo};
+
+/// An operator: resolved by name when a method is loaded.
+pub trait Operator: Send + Sync {
+    /// `namespace::op` or `namespace::op.overload`.
+    fn name(&self) -> &str;
+
+    /// The argument list and returns as in `native_functions`: `(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`.
+    fn schema(&self) -> &str;
+
+    /// Whether an input may be the very same memory as an output. Where it may not, the executor makes a copy first.
+    fn alias(&self) -> Alias {
+        Alias::Disjoint
+    }
+
+    /// Looks at one instruction and returns what will run it.
+    fn prepare(&self, args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError>;
+}
+
+/// The second step of a kernel, for one instruction.
+pub trait Run: Send {
+    /// Executes once.
+    fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError>;
+}
+
+impl<F> Run for F
+where
+    F: FnMut(&mut KernelContext<'_>) -> Result<(), KernelError> + Send,
+{
+    fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+        self(cx)
+    }
+}
+
+/// What a kernel allows of memory shared between an input and an output.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Alias {
+    /// Inputs and outputs never overlap.
+    Disjoint,
+    /// An input may start where an output starts; such an input is handed over without data
+    /// ([`TensorRef::is_in_place`](crate::api::tensor::TensorRef::is_in_place)), its bytes are those of the output.
+    SameRange,
+}
+
+/// An operator as a constant: what the library registers.
+#[derive(Clone, Copy)]
+pub struct Kernel {
+    /// See [`Operator::name`].
+    pub name: &'static str,
+    /// See [`Operator::schema`].
+    pub schema: &'static str,
+    /// See [`Operator::alias`].
+    pub alias: Alias,
+    /// See [`Operator::prepare`].
+    pub prepare: fn(&Prepare<'_>) -> Result<Box<dyn Run>, KernelError>,
+}
+
+impl Operator for Kernel {
+    fn name(&self) -> &str {
+        self.name
+    }
+    fn schema(&self) -> &str {
+        self.schema
+    }
+    fn alias(&self) -> Alias {
+        self.alias
+    }
+    fn prepare(&self, args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+        (self.prepare)(args)
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.name, self.schema)
+    }
+}

@@ -1,0 +1,16 @@
+//! The contract of operators and backends: kernels, delegates, tensors, values. It knows nothing of programs.
+
+pub mod call;
+pub(crate) mod context;
+pub mod delegate;
+pub(crate) mod error;
+pub(crate) mod kept;
+pub mod kernel;
+pub(crate) mod operator;
+pub(crate) mod pack_cache;
+pub(crate) mod prepare;
+pub(crate) mod room;
+pub mod state;
+pub(crate) mod storage;
+pub mod tensor;
+pub mod typed;

@@ -1,0 +1,155 @@
+//! What a kernel sees when a method is loaded: one instruction, before anything runs.
+//!
+//! Shapes are upper bounds for dynamic tensors. Numbers are known only if nothing ever writes them; a kernel that needs
+//! an unknown one reads it when it runs.
+
+use std::cell::Cell;
+
+use edgepack_format::finding::ErrorCode;
+
+use crate::api::error::KernelError;
+use crate::api::state::{Dynamism, State, TensorState, Value, ValueId};
+use crate::api::tensor::{Scalar, TensorMeta, TensorRef};
+
+/// One instruction, seen at load.
+pub struct Prepare<'p> {
+    pub(crate) state: &'p State,
+    pub(crate) args: &'p [ValueId],
+    /// By value id: written by an instruction, or an input of the method.
+    pub(crate) variable: &'p [bool],
+    pub(crate) scratch: Cell<usize>,
+    pub(crate) optimize: bool,
+}
+
+/// A tensor, seen at load.
+#[derive(Clone, Copy)]
+pub struct TensorInfo<'p> {
+    /// Element type and size bounds.
+    pub meta: TensorMeta<'p>,
+    /// Whether the sizes may be smaller at run time.
+    pub dynamic: bool,
+    /// The data, if they never change.
+    pub constant: Option<TensorRef<'p>>,
+}
+
+impl<'p> Prepare<'p> {
+    /// Number of arguments, the repeated return value included.
+    #[expect(clippy::len_without_is_empty, reason = "an instruction without arguments is no special case")]
+    pub fn len(&self) -> usize {
+        self.args.len()
+    }
+
+    /// Whether the argument is `None`.
+    pub fn is_none(&self, arg: usize) -> bool {
+        matches!(self.state.value(self.args, arg), Ok(Value::Null))
+    }
+
+    /// Whether work at load that makes running faster is wanted: packing weights, for one.
+    pub fn optimize(&self) -> bool {
+        self.optimize
+    }
+
+    fn info(&self, tensor: &TensorState) -> TensorInfo<'p> {
+        Self::known(self.state, tensor)
+    }
+
+    /// What is known of a tensor at load.
+    pub(crate) fn known(state: &'p State, tensor: &TensorState) -> TensorInfo<'p> {
+        let meta = TensorMeta {
+            sizes: state.bounds(tensor),
+            dtype: tensor.dtype,
+            strides: state.strides(tensor),
+            dim_order: state.dim_order(tensor),
+        };
+        let constant = tensor.constant.then(|| {
+            // SAFETY: constant regions are read-only memory that the program keeps alive; see `storage`.
+            TensorRef::new(meta, unsafe { tensor.region.prefix(meta.byte_len()).bytes() })
+        });
+        TensorInfo { meta, dynamic: tensor.dynamism == Dynamism::Bound, constant }
+    }
+
+    /// A tensor, input or output.
+    pub fn tensor(&self, arg: usize) -> Result<TensorInfo<'p>, KernelError> {
+        let state = self.state;
+        state.tensor(self.args, arg).map(|tensor| self.info(tensor))
+    }
+
+    /// A tensor that may be `None`.
+    pub fn tensor_opt(&self, arg: usize) -> Result<Option<TensorInfo<'p>>, KernelError> {
+        if self.is_none(arg) { Ok(None) } else { self.tensor(arg).map(Some) }
+    }
+
+    /// Number of tensors in a list.
+    pub fn list_len(&self, arg: usize) -> Result<usize, KernelError> {
+        self.state.tensor_list(self.args, arg).map(|span| span.len as usize)
+    }
+
+    /// Item `item` of a list of tensors; `None` for a missing one.
+    pub fn item(&self, arg: usize, item: usize) -> Result<Option<TensorInfo<'p>>, KernelError> {
+        let state = self.state;
+        Ok(state.list_tensor(self.args, arg, item)?.map(|tensor| self.info(tensor)))
+    }
+
+    /// Whether the argument is a number (or `None`) that nothing writes.
+    pub fn is_fixed(&self, arg: usize) -> bool {
+        self.args.get(arg).is_some_and(|&id| !self.variable[id as usize])
+    }
+
+    fn fixed<T>(&self, arg: usize, value: Result<T, KernelError>) -> Result<Option<T>, KernelError> {
+        // A wrong kind is an error now, even where the number itself is known only later.
+        value.map(|value| self.is_fixed(arg).then_some(value))
+    }
+
+    /// An integer, if it is fixed.
+    pub fn int(&self, arg: usize) -> Result<Option<i64>, KernelError> {
+        self.fixed(arg, self.state.int(self.args, arg))
+    }
+
+    /// A bool, if it is fixed.
+    pub fn bool(&self, arg: usize) -> Result<Option<bool>, KernelError> {
+        self.fixed(arg, self.state.bool(self.args, arg))
+    }
+
+    /// A floating point number, if it is fixed.
+    pub fn double(&self, arg: usize) -> Result<Option<f64>, KernelError> {
+        self.fixed(arg, self.state.double(self.args, arg))
+    }
+
+    /// A number of any kind, if it is fixed.
+    pub fn scalar(&self, arg: usize) -> Result<Option<Scalar>, KernelError> {
+        self.fixed(arg, self.state.scalar(self.args, arg))
+    }
+
+    /// What kind of number the argument is, fixed or not: kinds never change.
+    pub fn scalar_kind(&self, arg: usize) -> Result<Scalar, KernelError> {
+        self.state.scalar(self.args, arg)
+    }
+
+    /// Text, which never changes.
+    pub fn text(&self, arg: usize) -> Result<&'p str, KernelError> {
+        let state = self.state;
+        state.str(self.args, arg)
+    }
+
+    /// A list of integers, if every item is fixed.
+    pub fn ints(&self, arg: usize) -> Result<Option<Vec<i64>>, KernelError> {
+        let list = self.state.ints(self.args, arg)?;
+        Ok(list.fixed(self.variable).then(|| list.iter().collect()))
+    }
+
+    /// Asks for scratch memory while the instruction runs. The largest request of a method is what is allocated.
+    pub fn scratch(&self, bytes: usize) {
+        self.scratch.set(self.scratch.get().max(bytes));
+    }
+
+    /// An error unless the call has `count` arguments.
+    pub fn expect_len(&self, count: usize) -> Result<(), KernelError> {
+        if self.args.len() == count {
+            return Ok(());
+        }
+        Err(KernelError::new(
+            ErrorCode::InvalidProgram,
+            format!("the call has {} arguments, the operator takes {count}", self.args.len()),
+        ))
+    }
+}

@@ -1,0 +1,265 @@
+//! Memory that tensors live in. One of the few files with `unsafe`; the proof is at load time.
+//!
+//! A [`Block`] is an owned, zeroed, 64-byte-aligned piece of heap. A [`Region`] is a range of a block (or of bytes a
+//! caller lent) as a pointer and a length, so that a tensor needs no search at run time. Blocks are never borrowed
+//! whole while a method exists; only regions are, one instruction at a time.
+//!
+//! Nothing here is public: code outside this crate can neither make a region nor give a tensor another one.
+//!
+//! Invariants, kept by the plan:
+//! 1. the memory of a region outlives every use of it: blocks are owned by the method, constants by the program it
+//!    holds (`owners` proves both for every tensor when a plan is frozen), lent bytes by the borrow of
+//!    the call they were lent for, after which, returned or unwound, the tensor has its own region again;
+//! 2. two regions handed out at the same time, one of them mutable, do not overlap: the plan refuses or reroutes
+//!    every instruction for which that does not hold;
+//! 3. regions of an arena that methods share are used under its lock alone.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+
+/// Alignment of every block.
+pub const BLOCK_ALIGN: usize = 64;
+
+/// What a block is allocated with: up to this alignment the allocator asks the system for zeros, and pages that nobody
+/// writes are never touched. Beyond, it would write every zero itself.
+const LAZY_ALIGN: usize = 16;
+
+/// An owned, zeroed, aligned piece of heap.
+pub struct Block {
+    ptr: NonNull<u8>,
+    len: usize,
+    /// What was allocated in front of the first byte, to align it.
+    skipped: usize,
+}
+
+// SAFETY: a block is plain memory with one owner.
+unsafe impl Send for Block {}
+// SAFETY: a shared block offers no access to its bytes; regions do, under the invariants above.
+unsafe impl Sync for Block {}
+
+impl Block {
+    /// A zeroed block, or `None` if there is no memory for it. Its pages are touched when they are first written.
+    pub fn zeroed(len: usize) -> Option<Self> {
+        let layout = Self::layout(len)?;
+        if len == 0 {
+            return Some(Block { ptr: Self::dangling(), len: 0, skipped: 0 });
+        }
+        // SAFETY: the layout has a non-zero size.
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        let skipped = start.as_ptr().align_offset(BLOCK_ALIGN).min(BLOCK_ALIGN - LAZY_ALIGN);
+        // SAFETY: the layout has room for `len` bytes behind that many.
+        let ptr = unsafe { start.add(skipped) };
+        Some(Block { ptr, len, skipped })
+    }
+
+    /// Of `len` bytes and what aligning them may skip.
+    fn layout(len: usize) -> Option<Layout> {
+        Layout::from_size_align(len.checked_add(BLOCK_ALIGN - LAZY_ALIGN)?, LAZY_ALIGN).ok()
+    }
+
+    /// An aligned pointer to nothing, for empty blocks.
+    fn dangling() -> NonNull<u8> {
+        NonNull::new(std::ptr::without_provenance_mut(BLOCK_ALIGN)).unwrap_or(NonNull::dangling())
+    }
+
+    /// Its length in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The bytes, all of them, exclusively.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the block owns `len` initialised bytes, and `&mut self` excludes every region in use (invariant 2:
+        // regions are used only while their method is borrowed, and the method owns the block).
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
+    }
+
+    /// A range of the block as a writable region; `None` if it is not inside.
+    pub fn region(&self, offset: usize, len: usize) -> Option<Region> {
+        if offset.checked_add(len)? > self.len {
+            return None;
+        }
+        // SAFETY: `offset <= self.len`, so the result points into the block or one past its end.
+        let ptr = unsafe { self.ptr.add(offset) };
+        Some(Region { ptr, len, writable: true })
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if self.len > 0
+            && let Some(layout) = Self::layout(self.len)
+        {
+            // SAFETY: allocated in `zeroed` with the same layout, that many bytes before the first.
+            unsafe { dealloc(self.ptr.as_ptr().sub(self.skipped), layout) };
+        }
+    }
+}
+
+/// Where a tensor's bytes are.
+#[derive(Clone, Copy, Debug)]
+pub struct Region {
+    ptr: NonNull<u8>,
+    len: usize,
+    writable: bool,
+}
+
+// SAFETY: a region is a pointer; whoever uses it upholds the invariants of this module.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// No bytes.
+    pub fn empty() -> Self {
+        Region { ptr: Block::dangling(), len: 0, writable: true }
+    }
+
+    /// Bytes that are only read: constants and lent inputs.
+    pub fn read_only(bytes: &[u8]) -> Self {
+        Region { ptr: NonNull::from(bytes).cast(), len: bytes.len(), writable: false }
+    }
+
+    /// The same bytes, from now on only read.
+    pub fn frozen(self) -> Region {
+        Region { writable: false, ..self }
+    }
+
+    /// Its length in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether it may be written.
+    pub fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    /// The first `len` bytes, or the whole region if it is shorter.
+    pub fn prefix(&self, len: usize) -> Region {
+        Region { len: self.len.min(len), ..*self }
+    }
+
+    /// All but the first `len` bytes; none if the region is shorter.
+    pub fn after(&self, len: usize) -> Region {
+        let len = len.min(self.len);
+        // SAFETY: `len <= self.len`, so the result points into the region or one past its end.
+        let ptr = unsafe { self.ptr.add(len) };
+        Region { ptr, len: self.len - len, ..*self }
+    }
+
+    /// Whether both cover exactly the same bytes.
+    pub fn same_start(&self, other: &Region) -> bool {
+        self.ptr == other.ptr
+    }
+
+    /// Whether all bytes of the other region are bytes of this one.
+    pub fn contains(&self, other: &Region) -> bool {
+        let (own, other) = (self.addresses(), other.addresses());
+        own.start <= other.start && other.end <= own.end
+    }
+
+    /// Whether any byte is in both.
+    pub fn overlaps(&self, other: &Region) -> bool {
+        let (a, b) = (self.ptr.as_ptr() as usize, other.ptr.as_ptr() as usize);
+        // Both ends fit: they are ends of allocations.
+        self.len > 0 && other.len > 0 && a < b + other.len && b < a + self.len
+    }
+
+    /// Whether the start is a multiple of `align`.
+    pub fn is_aligned(&self, align: usize) -> bool {
+        (self.ptr.as_ptr() as usize).is_multiple_of(align)
+    }
+
+    /// Copies as many bytes as both have from another region, which may overlap this one. Nothing happens if this
+    /// region is read-only.
+    ///
+    /// # Safety
+    /// The memory of both is alive, and nothing else reads or writes it during the call.
+    pub unsafe fn copy_from(&self, from: &Region) {
+        if self.writable {
+            // SAFETY: by the caller; `copy` allows overlap, and the length is inside both.
+            unsafe { std::ptr::copy(from.ptr.as_ptr(), self.ptr.as_ptr(), self.len.min(from.len)) };
+        }
+    }
+
+    /// Where it starts and ends, as numbers to compare.
+    pub fn addresses(&self) -> std::ops::Range<usize> {
+        let start = self.ptr.as_ptr() as usize;
+        start..start + self.len
+    }
+
+    /// The bytes.
+    ///
+    /// # Safety
+    /// The invariants of this module hold for `'a`: the memory is alive and nothing writes to it.
+    pub unsafe fn bytes<'a>(&self) -> &'a [u8] {
+        // SAFETY: by the caller, and all memory behind regions is initialised (zeroed blocks or borrowed slices).
+        unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+    }
+
+    /// The bytes, for writing; empty if the region is read-only.
+    ///
+    /// # Safety
+    /// The invariants of this module hold for `'a`: the memory is alive and nothing else reads or writes it.
+    pub unsafe fn bytes_mut<'a>(&self) -> &'a mut [u8] {
+        if !self.writable {
+            return &mut [];
+        }
+        // SAFETY: by the caller; `writable` regions come from blocks or from `&mut` slices.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_zeroed_and_aligned() {
+        let mut block = Block::zeroed(100).unwrap();
+        assert!(block.region(0, 100).unwrap().is_aligned(BLOCK_ALIGN));
+        assert!(block.bytes_mut().iter().all(|&byte| byte == 0));
+        // Kept from a compiler that would leave out an allocation nobody uses.
+        let there_is = |len: usize| std::hint::black_box(Block::zeroed(std::hint::black_box(len))).is_some();
+        assert!(!there_is(usize::MAX) && !there_is(isize::MAX as usize - 4096) && there_is(4096));
+        assert_eq!(Block::zeroed(0).unwrap().bytes_mut().len(), 0);
+    }
+
+    #[test]
+    fn parts_of_a_region_are_inside_it() {
+        let mut block = Block::zeroed(8).unwrap();
+        block.bytes_mut().copy_from_slice(&[0, 1, 2, 3, 4, 5, 6, 7]);
+        let all = block.region(0, 8).unwrap();
+        let bytes = |region: Region| {
+            // SAFETY: the block is alive, and nothing writes to it.
+            unsafe { region.bytes() }.to_vec()
+        };
+        assert_eq!(bytes(all.after(3)), [3, 4, 5, 6, 7]);
+        assert_eq!(bytes(all.after(3).prefix(2)), [3, 4]);
+        assert!(bytes(all.after(8)).is_empty() && bytes(all.after(9)).is_empty());
+        assert!(all.contains(&all.after(3)) && !all.after(3).contains(&all));
+    }
+
+    #[test]
+    fn regions_stay_inside_their_block() {
+        let block = Block::zeroed(64).unwrap();
+        assert!(block.region(64, 0).is_some());
+        assert!(block.region(60, 5).is_none());
+        assert!(block.region(usize::MAX, 2).is_none());
+        let (a, b) = (block.region(0, 16).unwrap(), block.region(16, 16).unwrap());
+        assert!(!a.overlaps(&b));
+        assert!(a.overlaps(&block.region(15, 2).unwrap()));
+        assert!(!a.overlaps(&block.region(4, 0).unwrap()));
+    }
+}

@@ -1,0 +1,217 @@
+//! What can go wrong while loading and running a method.
+
+use std::fmt;
+
+use edgepack_format::finding::ErrorCode;
+use edgepack_format::wire::ReadError;
+
+use crate::api::error::KernelError;
+use crate::api::room::OutOfMemory;
+
+/// Why a method could not be loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The program could not be read.
+    #[error(transparent)]
+    Program(#[from] edgepack_loader::Error),
+    /// Operators or backends that this runtime does not have; all of them.
+    #[error("{0}")]
+    Missing(Missing),
+    /// A value cannot be represented.
+    #[error("values[{value}]: {message}")]
+    Value {
+        /// Its index.
+        value: usize,
+        /// The ExecuTorch error this corresponds to.
+        code: ErrorCode,
+        /// What is wrong.
+        message: String,
+    },
+    /// An instruction cannot be run.
+    #[error("{place}: {error}")]
+    Instruction {
+        /// Which one.
+        place: Place,
+        /// What is wrong.
+        error: KernelError,
+    },
+    /// A delegate's backend refused it.
+    #[error("delegates[{delegate}] ({backend}): {error}")]
+    Delegate {
+        /// Its index.
+        delegate: usize,
+        /// Its backend.
+        backend: String,
+        /// What the backend said.
+        error: KernelError,
+    },
+    /// Something about the method as a whole.
+    #[error("{message}")]
+    Method {
+        /// The ExecuTorch error this corresponds to.
+        code: ErrorCode,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+impl From<OutOfMemory> for LoadError {
+    fn from(error: OutOfMemory) -> Self {
+        LoadError::method(ErrorCode::MemoryAllocationFailed, error.into_message())
+    }
+}
+
+impl From<ReadError> for LoadError {
+    fn from(error: ReadError) -> Self {
+        LoadError::Program(error.into())
+    }
+}
+
+impl LoadError {
+    pub(crate) fn value(value: usize, code: ErrorCode, message: impl Into<String>) -> Self {
+        LoadError::Value { value, code, message: message.into() }
+    }
+
+    pub(crate) fn method(code: ErrorCode, message: impl Into<String>) -> Self {
+        LoadError::Method { code, message: message.into() }
+    }
+
+    /// The ExecuTorch error this corresponds to.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            LoadError::Program(error) => error.code(),
+            LoadError::Missing(missing) if !missing.operators.is_empty() => ErrorCode::OperatorMissing,
+            LoadError::Missing(_) => ErrorCode::NotFound,
+            LoadError::Value { code, .. } | LoadError::Method { code, .. } => *code,
+            LoadError::Instruction { error, .. } | LoadError::Delegate { error, .. } => error.code,
+        }
+    }
+}
+
+/// What a method needs and this runtime does not have.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Missing {
+    /// Operator names, in order of the program, each once.
+    pub operators: Vec<String>,
+    /// Backend names, in order of the program, each once.
+    pub backends: Vec<String>,
+}
+
+impl Missing {
+    /// Whether nothing is missing.
+    pub fn is_empty(&self) -> bool {
+        self.operators.is_empty() && self.backends.is_empty()
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.operators.is_empty() {
+            write!(f, "this runtime lacks the operators {}", self.operators.join(", "))?;
+        }
+        if !self.backends.is_empty() {
+            let lead = if self.operators.is_empty() { "this runtime lacks" } else { " and" };
+            write!(f, "{lead} the backends {}", self.backends.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Which instruction: its place, what it calls, and the line of source it came from if the file says.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Place {
+    /// Name of the method.
+    pub method: String,
+    /// Index of the chain.
+    pub chain: usize,
+    /// Index of the instruction in the chain.
+    pub instruction: usize,
+    /// Operator or backend, or the kind of instruction.
+    pub what: String,
+    /// `file:line in function`, from the file's stack trace.
+    pub source: Option<String>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} chains[{}].instructions[{}] ({})", self.method, self.chain, self.instruction, self.what)?;
+        match &self.source {
+            Some(source) => write!(f, " from {source}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// An input does not fit.
+    #[error("input {index}: {message}")]
+    Input {
+        /// Which one.
+        index: usize,
+        /// The ExecuTorch error this corresponds to.
+        code: ErrorCode,
+        /// What is wrong, with both sides.
+        message: String,
+    },
+    /// An output does not fit.
+    #[error("output {index}: {message}")]
+    Output {
+        /// Which one.
+        index: usize,
+        /// The ExecuTorch error this corresponds to.
+        code: ErrorCode,
+        /// What is wrong, with both sides.
+        message: String,
+    },
+    /// An instruction failed.
+    #[error("{place}: {error}")]
+    Instruction {
+        /// Which one.
+        place: Place,
+        /// What is wrong.
+        error: KernelError,
+    },
+    /// More instructions than allowed: an endless loop.
+    #[error("{place}: {limit} instructions were run, no more are allowed for one execution")]
+    Budget {
+        /// Where it stopped.
+        place: Place,
+        /// The ceiling.
+        limit: u64,
+    },
+    /// A planned memory is used by another method right now.
+    #[error("the shared memory {memory_id} is in use by another method")]
+    Busy {
+        /// Which one.
+        memory_id: u32,
+    },
+    /// A tensor that is kept between runs cannot be read or written by name.
+    #[error("attribute `{name}`: {message}")]
+    Attribute {
+        /// The name.
+        name: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// Initial values could not be read again.
+    #[error(transparent)]
+    Program(#[from] edgepack_loader::Error),
+}
+
+impl RunError {
+    /// The ExecuTorch error this corresponds to.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            RunError::Input { code, .. } | RunError::Output { code, .. } => *code,
+            RunError::Instruction { error, .. } => error.code,
+            RunError::Budget { .. } => ErrorCode::InvalidProgram,
+            RunError::Busy { .. } => ErrorCode::InvalidState,
+            RunError::Attribute { .. } => ErrorCode::InvalidArgument,
+            RunError::Program(error) => error.code(),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Runs a frozen plan.
+
+use edgepack_format::finding::ErrorCode;
+
+use crate::api::context::KernelContext;
+use crate::api::error::KernelError;
+use crate::api::state::{ResizeError, State, Value, ValueId};
+use crate::pte::error::{Place, RunError};
+use crate::pte::freeze::{Call, PlannedAction, PlannedInstruction};
+use crate::pte::method::Method;
+use crate::pte::observer::{Event, Results, Watcher};
+
+/// Where the run is.
+#[derive(Clone, Copy)]
+struct Position {
+    chain: usize,
+    instruction: usize,
+}
+
+impl Method {
+    /// Runs all chains. The caller has checked inputs and holds the arenas.
+    pub(crate) fn interpret(&mut self, mut observer: Watcher<'_, '_>) -> Result<(), RunError> {
+        let mut spent = 0;
+        if let Some(observer) = observer.as_deref_mut() {
+            observer.started();
+        }
+        for chain in 0..self.frozen.chains.len() {
+            let mut at = Position { chain, instruction: 0 };
+            while at.instruction < self.frozen.chains[chain].len() {
+                spent += 1;
+                if spent > self.instruction_limit {
+                    return Err(RunError::Budget { place: self.place(at), limit: self.instruction_limit });
+                }
+                match self.step(at, observer.as_deref_mut()) {
+                    Ok(next) => at.instruction = next,
+                    Err(error) => return Err(RunError::Instruction { place: self.place(at), error }),
+                }
+            }
+        }
+        if let Some(observer) = observer {
+            observer.finished();
+        }
+        Ok(())
+    }
+
+    /// Runs one instruction and says which is next.
+    #[inline]
+    fn step(&mut self, at: Position, observer: Watcher<'_, '_>) -> Result<usize, KernelError> {
+        let next = at.instruction + 1;
+        let state = &mut self.state;
+        let call = match &self.frozen.chains[at.chain][at.instruction].action {
+            PlannedAction::Kernel { call, .. } | PlannedAction::Delegate { call, .. } => *call,
+            PlannedAction::JumpFalse { condition, target } => {
+                return condition_holds(state, *condition).map(|holds| if holds { next } else { *target as usize });
+            }
+            PlannedAction::MoveNumber { from, to } => {
+                state.values[*to as usize] = state.values[*from as usize];
+                return Ok(next);
+            }
+            PlannedAction::MoveTensor { from, to } => return move_tensor(state, *from, *to).map(|()| next),
+            PlannedAction::Free { tensor } => {
+                state.tensors[*tensor as usize].freed = true;
+                return Ok(next);
+            }
+            PlannedAction::Nop => return Ok(next),
+        };
+        match observer {
+            None => self.call(at, call, None)?,
+            Some(observer) => {
+                self.watch(at, |event| observer.before(event));
+                self.call(at, call, Some(observer))?;
+            }
+        }
+        Ok(next)
+    }
+
+    /// Runs a kernel or a delegate.
+    fn call(&mut self, at: Position, call: Call, observer: Watcher<'_, '_>) -> Result<(), KernelError> {
+        let Method { state, args, frozen, delegates, operators, .. } = self;
+        let rerouted = &frozen.rerouted[call.rerouted.range()];
+        for reroute in rerouted {
+            let region = state.tensors[reroute.tensor as usize].region;
+            // SAFETY: the method is exclusively borrowed and no view is alive between instructions; the copy lies in
+            // scratch, which no tensor shares.
+            unsafe { reroute.copy.copy_from(&region) };
+        }
+        let args = &args[call.args.range()];
+        let mut cx = KernelContext { state, args, access: call.access, rerouted, scratch: frozen.kernel_scratch };
+        let step = &mut frozen.chains[at.chain][at.instruction];
+        match &mut step.action {
+            PlannedAction::Kernel { run, .. } => run.run(&mut cx)?,
+            PlannedAction::Delegate { delegate, .. } => delegates[*delegate as usize].delegate.execute(&mut cx)?,
+            _ => {}
+        }
+        if frozen.frees {
+            cx.take_back();
+        }
+        if let Some(observer) = observer {
+            let (name, delegate) = name(step, operators, delegates);
+            let event = Event { chain: at.chain, instruction: step.origin as usize, name, delegate };
+            observer.after(&event, &Results::of(&cx));
+        }
+        Ok(())
+    }
+
+    /// Tells what is about to run.
+    fn watch(&self, at: Position, tell: impl FnOnce(&Event<'_>)) {
+        let step = &self.frozen.chains[at.chain][at.instruction];
+        let (name, delegate) = name(step, &self.operators, &self.delegates);
+        tell(&Event { chain: at.chain, instruction: step.origin as usize, name, delegate });
+    }
+
+    fn place(&self, at: Position) -> Place {
+        let step = &self.frozen.chains[at.chain][at.instruction];
+        let what = name(step, &self.operators, &self.delegates).0.to_owned();
+        let (chain, instruction) = (at.chain, step.origin as usize);
+        let unnamed = Place { method: self.name.clone(), chain, instruction, what, source: None };
+        let view = self.program.view();
+        match view.ok().and_then(|view| view.plan(&self.name)) {
+            Some(plan) => crate::pte::place::place(&plan, chain, instruction, unnamed.what),
+            None => unnamed,
+        }
+    }
+}
+
+/// What a step calls, and which delegate if it is one.
+fn name<'m>(
+    step: &PlannedInstruction,
+    operators: &'m [std::sync::Arc<str>],
+    delegates: &'m [crate::pte::load::LoadedDelegate],
+) -> (&'m str, Option<usize>) {
+    match &step.action {
+        PlannedAction::Kernel { operator, .. } => (&operators[*operator as usize], None),
+        PlannedAction::Delegate { delegate, .. } => (&delegates[*delegate as usize].id, Some(*delegate as usize)),
+        PlannedAction::MoveTensor { .. } | PlannedAction::MoveNumber { .. } => ("MoveCall", None),
+        PlannedAction::JumpFalse { .. } => ("JumpFalseCall", None),
+        PlannedAction::Free { .. } => ("FreeCall", None),
+        PlannedAction::Nop => ("nothing", None),
+    }
+}
+
+/// A bool, a number that was computed and is not zero, or a BOOL tensor none of whose elements is false.
+fn condition_holds(state: &State, condition: ValueId) -> Result<bool, KernelError> {
+    match &state.values[condition as usize] {
+        Value::Bool(value) => Ok(*value),
+        Value::Int(value) => Ok(*value != 0),
+        Value::Double(value) => Ok(*value != 0.0),
+        Value::Tensor(tensor) => {
+            let tensor = &state.tensors[*tensor as usize];
+            if tensor.freed {
+                return Err(KernelError::new(ErrorCode::InvalidState, "the condition was freed"));
+            }
+            let meta = state.meta(tensor);
+            // SAFETY: the method is exclusively borrowed by the run, and no output is in use between instructions.
+            let bytes = unsafe { tensor.region.prefix(meta.byte_len()).bytes() };
+            Ok(bytes.iter().all(|&byte| byte != 0))
+        }
+        other => {
+            let message = format!("the condition is a {}, no bool", other.kind());
+            Err(KernelError::new(ErrorCode::InvalidProgram, message))
+        }
+    }
+}
+
+/// Gives a tensor the sizes and bytes of another. It keeps its own storage.
+fn move_tensor(state: &mut State, from: u32, to: u32) -> Result<(), KernelError> {
+    let source = state.tensors[from as usize];
+    if source.freed {
+        return Err(KernelError::new(ErrorCode::InvalidState, "the source was freed"));
+    }
+    let sizes = edgepack_format::tensor::Dims::from_slice(state.sizes(&source)).unwrap_or_default();
+    state.resize(to, &sizes).map_err(|error| {
+        let why = match error {
+            ResizeError::Rank(rank) => format!("{rank} dimensions onto another number"),
+            ResizeError::Static => "the destination is static with other sizes".to_owned(),
+            ResizeError::Bound => "the destination has no room".to_owned(),
+        };
+        KernelError::unsupported(format!("sizes {:?}: {why}", &*sizes))
+    })?;
+    let target = &mut state.tensors[to as usize];
+    target.freed = false;
+    let target = *target;
+    let bytes = state.meta(&target).byte_len();
+    // SAFETY: the method is exclusively borrowed by the run and no view is alive between instructions.
+    unsafe { target.region.prefix(bytes).copy_from(&source.region.prefix(bytes)) };
+    Ok(())
+}

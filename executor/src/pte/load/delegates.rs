@@ -1,0 +1,101 @@
+//! Makes the delegates of a method: each backend gets the bytes it produced at export.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use edgepack_format::finding::ErrorCode;
+use edgepack_format::pte::{BackendDelegate, BackendDelegateInlineData, DataLocation, ExecutionPlan};
+use edgepack_loader::{Bytes, MergedData, NamedDataMap, Program};
+
+use crate::api::delegate::{Delegate, DelegateInit};
+use crate::api::error::KernelError;
+use crate::api::room::grow;
+use crate::pte::error::{LoadError, Missing};
+use crate::pte::options::Options;
+
+/// A delegate and the id of its backend.
+pub(crate) struct LoadedDelegate {
+    pub id: String,
+    pub delegate: Box<dyn Delegate>,
+}
+
+/// Makes all delegates of a plan, in order.
+pub(crate) fn delegates(
+    program: &Program,
+    plan: &ExecutionPlan<'_>,
+    options: &Options,
+    pool: Option<&Arc<rayon::ThreadPool>>,
+    data: MergedData,
+) -> Result<Vec<LoadedDelegate>, LoadError> {
+    let rows = plan.delegates.clone().unwrap_or_default();
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let inside: Arc<dyn NamedDataMap> = Arc::new(program.named_data()?);
+    let outside: Arc<dyn NamedDataMap> = Arc::new(data);
+    let named_data: Arc<dyn NamedDataMap> = Arc::new(MergedData::new([inside, outside])?);
+    let mut loaded = Vec::new();
+    grow(&mut loaded, rows.len())?;
+    // Payloads that several delegates name are read once; the others are given back at once.
+    let mut held: HashMap<u32, (usize, Option<Bytes>)> = HashMap::new();
+    for row in rows.iter() {
+        if let Some(at) = row?.processed.filter(|at| at.location == DataLocation::SEGMENT) {
+            held.entry(at.index).or_default().0 += 1;
+        }
+    }
+    for (index, row) in rows.iter().enumerate() {
+        let row = row?;
+        let id = row.id.clone().unwrap_or_default().into_owned();
+        let refused = |error: KernelError| LoadError::Delegate { delegate: index, backend: id.clone(), error };
+        let processed = processed(program, &row, &mut held).map_err(|error| match error {
+            Some(error) => LoadError::Program(error),
+            None => refused(KernelError::new(ErrorCode::NotFound, "its processed bytes are not in the file")),
+        })?;
+        let mut compile_specs = Vec::new();
+        for spec in row.compile_specs.unwrap_or_default().iter() {
+            let spec = spec?;
+            let value = spec.value.map(|value| value.as_slice().to_vec()).unwrap_or_default();
+            compile_specs.push((spec.key.unwrap_or_default().into_owned(), value));
+        }
+        let backend = options
+            .backends
+            .find(&id)
+            .ok_or_else(|| LoadError::Missing(Missing { backends: vec![id.clone()], ..Default::default() }))?;
+        let method = plan.name.as_deref().unwrap_or_default();
+        let named_data = Arc::clone(&named_data);
+        let asked = options.backends.options(&id);
+        let cache = &options.cache;
+        let init = DelegateInit { processed, compile_specs, named_data, cache, pool, method, options: asked };
+        let delegate = backend.init(init).map_err(refused)?;
+        loaded.push(LoadedDelegate { id, delegate });
+    }
+    Ok(loaded)
+}
+
+/// A delegate's bytes; `Err(None)` if the file does not have them.
+fn processed(
+    program: &Program,
+    row: &BackendDelegate<'_>,
+    held: &mut HashMap<u32, (usize, Option<Bytes>)>,
+) -> Result<Bytes, Option<edgepack_loader::Error>> {
+    let reference = row.processed.ok_or(None)?;
+    match reference.location {
+        DataLocation::SEGMENT => {
+            let (uses, known) = held.entry(reference.index).or_default();
+            *uses = uses.saturating_sub(1);
+            let bytes = match known.take() {
+                Some(bytes) => bytes,
+                None => program.segment(reference.index).map_err(Some)?,
+            };
+            *known = (*uses > 0).then(|| bytes.clone());
+            Ok(bytes)
+        }
+        DataLocation::INLINE => {
+            let view = program.view().map_err(Some)?;
+            let list = view.program().backend_delegate_data.clone().ok_or(None)?;
+            let row: BackendDelegateInlineData<'_> = list.get(reference.index as usize).map_err(|_| None)?;
+            Ok(row.data.map(|data| data.as_slice().to_vec()).unwrap_or_default().into())
+        }
+        _ => Err(None),
+    }
+}

@@ -1,0 +1,219 @@
+//! A loaded method: what loading decides, and what it needs.
+
+use std::sync::Arc;
+
+use edgepack_format::finding::ErrorCode;
+use edgepack_format::pte::ExecutionPlan;
+use edgepack_loader::{Program, ProgramMethod};
+
+use crate::api::kept::counted;
+use crate::api::room::grow;
+use crate::api::state::{State, Value, ValueId};
+use crate::api::storage::{Block, Region};
+use crate::pte::arena::Holder;
+use crate::pte::bind::{self, InputSlot};
+use crate::pte::error::LoadError;
+use crate::pte::freeze::{FreezeOptions, Plan, Refused, freeze};
+use crate::pte::load::{Initial, LoadedDelegate, delegates, load};
+use crate::pte::options::Options;
+use crate::pte::outputs;
+use crate::pte::owners;
+use crate::pte::plan_graph::{Memory, PlanOperator};
+use crate::pte::registry::Registry;
+use crate::pte::release::release_unread;
+
+/// A method ready to run. It owns its memory and keeps its program alive; it can be sent to another thread.
+///
+/// State lives in it: what a run leaves in mutable buffers the next run finds. [`Method::reset`] goes back to the
+/// state after loading.
+pub struct Method {
+    pub(crate) program: Program,
+    pub(crate) name: String,
+    pub(crate) state: State,
+    pub(crate) args: Vec<ValueId>,
+    pub(crate) inputs: Vec<InputSlot>,
+    pub(crate) outputs: Vec<ValueId>,
+    /// By output: its copy outside of shared memory.
+    pub(crate) copies: Vec<Option<Region>>,
+    pub(crate) frozen: Plan,
+    pub(crate) delegates: Vec<LoadedDelegate>,
+    pub(crate) operators: Vec<Arc<str>>,
+    pub(crate) initial: Vec<Initial>,
+    /// Numbers that instructions write, as they were after loading.
+    pub(crate) numbers: Vec<(ValueId, Value)>,
+    pub(crate) memory: Memory,
+    /// Its name among those that take the locks of shared memories.
+    pub(crate) holder: Holder,
+    pub(crate) instruction_limit: u64,
+    pub(crate) pool: Option<Arc<rayon::ThreadPool>>,
+    /// Bytes that kernels keep.
+    pub(crate) packed: usize,
+    /// Bytes that they may keep.
+    pub(crate) may_pack: u64,
+}
+
+/// Loading from the loader's handle of a method.
+pub trait LoadMethod {
+    /// As [`Method::load`].
+    fn load(&self, registry: &Registry, options: &Options) -> Result<Method, LoadError>;
+}
+
+impl LoadMethod for ProgramMethod {
+    fn load(&self, registry: &Registry, options: &Options) -> Result<Method, LoadError> {
+        Method::load(self.program(), self.name(), registry, options)
+    }
+}
+
+impl Method {
+    /// Loads a method: resolves operators and delegates, lays out memory, checks and prepares every instruction.
+    pub fn load(program: &Program, name: &str, registry: &Registry, options: &Options) -> Result<Method, LoadError> {
+        let view = program.view()?;
+        let plan = view.plan(name).ok_or_else(|| {
+            LoadError::Program(edgepack_loader::Error::NotFound { what: "method", name: name.to_owned() })
+        })?;
+        let limits = options.limits.unwrap_or(*program.limits());
+        let loaded = load(program, &view, &plan, registry, options)?;
+        let mut graph = loaded.graph;
+        if !options.no_optimize {
+            for rewrite in registry.rewrites() {
+                rewrite.apply(&mut graph);
+            }
+            release_unread(&mut graph);
+        }
+        let pool = options.threads.map(|threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            pool.map(Arc::new).map_err(|error| {
+                LoadError::method(ErrorCode::OutOfResources, format!("no pool of {threads} threads: {error}"))
+            })
+        });
+        let pool = pool.transpose()?;
+        let delegates = delegates(program, &plan, options, pool.as_ref(), loaded.data)?;
+        let freeze_options = FreezeOptions { optimize: !options.no_optimize };
+        let outputs = |delegate: u32, count: usize| {
+            delegates.get(delegate as usize).map_or(0..0, |loaded: &LoadedDelegate| loaded.delegate.outputs(count))
+        };
+        owners::check(&graph, program).map_err(|error| LoadError::method(error.code, error.message))?;
+        let mut packed = 0;
+        let left = graph.account.left();
+        let frozen = counted(&mut packed, left, || freeze(&mut graph, &freeze_options, &outputs))
+            .map_err(|refused| refused_at(&plan, &graph.operators, refused))?;
+
+        let numbers = numbers(&graph.state, &graph.variable)?;
+        let inputs = bind::inputs(&graph, &loaded.unplanned, &frozen)?;
+        let copies = outputs::copies(&mut graph)?;
+        let mut method = Method {
+            program: program.clone(),
+            name: name.to_owned(),
+            state: graph.state,
+            args: graph.args,
+            inputs,
+            outputs: graph.outputs,
+            copies,
+            frozen,
+            delegates,
+            operators: graph.operators.into_iter().map(|operator| operator.name).collect(),
+            initial: loaded.initial,
+            numbers,
+            memory: graph.memory,
+            holder: Holder::new(),
+            instruction_limit: limits.instructions,
+            pool,
+            packed,
+            may_pack: graph.account.left(),
+        };
+        method.start()?;
+        Ok(method)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The program it is a method of.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Number of inputs.
+    pub fn input_count(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// Number of outputs.
+    pub fn output_count(&self) -> usize {
+        self.outputs.len()
+    }
+
+    /// What it needs memory for. Kernels may pack weights in the first run: before it the figures can be lower.
+    ///
+    /// ```
+    /// # use edgepack_executor::Method;
+    /// # fn demo(method: &Method) {
+    /// let memory = method.memory_bytes();
+    /// println!("{} bytes of our own, {} of them packed weights", memory.heap(), memory.packed);
+    /// println!("{} bytes of constants stay in the file", memory.lent);
+    /// # }
+    /// ```
+    pub fn memory_bytes(&self) -> MemoryBytes {
+        let (constants, lent) = self.memory.constant_bytes();
+        MemoryBytes {
+            planned: self.memory.arenas.iter().map(|arena| arena.len()).sum(),
+            private: self.memory.private.iter().map(Block::len).sum(),
+            scratch: self.frozen.scratch.len(),
+            constants,
+            lent,
+            packed: self.packed,
+            plan: self.state.heap_bytes() + self.frozen.heap_bytes() + size_of_val(self.args.as_slice()),
+            program: self.program.flatbuffer().len(),
+        }
+    }
+}
+
+/// Where the memory of a method goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemoryBytes {
+    /// Planned by the exporter.
+    pub planned: usize,
+    /// Values the program gives no memory, and constants that had to be realigned.
+    pub private: usize,
+    /// Scratch of kernels and copies.
+    pub scratch: usize,
+    /// Constants that were read into memory.
+    pub constants: usize,
+    /// Constants that the source lends: mapped from the file, part of the executable, or bytes of the caller's.
+    pub lent: usize,
+    /// What kernels keep beside that: packed weights. Plans of one run's shapes are too small to be counted.
+    pub packed: usize,
+    /// Values and instructions.
+    pub plan: usize,
+    /// The flatbuffer of the program, which all of its methods share.
+    pub program: usize,
+}
+
+impl MemoryBytes {
+    /// All but what the source lends.
+    pub fn heap(&self) -> usize {
+        let MemoryBytes { planned, private, scratch, constants, lent: _, packed, plan, program } = *self;
+        planned + private + scratch + constants + packed + plan + program
+    }
+}
+
+/// Numbers that instructions may write, as they are now.
+fn numbers(state: &State, variable: &[bool]) -> Result<Vec<(ValueId, Value)>, LoadError> {
+    let mut numbers = Vec::new();
+    for (id, (value, variable)) in state.values.iter().zip(variable).enumerate() {
+        if *variable && !matches!(value, Value::Tensor(_)) {
+            grow(&mut numbers, 1)?;
+            numbers.push((id as ValueId, *value));
+        }
+    }
+    Ok(numbers)
+}
+
+fn refused_at(plan: &ExecutionPlan<'_>, operators: &[PlanOperator<'_>], refused: Refused) -> LoadError {
+    let operator = refused.operator.and_then(|index| operators.get(index as usize));
+    let what = operator.map_or_else(|| "instruction".to_owned(), |operator| operator.name.to_string());
+    let place = crate::pte::place::place(plan, refused.chain, refused.instruction, what);
+    LoadError::Instruction { place, error: refused.error }
+}

@@ -1,0 +1,69 @@
+//! Watching a method run, instruction by instruction.
+
+use crate::api::context::KernelContext;
+use crate::api::tensor::TensorRef;
+use crate::pte::error::Place;
+
+/// Something that wants to know what runs: a profiler, a tracer, a debugger. All methods do nothing by default.
+pub trait Observer {
+    /// A run begins.
+    fn started(&mut self) {}
+
+    /// An instruction is about to run.
+    fn before(&mut self, event: &Event<'_>) {
+        let _ = event;
+    }
+
+    /// An instruction has run; its arguments hold the results.
+    fn after(&mut self, event: &Event<'_>, results: &Results<'_>) {
+        let _ = (event, results);
+    }
+
+    /// The run is over.
+    fn finished(&mut self) {}
+}
+
+/// An observer for the length of a run, or none.
+pub(crate) type Watcher<'w, 'o> = Option<&'w mut (dyn Observer + Send + 'o)>;
+
+/// Which instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    /// Index of the chain.
+    pub chain: usize,
+    /// Index of the instruction in its chain, as in the file.
+    pub instruction: usize,
+    /// Operator or backend, or the kind of instruction.
+    pub name: &'a str,
+    /// Index of the delegate, if it is a delegate call.
+    pub delegate: Option<usize>,
+}
+
+impl Event<'_> {
+    /// As a place of a method.
+    pub fn place(&self, method: &str) -> Place {
+        Place {
+            method: method.to_owned(),
+            chain: self.chain,
+            instruction: self.instruction,
+            what: self.name.to_owned(),
+            source: None,
+        }
+    }
+}
+
+/// The arguments of an instruction that has run.
+pub struct Results<'a> {
+    pub(crate) tensors: Vec<TensorRef<'a>>,
+}
+
+impl<'a> Results<'a> {
+    /// The tensors it wrote, in argument order.
+    pub fn tensors(&self) -> &[TensorRef<'a>] {
+        &self.tensors
+    }
+
+    pub(crate) fn of(cx: &'a KernelContext<'_>) -> Self {
+        Results { tensors: cx.written() }
+    }
+}

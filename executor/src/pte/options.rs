@@ -1,0 +1,42 @@
+//! How a method is loaded.
+
+use std::sync::Arc;
+
+use edgepack_format::limits::Limits;
+use edgepack_loader::NamedDataMap;
+
+use crate::api::delegate::Backends;
+use crate::api::pack_cache::PackCache;
+use crate::pte::arena::Arena;
+
+/// How a method is loaded. The default is what most want: our own memory, all rewrites.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// Who runs delegates.
+    pub backends: Backends,
+    /// Where backends share what they make of weights. Clones of these options share it too.
+    pub cache: PackCache,
+    /// Where external constants and named data are found, beside the program itself.
+    pub data: Vec<Arc<dyn NamedDataMap>>,
+    /// Planned memories to use instead of fresh ones, by memory id (1 is the first); each [`Arena`] once. Methods that
+    /// name the same one share its content, as programs with shared mutable buffers expect: what one run leaves in
+    /// mutable buffers the next run finds, whosever it is. Inputs and outputs are not shared: an output that lies in
+    /// such a memory is copied when the run ends, and an input set there is unset once another method has run.
+    pub arenas: Vec<(u32, Arena)>,
+    /// Keeps the program instruction by instruction: no rewrites, no packed weights. Loading is faster, running slower.
+    ///
+    /// Results are the same bit for bit unless an instruction sums floats in another order: products of matrices,
+    /// convolutions, a batch norm that became part of one, means. Each of these is off the exact sum of its
+    /// terms by at most γ = n·2⁻²⁴/(1 − n·2⁻²⁴) times the sum of their absolute values in `f32`, where n counts the
+    /// roundings a term goes through: at most the number of terms and four more, eight more for a folded batch norm. So two
+    /// orders are at most twice that apart. What is computed from such sums follows from them.
+    pub no_optimize: bool,
+    /// Threads for kernels: `None` uses the pool the caller runs in, or outside of any, rayon's global one.
+    ///
+    /// Handing work to a pool from outside of it takes a block of its queue every 63 times: once a run with threads of its
+    /// own, once for every part of an instruction that is shared out where the caller is in no pool. Runs inside a pool
+    /// allocate nothing.
+    pub threads: Option<usize>,
+    /// Ceilings; those the program was opened with if `None`.
+    pub limits: Option<Limits>,
+}

@@ -1,0 +1,128 @@
+//! Memory that no instruction reads any more is given back once a method has been rewritten.
+//!
+//! Rewrites make constants of other constants: folded weights, transposed ones. What they were made of stays behind in
+//! segments that were read into memory as a whole. A segment of which less than half is still read is left for a copy of
+//! that part; memory that a source lends costs nothing to keep.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use crate::api::room::{OutOfMemory, filled, grow};
+use crate::api::state::{NONE, State, Value, ValueId};
+use crate::api::storage::{BLOCK_ALIGN, Block, Region};
+use crate::pte::plan_graph::{PlanGraph, PlanInstructionKind};
+
+/// Drops what nobody reads. A tensor that was there has no bytes afterwards.
+/// Where there is no memory to find out, everything stays.
+pub(crate) fn release_unread(graph: &mut PlanGraph<'_>) {
+    let _ = try_release(graph);
+}
+
+fn try_release(graph: &mut PlanGraph<'_>) -> Result<(), OutOfMemory> {
+    let used = used_tensors(graph)?;
+    let start = |tensor: u32| graph.state.tensors[tensor as usize].region.addresses().start;
+    let mut by_place: Vec<(usize, u32)> = Vec::new();
+    grow(&mut by_place, used.len())?;
+    by_place.extend((0..).zip(&used).filter(|(_, used)| **used).map(|(t, _)| (start(t), t)));
+    by_place.sort_unstable();
+    // A region lies inside of its owner, so those that start there are all that are there.
+    let inside = |owner: &Range<usize>| {
+        let first = by_place.partition_point(|&(start, _)| start < owner.start);
+        let end = by_place.partition_point(|&(start, _)| start < owner.end);
+        by_place.get(first..end).unwrap_or_default()
+    };
+    let PlanGraph { state, memory, .. } = graph;
+    let mut gone: Vec<Range<usize>> = Vec::new();
+    grow(&mut gone, memory.constants.len() + memory.private.len())?;
+    grow(&mut memory.private, memory.constants.len())?;
+    let (mut seen, mut copies) = (HashSet::new(), Vec::new());
+    for bytes in memory.constants.iter().filter(|bytes| bytes.is_heap()) {
+        let owner = Region::read_only(bytes).addresses();
+        // External tensors of one key hold the same bytes.
+        if seen.insert(owner.start)
+            && let Some(copy) = leave(state, bytes, &owner, inside(&owner))
+        {
+            copies.push(copy);
+            gone.push(owner);
+        }
+    }
+    let blocks = memory.private.iter().filter_map(|block| Some(block.region(0, block.len())?.addresses()));
+    gone.extend(blocks.filter(|owner| !owner.is_empty() && inside(owner).is_empty()));
+    gone.sort_unstable_by_key(|owner| owner.start);
+    let is_gone = |start: usize| {
+        let after = gone.partition_point(|owner| owner.end <= start);
+        gone.get(after).is_some_and(|owner| owner.contains(&start))
+    };
+    for (tensor, _) in state.tensors.iter_mut().zip(used).filter(|(_, used)| !used) {
+        if is_gone(tensor.region.addresses().start) {
+            tensor.region = Region::empty();
+        }
+    }
+    memory.constants.retain(|bytes| !bytes.is_heap() || !is_gone(Region::read_only(bytes).addresses().start));
+    memory.private.retain(|block| !block.region(0, block.len()).is_some_and(|block| is_gone(block.addresses().start)));
+    memory.private.extend(copies.into_iter().filter(|copy| !copy.is_empty()));
+    Ok(())
+}
+
+/// Copies what is read of some bytes, in order of their places, if that is less than half of them. `None`, and nothing
+/// changed, if it is more.
+fn leave(state: &mut State, bytes: &[u8], owner: &Range<usize>, inside: &[(usize, u32)]) -> Option<Block> {
+    let mut total = 0usize;
+    let mut offsets = Vec::new();
+    grow(&mut offsets, inside.len()).ok()?;
+    let mut last: Option<Range<usize>> = None;
+    for &(_, tensor) in inside {
+        let place = state.tensors[tensor as usize].region.addresses();
+        // Tensors that show the same bytes go on doing so.
+        match &last {
+            Some(last) if *last == place => {}
+            _ => total += last.map_or(0, |last| last.len().next_multiple_of(BLOCK_ALIGN)),
+        }
+        offsets.push(total);
+        last = Some(place);
+    }
+    total += last.map_or(0, |last| last.len());
+    if total > bytes.len() / 2 {
+        return None;
+    }
+    let mut block = Block::zeroed(total)?;
+    for (&(start, tensor), &offset) in inside.iter().zip(&offsets) {
+        let region = &mut state.tensors[tensor as usize].region;
+        let len = region.len();
+        block.bytes_mut().get_mut(offset..offset + len)?.copy_from_slice(bytes.get(start - owner.start..)?.get(..len)?);
+    }
+    for (&(_, tensor), &offset) in inside.iter().zip(&offsets) {
+        let region = &mut state.tensors[tensor as usize].region;
+        *region = block.region(offset, region.len())?.frozen();
+    }
+    Some(block)
+}
+
+/// By tensor: whether an instruction or the caller may look at it.
+fn used_tensors(graph: &PlanGraph<'_>) -> Result<Vec<bool>, OutOfMemory> {
+    let mut used = filled(false, graph.state.tensors.len())?;
+    let mut mark = |id: ValueId| match graph.state.values[id as usize] {
+        Value::Tensor(tensor) => used[tensor as usize] = true,
+        Value::TensorList(span) | Value::OptionalTensorList(span) => {
+            for &item in graph.state.ids[span.range()].iter().filter(|&&item| item != NONE) {
+                if let Value::Tensor(tensor) = graph.state.values[item as usize] {
+                    used[tensor as usize] = true;
+                }
+            }
+        }
+        _ => {}
+    };
+    for instruction in graph.chains.iter().flatten() {
+        match instruction.kind {
+            PlanInstructionKind::Kernel { args, .. } | PlanInstructionKind::Delegate { args, .. } => {
+                graph.args[args.range()].iter().for_each(|&id| mark(id));
+            }
+            PlanInstructionKind::Move { from, to } => [from, to].into_iter().for_each(&mut mark),
+            PlanInstructionKind::JumpFalse { condition, .. } => mark(condition),
+            PlanInstructionKind::Free { value } => mark(value),
+            PlanInstructionKind::Nop => {}
+        }
+    }
+    graph.inputs.iter().chain(&graph.outputs).for_each(|&id| mark(id));
+    Ok(used)
+}

@@ -1,0 +1,208 @@
+//! Who reads and writes which tensor.
+//!
+//! Values share memory in two ways: planned memory is used again when a value is dead, and a view without an instruction
+//! is a second value at the place of the first. What tells them apart is whose bytes a read finds there, so the
+//! instructions are followed once with a map of memory that knows the last writer of every byte.
+
+use std::ops::Range;
+
+use crate::api::room::{filled, grow};
+use crate::api::state::{NONE, Value, ValueId};
+use crate::api::storage::Region;
+use crate::pte::plan_graph::{PlanGraph, PlanInstructionKind};
+
+use super::content::Content;
+
+/// How a method without jumps uses its tensors.
+pub struct Uses {
+    by_tensor: Vec<Use>,
+    content: Content,
+    /// Memory whose content at the start of a run is read.
+    kept: Vec<Range<usize>>,
+}
+
+/// How one tensor is used.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Use {
+    /// Instructions that write it.
+    pub writes: u32,
+    /// Reads of it, those through views and as an output of the method counted too.
+    pub reads: u32,
+    /// Some of its bytes count at the start of a run, are read together with those of others, are known to the caller
+    /// or to a delegate. Such a tensor stays where it is.
+    pub pinned: bool,
+    /// The tensor whose bytes every read of this one finds. It has no bytes of its own.
+    pub view_of: Option<u32>,
+}
+
+impl Uses {
+    /// Looks at a method; `None` if it jumps or frees, where "before" has no meaning, or if following its memory takes
+    /// too long, or more memory than there is.
+    pub fn of(graph: &PlanGraph<'_>) -> Option<Uses> {
+        let tensors = graph.state.tensors.len();
+        let mut uses = Uses {
+            by_tensor: filled(Use::default(), tensors).ok()?,
+            content: Content::new(tensors.saturating_add(graph.args.len())),
+            kept: Vec::new(),
+        };
+        for &input in &graph.inputs {
+            each(graph, input, |tensor| {
+                uses.write_tensor(graph, tensor)?;
+                uses.by_tensor[tensor as usize].pinned = true;
+                Some(())
+            })?;
+        }
+        for instruction in graph.chains.iter().flatten() {
+            uses.instruction(graph, &instruction.kind)?;
+        }
+        for &output in &graph.outputs {
+            each(graph, output, |tensor| {
+                uses.read_tensor(graph, tensor)?;
+                uses.pin(tensor);
+                Some(())
+            })?;
+        }
+        uses.pin_kept(graph);
+        for tensor in 0..tensors {
+            // Written and read as another's bytes: neither can move alone.
+            if uses.by_tensor[tensor].view_of.is_some() && uses.by_tensor[tensor].writes > 0 {
+                uses.pin(tensor as u32);
+            }
+        }
+        // What a pinned tensor's views show stays too.
+        for tensor in 0..tensors {
+            if let Use { pinned: true, view_of: Some(base), .. } = uses.by_tensor[tensor] {
+                uses.by_tensor[base as usize].pinned = true;
+            }
+        }
+        Some(uses)
+    }
+
+    /// How a tensor is used, by its index.
+    pub fn of_tensor(&self, tensor: u32) -> Use {
+        self.by_tensor[tensor as usize]
+    }
+
+    /// Every tensor that is a view, and of what.
+    pub fn views(&self) -> impl Iterator<Item = (u32, u32)> {
+        let bases = self.by_tensor.iter().map(|tensor| tensor.view_of);
+        bases.zip(0..).filter_map(|(base, tensor)| Some((tensor, base?)))
+    }
+
+    fn instruction(&mut self, graph: &PlanGraph<'_>, kind: &PlanInstructionKind) -> Option<()> {
+        match *kind {
+            PlanInstructionKind::Kernel { operator, args } => {
+                let info = &graph.operators[operator as usize].info;
+                let (outs, arity) = (info.outs(), info.arity());
+                let ids = &graph.args[args.range()];
+                let is_out = |arg: usize| outs >> arg & 1 == 1;
+                for (_, &id) in ids.iter().enumerate().filter(|&(arg, _)| arg < arity && !is_out(arg)) {
+                    each(graph, id, |tensor| self.read_tensor(graph, tensor))?;
+                }
+                for (_, &id) in ids.iter().enumerate().filter(|&(arg, _)| is_out(arg)) {
+                    each(graph, id, |tensor| self.write_tensor(graph, tensor))?;
+                }
+            }
+            PlanInstructionKind::Delegate { args, .. } => {
+                for &id in &graph.args[args.range()] {
+                    each(graph, id, |tensor| {
+                        self.read_tensor(graph, tensor)?;
+                        self.pin(tensor);
+                        Some(())
+                    })?;
+                }
+                for &id in &graph.args[args.range()] {
+                    each(graph, id, |tensor| self.write_tensor(graph, tensor))?;
+                }
+            }
+            PlanInstructionKind::Move { from, to } => {
+                each(graph, from, |tensor| self.read_tensor(graph, tensor))?;
+                each(graph, to, |tensor| self.write_tensor(graph, tensor))?;
+            }
+            PlanInstructionKind::Nop => {}
+            PlanInstructionKind::JumpFalse { .. } | PlanInstructionKind::Free { .. } => return None,
+        }
+        Some(())
+    }
+
+    /// What writes memory that the next run reads stays, whatever it is called there.
+    fn pin_kept(&mut self, graph: &PlanGraph<'_>) {
+        let mut kept = std::mem::take(&mut self.kept);
+        kept.sort_unstable_by_key(|range| range.start);
+        // Disjoint after merging, so that one look per tensor is enough.
+        kept.dedup_by(|next, last| {
+            let joins = next.start <= last.end;
+            if joins {
+                last.end = last.end.max(next.end);
+            }
+            joins
+        });
+        for tensor in 0..self.by_tensor.len() {
+            let range = region(graph, tensor as u32).addresses();
+            let after = kept.partition_point(|kept| kept.end <= range.start);
+            if kept.get(after).is_some_and(|kept| kept.start < range.end) {
+                self.pin(tensor as u32);
+            }
+        }
+    }
+
+    fn pin(&mut self, tensor: u32) {
+        let tensor = &mut self.by_tensor[tensor as usize];
+        tensor.pinned = true;
+        if let Some(base) = tensor.view_of {
+            self.by_tensor[base as usize].pinned = true;
+        }
+    }
+
+    fn write_tensor(&mut self, graph: &PlanGraph<'_>, tensor: u32) -> Option<()> {
+        self.by_tensor[tensor as usize].writes += 1;
+        self.content.write(&region(graph, tensor), tensor)
+    }
+
+    fn read_tensor(&mut self, graph: &PlanGraph<'_>, tensor: u32) -> Option<()> {
+        self.by_tensor[tensor as usize].reads += 1;
+        let state = &graph.state.tensors[tensor as usize];
+        if state.constant || state.region.is_empty() {
+            return Some(());
+        }
+        let found = self.content.read(&state.region)?;
+        match (found.only(), found.gaps) {
+            (Some(owner), false) if owner == tensor => {}
+            (Some(owner), false)
+                if self.by_tensor[tensor as usize].view_of.is_none_or(|base| base == owner)
+                    && region(graph, owner).same_start(&state.region) =>
+            {
+                self.by_tensor[tensor as usize].view_of = Some(owner);
+                self.by_tensor[owner as usize].reads += 1;
+            }
+            _ => {
+                if found.gaps {
+                    grow(&mut self.kept, 1).ok()?;
+                    self.kept.push(state.region.addresses());
+                }
+                self.pin(tensor);
+                found.owners.iter().for_each(|&owner| self.pin(owner));
+            }
+        }
+        Some(())
+    }
+}
+
+fn region(graph: &PlanGraph<'_>, tensor: u32) -> Region {
+    graph.state.tensors[tensor as usize].region
+}
+
+/// Calls `then` for a tensor, or every tensor of a list.
+fn each(graph: &PlanGraph<'_>, id: ValueId, mut then: impl FnMut(u32) -> Option<()>) -> Option<()> {
+    match graph.state.values[id as usize] {
+        Value::Tensor(tensor) => then(tensor),
+        Value::TensorList(span) | Value::OptionalTensorList(span) => graph.state.ids[span.range()]
+            .iter()
+            .filter(|&&id| id != NONE)
+            .try_for_each(|&id| match graph.state.values[id as usize] {
+                Value::Tensor(tensor) => then(tensor),
+                _ => Some(()),
+            }),
+        _ => Some(()),
+    }
+}
