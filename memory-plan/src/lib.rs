@@ -43,6 +43,9 @@ pub enum Strategy {
     Greedy,
     /// The tightest gap between blocks that live at the same time.
     BestFit,
+    /// The tightest gap, blocks in the order in which they begin to live: in time by their number and by how many live at
+    /// once.
+    Quick,
     /// Whichever of them, and of several orders, needs the fewest bytes.
     #[default]
     Smallest,
@@ -110,6 +113,9 @@ pub fn place(blocks: &[Block], align: u64, strategy: Strategy) -> Option<Placeme
         best.as_ref().is_some_and(|best| best.bytes <= floor)
     };
     let many = blocks.len() > MANY;
+    if strategy == Strategy::Quick {
+        return Some(best_fit::place(&blocks, align, best_fit::Order::Time));
+    }
     if strategy != Strategy::BestFit && (!many || strategy == Strategy::Greedy) && keep(greedy::place(&blocks, align)) {
         return best;
     }
@@ -172,7 +178,7 @@ mod tests {
         }
     }
 
-    const STRATEGIES: [Strategy; 3] = [Strategy::Greedy, Strategy::BestFit, Strategy::Smallest];
+    const STRATEGIES: [Strategy; 4] = [Strategy::Greedy, Strategy::BestFit, Strategy::Smallest, Strategy::Quick];
 
     #[test]
     fn blocks_that_do_not_meet_share() {

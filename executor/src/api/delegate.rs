@@ -1,7 +1,9 @@
 //! Delegates: parts of a program that a backend runs in its own way.
 //!
-//! A [`Backend`] is found by the id a program names. It makes a [`Delegate`] of the bytes it produced at export; the
-//! delegate then executes on typed views, like a kernel.
+//! A [`Backend`] is found by the id a program names. It makes a [`Delegate`] of the bytes it produced at export. For every
+//! call of it the delegate answers at load in one of two ways: with what runs the call ([`Delegate::prepare`]), as a kernel
+//! does, or with [`Instructions`] that the method runs in its place. Those share the memory plan, the rewrites, the
+//! threads, the observers and the account of memory with the rest of the method.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,9 +11,11 @@ use std::sync::Arc;
 
 use edgepack_loader::{Bytes, NamedDataMap};
 
-use crate::api::error::KernelError;
-use crate::api::kernel::KernelContext;
-use crate::api::pack_cache::PackCache;
+use super::error::KernelError;
+use super::kernel::{Prepare, Run};
+use super::pack_cache::PackCache;
+
+pub use super::instructions::{Instructions, Local, LocalOperator};
 
 /// Something that can run delegates.
 pub trait Backend: Send + Sync {
@@ -83,13 +87,52 @@ impl From<&str> for OptionValue {
     }
 }
 
-/// A part of a method, ready to run.
+/// A part of a method, before its calls are prepared.
+///
+/// ```
+/// use std::ops::Range;
+///
+/// use edgepack_executor::delegate::Delegate;
+/// use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
+///
+/// /// Doubles its one input.
+/// struct Double;
+///
+/// impl Delegate for Double {
+///     fn outputs(&self, count: usize) -> Range<usize> {
+///         1..count
+///     }
+///
+///     fn prepare(&self, call: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+///         call.expect_len(2)?;
+///         Ok(Box::new(|cx: &mut KernelContext<'_>| {
+///             let sizes = cx.meta(0)?.sizes.to_vec();
+///             cx.resize(1, &sizes)?;
+///             let views = cx.views();
+///             let (input, mut out) = (views.tensor(0)?, views.out(1)?);
+///             for (out, x) in out.as_slice::<f32>()?.iter_mut().zip(input.as_slice::<f32>()?) {
+///                 *out = 2.0 * x;
+///             }
+///             Ok(())
+///         }))
+///     }
+/// }
+/// ```
 pub trait Delegate: Send {
     /// Which of `count` arguments it writes. Everything else it only reads.
     fn outputs(&self, count: usize) -> Range<usize>;
 
-    /// Executes once: arguments are the inputs, then the outputs.
-    fn execute(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError>;
+    /// Returns the instructions that stand for one call, or `None` if [`prepare`](Delegate::prepare) is to be asked.
+    ///
+    /// Asked once per call, before the method is rewritten. Shapes are upper bounds for dynamic tensors.
+    fn instructions(&self, call: &Prepare<'_>) -> Result<Option<Instructions>, KernelError> {
+        let _ = call;
+        Ok(None)
+    }
+
+    /// Looks at one call and returns what will run it: arguments are the inputs, then the outputs. What calls share
+    /// (weights, state), each of them holds.
+    fn prepare(&self, call: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError>;
 }
 
 /// The backends a method is loaded with.

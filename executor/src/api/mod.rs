@@ -4,6 +4,7 @@ pub mod call;
 pub(crate) mod context;
 pub mod delegate;
 pub(crate) mod error;
+pub(crate) mod instructions;
 pub(crate) mod kept;
 pub mod kernel;
 pub(crate) mod operator;

@@ -33,6 +33,11 @@ pub struct TensorInfo<'p> {
 }
 
 impl<'p> Prepare<'p> {
+    /// A call with these arguments.
+    pub(crate) fn new(state: &'p State, args: &'p [ValueId], variable: &'p [bool], optimize: bool) -> Self {
+        Prepare { state, args, variable, scratch: Cell::new(0), optimize }
+    }
+
     /// Number of arguments, the repeated return value included.
     #[expect(clippy::len_without_is_empty, reason = "an instruction without arguments is no special case")]
     pub fn len(&self) -> usize {

@@ -12,7 +12,8 @@
 //!    the call they were lent for, after which, returned or unwound, the tensor has its own region again;
 //! 2. two regions handed out at the same time, one of them mutable, do not overlap: the plan refuses or reroutes
 //!    every instruction for which that does not hold;
-//! 3. regions of an arena that methods share are used under its lock alone.
+//! 3. regions of an arena that methods share are used under its lock alone;
+//! 4. a temporary region has no bytes: before a plan is frozen, every one was given a place, which `owners` proves too.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
@@ -86,7 +87,7 @@ impl Block {
         }
         // SAFETY: `offset <= self.len`, so the result points into the block or one past its end.
         let ptr = unsafe { self.ptr.add(offset) };
-        Some(Region { ptr, len, writable: true })
+        Some(Region { ptr, len, writable: true, temporary: false })
     }
 }
 
@@ -101,13 +102,19 @@ impl Drop for Block {
     }
 }
 
-/// Where a tensor's bytes are.
+/// Where a tensor's bytes are, or will be.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
+    /// Of a temporary region: an address nobody reads, an offset among the temporaries of a method.
     ptr: NonNull<u8>,
     len: usize,
     writable: bool,
+    /// It has no bytes yet.
+    temporary: bool,
 }
+
+/// Addresses of temporary regions start here, beyond all addresses of memory.
+const TEMPORARY: u64 = 1 << 63;
 
 // SAFETY: a region is a pointer; whoever uses it upholds the invariants of this module.
 unsafe impl Send for Region {}
@@ -117,12 +124,25 @@ unsafe impl Sync for Region {}
 impl Region {
     /// No bytes.
     pub fn empty() -> Self {
-        Region { ptr: Block::dangling(), len: 0, writable: true }
+        Region { ptr: Block::dangling(), len: 0, writable: true, temporary: false }
     }
 
     /// Bytes that are only read: constants and lent inputs.
     pub fn read_only(bytes: &[u8]) -> Self {
-        Region { ptr: NonNull::from(bytes).cast(), len: bytes.len(), writable: false }
+        Region { ptr: NonNull::from(bytes).cast(), len: bytes.len(), writable: false, temporary: false }
+    }
+
+    /// Bytes that get their place later. Until then the region can be compared with others and has no bytes; regions of
+    /// different offsets overlap as their ranges do, and none overlaps memory. `None` if the range overflows.
+    pub fn temporary(offset: usize, len: usize) -> Option<Self> {
+        let start = offset.checked_add(BLOCK_ALIGN).filter(|start| start.checked_add(len).is_some())?;
+        let ptr = NonNull::new(std::ptr::without_provenance_mut(start))?;
+        Some(Region { ptr, len, writable: true, temporary: true })
+    }
+
+    /// Whether it has no place yet.
+    pub fn is_temporary(&self) -> bool {
+        self.temporary
     }
 
     /// The same bytes, from now on only read.
@@ -153,14 +173,14 @@ impl Region {
     /// All but the first `len` bytes; none if the region is shorter.
     pub fn after(&self, len: usize) -> Region {
         let len = len.min(self.len);
-        // SAFETY: `len <= self.len`, so the result points into the region or one past its end.
-        let ptr = unsafe { self.ptr.add(len) };
+        // Not `add`: a temporary region points nowhere.
+        let ptr = self.ptr.map_addr(|start| start.saturating_add(len));
         Region { ptr, len: self.len - len, ..*self }
     }
 
-    /// Whether both cover exactly the same bytes.
+    /// Whether both start at the same byte.
     pub fn same_start(&self, other: &Region) -> bool {
-        self.ptr == other.ptr
+        self.ptr == other.ptr && self.temporary == other.temporary
     }
 
     /// Whether all bytes of the other region are bytes of this one.
@@ -172,8 +192,9 @@ impl Region {
     /// Whether any byte is in both.
     pub fn overlaps(&self, other: &Region) -> bool {
         let (a, b) = (self.ptr.as_ptr() as usize, other.ptr.as_ptr() as usize);
-        // Both ends fit: they are ends of allocations.
-        self.len > 0 && other.len > 0 && a < b + other.len && b < a + self.len
+        // Both ends fit: they are ends of allocations, or were checked.
+        let near = self.len > 0 && other.len > 0 && a < b + other.len && b < a + self.len;
+        near && self.temporary == other.temporary
     }
 
     /// Whether the start is a multiple of `align`.
@@ -194,9 +215,9 @@ impl Region {
     }
 
     /// Where it starts and ends, as numbers to compare.
-    pub fn addresses(&self) -> std::ops::Range<usize> {
-        let start = self.ptr.as_ptr() as usize;
-        start..start + self.len
+    pub fn addresses(&self) -> std::ops::Range<u64> {
+        let start = self.ptr.as_ptr() as u64 | if self.temporary { TEMPORARY } else { 0 };
+        start..start + self.len as u64
     }
 
     /// The bytes.
@@ -204,6 +225,7 @@ impl Region {
     /// # Safety
     /// The invariants of this module hold for `'a`: the memory is alive and nothing writes to it.
     pub unsafe fn bytes<'a>(&self) -> &'a [u8] {
+        debug_assert!(!self.temporary || self.len == 0, "a temporary region has no bytes");
         // SAFETY: by the caller, and all memory behind regions is initialised (zeroed blocks or borrowed slices).
         unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
     }
@@ -216,6 +238,7 @@ impl Region {
         if !self.writable {
             return &mut [];
         }
+        debug_assert!(!self.temporary || self.len == 0, "a temporary region has no bytes");
         // SAFETY: by the caller; `writable` regions come from blocks or from `&mut` slices.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
     }
@@ -249,6 +272,18 @@ mod tests {
         assert_eq!(bytes(all.after(3).prefix(2)), [3, 4]);
         assert!(bytes(all.after(8)).is_empty() && bytes(all.after(9)).is_empty());
         assert!(all.contains(&all.after(3)) && !all.after(3).contains(&all));
+    }
+
+    #[test]
+    fn temporary_regions_overlap_no_memory_and_each_other_by_their_offsets() {
+        let at = |offset, len| Region::temporary(offset, len).unwrap();
+        assert!(at(0, 64).overlaps(&at(63, 1)) && !at(0, 64).overlaps(&at(64, 64)) && at(8, 0).is_aligned(8));
+        assert!(at(0, 64).contains(&at(0, 64).after(3)) && at(0, 64).same_start(&at(0, 8)));
+        let block = Block::zeroed(64).unwrap();
+        let memory = block.region(0, 64).unwrap();
+        let twin = Region::temporary(memory.addresses().start as usize - BLOCK_ALIGN, 64).unwrap();
+        assert!(!twin.overlaps(&memory) && !twin.same_start(&memory) && !twin.contains(&memory));
+        assert!(Region::temporary(usize::MAX, 1).is_none() && Region::temporary(usize::MAX - 100, 100).is_none());
     }
 
     #[test]

@@ -91,7 +91,7 @@ fn read(graph: &PlanGraph<'_>, frozen: &Plan) -> Result<Vec<bool>, LoadError> {
 }
 
 /// The addresses that instructions write, disjoint and rising.
-fn written(graph: &PlanGraph<'_>, frozen: &Plan) -> Result<Vec<Range<usize>>, LoadError> {
+fn written(graph: &PlanGraph<'_>, frozen: &Plan) -> Result<Vec<Range<u64>>, LoadError> {
     let mut values = filled(false, graph.state.values.len())?;
     let mut tensors = filled(false, graph.state.tensors.len())?;
     for step in frozen.chains.iter().flatten() {

@@ -129,6 +129,8 @@ pub struct Place {
     pub instruction: usize,
     /// Operator or backend, or the kind of instruction.
     pub what: String,
+    /// Part of the payload, if the instruction stands for a delegate call.
+    pub node: Option<u32>,
     /// `file:line in function`, from the file's stack trace.
     pub source: Option<String>,
 }
@@ -136,6 +138,9 @@ pub struct Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} chains[{}].instructions[{}] ({})", self.method, self.chain, self.instruction, self.what)?;
+        if let Some(node) = self.node {
+            write!(f, " node {node}")?;
+        }
         match &self.source {
             Some(source) => write!(f, " from {source}"),
             None => Ok(()),

@@ -88,17 +88,14 @@ impl Method {
         let mut cx = KernelContext { state, args, access: call.access, rerouted, scratch: frozen.kernel_scratch };
         let step = &mut frozen.chains[at.chain][at.instruction];
         match &mut step.action {
-            PlannedAction::Kernel { run, .. } => run.run(&mut cx)?,
-            PlannedAction::Delegate { delegate, .. } => delegates[*delegate as usize].delegate.execute(&mut cx)?,
+            PlannedAction::Kernel { run, .. } | PlannedAction::Delegate { run, .. } => run.run(&mut cx)?,
             _ => {}
         }
         if frozen.frees {
             cx.take_back();
         }
         if let Some(observer) = observer {
-            let (name, delegate) = name(step, operators, delegates);
-            let event = Event { chain: at.chain, instruction: step.origin as usize, name, delegate };
-            observer.after(&event, &Results::of(&cx));
+            observer.after(&event(at.chain, step, operators, delegates), &Results::of(&cx));
         }
         Ok(())
     }
@@ -106,37 +103,43 @@ impl Method {
     /// Tells what is about to run.
     fn watch(&self, at: Position, tell: impl FnOnce(&Event<'_>)) {
         let step = &self.frozen.chains[at.chain][at.instruction];
-        let (name, delegate) = name(step, &self.operators, &self.delegates);
-        tell(&Event { chain: at.chain, instruction: step.origin as usize, name, delegate });
+        tell(&event(at.chain, step, &self.operators, &self.delegates));
     }
 
     fn place(&self, at: Position) -> Place {
         let step = &self.frozen.chains[at.chain][at.instruction];
-        let what = name(step, &self.operators, &self.delegates).0.to_owned();
-        let (chain, instruction) = (at.chain, step.origin as usize);
-        let unnamed = Place { method: self.name.clone(), chain, instruction, what, source: None };
+        let unnamed = event(at.chain, step, &self.operators, &self.delegates).place(&self.name);
         let view = self.program.view();
         match view.ok().and_then(|view| view.plan(&self.name)) {
-            Some(plan) => crate::pte::place::place(&plan, chain, instruction, unnamed.what),
+            Some(plan) => {
+                Place { source: crate::pte::place::frame(&plan, unnamed.chain, unnamed.instruction), ..unnamed }
+            }
             None => unnamed,
         }
     }
 }
 
-/// What a step calls, and which delegate if it is one.
-fn name<'m>(
-    step: &PlannedInstruction,
+/// What observers and errors say of an instruction.
+fn event<'m>(
+    chain: usize,
+    planned: &PlannedInstruction,
     operators: &'m [std::sync::Arc<str>],
-    delegates: &'m [crate::pte::load::LoadedDelegate],
-) -> (&'m str, Option<usize>) {
-    match &step.action {
-        PlannedAction::Kernel { operator, .. } => (&operators[*operator as usize], None),
-        PlannedAction::Delegate { delegate, .. } => (&delegates[*delegate as usize].id, Some(*delegate as usize)),
-        PlannedAction::MoveTensor { .. } | PlannedAction::MoveNumber { .. } => ("MoveCall", None),
-        PlannedAction::JumpFalse { .. } => ("JumpFalseCall", None),
-        PlannedAction::Free { .. } => ("FreeCall", None),
-        PlannedAction::Nop => ("nothing", None),
-    }
+    delegates: &'m [String],
+) -> Event<'m> {
+    let name = match &planned.action {
+        PlannedAction::Kernel { operator, .. } => &*operators[*operator as usize],
+        PlannedAction::Delegate { delegate, .. } => delegates[*delegate as usize].as_str(),
+        PlannedAction::MoveTensor { .. } | PlannedAction::MoveNumber { .. } => "MoveCall",
+        PlannedAction::JumpFalse { .. } => "JumpFalseCall",
+        PlannedAction::Free { .. } => "FreeCall",
+        PlannedAction::Nop => "nothing",
+    };
+    let delegate = match &planned.action {
+        PlannedAction::Delegate { delegate, .. } => Some(*delegate as usize),
+        _ => planned.node.map(|node| node.delegate as usize),
+    };
+    let node = planned.node.map(|node| node.node);
+    Event { chain, instruction: planned.origin as usize, name, delegate, node }
 }
 
 /// A bool, a number that was computed and is not zero, or a BOOL tensor none of whose elements is false.

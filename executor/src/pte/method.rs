@@ -14,13 +14,15 @@ use crate::pte::arena::Holder;
 use crate::pte::bind::{self, InputSlot};
 use crate::pte::error::LoadError;
 use crate::pte::freeze::{FreezeOptions, Plan, Refused, freeze};
-use crate::pte::load::{Initial, LoadedDelegate, delegates, load};
+use crate::pte::load::{Initial, delegates, load};
 use crate::pte::options::Options;
 use crate::pte::outputs;
 use crate::pte::owners;
 use crate::pte::plan_graph::{Memory, PlanOperator};
 use crate::pte::registry::Registry;
 use crate::pte::release::release_unread;
+use crate::pte::splice::splice;
+use crate::pte::temporaries::place_temporaries;
 
 /// A method ready to run. It owns its memory and keeps its program alive; it can be sent to another thread.
 ///
@@ -36,7 +38,8 @@ pub struct Method {
     /// By output: its copy outside of shared memory.
     pub(crate) copies: Vec<Option<Region>>,
     pub(crate) frozen: Plan,
-    pub(crate) delegates: Vec<LoadedDelegate>,
+    /// Ids of their backends.
+    pub(crate) delegates: Vec<String>,
     pub(crate) operators: Vec<Arc<str>>,
     pub(crate) initial: Vec<Initial>,
     /// Numbers that instructions write, as they were after loading.
@@ -74,12 +77,6 @@ impl Method {
         let limits = options.limits.unwrap_or(*program.limits());
         let loaded = load(program, &view, &plan, registry, options)?;
         let mut graph = loaded.graph;
-        if !options.no_optimize {
-            for rewrite in registry.rewrites() {
-                rewrite.apply(&mut graph);
-            }
-            release_unread(&mut graph);
-        }
         let pool = options.threads.map(|threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
             pool.map(Arc::new).map_err(|error| {
@@ -88,14 +85,19 @@ impl Method {
         });
         let pool = pool.transpose()?;
         let delegates = delegates(program, &plan, options, pool.as_ref(), loaded.data)?;
+        splice(&mut graph, &delegates, !options.no_optimize)?;
+        if !options.no_optimize {
+            for rewrite in registry.rewrites() {
+                rewrite.apply(&mut graph);
+            }
+            release_unread(&mut graph);
+        }
+        place_temporaries(&mut graph)?;
         let freeze_options = FreezeOptions { optimize: !options.no_optimize };
-        let outputs = |delegate: u32, count: usize| {
-            delegates.get(delegate as usize).map_or(0..0, |loaded: &LoadedDelegate| loaded.delegate.outputs(count))
-        };
         owners::check(&graph, program).map_err(|error| LoadError::method(error.code, error.message))?;
         let mut packed = 0;
         let left = graph.account.left();
-        let frozen = counted(&mut packed, left, || freeze(&mut graph, &freeze_options, &outputs))
+        let frozen = counted(&mut packed, left, || freeze(&mut graph, &freeze_options, &delegates))
             .map_err(|refused| refused_at(&plan, &graph.operators, refused))?;
 
         let numbers = numbers(&graph.state, &graph.variable)?;
@@ -110,7 +112,7 @@ impl Method {
             outputs: graph.outputs,
             copies,
             frozen,
-            delegates,
+            delegates: delegates.into_iter().map(|loaded| loaded.id).collect(),
             operators: graph.operators.into_iter().map(|operator| operator.name).collect(),
             initial: loaded.initial,
             numbers,
@@ -175,7 +177,8 @@ impl Method {
 pub struct MemoryBytes {
     /// Planned by the exporter.
     pub planned: usize,
-    /// Values the program gives no memory, and constants that had to be realigned.
+    /// Values the program gives no memory, those of instructions that stand for delegates among them, and constants that had
+    /// to be realigned.
     pub private: usize,
     /// Scratch of kernels and copies.
     pub scratch: usize,

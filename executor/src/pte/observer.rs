@@ -35,8 +35,11 @@ pub struct Event<'a> {
     pub instruction: usize,
     /// Operator or backend, or the kind of instruction.
     pub name: &'a str,
-    /// Index of the delegate, if it is a delegate call.
+    /// Index of the delegate, if it is a delegate call or part of one.
     pub delegate: Option<usize>,
+    /// Part of the delegate's payload, of instructions that stand for a delegate call: what its backend numbers them by,
+    /// `u32::MAX` for copies of arguments.
+    pub node: Option<u32>,
 }
 
 impl Event<'_> {
@@ -47,6 +50,7 @@ impl Event<'_> {
             chain: self.chain,
             instruction: self.instruction,
             what: self.name.to_owned(),
+            node: self.node,
             source: None,
         }
     }

@@ -14,7 +14,7 @@ use crate::pte::plan_graph::{Memory, PlanGraph};
 
 /// One owner: its addresses, and what is known of them.
 struct Owner {
-    range: Range<usize>,
+    range: Range<u64>,
     /// Instructions may write there.
     writable: bool,
     /// Some tensor in it is for reading only, or for writing.
@@ -48,7 +48,7 @@ pub(crate) fn check(graph: &PlanGraph<'_>, program: &Program) -> Result<(), Kern
 }
 
 impl Owner {
-    fn new(range: Range<usize>, writable: bool) -> Self {
+    fn new(range: Range<u64>, writable: bool) -> Self {
         Owner { range, writable, read: false, written: false }
     }
 }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use edgepack_loader::AlignedBytes;
 
-    fn owners(ranges: &[(usize, usize, bool)]) -> Owners {
+    fn owners(ranges: &[(u64, u64, bool)]) -> Owners {
         let list = ranges.iter().map(|&(start, end, writable)| Owner::new(start..end, writable));
         Owners { list: list.collect() }
     }
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_region_is_found_in_the_owner_that_has_all_of_it() {
         let bytes = AlignedBytes::zeroed(64).unwrap();
-        let start = bytes.as_ptr() as usize;
+        let start = bytes.as_ptr() as u64;
         let region = |from: usize, to: usize| Region::read_only(bytes.get(from..to).unwrap());
         let mut owners = owners(&[(start, start + 16, true), (start + 16, start + 48, false)]);
         let mut writable = |from, to| owners.find(&region(from, to)).map(|owner| owner.writable);

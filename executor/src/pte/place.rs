@@ -11,11 +11,13 @@ pub(crate) fn place(plan: &ExecutionPlan<'_>, chain: usize, instruction: usize, 
         chain,
         instruction,
         what,
+        node: None,
         source: frame(plan, chain, instruction),
     }
 }
 
-fn frame(plan: &ExecutionPlan<'_>, chain: usize, instruction: usize) -> Option<String> {
+/// The innermost stack frame of an instruction, if the file has one.
+pub(crate) fn frame(plan: &ExecutionPlan<'_>, chain: usize, instruction: usize) -> Option<String> {
     let chain = plan.chains.as_ref()?.get(chain).ok()?;
     let frames = chain.stacktrace?.get(instruction).ok()?.items?;
     let last = frames.get(frames.len().checked_sub(1)?).ok()?;

@@ -14,7 +14,7 @@ use edgepack_loader::Bytes;
 use crate::api::error::KernelError;
 use crate::api::kernel::{Operator, Prepare};
 use crate::api::operator::OperatorInfo;
-use crate::api::room::{OutOfMemory, filled};
+use crate::api::room::{OutOfMemory, filled, grow};
 use crate::api::state::{Dynamism, Span, State, TensorState, Value, ValueId};
 use crate::api::storage::{Block, Region};
 use crate::api::tensor::TensorRef;
@@ -88,9 +88,28 @@ pub struct PlanOperator<'r> {
     /// `namespace::op.overload`.
     pub name: Arc<str>,
     /// Its kernel.
-    pub kernel: &'r dyn Operator,
+    pub kernel: OperatorRef<'r>,
     /// What its schema says about arguments.
     pub info: OperatorInfo,
+}
+
+/// An operator of the registry, or one that a backend brought along.
+#[derive(Clone)]
+pub enum OperatorRef<'r> {
+    /// Of the registry.
+    Registered(&'r dyn Operator),
+    /// Of a backend.
+    Shared(Arc<dyn Operator>),
+}
+
+impl<'r> std::ops::Deref for OperatorRef<'r> {
+    type Target = dyn Operator + 'r;
+    fn deref(&self) -> &Self::Target {
+        match self {
+            OperatorRef::Registered(operator) => *operator,
+            OperatorRef::Shared(operator) => &**operator,
+        }
+    }
 }
 
 /// What a rewrite puts in the place of an instruction.
@@ -114,6 +133,17 @@ pub struct PlanInstruction {
     pub kind: PlanInstructionKind,
     /// Where it stands in the file: what errors and observers report.
     pub origin: u32,
+    /// What part of a delegate it is, if it stands for a delegate call.
+    pub node: Option<Node>,
+}
+
+/// A part of a delegate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Node {
+    /// Index of the delegate.
+    pub delegate: u32,
+    /// What its backend numbers the part by; `u32::MAX` for copies of arguments.
+    pub node: u32,
 }
 
 /// What an instruction does.
@@ -212,7 +242,7 @@ impl<'r> PlanGraph<'r> {
         &self.outputs
     }
 
-    fn push_value(&mut self, value: Value) -> ValueId {
+    pub(crate) fn push_value(&mut self, value: Value) -> ValueId {
         self.state.values.push(value);
         self.variable.push(false);
         (self.state.values.len() - 1) as ValueId
@@ -243,6 +273,33 @@ impl<'r> PlanGraph<'r> {
         Some(self.push_value(Value::Tensor(tensor)))
     }
 
+    /// Adds a constant of bytes that stay where they are, or are copied if they are not aligned. `Err(None)` if they are
+    /// not as many as the layout says.
+    pub(crate) fn push_borrowed_constant(
+        &mut self,
+        layout: &TensorLayout,
+        bytes: &Bytes,
+    ) -> Result<ValueId, Option<KernelError>> {
+        if layout.byte_len() != bytes.len() {
+            return Err(None);
+        }
+        let room = |error: OutOfMemory| Some(error.into());
+        let borrowed = Region::read_only(bytes);
+        let region = if borrowed.is_aligned(layout.scalar_type().size().unwrap_or(1)) {
+            grow(&mut self.memory.constants, 1).map_err(room)?;
+            self.memory.constants.push(bytes.clone());
+            borrowed
+        } else {
+            let mut block = self.account.block("constants", bytes.len()).map_err(room)?;
+            block.bytes_mut().copy_from_slice(bytes);
+            self.own(block).ok_or(None)?.frozen()
+        };
+        self.state.grow_by_one().map_err(room)?;
+        let (dtype, sizes, order) = (layout.scalar_type(), layout.sizes(), layout.dim_order());
+        let tensor = self.state.push_tensor(dtype, sizes, order, Dynamism::Static, region, true);
+        Ok(self.push_value(Value::Tensor(tensor)))
+    }
+
     /// Takes a block into the graph's memory and gives the region of all of it. From then on the region is alive whatever
     /// happens, a panic included.
     pub(crate) fn own(&mut self, block: Block) -> Option<Region> {
@@ -254,7 +311,7 @@ impl<'r> PlanGraph<'r> {
     /// Adds an operator that instructions can call.
     pub fn push_operator(&mut self, kernel: &'r dyn Operator) -> Result<u32, KernelError> {
         let info = OperatorInfo::parse(kernel)?;
-        self.operators.push(PlanOperator { name: kernel.name().into(), kernel, info });
+        self.operators.push(PlanOperator { name: kernel.name().into(), kernel: OperatorRef::Registered(kernel), info });
         Ok((self.operators.len() - 1) as u32)
     }
 

@@ -21,18 +21,18 @@ pub(crate) fn release_unread(graph: &mut PlanGraph<'_>) {
 fn try_release(graph: &mut PlanGraph<'_>) -> Result<(), OutOfMemory> {
     let used = used_tensors(graph)?;
     let start = |tensor: u32| graph.state.tensors[tensor as usize].region.addresses().start;
-    let mut by_place: Vec<(usize, u32)> = Vec::new();
+    let mut by_place: Vec<(u64, u32)> = Vec::new();
     grow(&mut by_place, used.len())?;
     by_place.extend((0..).zip(&used).filter(|(_, used)| **used).map(|(t, _)| (start(t), t)));
     by_place.sort_unstable();
     // A region lies inside of its owner, so those that start there are all that are there.
-    let inside = |owner: &Range<usize>| {
+    let inside = |owner: &Range<u64>| {
         let first = by_place.partition_point(|&(start, _)| start < owner.start);
         let end = by_place.partition_point(|&(start, _)| start < owner.end);
         by_place.get(first..end).unwrap_or_default()
     };
     let PlanGraph { state, memory, .. } = graph;
-    let mut gone: Vec<Range<usize>> = Vec::new();
+    let mut gone: Vec<Range<u64>> = Vec::new();
     grow(&mut gone, memory.constants.len() + memory.private.len())?;
     grow(&mut memory.private, memory.constants.len())?;
     let (mut seen, mut copies) = (HashSet::new(), Vec::new());
@@ -49,7 +49,7 @@ fn try_release(graph: &mut PlanGraph<'_>) -> Result<(), OutOfMemory> {
     let blocks = memory.private.iter().filter_map(|block| Some(block.region(0, block.len())?.addresses()));
     gone.extend(blocks.filter(|owner| !owner.is_empty() && inside(owner).is_empty()));
     gone.sort_unstable_by_key(|owner| owner.start);
-    let is_gone = |start: usize| {
+    let is_gone = |start: u64| {
         let after = gone.partition_point(|owner| owner.end <= start);
         gone.get(after).is_some_and(|owner| owner.contains(&start))
     };
@@ -66,22 +66,22 @@ fn try_release(graph: &mut PlanGraph<'_>) -> Result<(), OutOfMemory> {
 
 /// Copies what is read of some bytes, in order of their places, if that is less than half of them. `None`, and nothing
 /// changed, if it is more.
-fn leave(state: &mut State, bytes: &[u8], owner: &Range<usize>, inside: &[(usize, u32)]) -> Option<Block> {
+fn leave(state: &mut State, bytes: &[u8], owner: &Range<u64>, inside: &[(u64, u32)]) -> Option<Block> {
     let mut total = 0usize;
     let mut offsets = Vec::new();
     grow(&mut offsets, inside.len()).ok()?;
-    let mut last: Option<Range<usize>> = None;
+    let mut last: Option<Range<u64>> = None;
     for &(_, tensor) in inside {
         let place = state.tensors[tensor as usize].region.addresses();
         // Tensors that show the same bytes go on doing so.
         match &last {
             Some(last) if *last == place => {}
-            _ => total += last.map_or(0, |last| last.len().next_multiple_of(BLOCK_ALIGN)),
+            _ => total += last.map_or(0, |last| length(&last).next_multiple_of(BLOCK_ALIGN)),
         }
         offsets.push(total);
         last = Some(place);
     }
-    total += last.map_or(0, |last| last.len());
+    total += last.map_or(0, |last| length(&last));
     if total > bytes.len() / 2 {
         return None;
     }
@@ -89,7 +89,10 @@ fn leave(state: &mut State, bytes: &[u8], owner: &Range<usize>, inside: &[(usize
     for (&(start, tensor), &offset) in inside.iter().zip(&offsets) {
         let region = &mut state.tensors[tensor as usize].region;
         let len = region.len();
-        block.bytes_mut().get_mut(offset..offset + len)?.copy_from_slice(bytes.get(start - owner.start..)?.get(..len)?);
+        block
+            .bytes_mut()
+            .get_mut(offset..offset + len)?
+            .copy_from_slice(bytes.get((start - owner.start) as usize..)?.get(..len)?);
     }
     for (&(_, tensor), &offset) in inside.iter().zip(&offsets) {
         let region = &mut state.tensors[tensor as usize].region;
@@ -125,4 +128,9 @@ fn used_tensors(graph: &PlanGraph<'_>) -> Result<Vec<bool>, OutOfMemory> {
     }
     graph.inputs.iter().chain(&graph.outputs).for_each(|&id| mark(id));
     Ok(used)
+}
+
+/// Bytes between two addresses of one region.
+fn length(range: &Range<u64>) -> usize {
+    (range.end - range.start) as usize
 }

@@ -131,7 +131,7 @@ impl Method {
         let mut end = 0;
         for region in regions {
             let range = region.addresses();
-            let rest = region.after(end.max(range.start) - range.start);
+            let rest = region.after((end.max(range.start) - range.start) as usize);
             end = end.max(range.end);
             // SAFETY: the method is exclusively borrowed and holds the locks of its shared memories; no view is alive, and
             // nothing is lent.

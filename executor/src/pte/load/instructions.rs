@@ -21,7 +21,7 @@ use crate::api::operator::OperatorInfo;
 use crate::api::room::grow;
 use crate::api::state::{Span, Value, ValueId};
 use crate::pte::error::{LoadError, Missing};
-use crate::pte::plan_graph::{PlanGraph, PlanInstruction, PlanInstructionKind, PlanOperator};
+use crate::pte::plan_graph::{OperatorRef, PlanGraph, PlanInstruction, PlanInstructionKind, PlanOperator};
 use crate::pte::registry::Registry;
 
 pub(super) fn read<'r>(
@@ -46,7 +46,7 @@ pub(super) fn read<'r>(
         let mut calls = FastCalls::new(tables.buffer());
         for (index, table) in tables.iter().enumerate() {
             if let Some(kind) = quick::call(&mut calls, tables.position(index)?, graph) {
-                list.push(PlanInstruction { kind, origin: index as u32 });
+                list.push(PlanInstruction { kind, origin: index as u32, node: None });
                 continue;
             }
             let kind = instruction(source, graph, &table?, tables.len()).map_err(|fault| match fault {
@@ -57,7 +57,7 @@ pub(super) fn read<'r>(
                     LoadError::Instruction { place, error }
                 }
             })?;
-            list.push(PlanInstruction { kind, origin: index as u32 });
+            list.push(PlanInstruction { kind, origin: index as u32, node: None });
         }
         grow(&mut graph.chains, 1)?;
         graph.chains.push(list);
@@ -148,7 +148,7 @@ fn operators<'r>(source: &Source<'_>, registry: &'r Registry, graph: &mut PlanGr
         };
         let info = OperatorInfo::parse(kernel).map_err(|error| invalid(error.code, &error.message))?;
         grow(&mut graph.operators, 1)?;
-        graph.operators.push(PlanOperator { name: name.into(), kernel, info });
+        graph.operators.push(PlanOperator { name: name.into(), kernel: OperatorRef::Registered(kernel), info });
     }
     seen.clear();
     for delegate in source.plan.delegates.clone().unwrap_or_default().iter() {

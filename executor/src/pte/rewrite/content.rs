@@ -7,7 +7,7 @@ use crate::api::storage::Region;
 /// Memory as disjoint ranges with their last writers, by address.
 pub(super) struct Content {
     /// Start, and end with writer.
-    ranges: BTreeMap<usize, (usize, u32)>,
+    ranges: BTreeMap<u64, (u64, u32)>,
     /// Ranges that may still be looked at. Real methods take one or two per access.
     steps: usize,
 }

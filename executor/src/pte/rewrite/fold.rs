@@ -4,8 +4,6 @@
 //! nothing that shares the planned memory of the value is touched; a value is left alone if its memory outlives a run,
 //! if the caller sees it, or if anything else writes it.
 
-use std::cell::Cell;
-
 use crate::api::context::{Access, KernelContext, MAX_ARGS};
 use crate::api::kernel::{Operator, Prepare};
 use crate::api::room::grow;
@@ -162,9 +160,9 @@ impl Drop for Attempt<'_, '_> {
 fn call(graph: &mut PlanGraph<'_>, operator: u32, args: Span) -> Option<()> {
     let PlanGraph { state, operators, args: all, variable, .. } = graph;
     let (operator, ids) = (&operators[operator as usize], &all[args.range()]);
-    let kernel: &dyn Operator = operator.kernel;
+    let kernel: &dyn Operator = &*operator.kernel;
     let access = Access::of(operator.info.outs(), operator.info.arity(), ids.len());
-    let prepare = Prepare { state, args: ids, variable, scratch: Cell::new(0), optimize: false };
+    let prepare = Prepare::new(state, ids, variable, false);
     let mut run = kernel.prepare(&prepare).ok()?;
     let scratch = Block::zeroed(prepare.scratch.get())?;
     let whole = scratch.region(0, scratch.len())?;

@@ -18,7 +18,7 @@ pub struct Uses {
     by_tensor: Vec<Use>,
     content: Content,
     /// Memory whose content at the start of a run is read.
-    kept: Vec<Range<usize>>,
+    kept: Vec<Range<u64>>,
 }
 
 /// How one tensor is used.

@@ -1,0 +1,175 @@
+//! Gives temporary tensors their memory, once a method was rewritten.
+//!
+//! Temporaries that share bytes are placed as one. One that is used within one straight stretch of instructions, written
+//! first, needs its bytes from its first use to its last; any other for the whole method. Nothing is assumed of jumps beyond
+//! that.
+
+use edgepack_memory_plan::{Block, Lifetime, Strategy, place};
+
+use crate::api::room::{filled, grow, no_room};
+use crate::api::state::{NONE, Value, ValueId};
+use crate::api::storage::{BLOCK_ALIGN, Region};
+use crate::pte::error::LoadError;
+use crate::pte::plan_graph::{PlanGraph, PlanInstructionKind};
+
+/// Up to this many are packed as tightly as all strategies together can; beyond, in time by their number.
+const FEW: usize = 1000;
+
+/// Temporaries that share bytes, one after another in their common offsets.
+struct Cluster {
+    start: u64,
+    end: u64,
+    uses: Option<Uses>,
+}
+
+/// Where a cluster is used.
+#[derive(Clone, Copy)]
+struct Uses {
+    first: u32,
+    last: u32,
+    /// The straight stretch of the first use.
+    stretch: u32,
+    /// All uses are in it, and the first one writes.
+    simple: bool,
+}
+
+pub(crate) fn place_temporaries(graph: &mut PlanGraph<'_>) -> Result<(), LoadError> {
+    let mut tensors: Vec<u32> = Vec::new();
+    let temporary = |tensor: &(u32, &crate::api::state::TensorState)| tensor.1.region.is_temporary();
+    for (index, _) in (0..).zip(&graph.state.tensors).filter(temporary) {
+        grow(&mut tensors, 1)?;
+        tensors.push(index);
+    }
+    if tensors.is_empty() {
+        return Ok(());
+    }
+    let range = |graph: &PlanGraph<'_>, tensor: u32| graph.state.tensors[tensor as usize].region.addresses();
+    tensors.sort_unstable_by_key(|&tensor| range(graph, tensor).start);
+    let (mut clusters, mut cluster_of) = (Vec::<Cluster>::new(), filled(u32::MAX, graph.state.tensors.len())?);
+    for &tensor in &tensors {
+        let range = range(graph, tensor);
+        match clusters.last_mut().filter(|last| range.start < last.end) {
+            Some(last) => last.end = last.end.max(range.end),
+            None => {
+                grow(&mut clusters, 1)?;
+                clusters.push(Cluster { start: range.start, end: range.end, uses: None });
+            }
+        }
+        cluster_of[tensor as usize] = (clusters.len() - 1) as u32;
+    }
+    let positions = find_uses(graph, &cluster_of, &mut clusters)?;
+
+    let whole = Lifetime { first: 0, last: positions };
+    let mut blocks = Vec::new();
+    grow(&mut blocks, clusters.len())?;
+    blocks.extend(clusters.iter().map(|cluster| match cluster.uses {
+        Some(uses) => {
+            let lifetime = if uses.simple { Lifetime { first: uses.first, last: uses.last } } else { whole };
+            Block { bytes: cluster.end - cluster.start, lifetime, fixed: None }
+        }
+        // Rewritten away.
+        None => Block { bytes: 0, lifetime: whole, fixed: None },
+    }));
+    let strategy = if blocks.len() <= FEW { Strategy::Smallest } else { Strategy::Quick };
+    let plan = place(&blocks, BLOCK_ALIGN as u64, strategy);
+    let bytes = plan.as_ref().and_then(|plan| usize::try_from(plan.bytes).ok());
+    let (Some(plan), Some(bytes)) = (plan, bytes) else { return Err(no_room("temporaries", u64::MAX).into()) };
+    let block = graph.account.block("temporaries", bytes)?;
+    for &tensor in &tensors {
+        let index = cluster_of[tensor as usize] as usize;
+        let region = &mut graph.state.tensors[tensor as usize].region;
+        *region = match clusters[index].uses {
+            Some(_) => {
+                let inside = (region.addresses().start - clusters[index].start) as usize;
+                let offset = usize::try_from(plan.offsets[index]).unwrap_or(usize::MAX).saturating_add(inside);
+                block.region(offset, region.len()).ok_or_else(|| no_room("temporaries", bytes as u64))?
+            }
+            None => Region::empty(),
+        };
+    }
+    graph.memory.private.push(block);
+    Ok(())
+}
+
+/// Notes where each cluster is used. Returns the number of positions.
+fn find_uses(graph: &PlanGraph<'_>, cluster_of: &[u32], clusters: &mut [Cluster]) -> Result<u32, LoadError> {
+    let (mut position, mut stretch) = (0u32, 0u32);
+    for chain in &graph.chains {
+        let mut targets = filled(false, chain.len().saturating_add(1))?;
+        for instruction in chain {
+            if let PlanInstructionKind::JumpFalse { target, .. } = instruction.kind
+                && let Some(target) = targets.get_mut(target as usize)
+            {
+                *target = true;
+            }
+        }
+        for (instruction, is_target) in chain.iter().zip(&targets) {
+            stretch += u32::from(*is_target);
+            let mut touch = |id: ValueId, writes: bool| {
+                each_tensor(graph, id, |tensor| {
+                    let Some(cluster) = clusters.get_mut(cluster_of[tensor as usize] as usize) else { return };
+                    // The first tensor of a cluster is as long as it, or others write parts: both count as written.
+                    match &mut cluster.uses {
+                        Some(uses) => {
+                            uses.last = position;
+                            uses.simple &= uses.stretch == stretch;
+                        }
+                        None => cluster.uses = Some(Uses { first: position, last: position, stretch, simple: writes }),
+                    }
+                });
+            };
+            match instruction.kind {
+                PlanInstructionKind::Kernel { operator, args } => {
+                    let outs = graph.operators[operator as usize].info.outs();
+                    let ids = &graph.args[args.range()];
+                    // Inputs first: what an instruction reads and writes is read before.
+                    for writes in [false, true] {
+                        for (arg, &id) in ids.iter().enumerate() {
+                            if (arg < 128 && outs >> arg & 1 == 1) == writes {
+                                touch(id, writes);
+                            }
+                        }
+                    }
+                }
+                PlanInstructionKind::Delegate { args, .. } => {
+                    graph.args[args.range()].iter().for_each(|&id| touch(id, false));
+                }
+                PlanInstructionKind::Move { from, to } => {
+                    touch(from, false);
+                    touch(to, true);
+                }
+                PlanInstructionKind::JumpFalse { condition, .. } => {
+                    touch(condition, false);
+                    stretch += 1;
+                }
+                PlanInstructionKind::Free { value } => touch(value, false),
+                PlanInstructionKind::Nop => {}
+            }
+            position = position.saturating_add(1);
+        }
+        stretch += 1;
+    }
+    graph.inputs.iter().chain(&graph.outputs).for_each(|&id| {
+        each_tensor(graph, id, |tensor| {
+            if let Some(cluster) = clusters.get_mut(cluster_of[tensor as usize] as usize) {
+                cluster.uses = Some(Uses { first: 0, last: position, stretch: 0, simple: false });
+            }
+        });
+    });
+    Ok(position)
+}
+
+/// Calls `then` for a tensor, or for every tensor of a list.
+fn each_tensor(graph: &PlanGraph<'_>, id: ValueId, mut then: impl FnMut(u32)) {
+    match graph.state.values[id as usize] {
+        Value::Tensor(tensor) => then(tensor),
+        Value::TensorList(span) | Value::OptionalTensorList(span) => {
+            for &item in graph.state.ids[span.range()].iter().filter(|&&item| item != NONE) {
+                if let Value::Tensor(tensor) = graph.state.values[item as usize] {
+                    then(tensor);
+                }
+            }
+        }
+        _ => {}
+    }
+}
