@@ -109,22 +109,22 @@ pub fn singular(a: &mut [f64], values: &mut [f64], right: &mut [f64], rows: usiz
     }
 }
 
-/// Makes the columns of a square matrix from `known` on unit vectors that are orthogonal to all before them.
-pub fn complete(q: &mut [f64], n: usize, known: usize) {
+/// Makes the columns of a matrix that is not wide from `known` on unit vectors that are orthogonal to all before them.
+pub fn complete(q: &mut [f64], [rows, columns]: [usize; 2], known: usize) {
     let mut unit = 0;
-    for j in known..n {
-        while unit < n {
-            (0..n).for_each(|i| q[i * n + j] = if i == unit { 1.0 } else { 0.0 });
+    for j in known..columns {
+        while unit < rows {
+            (0..rows).for_each(|i| q[i * columns + j] = if i == unit { 1.0 } else { 0.0 });
             unit += 1;
             for _ in 0..2 {
                 for k in 0..j {
-                    let dot: f64 = (0..n).map(|i| q[i * n + k] * q[i * n + j]).sum();
-                    (0..n).for_each(|i| q[i * n + j] -= dot * q[i * n + k]);
+                    let dot: f64 = (0..rows).map(|i| q[i * columns + k] * q[i * columns + j]).sum();
+                    (0..rows).for_each(|i| q[i * columns + j] -= dot * q[i * columns + k]);
                 }
             }
-            let length = (0..n).map(|i| q[i * n + j] * q[i * n + j]).sum::<f64>().sqrt();
-            if length > 0.1 / (n as f64).sqrt() {
-                (0..n).for_each(|i| q[i * n + j] /= length);
+            let length = (0..rows).map(|i| q[i * columns + j] * q[i * columns + j]).sum::<f64>().sqrt();
+            if length > 0.1 / (rows as f64).sqrt() {
+                (0..rows).for_each(|i| q[i * columns + j] /= length);
                 break;
             }
         }
