@@ -352,15 +352,7 @@ fn bytes_are_seen_as_another_type() {
     let back = graph.call("aten::view.dtype", as_type(one, ScalarType::FLOAT), meta(&[2, 4]));
     let outputs: Vec<ValueId> = views.into_iter().chain([back]).collect();
     graph.outputs = outputs.iter().map(|id| (*id).into()).collect();
-    let program = ExportedProgram {
-        inputs: vec![InputSpec { kind: InputKind::User, arg: x.into() }],
-        outputs: outputs.iter().map(|id| OutputSpec { kind: OutputKind::User, arg: (*id).into() }).collect(),
-        graph,
-        weights: Default::default(),
-        ranges: Default::default(),
-        dialect: Dialect::Aten,
-        about: About::default(),
-    };
+    let program = ExportedProgram::from_graph(graph, Dialect::Aten);
     assert_eq!(errors(&program, Dialect::Aten), Vec::<String>::new());
     let mut archive = Vec::new();
     program.save(&mut archive).unwrap();
