@@ -62,21 +62,22 @@ fn lines(cx: &mut KernelContext<'_>, outs: &[usize]) -> Result<Around, KernelErr
     Ok(around)
 }
 
-/// Visits every line: its elements' places in order, and whether one is the first.
-fn visit(around: Around, mut each: impl FnMut(usize, bool)) {
-    for at in 0..around.outer * around.inner {
-        let start = at / around.inner * around.size * around.inner + at % around.inner;
-        (0..around.size).for_each(|i| each(start + i * around.inner, i == 0));
-    }
+/// The places of the elements of every line, in order.
+fn places(around: Around) -> impl Iterator<Item = impl Iterator<Item = usize>> {
+    let Around { outer, size, inner } = around;
+    let first = (0..outer).flat_map(move |block| (0..inner).map(move |lane| block * size * inner + lane));
+    first.map(move |first| (0..size).map(move |index| first + index * inner))
 }
 
 /// Writes what each line comes to, element by element, from `start` on.
 fn fold<T: Copy, U, S: Copy + Cast<U>>(around: Around, input: &[T], out: &mut [U], start: S, next: impl Fn(S, T) -> S) {
-    let mut total = start;
-    visit(around, |at, first| {
-        total = next(if first { start } else { total }, input[at]);
-        out[at] = total.cast();
-    });
+    for line in places(around) {
+        let mut total = start;
+        for at in line {
+            total = next(total, input[at]);
+            out[at] = total.cast();
+        }
+    }
 }
 
 /// What lines come to.
@@ -133,20 +134,32 @@ fn extremes<T: Number>(cx: &mut KernelContext<'_>, greatest: bool) -> Result<(),
     let around = lines(cx, &[2, 3])?;
     let views = cx.views();
     let (input, values) = (views.tensor(0)?.as_slice::<T>()?, views.out(2)?.into_slice::<T>()?);
-    let places = views.out(3)?.into_slice::<i64>()?;
-    let (mut best, mut place, mut here) = (T::default(), 0i64, 0i64);
-    visit(around, |at, first| {
-        here = if first { 0 } else { here + 1 };
-        let (x, known) = (input[at].to_compute(), best.to_compute());
-        // The later one of equals counts, and NaN stays.
-        let better = if greatest { known.less_or_same(x) } else { x.less_or_same(known) };
-        if first || x.is_nan() || !known.is_nan() && better {
-            (best, place) = (input[at], here);
+    let indices = views.out(3)?.into_slice::<i64>()?;
+    for line in places(around) {
+        let (mut best, mut index) = (T::default(), 0);
+        for (here, at) in (0i64..).zip(line) {
+            let (x, known) = (input[at].to_compute(), best.to_compute());
+            // The later one of equals counts, and NaN stays.
+            let better = if greatest { known.less_or_same(x) } else { x.less_or_same(known) };
+            if here == 0 || x.is_nan() || !known.is_nan() && better {
+                (best, index) = (input[at], here);
+            }
+            values[at] = best;
+            indices[at] = index;
         }
-        values[at] = best;
-        places[at] = place;
-    });
+    }
     Ok(())
+}
+
+/// `ln(exp(a) + exp(b))`.
+fn logarithm_of_sum(a: f64, b: f64) -> f64 {
+    let (low, high) = if b < a { (b, a) } else { (a, b) };
+    match () {
+        () if a.is_nan() || b.is_nan() => f64::NAN,
+        // Of infinities there is no difference.
+        () if low == high && high.is_infinite() => high,
+        () => high + (low - high).exp().ln_1p(),
+    }
 }
 
 fn logarithms<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError>
@@ -156,19 +169,15 @@ where
     let around = lines(cx, &[2])?;
     let views = cx.views();
     let (input, out) = (views.tensor(0)?.as_slice::<T>()?, views.out(2)?.into_slice::<T>()?);
-    let mut sum = f64::NEG_INFINITY;
-    visit(around, |at, first| {
-        let x: f64 = input[at].cast();
-        let (low, high) = if x < sum { (x, sum) } else { (sum, x) };
-        sum = match () {
-            () if first => x,
-            () if x.is_nan() || sum.is_nan() => f64::NAN,
-            // Of infinities there is no difference.
-            () if low == high && high.is_infinite() => high,
-            () => high + (low - high).exp().ln_1p(),
-        };
-        out[at] = sum.cast();
-    });
+    for line in places(around) {
+        let mut total: Option<f64> = None;
+        for at in line {
+            let x: f64 = input[at].cast();
+            let sum = total.map_or(x, |sum| logarithm_of_sum(sum, x));
+            total = Some(sum);
+            out[at] = sum.cast();
+        }
+    }
     Ok(())
 }
 
