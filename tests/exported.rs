@@ -1,6 +1,7 @@
 //! Random exported programs: they verify clean, come back from documents and archives, and what they are lowered to
 //! computes what their operators compute one by one.
 
+use edgepack::eager;
 use edgepack_executor::call::{Arg, OwnedTensor, call};
 use edgepack_executor::kernel::Registry;
 use edgepack_executor::tensor::Scalar;
@@ -358,6 +359,7 @@ fn bytes_are_seen_as_another_type() {
     program.save(&mut archive).unwrap();
     let again = Archive::parse(&archive).unwrap().program().unwrap();
 
+    let registry = edgepack_kernels::registry();
     let given: Vec<f32> = numbers(8, 5);
     let bits: Vec<i32> = given.iter().map(|x| (x + x).to_bits().cast_signed()).collect();
     let bytes: Vec<u8> = bits.iter().flat_map(|bits| bits.to_ne_bytes()).collect();
@@ -367,7 +369,7 @@ fn bytes_are_seen_as_another_type() {
         assert_eq!(errors(&to_edge(program.clone(), &options).unwrap(), Dialect::Edge), Vec::<String>::new());
         let built = lower(vec![("forward".to_owned(), again.clone())], &options).unwrap().to_bytes().unwrap();
         let file = Program::from_bytes(built).unwrap();
-        let mut method = Method::load(&file, "forward", &edgepack_kernels::registry(), &Options::default()).unwrap();
+        let mut method = Method::load(&file, "forward", &registry, &Options::default()).unwrap();
         let tensor = OwnedTensor::new(&[2, 4], &given);
         let outputs = method.run(&[TensorView::of::<f32>(&[2, 4], tensor.bytes()).unwrap()]).unwrap();
         for (index, (dtype, last, want)) in [
@@ -383,5 +385,8 @@ fn bytes_are_seen_as_another_type() {
             assert_eq!((tensor.dtype, tensor.sizes), (dtype, [2, last].as_slice()));
             assert_eq!(tensor.bytes(), want.as_slice(), "output {index}");
         }
+        let runs = [eager::random_inputs(&program, 7).unwrap()];
+        let judged = eager::lowering(&program, &mut method, &registry, &Operators::new(), &runs).unwrap();
+        assert!(judged.agrees(), "{:#?}", judged.differences);
     }
 }
