@@ -1,6 +1,7 @@
 //! Random exported programs: they verify clean, come back from documents and archives, and what they are lowered to
 //! computes what their operators compute one by one.
 
+use edgepack::eager;
 use edgepack_executor::Registry;
 use edgepack_executor::call::{Arg, OwnedTensor, call};
 use edgepack_executor::tensor::Scalar;
@@ -328,5 +329,64 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+/// Floats as integers of the same, a smaller and a larger size, one of them changed in between.
+#[test]
+fn bytes_are_seen_as_another_type() {
+    let like = |scalar_type, sizes: &[i64]| {
+        TensorMeta::contiguous(scalar_type, &sizes.iter().copied().map(Size::Known).collect::<Vec<_>>())
+    };
+    let as_type = |value: ValueId, scalar_type| [("self", value.into()), ("dtype", Argument::ScalarType(scalar_type))];
+    let mut graph = Graph::default();
+    let x = graph.add_input("x", like(ScalarType::FLOAT, &[2, 4]));
+    let doubled = graph.call("aten::add.Tensor", [("self", x.into()), ("other", x.into())], meta(&[2, 4]));
+    let views: Vec<ValueId> = [(ScalarType::INT, 4), (ScalarType::SHORT, 8), (ScalarType::LONG, 2)]
+        .map(|(dtype, last)| graph.call("aten::view.dtype", as_type(doubled, dtype), like(dtype, &[2, last])))
+        .to_vec();
+    let one = graph.call(
+        "aten::add.Tensor",
+        [("self", views[0].into()), ("other", 1.into())],
+        like(ScalarType::INT, &[2, 4]),
+    );
+    let back = graph.call("aten::view.dtype", as_type(one, ScalarType::FLOAT), meta(&[2, 4]));
+    let outputs: Vec<ValueId> = views.into_iter().chain([back]).collect();
+    graph.outputs = outputs.iter().map(|id| (*id).into()).collect();
+    let program = ExportedProgram::from_graph(graph, Dialect::Aten);
+    assert_eq!(errors(&program, Dialect::Aten), Vec::<String>::new());
+    let mut archive = Vec::new();
+    program.save(&mut archive).unwrap();
+    let again = Archive::parse(&archive).unwrap().program().unwrap();
+
+    let registry = edgepack_kernels::registry();
+    let given: Vec<f32> = numbers(8, 5);
+    let bits: Vec<i32> = given.iter().map(|x| (x + x).to_bits().cast_signed()).collect();
+    let bytes: Vec<u8> = bits.iter().flat_map(|bits| bits.to_ne_bytes()).collect();
+    let next: Vec<u8> = bits.iter().flat_map(|bits| (bits + 1).to_ne_bytes()).collect();
+    for like_reference in [false, true] {
+        let options = Lowering { like_reference, ..Lowering::default() };
+        assert_eq!(errors(&to_edge(program.clone(), &options).unwrap(), Dialect::Edge), Vec::<String>::new());
+        let built = lower(vec![("forward".to_owned(), again.clone())], &options).unwrap().to_bytes().unwrap();
+        let file = Program::from_bytes(built).unwrap();
+        let mut method = Method::load(&file, "forward", &registry, &Options::default()).unwrap();
+        let tensor = OwnedTensor::new(&[2, 4], &given);
+        let outputs = method.run(&[TensorView::of::<f32>(&[2, 4], tensor.bytes()).unwrap()]).unwrap();
+        for (index, (dtype, last, want)) in [
+            (ScalarType::INT, 4, &bytes),
+            (ScalarType::SHORT, 8, &bytes),
+            (ScalarType::LONG, 2, &bytes),
+            (ScalarType::FLOAT, 4, &next),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let Some(Output::Tensor(tensor)) = outputs.get(index) else { panic!("no tensor") };
+            assert_eq!((tensor.dtype, tensor.sizes), (dtype, [2, last].as_slice()));
+            assert_eq!(tensor.bytes(), want.as_slice(), "output {index}");
+        }
+        let runs = [eager::random_inputs(&program, 7).unwrap()];
+        let judged = eager::lowering(&program, &mut method, &registry, &Operators::new(), &runs).unwrap();
+        assert!(judged.agrees(), "{:#?}", judged.differences);
     }
 }

@@ -43,7 +43,7 @@
 //!     }
 //! }
 //!
-//! # use edgepack_exir::graph::{About, Dialect, InputKind, InputSpec, OutputKind, OutputSpec};
+//! # use edgepack_exir::graph::Dialect;
 //! # use edgepack_format::scalar::ScalarType;
 //! # let meta = || TensorMeta::contiguous(ScalarType::FLOAT, &[2i64.into()]);
 //! let mut graph = Graph::default();
@@ -51,15 +51,7 @@
 //! let gate = graph.call("aten::sigmoid", [("self", x.into())], meta());
 //! let y = graph.call("aten::mul.Tensor", [("self", x.into()), ("other", gate.into())], meta());
 //! graph.outputs.push(y.into());
-//! # let mut program = ExportedProgram {
-//! #     graph,
-//! #     inputs: vec![InputSpec { kind: InputKind::User, arg: x.into() }],
-//! #     outputs: vec![OutputSpec { kind: OutputKind::User, arg: y.into() }],
-//! #     weights: Default::default(),
-//! #     ranges: Default::default(),
-//! #     dialect: Dialect::Aten,
-//! #     about: About::default(),
-//! # };
+//! let mut program = ExportedProgram::from_graph(graph, Dialect::Aten);
 //! FuseSilu.run(&mut program)?;
 //! assert_eq!(program.graph.nodes.len(), 1);
 //! assert!(program.graph.nodes[0].calls("my::silu"));

@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use edgepack_exir::archive::Archive;
-use edgepack_exir::graph::{
-    About, Dialect, ExportedProgram, Graph, InputKind, InputSpec, OutputKind, OutputSpec, TensorMeta, ValueId,
-};
+use edgepack_exir::graph::{Dialect, ExportedProgram, Graph, TensorMeta};
 use edgepack_exir::json;
 use edgepack_format::scalar::ScalarType;
 
@@ -91,16 +89,7 @@ fn programs_made_from_nothing_have_what_readers_ask_for() {
     let (x, y) = (graph.add_input("x", meta()), graph.add_input("y", meta()));
     let sum = graph.call("aten::add.Tensor", [("self", x.into()), ("other", y.into())], meta());
     graph.outputs.push(sum.into());
-    let user = |value: ValueId| InputSpec { kind: InputKind::User, arg: value.into() };
-    let program = ExportedProgram {
-        graph,
-        inputs: vec![user(x), user(y)],
-        outputs: vec![OutputSpec { kind: OutputKind::User, arg: sum.into() }],
-        weights: Default::default(),
-        ranges: Default::default(),
-        dialect: Dialect::Aten,
-        about: About::default(),
-    };
+    let program = ExportedProgram::from_graph(graph, Dialect::Aten);
     let mut written = Vec::new();
     program.save(&mut written).unwrap();
     let archive = Archive::parse(&written).unwrap();

@@ -7,7 +7,7 @@ use edgepack_exir::Error;
 use edgepack_exir::archive::Archive;
 use edgepack_exir::graph::{
     About, Argument, Dialect, ExportedProgram, Graph, InputKind, InputSpec, NamedArgument, Node, OutputKind,
-    OutputSpec, Target, TensorMeta, ValueId,
+    OutputSpec, Target, TensorMeta,
 };
 use edgepack_exir::lower::{ByOperator, Options, Part, Partitioner, Pass, ProgramManager, lower};
 use edgepack_format::extent::FileExtent;
@@ -24,16 +24,7 @@ fn program() -> ExportedProgram<'static> {
     let b = graph.call("aten::relu", [("self", a.into())], meta());
     let c = graph.call("aten::neg", [("self", b.into())], meta());
     graph.outputs = vec![a.into(), c.into()];
-    let output = |value| OutputSpec { kind: OutputKind::User, arg: Argument::Value(value) };
-    ExportedProgram {
-        graph,
-        inputs: vec![InputSpec { kind: InputKind::User, arg: x.into() }],
-        outputs: vec![output(a), output(c)],
-        weights: Default::default(),
-        ranges: Default::default(),
-        dialect: Dialect::Aten,
-        about: About::default(),
-    }
+    ExportedProgram::from_graph(graph, Dialect::Aten)
 }
 
 /// Its payload is its program as text.
@@ -174,16 +165,7 @@ fn branches() -> ExportedProgram<'static> {
         is_hop_single_tensor_return: None,
     });
     graph.outputs = vec![y.into()];
-    let user = |value: ValueId| InputSpec { kind: InputKind::User, arg: value.into() };
-    ExportedProgram {
-        graph,
-        inputs: vec![user(truth), user(x)],
-        outputs: vec![OutputSpec { kind: OutputKind::User, arg: y.into() }],
-        weights: Default::default(),
-        ranges: Default::default(),
-        dialect: Dialect::Aten,
-        about: About::default(),
-    }
+    ExportedProgram::from_graph(graph, Dialect::Aten)
 }
 
 fn delegate_calls(bytes: &[u8]) -> usize {

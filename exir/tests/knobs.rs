@@ -6,9 +6,7 @@ use edgepack_builder::pte::{Arg, BuiltProgram};
 use edgepack_exir::Error;
 use edgepack_exir::archive::{Archive, Storage, Weight};
 use edgepack_exir::dtype::Table;
-use edgepack_exir::graph::{
-    About, Dialect, ExportedProgram, Graph, InputKind, InputSpec, OutputKind, OutputSpec, TensorMeta,
-};
+use edgepack_exir::graph::{Dialect, ExportedProgram, Graph, TensorMeta};
 use edgepack_exir::lower::{Alignments, ByName, InitialState, MethodOrigins, Options, ProgramManager};
 use edgepack_format::extent::FileExtent;
 use edgepack_format::limits::Limits;
@@ -222,30 +220,14 @@ fn a_view_in_another_memory_is_a_copy() {
     graph.outputs.push(z.into());
     let instructions = |pool: &'static [(&'static str, u32)]| {
         let pools = ByName::new(|name| pool.iter().find(|(known, _)| *known == name).map(|(_, id)| *id));
-        let (_, origins) = emit(user(graph.clone(), &[x], &[z]), &Options { pools, ..Options::default() }).unwrap();
+        let program = ExportedProgram::from_graph(graph.clone(), Dialect::Aten);
+        let (_, origins) = emit(program, &Options { pools, ..Options::default() }).unwrap();
         origins[0].instructions.len()
     };
     assert_eq!(instructions(&[]), 2);
     assert_eq!(instructions(&[("relu", 2)]), 2);
     assert_eq!(instructions(&[("relu", 2), ("view_copy", 2)]), 2);
     assert_eq!(instructions(&[("relu", 2), ("view_copy", 3)]), 3);
-}
-
-/// A program of tensors alone.
-fn user(
-    graph: Graph,
-    inputs: &[edgepack_exir::graph::ValueId],
-    outputs: &[edgepack_exir::graph::ValueId],
-) -> ExportedProgram<'static> {
-    ExportedProgram {
-        graph,
-        inputs: inputs.iter().map(|id| InputSpec { kind: InputKind::User, arg: (*id).into() }).collect(),
-        outputs: outputs.iter().map(|id| OutputSpec { kind: OutputKind::User, arg: (*id).into() }).collect(),
-        weights: Default::default(),
-        ranges: Default::default(),
-        dialect: Dialect::Aten,
-        about: About::default(),
-    }
 }
 
 #[test]
@@ -274,7 +256,7 @@ fn declared_operators_are_lowered() {
         let (a, b) = (graph.add_input("a", float([2, 3])), graph.add_input("b", float([2, 4])));
         let y = graph.call("my::join", [("a", a.into()), ("b", b.into())], float(wanted));
         graph.outputs.push(y.into());
-        user(graph, &[a, b], &[y])
+        ExportedProgram::from_graph(graph, Dialect::Aten)
     };
     let (_, origins) = emit(program([2, 7]), &options).unwrap();
     assert_eq!(origins[0].instructions[0].operator, "my::join.out");

@@ -2,10 +2,7 @@
 
 use edgepack_exir::Error;
 use edgepack_exir::decompose::decompose;
-use edgepack_exir::graph::{
-    About, Argument, Dialect, ExportedProgram, Graph, InputKind, InputSpec, OutputKind, OutputSpec, Ranges, Size,
-    TensorMeta,
-};
+use edgepack_exir::graph::{Argument, Dialect, ExportedProgram, Graph, Size, TensorMeta};
 use edgepack_exir::operators::Operators;
 use edgepack_format::limits::Limits;
 use edgepack_format::scalar::ScalarType;
@@ -30,16 +27,7 @@ fn changing(count: i64) -> ExportedProgram<'static> {
         let all = graph.call("aten::cat", [("tensors", tensors), ("dim", 0.into())], meta(&[count]));
         graph.outputs.push(all.into());
     }
-    let output = |arg: &Argument| OutputSpec { kind: OutputKind::User, arg: arg.clone() };
-    ExportedProgram {
-        inputs: vec![InputSpec { kind: InputKind::User, arg: x.into() }],
-        outputs: graph.outputs.iter().map(output).collect(),
-        graph,
-        weights: Default::default(),
-        ranges: Ranges::new(),
-        dialect: Dialect::Training,
-        about: About::default(),
-    }
+    ExportedProgram::from_graph(graph, Dialect::Training)
 }
 
 #[test]

@@ -60,9 +60,13 @@ impl Walk {
             if step.size == 1 {
                 continue;
             }
+            // Sizes whose product overflows stand beside a size of zero, and stay apart.
+            let joined = |outer: &Step| outer.size.checked_mul(step.size);
             match merged[..len].last_mut() {
-                Some(outer) if outer.stride == step.stride.wrapping_mul(step.size as isize) => {
-                    *outer = Step { size: outer.size * step.size, stride: step.stride };
+                Some(outer)
+                    if outer.stride == step.stride.wrapping_mul(step.size as isize) && joined(outer).is_some() =>
+                {
+                    *outer = Step { size: joined(outer).unwrap_or_default(), stride: step.stride };
                 }
                 _ if len < MAX_RANK => {
                     merged[len] = step;

@@ -74,6 +74,9 @@ fn run<T: Number<Compute: Float>>(cx: &mut KernelContext<'_>) -> Result<(), Kern
     let (from, to) = (Images::new("input", &input.meta(), 2)?, Images::new("out", &out.meta(), 2)?);
     let steps = grid.strides;
     let (data, points, out) = (input.as_slice::<T>()?, grid.as_slice::<T>()?, out.into_slice::<T>()?);
+    if out.is_empty() {
+        return Ok(());
+    }
     let [across, down] = [width, height].map(|size| Line { size, padding, align });
     for n in 0..batch {
         let image = &data[n * from.batch.1..];
@@ -134,6 +137,9 @@ fn volumes<T: Number<Compute: Float>>(cx: &mut KernelContext<'_>) -> Result<(), 
     let (from, steps) = (input.strides, grid.strides);
     let to = Dims::from_slice(out.strides).unwrap_or_default();
     let (data, points, out) = (input.as_slice::<T>()?, grid.as_slice::<T>()?, out.into_slice::<T>()?);
+    if out.is_empty() {
+        return Ok(());
+    }
     let lines = [width, height, depth].map(|size| Line { size, padding, align });
     let places = (0..batch * deep * tall * broad)
         .map(|at| [at / (deep * tall * broad), at / (tall * broad) % deep, at / broad % tall, at % broad]);

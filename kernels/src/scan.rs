@@ -1,4 +1,4 @@
-//! Running products, extremes and logarithms of sums along a dimension.
+//! Running sums, products, extremes and logarithms of sums along a dimension.
 //!
 //! Invariant: a line is read and written once, in order; what a line has in common is kept in registers.
 
@@ -12,20 +12,19 @@ use crate::dims::dim_of;
 use crate::numeric::{Cast, Compute, Number};
 
 /// The operators of this family.
-pub static KERNELS: &[&Kernel] = &[&CUMPROD, &CUMMAX, &CUMMIN, &LOGCUMSUMEXP];
+pub static KERNELS: &[&Kernel] = &[&CUMSUM, &CUMPROD, &CUMMAX, &CUMMIN, &LOGCUMSUMEXP];
 
+static CUMSUM: Kernel = Kernel {
+    name: "aten::cumsum.out",
+    schema: "(Tensor self, int dim, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare: |args| prepare_totals(args, Total::Sum),
+};
 static CUMPROD: Kernel = Kernel {
     name: "aten::cumprod.out",
     schema: "(Tensor self, int dim, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
     alias: Alias::Disjoint,
-    prepare: |args| {
-        let (input, out) = (args.tensor(0)?.meta.dtype, args.tensor(3)?.meta.dtype);
-        expect_class("self", input, Class::Any)?;
-        expect_class("out", out, Class::Any)?;
-        with_element!(input, T => with_element!(out, U => Ok(Box::new(products::<T, U>)), else => {
-            Err(KernelError::unsupported(out.to_string()))
-        }), else => Err(KernelError::unsupported(input.to_string())))
-    },
+    prepare: |args| prepare_totals(args, Total::Product),
 };
 static CUMMAX: Kernel = Kernel {
     name: "aten::cummax.out",
@@ -63,15 +62,44 @@ fn lines(cx: &mut KernelContext<'_>, outs: &[usize]) -> Result<Around, KernelErr
     Ok(around)
 }
 
-/// Visits every line: its elements' places in order, and whether one is the first.
-fn visit(around: Around, mut each: impl FnMut(usize, bool)) {
-    for at in 0..around.outer * around.inner {
-        let start = at / around.inner * around.size * around.inner + at % around.inner;
-        (0..around.size).for_each(|i| each(start + i * around.inner, i == 0));
+/// The places of the elements of every line, in order.
+fn places(around: Around) -> impl Iterator<Item = impl Iterator<Item = usize>> {
+    let Around { outer, size, inner } = around;
+    let first = (0..outer).flat_map(move |block| (0..inner).map(move |lane| block * size * inner + lane));
+    first.map(move |first| (0..size).map(move |index| first + index * inner))
+}
+
+/// Writes what each line comes to, element by element, from `start` on.
+fn fold<T: Copy, U, S: Copy + Cast<U>>(around: Around, input: &[T], out: &mut [U], start: S, next: impl Fn(S, T) -> S) {
+    for line in places(around) {
+        let mut total = start;
+        for at in line {
+            total = next(total, input[at]);
+            out[at] = total.cast();
+        }
     }
 }
 
-fn products<T, U>(cx: &mut KernelContext<'_>) -> Result<(), KernelError>
+/// What lines come to.
+#[derive(Clone, Copy)]
+enum Total {
+    Sum,
+    Product,
+}
+
+fn prepare_totals(args: &Prepare<'_>, total: Total) -> Result<Box<dyn Run>, KernelError> {
+    let (input, out) = (args.tensor(0)?.meta.dtype, args.tensor(3)?.meta.dtype);
+    expect_class("self", input, Class::Any)?;
+    expect_class("out", out, Class::Any)?;
+    with_element!(input, T => with_element!(out, U => {
+        Ok(Box::new(move |cx: &mut KernelContext<'_>| totals::<T, U>(cx, total)))
+    }, else => {
+        Err(KernelError::unsupported(out.to_string()))
+    }), else => Err(KernelError::unsupported(input.to_string())))
+}
+
+/// Totals of elements in the output's type, in 64 bits.
+fn totals<T, U>(cx: &mut KernelContext<'_>, total: Total) -> Result<(), KernelError>
 where
     T: Number + Cast<U>,
     U: Number,
@@ -81,20 +109,14 @@ where
     let around = lines(cx, &[3])?;
     let views = cx.views();
     let (input, out) = (views.tensor(0)?.as_slice::<T>()?, views.out(3)?.into_slice::<U>()?);
-    let (mut real, mut whole) = (1f64, 1i64);
-    visit(around, |at, first| {
-        if first {
-            (real, whole) = (1.0, 1);
-        }
-        let x: U = input[at].cast();
-        if U::SCALAR_TYPE.is_floating() {
-            real *= Cast::<f64>::cast(x);
-            out[at] = real.cast();
-        } else {
-            whole = whole.wrapping_mul(x.cast());
-            out[at] = whole.cast();
-        }
-    });
+    let real = |x: T| Cast::<f64>::cast(Cast::<U>::cast(x));
+    let whole = |x: T| Cast::<i64>::cast(Cast::<U>::cast(x));
+    match (total, U::SCALAR_TYPE.is_floating()) {
+        (Total::Sum, true) => fold(around, input, out, 0.0, |sum: f64, x| sum + real(x)),
+        (Total::Sum, false) => fold(around, input, out, 0, |sum: i64, x| sum.wrapping_add(whole(x))),
+        (Total::Product, true) => fold(around, input, out, 1.0, |product: f64, x| product * real(x)),
+        (Total::Product, false) => fold(around, input, out, 1, |product: i64, x| product.wrapping_mul(whole(x))),
+    }
     Ok(())
 }
 
@@ -112,20 +134,32 @@ fn extremes<T: Number>(cx: &mut KernelContext<'_>, greatest: bool) -> Result<(),
     let around = lines(cx, &[2, 3])?;
     let views = cx.views();
     let (input, values) = (views.tensor(0)?.as_slice::<T>()?, views.out(2)?.into_slice::<T>()?);
-    let places = views.out(3)?.into_slice::<i64>()?;
-    let (mut best, mut place, mut here) = (T::default(), 0i64, 0i64);
-    visit(around, |at, first| {
-        here = if first { 0 } else { here + 1 };
-        let (x, known) = (input[at].to_compute(), best.to_compute());
-        // The later one of equals counts, and NaN stays.
-        let better = if greatest { known.less_or_same(x) } else { x.less_or_same(known) };
-        if first || x.is_nan() || !known.is_nan() && better {
-            (best, place) = (input[at], here);
+    let indices = views.out(3)?.into_slice::<i64>()?;
+    for line in places(around) {
+        let (mut best, mut index) = (T::default(), 0);
+        for (here, at) in (0i64..).zip(line) {
+            let (x, known) = (input[at].to_compute(), best.to_compute());
+            // The later one of equals counts, and NaN stays.
+            let better = if greatest { known.less_or_same(x) } else { x.less_or_same(known) };
+            if here == 0 || x.is_nan() || !known.is_nan() && better {
+                (best, index) = (input[at], here);
+            }
+            values[at] = best;
+            indices[at] = index;
         }
-        values[at] = best;
-        places[at] = place;
-    });
+    }
     Ok(())
+}
+
+/// `ln(exp(a) + exp(b))`.
+fn logarithm_of_sum(a: f64, b: f64) -> f64 {
+    let (low, high) = if b < a { (b, a) } else { (a, b) };
+    match () {
+        () if a.is_nan() || b.is_nan() => f64::NAN,
+        // Of infinities there is no difference.
+        () if low == high && high.is_infinite() => high,
+        () => high + (low - high).exp().ln_1p(),
+    }
 }
 
 fn logarithms<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError>
@@ -135,26 +169,22 @@ where
     let around = lines(cx, &[2])?;
     let views = cx.views();
     let (input, out) = (views.tensor(0)?.as_slice::<T>()?, views.out(2)?.into_slice::<T>()?);
-    let mut sum = f64::NEG_INFINITY;
-    visit(around, |at, first| {
-        let x: f64 = input[at].cast();
-        let (low, high) = if x < sum { (x, sum) } else { (sum, x) };
-        sum = match () {
-            () if first => x,
-            () if x.is_nan() || sum.is_nan() => f64::NAN,
-            // Of infinities there is no difference.
-            () if low == high && high.is_infinite() => high,
-            () => high + (low - high).exp().ln_1p(),
-        };
-        out[at] = sum.cast();
-    });
+    for line in places(around) {
+        let mut total: Option<f64> = None;
+        for at in line {
+            let x: f64 = input[at].cast();
+            let sum = total.map_or(x, |sum| logarithm_of_sum(sum, x));
+            total = Some(sum);
+            out[at] = sum.cast();
+        }
+    }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use edgepack_executor::call::{Arg, call};
+    use edgepack_executor::call::{Arg, OwnedTensor, call};
 
     /// What eager PyTorch answers.
     #[test]
@@ -176,5 +206,18 @@ mod tests {
             sums[0].as_slice::<f64>().unwrap(),
             [-200.0, 1.383_896_526_736_737_6e-87, 1.383_896_526_736_737_6e-87]
         );
+    }
+
+    #[test]
+    fn running_sums_follow_the_dimension() {
+        let sum = |dim, order: &[u8]| {
+            let input = OwnedTensor::new(&[2, 3], &[1i32, 2, 3, 4, 5, 6]).with_dim_order(order);
+            let out = OwnedTensor::zeros(ScalarType::LONG, &[2, 3]).with_dim_order(order);
+            let args = [Arg::Tensor(input), Arg::int(dim), Arg::None, Arg::Tensor(out)];
+            call(&CUMSUM, &args).unwrap()[0].as_slice::<i64>().unwrap()
+        };
+        assert_eq!(sum(1, &[0, 1]), [1, 3, 6, 4, 9, 15]);
+        assert_eq!(sum(0, &[0, 1]), [1, 2, 3, 5, 7, 9]);
+        assert_eq!(sum(0, &[1, 0]), [1, 3, 3, 7, 5, 11]);
     }
 }

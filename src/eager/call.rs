@@ -8,7 +8,7 @@ use edgepack_format::scalar::ScalarType;
 use super::compute::Computed;
 use super::tensor::{Dense, Tensor, numel};
 use super::views::views;
-use super::{EagerError, Held, Machine, Value, Values};
+use super::{EagerError, Held, Machine, Value, Values, number};
 
 /// Checks that exporters leave in a program; they give nothing.
 const CHECKS: [&str; 4] = ["_assert", "_functional_assert", "sym_constrain_range", "_functional_sym_constrain_range"];
@@ -113,7 +113,7 @@ impl Call<'_> {
     }
 
     fn result(&self, index: usize) -> Option<&TensorMeta> {
-        self.graph.tensor(self.node.results().get(index).copied()?)
+        recorded(self.graph, self.node, index)
     }
 
     pub(super) fn result_type(&self) -> Option<ScalarType> {
@@ -180,17 +180,21 @@ impl Call<'_> {
         }
     }
 
-    /// The strides that were recorded for a result, if it has the sizes that were recorded.
-    fn strides(&self, index: usize, sizes: &[i64]) -> Option<Vec<i64>> {
-        let meta = self.result(index)?;
-        let hints = |list: &[Size]| list.iter().map(Size::hint).collect::<Option<Vec<i64>>>();
-        (hints(&meta.sizes)? == sizes).then(|| hints(&meta.strides))?
-    }
-
     fn results(&self) -> Vec<TensorMeta> {
         let known = |index: usize| self.result(index).cloned();
         (0..self.node.results().len()).filter_map(known).collect()
     }
+}
+
+/// What was recorded for a result.
+fn recorded<'g>(graph: &'g Graph, node: &Node, index: usize) -> Option<&'g TensorMeta> {
+    graph.tensor(node.results().get(index).copied()?)
+}
+
+/// The strides that were recorded for a result, if it has the sizes that were recorded.
+fn strides(meta: &TensorMeta, sizes: &[i64]) -> Option<Vec<i64>> {
+    let hints = |list: &[Size]| list.iter().map(Size::hint).collect::<Option<Vec<i64>>>();
+    (hints(&meta.sizes)? == sizes).then(|| hints(&meta.strides))?
 }
 
 /// Sizes with the one that is left open.
@@ -251,21 +255,19 @@ impl Machine<'_> {
         if let Some(number) = read_number(&call)? {
             return Ok(vec![number]);
         }
-        if let Some(views) = views(&call)? {
+        let (views, of) = (views(&call)?, call.number_of("self").or(call.number_of("input")));
+        let (results, args) = (call.results(), call.args);
+        if let Some(views) = views {
+            let mut views = views.into_iter();
             // What works in place gives the tensor itself.
-            return match (changes, call.number_of("self").or(call.number_of("input")), views.into_iter().next()) {
-                (true, Some(at), Some(view)) => {
-                    self.tensors[at] = view;
+            return match (changes, of) {
+                (true, Some(at)) => {
+                    self.tensors[at] = views.next().ok_or_else(|| EagerError::new(format!("{op} shows nothing")))?;
                     Ok(vec![Held::Tensor(at)])
                 }
-                _ => {
-                    let call = Call { graph, node, op, args: call.args, tensors: &self.tensors };
-                    let views = self::views(&call)?.unwrap_or_default();
-                    Ok(views.into_iter().map(|view| Held::Tensor(self.add(view))).collect())
-                }
+                _ => Ok(views.map(|view| Held::Tensor(self.add(view))).collect()),
             };
         }
-        let (results, args) = (call.results(), call.args);
         if !receivers.is_empty() {
             return self.receive(op, &schema, args, &receivers);
         }
@@ -282,11 +284,9 @@ impl Machine<'_> {
         let computed = self.computed(op, args.clone(), &results)?;
         let mut held = Vec::new();
         for (index, value) in computed.into_iter().enumerate() {
-            let tensors = &self.tensors;
-            let call = Call { graph, node, op, args: Vec::new(), tensors };
             held.push(match value {
                 Value::Tensor(dense) => {
-                    let strides = call.strides(index, &dense.sizes);
+                    let strides = recorded(graph, node, index).and_then(|meta| strides(meta, &dense.sizes));
                     let tensor = Tensor::new(&dense, strides)?;
                     Held::Tensor(self.add(tensor))
                 }
@@ -462,23 +462,7 @@ fn read_number(call: &Call<'_>) -> Result<Option<Held>, EagerError> {
             Held::Int(*size.ok_or_else(|| EagerError::new("a dimension that is not there"))?)
         }
         "sym_numel" => Held::Int(numel(&x.sizes)?),
-        "item" | "_local_scalar_dense" => {
-            let dense = x.read()?;
-            let wide = match dense.scalar_type {
-                ScalarType::BOOL => return Ok(Some(Held::Bool(dense.bytes.first().is_some_and(|byte| *byte != 0)))),
-                ScalarType::LONG => dense.bytes.clone(),
-                ScalarType::INT => {
-                    let four = dense.bytes.get(..4).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
-                    i64::from(i32::from_ne_bytes(four)).to_ne_bytes().to_vec()
-                }
-                ScalarType::FLOAT => {
-                    let four = dense.bytes.get(..4).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
-                    return Ok(Some(Held::Float(f64::from(f32::from_ne_bytes(four)))));
-                }
-                other => return Err(EagerError::new(format!("one number of {other}"))),
-            };
-            Held::Int(i64::from_ne_bytes(wide.get(..8).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default()))
-        }
+        "item" | "_local_scalar_dense" => number(&x.read()?)?,
         _ => return Err(EagerError::new(format!("{name} gives a number"))),
     }))
 }

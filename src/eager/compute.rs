@@ -6,8 +6,7 @@ use edgepack_executor::Registry;
 use edgepack_executor::{Input, Method, Options, Output};
 use edgepack_exir::decompose::composites;
 use edgepack_exir::graph::{
-    About, Argument, Dialect, ExportedProgram, Graph, InputKind, InputSpec, NamedArgument, Node, OpName, OutputKind,
-    OutputSpec, Ranges, Size, Target, TensorMeta,
+    Argument, Dialect, ExportedProgram, Graph, NamedArgument, Node, OpName, Size, Target, TensorMeta,
 };
 use edgepack_exir::lower;
 use edgepack_exir::operators::Operators;
@@ -94,17 +93,7 @@ impl Compute {
     }
 
     fn load(&self, graph: Graph) -> Result<Method, EagerError> {
-        let input = |arg: &Argument| InputSpec { kind: InputKind::User, arg: arg.clone() };
-        let output = |arg: &Argument| OutputSpec { kind: OutputKind::User, arg: arg.clone() };
-        let program = ExportedProgram {
-            inputs: graph.inputs.iter().map(input).collect(),
-            outputs: graph.outputs.iter().map(output).collect(),
-            graph,
-            weights: Default::default(),
-            ranges: Ranges::new(),
-            dialect: Dialect::Training,
-            about: About::default(),
-        };
+        let program = ExportedProgram::from_graph(graph, Dialect::Training);
         let options = lower::Options { operators: self.operators.clone(), ..lower::Options::default() };
         let built = lower::lower(vec![("forward".to_owned(), program)], &options).map_err(EagerError::new)?;
         let bytes = built.to_bytes().map_err(EagerError::new)?;

@@ -193,14 +193,18 @@ fn weight(program: &ExportedProgram<'_>, name: &str) -> Result<Dense, EagerError
     Ok(Dense { scalar_type: weight.scalar_type(), sizes, bytes })
 }
 
-/// A number that is given as a tensor without dimensions.
+/// The number that the first element of a tensor is.
 fn number(dense: &Dense) -> Result<Held, EagerError> {
-    let eight = || dense.bytes.get(..8).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
+    fn first<const N: usize>(dense: &Dense) -> Result<[u8; N], EagerError> {
+        dense.bytes.first_chunk().copied().ok_or_else(|| EagerError::new("a number of no elements"))
+    }
     match dense.scalar_type {
-        ScalarType::LONG => Ok(Held::Int(i64::from_ne_bytes(eight()))),
-        ScalarType::DOUBLE => Ok(Held::Float(f64::from_ne_bytes(eight()))),
-        ScalarType::BOOL => Ok(Held::Bool(dense.bytes.first().is_some_and(|byte| *byte != 0))),
-        _ => Err(EagerError::new("a number of another type")),
+        ScalarType::LONG => Ok(Held::Int(i64::from_ne_bytes(first(dense)?))),
+        ScalarType::INT => Ok(Held::Int(i32::from_ne_bytes(first(dense)?).into())),
+        ScalarType::DOUBLE => Ok(Held::Float(f64::from_ne_bytes(first(dense)?))),
+        ScalarType::FLOAT => Ok(Held::Float(f32::from_ne_bytes(first(dense)?).into())),
+        ScalarType::BOOL => Ok(Held::Bool(first::<1>(dense)? != [0])),
+        other => Err(EagerError::new(format!("one number of {other}"))),
     }
 }
 

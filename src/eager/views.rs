@@ -1,6 +1,7 @@
 //! Views, by the strides they have.
 
 use edgepack_exir::graph::MemoryFormat;
+use edgepack_format::scalar::ScalarType;
 
 use super::tensor::{Tensor, contiguous, restride};
 use super::{Call, EagerError, Slot};
@@ -70,10 +71,10 @@ pub(super) fn views(call: &Call<'_>) -> Result<Option<Vec<Tensor>>, EagerError> 
         }
         "view" => {
             let wanted = call.result_type().unwrap_or(x.scalar_type);
-            match wanted.size() == x.scalar_type.size() {
-                true => Ok(Some(vec![x.clone().of_type(wanted)])),
-                false => Err(EagerError::new("a view of elements of another width")),
-            }
+            let viewed = reinterpreted(x, wanted);
+            let viewed =
+                viewed.ok_or_else(|| EagerError::new(format!("a tensor that cannot be viewed as {wanted}")))?;
+            Ok(Some(vec![viewed]))
         }
         "unsqueeze" | "unsqueeze_" => {
             let at = wrap(call.int("dim")?, rank + 1)?;
@@ -256,6 +257,22 @@ pub(super) fn views(call: &Call<'_>) -> Result<Option<Vec<Tensor>>, EagerError> 
         }
         _ => Ok(None),
     }
+}
+
+/// The same bytes as elements of another type, if they lie such that those have strides.
+fn reinterpreted(x: &Tensor, wanted: ScalarType) -> Option<Tensor> {
+    let (own, new) = (x.scalar_type.size()? as i64, wanted.size()? as i64);
+    if own == new {
+        return Some(x.clone().of_type(wanted));
+    }
+    let scaled = |count: i64| (count * own % new == 0).then(|| count * own / new);
+    let (last, outer) = x.strides.split_last().filter(|(last, _)| **last == 1)?;
+    let mut strides: Vec<i64> = outer.iter().map(|stride| scaled(*stride)).collect::<Option<_>>()?;
+    strides.push(*last);
+    let mut sizes = x.sizes.clone();
+    let size = sizes.last_mut()?;
+    *size = scaled(*size)?;
+    Some(x.seen(sizes, strides, scaled(x.offset)?).of_type(wanted))
 }
 
 fn wrap(dim: i64, rank: usize) -> Result<usize, EagerError> {

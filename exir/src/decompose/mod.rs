@@ -13,6 +13,7 @@ mod einsum;
 mod formula;
 mod fourier;
 mod index;
+mod literal;
 pub(crate) mod maker;
 mod matrices;
 mod movement;

@@ -51,6 +51,21 @@ pub struct ExportedProgram<'a> {
 }
 
 impl ExportedProgram<'_> {
+    /// A program without tensors of its own: the caller gives all inputs of the graph and takes all its outputs.
+    pub fn from_graph(graph: Graph, dialect: Dialect) -> Self {
+        let input = |arg: &Argument| InputSpec { kind: InputKind::User, arg: arg.clone() };
+        let output = |arg: &Argument| OutputSpec { kind: OutputKind::User, arg: arg.clone() };
+        ExportedProgram {
+            inputs: graph.inputs.iter().map(input).collect(),
+            outputs: graph.outputs.iter().map(output).collect(),
+            graph,
+            weights: Weights::default(),
+            ranges: Ranges::new(),
+            dialect,
+            about: About::default(),
+        }
+    }
+
     /// Whether it computes gradients or a loss to train with, not results alone.
     pub fn trains(&self) -> bool {
         let gradient = |kind: &OutputKind| {

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::decompose::Composite;
 use crate::decompose::maker::{Maker, Sizes, Work};
 use crate::error::Error;
-use crate::graph::{Argument, Graph, Meta, NamedArgument, Node, OpName, Target, TensorMeta, ValueId};
-use crate::operators::{Operators, arguments};
+use crate::graph::{Argument, Graph, Meta, NamedArgument, Node, OpName, Size, Target, TensorMeta, ValueId};
+use crate::operators::Operators;
 
 /// The functional operator that stands for normalisation in training.
 const FUNCTIONAL: &str = "aten::_native_batch_norm_legit_functional";
@@ -28,10 +29,13 @@ pub(crate) fn statistics(graph: &mut Graph, operators: &Operators, work: &Work) 
             made.push(node);
             return Ok(());
         }
-        let given = given(operators, &node);
-        let find = |name: &str| given.iter().find(|(known, _)| known == name).map(|(_, argument)| argument.clone());
-        let training = always || find("training") == Some(Argument::Bool(true));
-        let moments = [find("running_mean"), find("running_var")].map(|found| found.and_then(|found| found.value()));
+        let Some(schema) = node.target.operator().and_then(|op| operators.schema(op)) else {
+            made.push(node);
+            return Ok(());
+        };
+        let call = Composite::new(&node, &schema);
+        let training = always || call.flag("training");
+        let moments = ["running_mean", "running_var"].map(|name| call.arg(name).value());
         let (true, [Some(mean), Some(variance)]) = (training, moments) else {
             // Without training, nothing is changed.
             let mut node = node;
@@ -43,24 +47,17 @@ pub(crate) fn statistics(graph: &mut Graph, operators: &Operators, work: &Work) 
             made.push(node);
             return Ok(());
         };
-        normalisation(graph, &node, given, [mean, variance], made)
+        normalisation(graph, &call, [mean, variance], made)
     })
-}
-
-/// The arguments of a call by name.
-fn given(operators: &Operators, node: &Node) -> Vec<(String, Argument)> {
-    let Some(schema) = node.target.operator().and_then(|op| operators.schema(op)) else { return Vec::new() };
-    let found = arguments(&schema, node);
-    found.into_iter().filter_map(|(parameter, argument)| Some((parameter.name.to_owned(), argument?))).collect()
 }
 
 fn normalisation(
     graph: &mut Graph,
-    node: &Node,
-    given: Vec<(String, Argument)>,
+    call: &Composite<'_>,
     moments: [ValueId; 2],
     made: &mut Vec<Node>,
 ) -> Result<(), Error> {
+    let node = call.node;
     let place = || format!("node `{}`", node.name);
     let missing = || Error::program(place(), "it reads something that is no tensor");
     let mut results = node.results();
@@ -71,13 +68,9 @@ fn normalisation(
         results.push(graph.add_value("moment", Meta::from(moment.clone())));
     }
     let wanted = ["input", "weight", "bias", "running_mean", "running_var", "momentum", "eps"];
-    let mut inputs: Vec<NamedArgument> = Vec::new();
-    for (name, arg) in given {
-        if wanted.contains(&name.as_str()) {
-            inputs.push(NamedArgument { name, arg, keyword: false });
-        }
-    }
-    inputs.push(NamedArgument { name: "training".to_owned(), arg: Argument::Bool(true), keyword: false });
+    let input = |name: &str, arg| NamedArgument { name: name.to_owned(), arg, keyword: false };
+    let mut inputs: Vec<NamedArgument> = wanted.map(|name| input(name, call.arg(name))).into();
+    inputs.push(input("training", Argument::Bool(true)));
     let target = OpName::parse(FUNCTIONAL).ok_or_else(|| Error::program(place(), FUNCTIONAL))?;
     let news: Vec<ValueId> = results.iter().skip(3).copied().collect();
     made.push(Node {
@@ -94,7 +87,7 @@ fn normalisation(
     }
     for value in spare {
         let meta = graph.tensor(value).cloned().ok_or_else(missing)?;
-        let sizes = Argument::ints(meta.sizes.iter().filter_map(crate::graph::Size::known));
+        let sizes = Argument::ints(meta.sizes.iter().filter_map(Size::known));
         let dtype = Argument::ScalarType(meta.scalar_type);
         let mut empty =
             graph.make("aten::full", [("size", sizes), ("fill_value", Argument::Int(0)), ("dtype", dtype)], meta);
@@ -113,19 +106,17 @@ fn instances(
     mut node: Node,
     made: &mut Vec<Node>,
 ) -> Result<(), Error> {
-    let given = given(operators, &node);
-    let find = |name: &str| given.iter().find(|(known, _)| known == name).map(|(_, argument)| argument.clone());
-    let moments = [find("running_mean"), find("running_var")].map(|found| found.and_then(|found| found.value()));
-    let own = find("use_input_stats") == Some(Argument::Bool(true));
-    let (true, [Some(mean), Some(variance)]) = (own, moments) else {
+    let Some(schema) = node.target.operator().and_then(|op| operators.schema(op)) else {
         made.push(node);
         return Ok(());
     };
-    let input = find("input").and_then(|input| input.value());
-    let momentum = match find("momentum") {
-        Some(Argument::Float(momentum)) => Some(momentum),
-        Some(Argument::Int(momentum)) => Some(momentum as f64),
-        _ => None,
+    let call = Composite::new(&node, &schema);
+    let moments = ["running_mean", "running_var"].map(|name| call.arg(name).value());
+    let own = call.flag("use_input_stats");
+    let (input, momentum) = (call.arg("input").value(), call.number("momentum"));
+    let (true, [Some(mean), Some(variance)]) = (own, moments) else {
+        made.push(node);
+        return Ok(());
     };
     let place = node.name.clone();
     let (Some(input), Some(momentum)) = (input, momentum) else {

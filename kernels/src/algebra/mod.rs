@@ -3,11 +3,12 @@
 //! Every matrix of a stack is copied into working memory as doubles, computed there and put into the outputs, so element
 //! type and dim order of tensors matter nowhere else. The algorithms are the plain ones; they are meant for small matrices.
 //!
-//! Invariant: working memory is as large as sizes at load ask for, and grows only if sizes do.
+//! Invariant: working memory is reserved at load for the sizes there, and never grows.
 
 mod factor;
 mod operators;
 mod orthogonal;
+mod room;
 mod spectrum;
 mod stack;
 

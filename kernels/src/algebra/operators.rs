@@ -6,92 +6,61 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
 use super::factor::{self, Triangle};
-use super::orthogonal::{eigh, geqrf, householder_product, matrix_exp, ormqr, qr, svd};
+use super::orthogonal::{eigh, geqrf, householder_product, matrix_exp, ormqr, qr, qr_room, svd, svd_room};
+use super::room::{Matrix, Room, pieces, reserve};
 use super::stack::{Layout, together};
 
-/// Computes a call, with working memory of at least [`BUFFERS`] times the square of the longest side of a matrix.
+/// Computes a call, with the working memory that its [`Room`] says.
 type Compute = fn(&mut KernelContext<'_>, &mut [f64]) -> Result<(), KernelError>;
-
-/// How many matrices fit into working memory.
-const BUFFERS: usize = 8;
-
-/// The longest side of a matrix among tensors.
-fn longest<'s>(all: impl Iterator<Item = &'s [usize]>) -> usize {
-    all.flat_map(|sizes| sizes.iter().rev().take(2).copied()).max().unwrap_or(1).max(1)
-}
-
-/// Numbers to compute with that any matrices may have; larger ones have 64 for each of their elements.
-const MOST_WORK: usize = 4 << 20;
 
 fn prepare(
     args: &Prepare<'_>,
     inputs: &'static [usize],
     narrowest: ScalarType,
+    room: Room,
     compute: Compute,
 ) -> Result<Box<dyn Run>, KernelError> {
-    let mut sizes = Vec::new();
     for &input in inputs {
-        let meta = args.tensor(input)?.meta;
-        if meta.dtype != ScalarType::DOUBLE && meta.dtype != narrowest {
-            return Err(KernelError::unsupported(format!("matrices of {}", meta.dtype)));
+        let dtype = args.tensor(input)?.meta.dtype;
+        if dtype != ScalarType::DOUBLE && dtype != narrowest {
+            return Err(KernelError::unsupported(format!("matrices of {dtype}")));
         }
-        sizes.push(meta.sizes.to_vec());
     }
-    let side = longest(sizes.iter().map(Vec::as_slice));
-    let elements: usize =
-        sizes.iter().map(|sizes| sizes.iter().fold(1usize, |all, size| all.saturating_mul(*size))).sum();
-    let most = MOST_WORK.max(elements.saturating_mul(64));
-    let needed = BUFFERS.saturating_mul(side.saturating_mul(side));
-    let mut work: Vec<f64> = Vec::new();
-    if needed > most || work.try_reserve_exact(needed).is_err() {
-        return Err(KernelError::unsupported(format!(
-            "matrices with a side of {side}: there is no room to compute with"
-        )));
-    }
-    work.resize(needed, 0.0);
-    Ok(Box::new(move |cx: &mut KernelContext<'_>| {
-        let mut side = 1;
-        for &input in inputs {
-            side = side.max(longest(std::iter::once(cx.meta(input)?.sizes)));
-        }
-        if work.len() < BUFFERS * side * side {
-            return Err(KernelError::unsupported(format!("matrices of {side} are larger than at load")));
-        }
-        compute(cx, &mut work)
-    }))
+    let mut work = reserve(args, inputs, room)?;
+    Ok(Box::new(move |cx: &mut KernelContext<'_>| compute(cx, &mut work)))
 }
 
 /// A row of the table.
 macro_rules! rows {
-    ($($name:literal $schema:literal $narrowest:ident $inputs:expr => $compute:expr;)*) => {
+    ($($name:literal $schema:literal $narrowest:ident $inputs:expr, $room:expr => $compute:expr;)*) => {
         /// The operators of this family.
         pub static KERNELS: &[&Kernel] = &[$(&Kernel {
             name: $name,
             schema: $schema,
             alias: Alias::Disjoint,
-            prepare: |args| prepare(args, &$inputs, ScalarType::$narrowest, $compute),
+            prepare: |args| prepare(args, &$inputs, ScalarType::$narrowest, $room, $compute),
         }),*];
     };
 }
 
 rows! {
-    "aten::linalg_inv_ex.inverse" "(Tensor A, *, bool check_errors=False, Tensor(a!) inverse, Tensor(b!) info) -> (Tensor(a!) inverse, Tensor(b!) info)" FLOAT [0] => inverse;
-    "aten::_linalg_det.result" "(Tensor A, *, Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots) -> (Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots)" FLOAT [0] => |cx, work| determinant(cx, work, false);
-    "aten::_linalg_slogdet.sign" "(Tensor A, *, Tensor(a!) sign, Tensor(b!) logabsdet, Tensor(c!) LU, Tensor(d!) pivots) -> (Tensor(a!) sign, Tensor(b!) logabsdet, Tensor(c!) LU, Tensor(d!) pivots)" FLOAT [0] => |cx, work| determinant(cx, work, true);
-    "aten::linalg_lu_factor_ex.out" "(Tensor A, *, bool pivot=True, bool check_errors=False, Tensor(a!) LU, Tensor(b!) pivots, Tensor(c!) info) -> (Tensor(a!) LU, Tensor(b!) pivots, Tensor(c!) info)" FLOAT [0] => lu_factor;
-    "aten::linalg_lu.out" "(Tensor A, *, bool pivot=True, Tensor(a!) P, Tensor(b!) L, Tensor(c!) U) -> (Tensor(a!) P, Tensor(b!) L, Tensor(c!) U)" FLOAT [0] => |cx, work| lu_parts(cx, work, None);
-    "aten::lu_unpack.out" "(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True, *, Tensor(a!) P, Tensor(b!) L, Tensor(c!) U) -> (Tensor(a!) P, Tensor(b!) L, Tensor(c!) U)" FLOAT [0] => |cx, work| lu_parts(cx, work, Some(1));
-    "aten::_linalg_solve_ex.result" "(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots, Tensor(d!) info) -> (Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots, Tensor(d!) info)" FLOAT [0, 1] => solve;
-    "aten::linalg_lu_solve.out" "(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False, Tensor(a!) out) -> Tensor(a!)" FLOAT [0, 2] => lu_solve;
-    "aten::linalg_cholesky_ex.L" "(Tensor self, *, bool upper=False, bool check_errors=False, Tensor(a!) L, Tensor(b!) info) -> (Tensor(a!) L, Tensor(b!) info)" FLOAT [0] => cholesky;
-    "aten::linalg_solve_triangular.out" "(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False, Tensor(a!) out) -> Tensor(a!)" FLOAT [0, 1] => solve_triangular;
-    "aten::linalg_qr.out" "(Tensor A, str mode='reduced', *, Tensor(a!) Q, Tensor(b!) R) -> (Tensor(a!) Q, Tensor(b!) R)" FLOAT [0] => qr;
-    "aten::geqrf.a" "(Tensor self, *, Tensor(a!) a, Tensor(b!) tau) -> (Tensor(a!) a, Tensor(b!) tau)" FLOAT [0] => geqrf;
-    "aten::linalg_householder_product.out" "(Tensor input, Tensor tau, *, Tensor(a!) out) -> Tensor(a!)" FLOAT [0] => householder_product;
-    "aten::ormqr.out" "(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False, *, Tensor(a!) out) -> Tensor(a!)" FLOAT [0, 2] => ormqr;
-    "aten::_linalg_svd.U" "(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None, Tensor(a!) U, Tensor(b!) S, Tensor(c!) Vh) -> (Tensor(a!) U, Tensor(b!) S, Tensor(c!) Vh)" FLOAT [0] => svd;
-    "aten::_linalg_eigh.eigenvalues" "(Tensor A, str UPLO='L', bool compute_v=True, *, Tensor(a!) eigenvalues, Tensor(b!) eigenvectors) -> (Tensor(a!) eigenvalues, Tensor(b!) eigenvectors)" FLOAT [0] => eigh;
-    "aten::linalg_matrix_exp.out" "(Tensor self, *, Tensor(a!) out) -> Tensor(a!)" DOUBLE [0] => matrix_exp;
+    "aten::linalg_inv_ex.inverse" "(Tensor A, *, bool check_errors=False, Tensor(a!) inverse, Tensor(b!) info) -> (Tensor(a!) inverse, Tensor(b!) info)" FLOAT [0], |_, m| Ok(2 * m.a.len() + m.a.rows) => inverse;
+    "aten::_linalg_det.result" "(Tensor A, *, Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots) -> (Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots)" FLOAT [0], |_, m| Ok(m.a.len() + m.a.rows) => |cx, work| determinant(cx, work, false);
+    "aten::_linalg_slogdet.sign" "(Tensor A, *, Tensor(a!) sign, Tensor(b!) logabsdet, Tensor(c!) LU, Tensor(d!) pivots) -> (Tensor(a!) sign, Tensor(b!) logabsdet, Tensor(c!) LU, Tensor(d!) pivots)" FLOAT [0], |_, m| Ok(m.a.len() + m.a.rows) => |cx, work| determinant(cx, work, true);
+    "aten::linalg_lu_factor_ex.out" "(Tensor A, *, bool pivot=True, bool check_errors=False, Tensor(a!) LU, Tensor(b!) pivots, Tensor(c!) info) -> (Tensor(a!) LU, Tensor(b!) pivots, Tensor(c!) info)" FLOAT [0], |_, m| Ok(m.a.len() + m.a.least()) => lu_factor;
+    "aten::linalg_lu.out" "(Tensor A, *, bool pivot=True, Tensor(a!) P, Tensor(b!) L, Tensor(c!) U) -> (Tensor(a!) P, Tensor(b!) L, Tensor(c!) U)" FLOAT [0], |args, m| Ok(lu_parts_room(m.a, args.bool(1)?)) => |cx, work| lu_parts(cx, work, None);
+    "aten::lu_unpack.out" "(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True, *, Tensor(a!) P, Tensor(b!) L, Tensor(c!) U) -> (Tensor(a!) P, Tensor(b!) L, Tensor(c!) U)" FLOAT [0], |args, m| Ok(lu_parts_room(m.a, args.bool(3)?)) => |cx, work| lu_parts(cx, work, Some(1));
+    "aten::_linalg_solve_ex.result" "(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots, Tensor(d!) info) -> (Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots, Tensor(d!) info)" FLOAT [0, 1], |_, m| Ok(m.a.len() + m.a.rows + 2 * m.b.len()) => solve;
+    "aten::linalg_lu_solve.out" "(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False, Tensor(a!) out) -> Tensor(a!)" FLOAT [0, 2], |_, m| Ok(m.a.len() + m.a.rows + 2 * m.b.len()) => lu_solve;
+    "aten::linalg_cholesky_ex.L" "(Tensor self, *, bool upper=False, bool check_errors=False, Tensor(a!) L, Tensor(b!) info) -> (Tensor(a!) L, Tensor(b!) info)" FLOAT [0], |_, m| Ok(2 * m.a.len()) => cholesky;
+    "aten::linalg_solve_triangular.out" "(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False, Tensor(a!) out) -> Tensor(a!)" FLOAT [0, 1], |_, m| Ok(m.a.len() + 2 * m.b.len()) => solve_triangular;
+    "aten::linalg_qr.out" "(Tensor A, str mode='reduced', *, Tensor(a!) Q, Tensor(b!) R) -> (Tensor(a!) Q, Tensor(b!) R)" FLOAT [0], |args, m| qr_room(args, m.a) => qr;
+    "aten::geqrf.a" "(Tensor self, *, Tensor(a!) a, Tensor(b!) tau) -> (Tensor(a!) a, Tensor(b!) tau)" FLOAT [0], |_, m| Ok(m.a.len() + m.a.least()) => geqrf;
+    "aten::linalg_householder_product.out" "(Tensor input, Tensor tau, *, Tensor(a!) out) -> Tensor(a!)" FLOAT [0], |_, m| Ok(2 * m.a.len() + m.a.columns) => householder_product;
+    "aten::ormqr.out" "(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False, *, Tensor(a!) out) -> Tensor(a!)" FLOAT [0, 2], |_, m| Ok(m.a.len() + m.a.columns + m.b.len()) => ormqr;
+    "aten::_linalg_svd.U" "(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None, Tensor(a!) U, Tensor(b!) S, Tensor(c!) Vh) -> (Tensor(a!) U, Tensor(b!) S, Tensor(c!) Vh)" FLOAT [0], |args, m| svd_room(args, m.a) => svd;
+    "aten::_linalg_eigh.eigenvalues" "(Tensor A, str UPLO='L', bool compute_v=True, *, Tensor(a!) eigenvalues, Tensor(b!) eigenvectors) -> (Tensor(a!) eigenvalues, Tensor(b!) eigenvectors)" FLOAT [0], |_, m| Ok(2 * m.a.len() + m.a.rows) => eigh;
+    "aten::linalg_matrix_exp.out" "(Tensor self, *, Tensor(a!) out) -> Tensor(a!)" DOUBLE [0], |_, m| Ok(6 * m.a.len()) => matrix_exp;
 }
 
 /// The layout of an argument's matrices.
@@ -157,15 +126,6 @@ fn put(tensor: &mut TensorMut<'_>, at: usize, number: f64) -> Result<(), KernelE
     Ok(())
 }
 
-/// Working memory in pieces of these lengths.
-pub(super) fn pieces<const N: usize>(mut work: &mut [f64], lengths: [usize; N]) -> [&mut [f64]; N] {
-    lengths.map(|length| {
-        let (piece, rest) = std::mem::take(&mut work).split_at_mut(length);
-        work = rest;
-        piece
-    })
-}
-
 pub(super) fn identity(matrix: &mut [f64], rows: usize, columns: usize) {
     matrix.fill(0.0);
     (0..rows.min(columns)).for_each(|i| matrix[i * columns + i] = 1.0);
@@ -190,7 +150,7 @@ fn inverse(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelErr
     let views = cx.views();
     let (input, mut out, mut info) = (views.tensor(0)?, Out::matrices(views.out(2)?)?, views.out(3)?);
     for at in 0..outer.iter().product() {
-        let [matrix, result, pivots] = pieces(work, [n * n, n * n, n]);
+        let [matrix, result, pivots] = pieces(work, [n * n, n * n, n])?;
         a.read(&input, &outer, at, matrix)?;
         let status = factor::lu(matrix, n, n, pivots, true);
         identity(result, n, n);
@@ -213,7 +173,7 @@ fn determinant(cx: &mut KernelContext<'_>, work: &mut [f64], logarithm: bool) ->
     let mut second = if logarithm { Some(views.out(2)?) } else { None };
     let (mut lu, mut rows) = (Out::matrices(views.out(factors)?)?, Out::vectors(views.out(factors + 1)?)?);
     for at in 0..outer.iter().product() {
-        let [matrix, pivots] = pieces(work, [n * n, n]);
+        let [matrix, pivots] = pieces(work, [n * n, n])?;
         a.read(&input, &outer, at, matrix)?;
         factor::lu(matrix, n, n, pivots, true);
         let exchanged = pivots.iter().enumerate().filter(|&(k, &pivot)| pivot != k as f64).count();
@@ -245,7 +205,7 @@ fn lu_factor(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelE
     let (input, mut out) = (views.tensor(0)?, Out::matrices(views.out(3)?)?);
     let (mut order, mut info) = (Out::vectors(views.out(4)?)?, views.out(5)?);
     for at in 0..outer.iter().product() {
-        let [matrix, pivots] = pieces(work, [rows * columns, least]);
+        let [matrix, pivots] = pieces(work, [rows * columns, least])?;
         a.read(&input, &outer, at, matrix)?;
         let status = factor::lu(matrix, rows, columns, pivots, exchange);
         out.write(&outer, at, matrix)?;
@@ -254,6 +214,12 @@ fn lu_factor(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelE
         put(&mut info, at, status as f64)?;
     }
     Ok(())
+}
+
+/// The room of [`lu_parts`], of which the permutation is a square as long as the rows.
+fn lu_parts_room(a: Matrix, order: Option<bool>) -> u128 {
+    let permutation = if order.unwrap_or(true) { a.rows * a.rows } else { 0 };
+    a.len() + a.least() + a.len().max(permutation)
 }
 
 /// Permutation, lower and upper factor: of a matrix, or of factors with pivots.
@@ -284,8 +250,9 @@ fn lu_parts(cx: &mut KernelContext<'_>, work: &mut [f64], given: Option<usize>) 
         true => Some([Out::matrices(views.out(first + 1)?)?, Out::matrices(views.out(first + 2)?)?]),
         false => None,
     };
+    let square = if order { rows * rows } else { 0 };
     for at in 0..outer.iter().product() {
-        let [matrix, pivots, result] = pieces(work, [rows * columns, least, rows * rows.max(columns)]);
+        let [matrix, pivots, result] = pieces(work, [rows * columns, least, square.max(rows * columns)])?;
         a.read(&input, &outer, at, matrix)?;
         match (given, &pivot_layout) {
             (Some(arg), Some(layout)) => {
@@ -360,7 +327,7 @@ fn solve(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError
     let (mut lu, mut order) = (Out::matrices(views.out(5)?)?, Out::vectors(views.out(6)?)?);
     let mut info = views.out(7)?;
     for at in 0..outer.iter().product() {
-        let [matrix, pivots, x, turned] = pieces(work, [n * n, n, rows * columns, rows * columns]);
+        let [matrix, pivots, x, turned] = pieces(work, [n * n, n, rows * columns, rows * columns])?;
         a.read(&matrices, &outer, at, matrix)?;
         b.read(&sides, &outer, at, x)?;
         factor::lu(matrix, n, n, pivots, true);
@@ -369,7 +336,7 @@ fn solve(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError
         out.write(&outer, at, x)?;
     }
     for at in 0..own.iter().product() {
-        let [matrix, pivots] = pieces(work, [n * n, n]);
+        let [matrix, pivots] = pieces(work, [n * n, n])?;
         a.read(&matrices, &own, at, matrix)?;
         let status = factor::lu(matrix, n, n, pivots, true);
         lu.write(&own, at, matrix)?;
@@ -397,7 +364,7 @@ fn lu_solve(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelEr
     let (matrices, rows_of, sides) = (views.tensor(0)?, views.tensor(1)?, views.tensor(2)?);
     let mut out = Out::matrices(views.out(5)?)?;
     for at in 0..outer.iter().product() {
-        let [matrix, pivots, x, turned] = pieces(work, [n * n, n, rows * columns, rows * columns]);
+        let [matrix, pivots, x, turned] = pieces(work, [n * n, n, rows * columns, rows * columns])?;
         a.read(&matrices, &outer, at, matrix)?;
         b.read(&sides, &outer, at, x)?;
         order.read(&rows_of, &outer, at, pivots)?;
@@ -420,7 +387,7 @@ fn cholesky(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelEr
     let views = cx.views();
     let (input, mut out, mut info) = (views.tensor(0)?, Out::matrices(views.out(3)?)?, views.out(4)?);
     for at in 0..outer.iter().product() {
-        let [matrix, turned] = pieces(work, [n * n, n * n]);
+        let [matrix, turned] = pieces(work, [n * n, n * n])?;
         a.read(&input, &outer, at, turned)?;
         // Only one triangle is read; of the upper one the transpose is factored.
         if upper {
@@ -459,7 +426,7 @@ fn solve_triangular(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), 
     let (matrices, sides, mut out) = (views.tensor(0)?, views.tensor(1)?, Out::matrices(views.out(5)?)?);
     let triangle = Triangle { upper, unit, transposed: !left };
     for at in 0..outer.iter().product() {
-        let [matrix, x, turned] = pieces(work, [n * n, rows * columns, rows * columns]);
+        let [matrix, x, turned] = pieces(work, [n * n, rows * columns, rows * columns])?;
         a.read(&matrices, &outer, at, matrix)?;
         b.read(&sides, &outer, at, x)?;
         let matrix = &*matrix;

@@ -5,6 +5,33 @@ use super::factor::{lu, solve_lu};
 /// The most rounds of rotations; a dozen is enough for matrices of some hundreds of rows.
 const ROUNDS: usize = 60;
 
+/// A rotation of pairs of numbers, by its cosine and its sine.
+struct Rotation {
+    cosine: f64,
+    sine: f64,
+}
+
+impl Rotation {
+    /// The smaller one that makes the symmetric matrix of two numbers on its diagonal and one off it diagonal.
+    fn new(first: f64, second: f64, off: f64) -> Rotation {
+        let theta = (second - first) / (2.0 * off);
+        let tangent = 1.0_f64.copysign(theta) / (theta.abs() + (theta * theta + 1.0).sqrt());
+        let cosine = 1.0 / (tangent * tangent + 1.0).sqrt();
+        Rotation { cosine, sine: tangent * cosine }
+    }
+
+    fn pair(&self, numbers: &mut [f64], p: usize, q: usize) {
+        let (x, y) = (numbers[p], numbers[q]);
+        numbers[p] = self.cosine * x - self.sine * y;
+        numbers[q] = self.sine * x + self.cosine * y;
+    }
+
+    /// Rotates two columns of a matrix whose rows are so long.
+    fn columns(&self, matrix: &mut [f64], [p, q]: [usize; 2], length: usize) {
+        matrix.chunks_exact_mut(length).for_each(|row| self.pair(row, p, q));
+    }
+}
+
 /// Makes a symmetric matrix diagonal by rotations, which `vectors` collects in its columns; both are `n` by `n`.
 /// Eigenvalues end on the diagonal, in no order.
 fn diagonalise(a: &mut [f64], vectors: &mut [f64], n: usize) {
@@ -22,20 +49,10 @@ fn diagonalise(a: &mut [f64], vectors: &mut [f64], n: usize) {
                 if apq == 0.0 {
                     continue;
                 }
-                let theta = (a[q * n + q] - a[p * n + p]) / (2.0 * apq);
-                let t = 1.0_f64.copysign(theta) / (theta.abs() + (theta * theta + 1.0).sqrt());
-                let c = 1.0 / (t * t + 1.0).sqrt();
-                let s = t * c;
-                for k in 0..n {
-                    let (x, y) = (a[k * n + p], a[k * n + q]);
-                    (a[k * n + p], a[k * n + q]) = (c * x - s * y, s * x + c * y);
-                }
-                for k in 0..n {
-                    let (x, y) = (a[p * n + k], a[q * n + k]);
-                    (a[p * n + k], a[q * n + k]) = (c * x - s * y, s * x + c * y);
-                    let (x, y) = (vectors[k * n + p], vectors[k * n + q]);
-                    (vectors[k * n + p], vectors[k * n + q]) = (c * x - s * y, s * x + c * y);
-                }
+                let rotation = Rotation::new(a[p * n + p], a[q * n + q], apq);
+                rotation.columns(a, [p, q], n);
+                (0..n).for_each(|k| rotation.pair(a, p * n + k, q * n + k));
+                rotation.columns(vectors, [p, q], n);
             }
         }
     }
@@ -75,18 +92,9 @@ pub fn singular(a: &mut [f64], values: &mut [f64], right: &mut [f64], rows: usiz
                     continue;
                 }
                 turned = true;
-                let zeta = (beta - alpha) / (2.0 * gamma);
-                let t = 1.0_f64.copysign(zeta) / (zeta.abs() + (zeta * zeta + 1.0).sqrt());
-                let c = 1.0 / (t * t + 1.0).sqrt();
-                let s = t * c;
-                for k in 0..rows {
-                    let (x, y) = (a[k * n + p], a[k * n + q]);
-                    (a[k * n + p], a[k * n + q]) = (c * x - s * y, s * x + c * y);
-                }
-                for k in 0..n {
-                    let (x, y) = (right[k * n + p], right[k * n + q]);
-                    (right[k * n + p], right[k * n + q]) = (c * x - s * y, s * x + c * y);
-                }
+                let rotation = Rotation::new(alpha, beta, gamma);
+                rotation.columns(a, [p, q], n);
+                rotation.columns(right, [p, q], n);
             }
         }
         if !turned {
@@ -109,22 +117,22 @@ pub fn singular(a: &mut [f64], values: &mut [f64], right: &mut [f64], rows: usiz
     }
 }
 
-/// Makes the columns of a square matrix from `known` on unit vectors that are orthogonal to all before them.
-pub fn complete(q: &mut [f64], n: usize, known: usize) {
+/// Makes the columns of a matrix that is not wide from `known` on unit vectors that are orthogonal to all before them.
+pub fn complete(q: &mut [f64], [rows, columns]: [usize; 2], known: usize) {
     let mut unit = 0;
-    for j in known..n {
-        while unit < n {
-            (0..n).for_each(|i| q[i * n + j] = if i == unit { 1.0 } else { 0.0 });
+    for j in known..columns {
+        while unit < rows {
+            (0..rows).for_each(|i| q[i * columns + j] = if i == unit { 1.0 } else { 0.0 });
             unit += 1;
             for _ in 0..2 {
                 for k in 0..j {
-                    let dot: f64 = (0..n).map(|i| q[i * n + k] * q[i * n + j]).sum();
-                    (0..n).for_each(|i| q[i * n + j] -= dot * q[i * n + k]);
+                    let dot: f64 = (0..rows).map(|i| q[i * columns + k] * q[i * columns + j]).sum();
+                    (0..rows).for_each(|i| q[i * columns + j] -= dot * q[i * columns + k]);
                 }
             }
-            let length = (0..n).map(|i| q[i * n + j] * q[i * n + j]).sum::<f64>().sqrt();
-            if length > 0.1 / (n as f64).sqrt() {
-                (0..n).for_each(|i| q[i * n + j] /= length);
+            let length = (0..rows).map(|i| q[i * columns + j] * q[i * columns + j]).sum::<f64>().sqrt();
+            if length > 0.1 / (rows as f64).sqrt() {
+                (0..rows).for_each(|i| q[i * columns + j] /= length);
                 break;
             }
         }

@@ -11,6 +11,7 @@ pub mod index;
 pub mod join;
 pub mod meet;
 pub mod pick;
+pub mod reinterpret;
 pub mod remap;
 pub mod shape;
 pub mod split;
@@ -27,6 +28,7 @@ pub const TABLES: &[&[&Kernel]] = &[
     join::KERNELS,
     meet::KERNELS,
     pick::KERNELS,
+    reinterpret::KERNELS,
     remap::KERNELS,
     shape::KERNELS,
     split::KERNELS,

@@ -51,6 +51,35 @@ fn views_rearrange() {
     assert_eq!(ints("aten::pixel_unshuffle.out", &unshuffle, &[1, 4, 1, 2]).unwrap(), [0, 2, 1, 3, 4, 6, 5, 7]);
 }
 
+/// What eager PyTorch answers.
+#[test]
+fn bytes_are_seen_as_another_type() {
+    let view = |x: Arg, dtype: ScalarType, sizes: &[usize]| {
+        outs("aten::view_copy.dtype_out", &[x, Arg::int(dtype.0.into()), Arg::out(dtype, sizes)])
+    };
+    let x = Arg::tensor(&[2, 2], &[1.0f32, -1.0, 0.0, f32::INFINITY]);
+    let same = view(x.clone(), ScalarType::INT, &[2, 2]).unwrap();
+    assert_eq!(same[0].as_slice::<i32>().unwrap(), [0x3f80_0000, -0x4080_0000, 0, 0x7f80_0000]);
+    let smaller = view(x.clone(), ScalarType::SHORT, &[2, 4]).unwrap();
+    assert_eq!(smaller[0].as_slice::<i16>().unwrap(), [0, 0x3f80, 0, -0x4080, 0, 0, 0, 0x7f80]);
+    let larger = view(x.clone(), ScalarType::LONG, &[2, 1]).unwrap();
+    assert_eq!(larger[0].as_slice::<i64>().unwrap(), [-0x407f_ffff_c080_0000, 0x7f80_0000_0000_0000]);
+    let one = Arg::tensor::<f32>(&[], &[1.0]);
+    assert_eq!(view(one.clone(), ScalarType::INT, &[]).unwrap()[0].as_slice::<i32>().unwrap(), [0x3f80_0000]);
+    assert_eq!(view(Arg::tensor::<f32>(&[3, 0], &[]), ScalarType::LONG, &[3, 0]).unwrap()[0].bytes(), []);
+
+    // Room is given back, and what is larger than the room is refused.
+    let out = OwnedTensor::zeros(ScalarType::BYTE, &[4, 16]).dynamic();
+    let bytes = [x.clone(), Arg::int(0), Arg::Tensor(out)];
+    assert_eq!(outs("aten::view_copy.dtype_out", &bytes).unwrap()[0].layout().sizes(), [2, 8]);
+    assert!(view(x.clone(), ScalarType::BYTE, &[2, 4]).is_err());
+    // No rows of whole elements, no dimension to scale, another type than the output's.
+    assert!(view(x.clone(), ScalarType::COMPLEX_DOUBLE, &[2, 1]).is_err());
+    assert!(view(one, ScalarType::BYTE, &[4]).is_err());
+    let other = [x, Arg::int(ScalarType::FLOAT.0.into()), Arg::out(ScalarType::INT, &[2, 2])];
+    assert!(outs("aten::view_copy.dtype_out", &other).is_err());
+}
+
 #[test]
 fn views_reshape() {
     let x = counting(&[2, 3]);

@@ -1,9 +1,8 @@
-//! Reductions: sums, means, products, extremes and their places, truth, variance; and running sums.
+//! Reductions: sums, means, products, extremes and their places, truth, variance.
 //!
 //! One engine, a row per operator. The loop is chosen by the input's element type when the method is loaded; a result
 //! is converted to the output's type as it is stored.
 
-mod cumsum;
 pub mod fold;
 mod operators;
 pub mod plan;

@@ -2,7 +2,6 @@
 
 use edgepack_executor::kernel::{Alias, Kernel};
 
-use super::cumsum::CUMSUM;
 use super::{Over, Row, What, prepare};
 
 /// A kernel for a row.
@@ -185,5 +184,4 @@ pub static KERNELS: &[&Kernel] = &[
     &VAR,
     &VAR_CORRECTION,
     &VAR_MEAN,
-    &CUMSUM,
 ];

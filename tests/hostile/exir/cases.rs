@@ -2,10 +2,7 @@
 //! which can be read have theirs in `exir/tests/verify.rs`.
 
 use edgepack_exir::archive::{Storage, Weight};
-use edgepack_exir::graph::{
-    About, Argument, Dialect, ExportedProgram, Expr, Graph, InputKind, InputSpec, Interval, OutputKind, OutputSpec,
-    Size, Target, TensorMeta,
-};
+use edgepack_exir::graph::{Argument, Dialect, ExportedProgram, Expr, Graph, Interval, Size, Target, TensorMeta};
 use edgepack_format::rules::exir as rule;
 use edgepack_format::scalar::ScalarType;
 
@@ -23,15 +20,7 @@ fn sliced(x: TensorMeta) -> ExportedProgram<'static> {
     let args = [("self", x.into()), ("dim", 0.into()), ("start", Argument::Int(1)), ("end", Argument::Int(i64::MAX))];
     let y = graph.call("aten::slice.Tensor", args, float(&[1, 3]));
     graph.outputs.push(y.into());
-    ExportedProgram {
-        graph,
-        inputs: vec![InputSpec { kind: InputKind::User, arg: x.into() }],
-        outputs: vec![OutputSpec { kind: OutputKind::User, arg: y.into() }],
-        weights: Default::default(),
-        ranges: Default::default(),
-        dialect: Dialect::Aten,
-        about: About::default(),
-    }
+    ExportedProgram::from_graph(graph, Dialect::Aten)
 }
 
 fn saved(program: &ExportedProgram<'_>) -> Vec<u8> {

@@ -8,6 +8,7 @@ pub(super) fn find(name: &str) -> Option<ShapeFunction> {
     let plain = base.strip_suffix("_copy").unwrap_or(base);
     Some(match (plain, overload) {
         ("view" | "reshape" | "_unsafe_view" | "_reshape_alias", "") => view,
+        ("view", "dtype") => reinterpreted,
         ("expand", "") | ("broadcast_to", _) => expand,
         ("permute", _) => permute,
         ("t" | "numpy_T", _) => turned,
@@ -73,6 +74,23 @@ fn view(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     let input = call.tensor("self")?;
     let sizes = call.sizes("size").or_else(|| call.sizes("shape"))?;
     one(input.scalar_type, &completed(input, sizes)?)
+}
+
+/// The same bytes as elements of another type: where those have another size, the last dimension is scaled.
+fn reinterpreted(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
+    let (input, to) = (call.tensor("self")?, call.scalar_type("dtype")?);
+    let (own, wanted) = (input.scalar_type.size()?, to.size()?);
+    let mut sizes = input.sizes.clone();
+    if own != wanted {
+        let last = sizes.last_mut()?;
+        let ratio = i64::try_from(own.max(wanted).checked_div(own.min(wanted))?).ok()?;
+        *last = match (own > wanted, last.known()) {
+            (true, _) => last.times(&Size::Known(ratio)),
+            (false, Some(known)) if known.checked_rem(ratio) != Some(0) => return None,
+            (false, _) => last.over(&Size::Known(ratio)),
+        };
+    }
+    one(to, &sizes)
 }
 
 fn expand(call: &Call<'_>) -> Option<Vec<TensorMeta>> {

@@ -28,6 +28,7 @@ use crate::graph::{
 use crate::operators::Operators;
 use recognise::{Effect, recognise};
 use storage::Storages;
+use twin::Change;
 
 /// Makes a program functional, with outputs for the inputs it changes.
 pub(crate) fn functionalise(
@@ -163,9 +164,8 @@ impl Pass<'_> {
         }
         match (effect, &schema) {
             (Effect::Change, Some(schema)) => {
-                let schema_of = (schema, self.operators);
                 let (mut make, storages) = self.maker(graph, made, &node);
-                twin::write(&mut make, storages, schema_of, &original, &node)
+                Change { schema, original: &original, node: &node }.write(&mut make, storages)
             }
             (Effect::Same(value), _) => {
                 node.results().into_iter().for_each(|result| self.storages.same(result, value));
