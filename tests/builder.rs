@@ -10,7 +10,7 @@ use edgepack_builder::pte::{ProgramBuilder, TensorSpec};
 use edgepack_builder::trace::{TraceBuilder, TracePlace, TraceValue};
 use edgepack_builder::{NamedDataStore, args};
 use edgepack_executor::delegate::{Backend, Backends, Delegate, DelegateInit};
-use edgepack_executor::kernel::{KernelContext, KernelError};
+use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::observer::{Event, Observer, Results};
 use edgepack_executor::{Method, Options, Output};
 use edgepack_format::bundle::{BundleRef, Value, ValueUnion};
@@ -134,12 +134,15 @@ impl Delegate for Scale {
     fn outputs(&self, count: usize) -> Range<usize> {
         1..count
     }
-    fn execute(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-        let views = cx.views();
-        for (out, x) in views.out(1)?.as_slice::<f32>()?.iter_mut().zip(views.tensor(0)?.as_slice::<f32>()?) {
-            *out = x * self.0;
-        }
-        Ok(())
+    fn prepare(&self, _: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+        let factor = self.0;
+        Ok(Box::new(move |cx: &mut KernelContext<'_>| {
+            let views = cx.views();
+            for (out, x) in views.out(1)?.as_slice::<f32>()?.iter_mut().zip(views.tensor(0)?.as_slice::<f32>()?) {
+                *out = x * factor;
+            }
+            Ok(())
+        }))
     }
 }
 

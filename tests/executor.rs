@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use edgepack_executor::delegate::{Backend, Backends, Delegate, DelegateInit};
-use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Run};
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::observer::{Event, Observer, Results};
 use edgepack_executor::{Arena, Input, LoadError, Method, Options, Output, RunError};
 use edgepack_format::finding::ErrorCode;
@@ -510,12 +510,15 @@ impl Delegate for Scale {
     fn outputs(&self, count: usize) -> std::ops::Range<usize> {
         1..count
     }
-    fn execute(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-        let views = cx.views();
-        for (out, x) in views.out(1)?.as_slice::<f32>()?.iter_mut().zip(views.tensor(0)?.as_slice::<f32>()?) {
-            *out = x * self.0;
-        }
-        Ok(())
+    fn prepare(&self, _: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+        let factor = self.0;
+        Ok(Box::new(move |cx: &mut KernelContext<'_>| {
+            let views = cx.views();
+            for (out, x) in views.out(1)?.as_slice::<f32>()?.iter_mut().zip(views.tensor(0)?.as_slice::<f32>()?) {
+                *out = x * factor;
+            }
+            Ok(())
+        }))
     }
 }
 

@@ -7,7 +7,7 @@ use edgepack_builder::pte::{ProgramBuilder, TensorSpec};
 use edgepack_builder::{BuildError, NamedDataStore, args};
 use edgepack_executor::delegate::{Backend, Backends, Delegate, DelegateInit};
 use edgepack_executor::embed::include_program;
-use edgepack_executor::kernel::{KernelContext, KernelError};
+use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::{Method, Options, Output};
 use edgepack_format::named::{NamedData, StoreError};
 use edgepack_format::scalar::ScalarType;
@@ -63,14 +63,16 @@ impl Delegate for Loaded {
         1..count
     }
 
-    fn execute(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-        let views = cx.views();
-        let input = views.tensor(0)?.as_slice::<f32>()?;
-        let rows = self.scale.iter().zip(&self.offset);
-        for ((out, x), (scale, offset)) in views.out(1)?.as_slice::<f32>()?.iter_mut().zip(input).zip(rows) {
-            *out = x * scale + offset;
-        }
-        Ok(())
+    fn prepare(&self, _: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+        let rows: Vec<(f32, f32)> = self.scale.iter().copied().zip(self.offset.iter().copied()).collect();
+        Ok(Box::new(move |cx: &mut KernelContext<'_>| {
+            let views = cx.views();
+            let input = views.tensor(0)?.as_slice::<f32>()?;
+            for ((out, x), (scale, offset)) in views.out(1)?.as_slice::<f32>()?.iter_mut().zip(input).zip(&rows) {
+                *out = x * scale + offset;
+            }
+            Ok(())
+        }))
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 
 use edgepack_builder::mlf::GraphBuilder;
 use edgepack_executor::Registry;
-use edgepack_executor::delegate::{Backend, Backends, Delegate, DelegateInit};
+use edgepack_executor::delegate::{Backend, Backends, Delegate, DelegateInit, Instructions};
 use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Prepare, Run};
 use edgepack_executor::mlf::{GraphExecutor, RustFunctions};
 use edgepack_executor::observer::{Event, Observer, Results};
@@ -147,12 +147,19 @@ impl Delegate for Copying {
         call_out();
         1..count
     }
-    fn execute(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+    fn instructions(&self, _: &Prepare<'_>) -> Result<Option<Instructions>, KernelError> {
         call_out();
-        let views = cx.views();
-        views.out(1)?.as_slice::<f32>()?.copy_from_slice(views.tensor(0)?.as_slice()?);
+        Ok(None)
+    }
+    fn prepare(&self, _: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         call_out();
-        Ok(())
+        Ok(Box::new(|cx: &mut KernelContext<'_>| {
+            call_out();
+            let views = cx.views();
+            views.out(1)?.as_slice::<f32>()?.copy_from_slice(views.tensor(0)?.as_slice()?);
+            call_out();
+            Ok(())
+        }))
     }
 }
 

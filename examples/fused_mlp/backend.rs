@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use edgepack::executor::delegate::{Backend, Delegate, DelegateInit};
-use edgepack::executor::kernel::{KernelContext, KernelError};
+use edgepack::executor::kernel::{KernelContext, KernelError, Prepare, Run};
 use edgepack::format::finding::ErrorCode;
 use edgepack::format::row::Table;
 use edgepack::format::wire;
@@ -49,7 +49,7 @@ impl Backend for FusedMlp {
             });
         }
         // The payload is not needed any more; returning from here releases it.
-        Ok(Box::new(Fused { layers, widest, buffers: Default::default() }))
+        Ok(Box::new(Fused { layers: layers.into(), widest }))
     }
 }
 
@@ -103,13 +103,12 @@ struct Ready {
     relu: bool,
 }
 
-/// A block, ready to run.
+/// A block. Each of its calls shares the layers.
+#[derive(Clone)]
 struct Fused {
-    layers: Vec<Ready>,
+    layers: Arc<[Ready]>,
     /// The most numbers a row has between layers.
     widest: usize,
-    /// What goes from layer to layer; grows in the first run and stays.
-    buffers: [Vec<f32>; 2],
 }
 
 impl Delegate for Fused {
@@ -117,7 +116,17 @@ impl Delegate for Fused {
         1..count
     }
 
-    fn execute(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+    fn prepare(&self, call: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+        call.expect_len(2)?;
+        // What goes from layer to layer: two buffers, in memory that all instructions share.
+        let rows = call.tensor(0)?.meta.sizes.first().copied().unwrap_or(0);
+        call.scratch(self.widest.saturating_mul(rows).saturating_mul(2 * size_of::<f32>()));
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Run for Fused {
+    fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         let views = cx.views();
         let (x, mut y) = (views.tensor(0)?, views.out(1)?);
         let (first, last) = (self.layers.first().map(|l| l.inputs), self.layers.last().map(|l| l.outputs));
@@ -129,11 +138,9 @@ impl Delegate for Fused {
                 format!("{rows}x{inputs} in and {out_rows}x{outputs} out, the block is {first:?} to {last:?}");
             return Err(KernelError::argument(message));
         }
-        for buffer in &mut self.buffers {
-            buffer.resize(rows * self.widest, 0.0);
-        }
+        let buffers: &mut [f32] = bytemuck::cast_slice_mut(views.scratch()?);
+        let (mut from, mut to) = buffers.split_at_mut(rows * self.widest);
         let (x, y) = (x.as_slice::<f32>()?, y.as_slice::<f32>()?);
-        let [mut from, mut to] = self.buffers.each_mut();
         let end = self.layers.len() - 1;
         for (index, layer) in self.layers.iter().enumerate() {
             let source = if index == 0 { x } else { &from[..rows * layer.inputs] };

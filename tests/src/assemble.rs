@@ -232,6 +232,11 @@ impl Assembly {
             processed: Some(BackendDelegateDataReference { index: index as u32, ..Default::default() }),
             compile_specs: None,
         });
+        self.call_delegate(index, args);
+    }
+
+    /// Calls a delegate that was added before.
+    pub fn call_delegate(&mut self, index: usize, args: &[Id]) {
         self.push(InstructionArguments::DelegateCall(DelegateCall {
             delegate_index: index as i32,
             args: Some(args.to_vec().into()),

@@ -3,13 +3,11 @@
 //! It is data without memory: where temporary values are, the method decides once it was rewritten. The loader checks it
 //! all when it takes it over: kinds against schemas, what is written, lengths of constants.
 
-use std::sync::Arc;
-
 use edgepack_format::tensor::TensorLayout;
 use edgepack_loader::Bytes;
 
 use super::error::KernelError;
-use super::kernel::Operator;
+use super::kernel::OperatorRef;
 
 /// A value of [`Instructions`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -76,7 +74,7 @@ pub(crate) struct LocalCall {
 pub struct Instructions {
     pub(crate) arguments: u32,
     pub(crate) values: Vec<LocalValue>,
-    pub(crate) operators: Vec<Arc<dyn Operator>>,
+    pub(crate) operators: Vec<OperatorRef<'static>>,
     pub(crate) calls: Vec<LocalCall>,
 }
 
@@ -170,9 +168,9 @@ impl Instructions {
         self.push(LocalValue::Constant { layout, bytes })
     }
 
-    /// An operator to call; the same one is to be added once.
-    pub fn operator(&mut self, operator: Arc<dyn Operator>) -> LocalOperator {
-        self.operators.push(operator);
+    /// An operator to call, which is added once: a kernel of a library (rewrites know those) or one of the backend.
+    pub fn operator(&mut self, operator: impl Into<OperatorRef<'static>>) -> LocalOperator {
+        self.operators.push(operator.into());
         LocalOperator(u32::try_from(self.operators.len().saturating_sub(1)).unwrap_or(u32::MAX))
     }
 

@@ -5,6 +5,7 @@
 //! arguments from a [`KernelContext`], resizes its outputs, and computes on slices. Running allocates nothing.
 
 use std::fmt;
+use std::sync::Arc;
 
 pub use super::context::{Ints, KernelContext, Views};
 pub use super::error::KernelError;
@@ -84,5 +85,36 @@ impl Operator for Kernel {
 impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.name, self.schema)
+    }
+}
+
+/// An operator that somebody else has, or one that is shared.
+#[derive(Clone)]
+pub enum OperatorRef<'r> {
+    /// Of a registry, or of a library.
+    Borrowed(&'r dyn Operator),
+    /// Of whoever has a share of it.
+    Shared(Arc<dyn Operator>),
+}
+
+impl<'r> std::ops::Deref for OperatorRef<'r> {
+    type Target = dyn Operator + 'r;
+    fn deref(&self) -> &Self::Target {
+        match self {
+            OperatorRef::Borrowed(operator) => *operator,
+            OperatorRef::Shared(operator) => &**operator,
+        }
+    }
+}
+
+impl<'r> From<&'r Kernel> for OperatorRef<'r> {
+    fn from(kernel: &'r Kernel) -> Self {
+        OperatorRef::Borrowed(kernel)
+    }
+}
+
+impl From<Arc<dyn Operator>> for OperatorRef<'_> {
+    fn from(operator: Arc<dyn Operator>) -> Self {
+        OperatorRef::Shared(operator)
     }
 }

@@ -12,7 +12,7 @@ use edgepack_format::tensor::{TensorLayout, is_permutation};
 use edgepack_loader::Bytes;
 
 use crate::api::error::KernelError;
-use crate::api::kernel::{Operator, Prepare};
+use crate::api::kernel::{Operator, OperatorRef, Prepare};
 use crate::api::operator::OperatorInfo;
 use crate::api::room::{OutOfMemory, filled, grow};
 use crate::api::state::{Dynamism, Span, State, TensorState, Value, ValueId};
@@ -91,25 +91,6 @@ pub struct PlanOperator<'r> {
     pub kernel: OperatorRef<'r>,
     /// What its schema says about arguments.
     pub info: OperatorInfo,
-}
-
-/// An operator of the registry, or one that a backend brought along.
-#[derive(Clone)]
-pub enum OperatorRef<'r> {
-    /// Of the registry.
-    Registered(&'r dyn Operator),
-    /// Of a backend.
-    Shared(Arc<dyn Operator>),
-}
-
-impl<'r> std::ops::Deref for OperatorRef<'r> {
-    type Target = dyn Operator + 'r;
-    fn deref(&self) -> &Self::Target {
-        match self {
-            OperatorRef::Registered(operator) => *operator,
-            OperatorRef::Shared(operator) => &**operator,
-        }
-    }
 }
 
 /// What a rewrite puts in the place of an instruction.
@@ -311,7 +292,7 @@ impl<'r> PlanGraph<'r> {
     /// Adds an operator that instructions can call.
     pub fn push_operator(&mut self, kernel: &'r dyn Operator) -> Result<u32, KernelError> {
         let info = OperatorInfo::parse(kernel)?;
-        self.operators.push(PlanOperator { name: kernel.name().into(), kernel: OperatorRef::Registered(kernel), info });
+        self.operators.push(PlanOperator { name: kernel.name().into(), kernel: OperatorRef::Borrowed(kernel), info });
         Ok((self.operators.len() - 1) as u32)
     }
 

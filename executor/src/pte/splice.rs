@@ -19,7 +19,7 @@ use crate::api::storage::{BLOCK_ALIGN, Region};
 use crate::pte::error::LoadError;
 use crate::pte::load::LoadedDelegate;
 use crate::pte::overlap::{Overlaps, delegate_outs};
-use crate::pte::plan_graph::{Node, OperatorRef, PlanGraph, PlanInstruction, PlanInstructionKind, PlanOperator};
+use crate::pte::plan_graph::{Node, PlanGraph, PlanInstruction, PlanInstructionKind, PlanOperator};
 
 /// Replaces the delegate calls that a backend answers with instructions.
 pub(crate) fn splice(graph: &mut PlanGraph<'_>, delegates: &[LoadedDelegate], optimize: bool) -> Result<(), LoadError> {
@@ -293,7 +293,7 @@ impl Call<'_, '_> {
                 .ok_or_else(|| KernelError::unsupported(format!("{} returns a number of its own", operator.name())))?;
             grow(&mut self.graph.operators, 1)?;
             operators.push((self.graph.operators.len() as u32, results));
-            let (name, kernel) = (operator.name().into(), OperatorRef::Shared(operator.clone()));
+            let (name, kernel) = (operator.name().into(), operator.clone());
             self.graph.operators.push(PlanOperator { name, kernel, info });
         }
         for call in &instructions.calls {

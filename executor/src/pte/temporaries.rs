@@ -120,15 +120,16 @@ fn find_uses(graph: &PlanGraph<'_>, cluster_of: &[u32], clusters: &mut [Cluster]
             };
             match instruction.kind {
                 PlanInstructionKind::Kernel { operator, args } => {
-                    let outs = graph.operators[operator as usize].info.outs();
-                    let ids = &graph.args[args.range()];
-                    // Inputs first: what an instruction reads and writes is read before.
-                    for writes in [false, true] {
-                        for (arg, &id) in ids.iter().enumerate() {
-                            if (arg < 128 && outs >> arg & 1 == 1) == writes {
-                                touch(id, writes);
-                            }
-                        }
+                    let info = &graph.operators[operator as usize].info;
+                    let ids = graph.args[args.range()].iter().enumerate();
+                    let is_out = |arg: usize| arg < 128 && info.outs() >> arg & 1 == 1;
+                    // Inputs first: what an instruction reads and writes is read before. What a call repeats behind the
+                    // arguments are its outputs.
+                    for (_, &id) in ids.clone().filter(|(arg, _)| *arg < info.arity() && !is_out(*arg)) {
+                        touch(id, false);
+                    }
+                    for (_, &id) in ids.filter(|(arg, _)| is_out(*arg)) {
+                        touch(id, true);
                     }
                 }
                 PlanInstructionKind::Delegate { args, .. } => {

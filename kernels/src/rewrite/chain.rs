@@ -1,6 +1,6 @@
 //! Walking a graph the way rules about neighbours do.
 
-use edgepack_executor::kernel::{Kernel, Operator, room};
+use edgepack_executor::kernel::{Kernel, room};
 use edgepack_executor::plan::{self, PlanGraph, PlanInstructionKind};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Span, Value, ValueId};
@@ -25,7 +25,7 @@ pub struct Call {
 
 /// Whether an operator of the graph is this kernel itself, not another one of its name.
 pub fn is(graph: &PlanGraph<'_>, operator: u32, kernel: &'static Kernel) -> bool {
-    std::ptr::addr_eq(graph.operators()[operator as usize].kernel as *const dyn Operator, kernel as *const Kernel)
+    std::ptr::addr_eq(&raw const *graph.operators()[operator as usize].kernel, kernel as *const Kernel)
 }
 
 /// By operator of the graph: its name, if it is a kernel of this library; none if it is another one that took its place.

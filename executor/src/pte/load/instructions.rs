@@ -17,11 +17,12 @@ use super::quick;
 use super::{Source, checked};
 use crate::api::context::MAX_ARGS;
 use crate::api::error::KernelError;
+use crate::api::kernel::OperatorRef;
 use crate::api::operator::OperatorInfo;
 use crate::api::room::grow;
 use crate::api::state::{Span, Value, ValueId};
 use crate::pte::error::{LoadError, Missing};
-use crate::pte::plan_graph::{OperatorRef, PlanGraph, PlanInstruction, PlanInstructionKind, PlanOperator};
+use crate::pte::plan_graph::{PlanGraph, PlanInstruction, PlanInstructionKind, PlanOperator};
 use crate::pte::registry::Registry;
 
 pub(super) fn read<'r>(
@@ -148,7 +149,7 @@ fn operators<'r>(source: &Source<'_>, registry: &'r Registry, graph: &mut PlanGr
         };
         let info = OperatorInfo::parse(kernel).map_err(|error| invalid(error.code, &error.message))?;
         grow(&mut graph.operators, 1)?;
-        graph.operators.push(PlanOperator { name: name.into(), kernel: OperatorRef::Registered(kernel), info });
+        graph.operators.push(PlanOperator { name: name.into(), kernel: OperatorRef::Borrowed(kernel), info });
     }
     seen.clear();
     for delegate in source.plan.delegates.clone().unwrap_or_default().iter() {
