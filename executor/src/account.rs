@@ -5,6 +5,7 @@
 
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::limits::Limits;
+use edgepack_format::room::{self, NoRoom};
 
 use crate::error::LoadError;
 use crate::kernel::KernelError;
@@ -21,6 +22,12 @@ pub(crate) struct Account {
 /// Memory that a file asks for and does not get.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct OutOfMemory(String);
+
+impl From<NoRoom> for OutOfMemory {
+    fn from(error: NoRoom) -> Self {
+        no_room("tables", error.bytes)
+    }
+}
 
 impl From<OutOfMemory> for LoadError {
     fn from(error: OutOfMemory) -> Self {
@@ -84,16 +91,12 @@ pub(crate) fn no_room(what: &str, bytes: u64) -> OutOfMemory {
 
 /// Room in a list whose length comes from the file.
 pub(crate) fn grow<T>(list: &mut Vec<T>, more: usize) -> Result<(), OutOfMemory> {
-    list.try_reserve(more).map_err(|_| no_room("tables", (more as u64).saturating_mul(size_of::<T>() as u64)))
+    Ok(room::grow(list, more)?)
 }
 
 /// That many of a value, in a list whose length comes from the file.
 pub(crate) fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>, OutOfMemory> {
-    let mut list = Vec::new();
-    list.try_reserve_exact(count)
-        .map_err(|_| no_room("tables", (count as u64).saturating_mul(size_of::<T>() as u64)))?;
-    list.resize(count, value);
-    Ok(list)
+    Ok(room::filled(value, count)?)
 }
 
 #[cfg(test)]
