@@ -14,7 +14,7 @@ use crate::freeze::{FreezeOptions, Frozen, Refused, freeze};
 use crate::graph::{GraphOperator, Memory};
 use crate::kept::counted;
 use crate::kernel::Registry;
-use crate::load::{Initial, LoadedDelegate, delegates, load};
+use crate::load::{InitialPiece, LoadedDelegate, delegates, initial_pieces, load};
 use crate::options::Options;
 use crate::outputs;
 use crate::owners;
@@ -38,7 +38,7 @@ pub struct Method {
     pub(crate) frozen: Frozen,
     pub(crate) delegates: Vec<LoadedDelegate>,
     pub(crate) operators: Vec<Arc<str>>,
-    pub(crate) initial: Vec<Initial>,
+    pub(crate) initial: Vec<InitialPiece>,
     /// Numbers that instructions write, as they were after loading.
     pub(crate) numbers: Vec<(ValueId, Value)>,
     pub(crate) memory: Memory,
@@ -101,6 +101,7 @@ impl Method {
         let numbers = numbers(&graph.state, &graph.variable)?;
         let inputs = bind::inputs(&graph, &loaded.unplanned, &frozen)?;
         let copies = outputs::copies(&mut graph)?;
+        let initial = initial_pieces(&graph.state, &loaded.initial)?;
         let mut method = Method {
             program: program.clone(),
             name: name.to_owned(),
@@ -112,7 +113,7 @@ impl Method {
             frozen,
             delegates,
             operators: graph.operators.into_iter().map(|operator| operator.name).collect(),
-            initial: loaded.initial,
+            initial,
             numbers,
             memory: graph.memory,
             holder: Holder::new(),
