@@ -267,14 +267,15 @@ fn memory_that_is_not_there_is_an_error() {
 }
 
 /// What was wrong with a file, if anything was: `Some(true)` if it was memory.
-type Read = fn(&[u8]) -> Option<bool>;
+type Read = fn(&Arc<Reading>) -> Option<bool>;
 
 fn told(findings: &Findings) -> Option<bool> {
     findings.has_errors().then(|| findings.code() == Some(ErrorCode::MemoryAllocationFailed))
 }
 
 /// Verifies a file of any family.
-fn verify(bytes: &[u8]) -> Option<bool> {
+fn verify(file: &Arc<Reading>) -> Option<bool> {
+    let bytes = file.0.as_slice();
     let limits = Limits::DEFAULT;
     let findings = match detect(bytes) {
         FileKind::Program => pte::verify::verify_all(bytes, pte::FileExtent::of(bytes), &limits).findings,
@@ -291,7 +292,8 @@ fn verify(bytes: &[u8]) -> Option<bool> {
 }
 
 /// Reads an exported program.
-fn exported(bytes: &[u8]) -> Option<bool> {
+fn exported(file: &Arc<Reading>) -> Option<bool> {
+    let bytes = file.0.as_slice();
     let archive = match Archive::parse(bytes) {
         Ok(archive) => archive,
         Err(error) => return Some(matches!(error, edgepack_exir::Error::Memory(_))),
@@ -301,9 +303,10 @@ fn exported(bytes: &[u8]) -> Option<bool> {
 }
 
 /// Opens a file of any family with everything the loader makes of it.
-fn open(bytes: &[u8]) -> Option<bool> {
+fn open(file: &Arc<Reading>) -> Option<bool> {
+    let bytes = file.0.as_slice();
     let told = |error: Error| error.code() == ErrorCode::MemoryAllocationFailed;
-    let source: Arc<dyn Source> = Arc::new(Reading(bytes.to_vec()));
+    let source: Arc<dyn Source> = file.clone();
     let opened = match detect(bytes) {
         FileKind::Program => OpenOptions::default().open_source(source).and_then(|program| {
             program.named_data()?;
@@ -326,13 +329,13 @@ fn open(bytes: &[u8]) -> Option<bool> {
 }
 
 /// Reads a file without each of its tables in turn; how many there are.
-fn without_each_table(name: &str, bytes: &[u8], read: Read) -> usize {
-    let said = read(bytes);
+fn without_each_table(name: &str, file: &Arc<Reading>, read: Read) -> usize {
+    let said = read(file);
     assert_ne!(said, Some(true), "{name}");
     let attempt = |missing: usize| {
         TABLES.store(0, Ordering::Relaxed);
         NEXT.store(missing, Ordering::Relaxed);
-        let told = read(bytes);
+        let told = read(file);
         NEXT.store(usize::MAX, Ordering::Relaxed);
         (told, TABLES.load(Ordering::Relaxed))
     };
@@ -355,9 +358,10 @@ fn every_table() {
         for list in document.lists() {
             let more = if document.items < 400 { 300 } else { 4500 };
             for named in [false, true] {
-                let Some(bytes) = document.with(&list, more, named) else { continue };
+                let Some(file) = document.with(&list, more, named) else { continue };
+                let file = Arc::new(Reading(file));
                 let name = format!("{} {}", document.name, list.name);
-                of_family += reads.iter().map(|read| without_each_table(&name, &bytes, *read)).sum::<usize>();
+                of_family += reads.iter().map(|read| without_each_table(&name, &file, *read)).sum::<usize>();
                 files += 1;
             }
         }
