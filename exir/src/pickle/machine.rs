@@ -328,9 +328,9 @@ mod tests {
         let pickle = read(b"\x80\x02ccollections\nOrderedDict\n)R.").unwrap();
         assert_eq!(pickle.made(pickle.root()).unwrap().0, "collections.OrderedDict");
         let error = read(b"\x80\x02cos\nsystem\nX\x02\x00\x00\x00ls\x85R.").unwrap_err();
-        assert!(error.contains("os.system"), "{error}");
+        assert!(error.to_string().contains("os.system"), "{error}");
         let error = read(b"\x80\x04\x8c\x08builtins\x8c\x04eval\x93\x8c\x011\x85R.").unwrap_err();
-        assert!(error.contains("builtins.eval"), "{error}");
+        assert!(error.to_string().contains("builtins.eval"), "{error}");
     }
 
     #[test]

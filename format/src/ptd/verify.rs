@@ -167,10 +167,10 @@ impl Walk {
             self.report(&rules::VERSION, "version", Some(table.offset()), message);
         }
         let mut data = DataRef { bytes, header, generation, root, keys: Vec::new(), sorted: Vec::new() };
-        if !self.checker.is_spent() {
-            if let Err(error) = self.meaning(&mut data) {
-                self.checker.no_room(&Path::ROOT, error);
-            }
+        if !self.checker.is_spent()
+            && let Err(error) = self.meaning(&mut data)
+        {
+            self.checker.no_room(&Path::ROOT, error);
         }
         Some(data)
     }
