@@ -10,10 +10,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
+use edgepack_executor::delegate::{Backend, Backends, Delegate, DelegateInit};
+use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::{Method, Options};
 use edgepack_loader::Program;
 use edgepack_tests::command::edgepack;
-use edgepack_tests::scale::{Document, List, documents};
+use edgepack_tests::scale::{Document, List, ONE_RANGE, documents};
 
 /// Times the items of a document that a list gains, so that both steps between them can be compared. A table that is
 /// rehashed or moved in one of the steps makes that step look steep; what was steep is counted again with more items, and
@@ -42,13 +44,35 @@ const COMMANDS: [&[&str]; 8] = [
 /// The command that reads two files: both are the file.
 const DIFF: &[&str] = &["diff"];
 
+/// A backend that does nothing with its payloads.
+struct Idle;
+
+impl Backend for Idle {
+    fn id(&self) -> &str {
+        ONE_RANGE
+    }
+    fn init(&self, _: DelegateInit<'_>) -> Result<Box<dyn Delegate>, KernelError> {
+        Ok(Box::new(Idle))
+    }
+}
+
+impl Delegate for Idle {
+    fn outputs(&self, count: usize) -> std::ops::Range<usize> {
+        0..count
+    }
+    fn prepare(&self, _: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+        Ok(Box::new(|_: &mut KernelContext<'_>| Ok(())))
+    }
+}
+
 fn load(bytes: &[u8]) {
     let Ok(program) = Program::from_bytes(bytes.to_vec()) else { return };
     let registry = edgepack_kernels::registry();
     // Every method is loaded where methods are few; of many, the last one.
     let names = program.method_names().unwrap_or_default();
     for name in names.iter().rev().take(2) {
-        let _ = black_box(Method::load(&program, name, &registry, &Options::default()));
+        let options = Options { backends: Backends::new().with(Idle), ..Options::default() };
+        let _ = black_box(Method::load(&program, name, &registry, &options));
     }
 }
 

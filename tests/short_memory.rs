@@ -1,27 +1,48 @@
 //! Memory that is not there is an error, never an abort: allocations of the size that a file decides fail one after
 //! another, and every failure is a typed error of loading or running.
 //!
+//! The same for verifying every format and for reading exported programs, where every table that grows with the file fails
+//! once, down to a sixteenth of that size.
+//!
 //! What is small and of no file's size (names, boxes, messages) may abort, as `SECURITY.md` says.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use edgepack_builder::args;
 use edgepack_builder::pte::{ProgramBuilder, TensorSpec};
 use edgepack_executor::{LoadError, Method, Options, RunError};
-use edgepack_format::finding::ErrorCode;
+use edgepack_exir::archive::Archive;
+use edgepack_format::finding::{ErrorCode, Findings};
 use edgepack_format::limits::Limits;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorView;
-use edgepack_loader::{Error, OpenOptions, Program, Source};
+use edgepack_format::{FileKind, bundle, darwinn, detect, ptd, pte, tflite, trace};
+use edgepack_loader::mlf::Library;
+use edgepack_loader::{DataFile, Error, OpenOptions, Program, RegisterError, Source};
 use edgepack_tests::assemble::{Assembly, float};
 use edgepack_tests::command::edgepack;
 use edgepack_tests::programs::{PlainInputs, models};
+use edgepack_tests::scale::documents;
 
 /// Allocations above this size are of a size that a file decides.
 const LARGE: usize = 64 << 10;
 
+/// While files are verified, allocations above this size fail: few items of a list are enough then.
+const TABLE: usize = 4 << 10;
+
 struct Failing;
+
+/// Which of the tables to come is not there; [`usize::MAX`] while nobody counts, 0 while all are.
+static NEXT: AtomicUsize = AtomicUsize::new(usize::MAX);
+static TABLES: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether this is the table that is not there.
+fn is_missing(size: usize) -> bool {
+    let next = NEXT.load(Ordering::Relaxed);
+    size > TABLE && next != usize::MAX && TABLES.fetch_add(1, Ordering::Relaxed) + 1 == next
+}
 
 /// Bytes of large pieces in use, and how many there may be.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -33,6 +54,9 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether there is room for a piece, which then counts.
 fn takes(size: usize) -> bool {
+    if is_missing(size) {
+        return false;
+    }
     if size <= LARGE {
         return true;
     }
@@ -164,7 +188,7 @@ fn long_code() -> Vec<u8> {
 }
 
 /// What a failure was; `None` if nothing failed.
-fn attempt(file: &std::sync::Arc<Reading>, name: &str, options: &Options) -> Option<ErrorCode> {
+fn attempt(file: &Arc<Reading>, name: &str, options: &Options) -> Option<ErrorCode> {
     let opened = OpenOptions::default().open_source(file.clone());
     let program = match opened {
         Ok(program) => program,
@@ -187,7 +211,7 @@ fn attempt(file: &std::sync::Arc<Reading>, name: &str, options: &Options) -> Opt
 
 /// Runs a method in just too little memory for each of its large pieces; how many there are.
 fn every_failure(name: &str, file: Vec<u8>, options: &Options) -> usize {
-    let file = std::sync::Arc::new(Reading(file));
+    let file = Arc::new(Reading(file));
     let mut failures = 0;
     for method in Program::from_bytes(file.0.clone()).unwrap().method_names().unwrap() {
         // The library's own blocks are made at the first product, and are of no file's size.
@@ -236,9 +260,115 @@ fn memory_that_is_not_there_is_an_error() {
             }
         }
         println!("{failures} failures, every one told");
+        every_table();
         one_account();
         arenas_are_lazy_or_refused();
     });
+}
+
+/// What was wrong with a file, if anything was: `Some(true)` if it was memory.
+type Read = fn(&Arc<Reading>) -> Option<bool>;
+
+fn told(findings: &Findings) -> Option<bool> {
+    findings.has_errors().then(|| findings.code() == Some(ErrorCode::MemoryAllocationFailed))
+}
+
+/// Verifies a file of any family.
+fn verify(file: &Arc<Reading>) -> Option<bool> {
+    let bytes = file.0.as_slice();
+    let limits = Limits::DEFAULT;
+    let findings = match detect(bytes) {
+        FileKind::Program => pte::verify::verify_all(bytes, pte::FileExtent::of(bytes), &limits).findings,
+        FileKind::Data | FileKind::FlatData => {
+            ptd::verify::verify(bytes, pte::FileExtent::of(bytes), &limits, ptd::Accept::ALL).findings
+        }
+        FileKind::Bundle => bundle::verify::verify(bytes, &limits).findings,
+        FileKind::Trace => trace::verify::verify(bytes, &limits).findings,
+        FileKind::TfLite => tflite::verify::verify(bytes, &limits, darwinn::Accept::ALL).findings,
+        FileKind::DarwinnPackage => darwinn::verify::verify(bytes, &limits, darwinn::Accept::ALL).findings,
+        _ => edgepack_loader::mlf::verify(bytes, &limits).findings,
+    };
+    told(&findings)
+}
+
+/// Reads an exported program.
+fn exported(file: &Arc<Reading>) -> Option<bool> {
+    let bytes = file.0.as_slice();
+    let archive = match Archive::parse(bytes) {
+        Ok(archive) => archive,
+        Err(error) => return Some(matches!(error, edgepack_exir::Error::Memory(_))),
+    };
+    let error = archive.program().err()?;
+    Some(matches!(error, edgepack_exir::Error::Memory(_)))
+}
+
+/// Opens a file of any family with everything the loader makes of it.
+fn open(file: &Arc<Reading>) -> Option<bool> {
+    let bytes = file.0.as_slice();
+    let told = |error: Error| error.code() == ErrorCode::MemoryAllocationFailed;
+    let source: Arc<dyn Source> = file.clone();
+    let opened = match detect(bytes) {
+        FileKind::Program => OpenOptions::default().open_source(source).and_then(|program| {
+            program.named_data()?;
+            program.method_names()?.iter().try_for_each(|name| program.method_meta(name).map(drop))
+        }),
+        FileKind::Data | FileKind::FlatData => {
+            DataFile::from_source(source, Limits::DEFAULT, ptd::Accept::ALL).map(drop)
+        }
+        FileKind::DarwinnPackage | FileKind::TfLite => {
+            return match edgepack_loader::Registry::new().register(bytes).err()? {
+                RegisterError::Invalid(findings) => Some(findings.is_short_of_memory()),
+                error => Some(matches!(error, RegisterError::Memory(_))),
+            };
+        }
+        FileKind::Bundle | FileKind::Trace => return None,
+        _ => Library::from_source(source, &Limits::DEFAULT)
+            .and_then(|library| library.modules().try_for_each(|module| Ok(module.wanted_params().map(drop)?))),
+    };
+    opened.err().map(told)
+}
+
+/// Reads a file without each of its tables in turn; how many there are.
+fn without_each_table(name: &str, file: &Arc<Reading>, read: Read) -> usize {
+    let said = read(file);
+    assert_ne!(said, Some(true), "{name}");
+    let attempt = |missing: usize| {
+        TABLES.store(0, Ordering::Relaxed);
+        NEXT.store(missing, Ordering::Relaxed);
+        let told = read(file);
+        NEXT.store(usize::MAX, Ordering::Relaxed);
+        (told, TABLES.load(Ordering::Relaxed))
+    };
+    let (_, count) = attempt(0);
+    for missing in 1..=count {
+        let (told, _) = attempt(missing);
+        // A list of findings that has no room for one more counts them.
+        assert!(told == Some(true) || told == said, "{name}: without table {missing} of {count}: {told:?}");
+    }
+    count
+}
+
+/// Every list of every family of files, long enough to have tables.
+fn every_table() {
+    let mut files = 0;
+    let mut tables = 0;
+    for document in documents() {
+        let reads: &[Read] = if document.name.ends_with(".pt2") { &[exported] } else { &[verify, open] };
+        let mut of_family = 0;
+        for list in document.lists() {
+            let more = if document.items < 400 { 300 } else { 4500 };
+            for named in [false, true] {
+                let Some(file) = document.with(&list, more, named) else { continue };
+                let file = Arc::new(Reading(file));
+                let name = format!("{} {}", document.name, list.name);
+                of_family += reads.iter().map(|read| without_each_table(&name, &file, *read)).sum::<usize>();
+                files += 1;
+            }
+        }
+        println!("{}: {of_family} tables", document.name);
+        tables += of_family;
+    }
+    println!("{files} files, {tables} tables, every one missed");
 }
 
 /// A program that plans so many bytes and needs others of its own.

@@ -10,6 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use edgepack_format::room;
 use sha2::{Digest as _, Sha256};
 
 /// Bytes that can be written as often as asked.
@@ -79,9 +80,10 @@ impl<'d> Data<'d> {
         }
     }
 
-    /// All bytes in memory.
+    /// All bytes in memory; an error of kind `OutOfMemory` if they do not fit.
     pub fn to_vec(&self) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
+        let len = usize::try_from(self.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let mut bytes = room::with_room(len).map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error))?;
         self.write_to(&mut bytes)?;
         Ok(bytes)
     }

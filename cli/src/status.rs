@@ -114,7 +114,7 @@ impl From<edgepack::edit::Error> for Failure {
         use edgepack::edit::Error as Edit;
         match error {
             Edit::Io { error, .. } if error.kind() == io::ErrorKind::BrokenPipe => error.into(),
-            Edit::Io { .. } => Failure::unreadable(error),
+            Edit::Io { .. } | Edit::Memory(_) => Failure::unreadable(error),
             Edit::NotFound { .. } | Edit::Kind { .. } => Failure::usage(error),
             _ => Failure::findings(error),
         }

@@ -34,10 +34,11 @@ enum Content<'a> {
     Unreadable(ReadError),
 }
 
-/// A budget for one walk. Showing a field costs far more than verifying it, so a tenth of the visits is enough.
-pub fn budget(limits: &Limits) -> RefCell<Budget> {
-    let mut shown = *limits;
-    shown.visits /= 10;
+/// A budget for one walk of a file of `len` bytes. Showing a field costs far more than verifying it, so a tenth of the
+/// visits is enough; where tables are shared, what they unfold into stays in proportion to the file.
+pub fn budget(limits: &Limits, len: u64) -> RefCell<Budget> {
+    let mut shown = limits.unfolding(len);
+    shown.visits = shown.visits.min(limits.visits / 10);
     RefCell::new(Budget::new(&shown))
 }
 

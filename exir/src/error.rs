@@ -4,6 +4,7 @@ use std::io;
 
 use edgepack_builder::BuildError;
 use edgepack_format::finding::Rule;
+use edgepack_format::room::NoRoom;
 use edgepack_format::rules::exir as rules;
 
 /// What went wrong, with the place.
@@ -16,6 +17,9 @@ pub enum Error {
     /// The container is no archive that can be read.
     #[error("archive: {0}")]
     Archive(String),
+    /// There is no memory for a table that the file asks for.
+    #[error(transparent)]
+    Memory(#[from] NoRoom),
     /// A record is missing.
     #[error("the archive has no record `{0}`")]
     NoRecord(String),
@@ -94,6 +98,22 @@ impl Error {
         Error::Unsupported { place: place.into(), message: message.into() }
     }
 
+    /// The same about a record. Memory that is missing is nobody's fault.
+    pub(crate) fn of_record(self, record: impl Into<String>) -> Self {
+        match self {
+            Error::Memory(error) => Error::Memory(error),
+            other => Error::record(record, other),
+        }
+    }
+
+    /// Why a document could not be read.
+    pub(crate) fn json(record: impl Into<String>, error: serde_json::Error, bytes: usize) -> Self {
+        match crate::json::is_memory(&error) {
+            true => Error::Memory(NoRoom { bytes: bytes as u64 }),
+            false => Error::record(record, error),
+        }
+    }
+
     pub(crate) fn record(record: impl Into<String>, message: impl ToString) -> Self {
         Error::Record { record: record.into(), message: message.to_string() }
     }
@@ -102,6 +122,7 @@ impl Error {
     pub(crate) fn within(self, place: String) -> Self {
         match self {
             Error::Size { place: inner, message } => Error::Size { place: format!("{place}: {inner}"), message },
+            Error::Memory(error) => Error::Memory(error),
             other => Error::Program { place, message: other.to_string() },
         }
     }

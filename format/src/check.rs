@@ -8,6 +8,7 @@ use alloc::string::{String, ToString};
 
 use crate::finding::{Finding, Findings, Rule};
 use crate::limits::{Budget, Limits};
+use crate::room::NoRoom;
 use crate::row::{Table, TableDesc, Union};
 use crate::wire::{self, ReadError, ReadErrorKind};
 
@@ -190,7 +191,7 @@ impl Checker {
         let rule = match error.kind {
             ReadErrorKind::NotUtf8 => self.rules.text,
             ReadErrorKind::Misaligned => self.rules.misaligned,
-            ReadErrorKind::Budget => self.rules.limits,
+            ReadErrorKind::Budget | ReadErrorKind::Memory => self.rules.limits,
             _ => self.rules.malformed,
         };
         let message = match error.kind {
@@ -201,8 +202,28 @@ impl Checker {
             ReadErrorKind::Unterminated => "the string has no terminating zero byte".to_string(),
             ReadErrorKind::NotUtf8 => "the text is not UTF-8".to_string(),
             ReadErrorKind::Budget => "more tables and vectors than the limits allow for one file".to_string(),
+            ReadErrorKind::Memory => return self.no_room(path, NoRoom { bytes: 0 }),
         };
         self.report(rule, path, Some(error.offset), message);
+    }
+
+    /// Reports that there is no memory for tables of this size, and ends the walk: nothing more is looked at.
+    #[cold]
+    pub fn no_room(&mut self, path: &Path<'_>, error: NoRoom) {
+        self.budget.exhaust();
+        self.findings.no_room(self.rules.limits, path.to_string(), error);
+    }
+
+    /// What there was memory for; where there was none, it is reported and the walk ends.
+    #[inline]
+    pub fn roomy<T>(&mut self, path: &Path<'_>, made: crate::room::Result<T>) -> Option<T> {
+        match made {
+            Ok(made) => Some(made),
+            Err(error) => {
+                self.no_room(path, error);
+                None
+            }
+        }
     }
 
     /// Reports a value at a position its type does not allow.

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::limits::Limits;
+use crate::room::NoRoom;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
@@ -96,6 +97,7 @@ pub struct Findings {
     dropped: usize,
     errors: usize,
     most: usize,
+    short: bool,
 }
 
 impl Findings {
@@ -114,7 +116,7 @@ impl Findings {
         if finding.rule.severity == Severity::Error {
             self.errors = self.errors.saturating_add(1);
         }
-        if self.is_full() {
+        if self.is_full() || crate::room::grow(&mut self.list, 1).is_err() {
             self.dropped = self.dropped.saturating_add(1);
         } else {
             self.list.push(finding);
@@ -124,6 +126,7 @@ impl Findings {
     /// Adds all of another list.
     pub fn extend(&mut self, other: Findings) {
         self.dropped = self.dropped.saturating_add(other.dropped);
+        self.short |= other.short;
         // Dropped errors of `other` are counted in its `errors` and must not be lost.
         let listed = other.list.iter().filter(|f| f.rule.severity == Severity::Error).count();
         self.errors = self.errors.saturating_add(other.errors.saturating_sub(listed));
@@ -143,6 +146,19 @@ impl Findings {
             finding.offset = finding.offset.map(|offset| offset.saturating_add(base));
         }
         self
+    }
+
+    /// Says under the rule about limits, once, that the file was not read to its end because there was no memory.
+    #[cold]
+    pub fn no_room(&mut self, rule: &'static Rule, path: String, error: NoRoom) {
+        if !core::mem::replace(&mut self.short, true) {
+            self.push(Finding { rule, path, offset: None, message: alloc::format!("{error} of tables") });
+        }
+    }
+
+    /// Whether memory was missing: the file was not read to its end, and what is wrong need not be the file.
+    pub fn is_short_of_memory(&self) -> bool {
+        self.short
     }
 
     /// Whether any finding is an error.
@@ -168,6 +184,14 @@ impl Findings {
     /// The kept findings, in order.
     pub fn iter(&self) -> core::slice::Iter<'_, Finding> {
         self.list.iter()
+    }
+
+    /// The ExecuTorch error that the first error-level finding stands for; that of missing memory if it was missing.
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self.short {
+            true => Some(ErrorCode::MemoryAllocationFailed),
+            false => self.first_error()?.rule.code,
+        }
     }
 
     /// The first error-level finding.

@@ -39,6 +39,7 @@ pub mod named;
 pub mod operator;
 pub mod ptd;
 pub mod pte;
+pub mod room;
 pub mod row;
 pub mod rules;
 pub mod scalar;

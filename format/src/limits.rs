@@ -120,6 +120,13 @@ impl Budget {
         self.spent
     }
 
+    /// Ends the walk: nothing more can be paid.
+    #[cold]
+    pub fn exhaust(&mut self) {
+        self.left = 0;
+        self.spent = true;
+    }
+
     /// Visits that can still be paid.
     pub fn left(&self) -> u64 {
         self.left

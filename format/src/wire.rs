@@ -40,6 +40,8 @@ pub enum ReadErrorKind {
     NotUtf8,
     /// The tables and vectors visited exceed what the limits allow for one file.
     Budget,
+    /// There is no memory for what is to be read.
+    Memory,
 }
 
 impl fmt::Display for ReadError {
@@ -52,6 +54,7 @@ impl fmt::Display for ReadError {
             ReadErrorKind::Unterminated => "the string is not terminated",
             ReadErrorKind::NotUtf8 => "the string is not UTF-8",
             ReadErrorKind::Budget => "more tables and vectors than the limits allow",
+            ReadErrorKind::Memory => return f.write_str("there is no memory for what is to be read"),
         };
         write!(f, "{what} at {:#x}", self.offset)
     }

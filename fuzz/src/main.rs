@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use campaign::Budget;
+use edgepack_builder::write_file::replace;
 use edgepack_fuzz::bodies::{Reached, assembled, reach, tapes};
 use edgepack_fuzz::rng::Rng;
 use edgepack_fuzz::{BODIES, Body, body, havoc, seeds};
@@ -70,7 +71,7 @@ fn command(words: &[&str]) -> Option<std::io::Result<bool>> {
         ["replay", name, files @ ..] if !files.is_empty() => replay(body(name)?, files),
         ["minimise", name, file] => minimise(body(name)?, file),
         ["assemble", tape, out] => {
-            std::fs::read(tape).and_then(|tape| std::fs::write(out, assembled(&tape))).map(|()| true)
+            std::fs::read(tape).and_then(|tape| replace(out, |file| file.write_all(&assembled(&tape)))).map(|()| true)
         }
         ["reach", options @ ..] => {
             let options = Options::read(options)?;

@@ -18,6 +18,8 @@ pub struct Bytes {
 enum Repr {
     Heap(Arc<AlignedBytes>, Range<usize>),
     Shared(Arc<[u8]>),
+    /// Of a caller that gave them away; moving them behind a count copies nothing.
+    Owned(Arc<Vec<u8>>),
     Lent(Arc<dyn Source>, Range<u64>),
 }
 
@@ -42,6 +44,7 @@ impl Bytes {
             }
             // A caller's own memory is rarely sliced; a copy keeps this type small.
             Repr::Shared(bytes) => return Some(AlignedBytes::copy_of(bytes.get(range)?)?.into()),
+            Repr::Owned(bytes) => return Some(AlignedBytes::copy_of(bytes.get(range)?)?.into()),
         };
         Some(Bytes { repr })
     }
@@ -73,7 +76,27 @@ impl From<Arc<[u8]>> for Bytes {
 
 impl From<Vec<u8>> for Bytes {
     fn from(bytes: Vec<u8>) -> Self {
+        Bytes { repr: Repr::Owned(Arc::new(bytes)) }
+    }
+}
+
+impl From<Box<[u8]>> for Bytes {
+    fn from(bytes: Box<[u8]>) -> Self {
+        Vec::from(bytes).into()
+    }
+}
+
+/// Copies. Who has a copy already gives that, or lends a slice that lives as long as the process
+/// ([`StaticSource`](crate::StaticSource)).
+impl From<&[u8]> for Bytes {
+    fn from(bytes: &[u8]) -> Self {
         Arc::<[u8]>::from(bytes).into()
+    }
+}
+
+impl<const N: usize> From<[u8; N]> for Bytes {
+    fn from(bytes: [u8; N]) -> Self {
+        bytes.as_slice().into()
     }
 }
 
@@ -83,6 +106,7 @@ impl Deref for Bytes {
         match &self.repr {
             Repr::Heap(bytes, range) => bytes.get(range.clone()).unwrap_or(&[]),
             Repr::Shared(bytes) => bytes,
+            Repr::Owned(bytes) => bytes,
             // A source that lent a range once lends it always: that is its contract.
             Repr::Lent(source, range) => source.borrow(range.clone()).unwrap_or(&[]),
         }

@@ -10,14 +10,15 @@ use edgepack_format::header::HEAD_LEN;
 use edgepack_format::limits::Limits;
 use edgepack_format::ptd::{Accept, DataRef, data_len};
 use edgepack_format::pte::FileExtent;
+use edgepack_format::room::collect;
 use edgepack_format::tensor::TensorLayout;
 
 use crate::bytes::Bytes;
 use crate::error::Error;
 use crate::live::Live;
 use crate::machine::machine_limits;
-use crate::named_data::{NamedDataMap, check_length};
-use crate::program::{read, read_range, room};
+use crate::named_data::{NamedDataMap, check_length, index};
+use crate::program::{read, read_range, room_for};
 use crate::source::{FileSource, MemorySource, Source};
 
 /// A verified data file. Its flatbuffer is read once; data are lent by the source or read when they are asked for.
@@ -43,7 +44,7 @@ impl DataFile {
     }
 
     /// Opens a `.ptd` file that is in memory. Data are lent from these bytes.
-    pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<DataFile, Error> {
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<DataFile, Error> {
         Self::from_source(Arc::new(MemorySource::new(bytes)), machine_limits(), Accept::default())
     }
 
@@ -56,13 +57,13 @@ impl DataFile {
         let len = data_len(first, extent);
         let limit = limits.segment_bytes.min(u64::from(u32::MAX));
         let mut head = match usize::try_from(len) {
-            Ok(bytes) if len <= limit => room(bytes, || "the flatbuffer".to_owned())?,
+            Ok(bytes) if len <= limit => room_for(bytes, || "the flatbuffer".to_owned())?,
             _ => return Err(Error::Limit { what: "the flatbuffer".to_owned(), bytes: len, limit }),
         };
         read(&*source, 0, head.as_mut_slice())?;
         let data = DataRef::parse_as(&head, extent, &limits, accept).map_err(Error::Invalid)?;
-        let keys: Vec<String> = data.keys().iter().map(|key| (*key).to_owned()).collect();
-        let mut entries = HashMap::with_capacity(keys.len());
+        let keys: Vec<String> = collect(data.keys().iter().map(|key| (*key).to_owned()))?;
+        let mut entries = index(keys.len())?;
         for entry in (0..data.len()).filter_map(|index| data.entry(index)) {
             // A key can be in both lists of an older file; the first counts.
             entries.entry(entry.key.to_owned()).or_insert(Entry { range: entry.range, layout: entry.layout });

@@ -1,8 +1,9 @@
 //! What can go wrong while opening and reading.
 
 use edgepack_format::finding::{ErrorCode, Findings};
+use edgepack_format::room::NoRoom;
 use edgepack_format::tensor::LayoutError;
-use edgepack_format::wire::ReadError;
+use edgepack_format::wire::{ReadError, ReadErrorKind};
 
 /// Why a file could not be opened or a part of it not be read.
 #[derive(Debug, thiserror::Error)]
@@ -86,15 +87,20 @@ pub enum Error {
     },
 }
 
+impl From<NoRoom> for Error {
+    fn from(error: NoRoom) -> Self {
+        Error::Memory { what: "tables".to_owned(), bytes: error.bytes }
+    }
+}
+
 impl Error {
     /// The ExecuTorch error this corresponds to.
     pub fn code(&self) -> ErrorCode {
         match self {
             Error::Io { .. } => ErrorCode::AccessFailed,
             Error::Range { .. } | Error::DuplicateKey { .. } | Error::Length { .. } => ErrorCode::InvalidArgument,
-            Error::Invalid(findings) => {
-                findings.first_error().and_then(|finding| finding.rule.code).unwrap_or(ErrorCode::InvalidProgram)
-            }
+            Error::Invalid(findings) => findings.code().unwrap_or(ErrorCode::InvalidProgram),
+            Error::Read(ReadError { kind: ReadErrorKind::Memory, .. }) => ErrorCode::MemoryAllocationFailed,
             Error::Read(_) | Error::Layout { .. } => ErrorCode::InvalidProgram,
             Error::NotFound { .. } => ErrorCode::NotFound,
             Error::Limit { .. } | Error::Memory { .. } => ErrorCode::MemoryAllocationFailed,

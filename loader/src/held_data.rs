@@ -8,6 +8,7 @@ use std::ops::Bound;
 use std::sync::OnceLock;
 
 use edgepack_format::named::{Found, Lookup};
+use edgepack_format::room;
 use edgepack_format::tensor::TensorLayout;
 
 use crate::aligned::AlignedBytes;
@@ -52,7 +53,7 @@ impl<'m> HeldData<'m> {
     /// Reads nothing yet.
     pub fn new(map: &'m dyn NamedDataMap) -> Self {
         let keys = (0..map.len()).filter_map(|index| map.key(index));
-        HeldData { map, held: keys.map(|key| (key.to_owned(), OnceLock::new())).collect() }
+        HeldData { map, held: room::map(keys.map(|key| (key.to_owned(), OnceLock::new()))) }
     }
 
     fn read(&self, key: &str) -> Result<Held, String> {

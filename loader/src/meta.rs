@@ -1,6 +1,7 @@
 //! What a method takes and returns, without loading it.
 
 use edgepack_format::pte::{ExecutionPlan, KernelTypes, Tensor, TensorShapeDynamism};
+use edgepack_format::room;
 use edgepack_format::row::Scalars;
 use edgepack_format::tensor::TensorLayout;
 
@@ -72,11 +73,11 @@ impl MethodMeta {
             if let Some(KernelTypes::Tensor(tensor)) = value?.val
                 && tensor.extra_tensor_info.as_ref().is_some_and(|info| info.fully_qualified_name.is_some())
             {
-                attributes.push(TensorMeta::of(&tensor, &format!("value {index}"))?);
+                room::push(&mut attributes, TensorMeta::of(&tensor, &format!("value {index}"))?)?;
             }
         }
         let list = |ids: &Option<Scalars<'_, i32>>| -> Result<Vec<ValueMeta>, Error> {
-            let mut metas = Vec::new();
+            let mut metas = room::with_room(ids.as_ref().map_or(0, |ids| ids.len()))?;
             for id in ids.iter().flat_map(|ids| ids.iter()) {
                 // A negative index is no index; verification has refused it.
                 let value = values.get(usize::try_from(id).unwrap_or(usize::MAX))?;
@@ -86,10 +87,10 @@ impl MethodMeta {
         };
         let (inputs, outputs) = (list(&plan.inputs)?, list(&plan.outputs)?);
         let sizes = plan.non_const_buffer_sizes.clone().unwrap_or_else(|| Vec::new().into());
-        let planned_memory = sizes.iter().skip(1).map(|size| u64::try_from(size).unwrap_or(0)).collect();
+        let planned_memory = room::collect(sizes.iter().skip(1).map(|size| u64::try_from(size).unwrap_or(0)))?;
         let mut backends = Vec::new();
         for delegate in plan.delegates.clone().unwrap_or_default().iter() {
-            backends.push(delegate?.id.unwrap_or_default().into_owned());
+            room::push(&mut backends, delegate?.id.unwrap_or_default().into_owned())?;
         }
         let mut instructions = 0usize;
         for chain in plan.chains.clone().unwrap_or_default().iter() {
@@ -128,7 +129,7 @@ impl ValueMeta {
 
 impl TensorMeta {
     fn of(tensor: &Tensor<'_>, what: &str) -> Result<Self, Error> {
-        let order: Vec<u8> = tensor.dim_order.iter().flat_map(|order| order.iter()).collect();
+        let order: Vec<u8> = room::collect(tensor.dim_order.iter().flat_map(|order| order.iter()))?;
         let sizes = tensor.sizes.iter().flat_map(|sizes| sizes.iter());
         let layout = TensorLayout::from_wire(tensor.scalar_type, sizes, &order)
             .map_err(|error| Error::Layout { what: what.to_owned(), error })?;

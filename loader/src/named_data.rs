@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use edgepack_format::room::{self, NoRoom};
 use edgepack_format::tensor::TensorLayout;
 
 use crate::bytes::Bytes;
@@ -50,6 +51,13 @@ pub trait NamedDataMap: Send + Sync {
     fn contains(&self, key: &str) -> bool;
 }
 
+/// An empty index with room for so many keys.
+pub(crate) fn index<V>(keys: usize) -> Result<HashMap<String, V>, NoRoom> {
+    let mut index = HashMap::new();
+    index.try_reserve(keys).map_err(|_| NoRoom::of::<(String, V)>(keys))?;
+    Ok(index)
+}
+
 /// Whether a buffer is as long as what it is to be filled with.
 pub(crate) fn check_length(key: &str, have: u64, into: &[u8]) -> Result<(), Error> {
     let want = into.len() as u64;
@@ -65,8 +73,9 @@ pub struct ProgramData {
 
 impl ProgramData {
     pub(crate) fn new(program: Program) -> Result<Self, Error> {
-        let mut keys = Vec::new();
-        let mut segments = HashMap::new();
+        let named = program.view()?.program().named_data.clone().unwrap_or_default().tables();
+        let mut keys = room::with_room(named.len())?;
+        let mut segments = index(named.len())?;
         for entry in program.view()?.program().named_data.clone().unwrap_or_default().iter() {
             let entry = entry?;
             let key = entry.key.unwrap_or_default().into_owned();
@@ -109,13 +118,14 @@ impl MergedData {
     /// Merges maps, in order.
     pub fn new(maps: impl IntoIterator<Item = Arc<dyn NamedDataMap>>) -> Result<Self, Error> {
         let maps: Vec<_> = maps.into_iter().collect();
-        let (mut index, mut keys) = (HashMap::new(), Vec::new());
+        let count = maps.iter().fold(0usize, |count, map| count.saturating_add(map.len()));
+        let (mut index, mut keys) = (index(count)?, Vec::new());
         for (number, map) in maps.iter().enumerate() {
             for key in (0..map.len()).filter_map(|index| map.key(index)) {
                 if index.insert(key.to_owned(), number).is_some() {
                     return Err(Error::DuplicateKey { key: key.to_owned() });
                 }
-                keys.push(key.to_owned());
+                room::push(&mut keys, key.to_owned())?;
             }
         }
         Ok(MergedData { maps, index, keys })

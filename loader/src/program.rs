@@ -8,6 +8,7 @@ use std::sync::Arc;
 use edgepack_format::header::HEAD_LEN;
 use edgepack_format::limits::Limits;
 use edgepack_format::pte::{FileExtent, ProgramRef, program_len};
+use edgepack_format::room;
 
 use crate::aligned::AlignedBytes;
 use crate::bytes::Bytes;
@@ -62,7 +63,7 @@ impl Program {
     }
 
     /// Opens a file that is in memory. Segments are lent from these bytes.
-    pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<Program, Error> {
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Program, Error> {
         OpenOptions::default().open_source(Arc::new(MemorySource::new(bytes)))
     }
 
@@ -83,7 +84,7 @@ impl Program {
             Ok(len) if len as u64 <= limit => len,
             _ => return Err(Error::Limit { what: "the flatbuffer".to_owned(), bytes: len, limit }),
         };
-        let mut head = room(len, || "the flatbuffer".to_owned())?;
+        let mut head = room_for(len, || "the flatbuffer".to_owned())?;
         match source.borrow(0..len as u64) {
             Some(lent) => head.as_mut_slice().copy_from_slice(lent.get(..len).unwrap_or_default()),
             None => read(&*source, 0, head.as_mut_slice())?,
@@ -117,7 +118,7 @@ impl Program {
         let view = self.view()?;
         let mut names = Vec::new();
         for plan in view.plans().iter() {
-            names.push(plan?.name.unwrap_or_default().into_owned());
+            room::push(&mut names, plan?.name.unwrap_or_default().into_owned())?;
         }
         Ok(names)
     }
@@ -189,7 +190,7 @@ pub(crate) fn read(source: &dyn Source, offset: u64, into: &mut [u8]) -> Result<
 }
 
 /// Zeros to read into.
-pub(crate) fn room(len: usize, what: impl FnOnce() -> String) -> Result<AlignedBytes, Error> {
+pub(crate) fn room_for(len: usize, what: impl FnOnce() -> String) -> Result<AlignedBytes, Error> {
     AlignedBytes::zeroed(len).ok_or_else(|| Error::Memory { what: what(), bytes: len as u64 })
 }
 
@@ -217,7 +218,7 @@ pub(crate) fn read_range(
         _ => return Err(Error::Limit { what: what(), bytes: len, limit: limits.segment_bytes }),
     };
     let bytes = live.bytes(range.clone(), || {
-        let mut bytes = room(bytes, what)?;
+        let mut bytes = room_for(bytes, what)?;
         read(&**source, range.start, bytes.as_mut_slice())?;
         Ok::<_, Error>(bytes)
     })?;

@@ -8,7 +8,8 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+
+use crate::bytes::Bytes;
 
 /// A file, a piece of memory, or anything else with bytes at offsets.
 pub trait Source: Send + Sync {
@@ -52,11 +53,11 @@ fn read_slice(bytes: &[u8], offset: u64, into: &mut [u8]) -> io::Result<()> {
 
 /// Bytes in memory, lent without a copy.
 #[derive(Clone)]
-pub struct MemorySource(Arc<[u8]>);
+pub struct MemorySource(Bytes);
 
 impl MemorySource {
-    /// Shares the bytes.
-    pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
+    /// Takes the bytes over: a vector and shared bytes are not copied.
+    pub fn new(bytes: impl Into<Bytes>) -> Self {
         MemorySource(bytes.into())
     }
 }

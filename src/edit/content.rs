@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use edgepack_format::room;
 use edgepack_loader::{FileSource, MemorySource, Source};
 
 use super::error::Error;
@@ -138,7 +139,8 @@ impl Content {
         {
             return Ok(Cow::Borrowed(bytes));
         }
-        let mut bytes = Vec::with_capacity(usize::try_from(self.len).map_err(|_| io::ErrorKind::OutOfMemory)?);
+        let len = usize::try_from(self.len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let mut bytes = room::with_room(len).map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error))?;
         self.write_to(&mut bytes)?;
         Ok(Cow::Owned(bytes))
     }

@@ -4,6 +4,7 @@ use std::io;
 
 use edgepack_format::FileKind;
 use edgepack_format::finding::Findings;
+use edgepack_format::room::NoRoom;
 use edgepack_format::tensor::LayoutError;
 use edgepack_format::wire::ReadError;
 
@@ -25,6 +26,9 @@ pub enum Error {
     /// What would be written is not valid.
     #[error("the result is not valid, so nothing is written:\n{0}")]
     Unsound(Findings),
+    /// There is no memory for what the file asks for.
+    #[error(transparent)]
+    Memory(#[from] NoRoom),
     /// A row cannot be read.
     #[error("unreadable: {0}")]
     Read(#[from] ReadError),

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::content::Content;
-use super::diff::{DiffOptions, Difference, close};
+use super::diff::{DiffOptions, Difference, close, json};
 use super::dump::{Blobs, SCHEMA, Store, beside, plain_name};
 use super::error::Error;
 
@@ -236,20 +236,19 @@ pub fn diff_libraries(
     options: &DiffOptions,
 ) -> Result<Vec<Difference>, Error> {
     let mut found = Vec::new();
-    let values = |text: &str| serde_json::from_str::<Value>(text);
-    compare("metadata", &values(&left.metadata.to_text())?, &values(&right.metadata.to_text())?, &mut found);
-    let names = |parts: &LibraryParts<'_>| -> Vec<String> {
-        parts.metadata.modules.iter().map(|module| module.name.clone()).collect()
-    };
-    let all: BTreeSet<String> = names(left).into_iter().chain(names(right)).collect();
+    json::compare("metadata", Some(&left.metadata.to_text()), Some(&right.metadata.to_text()), &mut found)?;
+    fn by_name<'p, 'a>(parts: &'p LibraryParts<'a>) -> BTreeMap<&'p str, &'p ModuleParts<'a>> {
+        // Of several modules of one name the first counts.
+        let modules = parts.metadata.modules.iter().map(|module| module.name.as_str()).zip(&parts.modules);
+        modules.rev().collect()
+    }
+    let (ours, theirs) = (by_name(left), by_name(right));
+    let all: BTreeSet<&str> = ours.keys().chain(theirs.keys()).copied().collect();
     let none = ModuleParts::default();
     for name in all {
-        let of = |parts: &'_ LibraryParts<'_>| names(parts).iter().position(|found| *found == name);
-        let left = of(left).and_then(|at| left.modules.get(at)).unwrap_or(&none);
-        let right = of(right).and_then(|at| right.modules.get(at)).unwrap_or(&none);
-        let graph = |module: &ModuleParts<'_>| module.graph.as_deref().map_or(Ok(Value::Null), values);
-        compare(&format!("{name}.graph"), &graph(left)?, &graph(right)?, &mut found);
-        diff_params(&name, left, right, options, &mut found)?;
+        let (left, right) = (ours.get(name).copied().unwrap_or(&none), theirs.get(name).copied().unwrap_or(&none));
+        json::compare(&format!("{name}.graph"), left.graph.as_deref(), right.graph.as_deref(), &mut found)?;
+        diff_params(name, left, right, options, &mut found)?;
         if left.relay != right.relay {
             found.push(difference(format!("{name}.relay"), text_of(&left.relay), text_of(&right.relay)));
         }
@@ -273,33 +272,6 @@ fn difference(path: String, left: String, right: String) -> Difference {
 
 fn text_of(text: &Option<Cow<'_, str>>) -> String {
     text.as_ref().map_or("absent".to_owned(), |text| format!("{} characters", text.chars().count()))
-}
-
-/// Two values of JSON, place by place.
-fn compare(path: &str, left: &Value, right: &Value, found: &mut Vec<Difference>) {
-    match (left, right) {
-        (Value::Object(a), Value::Object(b)) => {
-            let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-            for key in keys {
-                const ABSENT: &Value = &Value::Null;
-                compare(&format!("{path}.{key}"), a.get(key).unwrap_or(ABSENT), b.get(key).unwrap_or(ABSENT), found);
-            }
-        }
-        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            for (index, (a, b)) in a.iter().zip(b).enumerate() {
-                compare(&format!("{path}[{index}]"), a, b, found);
-            }
-        }
-        _ if left == right => {}
-        _ => {
-            let show = |value: &Value| match value {
-                Value::Null => "absent".to_owned(),
-                Value::Array(list) => format!("{} elements", list.len()),
-                other => other.to_string().chars().take(200).collect(),
-            };
-            found.push(difference(path.to_owned(), show(left), show(right)));
-        }
-    }
 }
 
 fn diff_params(

@@ -15,6 +15,7 @@ use edgepack_format::header::{DataHeader, HEAD_LEN, ProgramHeader};
 use edgepack_format::limits::Limits;
 use edgepack_format::ptd::{FlatData, FlatTensor, Generation, LegacyFlatTensor};
 use edgepack_format::pte::{BackendDelegateInlineData, Buffer, Program};
+use edgepack_format::room;
 use edgepack_format::row::Table;
 use edgepack_format::{FileKind, bundle, detect, ptd, pte, rules, wire};
 use edgepack_loader::{AlignedBytes, FileSource, MemorySource, Source, machine_limits};
@@ -41,7 +42,7 @@ impl Opened {
     }
 
     /// Opens a file that is in memory.
-    pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<Self, Error> {
+    pub fn from_bytes(bytes: impl Into<edgepack_loader::Bytes>) -> Result<Self, Error> {
         Self::from_source(Arc::new(MemorySource::new(bytes)), machine_limits())
     }
 
@@ -121,19 +122,20 @@ impl Opened {
             for (index, row) in rows.iter().enumerate() {
                 let row = row?;
                 if row.size == 0 {
-                    package.segments.push(Content::empty());
+                    room::push(&mut package.segments, Content::empty())?;
                     continue;
                 }
-                starts.push(row.offset);
+                room::push(&mut starts, row.offset)?;
                 let start = base.checked_add(row.offset).filter(|_| header.is_some());
                 let range = start.and_then(|start| Some(start..start.checked_add(row.size)?));
                 let content = range.and_then(|range| Content::of(self.source.clone(), range));
                 let place = || format!("segments[{index}]");
-                package.segments.push(content.ok_or_else(|| {
+                let content = content.ok_or_else(|| {
                     let message =
                         format!("{} bytes at {base}+{} of a file of {}", row.size, row.offset, self.source.len());
                     Error::refused(place(), message)
-                })?);
+                })?;
+                room::push(&mut package.segments, content)?;
             }
         }
         // A place behind the file, which a header without segments may give, explains nothing.
@@ -198,8 +200,8 @@ impl Opened {
             let size = u64::from(header.is_some());
             let head = program_head(flatbuffer, size, align as usize, 1)?;
             // The header itself is compared by nobody: its numbers follow from the rest.
-            let behind = |bytes: &[u8]| bytes.get(8 + ProgramHeader::LEN as usize..).map(<[u8]>::to_vec);
-            if head.len() == self.head.len() && behind(&head) == behind(&self.head) {
+            const BEHIND: usize = 8 + ProgramHeader::LEN as usize;
+            if head.len() == self.head.len() && head.get(BEHIND..) == self.head.get(BEHIND..) {
                 return Ok(align);
             }
         }
@@ -213,11 +215,14 @@ fn inline_places(program: &Program<'_>) -> Result<Vec<u64>, Error> {
         Ok(table.vector(slot, 1)?.filter(|bytes| !bytes.is_empty()).map_or(0, |bytes| u64::from(bytes.offset())))
     };
     let mut places = Vec::new();
-    for table in program.constant_buffer.iter().flat_map(|rows| rows.tables().iter().collect::<Vec<_>>()) {
-        places.push(place(table?, Buffer::STORAGE.index)?);
-    }
-    for table in program.backend_delegate_data.iter().flat_map(|rows| rows.tables().iter().collect::<Vec<_>>()) {
-        places.push(place(table?, BackendDelegateInlineData::DATA.index)?);
+    let constants = program.constant_buffer.as_ref().map(|rows| (rows.tables(), Buffer::STORAGE.index));
+    let payloads = program.backend_delegate_data.as_ref();
+    let payloads = payloads.map(|rows| (rows.tables(), BackendDelegateInlineData::DATA.index));
+    for (tables, slot) in constants.into_iter().chain(payloads) {
+        room::grow(&mut places, tables.len())?;
+        for table in tables.iter() {
+            places.push(place(table?, slot)?);
+        }
     }
     Ok(places)
 }
@@ -261,8 +266,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 fn read(source: &dyn Source, len: u64) -> Result<AlignedBytes, Error> {
     let len = usize::try_from(len).map_err(|_| Error::refused(source.name(), "it is larger than memory"))?;
-    let memory = || Error::refused(source.name(), format!("there is no memory for {len} bytes"));
-    let mut bytes = AlignedBytes::zeroed(len).ok_or_else(memory)?;
+    let mut bytes = AlignedBytes::zeroed(len).ok_or(room::NoRoom { bytes: len as u64 })?;
     source.read_at(0, bytes.as_mut_slice()).map_err(Error::io(source.name()))?;
     Ok(bytes)
 }

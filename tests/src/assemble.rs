@@ -174,6 +174,12 @@ impl Assembly {
         }))
     }
 
+    /// The same value as another one: for a tensor, the same memory and initial value.
+    pub fn again(&mut self, id: Id) -> Id {
+        self.values.push(self.values[id as usize].clone());
+        (self.values.len() - 1) as Id
+    }
+
     /// A constant in a data file.
     pub fn external(&mut self, spec: Spec, name: &'static str) -> Id {
         let extra = ExtraTensorInfo {

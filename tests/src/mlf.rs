@@ -83,7 +83,8 @@ pub fn facts(path: &Path, facts: &Value) -> Answer {
             let mut have: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
             for source in module.sources() {
                 let name = source.path.rsplit('/').next().unwrap_or_default().to_owned();
-                let names = definitions(source.bytes).into_iter().filter(|one| !one.is_static).map(|one| one.name);
+                let names =
+                    definitions(source.bytes).unwrap().into_iter().filter(|one| !one.is_static).map(|one| one.name);
                 have.insert(name, names.collect());
             }
             // Files without a function are left out of the facts.
@@ -138,7 +139,7 @@ fn graph(module: &LibraryModule, want: &Value) -> Answer {
     same("nodes", graph.nodes.len() as u64, want["nodes"].as_u64().unwrap_or_default())?;
     same("entries", graph.entries.len() as u64, want["entries"].as_u64().unwrap_or_default())?;
     same("arguments", graph.args().map(|(_, name, _)| name.to_owned()).collect(), texts(&want["arg_nodes"]))?;
-    let plan = StoragePlan::of(graph);
+    let plan = StoragePlan::of(graph).map_err(|error| error.to_string())?;
     same("storage", plan.bytes(), want["storage_total_bytes"].as_u64().unwrap_or_default())
 }
 

@@ -8,10 +8,12 @@ use std::path::Path;
 use edgepack::edit::{Blobs, Opened, build, build_library, dump_library, dump_with, library_parts, write_library};
 use edgepack_builder::raw;
 use edgepack_exir::archive::{Archive, ArchiveWriter};
+use edgepack_format::pte::{BackendDelegate, BackendDelegateDataReference, DataLocation};
 use edgepack_format::trace::ETDump;
 use edgepack_loader::mlf::Library;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use crate::assemble::{self, Assembly, float};
 use crate::hostile;
 
 /// Makes a file of a document; `None` if it describes none.
@@ -155,6 +157,45 @@ fn exported(name: &str, bytes: Vec<u8>) -> Document {
     Document { name: name.to_owned(), items: 400, root, write: Box::new(write) }
 }
 
+/// A program whose lists are all about one range of the file, which is as much longer as the lists are: whoever looks at
+/// the range for every item does four times the work for twice the items.
+fn one_range() -> Document {
+    const BYTES: usize = 256;
+    let lists = ["initial_values", "delegates", "inline_delegates"];
+    let root = lists.iter().map(|list| ((*list).to_owned(), Value::from(vec![0]))).collect::<Map<_, _>>();
+    let write = move |root: &Value| {
+        let [values, delegates, inline] = lists.map(|list| root[list].as_array().map_or(0, Vec::len));
+        let mut assembly = Assembly::new();
+        let first = assembly.mutable(float(&[(values * BYTES / 4) as i32]), 0, &vec![1; values * BYTES]);
+        let x = assembly.planned(float(&[1]));
+        for _ in 1..values {
+            assembly.again(first);
+        }
+        assembly.delegate(ONE_RANGE, &vec![2; inline * BYTES], &[x]);
+        assembly.inputs(&[x]);
+        assembly.outputs(&[x]);
+        let (mut program, mut segments) = assembly.program();
+        segments.push(vec![3; delegates * BYTES]);
+        let rows: Vec<&[u8]> = segments.iter().map(Vec::as_slice).collect();
+        program.segments = Some(raw::segments(&rows, &raw::Options::DEFAULT).ok()?.into());
+        let row = |location, index| BackendDelegate {
+            id: Some(ONE_RANGE.into()),
+            processed: Some(BackendDelegateDataReference { location, index }),
+            compile_specs: None,
+        };
+        let mut plan = assembly.plan("forward");
+        let mut all = vec![row(DataLocation::INLINE, 0); inline];
+        all.resize(inline + delegates, row(DataLocation::SEGMENT, segments.len() as u32 - 1));
+        plan.delegates = Some(all.into());
+        program.execution_plan = Some(vec![plan].into());
+        Some(assemble::write(&program, &segments))
+    };
+    Document { name: "one range".to_owned(), items: 400, root: root.into(), write: Box::new(write) }
+}
+
+/// The backend of delegates over one range.
+pub const ONE_RANGE: &str = "OneRange";
+
 /// A document of every family of files, with something in most of their lists.
 pub fn documents() -> Vec<Document> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -162,6 +203,7 @@ pub fn documents() -> Vec<Document> {
     let compiled = |name: &str, bytes| Document { items: 40, ..package(name, bytes) };
     vec![
         package("program", hostile::full().write()),
+        one_range(),
         package("external.pte", read("corpus/models/external_two_files_portable.pte")),
         package("bundle.bpte", read("corpus/bundled/mlp_two_cases.bpte")),
         package("data.ptd", read("corpus/data/tensors.ptd")),

@@ -83,7 +83,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     if let Content::Program(program) = &mut content {
         program.read_metadata(&*file.source);
     }
-    let budget = tree::budget(&session.limits);
+    let budget = tree::budget(&session.limits, flatbuffer.head.len() as u64);
     let tree = flatbuffer.root().filter(|_| args.all).map(|(table, desc)| Tree::new(table, desc, &budget));
     let inside = inner_program(&flatbuffer).filter(|_| args.all).map(|table| Tree::new(table, Program::DESC, &budget));
     let compiled = if args.all { flatbuffer.compiled(&session.limits) } else { None };

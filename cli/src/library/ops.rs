@@ -34,7 +34,7 @@ struct Module {
 pub fn run(file: &File, session: &mut Session) -> Result<Status, Failure> {
     let library = Library::from_source(file.source.clone(), &session.limits);
     let library = library.map_err(|error| Failure::from(error).about(&file.name))?;
-    let modules: Vec<Module> = library.modules().map(|module| needs(&module)).collect();
+    let modules: Vec<Module> = library.modules().map(|module| needs(&module)).collect::<Result<_, Failure>>()?;
     let missing: usize =
         modules.iter().map(|module| module.functions.iter().filter(|need| need.place.is_none()).count()).sum();
     if session.json {
@@ -63,10 +63,14 @@ pub fn run(file: &File, session: &mut Session) -> Result<Status, Failure> {
     Ok(if missing == 0 { Status::Fine } else { Status::CannotRun })
 }
 
-fn needs(module: &LibraryModule) -> Module {
+fn needs(module: &LibraryModule) -> Result<Module, Failure> {
     let mut places = BTreeMap::new();
     for source in module.sources() {
-        for definition in definitions(source.bytes).into_iter().filter(|definition| !definition.is_static) {
+        for definition in definitions(source.bytes)
+            .map_err(Failure::unreadable)?
+            .into_iter()
+            .filter(|definition| !definition.is_static)
+        {
             places.insert(definition.name, source.path.to_owned());
         }
     }
@@ -89,5 +93,5 @@ fn needs(module: &LibraryModule) -> Module {
         let types = node.inputs.iter().filter_map(|&input| module.graph()?.entry(input));
         need.dtypes.extend(types.map(|entry| entry.data_type.to_string()));
     }
-    Module { name: module.info().name.clone(), functions: needs.into_values().collect() }
+    Ok(Module { name: module.info().name.clone(), functions: needs.into_values().collect() })
 }

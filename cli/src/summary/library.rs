@@ -104,10 +104,10 @@ fn layout(data_type: DataType, shape: &[u64]) -> String {
 }
 
 impl LibrarySummary {
-    /// Of an archive, broken or not.
+    /// Of an archive, broken or not. Lists that there is no memory for are empty; the findings say so.
     pub fn new(bytes: &[u8], limits: &Limits) -> Self {
         let archive = Archive::read(bytes, limits).archive;
-        let members = archive.members(bytes);
+        let members = archive.members(bytes).unwrap_or_default();
         let package = package::verify(&members, limits).1;
         let (metadata, modules) = match package {
             Some(Package { metadata, modules }) => {
@@ -135,7 +135,12 @@ fn module(name: String, files: &mlf::ModuleFiles<'_>) -> ModuleSummary {
     let sources = files.sources.iter().map(|source| SourceSummary {
         path: source.path.to_owned(),
         bytes: source.bytes.len() as u64,
-        functions: definitions(source.bytes).into_iter().filter(|one| !one.is_static).map(|one| one.name).collect(),
+        functions: definitions(source.bytes)
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|one| !one.is_static)
+            .map(|one| one.name)
+            .collect(),
     });
     ModuleSummary {
         name,
@@ -147,7 +152,7 @@ fn module(name: String, files: &mlf::ModuleFiles<'_>) -> ModuleSummary {
 }
 
 fn graph(graph: &Graph) -> GraphSummary {
-    let plan = StoragePlan::of(graph);
+    let plan = StoragePlan::of(graph).unwrap_or_default();
     let name = |reference: mlf::Reference| match graph.nodes.get(reference.node as usize) {
         Some(node) if node.call.is_none() => node.name.clone(),
         Some(node) if node.outputs() > 1 => format!("%{}.{}", reference.node, reference.index),

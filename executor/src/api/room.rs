@@ -1,6 +1,7 @@
 //! Allocations whose size comes from a file: they can fail, and say so.
 
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::room::{self, NoRoom};
 
 use super::error::KernelError;
 
@@ -20,6 +21,12 @@ impl OutOfMemory {
     }
 }
 
+impl From<NoRoom> for OutOfMemory {
+    fn from(error: NoRoom) -> Self {
+        no_room("tables", error.bytes)
+    }
+}
+
 impl From<OutOfMemory> for KernelError {
     fn from(error: OutOfMemory) -> Self {
         KernelError::new(ErrorCode::MemoryAllocationFailed, error.0)
@@ -33,16 +40,12 @@ pub(crate) fn no_room(what: &str, bytes: u64) -> OutOfMemory {
 
 /// Room in a list whose length comes from the file.
 pub(crate) fn grow<T>(list: &mut Vec<T>, more: usize) -> Result<(), OutOfMemory> {
-    list.try_reserve(more).map_err(|_| no_room("tables", (more as u64).saturating_mul(size_of::<T>() as u64)))
+    Ok(room::grow(list, more)?)
 }
 
 /// That many of a value, in a list whose length comes from the file.
 pub(crate) fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>, OutOfMemory> {
-    let mut list = Vec::new();
-    list.try_reserve_exact(count)
-        .map_err(|_| no_room("tables", (count as u64).saturating_mul(size_of::<T>() as u64)))?;
-    list.resize(count, value);
-    Ok(list)
+    Ok(room::filled(value, count)?)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Why a graph cannot be run, or a run failed.
 
 use edgepack_format::finding::Findings;
+use edgepack_format::room::NoRoom;
 use edgepack_format::tensor::LayoutError;
 
 /// Why a graph cannot be run, or a run failed.
@@ -65,6 +66,12 @@ pub enum Error {
     /// An element type that other formats do not have.
     #[error(transparent)]
     Layout(#[from] LayoutError),
+}
+
+impl From<NoRoom> for Error {
+    fn from(error: NoRoom) -> Self {
+        Error::Memory { bytes: error.bytes }
+    }
 }
 
 /// Why a function did not do its work.

@@ -8,6 +8,7 @@ use std::fmt;
 
 use edgepack_format::limits::Limits;
 use edgepack_format::mlf::{COPY, Graph, NOP, Param, StoragePlan};
+use edgepack_format::room;
 use edgepack_format::tensor::{TensorView, is_contiguous};
 use edgepack_loader::AlignedBytes;
 use edgepack_loader::mlf::LibraryModule;
@@ -102,25 +103,30 @@ impl GraphExecutor {
         if findings.has_errors() {
             return Err(Error::Invalid(findings));
         }
-        let plan = StoragePlan::of(graph);
+        let plan = StoragePlan::of(graph)?;
         let most = limits.arena_bytes.min(limits.memory_bytes);
         let too_much = || Error::Limit { bytes: plan.bytes(), limit: most };
         if plan.bytes() > most {
             return Err(too_much());
         }
-        let operands = graph.entries.iter().map(Operand::of).collect::<Option<Vec<_>>>().ok_or_else(too_much)?;
-        let storages = plan.storages.iter().map(|storage| AlignedBytes::zeroed(usize::try_from(storage.bytes).ok()?));
-        let storages = storages.collect::<Option<Vec<_>>>();
-        let storages = storages.ok_or_else(|| Error::Memory { bytes: plan.bytes() })?;
+        let mut operands = room::with_room(graph.entries.len())?;
+        for entry in &graph.entries {
+            operands.push(Operand::of(entry).ok_or_else(too_much)?);
+        }
+        let mut storages = room::with_room(plan.storages.len())?;
+        for storage in &plan.storages {
+            let zeros = usize::try_from(storage.bytes).ok().and_then(AlignedBytes::zeroed);
+            storages.push(zeros.ok_or_else(|| Error::Memory { bytes: plan.bytes() })?);
+        }
         let entry = |reference| graph.entry_id(reference).map(|entry| entry as usize);
         let args = graph.args().map(|(node, name, _)| {
             let entry = graph.outputs_of(node).start as usize;
             Arg { name: name.to_owned(), entry, is_set: false, is_param: false }
         });
         let mut executor = GraphExecutor {
-            places: plan.of_entry.iter().map(|&place| place as usize).collect(),
-            args: args.collect(),
-            heads: graph.heads.iter().filter_map(|&head| entry(head)).collect(),
+            places: room::collect(plan.of_entry.iter().map(|&place| place as usize))?,
+            args: room::collect(args)?,
+            heads: room::collect(graph.heads.iter().filter_map(|&head| entry(head)))?,
             operands,
             storages,
             steps: Vec::new(),
@@ -129,10 +135,10 @@ impl GraphExecutor {
         };
         let (mut missing, mut known) = (Vec::new(), HashSet::new());
         for (node, row, call) in graph.calls() {
-            let inputs: Vec<usize> = row.inputs.iter().filter_map(|&input| entry(input)).collect();
-            let outputs: Vec<usize> = graph.outputs_of(node).map(|entry| entry as usize).collect();
+            let inputs: Vec<usize> = room::collect(row.inputs.iter().filter_map(|&input| entry(input)))?;
+            let outputs: Vec<usize> = room::collect(graph.outputs_of(node).map(|entry| entry as usize))?;
             let both = inputs.iter().chain(&outputs).map(|&entry| &executor.operands[entry]);
-            let flat: Vec<Operand> = if call.flatten { both.map(Operand::flat).collect() } else { Vec::new() };
+            let flat: Vec<Operand> = if call.flatten { room::collect(both.map(Operand::flat))? } else { Vec::new() };
             let step = Step {
                 node,
                 name: row.name.clone(),
@@ -143,15 +149,16 @@ impl GraphExecutor {
                 flat,
             };
             match executor.function(&step, functions)? {
-                Some(function) => executor.steps.push(Step { call: function, ..step }),
+                Some(function) => room::push(&mut executor.steps, Step { call: function, ..step })?,
                 None if !known.insert(step.function.clone()) => {}
-                None => missing.push(step.function),
+                None => room::push(&mut missing, step.function)?,
             }
         }
         if !missing.is_empty() {
             return Err(Error::Missing(missing));
         }
         let most = executor.steps.iter().map(|step| step.outputs.len()).max().unwrap_or(0);
+        room::grow(&mut executor.written, most)?;
         executor.written.resize_with(most, AlignedBytes::default);
         Ok(executor)
     }
@@ -160,7 +167,7 @@ impl GraphExecutor {
     pub fn open(module: &LibraryModule, functions: &dyn FunctionTable, limits: &Limits) -> Result<Self, Error> {
         let graph = module.graph().ok_or_else(|| Error::NoGraph(module.info().name.clone()))?;
         let mut executor = Self::new(graph, functions, limits)?;
-        executor.set_params(&module.wanted_params())?;
+        executor.set_params(&module.wanted_params()?)?;
         Ok(executor)
     }
 

@@ -14,7 +14,7 @@ use crate::pte::arena::Holder;
 use crate::pte::bind::{self, InputSlot};
 use crate::pte::error::LoadError;
 use crate::pte::freeze::{FreezeOptions, Plan, Refused, freeze};
-use crate::pte::load::{Initial, delegates, load};
+use crate::pte::load::{InitialPiece, delegates, initial_pieces, load};
 use crate::pte::options::Options;
 use crate::pte::outputs;
 use crate::pte::owners;
@@ -41,7 +41,7 @@ pub struct Method {
     /// Ids of their backends.
     pub(crate) delegates: Vec<String>,
     pub(crate) operators: Vec<Arc<str>>,
-    pub(crate) initial: Vec<Initial>,
+    pub(crate) initial: Vec<InitialPiece>,
     /// Numbers that instructions write, as they were after loading.
     pub(crate) numbers: Vec<(ValueId, Value)>,
     pub(crate) memory: Memory,
@@ -103,6 +103,7 @@ impl Method {
         let numbers = numbers(&graph.state, &graph.variable)?;
         let inputs = bind::inputs(&graph, &loaded.unplanned, &frozen)?;
         let copies = outputs::copies(&mut graph)?;
+        let initial = initial_pieces(&graph.state, &loaded.initial)?;
         let mut method = Method {
             program: program.clone(),
             name: name.to_owned(),
@@ -114,7 +115,7 @@ impl Method {
             frozen,
             delegates: delegates.into_iter().map(|loaded| loaded.id).collect(),
             operators: graph.operators.into_iter().map(|operator| operator.name).collect(),
-            initial: loaded.initial,
+            initial,
             numbers,
             memory: graph.memory,
             holder: Holder::new(),

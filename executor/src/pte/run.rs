@@ -2,6 +2,7 @@
 //! kernel, a delegate, an observer or an input that panics leaves the method as an error would.
 
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::room;
 
 use crate::api::kept::counted;
 use crate::api::state::Value;
@@ -51,7 +52,7 @@ impl<'m> Running<'m> {
 
     /// Writes initial values, and copies of the outputs as they are then.
     fn start(&mut self) {
-        write_initial_values(&self.method.state, &self.method.initial);
+        write_initial_values(&self.method.initial);
         self.method.publish_outputs();
     }
 }
@@ -117,7 +118,8 @@ impl Method {
     pub fn reset(&mut self) -> Result<(), RunError> {
         let mut running = Running::begin(self)?;
         let Method { state, numbers, inputs, .. } = &mut *running.method;
-        let mut regions = Vec::with_capacity(state.tensors.len());
+        let mut regions = Vec::new();
+        room::grow(&mut regions, state.tensors.len()).map_err(edgepack_loader::Error::from)?;
         for index in 0..state.tensors.len() {
             let tensor = &mut state.tensors[index];
             tensor.freed = false;

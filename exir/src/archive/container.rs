@@ -210,7 +210,8 @@ impl<'a> Archive<'a> {
     }
 
     pub(super) fn json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
-        serde_json::from_slice(&self.read(name, MAX_JSON)?).map_err(|error| Error::record(name, error))
+        let bytes = self.read(name, MAX_JSON)?;
+        serde_json::from_slice(&bytes).map_err(|error| Error::json(name, error, bytes.len()))
     }
 
     /// The bytes of a document.

@@ -3,6 +3,7 @@
 //! They say nothing as an empty list, number three element types otherwise, and write floats that are not finite as bare
 //! words, which JSON does not have.
 
+use edgepack_format::room;
 use serde_json::Value;
 
 use crate::error::Error;
@@ -22,7 +23,8 @@ const SERDE: i64 = 5;
 
 /// Reads a document.
 pub(crate) fn document(bytes: Vec<u8>, name: &str) -> Result<json::ExportedProgram, Error> {
-    let mut value: Value = serde_json::from_slice(&quoted(bytes)).map_err(|error| Error::record(name, error))?;
+    let len = bytes.len();
+    let mut value: Value = serde_json::from_slice(&quoted(bytes)?).map_err(|error| Error::record(name, error))?;
     let major = value.pointer("/schema_version/major").and_then(Value::as_i64);
     renew(&mut value, major == Some(SERDE), 0);
     let dialect = value.get("dialect").and_then(Value::as_str).filter(|dialect| !dialect.is_empty()).map(str::to_owned);
@@ -30,11 +32,11 @@ pub(crate) fn document(bytes: Vec<u8>, name: &str) -> Result<json::ExportedProgr
     if let (Some(dialect), true, Some(fields)) = (dialect, silent, value.as_object_mut()) {
         fields.insert("verifiers".to_owned(), Value::from(vec![dialect]));
     }
-    serde_json::from_value(value).map_err(|error| Error::record(name, error))
+    serde_json::from_value(value).map_err(|error| Error::json(name, error, len))
 }
 
 /// The document with floats that are not finite in quotes.
-pub(crate) fn quoted(bytes: Vec<u8>) -> Vec<u8> {
+pub(crate) fn quoted(bytes: Vec<u8>) -> room::Result<Vec<u8>> {
     let is_word = |rest: &[u8]| WORDS.iter().find(|word| rest.starts_with(word)).map(|word| word.len());
     let (mut inside, mut escaped) = (false, false);
     let mut found: Vec<(usize, usize)> = Vec::new();
@@ -47,7 +49,7 @@ pub(crate) fn quoted(bytes: Vec<u8>) -> Vec<u8> {
             (_, b'"') => inside = !inside,
             (false, b'-' | b'I' | b'N') => {
                 if let Some(len) = is_word(bytes.get(index..).unwrap_or_default()) {
-                    found.push((index, len));
+                    room::push(&mut found, (index, len))?;
                     skip = len.saturating_sub(1);
                 }
             }
@@ -55,9 +57,9 @@ pub(crate) fn quoted(bytes: Vec<u8>) -> Vec<u8> {
         }
     }
     if found.is_empty() {
-        return bytes;
+        return Ok(bytes);
     }
-    let mut text = Vec::with_capacity(bytes.len().saturating_add(found.len().saturating_mul(2)));
+    let mut text = room::with_room(bytes.len().saturating_add(found.len().saturating_mul(2)))?;
     let mut from = 0usize;
     for (start, len) in found {
         let end = start.saturating_add(len);
@@ -68,7 +70,7 @@ pub(crate) fn quoted(bytes: Vec<u8>) -> Vec<u8> {
         from = end;
     }
     text.extend(bytes.get(from..).unwrap_or_default());
-    text
+    Ok(text)
 }
 
 /// The number that an element type had, if it is another one today.
@@ -128,7 +130,7 @@ mod tests {
             (r#"{"a": -Infinity, "b": [NaN, Infinity]}"#, r#"{"a": "-Infinity", "b": ["NaN", "Infinity"]}"#),
             (r#"{"NaN": "Infinity \" NaN", "x": -1}"#, r#"{"NaN": "Infinity \" NaN", "x": -1}"#),
         ] {
-            assert_eq!(String::from_utf8(quoted(from.as_bytes().to_vec())).unwrap(), to);
+            assert_eq!(String::from_utf8(quoted(from.as_bytes().to_vec()).unwrap()).unwrap(), to);
         }
     }
 

@@ -58,18 +58,24 @@ impl<'a> SavedFile<'a> {
     pub(super) fn new(around: &Zip<'a>, record: &Record) -> Result<Self, Error> {
         let zip = around.nested(record)?;
         let name = record.name.clone();
-        zip.check_byte_order().map_err(|error| Error::record(&name, error))?;
+        zip.check_byte_order().map_err(|error| error.of_record(&name))?;
         let code = zip.record("data.pkl").ok_or_else(|| Error::record(&name, "it has no record `data.pkl`"))?;
         let bytes = zip.bytes(code, pickle::MAX_LEN)?;
-        let pickle = pickle::read(&bytes).map_err(|message| Error::record(format!("{name}/data.pkl"), message))?;
+        let pickle = pickle::read(&bytes).map_err(|error| match error {
+            pickle::Error::Memory(error) => Error::Memory(error),
+            wrong => Error::record(format!("{name}/data.pkl"), wrong),
+        })?;
         Ok(SavedFile { zip, pickle, name })
     }
 
     /// Adds the tensors of a dictionary: parameters and buffers, or constants.
     pub(super) fn tensors(&self, weights: &mut Weights<'a>, state: bool) -> Result<(), Error> {
-        let entries = self.pickle.entries(self.pickle.root());
+        let entries = self.pickle.entries(self.pickle.root())?;
         for (name, value) in entries.ok_or_else(|| self.wrong("it is not a dictionary of tensors"))? {
-            let about = |error: Error| Error::record(&self.name, format!("`{name}`: {error}"));
+            let about = |error: Error| match error {
+                Error::Memory(error) => Error::Memory(error),
+                error => Error::record(&self.name, format!("`{name}`: {error}")),
+            };
             match self.load(value, 0).map_err(about)? {
                 Loaded::Subclass(subclass) => drop(weights.subclasses.insert(name.to_owned(), subclass)),
                 Loaded::Tensor(weight) => {
@@ -140,7 +146,7 @@ impl<'a> SavedFile<'a> {
     /// The tensors in the state of a tensor of this class.
     fn parts(&self, class: Id, state: Id, depth: usize) -> Result<Subclass<'a>, Error> {
         let class = self.pickle.name(class).ok_or_else(|| self.wrong("a class that is not a name"))?;
-        let entries = self.pickle.entries(state);
+        let entries = self.pickle.entries(state)?;
         let entries = entries.ok_or_else(|| self.wrong(format!("the state of {class} is not a dictionary")))?;
         let mut tensors = BTreeMap::new();
         for (name, value) in entries {
@@ -184,9 +190,10 @@ impl<'a> SavedFile<'a> {
         let name = format!("data/{key}");
         let record = self.zip.record(&name).ok_or_else(|| self.wrong(format!("it has no record `{name}`")))?;
         let [offset, sizes, strides] = view;
-        let numbers = || Some((self.pickle.size(offset)?, self.pickle.sizes(sizes)?, self.pickle.sizes(strides)?));
-        let (offset, sizes, strides) = numbers()
-            .ok_or_else(|| self.wrong("a tensor whose sizes, strides or offset are below zero or no numbers"))?;
+        let numbers = (self.pickle.size(offset), self.pickle.sizes(sizes)?, self.pickle.sizes(strides)?);
+        let (Some(offset), Some(sizes), Some(strides)) = numbers else {
+            return Err(self.wrong("a tensor whose sizes, strides or offset are below zero or no numbers"));
+        };
         Weight::new(self.zip.storage(record), *scalar_type, sizes, strides, offset)
     }
 }

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use edgepack_builder::content::Data;
+use edgepack_format::room::{self, NoRoom};
 use rawzip::{CompressionMethod, ReaderAt, ZipArchive, ZipLocator};
 
 use super::tensors::Storage;
@@ -70,7 +71,7 @@ pub(super) struct Zip<'a> {
 
 impl<'a> Zip<'a> {
     pub(super) fn new(place: Place<'a>, within: &str) -> Result<Self, Error> {
-        let mut buffer = vec![0; rawzip::RECOMMENDED_BUFFER_SIZE];
+        let mut buffer = room::filled(0, rawzip::RECOMMENDED_BUFFER_SIZE)?;
         match place.clone() {
             Place::Bytes(bytes) => {
                 let zip = ZipArchive::from_slice(bytes).map_err(Error::zip)?.into_zip_archive();
@@ -91,7 +92,7 @@ impl<'a> Zip<'a> {
             return Err(Error::Archive(format!("{} records, at most {MAX_RECORDS} are read", zip.entries_hint())));
         }
         let mut found = Vec::new();
-        let mut buffer = vec![0; rawzip::RECOMMENDED_BUFFER_SIZE];
+        let mut buffer = room::filled(0, rawzip::RECOMMENDED_BUFFER_SIZE)?;
         let mut entries = zip.entries(&mut buffer);
         // The directory may be followed by records of its own before it ends, so the count says where to stop.
         for _ in 0..zip.entries_hint() {
@@ -106,7 +107,7 @@ impl<'a> Zip<'a> {
             if entry.compression_method() != CompressionMethod::Store {
                 return Err(Error::record(name, "it is compressed; the format stores records as they are"));
             }
-            found.push((name, entry.wayfinder()));
+            room::push(&mut found, (name, entry.wayfinder()))?;
         }
         let root = found.first().and_then(|(name, _)| Some(name.split_once('/')?.0.to_owned()));
         let mut all = Zip {
@@ -130,7 +131,7 @@ impl<'a> Zip<'a> {
             if all.by_name.insert(name.clone(), all.records.len()).is_some() {
                 return Err(Error::record(name, "there are two of that name"));
             }
-            all.records.push(Record { name, offset: start, len });
+            room::push(&mut all.records, Record { name, offset: start, len })?;
         }
         Ok(all)
     }
@@ -155,7 +156,10 @@ impl<'a> Zip<'a> {
         if record.len > most {
             return Err(Error::record(&record.name, format!("{} bytes, at most {most} are read", record.len)));
         }
-        Ok(self.data(record).to_vec()?)
+        match self.data(record).to_vec() {
+            Err(error) if error.kind() == io::ErrorKind::OutOfMemory => Err(NoRoom { bytes: record.len }.into()),
+            read => Ok(read?),
+        }
     }
 
     /// The bytes of a record as a storage of tensors.
@@ -178,7 +182,7 @@ impl<'a> Zip<'a> {
             }
         };
         let name = format!("{}{}", self.within, record.name);
-        Zip::new(place, &format!("{name}/")).map_err(|error| Error::record(name, error))
+        Zip::new(place, &format!("{name}/")).map_err(|error| error.of_record(name))
     }
 
     /// The text of a record of a few bytes.
@@ -203,7 +207,7 @@ impl<'a> Zip<'a> {
 pub fn records(bytes: &[u8]) -> Result<Vec<(String, &[u8])>, Error> {
     let zip = Zip::new(Place::Bytes(bytes), "")?;
     let full = |name: &str| if zip.root.is_empty() { name.to_owned() } else { format!("{}/{name}", zip.root) };
-    Ok(zip.records.iter().map(|record| (full(&record.name), slice(bytes, record))).collect())
+    Ok(room::collect(zip.records.iter().map(|record| (full(&record.name), slice(bytes, record))))?)
 }
 
 fn slice<'a>(bytes: &'a [u8], record: &Record) -> &'a [u8] {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use edgepack_format::room;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorLayout;
 use serde::{Deserialize, Serialize};
@@ -118,7 +119,8 @@ impl LoweredPart {
                 original: Value::Null,
             });
         }
-        let text = crate::archive::quoted(text.as_bytes().to_vec());
+        let text =
+            room::copy_of(text.as_bytes()).and_then(crate::archive::quoted).map_err(|error| error.to_string())?;
         let document: Document = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
         let specs = document.compile_specs.into_iter().map(|spec| {
             let value = decode(&spec.value, "an option")?;

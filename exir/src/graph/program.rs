@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use edgepack_format::room;
+
 use super::{Argument, Graph, Interval, LoweredPart, Ranges};
 use crate::archive::Weights;
 use crate::json;
@@ -203,6 +205,6 @@ impl ExportedProgram<'_> {
 
     pub(super) fn ranges_of(constraints: &BTreeMap<String, json::RangeConstraint>) -> Ranges {
         let range = |range: &json::RangeConstraint| Interval { min: range.min_val, max: range.max_val };
-        constraints.iter().map(|(name, constraint)| (name.clone(), range(constraint))).collect()
+        room::map(constraints.iter().map(|(name, constraint)| (name.clone(), range(constraint))))
     }
 }

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use edgepack_format::room;
+
 use super::program::{About, DIALECT, InputKind, OutputKind};
 use super::value::{Meta, Size, TensorMeta, Value, ValueId};
 use super::{
@@ -24,10 +26,8 @@ impl<'a> ExportedProgram<'a> {
         let mut modules = Vec::new();
         super::modules::take(&mut graph, &mut modules)?;
         graph.name_arguments(&Operators::new());
-        let inputs = module.signature.input_specs.into_iter().map(|spec| input_spec(&mut graph, spec));
-        let inputs = inputs.collect::<Result<_, _>>()?;
-        let outputs = module.signature.output_specs.into_iter().map(|spec| output_spec(&mut graph, spec));
-        let outputs = outputs.collect::<Result<_, _>>()?;
+        let inputs = each(module.signature.input_specs, |spec| input_spec(&mut graph, spec))?;
+        let outputs = each(module.signature.output_specs, |spec| output_spec(&mut graph, spec))?;
         let ranges = Self::ranges_of(&document.range_constraints);
         graph.check_sizes(&ranges)?;
         let dialect = dialect(&document.verifiers, &module.metadata);
@@ -55,6 +55,15 @@ impl<'a> ExportedProgram<'a> {
         program.unwrap_tensors();
         Ok(program)
     }
+}
+
+/// What every item of a list becomes.
+fn each<I, T>(items: Vec<I>, mut read: impl FnMut(I) -> Result<T, Error>) -> Result<Vec<T>, Error> {
+    let mut list = room::with_room(items.len())?;
+    for item in items {
+        list.push(read(item)?);
+    }
+    Ok(list)
 }
 
 /// The dialect a document follows: what its exporter vouches for, or what is noted where that has no word for it.
@@ -90,6 +99,7 @@ impl Graph {
             graph.define(&name, Meta::Object(object.class_fqn))?;
         }
         graph.inputs = graph.arguments(document.inputs)?;
+        room::grow(&mut graph.nodes, document.nodes.len())?;
         for (index, node) in document.nodes.into_iter().enumerate() {
             let node = graph.node(node, index)?;
             graph.nodes.push(node);
@@ -132,7 +142,7 @@ impl Graph {
         if self.names.insert(name.to_owned(), ValueId(id)).is_some() {
             return Err(Error::program(format!("value `{name}`"), "it is described twice"));
         }
-        self.values.push(Value { name: name.to_owned(), meta });
+        room::push(&mut self.values, Value { name: name.to_owned(), meta })?;
         Ok(ValueId(id))
     }
 
@@ -147,15 +157,14 @@ impl Graph {
     fn list<T>(
         &mut self,
         kind: ListKind,
-        items: impl IntoIterator<Item = T>,
+        items: Vec<T>,
         mut item: impl FnMut(&mut Self, T) -> Result<Argument, Error>,
     ) -> Result<Argument, Error> {
-        let items = items.into_iter().map(|each| item(self, each)).collect::<Result<_, _>>()?;
-        Ok(Argument::List(kind, items))
+        Ok(Argument::List(kind, each(items, |one| item(self, one))?))
     }
 
     fn arguments(&mut self, arguments: Vec<json::Argument>) -> Result<Vec<Argument>, Error> {
-        arguments.into_iter().map(|argument| self.argument(argument)).collect()
+        each(arguments, |argument| self.argument(argument))
     }
 
     fn argument(&mut self, argument: json::Argument) -> Result<Argument, Error> {
@@ -230,11 +239,11 @@ impl Graph {
         let name =
             node.name.or_else(|| node.outputs.iter().find_map(first_name)).unwrap_or_else(|| format!("node_{index}"));
         let about = |error: Error| error.within(format!("node `{name}`"));
-        let mut inputs = Vec::with_capacity(node.inputs.len());
-        for input in node.inputs {
-            let arg = self.argument(input.arg).map_err(about)?;
-            inputs.push(NamedArgument { name: input.name, arg, keyword: input.kind == Some(2) });
-        }
+        let inputs = each(node.inputs, |input| {
+            let arg = self.argument(input.arg)?;
+            Ok(NamedArgument { name: input.name, arg, keyword: input.kind == Some(2) })
+        });
+        let inputs = inputs.map_err(about)?;
         Ok(Node {
             target: Target::parse(&node.target),
             inputs,

@@ -1,5 +1,6 @@
 //! Values of a graph and what is known about them.
 
+use edgepack_format::room;
 use edgepack_format::scalar::ScalarType;
 
 use super::codes::{self, STRIDED};
@@ -237,7 +238,13 @@ impl TensorMeta {
 
     /// From the document's form, refused if it is below zero somewhere whatever the ranges of symbols are.
     pub(crate) fn from_document(meta: &json::TensorMeta) -> Result<Self, Error> {
-        let list = |sizes: &[json::SymInt]| sizes.iter().map(Size::from_document).collect::<Result<Vec<_>, _>>();
+        let list = |sizes: &[json::SymInt]| {
+            let mut list = room::with_room(sizes.len())?;
+            for size in sizes {
+                list.push(Size::from_document(size)?);
+            }
+            Ok::<_, Error>(list)
+        };
         let scalar_type = codes::scalar_type(meta.dtype)
             .ok_or_else(|| Error::program("tensor", format!("element type {} is not known", meta.dtype)))?;
         if meta.sizes.len() != meta.strides.len() {

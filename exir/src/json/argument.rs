@@ -101,22 +101,27 @@ pub enum Argument {
     /// A tensor.
     AsTensor(Name),
     /// Tensors.
+    #[serde(deserialize_with = "super::list::list")]
     AsTensors(Vec<Name>),
     /// An integer.
     AsInt(i64),
     /// Integers.
+    #[serde(deserialize_with = "super::list::list")]
     AsInts(Vec<i64>),
     /// A float.
     AsFloat(Real),
     /// Floats.
+    #[serde(deserialize_with = "super::list::list")]
     AsFloats(Vec<Real>),
     /// Text.
     AsString(String),
     /// Texts.
+    #[serde(deserialize_with = "super::list::list")]
     AsStrings(Vec<String>),
     /// An integer, maybe computed.
     AsSymInt(SymIntArgument),
     /// Integers, some computed.
+    #[serde(deserialize_with = "super::list::list")]
     AsSymInts(Vec<SymIntArgument>),
     /// An element type.
     AsScalarType(i64),
@@ -129,14 +134,17 @@ pub enum Argument {
     /// A bool.
     AsBool(bool),
     /// Bools.
+    #[serde(deserialize_with = "super::list::list")]
     AsBools(Vec<bool>),
     /// A bool, maybe computed.
     AsSymBool(SymBoolArgument),
     /// Bools, some computed.
+    #[serde(deserialize_with = "super::list::list")]
     AsSymBools(Vec<SymBoolArgument>),
     /// A graph.
     AsGraph(Box<GraphArgument>),
     /// Tensors, some missing.
+    #[serde(deserialize_with = "super::list::list")]
     AsOptionalTensors(Vec<OptionalTensor>),
     /// An object.
     AsCustomObj(CustomObjArgument),
@@ -145,17 +153,21 @@ pub enum Argument {
     /// A float, maybe computed.
     AsSymFloat(SymFloatArgument),
     /// Floats, some computed.
+    #[serde(deserialize_with = "super::list::list")]
     AsSymFloats(Vec<SymFloatArgument>),
     /// A tensor or nothing.
     AsOptionalTensor(OptionalTensor),
     /// A complex number.
     AsComplex(ComplexValue),
     /// Lists of tensors.
+    #[serde(deserialize_with = "super::list::lists")]
     AsNestedTensors(Vec<Vec<Name>>),
     /// Lists of integers.
+    #[serde(deserialize_with = "super::list::lists")]
     AsIntLists(Vec<Vec<i64>>),
     /// Arguments by name.
     AsStringToArgument(BTreeMap<String, Argument>),
     /// Lists of floats.
+    #[serde(deserialize_with = "super::list::lists")]
     AsFloatLists(Vec<Vec<Real>>),
 }

@@ -6,6 +6,7 @@
 //! Invariant: what is read and written again reads the same.
 
 mod argument;
+mod list;
 mod program;
 mod real;
 mod weights;
@@ -14,6 +15,7 @@ pub use argument::{
     Argument, ComplexValue, CustomObjArgument, Device, GraphArgument, Name, OptionalTensor, SymBoolArgument,
     SymFloatArgument, SymIntArgument,
 };
+pub(crate) use list::is_memory;
 pub use program::{
     ConstantValue, ExportedProgram, Expression, Graph, GraphModule, GraphSignature, Hint, InputSpec, ModuleCallEntry,
     ModuleCallSignature, NamedArgument, NamedTupleDef, Node, OutputSpec, RangeConstraint, SchemaVersion, SymBool,

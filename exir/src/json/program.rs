@@ -20,13 +20,13 @@ pub struct ExportedProgram {
     /// Version of the document.
     pub schema_version: SchemaVersion,
     /// The dialects the exporter vouches for.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::list::list")]
     pub verifiers: Vec<String>,
     /// Who wrote it.
     #[serde(default)]
     pub torch_version: String,
     /// What the exporter assumed about inputs, as Python; informative.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::list::list")]
     pub guards_code: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ pub struct GraphModule {
     /// What inputs and outputs mean.
     pub signature: GraphSignature,
     /// How modules called each other.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::list::list")]
     pub module_call_graph: Vec<ModuleCallEntry>,
     /// Notes.
     #[serde(default)]
@@ -70,6 +70,7 @@ pub struct GraphModule {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NamedTupleDef {
     /// In order.
+    #[serde(deserialize_with = "super::list::list")]
     pub field_names: Vec<String>,
 }
 
@@ -77,10 +78,13 @@ pub struct NamedTupleDef {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Graph {
     /// One per placeholder.
+    #[serde(deserialize_with = "super::list::list")]
     pub inputs: Vec<Argument>,
     /// Results.
+    #[serde(deserialize_with = "super::list::list")]
     pub outputs: Vec<Argument>,
     /// In an order in which they can run.
+    #[serde(deserialize_with = "super::list::list")]
     pub nodes: Vec<Node>,
     /// Tensors by name.
     #[serde(default)]
@@ -108,8 +112,10 @@ pub struct Node {
     /// What is called.
     pub target: String,
     /// With what.
+    #[serde(deserialize_with = "super::list::list")]
     pub inputs: Vec<NamedArgument>,
     /// What comes out.
+    #[serde(deserialize_with = "super::list::list")]
     pub outputs: Vec<Argument>,
     /// Where it comes from.
     #[serde(default)]
@@ -138,8 +144,10 @@ pub struct NamedArgument {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct GraphSignature {
     /// One per input.
+    #[serde(deserialize_with = "super::list::list")]
     pub input_specs: Vec<InputSpec>,
     /// One per output.
+    #[serde(deserialize_with = "super::list::list")]
     pub output_specs: Vec<OutputSpec>,
 }
 
@@ -198,15 +206,17 @@ pub struct ModuleCallEntry {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ModuleCallSignature {
     /// Inputs.
+    #[serde(deserialize_with = "super::list::list")]
     pub inputs: Vec<Argument>,
     /// Outputs.
+    #[serde(deserialize_with = "super::list::list")]
     pub outputs: Vec<Argument>,
     /// Nesting of the arguments.
     pub in_spec: String,
     /// Nesting of the results.
     pub out_spec: String,
     /// Names of the arguments.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::list::optional")]
     pub forward_arg_names: Option<Vec<String>>,
 }
 
@@ -259,6 +269,7 @@ pub struct TensorMeta {
     /// Element type, in the document's numbering.
     pub dtype: i64,
     /// Sizes.
+    #[serde(deserialize_with = "super::list::list")]
     pub sizes: Vec<SymInt>,
     /// Whether it wants a gradient.
     #[serde(default)]
@@ -266,6 +277,7 @@ pub struct TensorMeta {
     /// Where it is.
     pub device: Device,
     /// Distances between neighbours, in elements.
+    #[serde(deserialize_with = "super::list::list")]
     pub strides: Vec<SymInt>,
     /// The first element, in elements from the start of the storage.
     pub storage_offset: SymInt,

@@ -8,6 +8,8 @@
 //! Invariant: a value is made by at least one byte, so there are no more of them than bytes; values refer to each other by
 //! number, so that sharing costs nothing, and nothing here recurses.
 
+use edgepack_format::room::{self, NoRoom};
+
 mod known;
 mod machine;
 mod write;
@@ -56,6 +58,41 @@ pub enum Value {
     },
     /// What the file around the pickle keeps under this.
     Kept(Id),
+}
+
+/// Why a pickle is not read.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Error {
+    /// What in it is not read.
+    #[error("{0}")]
+    Wrong(String),
+    /// There is no memory for its values.
+    #[error(transparent)]
+    Memory(#[from] NoRoom),
+}
+
+impl From<&str> for Error {
+    fn from(message: &str) -> Self {
+        Error::Wrong(message.to_owned())
+    }
+}
+
+impl From<String> for Error {
+    fn from(message: String) -> Self {
+        Error::Wrong(message)
+    }
+}
+
+/// What every item is; nothing if one is not.
+fn all<I, T>(items: &[I], read: impl Fn(&I) -> Option<T>) -> room::Result<Option<Vec<T>>> {
+    let mut list = room::with_room(items.len())?;
+    for item in items {
+        match read(item) {
+            Some(item) => list.push(item),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(list))
 }
 
 /// All values of a pickle.
@@ -109,15 +146,16 @@ impl Pickle {
     }
 
     /// Sizes or strides.
-    pub fn sizes(&self, id: Id) -> Option<Vec<usize>> {
-        self.items(id)?.iter().map(|item| self.size(*item)).collect()
+    pub fn sizes(&self, id: Id) -> room::Result<Option<Vec<usize>>> {
+        let Some(items) = self.items(id) else { return Ok(None) };
+        all(items, |item| self.size(*item))
     }
 
     /// The entries of a dictionary, whose keys are texts.
-    pub fn entries(&self, id: Id) -> Option<Vec<(&str, Id)>> {
+    pub fn entries(&self, id: Id) -> room::Result<Option<Vec<(&str, Id)>>> {
         match self.value(id) {
-            Value::Dict(entries) => entries.iter().map(|(key, value)| Some((self.text(*key)?, *value))).collect(),
-            _ => None,
+            Value::Dict(entries) => all(entries, |(key, value)| Some((self.text(*key)?, *value))),
+            _ => Ok(None),
         }
     }
 

@@ -86,6 +86,9 @@ fn check(program: &ExportedProgram<'_>, graph: &Graph, options: &Options<'_>) ->
 pub fn verify_archive(bytes: &[u8]) -> Findings {
     let mut findings = Findings::new(&Limits::DEFAULT);
     let mut broken = |path: &str, error: Error| {
+        if let Error::Memory(no_room) = error {
+            return findings.no_room(error.rule(), path.to_owned(), no_room);
+        }
         let message = error.to_string();
         findings.push(Finding { rule: error.rule(), path: path.to_owned(), offset: None, message });
     };

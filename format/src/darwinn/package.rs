@@ -11,6 +11,7 @@ use super::verify::{self, Verdict};
 use super::{Executable, ExecutableType, MultiExecutable, Package, SerializedPackage};
 use crate::finding::Findings;
 use crate::limits::Limits;
+use crate::room;
 use crate::row::Table as _;
 use crate::wire;
 
@@ -101,14 +102,14 @@ impl<'a> PackageRef<'a> {
                 let Some(string) = strings.map(|strings| strings.get(index)).transpose()? else { continue };
                 let row = Executable::decode(wire::Table::root(string.bytes())?)?;
                 let offset = start.saturating_add(string.offset() as usize);
-                package.executables.push(ExecutableRef { bytes: string.bytes(), offset, row });
+                room::push(&mut package.executables, ExecutableRef { bytes: string.bytes(), offset, row })?;
             }
         }
         let chips = table.tables(Package::MULTI_CHIP_PACKAGE.index)?;
         if let (Some(chips), true, Some(depth)) = (chips, package.is_multi_chip(), depth.checked_sub(1)) {
             for chip in chips.iter() {
                 if let Some(inner) = chip?.vector(SerializedPackage::SERIALIZED_PACKAGE.index, 1)? {
-                    package.chips.push(Self::reopen_within(inner.bytes(), depth)?);
+                    room::push(&mut package.chips, Self::reopen_within(inner.bytes(), depth)?)?;
                 }
             }
         }

@@ -8,6 +8,7 @@ use core::fmt;
 
 use super::{Geometry, OutputShapeInfo, Range, TensorShape};
 use crate::limits::Budget;
+use crate::room;
 use crate::wire::ReadError;
 
 /// Batch, W, Y, X, Z.
@@ -48,7 +49,7 @@ pub enum SliceFault {
     Bounds,
     /// What all of them cover.
     Cover,
-    /// The cost of looking.
+    /// The cost of looking, in work or in memory.
     Budget(ReadError),
 }
 
@@ -90,11 +91,11 @@ impl Slices {
         geometry: &Geometry,
         budget: &mut Budget,
     ) -> Result<Self> {
-        let dimensions: Vec<Range> =
-            shape.and_then(|shape| shape.dimension.as_ref()).into_iter().flat_map(|list| list.iter()).collect();
+        let dimensions = shape.and_then(|shape| shape.dimension.clone()).unwrap_or_default();
         if dimensions.is_empty() || dimensions.len() > MAX_RANK {
             return Err(fault!(Rank, None, "the layer's shape has {} dimensions", dimensions.len()));
         }
+        let dimensions: Vec<Range> = dimensions.iter().collect();
         // A shape with an empty range has been refused with the layer's sizes.
         let lens: Vec<usize> = dimensions.iter().map(|range| len(*range).unwrap_or(0)).collect();
         let layouts = info.slice_layout.clone().unwrap_or_default();
@@ -111,10 +112,25 @@ impl Slices {
         for (index, (layout, offset)) in layouts.iter().zip(offsets.iter()).enumerate() {
             // What cannot be read has been reported by the structural check.
             let layout = layout.map_err(|error| fault!(Rank, Some(index), "{error}"))?;
-            let ranges: Vec<Range> =
-                layout.shape.iter().flat_map(|shape| shape.dimension.iter()).flat_map(|list| list.iter()).collect();
-            let strides: Vec<i32> = layout.stride.iter().flat_map(|list| list.iter()).collect();
-            slices.push(slice(index, &ranges, &strides, offset, &dimensions, geometry)?);
+            let ranges = layout.shape.and_then(|shape| shape.dimension).unwrap_or_default();
+            let strides = layout.stride.unwrap_or_default();
+            if ranges.len() != dimensions.len() || strides.len() != dimensions.len() {
+                return Err(fault!(
+                    Rank,
+                    Some(index),
+                    "{} ranges and {} strides, the layer's shape has {} dimensions",
+                    ranges.len(),
+                    strides.len(),
+                    dimensions.len()
+                ));
+            }
+            let (ranges, strides): (Vec<Range>, Vec<i32>) = (ranges.iter().collect(), strides.iter().collect());
+            let slice = slice(index, &ranges, &strides, offset, &dimensions, geometry)?;
+            room::push(&mut slices, slice).map_err(|error| SliceError {
+                fault: SliceFault::Budget(error.into()),
+                slice: None,
+                message: alloc::format!("{error} of slices"),
+            })?;
         }
         let slices = Slices { shape: lens, slices };
         slices.cover(geometry)?;
@@ -178,16 +194,6 @@ fn slice(
     geometry: &Geometry,
 ) -> Result<Slice> {
     let index = Some(index);
-    if ranges.len() != dimensions.len() || strides.len() != dimensions.len() {
-        return Err(fault!(
-            Rank,
-            index,
-            "{} ranges and {} strides, the layer's shape has {} dimensions",
-            ranges.len(),
-            strides.len(),
-            dimensions.len()
-        ));
-    }
     let mut extent = Vec::new();
     for (dimension, (range, whole)) in ranges.iter().zip(dimensions).enumerate() {
         let start = i64::from(range.start).saturating_sub(whole.start.into());

@@ -10,6 +10,7 @@ use core::fmt;
 
 use super::{Geometry, OutputLayout};
 use crate::limits::Budget;
+use crate::room;
 use crate::row::Scalars;
 use crate::wire::ReadError;
 
@@ -60,7 +61,7 @@ pub enum TileError {
         /// Elements the buffer has room for.
         capacity: usize,
     },
-    /// Looking at the maps costs more than the limits allow.
+    /// Looking at the maps costs more than the limits allow, or more memory than there is.
     Budget(ReadError),
 }
 
@@ -116,7 +117,8 @@ impl<'a> Tiles<'a> {
             {
                 continue;
             }
-            runs.push(Run { x, count: 1, stride: 0, tile, row, local });
+            let run = Run { x, count: 1, stride: 0, tile, row, local };
+            room::push(&mut runs, run).map_err(|error| TileError::Budget(error.into()))?;
         }
         Ok(Tiles { y_tile, y_local, offsets, runs, channels: geometry.z })
     }
@@ -185,15 +187,19 @@ impl<'a> Tiles<'a> {
 
     /// Whether two pixels share elements, if that can be told at a cost that is in proportion; the answer is the first
     /// element that is shared.
-    pub fn overlap(&self, geometry: &Geometry, budget: &mut Budget) -> Option<usize> {
+    pub fn overlap(&self, geometry: &Geometry, budget: &mut Budget) -> room::Result<Option<usize>> {
         /// Elements of the largest output that is looked at: a bitmap of 4 MiB.
         const MOST: usize = 1 << 25;
         let capacity = geometry.capacity();
-        let looks = geometry.elements.checked_div(64)?.saturating_add(geometry.y) as u64;
+        let looks = (geometry.elements / 64).saturating_add(geometry.y) as u64;
         if capacity > MOST || budget.left() < looks || budget.charge(looks, 0).is_err() {
-            return None;
+            return Ok(None);
         }
-        let mut taken = alloc::vec![false; capacity];
+        let taken = room::filled(false, capacity)?;
+        Ok(self.shared(geometry, taken))
+    }
+
+    fn shared(&self, geometry: &Geometry, mut taken: Vec<bool>) -> Option<usize> {
         for y in 0..geometry.y {
             for run in &self.runs {
                 let mut at = self.start(y, run)?;
@@ -277,7 +283,7 @@ mod tests {
         let starts: Vec<_> = starts.into_iter().map(|(y, run)| tiles.start(y, run).unwrap()).collect();
         assert_eq!(starts, [0, 16, 8, 20, 24, 32]);
         assert_eq!(tiles.used(), (2, 2));
-        assert_eq!(tiles.overlap(&geometry, &mut budget()), None);
+        assert_eq!(tiles.overlap(&geometry, &mut budget()), Ok(None));
     }
 
     #[test]
@@ -307,6 +313,6 @@ mod tests {
         let mut same = layout();
         same.linearized_tile_byte_offset = Some(vec![0, 16, 25, 24].into());
         let tiles = Tiles::new(&same, &geometry(40)).unwrap();
-        assert_eq!(tiles.overlap(&geometry(40), &mut budget()), Some(25));
+        assert_eq!(tiles.overlap(&geometry(40), &mut budget()), Ok(Some(25)));
     }
 }

@@ -5,6 +5,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::room;
+
 /// A function with a body.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Definition {
@@ -19,8 +21,8 @@ const NO_NAMES: [&[u8]; 6] =
     [b"__attribute__", b"__declspec", b"__asm__", b"_Alignas", b"_Static_assert", b"__typeof__"];
 
 /// The functions that a file defines, in order.
-pub fn definitions(source: &[u8]) -> Vec<Definition> {
-    let mut scan = Scan { source, at: 0, found: Vec::new(), braces: 0, parens: 0, statement: Statement::default() };
+pub fn definitions(source: &[u8]) -> room::Result<Vec<Definition>> {
+    let mut scan = Scan { source, at: 0, found: Ok(Vec::new()), braces: 0, parens: 0, statement: Statement::default() };
     scan.run();
     scan.found
 }
@@ -48,7 +50,7 @@ struct Statement<'s> {
 struct Scan<'s> {
     source: &'s [u8],
     at: usize,
-    found: Vec<Definition>,
+    found: room::Result<Vec<Definition>>,
     braces: usize,
     parens: usize,
     statement: Statement<'s>,
@@ -161,10 +163,15 @@ impl<'s> Scan<'s> {
     fn open(&mut self) {
         if self.braces == 0 && self.parens == 0 {
             match self.statement.function.filter(|_| !self.statement.assigned) {
-                Some(name) => self.found.push(Definition {
-                    name: String::from_utf8_lossy(name).into_owned(),
-                    is_static: self.statement.is_static,
-                }),
+                Some(name) => {
+                    let name = String::from_utf8_lossy(name).into_owned();
+                    let definition = Definition { name, is_static: self.statement.is_static };
+                    if let Ok(list) = &mut self.found
+                        && let Err(error) = room::push(list, definition)
+                    {
+                        self.found = Err(error);
+                    }
+                }
                 // A linkage block: what is in it is at the outermost level.
                 None if self.statement.is_extern && self.statement.word == Some(b"extern") => {
                     self.statement = Statement::default();
@@ -205,7 +212,8 @@ mod tests {
             struct shape { int rank; };
             int last(void) __attribute__((cold)) {}
         "#;
-        let found: Vec<(String, bool)> = definitions(source).into_iter().map(|one| (one.name, one.is_static)).collect();
+        let found: Vec<(String, bool)> =
+            definitions(source).unwrap().into_iter().map(|one| (one.name, one.is_static)).collect();
         let want = [("first", false), ("hidden", true), ("in_block", false), ("last", false)];
         assert_eq!(found, want.map(|(name, is_static)| (name.into(), is_static)));
     }
@@ -221,7 +229,7 @@ mod tests {
     #[test]
     fn any_bytes_are_scanned() {
         for source in [&b"/*"[..], b"\"\\", b"(((", b"}}}{{{", b"a(", b"#\\", b"\xff{"] {
-            assert_eq!(definitions(source), vec![]);
+            assert_eq!(definitions(source), Ok(vec![]));
         }
     }
 }

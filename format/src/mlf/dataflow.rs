@@ -7,25 +7,21 @@
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::ToString;
-use alloc::vec;
 use alloc::vec::Vec;
 
 use super::graph::{COPY, Call, Graph, NOP, Node};
 use super::report::Report;
 use super::storage::StoragePlan;
+use crate::room;
 use crate::rules::mlf as rules;
 
 pub(super) fn check(graph: &Graph, report: &mut Report) {
-    let plan = StoragePlan::of(graph);
+    let Some(plan) = report.roomy(StoragePlan::of(graph)) else { return };
     storages(graph, &plan, report);
-    let mut walk = Walk {
-        graph,
-        plan: &plan,
-        report,
-        holds: vec![None; plan.storages.len()],
-        kept: vec![false; plan.storages.len()],
-        value: vec![0; graph.entries.len()],
-    };
+    let Some(holds) = report.roomy(room::filled(None, plan.storages.len())) else { return };
+    let Some(kept) = report.roomy(room::filled(false, plan.storages.len())) else { return };
+    let Some(value) = report.roomy(room::filled(0, graph.entries.len())) else { return };
+    let mut walk = Walk { graph, plan: &plan, report, holds, kept, value };
     walk.arguments();
     for (id, node, call) in graph.calls() {
         walk.call(id, node, call);
@@ -116,7 +112,8 @@ impl Walk<'_, '_> {
     }
 
     fn call(&mut self, id: u32, node: &Node, call: &Call) {
-        let inputs: Vec<u32> = node.inputs.iter().filter_map(|&input| self.graph.entry_id(input)).collect();
+        let inputs = room::collect(node.inputs.iter().filter_map(|&input| self.graph.entry_id(input)));
+        let Some(inputs): Option<Vec<u32>> = self.report.roomy(inputs) else { return };
         for (index, &entry) in inputs.iter().enumerate() {
             self.read(entry, &format!("nodes[{id}].inputs[{index}]"));
         }
@@ -131,7 +128,7 @@ impl Walk<'_, '_> {
     }
 
     fn write(&mut self, id: u32, inputs: &[u32]) {
-        let read: BTreeSet<u32> = inputs.iter().filter_map(|&entry| self.plan.place(entry)).collect();
+        let read = room::set(inputs.iter().filter_map(|&entry| self.plan.place(entry)));
         let mut written = BTreeSet::new();
         for entry in self.graph.outputs_of(id) {
             let Some(place) = self.plan.place(entry) else { continue };

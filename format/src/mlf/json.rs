@@ -10,6 +10,7 @@ use core::fmt;
 
 use super::read_json;
 use crate::limits::Budget;
+use crate::room;
 
 /// How deep values may nest; files of the format nest eight deep.
 pub const MAX_DEPTH: usize = 64;
@@ -118,6 +119,29 @@ impl Json {
     pub fn of<'k>(members: impl IntoIterator<Item = (&'k str, Json)>) -> Json {
         let members = members.into_iter().map(|(key, value)| (key.into(), value)).collect();
         Json { at: 0, value: Value::Object(members) }
+    }
+
+    /// A copy, if there is memory for it.
+    pub fn try_clone(&self) -> room::Result<Json> {
+        let value = match &self.value {
+            Value::Text(text) => Value::Text(room::text_of(text)?),
+            Value::List(items) => {
+                let mut list = room::with_room(items.len())?;
+                for item in items {
+                    list.push(item.try_clone()?);
+                }
+                Value::List(list)
+            }
+            Value::Object(members) => {
+                let mut list = room::with_room(members.len())?;
+                for (key, value) in members {
+                    list.push((room::text_of(key)?, value.try_clone()?));
+                }
+                Value::Object(list)
+            }
+            other => other.clone(),
+        };
+        Ok(Json { at: self.at, value })
     }
 
     /// Reads a text that is one value.
@@ -240,6 +264,8 @@ pub enum JsonErrorKind {
     Trailing,
     /// There is more of it than the limits allow.
     Budget,
+    /// There is no memory for it.
+    Memory,
 }
 
 impl fmt::Display for JsonError {
@@ -253,6 +279,7 @@ impl fmt::Display for JsonError {
             JsonErrorKind::Depth => write!(f, "values nest more than {MAX_DEPTH} deep"),
             JsonErrorKind::Trailing => f.write_str("something follows the value"),
             JsonErrorKind::Budget => f.write_str("more values than the limits allow"),
+            JsonErrorKind::Memory => f.write_str("there is no memory for its values"),
         }
     }
 }

@@ -11,10 +11,11 @@ use super::metadata::{Metadata, Module, Style};
 use super::params::{self, Param, Params};
 use super::place::{self, METADATA, Role};
 use super::read_metadata;
-use super::report::{Report, clip};
+use super::report::{Report, clip, shown};
 use super::storage::StoragePlan;
 use crate::finding::Findings;
 use crate::limits::Limits;
+use crate::room;
 use crate::rules::mlf as rules;
 
 /// A file of a package. Paths are relative, without `./`, and unique.
@@ -57,7 +58,7 @@ pub struct ModuleFiles<'a> {
 /// Verifies a package. There is one if its metadata can be read, whatever rules it breaks.
 pub fn verify<'a>(members: &[Member<'a>], limits: &Limits) -> (Findings, Option<Package<'a>>) {
     let mut report = Report::new(limits);
-    let by_path: BTreeMap<&str, Member<'a>> = members.iter().map(|member| (member.path, *member)).collect();
+    let by_path = room::map(members.iter().map(|member| (member.path, *member)));
     let Some(text) = by_path.get(METADATA) else {
         report.add(&rules::NO_METADATA, METADATA, None, "absent".to_string());
         return (report.findings, None);
@@ -66,8 +67,13 @@ pub fn verify<'a>(members: &[Member<'a>], limits: &Limits) -> (Findings, Option<
     let metadata = report.json(text.bytes).and_then(|json| read_metadata::metadata(&json, &mut report));
     let Some(metadata) = metadata else { return (report.findings, None) };
     let files = Files { by_path: &by_path, metadata: &metadata, limits };
-    let modules: Vec<ModuleFiles<'a>> =
-        metadata.modules.iter().map(|module| files.module(module, &mut report)).collect();
+    let mut modules: Vec<ModuleFiles<'a>> = Vec::new();
+    for module in &metadata.modules {
+        let files = files.module(module, &mut report);
+        if !report.push(&mut modules, files) {
+            return (report.findings, None);
+        }
+    }
     files.placed(&mut report);
     (report.findings, Some(Package { metadata, modules }))
 }
@@ -84,13 +90,17 @@ impl<'a> Files<'_, 'a> {
         let mut files = ModuleFiles::default();
         let of_module = |path: &str| self.metadata.modules.len() == 1 || place::is_code_of(path, &module.name);
         for member in self.by_path.values().filter(|member| of_module(member.path)) {
-            match Role::of(member.path) {
-                Role::Source => files.sources.push(*member),
-                Role::Object => files.objects.push(*member),
-                _ => {}
+            let list = match Role::of(member.path) {
+                Role::Source => &mut files.sources,
+                Role::Object => &mut files.objects,
+                _ => continue,
+            };
+            if !report.push(list, *member) {
+                return files;
             }
         }
-        files.headers = self.by_path.values().filter(|member| Role::of(member.path) == Role::Header).copied().collect();
+        let headers = self.by_path.values().filter(|member| Role::of(member.path) == Role::Header).copied();
+        files.headers = report.roomy(room::collect(headers)).unwrap_or_default();
         let name = clip(&module.name).to_string();
         if module.style == Style::FullModel {
             if module.is_run_by("graph") {
@@ -143,9 +153,9 @@ impl<'a> Files<'_, 'a> {
         report.about("", 0);
         let version = self.metadata.version;
         let modules = &self.metadata.modules;
-        let graphs: BTreeSet<String> = modules.iter().map(|module| place::graph(version, &module.name)).collect();
-        let relays: BTreeSet<String> = modules.iter().map(|module| place::relay(version, &module.name)).collect();
-        let names: BTreeSet<&str> = modules.iter().map(|module| module.name.as_str()).collect();
+        let graphs = room::set(modules.iter().map(|module| place::graph(version, &module.name)));
+        let relays = room::set(modules.iter().map(|module| place::relay(version, &module.name)));
+        let names = room::set(modules.iter().map(|module| module.name.as_str()));
         for member in self.by_path.values() {
             let wants = match Role::of(member.path) {
                 Role::Graph if !graphs.contains(member.path) => "the graph",
@@ -192,7 +202,8 @@ fn code(files: &ModuleFiles<'_>, report: &mut Report) {
             known = false;
             continue;
         }
-        for definition in definitions(source.bytes).into_iter().filter(|definition| !definition.is_static) {
+        let Some(found) = report.roomy(definitions(source.bytes)) else { return };
+        for definition in found.into_iter().filter(|definition| !definition.is_static) {
             // Within a file the two may be for different compilers.
             if let Some(first) =
                 defined.insert(definition.name.clone(), source.path).filter(|path| *path != source.path)
@@ -218,7 +229,7 @@ fn code(files: &ModuleFiles<'_>, report: &mut Report) {
 /// Inputs, as far as the exporter says which arguments they are.
 fn inputs(module: &Module) -> Option<BTreeSet<&str>> {
     let main = module.memory.main.as_ref()?.first()?;
-    Some(main.inputs.as_ref()?.iter().map(|buffer| buffer.name.as_str()).collect())
+    Some(room::set(main.inputs.as_ref()?.iter().map(|buffer| buffer.name.as_str())))
 }
 
 /// `p` and a number: how exporters name parameters.
@@ -229,7 +240,7 @@ fn is_parameter_name(name: &str) -> bool {
 /// That every parameter of the graph is in the file, as the graph has it.
 fn parameters(module: &Module, graph: &Graph, params: &Params<'_>, report: &mut Report) {
     let stored: BTreeMap<&str, (usize, &Param<'_>)> =
-        params.entries.iter().enumerate().map(|(index, param)| (param.name, (index, param))).collect();
+        room::map(params.entries.iter().enumerate().map(|(index, param)| (param.name, (index, param))));
     let inputs = inputs(module);
     let mut used = BTreeSet::new();
     for (id, name, entry) in graph.args() {
@@ -244,8 +255,11 @@ fn parameters(module: &Module, graph: &Graph, params: &Params<'_>, report: &mut 
         used.insert(name);
         if param.data_type != entry.data_type || param.shape != entry.shape {
             let message = format!(
-                "{} of shape {:?}, the graph has {} of {:?}",
-                param.data_type, param.shape, entry.data_type, entry.shape
+                "{} of shape {}, the graph has {} of {}",
+                param.data_type,
+                shown(&param.shape),
+                entry.data_type,
+                shown(&entry.shape)
             );
             report.add(&rules::PARAM_TYPE, format_args!("params[{index}]"), None, message);
         }
@@ -258,14 +272,13 @@ fn parameters(module: &Module, graph: &Graph, params: &Params<'_>, report: &mut 
 
 /// What the metadata say about storages, against what the graph needs.
 fn storages(module: &Module, graph: &Graph, limits: &Limits, report: &mut Report) {
-    let plan = StoragePlan::of(graph);
+    let Some(plan) = report.roomy(StoragePlan::of(graph)) else { return };
     if plan.bytes() > limits.arena_bytes {
         let message = format!("{} bytes of storage, the limits allow {}", plan.bytes(), limits.arena_bytes);
         report.add(&rules::MEMORY_LIMIT, "graph", None, message);
     }
     let Some(sids) = &module.memory.sids else { return };
-    let needed: BTreeMap<u64, u64> =
-        plan.storages.iter().map(|storage| (u64::from(storage.id), storage.bytes)).collect();
+    let needed = room::map(plan.storages.iter().map(|storage| (u64::from(storage.id), storage.bytes)));
     for (index, sid) in sids.iter().enumerate() {
         let message = match needed.get(&sid.storage_id) {
             Some(bytes) if *bytes == sid.size_bytes => continue,

@@ -12,7 +12,7 @@ use super::report::Report;
 use crate::finding::Findings;
 use crate::limits::Limits;
 use crate::rules::mlf as rules;
-use crate::tensor::{LayoutError, TensorLayout, TensorView};
+use crate::tensor::{LayoutError, MAX_RANK, TensorLayout, TensorView};
 
 /// The first eight bytes of a parameter file.
 pub const LIST_MAGIC: u64 = 0xF7E5_8D4F_0504_9CB7;
@@ -62,6 +62,9 @@ impl<'a> Param<'a> {
 /// A row-major layout of one of the shared element types.
 pub fn layout(data_type: DataType, shape: &[u64]) -> Result<TensorLayout, LayoutError> {
     let unknown = LayoutError::ScalarType(crate::scalar::ScalarType(-1));
+    if shape.len() > MAX_RANK {
+        return Err(LayoutError::Rank(shape.len()));
+    }
     let sizes: Result<Vec<usize>, _> = shape.iter().map(|&size| usize::try_from(size)).collect();
     let sizes = sizes.map_err(|_| LayoutError::Overflow)?;
     TensorLayout::contiguous(data_type.scalar_type().ok_or(unknown)?, &sizes)
@@ -193,7 +196,9 @@ fn list<'a>(cursor: &mut Cursor<'a>, params: &mut Params<'a>, report: &mut Repor
             }
             Some(_) => {}
         }
-        names.push(name);
+        if !report.push(&mut names, name) {
+            return Some(false);
+        }
     }
     let at = cursor.at;
     match cursor.u64() {
@@ -209,7 +214,11 @@ fn list<'a>(cursor: &mut Cursor<'a>, params: &mut Params<'a>, report: &mut Repor
     }
     for (index, name) in names.into_iter().enumerate() {
         match tensor(cursor, index, name, report) {
-            Step::Read(param) => params.entries.push(param),
+            Step::Read(param) => {
+                if !report.push(&mut params.entries, param) {
+                    return Some(false);
+                }
+            }
             Step::Skipped => {}
             Step::Short(what) => {
                 short(report, end, what);
@@ -266,7 +275,11 @@ fn tensor<'a>(cursor: &mut Cursor<'a>, index: usize, name: Option<&'a str>, repo
     for dim in 0..rank {
         let size = cursor.i64().unwrap_or(-1);
         match u64::try_from(size) {
-            Ok(size) => shape.push(size),
+            Ok(size) => {
+                if !report.push(&mut shape, size) {
+                    return Step::Lost;
+                }
+            }
             Err(_) => {
                 let message = format!("size {size} in dimension {dim}");
                 report.add(&rules::PARAMS_SHAPE, place, cursor.at.saturating_sub(8), message);

@@ -9,6 +9,7 @@ use super::data_type::DataType;
 use super::graph::{Call, Entry, Graph, Node, Reference};
 use super::json::{Json, Value};
 use super::report::{Report, clip};
+use crate::room;
 use crate::rules::mlf as rules;
 
 /// Reads a graph. `None` if so much is missing that there is no graph; every reason has been reported.
@@ -36,12 +37,25 @@ pub(super) fn graph(json: &Json, report: &mut Report) -> Option<Graph> {
     }
     let [Some(nodes), Some(arg_nodes), Some(heads), Some(row_ptr), Some(attrs)] = found else { return None };
     let nodes = list(nodes, "nodes", report)?;
-    let nodes: Vec<Node> = (0..).zip(nodes).map(|(index, json)| node(json, index, report)).collect::<Option<_>>()?;
+    let nodes = all(nodes, report, |index, json, report| node(json, index, report))?;
     let arg_nodes = numbers(arg_nodes, "arg_nodes", report)?;
     let heads = references(heads, "heads", report)?;
     let row_ptr = numbers(row_ptr, "node_row_ptr", report)?;
     let (entries, other) = attributes(attrs, report)?;
     Some(Graph { nodes, arg_nodes, heads, row_ptr, entries, other })
+}
+
+/// What every item of a list was read as; `None` as soon as one cannot be read.
+fn all<T>(
+    items: &[Json],
+    report: &mut Report,
+    read: impl Fn(usize, &Json, &mut Report) -> Option<T>,
+) -> Option<Vec<T>> {
+    let mut list = report.roomy(room::with_room(items.len()))?;
+    for (index, json) in items.iter().enumerate() {
+        list.push(read(index, json, report)?);
+    }
+    Some(list)
 }
 
 fn wrong(json: &Json, path: impl Display, want: &str, report: &mut Report) {
@@ -67,12 +81,12 @@ fn number(json: &Json, path: impl Display, report: &mut Report) -> Option<u32> {
 
 fn numbers(json: &Json, path: &str, report: &mut Report) -> Option<Vec<u32>> {
     let list = list(json, path, report)?;
-    list.iter().enumerate().map(|(index, json)| number(json, format_args!("{path}[{index}]"), report)).collect()
+    all(list, report, |index, json, report| number(json, format_args!("{path}[{index}]"), report))
 }
 
 fn references(json: &Json, path: &str, report: &mut Report) -> Option<Vec<Reference>> {
     let list = list(json, path, report)?;
-    list.iter().enumerate().map(|(index, json)| reference(json, &format!("{path}[{index}]"), report)).collect()
+    all(list, report, |index, json, report| reference(json, &format!("{path}[{index}]"), report))
 }
 
 fn reference(json: &Json, path: &str, report: &mut Report) -> Option<Reference> {
@@ -161,7 +175,9 @@ fn call(json: &Json, path: &str, report: &mut Report) -> Option<Call> {
             return None;
         };
         let Some(place) = keys.iter().position(|known| known == key) else {
-            call.attrs.push((key.clone(), text.to_string()));
+            if !report.push(&mut call.attrs, (key.clone(), text.to_string())) {
+                return None;
+            }
             continue;
         };
         seen.get_mut(place).into_iter().for_each(|seen| *seen = true);
@@ -223,7 +239,10 @@ fn attributes(json: &Json, report: &mut Report) -> Option<(Vec<Entry>, Other)> {
                     return None;
                 }
                 report.add(&rules::ATTR_OTHER, path, value.at, "runtimes skip it".to_string());
-                other.push((key.clone(), value.clone()));
+                let copy = report.roomy(value.try_clone())?;
+                if !report.push(&mut other, (key.clone(), copy)) {
+                    return None;
+                }
                 continue;
             }
         };
@@ -240,26 +259,21 @@ fn attributes(json: &Json, report: &mut Report) -> Option<(Vec<Entry>, Other)> {
 
 impl Lists {
     fn read(&mut self, key: &str, data: &[Json], path: &str, report: &mut Report) -> Option<()> {
-        let items = data.iter().enumerate();
         match key {
             "storage_id" => {
-                self.storage =
-                    Some(items.map(|(index, json)| storage(json, path, index, report)).collect::<Option<_>>()?)
+                self.storage = Some(all(data, report, |index, json, report| storage(json, path, index, report))?)
             }
-            "shape" => {
-                self.shape = Some(items.map(|(index, json)| shape(json, path, index, report)).collect::<Option<_>>()?)
-            }
+            "shape" => self.shape = Some(all(data, report, |index, json, report| shape(json, path, index, report))?),
             "dltype" => {
-                self.data_type =
-                    Some(items.map(|(index, json)| data_type(json, path, index, report)).collect::<Option<_>>()?)
+                self.data_type = Some(all(data, report, |index, json, report| data_type(json, path, index, report))?)
             }
             "device_index" => {
-                self.device = Some(items.map(|(index, json)| device(json, path, index, report)).collect::<Option<_>>()?)
+                self.device = Some(all(data, report, |index, json, report| device(json, path, index, report))?)
             }
             _ => {
-                let texts = items
-                    .map(|(index, json)| text(json, format_args!("{path}[{index}]"), report).map(ToString::to_string));
-                self.scope = Some(texts.collect::<Option<_>>()?);
+                self.scope = Some(all(data, report, |index, json, report| {
+                    text(json, format_args!("{path}[{index}]"), report).map(ToString::to_string)
+                })?);
             }
         }
         Some(())
@@ -293,17 +307,14 @@ impl Lists {
         let mut devices = self.device.into_iter().flatten();
         let mut scopes = self.scope.into_iter().flatten();
         let parts = storage.into_iter().zip(shape).zip(data_type);
-        Some(
-            parts
-                .map(|((storage, shape), data_type)| Entry {
-                    storage,
-                    shape,
-                    data_type,
-                    device: devices.next(),
-                    scope: scopes.next(),
-                })
-                .collect(),
-        )
+        let entries = parts.map(|((storage, shape), data_type)| Entry {
+            storage,
+            shape,
+            data_type,
+            device: devices.next(),
+            scope: scopes.next(),
+        });
+        report.roomy(room::collect(entries))
     }
 }
 
@@ -333,7 +344,9 @@ fn shape(json: &Json, path: &str, index: usize, report: &mut Report) -> Option<V
             report.add(&rules::SHAPE, path, size.at, format!("size {value}"));
             return None;
         };
-        shape.push(value);
+        if !report.push(&mut shape, value) {
+            return None;
+        }
     }
     Some(shape)
 }

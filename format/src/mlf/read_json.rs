@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::json::{Json, JsonError, JsonErrorKind, MAX_DEPTH, Value};
 use crate::limits::Budget;
+use crate::room;
 
 /// Reads a text that is one value.
 pub(super) fn read(source: &str, budget: &mut Budget) -> Result<Json, JsonError> {
@@ -117,7 +118,8 @@ impl Reader<'_> {
             return Ok(Value::List(list));
         }
         loop {
-            list.push(self.value(depth)?);
+            let value = self.value(depth)?;
+            room::push(&mut list, value).map_err(|_| self.error(JsonErrorKind::Memory))?;
             if !self.more(b']')? {
                 return Ok(Value::List(list));
             }
@@ -140,7 +142,8 @@ impl Reader<'_> {
                 return Err(self.unexpected());
             }
             self.step();
-            members.push((key, self.value(depth)?));
+            let member = (key, self.value(depth)?);
+            room::push(&mut members, member).map_err(|_| self.error(JsonErrorKind::Memory))?;
             if !self.more(b'}')? {
                 return Ok(Value::Object(members));
             }
@@ -202,7 +205,7 @@ impl Reader<'_> {
             }
             let run = self.source.get(start..self.at).unwrap_or_default();
             self.charge(run.len())?;
-            out.push_str(run);
+            room::push_str(&mut out, run).map_err(|_| self.error(JsonErrorKind::Memory))?;
             match self.peek() {
                 Some(b'"') => {
                     self.step();
@@ -210,7 +213,9 @@ impl Reader<'_> {
                 }
                 Some(b'\\') => {
                     self.step();
-                    out.push(self.escape()?);
+                    let escaped = self.escape()?;
+                    room::push_str(&mut out, escaped.encode_utf8(&mut [0; 4]))
+                        .map_err(|_| self.error(JsonErrorKind::Memory))?;
                 }
                 Some(_) => return Err(self.error(JsonErrorKind::Escape)),
                 None => return Err(self.error(JsonErrorKind::End)),

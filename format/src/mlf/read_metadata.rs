@@ -58,7 +58,9 @@ pub(super) fn metadata(json: &Json, report: &mut Report) -> Option<Metadata> {
                         message,
                     );
                 }
-                metadata.modules.push(module);
+                if !report.push(&mut metadata.modules, module) {
+                    break;
+                }
             }
         }
         None if number == 7 && !is_operator => {
@@ -71,6 +73,19 @@ pub(super) fn metadata(json: &Json, report: &mut Report) -> Option<Metadata> {
         None => metadata.modules.extend(module(json, number, "", report)),
     }
     Some(metadata)
+}
+
+/// What the items of a list were read as, without those that cannot be read.
+fn gather<J, T>(items: &[J], report: &mut Report, read: impl Fn(usize, &J, &mut Report) -> Option<T>) -> Vec<T> {
+    let mut list = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        if let Some(found) = read(index, item, report)
+            && !report.push(&mut list, found)
+        {
+            break;
+        }
+    }
+    list
 }
 
 fn member<'j>(members: &'j [(String, Json)], key: &str) -> Option<&'j Json> {
@@ -125,7 +140,9 @@ fn module(json: &Json, version: u32, path: &str, report: &mut Report) -> Option<
     let mut memory = None;
     for (key, value) in members {
         let path = format!("{path}{}", clip(key));
-        seen.push(key);
+        if !report.push(&mut seen, key) {
+            return None;
+        }
         match key.as_str() {
             "version" if version < 7 || path == "version" => {}
             "model_name" => module.name = text(value, path, report).unwrap_or_default(),
@@ -145,28 +162,33 @@ fn module(json: &Json, version: u32, path: &str, report: &mut Report) -> Option<
                 None => wrong(value, path, "a string", report),
             },
             "external_dependencies" => {
-                let dependency = |(index, json): (usize, &Json)| {
-                    let path = format!("{path}[{index}]");
-                    let pairs = object(json, &path, report);
-                    pairs.iter().filter_map(|(key, value)| Some((key.clone(), text(value, &path, report)?))).collect()
-                };
-                module.external_dependencies =
-                    value.list().map(|list| list.iter().enumerate().map(dependency).collect());
+                module.external_dependencies = value.list().map(|list| {
+                    gather(list, report, |index, json, report| {
+                        let path = format!("{path}[{index}]");
+                        let pairs = object(json, &path, report);
+                        Some(gather(pairs, report, |_, (key, value), report| {
+                            Some((key.clone(), text(value, &path, report)?))
+                        }))
+                    })
+                });
                 if value.list().is_none() {
                     wrong(value, &path, "a list", report);
                 }
             }
             key if key == executors => {
-                let items = list(value, &path, report).iter().enumerate();
-                let names = items.filter_map(|(index, json)| text(json, format_args!("{path}[{index}]"), report));
-                module.executors = names.collect();
+                let items = list(value, &path, report);
+                module.executors =
+                    gather(items, report, |index, json, report| text(json, format_args!("{path}[{index}]"), report));
             }
             key if key == other_executors => {
                 report.add(&rules::SPELLING, path, value.at, format!("version {version} calls it `{executors}`"));
             }
             _ => {
                 report.add(&rules::METADATA_KEY, path, value.at, "unknown".to_string());
-                module.other.push((key.clone(), value.clone()));
+                let copy = report.roomy(value.try_clone())?;
+                if !report.push(&mut module.other, (key.clone(), copy)) {
+                    return None;
+                }
             }
         }
     }
@@ -191,9 +213,9 @@ fn names(module: &Module, version: u32, at: usize, path: &str, executors: &str, 
         let message = format!("{:?} is part of symbols, and no identifier", module.name);
         report.add(&rules::MODULE_IDENTIFIER, format_args!("{path}model_name"), at, message);
     }
-    let names: Vec<&str> = module.executors.iter().map(String::as_str).collect();
+    let names = &module.executors;
     let good = match module.style {
-        Style::FullModel => matches!(names.as_slice(), ["graph"] | ["aot"]),
+        Style::FullModel => matches!(names.as_slice(), [name] if name == "graph" || name == "aot"),
         Style::Operator => names.is_empty(),
     };
     if !good {
@@ -218,13 +240,13 @@ fn is_datetime(text: &str) -> bool {
 
 fn targets(json: &Json, version: u32, path: &str, report: &mut Report) -> Targets {
     if version <= 5 {
-        let pairs = object(json, path, report).iter();
-        return Targets::ByDevice(
-            pairs.filter_map(|(device, target)| Some((device.clone(), text(target, path, report)?))).collect(),
-        );
+        let pairs = object(json, path, report);
+        return Targets::ByDevice(gather(pairs, report, |_, (device, target), report| {
+            Some((device.clone(), text(target, path, report)?))
+        }));
     }
-    let items = list(json, path, report).iter().enumerate();
-    Targets::List(items.filter_map(|(index, json)| text(json, format_args!("{path}[{index}]"), report)).collect())
+    let items = list(json, path, report);
+    Targets::List(gather(items, report, |index, json, report| text(json, format_args!("{path}[{index}]"), report)))
 }
 
 fn full_memory(json: &Json, version: u32, path: &str, report: &mut Report) -> Memory {
@@ -243,15 +265,17 @@ fn full_memory(json: &Json, version: u32, path: &str, report: &mut Report) -> Me
             "functions" => {
                 for (key, value) in object(value, &path, report) {
                     let path = format!("{path}.{}", clip(key));
-                    let items = list(value, &path, report).iter().enumerate();
+                    let items = list(value, &path, report);
                     match key.as_str() {
                         "main" => {
-                            let each = items.map(|(index, json)| main(json, &format!("{path}[{index}]"), report));
-                            memory.main = Some(each.collect());
+                            memory.main = Some(gather(items, report, |index, json, report| {
+                                Some(main(json, &format!("{path}[{index}]"), report))
+                            }));
                         }
                         "operator_functions" => {
-                            let each = items.map(|(index, json)| operator(json, &format!("{path}[{index}]"), report));
-                            memory.operators = Some(each.collect());
+                            memory.operators = Some(gather(items, report, |index, json, report| {
+                                Some(operator(json, &format!("{path}[{index}]"), report))
+                            }));
                         }
                         _ => report.add(&rules::METADATA_KEY, path, value.at, "unknown".to_string()),
                     }
@@ -281,7 +305,9 @@ fn sids(list: &[Json], path: &str, report: &mut Report) -> Vec<Sid> {
                 ),
             }
         }
-        sids.push(sid);
+        if !report.push(&mut sids, sid) {
+            break;
+        }
     }
     sids
 }
@@ -323,7 +349,9 @@ fn named(json: &Json, path: &str, report: &mut Report) -> Vec<NamedBuffer> {
                 ),
             }
         }
-        buffers.push(buffer);
+        if !report.push(&mut buffers, buffer) {
+            break;
+        }
     }
     buffers
 }
@@ -340,7 +368,9 @@ fn operator(json: &Json, path: &str, report: &mut Report) -> OperatorMemory {
                     let device = member(members, "device").and_then(Json::int);
                     let bytes = member(members, "workspace_size_bytes").and_then(|json| size(json, &path, report));
                     match device.zip(bytes) {
-                        Some(pair) => operator.workspace.push(pair),
+                        Some(pair) => {
+                            report.push(&mut operator.workspace, pair);
+                        }
                         None => wrong(json, &path, "a device and its bytes", report),
                     }
                 }
@@ -363,8 +393,8 @@ fn buffers(json: &Json, path: &str, report: &mut Report) -> Vec<(String, Vec<Buf
                 match key.as_str() {
                     "size_bytes" => buffer.size_bytes = size(value, &path, report).unwrap_or_default(),
                     "shape" => {
-                        let sizes = list(value, &path, report).iter();
-                        buffer.shape = sizes.filter_map(|json| size(json, &path, report)).collect();
+                        let sizes = list(value, &path, report);
+                        buffer.shape = gather(sizes, report, |_, json, report| size(json, &path, report));
                     }
                     "dtype" => buffer.dtype = text(value, &path, report).unwrap_or_default(),
                     "input_binding" => buffer.input_binding = text(value, &path, report).unwrap_or_default(),
@@ -376,9 +406,13 @@ fn buffers(json: &Json, path: &str, report: &mut Report) -> Vec<(String, Vec<Buf
                     ),
                 }
             }
-            buffers.push(buffer);
+            if !report.push(&mut buffers, buffer) {
+                break;
+            }
         }
-        functions.push((name.clone(), buffers));
+        if !report.push(&mut functions, (name.clone(), buffers)) {
+            break;
+        }
     }
     functions
 }

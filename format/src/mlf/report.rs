@@ -3,11 +3,13 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt::Display;
 
 use super::json::{Json, JsonError, JsonErrorKind};
 use crate::finding::{Finding, Findings, Rule};
 use crate::limits::{Budget, Limits};
+use crate::room::{self, NoRoom};
 use crate::rules::mlf as rules;
 
 /// Findings about one member of an archive at a time.
@@ -48,6 +50,23 @@ impl Report {
         self.findings.push(Finding { rule, path, offset, message });
     }
 
+    /// Reports that there is no memory for tables of this size; nothing more can be paid.
+    #[cold]
+    pub fn no_room(&mut self, error: NoRoom) {
+        self.budget.exhaust();
+        self.findings.no_room(&rules::LIMITS, self.root.clone(), error);
+    }
+
+    /// What there was memory for; where there was none, it is reported.
+    pub fn roomy<T>(&mut self, made: room::Result<T>) -> Option<T> {
+        made.map_err(|error| self.no_room(error)).ok()
+    }
+
+    /// Adds to a list; false, and reported, if there is no memory for it.
+    pub fn push<T>(&mut self, list: &mut Vec<T>, item: T) -> bool {
+        self.roomy(room::push(list, item)).is_some()
+    }
+
     /// Reads a member that is JSON, and says which keys stand twice.
     pub fn json(&mut self, text: &[u8]) -> Option<Json> {
         match Json::parse(text, &mut self.budget) {
@@ -63,6 +82,9 @@ impl Report {
     }
 
     fn unreadable(&mut self, error: JsonError) {
+        if error.kind == JsonErrorKind::Memory {
+            return self.no_room(NoRoom { bytes: 0 });
+        }
         let rule = match error.kind {
             JsonErrorKind::Budget => &rules::LIMITS,
             _ => &rules::JSON,
@@ -82,6 +104,15 @@ impl Report {
             }
             self.repeated(value);
         }
+    }
+}
+
+/// A shape for messages: its first sizes.
+pub fn shown(shape: &[u64]) -> String {
+    const MOST: usize = 16;
+    match shape.get(..MOST).filter(|_| shape.len() > MOST) {
+        Some(start) => format!("{start:?} and {} more", shape.len().saturating_sub(MOST)),
+        None => format!("{shape:?}"),
     }
 }
 

@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::graph::Graph;
+use crate::room;
 
 /// The alignment of every storage, as the runtimes allocate it.
 pub const ALIGNMENT: usize = 128;
@@ -32,17 +33,18 @@ pub struct Storage {
 
 impl StoragePlan {
     /// Of a graph whose shapes have been checked; entries that overflow count as empty.
-    pub fn of(graph: &Graph) -> StoragePlan {
+    pub fn of(graph: &Graph) -> room::Result<StoragePlan> {
         let mut by_id: BTreeMap<u32, Storage> = BTreeMap::new();
         for (index, entry) in (0u32..).zip(&graph.entries) {
             let fresh = Storage { id: entry.storage, device: entry.device, ..Storage::default() };
             let storage = by_id.entry(entry.storage).or_insert(fresh);
             storage.bytes = storage.bytes.max(entry.bytes().unwrap_or_default());
-            storage.entries.push(index);
+            room::push(&mut storage.entries, index)?;
         }
-        let places: BTreeMap<u32, u32> = by_id.keys().copied().zip(0u32..).collect();
-        let of_entry = graph.entries.iter().filter_map(|entry| places.get(&entry.storage).copied()).collect();
-        StoragePlan { storages: by_id.into_values().collect(), of_entry }
+        let places = room::map(by_id.keys().copied().zip(0u32..));
+        let of_entry = graph.entries.iter().filter_map(|entry| places.get(&entry.storage).copied());
+        let of_entry = room::collect(of_entry)?;
+        Ok(StoragePlan { storages: room::collect(by_id.into_values())?, of_entry })
     }
 
     /// The place of an entry's memory.

@@ -3,11 +3,10 @@
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::ToString;
-use alloc::vec;
-use alloc::vec::Vec;
 
 use super::graph::{Graph, NOP, Reference};
-use super::report::Report;
+use super::report::{Report, shown};
+use crate::room;
 use crate::rules::mlf as rules;
 
 /// Checks a graph; whether references can be followed.
@@ -54,7 +53,8 @@ pub(super) fn check(graph: &Graph, report: &mut Report) -> bool {
     arguments(graph, report);
     for (index, entry) in graph.entries.iter().enumerate() {
         if entry.bytes().is_none() {
-            let message = format!("{} of shape {:?} has more bytes than 63 bits count", entry.data_type, entry.shape);
+            let shape = shown(&entry.shape);
+            let message = format!("{} of shape {shape} has more bytes than 63 bits count", entry.data_type);
             report.add(&rules::SHAPE, format_args!("attrs.shape[{index}]"), None, message);
             sound = false;
         }
@@ -102,7 +102,7 @@ fn reference(graph: &Graph, reference: Reference, path: &str, report: &mut Repor
 
 /// The arguments are exactly the nodes that call nothing, and their names tell them apart.
 fn arguments(graph: &Graph, report: &mut Report) {
-    let mut listed = vec![false; graph.nodes.len()];
+    let Some(mut listed) = report.roomy(room::filled(false, graph.nodes.len())) else { return };
     for (index, &id) in graph.arg_nodes.iter().enumerate() {
         let path = format_args!("arg_nodes[{index}]").to_string();
         match graph.nodes.get(id as usize) {
@@ -117,9 +117,7 @@ fn arguments(graph: &Graph, report: &mut Report) {
         }
     }
     let nodes = graph.nodes.iter().zip(&listed).enumerate();
-    let left_out: Vec<usize> =
-        nodes.filter(|(_, (node, listed))| node.call.is_none() && !**listed).map(|(index, _)| index).collect();
-    for index in left_out {
+    for (index, _) in nodes.filter(|(_, (node, listed))| node.call.is_none() && !**listed) {
         report.add(&rules::ARG_NODES, format_args!("nodes[{index}]"), None, "not in arg_nodes".to_string());
     }
     let mut names = BTreeMap::new();

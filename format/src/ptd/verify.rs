@@ -2,7 +2,6 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec;
 use alloc::vec::Vec;
 
 use super::data::{DataRef, DataRoot, FLAT_DATA_IDENTIFIER, IDENTIFIER, List};
@@ -12,6 +11,7 @@ use crate::extent::FileExtent;
 use crate::finding::{Findings, Rule};
 use crate::header::{self, DataHeader, HEAD_LEN, HEADER_OFFSET};
 use crate::limits::Limits;
+use crate::room;
 use crate::row::Table;
 use crate::rules::ptd as rules;
 use crate::wire;
@@ -167,12 +167,19 @@ impl Walk {
             self.report(&rules::VERSION, "version", Some(table.offset()), message);
         }
         let mut data = DataRef { bytes, header, generation, root, keys: Vec::new(), sorted: Vec::new() };
-        if !self.checker.is_spent() {
-            let mut used = self.segments(&data);
-            self.entries(&mut data, &mut used);
-            self.unused(&used);
+        if !self.checker.is_spent()
+            && let Err(error) = self.meaning(&mut data)
+        {
+            self.checker.no_room(&Path::ROOT, error);
         }
         Some(data)
+    }
+
+    fn meaning(&mut self, data: &mut DataRef<'_>) -> room::Result<()> {
+        let mut used = self.segments(data)?;
+        self.entries(data, &mut used)?;
+        self.unused(&used);
+        Ok(())
     }
 
     fn structure<'a, T: Table<'a>>(&mut self, table: wire::Table<'a>) -> Option<T> {
@@ -182,10 +189,10 @@ impl Walk {
     }
 
     /// Checks the segments; the answer has one `false` for each.
-    fn segments(&mut self, data: &DataRef<'_>) -> Vec<bool> {
+    fn segments(&mut self, data: &DataRef<'_>) -> room::Result<Vec<bool>> {
         let Some(segments) = data.root.segments() else {
             self.report(&rules::SEGMENTS, "segments", None, "absent".to_string());
-            return Vec::new();
+            return Ok(Vec::new());
         };
         let path = Path::ROOT.field("segments");
         let DataHeader { segment_base_offset: base, segment_data_size: size, .. } = data.header;
@@ -220,10 +227,10 @@ impl Walk {
                 self.checker.report(&rules::SEGMENT_ALIGNMENT, &path, Some(at), message);
             }
         }
-        vec![false; segments.len()]
+        room::filled(false, segments.len())
     }
 
-    fn entries(&mut self, data: &mut DataRef<'_>, used: &mut [bool]) {
+    fn entries(&mut self, data: &mut DataRef<'_>, used: &mut [bool]) -> room::Result<()> {
         let lists = data.root.lists();
         if lists.iter().all(Option::is_none) {
             self.report(&rules::ENTRIES, "named_data", None, "absent".to_string());
@@ -231,6 +238,7 @@ impl Walk {
         let mut bounds = Vec::new();
         let mut missing = false;
         for list in lists.into_iter().flatten() {
+            room::grow(&mut data.keys, list.len())?;
             for index in 0..list.len() {
                 let path = Path::ROOT.field(list.name());
                 let key = self.entry(data, &list, index, &path.index(index), used);
@@ -240,10 +248,12 @@ impl Walk {
             }
             bounds.push((list.name(), data.keys.len()));
         }
-        data.sorted = (0..data.keys.len() as u32).collect();
+        data.sorted = room::collect(0..data.keys.len() as u32)?;
         let keys = &data.keys;
-        data.sorted.sort_by_key(|&index| keys.get(index as usize));
+        // By place where keys are equal: sorting in place needs no memory, and is not stable.
+        data.sorted.sort_unstable_by_key(|&index| (keys.get(index as usize), index));
         self.duplicates(data, &bounds, missing);
+        Ok(())
     }
 
     /// Checks one entry and answers its key.

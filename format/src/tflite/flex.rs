@@ -6,6 +6,8 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::room::{self, NoRoom};
+
 /// The longest key that is read; those of custom options have one character.
 const MAX_KEY: usize = 64;
 
@@ -16,6 +18,15 @@ pub struct FlexError {
     pub what: &'static str,
     /// Where, in bytes from the start.
     pub offset: usize,
+}
+
+impl FlexError {
+    const MEMORY: &str = "a list that there is no memory for";
+
+    /// Whether the bytes are not at fault: there was no memory.
+    pub fn is_memory(&self) -> bool {
+        self.what == Self::MEMORY
+    }
 }
 
 impl fmt::Display for FlexError {
@@ -77,6 +88,12 @@ pub struct FlexValue<'a> {
     slot_width: usize,
     /// Width of what the offset points at.
     width: usize,
+}
+
+impl From<NoRoom> for FlexError {
+    fn from(_: NoRoom) -> Self {
+        FlexError { what: FlexError::MEMORY, offset: 0 }
+    }
 }
 
 fn bad<T>(what: &'static str, offset: usize) -> Result<T> {
@@ -190,7 +207,7 @@ impl<'a> FlexValue<'a> {
         if length(self.bytes, keys, width)? != values.len() {
             return bad("a map with more keys or values", at);
         }
-        let mut entries: Vec<(&str, _)> = Vec::with_capacity(values.len());
+        let mut entries: Vec<(&str, _)> = room::with_room(values.len())?;
         for (index, value) in values.into_iter().enumerate() {
             let slot = keys.saturating_add(index.saturating_mul(width));
             let key = key(self.bytes, back(self.bytes, slot, width)?)?;
@@ -210,7 +227,7 @@ impl<'a> FlexValue<'a> {
             return bad("a vector beyond the buffer", at);
         };
         let slots = (0..len).map(|index| at.saturating_add(index.saturating_mul(self.width)));
-        Ok(slots.zip(types).map(|(slot, kind)| FlexValue::new(self.bytes, *kind, slot, self.width)).collect())
+        Ok(room::collect(slots.zip(types).map(|(slot, kind)| FlexValue::new(self.bytes, *kind, slot, self.width)))?)
     }
 }
 

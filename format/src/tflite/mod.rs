@@ -11,7 +11,7 @@ pub mod verify;
 mod zip;
 
 pub use flex::{FlexError, FlexType, FlexValue};
-pub use model::{CompiledOp, IDENTIFIER, ModelRef, OPERATOR, VARIABLE_SUFFIX};
+pub use model::{CompiledOp, IDENTIFIER, ModelRef, NumberedTensors, OPERATOR, VARIABLE_SUFFIX};
 pub use options::{CustomOptions, KEYS, OptionsError};
 pub use tables::*;
-pub use zip::{AppendedZip, ZipMember};
+pub use zip::{AppendedZip, ZipError, ZipMember};

@@ -9,6 +9,7 @@ use super::{AppendedZip, CustomOptions, Model, Operator, Tensor};
 use crate::darwinn::{Accept, PackageRef};
 use crate::finding::Findings;
 use crate::limits::Limits;
+use crate::room;
 use crate::row::{Rows, Scalars};
 
 /// The identifier of a model, at byte 4.
@@ -28,6 +29,9 @@ pub struct ModelRef<'a> {
     pub(super) operators: Vec<CompiledOp<'a>>,
     pub(super) zip: Option<AppendedZip>,
 }
+
+/// Tensors with their numbers; `None` for numbers that are no tensor's.
+pub type NumberedTensors<'a> = Vec<(i32, Option<Tensor<'a>>)>;
 
 /// A compiled operator.
 #[derive(Clone, Debug)]
@@ -102,17 +106,25 @@ impl fmt::Debug for ModelRef<'_> {
 
 impl<'a> CompiledOp<'a> {
     /// The tensors that go in, with their numbers; `None` for numbers that are no tensor's.
-    pub fn inputs(&self) -> Vec<(i32, Option<Tensor<'a>>)> {
-        self.tensors_of(self.row.inputs.as_ref())
+    pub fn inputs(&self) -> NumberedTensors<'a> {
+        self.tensors_of(self.row.inputs.as_ref()).collect()
     }
 
     /// The tensors that come out.
-    pub fn outputs(&self) -> Vec<(i32, Option<Tensor<'a>>)> {
-        self.tensors_of(self.row.outputs.as_ref())
+    pub fn outputs(&self) -> NumberedTensors<'a> {
+        self.tensors_of(self.row.outputs.as_ref()).collect()
     }
 
-    fn tensors_of(&self, list: Option<&Scalars<'a, i32>>) -> Vec<(i32, Option<Tensor<'a>>)> {
+    pub(super) fn try_inputs(&self) -> room::Result<NumberedTensors<'a>> {
+        room::collect(self.tensors_of(self.row.inputs.as_ref()))
+    }
+
+    pub(super) fn try_outputs(&self) -> room::Result<NumberedTensors<'a>> {
+        room::collect(self.tensors_of(self.row.outputs.as_ref()))
+    }
+
+    fn tensors_of(&self, list: Option<&Scalars<'a, i32>>) -> impl Iterator<Item = (i32, Option<Tensor<'a>>)> {
         let tensor = |index: i32| self.tensors.get(usize::try_from(index).ok()?).ok();
-        list.into_iter().flat_map(|list| list.iter()).map(|index| (index, tensor(index))).collect()
+        list.into_iter().flat_map(|list| list.iter()).map(move |index| (index, tensor(index)))
     }
 }

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::flex::{FlexError, FlexType, FlexValue};
+use crate::room;
 
 /// Keys: version of the wrapper, chip name, an old separate executable, the package, execution preference, chip codes,
 /// further packages.
@@ -111,12 +112,12 @@ impl<'a> CustomOptions<'a> {
         };
         let package = string("4")?.filter(|(_, bytes)| !bytes.is_empty()).ok_or(OptionsError::NoPackage)?;
         let chips = match find("6") {
-            Some(value) => Some(list("6", &value)?.iter().map(|item| code(item)).collect::<Result<Vec<_>>>()?),
+            Some(value) => Some(each(&list("6", &value)?, code)?),
             None => None,
         };
         // Without chip codes the runtime does not look for further packages.
         let further = match find("7") {
-            Some(value) => Some(list("7", &value)?.iter().map(|item| text("7", item)).collect::<Result<Vec<_>>>()?),
+            Some(value) => Some(each(&list("7", &value)?, |item| text("7", item))?),
             None => None,
         };
         let packages = further.as_ref().map_or(0, Vec::len).saturating_add(1);
@@ -124,7 +125,7 @@ impl<'a> CustomOptions<'a> {
             return Err(OptionsError::Chips { chips, packages });
         }
         Ok(CustomOptions {
-            keys: map.iter().map(|(key, value)| (*key, value.kind)).collect(),
+            keys: room::collect(map.iter().map(|(key, value)| (*key, value.kind))).map_err(FlexError::from)?,
             root_width: root.slot_width(),
             root_type: root.packed_type(),
             version: int("1")?,
@@ -153,6 +154,14 @@ fn text<'a>(key: &'static str, value: &FlexValue<'a>) -> Result<(usize, &'a [u8]
 
 fn list<'a>(key: &'static str, value: &FlexValue<'a>) -> Result<Vec<FlexValue<'a>>> {
     value.vector()?.ok_or(OptionsError::Type { key, found: value.kind })
+}
+
+fn each<'a, T>(items: &[FlexValue<'a>], read: impl Fn(&FlexValue<'a>) -> Result<T>) -> Result<Vec<T>> {
+    let mut list = room::with_room(items.len()).map_err(FlexError::from)?;
+    for item in items {
+        list.push(read(item)?);
+    }
+    Ok(list)
 }
 
 fn code(item: &FlexValue<'_>) -> Result<i64> {

@@ -7,13 +7,14 @@ use core::ops::Range;
 
 use super::{
     AppendedZip, CompiledOp, CustomOptions, IDENTIFIER, KEYS, Model, ModelRef, OPERATOR, Operator, OperatorCode,
-    OptionsError, SubGraph, Tensor, TensorType, VARIABLE_SUFFIX,
+    OptionsError, SubGraph, Tensor, TensorType, VARIABLE_SUFFIX, ZipError,
 };
 use crate::check::{Checker, Path, StructureRules};
 use crate::darwinn::{self, Accept, DataType, Geometry, Layer};
 use crate::finding::{Findings, Rule};
 use crate::header::identifier;
 use crate::limits::Limits;
+use crate::room::{self, NoRoom};
 use crate::row::{Rows, Table as _};
 use crate::rules::tflite as rule;
 use crate::wire;
@@ -61,30 +62,37 @@ fn file<'a>(bytes: &'a [u8], accept: Accept, out: &mut Checker) -> Option<ModelR
         let message = format!("version {}", row.version);
         out.report(&rule::VERSION, &Path::ROOT.field("version"), Some(table.offset()), message);
     }
-    let zip = AppendedZip::find(bytes).unwrap_or_else(|end| {
-        let message = format!("the end record at {end:#x} does not lead to a directory of members");
-        out.report(&rule::ZIP, &Path::ROOT, u32::try_from(end).ok(), message);
+    let zip = AppendedZip::find(bytes).unwrap_or_else(|error| {
+        match error {
+            ZipError::Directory(end) => {
+                let message = format!("the end record at {end:#x} does not lead to a directory of members");
+                out.report(&rule::ZIP, &Path::ROOT, u32::try_from(end).ok(), message);
+            }
+            ZipError::Memory(error) => out.no_room(&Path::ROOT, error),
+        }
         None
     });
     let mut model = ModelRef { bytes, row, operators: Vec::new(), zip };
-    if !out.is_spent() {
-        operators(&mut model, accept, out);
+    if !out.is_spent()
+        && let Err(error) = operators(&mut model, accept, out)
+    {
+        out.no_room(&Path::ROOT.field("subgraphs"), error);
     }
     Some(model)
 }
 
 /// Which operator codes are those of compiled operators.
-fn compiled(model: &Model<'_>) -> Vec<bool> {
+fn compiled(model: &Model<'_>) -> room::Result<Vec<bool>> {
     let codes = model.operator_codes.clone().unwrap_or_default();
     let is_ours = |table: wire::Result<wire::Table<'_>>| {
         let name = table.and_then(|table| table.get(OperatorCode::CUSTOM_CODE));
         matches!(name, Ok(Some(name)) if name == OPERATOR)
     };
-    codes.tables().iter().map(is_ours).collect()
+    room::collect(codes.tables().iter().map(is_ours))
 }
 
-fn operators<'a>(model: &mut ModelRef<'a>, accept: Accept, out: &mut Checker) {
-    let codes = compiled(&model.row);
+fn operators<'a>(model: &mut ModelRef<'a>, accept: Accept, out: &mut Checker) -> room::Result<()> {
+    let codes = compiled(&model.row)?;
     let subgraphs = model.row.subgraphs.clone().unwrap_or_default();
     let path = Path::ROOT.field("subgraphs");
     for (subgraph, table) in subgraphs.tables().iter().enumerate() {
@@ -94,7 +102,7 @@ fn operators<'a>(model: &mut ModelRef<'a>, accept: Accept, out: &mut Checker) {
         let (path, mut found) = (path.index(subgraph), Vec::new());
         for (operator, table) in list.iter().enumerate() {
             if out.is_spent() {
-                return;
+                return Ok(());
             }
             let Ok(table) = table else { continue };
             let path = path.field("operators");
@@ -119,17 +127,18 @@ fn operators<'a>(model: &mut ModelRef<'a>, accept: Accept, out: &mut Checker) {
                         packages: Vec::new(),
                         tensors: tensors.clone(),
                     };
-                    options(&mut op, model.bytes, accept, &path, out);
-                    sides(&op, &tensors, &path, out);
-                    found.push(op);
+                    options(&mut op, model.bytes, accept, &path, out)?;
+                    sides(&op, &tensors, &path, out)?;
+                    room::push(&mut found, op)?;
                 }
             }
         }
-        model.operators.extend(found);
+        room::extend(&mut model.operators, found)?;
     }
     if model.operators.is_empty() {
         out.report(&rule::NO_OPERATOR, &Path::ROOT, None, format!("no operator is called {OPERATOR}"));
     }
+    Ok(())
 }
 
 /// Where the offset to the options is stored, and where the options are.
@@ -145,7 +154,13 @@ fn options_place(table: &wire::Table<'_>, row: &Operator<'_>, len: usize) -> Opt
     (start < end && end <= len).then_some((None, start..end))
 }
 
-fn options<'a>(op: &mut CompiledOp<'a>, bytes: &'a [u8], accept: Accept, path: &Path<'_>, out: &mut Checker) {
+fn options<'a>(
+    op: &mut CompiledOp<'a>,
+    bytes: &'a [u8],
+    accept: Accept,
+    path: &Path<'_>,
+    out: &mut Checker,
+) -> room::Result<()> {
     let path = path.field("custom_options");
     let format = op.row.custom_options_format;
     if format != 0 {
@@ -153,7 +168,7 @@ fn options<'a>(op: &mut CompiledOp<'a>, bytes: &'a [u8], accept: Accept, path: &
     }
     let start = op.range.start;
     let blob = bytes.get(op.range.clone()).unwrap_or(&[]);
-    let Some(options) = check_options(blob, start as u64, &path, out) else { return };
+    let Some(options) = check_options(blob, start as u64, &path, out) else { return Ok(()) };
     for (index, (at, package)) in options.packages().enumerate() {
         let base = (start as u64).saturating_add(at as u64);
         let package = match index {
@@ -164,9 +179,10 @@ fn options<'a>(op: &mut CompiledOp<'a>, bytes: &'a [u8], accept: Accept, path: &
                 darwinn::verify::verify_within(package, base, accept, &path, out)
             }
         };
-        op.packages.extend(package);
+        room::extend(&mut op.packages, package)?;
     }
     op.options = Some(options);
+    Ok(())
 }
 
 /// Verifies custom options that start at `base` of their file, without the packages in them.
@@ -176,6 +192,10 @@ pub fn check_options<'a>(blob: &'a [u8], base: u64, path: &Path<'_>, out: &mut C
         Err(error) => {
             let rule: &'static Rule = match error {
                 OptionsError::Empty => &rule::OPTIONS,
+                OptionsError::Malformed(error) if error.is_memory() => {
+                    out.no_room(path, NoRoom { bytes: blob.len() as u64 });
+                    return None;
+                }
                 OptionsError::Malformed(_) => &rule::FLEX,
                 OptionsError::NotAMap(_) => &rule::MAP,
                 OptionsError::Type { .. } => &rule::VALUE_TYPE,
@@ -202,30 +222,29 @@ pub fn check_options<'a>(blob: &'a [u8], base: u64, path: &Path<'_>, out: &mut C
 }
 
 /// Compares the operator with the main executable of its package.
-fn sides(op: &CompiledOp<'_>, tensors: &Rows<'_, Tensor<'_>>, path: &Path<'_>, out: &mut Checker) {
-    let Some(package) = op.packages.first() else { return };
-    let Some(main) = package.main().and_then(|index| package.executables().get(index)) else { return };
-    let read = |rows: &Option<Rows<'_, Layer<'_>>>| -> Vec<Option<(String, SideLayer)>> {
-        let rows = rows.iter().flat_map(|rows| rows.iter().collect::<Vec<_>>());
-        rows.map(|layer| {
+fn sides(op: &CompiledOp<'_>, tensors: &Rows<'_, Tensor<'_>>, path: &Path<'_>, out: &mut Checker) -> room::Result<()> {
+    let Some(package) = op.packages.first() else { return Ok(()) };
+    let Some(main) = package.main().and_then(|index| package.executables().get(index)) else { return Ok(()) };
+    let read = |rows: &Option<Rows<'_, Layer<'_>>>| -> room::Result<Vec<Option<(String, SideLayer)>>> {
+        let rows = rows.clone().unwrap_or_default();
+        room::collect(rows.iter().map(|layer| {
             layer.ok().map(|layer| (String::from(layer.name.as_deref().unwrap_or_default()), layer.into()))
-        })
-        .collect()
+        }))
     };
-    let inputs = read(&main.row().input_layers);
-    let outputs = read(&main.row().output_layers);
+    let inputs = read(&main.row().input_layers)?;
+    let outputs = read(&main.row().output_layers)?;
 
-    let nodes = op.inputs();
+    let nodes = op.try_inputs()?;
     let at = path.field("inputs");
     if nodes.len() != inputs.len() {
         let message = format!("{} inputs, the executable has {}", nodes.len(), inputs.len());
         out.report(&rule::INPUT_COUNT, &at, None, message);
     }
     for (index, (node, layer)) in nodes.iter().zip(&inputs).enumerate() {
-        pair(node, layer.as_ref(), tensors.len(), false, &at.index(index), out);
+        pair(node, layer.as_ref(), tensors.len(), false, &at.index(index), out)?;
     }
 
-    let nodes = op.outputs();
+    let nodes = op.try_outputs()?;
     let at = path.field("outputs");
     let is_variable =
         |layer: &Option<(String, SideLayer)>| layer.as_ref().is_some_and(|(name, _)| name.ends_with(VARIABLE_SUFFIX));
@@ -237,11 +256,12 @@ fn sides(op: &CompiledOp<'_>, tensors: &Rows<'_, Tensor<'_>>, path: &Path<'_>, o
     if let Some(index) = outputs.iter().take(real).position(is_variable) {
         let message = format!("output {index} of the executable is variable, {real} are not");
         out.report(&rule::VARIABLE_ORDER, &at, None, message);
-        return;
+        return Ok(());
     }
     for (index, (node, layer)) in nodes.iter().zip(outputs.iter().take(real)).enumerate() {
-        pair(node, layer.as_ref(), tensors.len(), true, &at.index(index), out);
+        pair(node, layer.as_ref(), tensors.len(), true, &at.index(index), out)?;
     }
+    Ok(())
 }
 
 /// What is compared of a layer.
@@ -292,11 +312,12 @@ fn pair(
     is_output: bool,
     path: &Path<'_>,
     out: &mut Checker,
-) {
+) -> room::Result<()> {
     let Some(tensor) = tensor else {
-        return out.report(&rule::TENSOR, path, None, format!("tensor {index} of {tensors}"));
+        out.report(&rule::TENSOR, path, None, format!("tensor {index} of {tensors}"));
+        return Ok(());
     };
-    let Some((name, layer)) = layer else { return };
+    let Some((name, layer)) = layer else { return Ok(()) };
     let tensor_name = tensor.name.as_deref().unwrap_or_default();
     if tensor_name != name {
         out.report(&rule::NAME, path, None, format!("{tensor_name:?}, the layer is called {name:?}"));
@@ -306,7 +327,7 @@ fn pair(
     } else if let Some(bytes) = layer.bytes
         && !is_converted(layer, tensor.kind, is_output)
     {
-        let shape: Vec<i32> = tensor.shape.iter().flat_map(|shape| shape.iter()).collect();
+        let shape: Vec<i32> = room::collect(tensor.shape.iter().flat_map(|shape| shape.iter()))?;
         let size = layer.data_type.size().unwrap_or(1);
         let product =
             |dims: &[i32]| dims.iter().try_fold(size, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?));
@@ -317,6 +338,7 @@ fn pair(
         }
     }
     numbers(tensor, layer, path, out);
+    Ok(())
 }
 
 fn dims(shape: &[i32]) -> String {

@@ -3,6 +3,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::room::{self, NoRoom};
+
 /// Bytes of the end record without its comment.
 const END_LEN: usize = 22;
 /// Bytes of a directory entry without its texts.
@@ -19,6 +21,21 @@ pub struct AppendedZip {
     pub end: usize,
     /// Its members, by their place in the directory.
     pub members: Vec<ZipMember>,
+}
+
+/// Why an archive cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZipError {
+    /// The end record at this place does not lead to a directory.
+    Directory(usize),
+    /// There is no memory for the list of its members.
+    Memory(NoRoom),
+}
+
+impl From<NoRoom> for ZipError {
+    fn from(error: NoRoom) -> Self {
+        ZipError::Memory(error)
+    }
 }
 
 /// A member of an archive.
@@ -43,9 +60,9 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 impl AppendedZip {
-    /// The archive that ends the file, if there is an end record. `Err` holds the place of an end record whose directory
-    /// cannot be read.
-    pub fn find(bytes: &[u8]) -> Result<Option<Self>, usize> {
+    /// The archive that ends the file, if there is an end record. An end record whose directory cannot be read is an
+    /// error.
+    pub fn find(bytes: &[u8]) -> Result<Option<Self>, ZipError> {
         let Some(last) = bytes.len().checked_sub(END_LEN) else { return Ok(None) };
         // The comment behind the record has at most 65535 bytes and ends the file.
         let first = last.saturating_sub(usize::from(u16::MAX));
@@ -55,10 +72,10 @@ impl AppendedZip {
                 && u16_at(bytes, at.saturating_add(20)) == Some(comment)
         };
         let Some(end) = (first..=last).rev().find(is_end) else { return Ok(None) };
-        Self::read(bytes, end).ok_or(end).map(Some)
+        Ok(Some(Self::read(bytes, end).ok_or(ZipError::Directory(end))??))
     }
 
-    fn read(bytes: &[u8], end: usize) -> Option<Self> {
+    fn read(bytes: &[u8], end: usize) -> Option<room::Result<Self>> {
         let count = u16_at(bytes, end.checked_add(10)?)?;
         let directory = usize::try_from(u32_at(bytes, end.checked_add(16)?)?).ok()?;
         let mut members = Vec::new();
@@ -75,11 +92,14 @@ impl AppendedZip {
                 return None;
             }
             let name = String::from_utf8_lossy(name).into_owned();
-            members.push(ZipMember { name, size: u32_at(entry, 24)?, header, entry: at });
+            let member = ZipMember { name, size: u32_at(entry, 24)?, header, entry: at };
+            if let Err(error) = room::push(&mut members, member) {
+                return Some(Err(error));
+            }
             let texts = name_len.checked_add(u16_at(entry, 30)?)?.checked_add(u16_at(entry, 32)?)?;
             at = at.checked_add(ENTRY_LEN)?.checked_add(texts)?;
         }
         let start = members.iter().map(|member| member.header).min().unwrap_or(directory);
-        (at <= end).then_some(AppendedZip { start, directory, end, members })
+        (at <= end).then_some(Ok(AppendedZip { start, directory, end, members }))
     }
 }

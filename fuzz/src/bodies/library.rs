@@ -157,7 +157,12 @@ fn files(end: &str) -> Vec<Vec<u8>> {
         let bytes = std::fs::read(path).unwrap_or_default();
         let archive = Archive::read(&bytes, &Limits::hostile()).archive;
         found.extend(
-            archive.members(&bytes).iter().filter(|member| member.path.ends_with(end)).map(|one| one.bytes.to_vec()),
+            archive
+                .members(&bytes)
+                .unwrap_or_default()
+                .iter()
+                .filter(|member| member.path.ends_with(end))
+                .map(|one| one.bytes.to_vec()),
         );
     }
     found.sort();

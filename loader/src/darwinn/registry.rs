@@ -1,16 +1,18 @@
 //! Registration: a package is verified, and what it needs and shares is noted.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use edgepack_format::darwinn::{Accept, ExecutableRef, PackageRef};
 use edgepack_format::finding::Findings;
+use edgepack_format::room::NoRoom;
 use edgepack_format::tflite::ModelRef;
 use edgepack_format::wire::ReadError;
 use edgepack_format::{FileKind, detect};
 
 #[cfg(feature = "signatures")]
 use super::PublicKey;
+use crate::aligned::AlignedBytes;
+use crate::bytes::Bytes;
 use crate::machine::machine_limits;
 
 /// Why a package was not registered.
@@ -32,12 +34,15 @@ pub enum RegisterError {
     /// What was verified cannot be read: the bytes are others.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// There is no memory for a copy of it.
+    #[error("{0} of the package")]
+    Memory(#[from] NoRoom),
 }
 
 /// A registered package. Cloning shares its bytes.
 #[derive(Clone, Debug)]
 pub struct Registration {
-    bytes: Arc<[u8]>,
+    bytes: Bytes,
     main: usize,
     caching: Option<usize>,
     token: u64,
@@ -81,7 +86,7 @@ impl Registration {
         self.streamed
     }
 
-    fn new(bytes: Arc<[u8]>) -> Result<Self, RegisterError> {
+    fn new(bytes: Bytes) -> Result<Self, RegisterError> {
         let package = PackageRef::reopen(&bytes)?;
         if package.is_multi_chip() {
             return Err(RegisterError::MultiChip);
@@ -125,12 +130,13 @@ impl Registry {
     /// Registers a package, bare or the only one of a model. The answer stays valid without the registry.
     pub fn register(&mut self, bytes: &[u8]) -> Result<Registration, RegisterError> {
         let limits = machine_limits();
-        let package: Arc<[u8]> = match detect(bytes) {
+        let copy = |bytes: &[u8]| AlignedBytes::copy_of(bytes).ok_or(NoRoom { bytes: bytes.len() as u64 });
+        let package = match detect(bytes) {
             FileKind::TfLite => {
                 let model = ModelRef::parse_as(bytes, &limits, self.accept).map_err(RegisterError::Invalid)?;
                 let mut packages = model.packages();
                 match (packages.next(), packages.count()) {
-                    (Some((_, package)), 0) => package.bytes().into(),
+                    (Some((_, package)), 0) => copy(package.bytes())?,
                     (first, more) => {
                         return Err(RegisterError::Packages(more.saturating_add(usize::from(first.is_some()))));
                     }
@@ -138,10 +144,10 @@ impl Registry {
             }
             _ => {
                 PackageRef::parse_as(bytes, &limits, self.accept).map_err(RegisterError::Invalid)?;
-                bytes.into()
+                copy(bytes)?
             }
         };
-        let registration = Registration::new(package)?;
+        let registration = Registration::new(package.into())?;
         self.check_signature(&registration)?;
         self.registrations.push(registration.clone());
         Ok(registration)

@@ -8,6 +8,7 @@ use std::ops::Range;
 use edgepack_format::finding::{Finding, Findings, Rule};
 use edgepack_format::limits::{Budget, Limits};
 use edgepack_format::mlf::{Member, place};
+use edgepack_format::room;
 use edgepack_format::rules::mlf as rules;
 use tar::{Entry, EntryType};
 
@@ -49,12 +50,16 @@ impl Archive {
     }
 
     /// Its files, by path; `bytes` is what it was read from.
-    pub fn members<'a>(&'a self, bytes: &'a [u8]) -> Vec<Member<'a>> {
-        let member = |(path, range): (&'a String, &Range<usize>)| {
+    pub fn members<'a>(&'a self, bytes: &'a [u8]) -> room::Result<Vec<Member<'a>>> {
+        room::collect(self.files(bytes))
+    }
+
+    /// The same, one after the other.
+    pub(super) fn files<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = Member<'a>> {
+        self.members.iter().filter_map(move |(path, range)| {
             let bytes = bytes.get(range.clone())?;
             Some(Member { path, at: range.start as u64, bytes })
-        };
-        self.members.iter().filter_map(member).collect()
+        })
     }
 
     /// Paths and where their bytes are.
@@ -229,8 +234,7 @@ mod tests {
         let bytes = archive(&[("./a//b", b"one"), ("c", b"two")]);
         let unpacked = Archive::read(&bytes, &Limits::hostile());
         assert!(unpacked.findings.is_empty(), "{}", unpacked.findings);
-        let members: Vec<_> =
-            unpacked.archive.members(&bytes).iter().map(|member| (member.path, member.bytes)).collect();
+        let members: Vec<_> = unpacked.archive.files(&bytes).map(|member| (member.path, member.bytes)).collect();
         assert_eq!(members, [("a/b", &b"one"[..]), ("c", b"two")]);
     }
 

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use edgepack_format::finding::Findings;
 use edgepack_format::limits::Limits;
 use edgepack_format::mlf::{self, Graph, Member, Metadata, Module, Package, Param, Params, Role, definitions, package};
+use edgepack_format::room::{NoRoom, collect, set};
+use edgepack_format::rules::mlf as rules;
 
 use super::archive::{Archive, Unpacked};
 use crate::bytes::Bytes;
@@ -28,7 +30,10 @@ pub struct Verdict {
 pub fn verify(bytes: &[u8], limits: &Limits) -> Verdict {
     let unpacked = Archive::read(bytes, limits);
     let mut findings = unpacked.findings;
-    findings.extend(package::verify(&unpacked.archive.members(bytes), limits).0);
+    match unpacked.archive.members(bytes) {
+        Ok(members) => findings.extend(package::verify(&members, limits).0),
+        Err(error) => findings.no_room(&rules::LIMITS, String::new(), error),
+    }
     Verdict { findings, archive: unpacked.archive }
 }
 
@@ -55,8 +60,8 @@ impl Library {
     }
 
     /// Opens a package that is in memory.
-    pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<Library, Error> {
-        Self::new(Bytes::from(bytes.into()), &machine_limits())
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Library, Error> {
+        Self::new(bytes.into(), &machine_limits())
     }
 
     /// Opens a package from any source. It is read whole, unless the source lends its bytes.
@@ -68,12 +73,12 @@ impl Library {
 
     fn new(bytes: Bytes, limits: &Limits) -> Result<Library, Error> {
         let Unpacked { mut findings, archive } = Archive::read(&bytes, limits);
-        let (found, package) = package::verify(&archive.members(&bytes), limits);
+        let (found, package) = package::verify(&archive.members(&bytes)?, limits);
         findings.extend(found);
         let Some(Package { metadata, modules }) = package.filter(|_| !findings.has_errors()) else {
             return Err(Error::Invalid(findings));
         };
-        let graphs = modules.into_iter().map(|files| files.graph).collect();
+        let graphs = collect(modules.into_iter().map(|files| files.graph))?;
         Ok(Library { inner: Arc::new(Inner { bytes, archive, metadata, graphs, findings }) })
     }
 
@@ -89,7 +94,7 @@ impl Library {
 
     /// Its files.
     pub fn members(&self) -> Vec<Member<'_>> {
-        self.inner.archive.members(&self.inner.bytes)
+        self.inner.archive.files(&self.inner.bytes).collect()
     }
 
     /// The bytes of a file.
@@ -158,18 +163,27 @@ impl LibraryModule {
         self.library.inner.graphs.get(self.index)?.as_ref()
     }
 
-    /// The parameter file.
+    /// The parameter file; empty if there is none, or no memory for the list of what is in it.
     pub fn params(&self) -> Params<'_> {
-        let bytes = self.library.file(&mlf::place::params(&self.info().name));
-        // What verified once reads again.
-        bytes.and_then(|bytes| Params::parse(bytes, &Limits::DEFAULT).ok()).unwrap_or_default()
+        self.read_params().unwrap_or_default()
+    }
+
+    fn read_params(&self) -> Result<Params<'_>, NoRoom> {
+        let bytes = self.library.file(&mlf::place::params(&self.info().name)).unwrap_or_default();
+        match Params::parse(bytes, &Limits::DEFAULT) {
+            Ok(params) => Ok(params),
+            Err(findings) if findings.is_short_of_memory() => Err(NoRoom { bytes: bytes.len() as u64 }),
+            // What verified once reads again, so there is none.
+            Err(_) => Ok(Params::default()),
+        }
     }
 
     /// The parameters that arguments of the graph want, in the order of the file.
-    pub fn wanted_params(&self) -> Vec<Param<'_>> {
-        let names: std::collections::BTreeSet<&str> =
-            self.graph().map(|graph| graph.args().map(|(_, name, _)| name).collect()).unwrap_or_default();
-        self.params().entries.into_iter().filter(|param| names.contains(param.name)).collect()
+    pub fn wanted_params(&self) -> Result<Vec<Param<'_>>, NoRoom> {
+        let names = self.graph().map(|graph| set(graph.args().map(|(_, name, _)| name))).unwrap_or_default();
+        let mut params = self.read_params()?.entries;
+        params.retain(|param| names.contains(param.name));
+        Ok(params)
     }
 
     fn files(&self, role: Role<'_>) -> Vec<Member<'_>> {
@@ -208,7 +222,8 @@ impl LibraryModule {
         if self.params().entries.is_empty() {
             return Linked::Code;
         }
-        let lends = |source: &Member<'_>| definitions(source.bytes).iter().any(|one| one.name == LOOKUP);
+        let lends =
+            |source: &Member<'_>| definitions(source.bytes).is_ok_and(|list| list.iter().any(|one| one.name == LOOKUP));
         let compiled_in = self.graph().is_none() || self.sources().iter().any(lends);
         if compiled_in { Linked::Both } else { Linked::File }
     }

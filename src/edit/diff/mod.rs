@@ -5,6 +5,7 @@
 //! [`DiffOptions::exact`] compares every field and byte.
 
 mod contents;
+pub(super) mod json;
 mod rows;
 mod tape;
 

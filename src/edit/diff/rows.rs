@@ -60,7 +60,7 @@ fn are_objects(list: &[u8]) -> bool {
 }
 
 /// Fields by name; the same order for both sides.
-fn by_name<'t>(object: &'t [u8], names: &'t Names) -> Vec<(&'t str, &'t [u8])> {
+pub(super) fn by_name<'t>(object: &'t [u8], names: &'t Names) -> Vec<(&'t str, &'t [u8])> {
     let mut list: Vec<_> = fields(object).map(|(name, value)| (names.get(name), value)).collect();
     list.sort_unstable_by_key(|(name, _)| *name);
     list
@@ -153,7 +153,7 @@ fn start_of(node: Node<'_>, names: &Names) -> Window {
 }
 
 /// Appends a value as JSON, fields by name.
-fn json(node: Node<'_>, names: &Names, out: &mut String) {
+pub(super) fn json(node: Node<'_>, names: &Names, out: &mut String) {
     let text = |text: &str| serde_json::Value::from(text).to_string();
     match node {
         Node::Null => out.push_str("null"),

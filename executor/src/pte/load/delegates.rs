@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::pte::{BackendDelegate, BackendDelegateInlineData, DataLocation, ExecutionPlan};
-use edgepack_loader::{Bytes, MergedData, NamedDataMap, Program};
+use edgepack_format::room::{self, NoRoom};
+use edgepack_loader::{AlignedBytes, Bytes, MergedData, NamedDataMap, Program};
 
 use crate::api::delegate::{Delegate, DelegateInit};
 use crate::api::error::KernelError;
@@ -37,10 +38,12 @@ pub(crate) fn delegates(
     let mut loaded = Vec::new();
     grow(&mut loaded, rows.len())?;
     // Payloads that several delegates name are read once; the others are given back at once.
-    let mut held: HashMap<u32, (usize, Option<Bytes>)> = HashMap::new();
+    let mut held: Held = HashMap::new();
     for row in rows.iter() {
-        if let Some(at) = row?.processed.filter(|at| at.location == DataLocation::SEGMENT) {
-            held.entry(at.index).or_default().0 += 1;
+        if let Some(at) = row?.processed {
+            let short = NoRoom::of::<(DataLocation, u32, usize, Bytes)>(rows.len());
+            held.try_reserve(1).map_err(|_| edgepack_loader::Error::from(short))?;
+            held.entry((at.location, at.index)).or_default().0 += 1;
         }
     }
     for (index, row) in rows.iter().enumerate() {
@@ -54,7 +57,9 @@ pub(crate) fn delegates(
         let mut compile_specs = Vec::new();
         for spec in row.compile_specs.unwrap_or_default().iter() {
             let spec = spec?;
-            let value = spec.value.map(|value| value.as_slice().to_vec()).unwrap_or_default();
+            let value = spec.value.as_ref().map_or(&[][..], |value| value.as_slice());
+            let value = room::copy_of(value).map_err(edgepack_loader::Error::from)?;
+            grow(&mut compile_specs, 1)?;
             compile_specs.push((spec.key.unwrap_or_default().into_owned(), value));
         }
         let backend = options
@@ -72,30 +77,31 @@ pub(crate) fn delegates(
     Ok(loaded)
 }
 
+/// By place, how many delegates are still to be given a payload, and its bytes while there are any.
+type Held = HashMap<(DataLocation, u32), (usize, Option<Bytes>)>;
+
 /// A delegate's bytes; `Err(None)` if the file does not have them.
 fn processed(
     program: &Program,
     row: &BackendDelegate<'_>,
-    held: &mut HashMap<u32, (usize, Option<Bytes>)>,
+    held: &mut Held,
 ) -> Result<Bytes, Option<edgepack_loader::Error>> {
     let reference = row.processed.ok_or(None)?;
-    match reference.location {
-        DataLocation::SEGMENT => {
-            let (uses, known) = held.entry(reference.index).or_default();
-            *uses = uses.saturating_sub(1);
-            let bytes = match known.take() {
-                Some(bytes) => bytes,
-                None => program.segment(reference.index).map_err(Some)?,
-            };
-            *known = (*uses > 0).then(|| bytes.clone());
-            Ok(bytes)
-        }
-        DataLocation::INLINE => {
+    let (uses, known) = held.entry((reference.location, reference.index)).or_default();
+    *uses = uses.saturating_sub(1);
+    let bytes = match (known.take(), reference.location) {
+        (Some(bytes), _) => bytes,
+        (None, DataLocation::SEGMENT) => program.segment(reference.index).map_err(Some)?,
+        (None, DataLocation::INLINE) => {
             let view = program.view().map_err(Some)?;
             let list = view.program().backend_delegate_data.clone().ok_or(None)?;
             let row: BackendDelegateInlineData<'_> = list.get(reference.index as usize).map_err(|_| None)?;
-            Ok(row.data.map(|data| data.as_slice().to_vec()).unwrap_or_default().into())
+            let data = row.data.as_ref().map_or(&[][..], |data| data.as_slice());
+            let copy = AlignedBytes::copy_of(data).ok_or(NoRoom { bytes: data.len() as u64 });
+            copy.map_err(|error| Some(error.into()))?.into()
         }
-        _ => Err(None),
-    }
+        _ => return Err(None),
+    };
+    *known = (*uses > 0).then(|| bytes.clone());
+    Ok(bytes)
 }

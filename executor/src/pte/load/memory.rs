@@ -1,7 +1,8 @@
 //! Gives every tensor its bytes: planned memory, constants, external data, or storage of our own.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::pte::{AllocationDetails, SubsegmentOffsets};
@@ -10,7 +11,7 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_loader::{Bytes, NamedDataMap};
 
 use super::Source;
-use crate::api::room::{grow, no_room};
+use crate::api::room::{OutOfMemory, grow, no_room};
 use crate::api::state::State;
 use crate::api::storage::{BLOCK_ALIGN, Region};
 use crate::pte::account::Account;
@@ -35,10 +36,17 @@ pub(super) struct Place {
     pub mutable_set: u64,
 }
 
-/// Memory that starts with data of the file, and gets them again on reset.
+/// A tensor that starts with data of the file.
 pub(crate) struct Initial {
     tensor: u32,
     bytes: Bytes,
+}
+
+/// Memory that starts with data of the file, and gets them again on reset: those from `from` on.
+pub(crate) struct InitialPiece {
+    region: Region,
+    bytes: Bytes,
+    from: usize,
 }
 
 /// Makes the planned memories, or takes the caller's.
@@ -329,13 +337,102 @@ pub(super) fn private_storage(graph: &mut PlanGraph<'_>, without: &[(u32, usize)
     Ok(tensors)
 }
 
+/// What is written at the start: every byte of memory once, whatever number of tensors start with something there. Where
+/// several do, the last one's data stay, so the others' are left out.
+pub(crate) fn initial_pieces(state: &State, initial: &[Initial]) -> Result<Vec<InitialPiece>, OutOfMemory> {
+    let mut pieces = Vec::new();
+    let mut covered = Covered::default();
+    for Initial { tensor, bytes } in initial.iter().rev() {
+        let region = state.tensors[*tensor as usize].region.prefix(bytes.len());
+        // Rewrites make tensors constants and take memory away that nobody reads.
+        if region.is_empty() || !region.is_writable() {
+            continue;
+        }
+        let range = region.addresses();
+        covered.cover(range.clone(), |gap| {
+            let from = (gap.start - range.start) as usize;
+            grow(&mut pieces, 1)?;
+            pieces.push(InitialPiece {
+                region: region.after(from).prefix((gap.end - gap.start) as usize),
+                bytes: bytes.clone(),
+                from,
+            });
+            Ok::<_, OutOfMemory>(())
+        })?;
+    }
+    Ok(pieces)
+}
+
+/// Ranges of addresses, none of which touches another: start to end.
+#[derive(Default)]
+struct Covered(BTreeMap<u64, u64>);
+
+impl Covered {
+    /// Adds a range; `gap` is told each part of it that was not there before. Work is in proportion to the parts that become
+    /// one, over all ranges together.
+    fn cover<E>(&mut self, range: Range<u64>, mut gap: impl FnMut(Range<u64>) -> Result<(), E>) -> Result<(), E> {
+        let Covered(known) = self;
+        let (mut start, mut at) = (range.start, range.start);
+        if let Some((&first, &end)) = known.range(..=range.start).next_back()
+            && end >= range.start
+        {
+            (start, at) = (first, end);
+        }
+        while at < range.end {
+            let next = known.range(at..).next().map(|(&next, &end)| (next, end));
+            let (stop, end) = next.filter(|(next, _)| *next <= range.end).unwrap_or((range.end, range.end));
+            if at < stop {
+                gap(at..stop)?;
+            }
+            known.remove(&stop);
+            at = end;
+        }
+        known.insert(start, at);
+        Ok(())
+    }
+}
+
 /// Copies initial values into the memory of their tensors. The caller has the method to itself and holds the locks of its
 /// shared memories.
-pub(crate) fn write_initial_values(state: &State, initial: &[Initial]) {
-    for Initial { tensor, bytes } in initial {
-        let region = state.tensors[*tensor as usize].region;
+pub(crate) fn write_initial_values(initial: &[InitialPiece]) {
+    for InitialPiece { region, bytes, from } in initial {
+        let data = bytes.get(*from..).unwrap_or_default();
         // SAFETY: the method is exclusively borrowed and holds the locks of its shared memories; the source is a
         // read-only segment, never the same memory.
-        unsafe { region.copy_from(&Region::read_only(bytes)) };
+        unsafe { region.copy_from(&Region::read_only(data)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ranges of every kind, against a byte for each address.
+    #[test]
+    fn every_address_is_told_once() {
+        let mut state = 1u64;
+        let mut number = |below: usize| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as usize % below
+        };
+        for _ in 0..300 {
+            let (mut covered, mut seen) = (Covered::default(), [false; 100]);
+            for _ in 0..30 {
+                let start = number(90);
+                let range = start..start + 1 + number(if start % 3 == 0 { 10 } else { 3 });
+                let mut told = [false; 100];
+                let fine = covered.cover(range.clone(), |gap| {
+                    gap.for_each(|at| assert!(!std::mem::replace(&mut told[at], true)));
+                    Ok::<_, ()>(())
+                });
+                fine.unwrap();
+                for at in 0..100 {
+                    assert_eq!(told[at], range.contains(&at) && !seen[at], "{at} of {range:?}");
+                    seen[at] |= told[at];
+                }
+                let ranges: Vec<_> = covered.0.iter().map(|(start, end)| (*start, *end)).collect();
+                assert!(ranges.windows(2).all(|pair| pair[0].1 < pair[1].0), "{ranges:?}");
+            }
+        }
     }
 }

@@ -20,7 +20,7 @@ use crate::pte::plan_graph::{Memory, PlanGraph};
 use crate::pte::registry::Registry;
 
 pub(crate) use delegates::{LoadedDelegate, delegates};
-pub(crate) use memory::{Initial, write_initial_values};
+pub(crate) use memory::{Initial, InitialPiece, initial_pieces, write_initial_values};
 
 /// A loaded graph and what the method keeps beside it.
 pub(crate) struct Loaded<'r> {

@@ -8,6 +8,7 @@ use super::{bytes_of, fields, hints, layers, root};
 use crate::check::{Checker, Path};
 use crate::darwinn::package::ExecutableRef;
 use crate::darwinn::{Executable, ExecutableType, InstructionBitstream, PAGE};
+use crate::room;
 use crate::rules::darwinn as rule;
 use crate::wire;
 
@@ -41,8 +42,8 @@ pub fn check<'a>(bytes: &'a [u8], offset: usize, path: &Path<'_>, out: &mut Chec
         numbers(&row, &table, path, out);
         let (inputs, outputs) = layers::check(&table, path, out);
         let context = Context {
-            inputs: inputs.into_iter().collect(),
-            outputs: outputs.into_iter().collect(),
+            inputs: room::map(inputs),
+            outputs: room::map(outputs),
             batch: row.batch_size,
             parameters: row.parameters.as_ref().map_or(0, |blob| blob.as_slice().len()),
             scratch: usize::try_from(row.scratch_size_bytes).unwrap_or(0),

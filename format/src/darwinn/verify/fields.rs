@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use super::executable::Context;
 use crate::check::{Checker, Path};
 use crate::darwinn::{Description, FieldOffset, InstructionBitstream, Meta, Position};
+use crate::room;
 use crate::row::Table as _;
 use crate::rules::darwinn as rule;
 use crate::wire;
@@ -51,7 +52,9 @@ pub fn check(chunk: &wire::Table<'_>, bytes: &[u8], context: &Context, path: &Pa
         if !is_zero(bytes, bit) {
             out.report(&rule::FIELD_PLACEHOLDER, &path, at, format!("bits {bit} to {}", bit.saturating_add(31)));
         }
-        placed.push(Placed { index, bit, meta: field.meta });
+        if let Err(error) = room::push(&mut placed, Placed { index, bit, meta: field.meta }) {
+            return out.no_room(&path, error);
+        }
     }
     order(placed, &path, out);
 }
@@ -87,7 +90,7 @@ fn meta_of(meta: &Meta<'_>, context: &Context, path: &Path<'_>, at: Option<u32>,
 
 /// What fields are to each other: apart, and in pairs of two halves.
 fn order(mut placed: Vec<Placed<'_>>, path: &Path<'_>, out: &mut Checker) {
-    placed.sort_by_key(|field| field.bit);
+    placed.sort_unstable_by_key(|field| (field.bit, field.index));
     for pair in placed.windows(2) {
         let [first, second] = pair else { continue };
         let apart = i64::from(second.bit).saturating_sub(first.bit.into());

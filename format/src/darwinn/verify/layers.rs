@@ -10,9 +10,10 @@ use crate::darwinn::{
     Executable, Geometry, GeometryError, Layer, Route, RouteError, SliceError, SliceFault, TileError, output_of,
 };
 use crate::finding::Rule;
+use crate::room;
 use crate::row::{Rows, Slot, Table as _};
 use crate::rules::darwinn as rule;
-use crate::wire;
+use crate::wire::{self, ReadError, ReadErrorKind};
 
 /// Names with padded bytes; `None` if the sizes are wrong.
 pub type Sizes = Vec<(String, Option<usize>)>;
@@ -49,7 +50,10 @@ fn list<'a>(
             Some(_) => {}
         }
         let padded = one(&layer, &table, is_output, &path, out);
-        sizes.push((layer.name.as_deref().unwrap_or_default().to_string(), padded));
+        let named = (layer.name.as_deref().unwrap_or_default().to_string(), padded);
+        if let Err(error) = room::push(&mut sizes, named) {
+            out.no_room(&path, error);
+        }
     }
     sizes
 }
@@ -121,7 +125,8 @@ fn rule_of(error: &GeometryError) -> &'static Rule {
 fn places(layer: &Layer<'_>, geometry: &Geometry, path: &Path<'_>, at: Option<u32>, out: &mut Checker) {
     match Route::of(layer, out.budget()) {
         Ok(Route::Tiles(tiles)) => {
-            if let Some(element) = tiles.overlap(geometry, out.budget()) {
+            let overlap = tiles.overlap(geometry, out.budget());
+            if let Some(Some(element)) = out.roomy(path, overlap) {
                 out.report(&rule::MAP_OVERLAP, path, at, format!("two pixels have element {element}"));
             }
         }
@@ -136,6 +141,9 @@ fn places(layer: &Layer<'_>, geometry: &Geometry, path: &Path<'_>, at: Option<u3
 }
 
 fn tiles(error: &TileError, path: &Path<'_>, at: Option<u32>, out: &mut Checker) {
+    if let TileError::Budget(error @ ReadError { kind: ReadErrorKind::Memory, .. }) = error {
+        return out.unreadable(path, *error);
+    }
     let rule = match error {
         TileError::Length { .. } => &rule::MAP_LENGTH,
         TileError::Tile { .. } => &rule::MAP_TILE,
@@ -146,6 +154,9 @@ fn tiles(error: &TileError, path: &Path<'_>, at: Option<u32>, out: &mut Checker)
 }
 
 fn slices(error: &SliceError, path: &Path<'_>, at: Option<u32>, out: &mut Checker) {
+    if let SliceFault::Budget(error @ ReadError { kind: ReadErrorKind::Memory, .. }) = error.fault {
+        return out.unreadable(path, error);
+    }
     let rule = match error.fault {
         SliceFault::Rank => &rule::SLICE_RANK,
         SliceFault::Range => &rule::SLICE_RANGE,

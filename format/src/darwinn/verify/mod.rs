@@ -21,6 +21,7 @@ use crate::check::{Checker, Path, StructureRules};
 use crate::finding::Findings;
 use crate::header::identifier;
 use crate::limits::Limits;
+use crate::room;
 use crate::row::{Slot, Table};
 use crate::rules::darwinn as rule;
 use crate::wire;
@@ -177,7 +178,9 @@ fn chips<'a>(
                 let chip = out.within(base, |out| {
                     self::package(bytes, accept, depth.saturating_add(1), &path.field("serialized_package"), out)
                 });
-                package.chips.extend(chip);
+                if let Err(error) = room::extend(&mut package.chips, chip) {
+                    return out.no_room(&path, error);
+                }
             }
             _ => out.report(&rule::NO_PACKAGES, &path, Some(chip.offset()), "absent or empty".to_string()),
         }
@@ -210,7 +213,9 @@ fn executables<'a>(bytes: &'a [u8], start: usize, path: &Path<'_>, out: &mut Che
         }
         let base = inside(out, at);
         let executable = out.within(base, |out| executable::check(bytes, start.saturating_add(at), &path, out));
-        found.extend(executable);
+        if let Err(error) = room::extend(&mut found, executable) {
+            out.no_room(&path, error);
+        }
     }
     found
 }

@@ -4,13 +4,14 @@ use alloc::format;
 
 use crate::check::{Checker, Path};
 use crate::darwinn::{ExecutableType, PackageRef};
+use crate::room;
 use crate::rules::darwinn as rule;
 
 /// Checks kinds and tokens.
 pub fn check(package: &PackageRef<'_>, path: &Path<'_>, out: &mut Checker) {
     let path = path.field("serialized_executables");
     let kinds = package.executables().iter().map(|executable| executable.row().kind);
-    let kinds: alloc::vec::Vec<_> = kinds.collect();
+    let Some(kinds) = out.roomy(&path, room::collect(kinds)) else { return };
     for (index, kind) in kinds.iter().enumerate() {
         if kind.name().is_none() {
             out.report(&rule::KIND, &path.index(index).field("type"), None, format!("{kind}"));

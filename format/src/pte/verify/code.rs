@@ -1,12 +1,13 @@
 //! What chains and their instructions must be.
 
+use alloc::format;
 use alloc::vec::Vec;
-use alloc::{format, vec};
 
 use super::plan::{Facts, mark};
 use super::quick::Quick;
 use crate::check::{Checker, Path};
 use crate::pte::{Chain, DelegateCall, FreeCall, Instruction, JumpFalseCall, KernelCall, MoveCall};
+use crate::room;
 use crate::row::Scalars;
 use crate::rules::pte as rule;
 use crate::wire::{Table, Tables};
@@ -72,12 +73,19 @@ struct Given<'a> {
 
 impl Given<'_> {
     /// Whether any call is given this value last, and so may write it.
-    fn has(&mut self, value: i32) -> bool {
-        let Given { chains, values, found } = self;
-        let found = found.get_or_insert_with(|| {
-            let mut found = vec![false; *values];
-            let lists = chains.iter().flatten().filter_map(|chain| chain.get(Chain::INSTRUCTIONS).ok().flatten());
-            for instruction in lists.flat_map(|rows| rows.tables().iter().flatten().collect::<Vec<_>>()) {
+    fn has(&mut self, value: i32, path: &Path<'_>, out: &mut Checker) -> bool {
+        if self.found.is_none() {
+            self.found = out.roomy(path, self.last_of_calls());
+        }
+        let found = self.found.as_ref().and_then(|found| found.get(usize::try_from(value).ok()?));
+        found.copied().unwrap_or(false)
+    }
+
+    fn last_of_calls(&self) -> room::Result<Vec<bool>> {
+        let mut found = room::filled(false, self.values)?;
+        let lists = self.chains.iter().flatten().filter_map(|chain| chain.get(Chain::INSTRUCTIONS).ok().flatten());
+        for tables in lists.map(|rows| rows.tables()) {
+            for instruction in tables.iter().flatten() {
                 let args = match instruction.union(Instruction::INSTR_ARGS.index) {
                     Ok(Some((1, Some(call)))) => call.get(KernelCall::ARGS),
                     Ok(Some((2, Some(call)))) => call.get(DelegateCall::ARGS),
@@ -88,9 +96,8 @@ impl Given<'_> {
                     *found = true;
                 }
             }
-            found
-        });
-        usize::try_from(value).is_ok_and(|value| found.get(value).copied().unwrap_or(false))
+        }
+        Ok(found)
     }
 }
 
@@ -151,7 +158,7 @@ fn instruction(
                 && found & mark::TRUTH == 0
                 && found & mark::KIND != mark::UNCLEAR
                 && !(matches!(found & mark::KIND, mark::INT | mark::DOUBLE)
-                    && args.get(JumpFalseCall::COND_VALUE_INDEX).is_ok_and(|value| given.has(value)))
+                    && args.get(JumpFalseCall::COND_VALUE_INDEX).is_ok_and(|value| given.has(value, &path, out)))
             {
                 let what = match found & mark::KIND {
                     mark::TENSOR => "a tensor that is not BOOL",

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use super::header::Envelope;
 use crate::check::{Checker, Path};
 use crate::pte::{BackendDelegateInlineData, Buffer, DataSegment, NamedData, Program, SubsegmentOffsets};
+use crate::room;
 use crate::row::Scalars;
 use crate::rules::pte as rule;
 use crate::wire::{Table, Tables};
@@ -92,22 +93,22 @@ pub(super) enum Inline {
 
 impl<'a> Data<'a> {
     /// Checks everything about segments that can be said without looking at plans.
-    pub(super) fn check(root: &Table<'a>, file: &Envelope<'a>, out: &mut Checker) -> Self {
+    pub(super) fn check(root: &Table<'a>, file: &Envelope<'a>, out: &mut Checker) -> room::Result<Self> {
         let segments = rows(root.get(Program::SEGMENTS).map(|rows| rows.map(|rows| rows.tables())));
         let inline = rows(root.get(Program::BACKEND_DELEGATE_DATA).map(|rows| rows.map(|rows| rows.tables())));
         let mut data = Data {
             constants: Buffers::Absent,
             initial: Vec::new(),
             inline,
-            inline_used: vec![false; inline.len()],
+            inline_used: room::filled(false, inline.len())?,
             segments,
-            segment_flags: vec![0; segments.len()],
+            segment_flags: room::filled(0, segments.len())?,
         };
         data.check_segments(file, out);
         data.check_constants(root, out);
-        data.check_initial(root, out);
-        data.check_named(root, out);
-        data
+        data.check_initial(root, out)?;
+        data.check_named(root, out)?;
+        Ok(data)
     }
 
     /// Whether there is such a segment; it counts as used from now on.
@@ -236,7 +237,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    fn check_initial(&mut self, root: &Table<'a>, out: &mut Checker) {
+    fn check_initial(&mut self, root: &Table<'a>, out: &mut Checker) -> room::Result<()> {
         let lists = rows(root.get(Program::MUTABLE_DATA_SEGMENTS).map(|rows| rows.map(|rows| rows.tables())));
         let path = Path::ROOT.field("mutable_data_segments");
         if lists.len() > 1 {
@@ -248,8 +249,9 @@ impl<'a> Data<'a> {
                 Ok(list) => self.subsegments(&list, USED | INITIAL, &path, out),
                 Err(_) => Buffers::Unclear,
             };
-            self.initial.push(buffers);
+            room::push(&mut self.initial, buffers)?;
         }
+        Ok(())
     }
 
     /// Checks a list of offsets into a segment.
@@ -277,10 +279,10 @@ impl<'a> Data<'a> {
         Buffers::Segment { offsets, size }
     }
 
-    fn check_named(&mut self, root: &Table<'a>, out: &mut Checker) {
+    fn check_named(&mut self, root: &Table<'a>, out: &mut Checker) -> room::Result<()> {
         let named = rows(root.get(Program::NAMED_DATA).map(|rows| rows.map(|rows| rows.tables())));
         let list = Path::ROOT.field("named_data");
-        let mut keys = Vec::with_capacity(named.len());
+        let mut keys = room::with_room(named.len())?;
         for (index, entry) in named.iter().enumerate() {
             let Ok(entry) = entry else { continue };
             let path = list.index(index);
@@ -301,6 +303,7 @@ impl<'a> Data<'a> {
             let message = format!("`{}` is the key of entry {first} already", key.escape_ascii());
             out.report(&rule::NAMED_DUPLICATE, &list.index(again).field("key"), None, message);
         }
+        Ok(())
     }
 }
 

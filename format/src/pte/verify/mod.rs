@@ -22,6 +22,7 @@ use super::{ExecutionPlan, Program, ProgramRef};
 use crate::check::{Checker, Path, StructureRules};
 use crate::finding::Findings;
 use crate::limits::Limits;
+use crate::room;
 use crate::rules::pte as rule;
 use crate::wire::Table;
 
@@ -97,7 +98,8 @@ fn program<'a>(
         let message = format!("{version}, only 0 is known");
         out.report(&rule::VERSION, &path.field("version"), Some(root.offset()), message);
     }
-    let mut data = data::Data::check(root, file, out);
+    let data = data::Data::check(root, file, out);
+    let Some(mut data) = out.roomy(&path, data) else { return };
     let path = path.field("execution_plan");
     match root.tables(Program::EXECUTION_PLAN.index) {
         Ok(Some(plans)) => {
@@ -109,13 +111,19 @@ fn program<'a>(
                 let Ok(table) = table else { continue };
                 let path = path.index(index);
                 match table.string(ExecutionPlan::NAME.index) {
-                    Ok(Some(name)) => names.push((name.bytes(), index)),
+                    Ok(Some(name)) => {
+                        if let Err(error) = room::push(&mut names, (name.bytes(), index)) {
+                            return out.no_room(&path, error);
+                        }
+                    }
                     Ok(None) => {
                         out.report(&rule::PLAN_NAME, &path.field("name"), Some(table.offset()), "there is none".into());
                     }
                     Err(_) => {}
                 }
-                plan::check(&table, &mut data, &mut quick, limits.arena_bytes, &path, out);
+                if let Err(error) = plan::check(&table, &mut data, &mut quick, limits.arena_bytes, &path, out) {
+                    out.no_room(&path, error);
+                }
                 if out.is_spent() {
                     return;
                 }

@@ -5,7 +5,7 @@
 //! said for all calls at once, for operators that nobody here implements too.
 
 use alloc::format;
-use alloc::vec;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::plan::mark;
@@ -15,8 +15,9 @@ use crate::pte::{
     Chain, EValue, ExecutionPlan, ExtraTensorInfo, Instruction, KernelCall, Operator, OptionalTensorList, Tensor,
     TensorDataLocation,
 };
+use crate::room;
 use crate::rules::pte as rule;
-use crate::wire::{Result, Table, Tables};
+use crate::wire::{ReadError, ReadErrorKind, Result, Table, Tables};
 
 /// An operator of a plan, as far as it is known.
 type Known = Option<Schema<'static>>;
@@ -25,8 +26,13 @@ type Known = Option<Schema<'static>>;
 pub(super) fn check(plans: Tables<'_>, out: &mut Checker) {
     let path = Path::ROOT.field("execution_plan");
     for (index, plan) in plans.iter().enumerate() {
-        // What cannot be read was an error, so there is nothing of the kind.
-        let _ = plan.and_then(|plan| check_plan(&plan, &path.index(index), out));
+        let path = path.index(index);
+        // What cannot be read was an error, so there is nothing of the kind; memory can be missing.
+        if let Err(error @ ReadError { kind: ReadErrorKind::Memory, .. }) =
+            plan.and_then(|plan| check_plan(&plan, &path, out))
+        {
+            return out.unreadable(&path, error);
+        }
     }
 }
 
@@ -50,7 +56,7 @@ fn check_plan(plan: &Table<'_>, path: &Path<'_>, out: &mut Checker) -> Result<()
 
 /// The kinds of all values; tensors that are constant and lists that hold one are marked as such.
 fn marks(values: Tables<'_>) -> Result<Vec<u8>> {
-    let mut marks = vec![0; values.len()];
+    let mut marks = room::filled(0, values.len())?;
     for (index, value) in values.iter().enumerate() {
         let Some((kind, Some(value))) = value?.union(EValue::VAL.index)? else {
             put(&mut marks, index, mark::NULL);
@@ -90,8 +96,8 @@ fn is_constant(tensor: &Table<'_>) -> Result<bool> {
 }
 
 fn schemas(operators: Tables<'_>, path: &Path<'_>, out: &mut Checker) -> Result<Vec<Known>> {
-    let mut schemas = Vec::with_capacity(operators.len());
-    let mut names = Vec::with_capacity(operators.len());
+    let mut schemas = room::with_room(operators.len())?;
+    let mut names = room::with_room(operators.len())?;
     for (index, operator) in operators.iter().enumerate() {
         let operator = operator?;
         let name = operator.get(Operator::NAME)?.unwrap_or_default();
@@ -104,7 +110,7 @@ fn schemas(operators: Tables<'_>, path: &Path<'_>, out: &mut Checker) -> Result<
         schemas.push(schema);
         names.push((format!("{name}.{overload}"), index));
     }
-    let texts = names.iter().map(|(name, index)| (name.as_bytes(), *index)).collect();
+    let texts = room::collect(names.iter().map(|(name, index): &(String, usize)| (name.as_bytes(), *index)))?;
     for (name, first, again) in super::data::duplicates(texts) {
         let message = format!("`{}` is operator {first} already", name.escape_ascii());
         out.report(&rule::OPERATOR_TWICE, &path.index(again), None, message);

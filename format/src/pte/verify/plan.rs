@@ -1,7 +1,6 @@
 //! What one method must be: its values, inputs and outputs, planned memory, operators and delegates.
 
 use alloc::format;
-use alloc::vec;
 use alloc::vec::Vec;
 
 use super::data::{Data, Inline};
@@ -13,6 +12,7 @@ use crate::pte::{
     BackendDelegate, BackendDelegateDataReference, CompileSpec, DataLocation, DeviceType, ExecutionPlan,
     NonConstBufferDevice, Operator,
 };
+use crate::room;
 use crate::row::Scalars;
 use crate::rules::pte as rule;
 use crate::wire::{Table, Tables};
@@ -102,7 +102,7 @@ pub(super) fn check<'a>(
     arena_bytes: u64,
     path: &Path<'_>,
     out: &mut Checker,
-) {
+) -> room::Result<()> {
     let at = Some(table.offset());
     let list =
         |read: crate::wire::Result<Option<Tables<'a>>>, name, broken: Option<&'static Rule>, out: &mut Checker| {
@@ -116,16 +116,16 @@ pub(super) fn check<'a>(
     let delegates = list(table.tables(ExecutionPlan::DELEGATES.index), "delegates", Some(&rule::DELEGATES), out);
     let mut facts = Facts {
         values,
-        marks: vec![0; values.len()],
+        marks: room::filled(0, values.len())?,
         arenas: memory(table, arena_bytes, path, out),
         devices: Vec::new(),
         operators: operators.len(),
         delegates: delegates.len(),
     };
-    devices(table, &mut facts, path, out);
+    devices(table, &mut facts, path, out)?;
     let inputs = table.get(ExecutionPlan::INPUTS);
     inputs_before(&inputs, &mut facts, at, path, out);
-    check_values(&mut facts, data, quick, path, out);
+    check_values(&mut facts, data, quick, path, out)?;
     if let Ok(Some(inputs)) = &inputs {
         inputs_after(inputs, &facts, at, &path.field("inputs"), out);
     }
@@ -139,6 +139,7 @@ pub(super) fn check<'a>(
     if let Ok(chains) = table.tables(ExecutionPlan::CHAINS.index) {
         code::check(chains.unwrap_or(Tables::empty()), &facts, quick, &path.field("chains"), out);
     }
+    Ok(())
 }
 
 /// Checks the sizes of planned memory and returns them.
@@ -170,13 +171,13 @@ fn memory<'a>(table: &Table<'a>, most: u64, path: &Path<'_>, out: &mut Checker) 
     Some(sizes)
 }
 
-fn devices(table: &Table<'_>, facts: &mut Facts<'_>, path: &Path<'_>, out: &mut Checker) {
-    let Ok(Some(list)) = table.tables(ExecutionPlan::NON_CONST_BUFFER_DEVICE.index) else { return };
+fn devices(table: &Table<'_>, facts: &mut Facts<'_>, path: &Path<'_>, out: &mut Checker) -> room::Result<()> {
+    let Ok(Some(list)) = table.tables(ExecutionPlan::NON_CONST_BUFFER_DEVICE.index) else { return Ok(()) };
     let count = facts.arenas.as_ref().map_or(0, |sizes| sizes.len());
     if list.is_empty() || facts.arenas.is_none() {
-        return;
+        return Ok(());
     }
-    let mut found = vec![None; count];
+    let mut found = room::filled(None, count)?;
     let path = path.field("non_const_buffer_device");
     for (index, entry) in list.iter().enumerate() {
         let Ok(entry) = entry else { continue };
@@ -204,7 +205,9 @@ fn devices(table: &Table<'_>, facts: &mut Facts<'_>, path: &Path<'_>, out: &mut 
             }
         }
     }
-    facts.devices = found.into_iter().map(|device| device.unwrap_or((DeviceType::CPU, 0))).collect();
+    let found = found.into_iter().map(|device| device.unwrap_or((DeviceType::CPU, 0)));
+    facts.devices = room::collect(found)?;
+    Ok(())
 }
 
 /// Marks the inputs: what a tensor may be depends on whether it is one.
@@ -250,14 +253,20 @@ fn inputs_after(inputs: &Scalars<'_, i32>, facts: &Facts<'_>, at: Option<u32>, p
     }
 }
 
-fn check_values<'a>(facts: &mut Facts<'a>, data: &Data<'a>, quick: &mut Quick<'a>, path: &Path<'_>, out: &mut Checker) {
+fn check_values<'a>(
+    facts: &mut Facts<'a>,
+    data: &Data<'a>,
+    quick: &mut Quick<'a>,
+    path: &Path<'_>,
+    out: &mut Checker,
+) -> room::Result<()> {
     let path = path.field("values");
     let mut lists = Vec::new();
     for index in 0..facts.values.len() {
         let before = facts.marks.get(index).copied().unwrap_or(0);
         let found = match quick.value(index, facts, data, out) {
             Some(found) => found,
-            None if out.is_spent() => return,
+            None if out.is_spent() => return Ok(()),
             None => {
                 let path = path.index(index);
                 let found = match facts.values.get(index) {
@@ -268,7 +277,7 @@ fn check_values<'a>(facts: &mut Facts<'a>, data: &Data<'a>, quick: &mut Quick<'a
                     }
                 };
                 if matches!(found, mark::INT_LIST | mark::TENSOR_LIST | mark::OPTIONAL_TENSOR_LIST) {
-                    lists.push(index);
+                    room::push(&mut lists, index)?;
                 }
                 found
             }
@@ -280,6 +289,7 @@ fn check_values<'a>(facts: &mut Facts<'a>, data: &Data<'a>, quick: &mut Quick<'a
     for index in lists {
         values::list(index, facts, &path.index(index), out);
     }
+    Ok(())
 }
 
 fn check_operators(operators: Tables<'_>, path: &Path<'_>, out: &mut Checker) {
