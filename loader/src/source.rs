@@ -137,6 +137,18 @@ impl Source for FileSource {
         Ok(())
     }
 
+    /// Elsewhere a file has one position: one read at a time. Platforms without files refuse at opening.
+    #[cfg(not(any(unix, windows)))]
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        use std::io::{Read, Seek, SeekFrom};
+        use std::sync::{Mutex, PoisonError};
+        static POSITION: Mutex<()> = Mutex::new(());
+        let _position = POSITION.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(offset))?;
+        file.read_exact(into)
+    }
+
     fn name(&self) -> String {
         self.path.display().to_string()
     }

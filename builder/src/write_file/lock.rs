@@ -3,7 +3,9 @@
 //! The system drops it when the process ends, however it ends, so a number that another process has by now, or a process
 //! in another container or on another machine, is never mistaken for it.
 
-use std::fs::{File, OpenOptions};
+#[cfg(any(unix, windows))]
+use std::fs::OpenOptions;
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -14,6 +16,7 @@ pub(super) struct Lock {
 }
 
 /// How an attempt ended.
+#[cfg_attr(not(any(unix, windows)), expect(dead_code, reason = "nobody knows there"))]
 #[derive(Debug)]
 pub(super) enum Attempt {
     /// It is ours.

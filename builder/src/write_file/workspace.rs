@@ -37,6 +37,10 @@ impl Workspace {
     /// A new one in this folder.
     pub fn new(folder: impl AsRef<Path>) -> io::Result<Workspace> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
+        // Neither files nor a number of the process.
+        if cfg!(all(target_family = "wasm", target_os = "unknown")) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         let folder = folder.as_ref();
         sweep(folder);
         for _ in 0..ATTEMPTS {
