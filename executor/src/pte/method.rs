@@ -1,5 +1,7 @@
 //! A loaded method: what loading decides, and what it needs.
 
+use std::error::Error;
+use std::io;
 use std::sync::Arc;
 
 use edgepack_format::finding::ErrorCode;
@@ -77,13 +79,7 @@ impl Method {
         let limits = options.limits.unwrap_or(*program.limits());
         let loaded = load(program, &view, &plan, registry, options)?;
         let mut graph = loaded.graph;
-        let pool = options.threads.map(|threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-            pool.map(Arc::new).map_err(|error| {
-                LoadError::method(ErrorCode::OutOfResources, format!("no pool of {threads} threads: {error}"))
-            })
-        });
-        let pool = pool.transpose()?;
+        let pool = options.threads.map(own_threads).transpose()?.flatten();
         let delegates = delegates(program, &plan, options, pool.as_ref(), loaded.data)?;
         splice(&mut graph, &delegates, !options.no_optimize)?;
         if !options.no_optimize {
@@ -213,6 +209,21 @@ fn numbers(state: &State, variable: &[bool]) -> Result<Vec<(ValueId, Value)>, Lo
         }
     }
     Ok(numbers)
+}
+
+/// Threads of the method's own; none where the platform has no threads, so that the caller's does the work.
+fn own_threads(threads: usize) -> Result<Option<Arc<rayon::ThreadPool>>, LoadError> {
+    let unsupported = |error: &rayon::ThreadPoolBuildError| {
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::Unsupported)
+    };
+    match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
+        Ok(pool) => Ok(Some(Arc::new(pool))),
+        Err(error) if unsupported(&error) => Ok(None),
+        Err(error) => {
+            Err(LoadError::method(ErrorCode::OutOfResources, format!("no pool of {threads} threads: {error}")))
+        }
+    }
 }
 
 fn refused_at(plan: &ExecutionPlan<'_>, operators: &[PlanOperator<'_>], refused: Refused) -> LoadError {
