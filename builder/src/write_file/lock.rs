@@ -3,9 +3,9 @@
 //! The system drops it when the process ends, however it ends, so a number that another process has by now, or a process
 //! in another container or on another machine, is never mistaken for it.
 
+use std::fs::File;
 #[cfg(any(unix, windows))]
 use std::fs::OpenOptions;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
