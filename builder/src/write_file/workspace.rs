@@ -130,9 +130,9 @@ pub(super) fn remove_left(folder: &Path) {
             continue;
         }
         let path = entry.path();
-        if let Ok(Attempt::Held(lock)) = lock::attempt(&path.join(LOCK)) {
+        // The lock is held until the folder is gone.
+        if let Ok(Attempt::Held(_lock)) = lock::attempt(&path.join(LOCK)) {
             let _ = fs::remove_dir_all(&path);
-            drop(lock);
         }
     }
 }
