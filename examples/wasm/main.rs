@@ -49,8 +49,6 @@ impl Session {
 
 #[cfg(target_family = "wasm")]
 mod exports {
-    use std::io::Write;
-
     use edgepack::builder::write_file;
     use edgepack::prelude::*;
 
