@@ -4,7 +4,7 @@
 //! around, as it does on x86; outside the range of a wider one it saturates; NaN becomes 0 and, as a bool, true.
 //! Integer arithmetic wraps around. BOOL computes as `{0, 1}`: sums are "or", products are "and".
 
-use edgepack_executor::tensor::{PodElement, Scalar};
+use crate::element::{PodElement, Scalar};
 use edgepack_format::scalar::Bool;
 use half::{bf16, f16};
 

@@ -4,17 +4,16 @@
 //! does not matter. [`Plain`] is the oracle of [`Fast`], and what `Fast` itself uses where a product is too small to
 //! repay packing.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
-use edgepack_executor::kernel::{KernelError, keeps, reserve};
-use edgepack_format::finding::ErrorCode;
-use rayon::prelude::*;
 use rten_gemm::{BiasVector, GemmExecutor, GemmInputA, GemmInputB, GemmOptions, Im2Col, PackedAMatrix, PackedBMatrix};
 use rten_tensor::NdTensorView;
 use rten_tensor::storage::Alloc;
 
-use crate::numeric::{Cast, Compute, Number};
-use crate::wide::wide;
+use crate::error::{Error, ErrorKind};
+use crate::number::{Cast, Compute, Number};
+use crate::simd::wide;
+use crate::threads::{self, WriteAll, try_for_each};
 
 /// A matrix to read: element `(i, j)` is `data[i * row_stride + j * col_stride]`.
 #[derive(Clone, Copy, Debug)]
@@ -30,15 +29,11 @@ pub struct Mat<'a, T> {
 
 impl<'a, T> Mat<'a, T> {
     /// A matrix over the start of a slice, or an error if it does not fit.
-    pub fn new(
-        data: &'a [T],
-        [rows, cols]: [usize; 2],
-        [row_stride, col_stride]: [usize; 2],
-    ) -> Result<Self, KernelError> {
+    pub fn new(data: &'a [T], [rows, cols]: [usize; 2], [row_stride, col_stride]: [usize; 2]) -> Result<Self, Error> {
         let last = rows.saturating_sub(1) * row_stride + cols.saturating_sub(1) * col_stride;
         if rows * cols != 0 && last >= data.len() {
-            return Err(KernelError::new(
-                ErrorCode::Internal,
+            return Err(Error::new(
+                ErrorKind::Geometry,
                 format!("a {rows}x{cols} matrix reaches element {last} of {}", data.len()),
             ));
         }
@@ -142,10 +137,13 @@ pub trait Gemm<T: Number>: Send + 'static {
     type PackedRhs: Send + Sync;
 
     /// Packs a left operand that will be used often, if that helps. An error if there is no memory for it.
-    fn pack_lhs(mat: Mat<'_, T>) -> Result<Option<Self::PackedLhs>, KernelError>;
+    fn pack_lhs(mat: Mat<'_, T>) -> Result<Option<Self::PackedLhs>, Error>;
 
     /// Packs a right operand that will be used often, if that helps. An error if there is no memory for it.
-    fn pack_rhs(mat: Mat<'_, T>) -> Result<Option<Self::PackedRhs>, KernelError>;
+    fn pack_rhs(mat: Mat<'_, T>) -> Result<Option<Self::PackedRhs>, Error>;
+
+    /// Returns how many bytes a packed right operand takes.
+    fn packed_bytes(packed: &Self::PackedRhs) -> usize;
 
     /// `out = alpha * lhs * rhs + beta * out + bias`; `out` has dense rows.
     fn multiply(
@@ -153,7 +151,7 @@ pub trait Gemm<T: Number>: Send + 'static {
         lhs: Operand<'_, T, Self::PackedLhs>,
         rhs: Operand<'_, T, Self::PackedRhs>,
         terms: Terms<'_, T>,
-    ) -> Result<(), KernelError>;
+    ) -> Result<(), Error>;
 }
 
 /// Every element type, in plain loops.
@@ -166,12 +164,16 @@ impl<T: Number> Gemm<T> for Plain {
     type PackedLhs = NeverPacked;
     type PackedRhs = NeverPacked;
 
-    fn pack_lhs(_: Mat<'_, T>) -> Result<Option<NeverPacked>, KernelError> {
+    fn pack_lhs(_: Mat<'_, T>) -> Result<Option<NeverPacked>, Error> {
         Ok(None)
     }
 
-    fn pack_rhs(_: Mat<'_, T>) -> Result<Option<NeverPacked>, KernelError> {
+    fn pack_rhs(_: Mat<'_, T>) -> Result<Option<NeverPacked>, Error> {
         Ok(None)
+    }
+
+    fn packed_bytes(packed: &NeverPacked) -> usize {
+        match *packed {}
     }
 
     fn multiply(
@@ -179,7 +181,7 @@ impl<T: Number> Gemm<T> for Plain {
         lhs: Operand<'_, T, NeverPacked>,
         rhs: Operand<'_, T, NeverPacked>,
         terms: Terms<'_, T>,
-    ) -> Result<(), KernelError> {
+    ) -> Result<(), Error> {
         wide(|| plain(out, lhs.mat, rhs.mat, terms));
         Ok(())
     }
@@ -282,12 +284,26 @@ fn with_executor<R>(f: impl FnOnce(&GemmExecutor) -> R) -> R {
     EXECUTOR.with(|cell| f(cell.get_or_init(GemmExecutor::new)))
 }
 
-/// Where packed matrices are allocated: the method they are packed for counts them.
-struct Kept;
+/// A packed matrix and how many bytes it takes.
+pub struct Packed<M> {
+    matrix: M,
+    bytes: usize,
+}
 
-impl Alloc for Kept {
+impl<M> Packed<M> {
+    /// Returns how many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// Where packed matrices are allocated, and how many bytes that were.
+#[derive(Default)]
+struct Counted(Cell<usize>);
+
+impl Alloc for &Counted {
     fn alloc<T>(&self, capacity: usize) -> Vec<T> {
-        keeps(capacity * size_of::<T>());
+        self.0.set(self.0.get() + capacity * size_of::<T>());
         Vec::with_capacity(capacity)
     }
     fn dealloc<T>(&self, buf: Vec<T>) {
@@ -295,8 +311,9 @@ impl Alloc for Kept {
     }
 }
 
-/// Bytes that packing a matrix takes at most. The library cannot say that there is no memory, so it is asked before.
-fn most_packed(mat: &Mat<'_, f32>) -> usize {
+/// Returns how many bytes packing a matrix takes at most. Packing allocates them and cannot say that there are none, so
+/// whoever packs asks before.
+pub fn most_packed(mat: &Mat<'_, f32>) -> usize {
     /// No machine's panels are taller or wider.
     const PANEL: usize = 64;
     let padded = |size: usize| size.saturating_add(PANEL - 1);
@@ -313,11 +330,11 @@ impl Fast {
     }
 }
 
-fn failed(error: impl std::fmt::Display) -> KernelError {
-    KernelError::new(ErrorCode::Internal, format!("a product of matrices: {error}"))
+fn failed(error: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Geometry, format!("a product of matrices: {error}"))
 }
 
-fn view<'a>(mat: &Mat<'a, f32>) -> Result<NdTensorView<'a, f32, 2>, KernelError> {
+fn view<'a>(mat: &Mat<'a, f32>) -> Result<NdTensorView<'a, f32, 2>, Error> {
     NdTensorView::from_slice_with_strides([mat.rows, mat.cols], mat.data, [mat.row_stride, mat.col_stride])
         .map_err(|error| failed(format!("{error:?}")))
 }
@@ -333,50 +350,56 @@ impl Bias<'_, f32> {
 }
 
 impl Gemm<f32> for Fast {
-    type PackedLhs = PackedAMatrix<f32>;
-    type PackedRhs = PackedBMatrix<f32>;
+    type PackedLhs = Packed<PackedAMatrix<f32>>;
+    type PackedRhs = Packed<PackedBMatrix<f32>>;
 
-    fn pack_lhs(mat: Mat<'_, f32>) -> Result<Option<PackedAMatrix<f32>>, KernelError> {
+    fn pack_lhs(mat: Mat<'_, f32>) -> Result<Option<Packed<PackedAMatrix<f32>>>, Error> {
         if mat.rows == 0 || mat.cols == 0 {
             return Ok(None);
         }
-        reserve(most_packed(&mat))?;
-        Ok(view(&mat).ok().map(|mat| with_executor(|gemm| gemm.prepack_a_in(Kept, mat))))
+        let counted = Counted::default();
+        let matrix = view(&mat).ok().map(|mat| with_executor(|gemm| gemm.prepack_a_in(&counted, mat)));
+        Ok(matrix.map(|matrix| Packed { matrix, bytes: counted.0.get() }))
     }
 
-    fn pack_rhs(mat: Mat<'_, f32>) -> Result<Option<PackedBMatrix<f32>>, KernelError> {
+    fn pack_rhs(mat: Mat<'_, f32>) -> Result<Option<Packed<PackedBMatrix<f32>>>, Error> {
         if mat.rows == 0 || mat.cols == 0 {
             return Ok(None);
         }
-        reserve(most_packed(&mat))?;
-        Ok(view(&mat).ok().map(|mat| with_executor(|gemm| gemm.prepack_b_in(Kept, mat))))
+        let counted = Counted::default();
+        let matrix = view(&mat).ok().map(|mat| with_executor(|gemm| gemm.prepack_b_in(&counted, mat)));
+        Ok(matrix.map(|matrix| Packed { matrix, bytes: counted.0.get() }))
+    }
+
+    fn packed_bytes(packed: &Self::PackedRhs) -> usize {
+        packed.bytes()
     }
 
     fn multiply(
         out: &mut [f32],
-        lhs: Operand<'_, f32, PackedAMatrix<f32>>,
-        rhs: Operand<'_, f32, PackedBMatrix<f32>>,
+        lhs: Operand<'_, f32, Packed<PackedAMatrix<f32>>>,
+        rhs: Operand<'_, f32, Packed<PackedBMatrix<f32>>>,
         terms: Terms<'_, f32>,
-    ) -> Result<(), KernelError> {
+    ) -> Result<(), Error> {
         let Mat { rows, cols: inner, .. } = lhs.mat;
         let columns = rhs.mat.cols;
         if Fast::is_small(rows, inner, columns) {
             wide(|| plain(out, lhs.mat, rhs.mat, terms));
             return Ok(());
         }
-        let threads = rayon::current_num_threads();
+        let threads = threads::current();
         if threads == 1 || lhs.packed.is_some() || rows * inner * columns < SHARED {
             return multiply_here(out, lhs, rhs, terms);
         }
         if rows == 1 {
             let each = columns.div_ceil(threads).next_multiple_of(TILE);
-            return out[..columns].par_chunks_mut(each).enumerate().try_for_each(|(part, out)| {
+            return try_for_each(true, WriteAll(&mut out[..columns], each), |part, out| {
                 let (rhs, terms) = (rhs.mat.columns(part * each, out.len()), terms.of_columns(part * each, out.len()));
                 multiply_here(out, lhs.mat.into(), rhs.into(), terms)
             });
         }
         let each = rows.div_ceil(threads).next_multiple_of(TILE);
-        out[..rows * columns].par_chunks_mut(each * columns).enumerate().try_for_each(|(part, out)| {
+        try_for_each(true, WriteAll(&mut out[..rows * columns], each * columns), |part, out| {
             let count = out.len() / columns;
             let rhs = Operand { mat: rhs.mat, packed: rhs.packed };
             multiply_here(out, lhs.mat.rows(part * each, count).into(), rhs, terms.of_rows(part * each, count))
@@ -392,17 +415,17 @@ const TILE: usize = 12;
 /// A product on this thread.
 fn multiply_here(
     out: &mut [f32],
-    lhs: Operand<'_, f32, PackedAMatrix<f32>>,
-    rhs: Operand<'_, f32, PackedBMatrix<f32>>,
+    lhs: Operand<'_, f32, Packed<PackedAMatrix<f32>>>,
+    rhs: Operand<'_, f32, Packed<PackedBMatrix<f32>>>,
     terms: Terms<'_, f32>,
-) -> Result<(), KernelError> {
+) -> Result<(), Error> {
     let a = match lhs.packed {
-        Some(packed) => GemmInputA::Packed(packed),
+        Some(packed) => GemmInputA::Packed(&packed.matrix),
         None => GemmInputA::Unpacked(view(&lhs.mat)?),
     };
     let b = match rhs.packed {
         // One row goes through the matrix as it lies: reading it once is all the work.
-        Some(packed) if lhs.mat.rows > 1 => GemmInputB::Packed(packed),
+        Some(packed) if lhs.mat.rows > 1 => GemmInputB::Packed(&packed.matrix),
         _ => GemmInputB::Unpacked(view(&rhs.mat)?),
     };
     let options =
@@ -414,12 +437,12 @@ impl Fast {
     /// A product with the patches of an image as columns.
     pub fn multiply_patches(
         out: &mut [f32],
-        lhs: Operand<'_, f32, PackedAMatrix<f32>>,
+        lhs: Operand<'_, f32, Packed<PackedAMatrix<f32>>>,
         patches: &Im2Col<'_, f32>,
         bias: Bias<'_, f32>,
-    ) -> Result<(), KernelError> {
+    ) -> Result<(), Error> {
         let a = match lhs.packed {
-            Some(packed) => GemmInputA::Packed(packed),
+            Some(packed) => GemmInputA::Packed(&packed.matrix),
             None => GemmInputA::Unpacked(view(&lhs.mat)?),
         };
         let options = GemmOptions { bias: bias.vector(), ..GemmOptions::default() };
@@ -465,7 +488,7 @@ mod tests {
     #[test]
     fn shared_products_agree_with_those_of_one_thread() {
         let mut random = Random::new(5);
-        let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let pool = |count| threads::Threads::new(count).unwrap();
         for (rows, inner, cols) in [(1, 2100, 1031), (130, 150, 170), (25, 500, 300)] {
             let (a, b) = (random.floats(rows * inner), random.floats(inner * cols));
             let (by_row, by_column) = (random.floats(rows), random.floats(cols));
@@ -476,7 +499,7 @@ mod tests {
                     let a = Mat::new(&a, [rows, inner], [inner, 1]).unwrap();
                     let b = Mat::new(&b, [inner, cols], [cols, 1]).unwrap();
                     let terms = Terms { alpha: 0.5, beta: 2.0, bias };
-                    pool(threads).install(|| Fast::multiply(&mut out, a.into(), b.into(), terms)).unwrap();
+                    pool(threads).run(|| Fast::multiply(&mut out, a.into(), b.into(), terms)).unwrap();
                     out
                 });
                 let near = results[0].iter().zip(&results[1]).all(|(one, more)| (one - more).abs() < 1e-3);

@@ -1,6 +1,6 @@
 //! The functions of mathematics for the two floating types that operators compute in.
 
-use crate::numeric::Compute;
+use crate::number::Compute;
 
 /// `f32` or `f64`, with the functions of mathematics.
 pub trait Float: Compute {

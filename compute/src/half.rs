@@ -3,7 +3,7 @@
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
-use crate::numeric::Number;
+use crate::number::Number;
 
 /// A floating type that is computed with as `f32`.
 pub trait Narrow: Number {

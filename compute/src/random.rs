@@ -1,8 +1,8 @@
 //! Deterministic numbers for tests.
 
-use edgepack_executor::tensor::PodElement;
+use crate::element::PodElement;
 
-use crate::numeric::Cast;
+use crate::number::Cast;
 
 /// How far a sum of `f32` may be from the exact one, as a part of the sum of what its terms amount to, if no term goes
 /// through more than so many roundings: whatever the order.

@@ -5,9 +5,8 @@
 
 use std::f64::consts::TAU;
 
-use edgepack_executor::kernel::{KernelError, room};
-
 use crate::complex::{Complex, conjugate, plus, times};
+use crate::error::{Error, room};
 
 /// The greatest prime factor that is split by its definition.
 const SMALL: usize = 31;
@@ -33,7 +32,7 @@ fn root(index: usize, length: usize) -> Complex<f64> {
 
 impl Transform {
     /// The transform of lines of `length`, at least 1. An error if there is no memory for it.
-    pub fn new(length: usize) -> Result<Transform, KernelError> {
+    pub fn new(length: usize) -> Result<Transform, Error> {
         let mut factors = Vec::new();
         let (mut rest, mut factor) = (length, 2);
         while rest > 1 && factor <= SMALL {

@@ -5,8 +5,7 @@
 
 use std::ops::Range;
 
-use edgepack_executor::kernel::KernelError;
-
+use crate::error::{Error, ErrorKind};
 use crate::gemm::{Fast, Gemm, Mat, Terms};
 
 /// Elements of a panel, about: what the second level of cache holds beside other things.
@@ -67,14 +66,14 @@ impl Panels {
         [alpha, beta]: [f32; 2],
         scratch: &mut [f32],
         panel: &mut impl Panel,
-    ) -> Result<(), KernelError> {
+    ) -> Result<(), Error> {
         let Panels { m, k, n } = *self;
         if m * n == 0 {
             return Ok(());
         }
         let fits = scratch.len().checked_div(k + m).unwrap_or(0).min(self.wanted());
         if fits == 0 {
-            return Err(KernelError::unsupported("the product is larger than at load"));
+            return Err(Error::new(ErrorKind::Unsupported, "the product is larger than at load"));
         }
         let (columns, block) = scratch.split_at_mut(fits * k);
         for first in (0..n).step_by(fits) {

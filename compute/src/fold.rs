@@ -6,7 +6,7 @@
 use std::marker::PhantomData;
 
 use crate::complex::{self, Complex};
-use crate::numeric::{Cast, Compute, Number};
+use crate::number::{Cast, Compute, Number};
 
 /// A way to fold elements into one accumulator.
 pub trait Fold<T> {
