@@ -31,11 +31,11 @@ impl Method {
             while at.instruction < self.frozen.chains[chain].len() {
                 spent += 1;
                 if spent > self.instruction_limit {
-                    return Err(RunError::Budget { place: self.place(at), limit: self.instruction_limit });
+                    return Err(RunError::Budget { place: Box::new(self.place(at)), limit: self.instruction_limit });
                 }
                 match self.step(at, observer.as_deref_mut()) {
                     Ok(next) => at.instruction = next,
-                    Err(error) => return Err(RunError::Instruction { place: self.place(at), error }),
+                    Err(error) => return Err(RunError::Instruction { place: Box::new(self.place(at)), error }),
                 }
             }
         }

@@ -215,5 +215,5 @@ fn refused_at(plan: &ExecutionPlan<'_>, operators: &[PlanOperator<'_>], refused:
     let operator = refused.operator.and_then(|index| operators.get(index as usize));
     let what = operator.map_or_else(|| "instruction".to_owned(), |operator| operator.name.to_string());
     let place = crate::pte::place::place(plan, refused.chain, refused.instruction, what);
-    LoadError::Instruction { place, error: refused.error }
+    LoadError::Instruction { place: Box::new(place), error: refused.error }
 }
