@@ -103,12 +103,12 @@ pub fn compare(have: &Value, want: &Tensor, tolerance: Tolerance) -> Comparison 
     let size = want.layout().scalar_type().size().unwrap_or(1);
     let pairs = have.data().chunks_exact(size).zip(want.data().chunks_exact(size));
     let scalar_type = want.layout().scalar_type();
-    let ((rtol, atol), part) = (tolerance.of(scalar_type), part_of(scalar_type));
+    let ((rtol, atol), part) = (tolerance.of(scalar_type), scalar_type.part());
     let width = part.size().unwrap_or(1);
     for (position, (have, want)) in pairs.enumerate() {
         let mut same = true;
         for (have, want) in have.chunks_exact(width).zip(want.chunks_exact(width)) {
-            same &= match (float(part, have), float(part, want)) {
+            same &= match (part.read_float(have), part.read_float(want)) {
                 (Some(have), Some(want)) => comparison.floats(have, want, rtol, atol),
                 // Every byte but zero is true.
                 _ if part == ScalarType::BOOL => (have != [0]) == (want != [0]),
@@ -147,27 +147,6 @@ impl Comparison {
     }
 }
 
-/// The type of the real and the imaginary part of a complex type; other types are all one part.
-fn part_of(scalar_type: ScalarType) -> ScalarType {
-    match scalar_type {
-        ScalarType::COMPLEX_HALF => ScalarType::HALF,
-        ScalarType::COMPLEX_FLOAT => ScalarType::FLOAT,
-        ScalarType::COMPLEX_DOUBLE => ScalarType::DOUBLE,
-        other => other,
-    }
-}
-
-/// An element as a double, if it is floating point.
-fn float(scalar_type: ScalarType, bytes: &[u8]) -> Option<f64> {
-    Some(match scalar_type {
-        ScalarType::FLOAT => f64::from(f32::from_le_bytes(*bytes.first_chunk()?)),
-        ScalarType::DOUBLE => f64::from_le_bytes(*bytes.first_chunk()?),
-        ScalarType::HALF => f16::from_le_bytes(*bytes.first_chunk()?).to_f64(),
-        ScalarType::BFLOAT16 => bf16::from_le_bytes(*bytes.first_chunk()?).to_f64(),
-        _ => return None,
-    })
-}
-
 /// An element as text, with no more digits than its type has.
 pub fn element(scalar_type: ScalarType, bytes: &[u8]) -> String {
     fn number<T: ToString, const N: usize>(bytes: &[u8], from: impl Fn([u8; N]) -> T) -> String {
@@ -189,7 +168,7 @@ pub fn element(scalar_type: ScalarType, bytes: &[u8]) -> String {
         ScalarType::BOOL => (bytes != [0]).to_string(),
         complex if complex.is_complex() => {
             let (real, imaginary) = bytes.split_at(bytes.len() / 2);
-            let [real, imaginary] = [real, imaginary].map(|part| element(part_of(complex), part));
+            let [real, imaginary] = [real, imaginary].map(|part| element(complex.part(), part));
             let sign = if imaginary.starts_with('-') { "" } else { "+" };
             format!("{real}{sign}{imaginary}i")
         }

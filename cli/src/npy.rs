@@ -9,24 +9,6 @@ use crate::value::Tensor;
 /// The first bytes.
 pub const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// Element types by NumPy's code without the byte order.
-const TYPES: &[(&str, ScalarType)] = &[
-    ("b1", ScalarType::BOOL),
-    ("i1", ScalarType::CHAR),
-    ("u1", ScalarType::BYTE),
-    ("i2", ScalarType::SHORT),
-    ("u2", ScalarType::UINT16),
-    ("i4", ScalarType::INT),
-    ("u4", ScalarType::UINT32),
-    ("i8", ScalarType::LONG),
-    ("u8", ScalarType::UINT64),
-    ("f2", ScalarType::HALF),
-    ("f4", ScalarType::FLOAT),
-    ("f8", ScalarType::DOUBLE),
-    ("c8", ScalarType::COMPLEX_FLOAT),
-    ("c16", ScalarType::COMPLEX_DOUBLE),
-];
-
 fn broken(message: &str) -> InterchangeError {
     InterchangeError::Npy(message.to_owned())
 }
@@ -46,8 +28,8 @@ pub fn read(bytes: &[u8]) -> Result<Tensor, InterchangeError> {
 
     let descr = field(header, "descr").and_then(quoted).ok_or_else(|| broken("no single element type"))?;
     let (order, code) = descr.split_at_checked(1).ok_or_else(|| broken("no element type"))?;
-    let found = TYPES.iter().find(|(known, _)| *known == code);
-    let (_, scalar_type) = found.ok_or_else(|| InterchangeError::Type(descr.to_owned()))?;
+    let found = ScalarType::called(|names| names.numpy == Some(code));
+    let scalar_type = found.ok_or_else(|| InterchangeError::Type(descr.to_owned()))?;
     let fortran = match field(header, "fortran_order") {
         Some(value) if value.starts_with("False") => false,
         Some(value) if value.starts_with("True") => true,
@@ -61,12 +43,12 @@ pub fn read(bytes: &[u8]) -> Result<Tensor, InterchangeError> {
 
     let rank = u8::try_from(sizes.len()).map_err(|_| broken("too many dimensions"))?;
     let dim_order: Vec<u8> = if fortran { (0..rank).rev().collect() } else { (0..rank).collect() };
-    let layout = TensorLayout::new(*scalar_type, &sizes, &dim_order)?;
+    let layout = TensorLayout::new(scalar_type, &sizes, &dim_order)?;
     let data = data.get(..layout.byte_len()).ok_or_else(|| broken("the elements are cut off"))?;
     let mut data = data.to_vec();
     if order == ">" {
         // A complex number is two numbers.
-        let size = scalar_type.size().unwrap_or(1) / if scalar_type.is_complex() { 2 } else { 1 };
+        let size = scalar_type.part().size().unwrap_or(1);
         data.chunks_exact_mut(size).for_each(<[u8]>::reverse);
     }
     Ok(Tensor::new(layout, data)?)
@@ -89,8 +71,8 @@ fn quoted(value: &str) -> Option<&str> {
 pub fn write(tensor: &Tensor) -> Result<Vec<u8>, InterchangeError> {
     let tensor = tensor.contiguous();
     let layout = tensor.layout();
-    let found = TYPES.iter().find(|(_, scalar_type)| *scalar_type == layout.scalar_type());
-    let (code, _) = found.ok_or_else(|| InterchangeError::Type(layout.scalar_type().to_string()))?;
+    let code = layout.scalar_type().names().and_then(|names| names.numpy);
+    let code = code.ok_or_else(|| InterchangeError::Type(layout.scalar_type().to_string()))?;
     let order = if layout.scalar_type().size() == Some(1) { '|' } else { '<' };
     let shape: String = layout.sizes().iter().map(|size| format!("{size}, ")).collect();
     let mut header = format!("{{'descr': '{order}{code}', 'fortran_order': False, 'shape': ({}), }}", shape.trim_end());
