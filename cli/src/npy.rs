@@ -1,10 +1,9 @@
 //! NumPy arrays, `.npy`: a magic, a version, a header that is a Python dictionary, and the elements.
 
 use edgepack_format::scalar::ScalarType;
-use edgepack_format::tensor::TensorLayout;
+use edgepack_format::tensor::{TensorBuf, TensorLayout};
 
 use crate::interchange::InterchangeError;
-use crate::value::Tensor;
 
 /// The first bytes.
 pub const MAGIC: &[u8] = b"\x93NUMPY";
@@ -14,7 +13,7 @@ fn broken(message: &str) -> InterchangeError {
 }
 
 /// Reads an array. A Fortran-ordered one keeps its order.
-pub fn read(bytes: &[u8]) -> Result<Tensor, InterchangeError> {
+pub fn read(bytes: &[u8]) -> Result<TensorBuf, InterchangeError> {
     let short = || broken("the header is cut off");
     let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| broken("the magic is missing"))?;
     let (version, rest) = rest.split_first_chunk::<2>().ok_or_else(short)?;
@@ -51,7 +50,7 @@ pub fn read(bytes: &[u8]) -> Result<Tensor, InterchangeError> {
         let size = scalar_type.part().size().unwrap_or(1);
         data.chunks_exact_mut(size).for_each(<[u8]>::reverse);
     }
-    Ok(Tensor::new(layout, data)?)
+    Ok(TensorBuf::from_bytes(layout, data)?)
 }
 
 /// What follows the colon of a key.
@@ -68,8 +67,8 @@ fn quoted(value: &str) -> Option<&str> {
 }
 
 /// Writes an array; its elements are in index order.
-pub fn write(tensor: &Tensor) -> Result<Vec<u8>, InterchangeError> {
-    let tensor = tensor.contiguous();
+pub fn write(tensor: &TensorBuf) -> Result<Vec<u8>, InterchangeError> {
+    let tensor = tensor.contiguous()?;
     let layout = tensor.layout();
     let code = layout.scalar_type().names().and_then(|names| names.numpy);
     let code = code.ok_or_else(|| InterchangeError::Type(layout.scalar_type().to_string()))?;
@@ -103,7 +102,7 @@ mod tests {
     fn what_is_written_is_read() {
         for sizes in [&[][..], &[3], &[2, 3], &[0, 4]] {
             let layout = TensorLayout::contiguous(ScalarType::SHORT, sizes).unwrap();
-            let tensor = Tensor::new(layout.clone(), (0..layout.byte_len() as u8).collect()).unwrap();
+            let tensor = TensorBuf::from_bytes(layout.clone(), (0..layout.byte_len() as u8).collect()).unwrap();
             let bytes = write(&tensor).unwrap();
             assert_eq!((bytes.len() - layout.byte_len()) % 64, 0);
             assert_eq!(read(&bytes).unwrap(), tensor);
@@ -115,7 +114,7 @@ mod tests {
         let big = array("{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }", &[1, 2, 3, 4]);
         assert_eq!(read(&big).unwrap().data(), [2, 1, 4, 3]);
         let fortran = array("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 2), }", &[1, 2, 3, 4]);
-        assert_eq!(read(&fortran).unwrap().contiguous().data(), [1, 3, 2, 4]);
+        assert_eq!(read(&fortran).unwrap().contiguous().unwrap().data(), [1, 3, 2, 4]);
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod darwinn;
 mod error;
 mod live;
 mod machine;
+mod memory_source;
 pub mod mlf;
 mod named_data;
 mod open;
@@ -42,6 +43,7 @@ pub use darwinn::PublicKey;
 pub use darwinn::{RegisterError, Registration, Registry, Residency, Submission};
 pub use error::Error;
 pub use machine::machine_limits;
+pub use memory_source::MemorySource;
 pub use named_data::{MergedData, NamedDataMap};
 pub use open::FileHead;
 pub use ptd::{DataFile, HeldData};
@@ -50,7 +52,7 @@ pub use pte::{
 };
 #[cfg(feature = "mmap")]
 pub use source::MappedFile;
-pub use source::{FileSource, MemorySource, Source, StaticSource};
+pub use source::{FileSource, Source, StaticSource};
 
 /// The result of opening and reading.
 pub type Result<T> = std::result::Result<T, Error>;

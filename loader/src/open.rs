@@ -107,7 +107,7 @@ fn is_unidentified_package(source: &dyn Source, first: &[u8], limits: &Limits) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::MemorySource;
+    use crate::memory_source::MemorySource;
 
     fn detected(bytes: &[u8]) -> FileHead {
         FileHead::detect(&MemorySource::new(bytes), &Limits::DEFAULT).unwrap()

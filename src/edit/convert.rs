@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use edgepack_format::ptd::{FlatTensor, NamedData};
 use edgepack_format::scalar::ScalarType;
-use edgepack_format::tensor::{TensorLayout, is_contiguous};
+use edgepack_format::tensor::{TensorLayout, TensorView, is_contiguous};
 use edgepack_loader::Source;
 use safetensors::tensor::{Dtype, Metadata};
 use serde::Deserialize;
@@ -21,7 +21,6 @@ use super::content::Content;
 use super::error::Error;
 use super::join::entries_of;
 use super::package::{Package, Root};
-use super::patch::reorder;
 use super::split::row_of;
 
 /// The element type that a safetensors file calls so.
@@ -166,6 +165,6 @@ pub fn write_safetensors(package: &Package<'_>, out: &mut dyn Write) -> Result<(
 
 fn ordered(key: &str, content: &Content, from: &TensorLayout, order: &[u8]) -> Result<Content, Error> {
     let bytes = content.read().map_err(Error::io(key))?;
-    let moved = reorder(&bytes, from, order);
-    Ok(moved.ok_or_else(|| Error::refused(key, format!("{} bytes for {from}", bytes.len())))?.into())
+    let moved = TensorView::new(from.clone(), &bytes).and_then(|tensor| tensor.in_order(order));
+    Ok(moved.map_err(|_| Error::refused(key, format!("{} bytes for {from}", bytes.len())))?.into_data().into())
 }

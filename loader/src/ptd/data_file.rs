@@ -16,10 +16,11 @@ use crate::bytes::Bytes;
 use crate::error::Error;
 use crate::live::Live;
 use crate::machine::machine_limits;
+use crate::memory_source::MemorySource;
 use crate::named_data::{NamedDataMap, check_length, index};
 use crate::open::FileHead;
 use crate::read::{read, read_range};
-use crate::source::{FileSource, MemorySource, Source};
+use crate::source::{FileSource, Source};
 
 /// A verified data file. Its flatbuffer is read once; data are lent by the source or read when they are asked for.
 pub struct DataFile {

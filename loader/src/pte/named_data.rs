@@ -18,8 +18,15 @@ pub struct ProgramData {
     segments: HashMap<String, u32>,
 }
 
+impl Program {
+    /// The data that delegates find by key.
+    pub fn named_data(&self) -> Result<ProgramData, Error> {
+        ProgramData::new(self.clone())
+    }
+}
+
 impl ProgramData {
-    pub(crate) fn new(program: Program) -> Result<Self, Error> {
+    fn new(program: Program) -> Result<Self, Error> {
         let named = program.view()?.program().named_data.clone().unwrap_or_default().tables();
         let mut keys = room::with_room(named.len())?;
         let mut segments = index(named.len())?;

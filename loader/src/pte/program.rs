@@ -14,12 +14,12 @@ use crate::bytes::Bytes;
 use crate::error::Error;
 use crate::live::Live;
 use crate::machine::machine_limits;
+use crate::memory_source::MemorySource;
 use crate::open::FileHead;
 use crate::read::read_range;
-use crate::source::{FileSource, MemorySource, Source, StaticSource};
+use crate::source::{FileSource, Source, StaticSource};
 
 use super::meta::MethodMeta;
-use super::named_data::ProgramData;
 
 /// How a program is opened.
 #[derive(Clone, Copy, Debug)]
@@ -135,11 +135,6 @@ impl Program {
             .segment_range(index)
             .ok_or_else(|| Error::NotFound { what: "segment", name: index.to_string() })?;
         read_range(&self.inner.source, &self.inner.live, range, &self.inner.limits, || format!("segment {index}"))
-    }
-
-    /// The data that delegates find by key.
-    pub fn named_data(&self) -> Result<ProgramData, Error> {
-        ProgramData::new(self.clone())
     }
 }
 
