@@ -109,6 +109,8 @@ pub mod edit;
 pub mod text;
 
 #[cfg(feature = "kernels")]
+pub use edgepack_compute as compute;
+#[cfg(feature = "kernels")]
 pub use edgepack_executor as executor;
 #[cfg(feature = "kernels")]
 pub use edgepack_kernels as kernels;

@@ -28,8 +28,8 @@ proptest! {
 
     /// The generator of the fuzz campaigns; its body says what has to hold.
     #[test]
-    fn whatever_is_built_verifies_and_comes_back(tape in vec(any::<u8>(), 0..160)) {
-        (edgepack_fuzz::body("build").expect("a body").run)(&tape);
+    fn whatever_is_built_verifies_and_comes_back(input in vec(any::<u8>(), 0..160)) {
+        edgepack_fuzz::run("builder", &input);
     }
 }
 

@@ -12,7 +12,8 @@ use edgepack_format::ptd::{
 };
 use edgepack_format::rules::ptd as rule;
 use edgepack_format::scalar::ScalarType;
-use edgepack_tests::roundtrip::{Tape, grow};
+use edgepack_smith::arbitrary::Unstructured;
+use edgepack_smith::{Values, row};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -169,10 +170,10 @@ fn flat_data_opens_with_and_without_its_identifier() {
 
 proptest! {
     #[test]
-    fn no_current_file_passes_for_an_older_one(tape in vec(any::<u8>(), 0..400)) {
+    fn no_current_file_passes_for_an_older_one(input in vec(any::<u8>(), 0..400)) {
         use edgepack_format::row::Table as _;
         use edgepack_format::wire::Table;
-        let bytes = grow(FlatTensor::DESC, &mut Tape::new(&tape));
+        let bytes = row(FlatTensor::DESC, Values::Any, &mut Unstructured::new(&input)).unwrap();
         let mut row = FlatTensor::decode(Table::root(&bytes).unwrap()).unwrap();
         row.segments.get_or_insert_default();
         let bytes = raw::flat_tensor(&row, &[], &Options::DEFAULT).unwrap();
@@ -181,10 +182,10 @@ proptest! {
     }
 
     #[test]
-    fn no_older_file_passes_for_a_current_one(tape in vec(any::<u8>(), 0..400), shift in 0u32..13) {
+    fn no_older_file_passes_for_a_current_one(input in vec(any::<u8>(), 0..400), shift in 0u32..13) {
         use edgepack_format::row::Table as _;
         use edgepack_format::wire::Table;
-        let bytes = grow(LegacyFlatTensor::DESC, &mut Tape::new(&tape));
+        let bytes = row(LegacyFlatTensor::DESC, Values::Any, &mut Unstructured::new(&input)).unwrap();
         let mut row = LegacyFlatTensor::decode(Table::root(&bytes).unwrap()).unwrap();
         row.tensor_alignment = 1 << shift;
         row.segments.get_or_insert_default();

@@ -12,7 +12,8 @@ use edgepack_format::finding::Findings;
 use edgepack_format::limits::Limits;
 use edgepack_format::row::Table;
 use edgepack_format::{FileKind, bundle, darwinn, detect, ptd, pte, rules, tflite, trace, wire};
-use edgepack_tests::roundtrip::{Tape, grow};
+use edgepack_smith::arbitrary::Unstructured;
+use edgepack_smith::{Values, row};
 use edgepack_tests::schema_gen::generated;
 use planus::{Builder, ReadAsRoot};
 use proptest::collection::vec;
@@ -50,8 +51,8 @@ macro_rules! round_trips {
 
             proptest! {
                 #[test]
-                fn our_writer_and_json(tape in vec(any::<u8>(), 0..600)) {
-                    let first = grow($row::DESC, &mut Tape::new(&tape));
+                fn our_writer_and_json(input in vec(any::<u8>(), 0..600)) {
+                    let first = row($row::DESC, Values::Any, &mut Unstructured::new(&input)).unwrap();
                     let row: $row<'_> = decode(&first);
                     check::<$row<'_>>(&first);
                     let second = flatbuffer(&row, *b"TEST").unwrap();
@@ -65,8 +66,8 @@ macro_rules! round_trips {
                 }
 
                 #[test]
-                fn the_independent_reader_and_writer(tape in vec(any::<u8>(), 0..600)) {
-                    let bytes = grow($row::DESC, &mut Tape::closed(&tape));
+                fn the_independent_reader_and_writer(input in vec(any::<u8>(), 0..600)) {
+                    let bytes = row($row::DESC, Values::Portable, &mut Unstructured::new(&input)).unwrap();
                     let row: $row<'_> = decode(&bytes);
                     let ours = flatbuffer(&row, *b"TEST").unwrap();
                     let read = generated::$from::$reference::read_as_root(&ours)
@@ -77,8 +78,8 @@ macro_rules! round_trips {
                 }
 
                 #[test]
-                fn damage_is_answered(tape in vec(any::<u8>(), 0..400), at: usize, with: u8, cut: usize) {
-                    let mut bytes = grow($row::DESC, &mut Tape::new(&tape));
+                fn damage_is_answered(input in vec(any::<u8>(), 0..400), at: usize, with: u8, cut: usize) {
+                    let mut bytes = row($row::DESC, Values::Any, &mut Unstructured::new(&input)).unwrap();
                     let at = at % bytes.len();
                     bytes[at] ^= with;
                     bytes.truncate(bytes.len() - cut % 16);
@@ -148,9 +149,9 @@ mod official {
 
 proptest! {
     #[test]
-    fn the_official_verifier_accepts_what_we_write(tape in vec(any::<u8>(), 0..600)) {
+    fn the_official_verifier_accepts_what_we_write(input in vec(any::<u8>(), 0..600)) {
         use flatbuffers::{ForwardsUOffset, Verifiable, Verifier, VerifierOptions};
-        let bytes = grow(ptd::FlatTensor::DESC, &mut Tape::new(&tape));
+        let bytes = row(ptd::FlatTensor::DESC, Values::Any, &mut Unstructured::new(&input)).unwrap();
         let options = VerifierOptions::default();
         let mut verifier = Verifier::new(&options, &bytes);
         prop_assert_eq!(ForwardsUOffset::<official::FlatTensor>::run_verifier(&mut verifier, 0), Ok(()));

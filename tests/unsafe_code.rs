@@ -34,6 +34,7 @@ fn unsafe_stands_only_where_it_is_expected() {
         "src",
         "format",
         "memory-plan",
+        "compute",
         "macros",
         "builder",
         "loader",
@@ -41,6 +42,7 @@ fn unsafe_stands_only_where_it_is_expected() {
         "kernels",
         "native",
         "exir",
+        "smith",
         "cli/src",
     ] {
         let mut files = Vec::new();

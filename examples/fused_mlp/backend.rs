@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use edgepack::compute::gemm::{Bias, Fast, Gemm, Mat, Operand, Terms};
 use edgepack::executor::delegate::{Backend, Delegate, DelegateInit};
 use edgepack::executor::kernel::{KernelContext, KernelError, Prepare, Run};
 use edgepack::format::finding::ErrorCode;
 use edgepack::format::row::Table;
 use edgepack::format::wire;
-use edgepack::kernels::gemm::{Bias, Fast, Gemm, Mat, Operand, Terms};
 use edgepack::loader::Bytes;
 
 use super::export::BACKEND;

@@ -8,8 +8,8 @@ use edgepack_executor::tensor::Scalar;
 use edgepack_executor::with_element;
 
 use crate::check::{Class, Shape, expect_class, expect_same};
-use crate::numeric::{Cast, Compute, Number};
 use crate::spatial::{Images, required, resized};
+use edgepack_compute::number::{Cast, Compute, Number};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&BILINEAR];

@@ -14,7 +14,7 @@ use edgepack_format::tensor::Dims;
 
 use crate::check::{Class, expect_class, expect_dtype, expect_same, expect_same_order, with_float};
 use crate::dims::size_of;
-use crate::numeric::{Cast, Compute, Number};
+use edgepack_compute::number::{Cast, Compute, Number};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&RAND, &RANDN, &DROPOUT];

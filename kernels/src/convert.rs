@@ -5,8 +5,8 @@ use edgepack_format::scalar::ScalarType;
 use half::{bf16, f16};
 
 use crate::complex;
-use crate::narrow::Narrow;
-use crate::numeric::{Cast, Number};
+use edgepack_compute::half::Narrow;
+use edgepack_compute::number::{Cast, Number};
 
 /// Converts as many elements as fit, between slices aligned to their elements.
 pub type Converter = fn(&[u8], &mut [u8]);

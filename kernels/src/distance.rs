@@ -8,7 +8,7 @@ use edgepack_format::tensor::Dims;
 
 use crate::broadcast::{Step, Walk, broadcast};
 use crate::check::{Class, Shape, expect_class, expect_same, with_float};
-use crate::numeric::{Cast, Compute, Float, Number};
+use edgepack_compute::number::{Cast, Compute, Float, Number};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&BETWEEN, &WITHIN];
@@ -190,7 +190,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use edgepack_compute::random::Random;
     use edgepack_executor::call::{Arg, call};
     use edgepack_format::scalar::ScalarType;
 

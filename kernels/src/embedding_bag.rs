@@ -9,7 +9,7 @@ use edgepack_executor::tensor::{Scalar, TensorRef};
 use edgepack_format::scalar::ScalarType;
 
 use crate::check::{Class, Shape, expect_class, expect_same, with_float};
-use crate::numeric::{Cast, Compute, Number};
+use edgepack_compute::number::{Cast, Compute, Number};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&EMBEDDING_BAG];

@@ -7,9 +7,9 @@ use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepa
 use edgepack_format::tensor::Dims;
 
 use crate::check::{Shape, expect_same, with_float};
-use crate::float::Float;
-use crate::numeric::{Cast, Compute, Number};
 use crate::spatial::{Images, resized};
+use edgepack_compute::float::Float;
+use edgepack_compute::number::{Cast, Compute, Number};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&GRID_SAMPLER, &VOLUME_SAMPLER];

@@ -17,36 +17,25 @@ pub mod elementwise;
 pub mod embedding_bag;
 mod family;
 pub mod fft;
-pub mod float;
-pub mod functions;
-pub mod gemm;
 pub mod grid;
 pub mod llama;
 pub mod matmul;
 pub mod median;
 pub mod movement;
-mod narrow;
 pub mod norm;
-pub mod numeric;
-mod panels;
 pub mod pool;
 pub mod prim;
 pub mod promote;
 pub mod quantized;
-#[cfg(test)]
-mod random;
 pub mod reduce;
 mod rewrite;
 pub mod scan;
 pub mod search;
-mod select;
-mod share;
 pub mod softmax;
 pub mod sort;
 pub mod spatial;
 pub mod steps;
 pub mod upsample;
-pub mod wide;
 
 use edgepack_executor::Registry;
 

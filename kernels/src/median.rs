@@ -11,9 +11,9 @@ use edgepack_format::tensor::Dims;
 
 use crate::check::{Around, Class, Shape, expect_class, expect_dtype, expect_same};
 use crate::dims::dim_of;
-use crate::numeric::{Compute, Number};
-use crate::select::{Entry, partition_around};
 use crate::sort::{NAN, order};
+use edgepack_compute::number::{Compute, Number};
+use edgepack_compute::select::{Entry, partition_around};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&MEDIAN, &MEDIAN_ALL, &NAN_MEDIAN, &NAN_MEDIAN_ALL, &KTH];
@@ -172,7 +172,7 @@ fn median(entries: &mut [Entry]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use edgepack_compute::random::Random;
     use edgepack_executor::call::{Arg, call};
 
     #[test]

@@ -9,7 +9,7 @@ use edgepack_format::scalar::{Element, ScalarType};
 use edgepack_format::tensor::Dims;
 
 use crate::check::{Class, Shape, expect_class, expect_dtype, with_float};
-use crate::numeric::{Cast, Number};
+use edgepack_compute::number::{Cast, Number};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&SEARCH, &SEARCH_NUMBER, &BUCKETS, &BUCKET_NUMBER, &HISTOGRAM];

@@ -10,11 +10,11 @@ use rten_simd::SimdUnaryOp;
 use crate::broadcast::Walk;
 use crate::check::{Around, expect_same, with_float};
 use crate::dims::dim_of;
-use crate::float::Float;
-use crate::numeric::{Compute, Number};
-use crate::reduce::fold::row_max;
-use crate::share::for_each_piece;
-use crate::wide::wide;
+use edgepack_compute::float::Float;
+use edgepack_compute::fold::row_max;
+use edgepack_compute::number::{Compute, Number};
+use edgepack_compute::simd::wide;
+use edgepack_compute::threads::for_each_piece;
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&SOFTMAX, &LOG_SOFTMAX];
@@ -140,7 +140,7 @@ where
 
 #[inline(always)]
 fn cast<T: Number>(x: T::Compute) -> T {
-    crate::numeric::Cast::cast(x)
+    edgepack_compute::number::Cast::cast(x)
 }
 
 /// The sum in independent parts, so that it vectorises.
@@ -196,7 +196,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use edgepack_compute::random::Random;
     use edgepack_executor::call::{Arg, OwnedTensor, call};
 
     fn naive(values: &[f64], log: bool) -> Vec<f64> {

@@ -11,8 +11,8 @@ use edgepack_format::tensor::Dims;
 
 use crate::check::{Around, Class, expect_class, expect_dtype, expect_same, expect_same_order};
 use crate::dims::dim_of;
-use crate::numeric::{Cast, Number};
-use crate::select::{Entry, select};
+use edgepack_compute::number::{Cast, Number};
+use edgepack_compute::select::{Entry, select};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&SORT, &SORT_STABLE, &TOPK];
@@ -147,7 +147,7 @@ pub(crate) fn order<T: Number>(x: T) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use edgepack_compute::random::Random;
     use edgepack_executor::call::{Arg, call};
 
     #[test]

@@ -16,8 +16,8 @@ use crate::elementwise::engine::{Input, Spec, limit_bits, scalar_bits};
 use crate::elementwise::lanes::{Lane, Loop, Params};
 use crate::elementwise::{activation, unary};
 use crate::quantized::affine::{Affine, AffineLoop, dequantizer, quantizer};
-use crate::share::for_each_piece;
-use crate::wide::wide;
+use edgepack_compute::simd::wide;
+use edgepack_compute::threads::for_each_piece;
 
 /// What stands between two steps.
 pub const SEPARATOR: &str = "; ";

@@ -9,9 +9,9 @@ use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 
 use crate::check::{Class, Shape, expect_class, expect_same};
-use crate::numeric::{Cast, Compute, Number};
 use crate::spatial::{Images, resized};
-use crate::wide::wide;
+use edgepack_compute::number::{Cast, Compute, Number};
+use edgepack_compute::simd::wide;
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&BILINEAR, &NEAREST];
@@ -137,7 +137,7 @@ impl Line {
         if self.double { self.position::<f64>(place) } else { self.position::<f32>(place) }
     }
 
-    fn position<F: crate::float::Float>(&self, place: usize) -> Between {
+    fn position<F: edgepack_compute::float::Float>(&self, place: usize) -> Between {
         let of = |size: usize| F::of(size as f64);
         let ratio = match (self.align, self.scale) {
             (Some(true), _) if self.out > 1 => of(self.input - 1).over(of(self.out - 1)),

@@ -12,7 +12,6 @@ pub mod hostile;
 pub mod mlf;
 pub mod operators;
 pub mod programs;
-pub mod roundtrip;
 pub mod scale;
 pub mod schema_gen;
 

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use edgepack_fuzz::mutate::variant;
-use edgepack_fuzz::rng::Rng;
+use edgepack_exir::archive::{Archive, ArchiveWriter, records};
+use edgepack_format::{FileKind, detect};
+use edgepack_smith::Rng;
+use edgepack_smith::mutate::archive::{self, Container};
 
 use crate::outputs::is_stream;
 use crate::session::Session;
@@ -43,6 +45,34 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     }
     session.outputs.commit()?;
     Ok(Status::Fine)
+}
+
+/// A variant of a file of any kind, archives of export IR included.
+fn variant(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
+    if detect(bytes) == FileKind::ExportedProgram
+        && Archive::parse(bytes).is_ok()
+        && let Some(edited) = archive::edit(bytes, &Zip, rng)
+    {
+        return edited;
+    }
+    edgepack_smith::mutate::variant(bytes, rng)
+}
+
+/// Archives of export IR as records.
+struct Zip;
+
+impl Container for Zip {
+    fn read<'a>(&self, archive: &'a [u8]) -> Option<Vec<(String, &'a [u8])>> {
+        records(archive).ok()
+    }
+
+    fn write(&self, records: &[(&str, &[u8])]) -> Option<Vec<u8>> {
+        let mut writer = ArchiveWriter::new(Vec::new(), "");
+        for (name, content) in records {
+            writer.record(name, &(*content).into()).ok()?;
+        }
+        writer.end().ok()
+    }
 }
 
 /// `out.pte` as `out.3.pte`.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use edgepack::builder::write_file::Workspace;
-use edgepack_fuzz::shrink::shrink;
+use edgepack_smith::shrink::shrink;
 
 use crate::session::Session;
 use crate::status::{Failure, Status};

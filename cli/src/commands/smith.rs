@@ -5,14 +5,11 @@ use std::path::PathBuf;
 use edgepack_format::extent::FileExtent;
 use edgepack_format::limits::Limits;
 use edgepack_format::pte::verify::verify_all;
-use edgepack_fuzz::bodies::assembled;
-use edgepack_fuzz::rng::Rng;
+use edgepack_smith::Generator;
+use edgepack_smith::arbitrary::Unstructured;
 
 use crate::session::Session;
 use crate::status::{Failure, Status};
-
-/// Bytes a program is made of if none are given.
-const TAPE: usize = 256;
 
 /// Make a valid program: random calls of this runtime's operators, for tests and fuzzing
 #[derive(clap::Args, Debug)]
@@ -32,14 +29,16 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let tape = match &args.bytes {
-        Some(path) => session.read(path)?,
-        None => {
-            let mut rng = Rng::new(args.seed);
-            (0..TAPE).map(|_| rng.below(256) as u8).collect()
-        }
+    let registry = edgepack_kernels::registry();
+    let operators = registry.names().into_iter().filter_map(|name| registry.find(name));
+    let generator = Generator::new()
+        .operators(operators.map(|operator| format!("{}{}", operator.name(), operator.schema())))
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    let program = match &args.bytes {
+        Some(path) => generator.program(&mut Unstructured::new(&session.read(path)?)),
+        None => generator.program_of(args.seed),
     };
-    let program = assembled(&tape);
+    let program = program.bytes;
     let verdict = verify_all(&program, FileExtent::of(&program), &Limits::DEFAULT);
     session.outputs.verified(&args.output, &verdict.findings)?;
     session.write_binary(&args.output, &program)?;

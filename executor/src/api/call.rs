@@ -170,8 +170,8 @@ pub fn call(operator: &dyn Operator, args: &[Arg]) -> Result<Vec<OwnedTensor>, K
     let access = Access::of(mutated, arity, ids.len());
 
     let variable = vec![false; bench.state.values.len()];
-    let prepare =
-        Prepare { state: &bench.state, args: &ids, variable: &variable, scratch: Cell::new(0), optimize: true };
+    let retained = Cell::new(u64::MAX);
+    let prepare = Prepare::new(&bench.state, &ids, &variable, true, &retained);
     let mut run = operator.prepare(&prepare)?;
     let (wanted, most) = (prepare.scratch.get(), bench.most_scratch());
     if wanted > most {
@@ -180,7 +180,14 @@ pub fn call(operator: &dyn Operator, args: &[Arg]) -> Result<Vec<OwnedTensor>, K
     }
     let scratch = Block::zeroed(wanted).ok_or_else(out_of_memory)?;
     let whole = scratch.region(0, scratch.len()).unwrap_or_else(Region::empty);
-    run.run(&mut KernelContext { state: &mut bench.state, args: &ids, access, rerouted: &[], scratch: whole })?;
+    run.run(&mut KernelContext {
+        state: &mut bench.state,
+        args: &ids,
+        access,
+        rerouted: &[],
+        scratch: whole,
+        retained: &retained,
+    })?;
 
     let mut results = Vec::new();
     for out in outs {
@@ -205,11 +212,18 @@ pub fn call_scalar(operator: &dyn Operator, args: &[Arg], result: Scalar) -> Res
     if let Some(last) = variable.last_mut() {
         *last = true;
     }
-    let prepare =
-        Prepare { state: &bench.state, args: &ids, variable: &variable, scratch: Cell::new(0), optimize: true };
+    let retained = Cell::new(u64::MAX);
+    let prepare = Prepare::new(&bench.state, &ids, &variable, true, &retained);
     let mut run = operator.prepare(&prepare)?;
     let (access, scratch) = (Access::default(), Region::empty());
-    run.run(&mut KernelContext { state: &mut bench.state, args: &ids, access, rerouted: &[], scratch })?;
+    run.run(&mut KernelContext {
+        state: &mut bench.state,
+        args: &ids,
+        access,
+        rerouted: &[],
+        scratch,
+        retained: &retained,
+    })?;
     bench.state.scalar(&ids, ids.len() - 1)
 }
 

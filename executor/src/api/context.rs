@@ -10,6 +10,7 @@ use std::cell::Cell;
 use edgepack_format::finding::ErrorCode;
 
 use crate::api::error::KernelError;
+use crate::api::room::Retained;
 use crate::api::state::{NONE, ResizeError, Span, State, TensorState, Value, ValueId};
 use crate::api::storage::Region;
 use crate::api::tensor::{Scalar, TensorMeta, TensorMut, TensorRef};
@@ -63,9 +64,16 @@ pub struct KernelContext<'m> {
     /// Sorted by tensor.
     pub(crate) rerouted: &'m [Rerouted],
     pub(crate) scratch: Region,
+    /// What kernels of the method may still retain.
+    pub(crate) retained: &'m Cell<u64>,
 }
 
 impl<'m> KernelContext<'m> {
+    /// Returns what a kernel asks before it retains memory of its own.
+    pub fn retained(&self) -> Retained<'m> {
+        Retained(self.retained)
+    }
+
     /// Number of arguments, the repeated return value included.
     #[expect(clippy::len_without_is_empty, reason = "an instruction without arguments is no special case")]
     pub fn len(&self) -> usize {

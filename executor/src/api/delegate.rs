@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use edgepack_compute::threads::Threads;
 use edgepack_loader::{Bytes, NamedDataMap};
 
 use super::error::KernelError;
@@ -43,7 +44,7 @@ pub struct DelegateInit<'a> {
     /// What other delegates made of the same weights.
     pub cache: &'a PackCache,
     /// The threads the method runs on, if it has its own.
-    pub pool: Option<&'a Arc<rayon::ThreadPool>>,
+    pub threads: Option<&'a Threads>,
     /// Name of the method.
     pub method: &'a str,
     /// What the caller asks of the backend (see [`Backends::with_option`]), in the order in which it was said.

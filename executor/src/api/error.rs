@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use edgepack_compute::ErrorKind;
 use edgepack_format::finding::ErrorCode;
 
 /// Why a kernel refuses an instruction or fails while running it.
@@ -33,5 +34,16 @@ impl KernelError {
     /// The operator does not do this (yet, or on principle).
     pub fn unsupported(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::NotSupported, message)
+    }
+}
+
+impl From<edgepack_compute::Error> for KernelError {
+    fn from(error: edgepack_compute::Error) -> Self {
+        let code = match error.kind {
+            ErrorKind::Unsupported => ErrorCode::NotSupported,
+            ErrorKind::Memory => ErrorCode::MemoryAllocationFailed,
+            _ => ErrorCode::Internal,
+        };
+        KernelError { code, message: error.message }
     }
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 pub use super::context::{Ints, KernelContext, Views};
 pub use super::error::KernelError;
-pub use super::kept::{keeps, reserve, room};
 pub use super::prepare::{Prepare, TensorInfo};
+pub use super::room::{Retained, room};
 
 /// An operator: resolved by name when a method is loaded.
 pub trait Operator: Send + Sync {
@@ -33,6 +33,12 @@ pub trait Operator: Send + Sync {
 pub trait Run: Send {
     /// Executes once.
     fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError>;
+
+    /// Returns how many bytes it retains now beside the memory it is given: packed weights. They were
+    /// [reserved](Retained::reserve) before.
+    fn retained_bytes(&self) -> usize {
+        0
+    }
 }
 
 impl<F> Run for F

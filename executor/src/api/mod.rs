@@ -5,7 +5,6 @@ pub(crate) mod context;
 pub mod delegate;
 pub(crate) mod error;
 pub(crate) mod instructions;
-pub(crate) mod kept;
 pub mod kernel;
 pub(crate) mod operator;
 pub(crate) mod pack_cache;

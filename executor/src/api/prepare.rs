@@ -8,6 +8,7 @@ use std::cell::Cell;
 use edgepack_format::finding::ErrorCode;
 
 use crate::api::error::KernelError;
+use crate::api::room::Retained;
 use crate::api::state::{Dynamism, State, TensorState, Value, ValueId};
 use crate::api::tensor::{Scalar, TensorMeta, TensorRef};
 
@@ -19,6 +20,7 @@ pub struct Prepare<'p> {
     pub(crate) variable: &'p [bool],
     pub(crate) scratch: Cell<usize>,
     pub(crate) optimize: bool,
+    pub(crate) retained: Retained<'p>,
 }
 
 /// A tensor, seen at load.
@@ -34,8 +36,19 @@ pub struct TensorInfo<'p> {
 
 impl<'p> Prepare<'p> {
     /// A call with these arguments.
-    pub(crate) fn new(state: &'p State, args: &'p [ValueId], variable: &'p [bool], optimize: bool) -> Self {
-        Prepare { state, args, variable, scratch: Cell::new(0), optimize }
+    pub(crate) fn new(
+        state: &'p State,
+        args: &'p [ValueId],
+        variable: &'p [bool],
+        optimize: bool,
+        retained: &'p Cell<u64>,
+    ) -> Self {
+        Prepare { state, args, variable, scratch: Cell::new(0), optimize, retained: Retained(retained) }
+    }
+
+    /// Returns what the kernel asks before it retains memory of its own.
+    pub fn retained(&self) -> Retained<'p> {
+        self.retained
     }
 
     /// Number of arguments, the repeated return value included.

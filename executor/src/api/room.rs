@@ -1,4 +1,7 @@
-//! Allocations whose size comes from a file: they can fail, and say so.
+//! Allocations whose size comes from a file: they can fail, and say so. What kernels retain from run to run is charged to
+//! the method's account first.
+
+use std::cell::Cell;
 
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::room::{self, NoRoom};
@@ -48,9 +51,48 @@ pub(crate) fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>, OutOfMe
     Ok(room::filled(value, count)?)
 }
 
+/// Returns an empty list with room for so many elements, or an error if the memory is not there.
+pub fn room<T>(count: usize) -> Result<Vec<T>, KernelError> {
+    let mut list = Vec::new();
+    let bytes = (count as u64).saturating_mul(size_of::<T>() as u64);
+    list.try_reserve_exact(count).map_err(|_| no_room("packed weights and tables", bytes))?;
+    Ok(list)
+}
+
+/// What a method's kernels may still retain beside the memory the executor gives them: packed weights, mostly.
+#[derive(Clone, Copy)]
+pub struct Retained<'r>(pub(crate) &'r Cell<u64>);
+
+impl Retained<'_> {
+    /// Takes so many bytes, which the kernel retains from now on: an error if the limits of the method, or its machine,
+    /// have not as many. To be asked before they are allocated by something that cannot say no.
+    pub fn reserve(&self, bytes: usize) -> Result<(), KernelError> {
+        let left = self.0.get();
+        let Some(rest) = left.checked_sub(bytes as u64) else {
+            let message = format!("{bytes} bytes of packed weights and tables, the limits leave {left}");
+            return Err(KernelError::new(ErrorCode::MemoryAllocationFailed, message));
+        };
+        room::<u8>(bytes)?;
+        self.0.set(rest);
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_had_beyond_the_limits() {
+        let left = Cell::new(100);
+        let retained = Retained(&left);
+        retained.reserve(60).unwrap();
+        assert!(retained.reserve(41).is_err());
+        retained.reserve(40).unwrap();
+        assert!(retained.reserve(1).is_err() && retained.reserve(0).is_ok() && left.get() == 0);
+        let all = Cell::new(u64::MAX);
+        assert!(Retained(&all).reserve(usize::MAX).is_err() && room::<u64>(usize::MAX / 4).is_err());
+    }
 
     #[test]
     fn lists_that_are_too_long_are_refused() {

@@ -1,16 +1,11 @@
 //! Tensors as kernels see them: shape, element type and bytes, borrowed for one call.
 
-use bytemuck::Pod;
-use edgepack_format::scalar::{Bool, Element, ScalarType};
+pub use edgepack_compute::element::{PodElement, Scalar};
+use edgepack_format::scalar::{Bool, ScalarType};
 use edgepack_format::tensor::{is_channels_last, is_contiguous};
 use half::{bf16, f16};
 
 use crate::api::error::KernelError;
-
-/// An element type whose bytes can be viewed as values and back.
-pub trait PodElement: Element + Pod {}
-
-impl<T: Element + Pod> PodElement for T {}
 
 /// The shape and element type shared by both kinds of views.
 #[derive(Clone, Copy, Debug)]
@@ -169,51 +164,6 @@ pub fn storage_type(dtype: ScalarType) -> ScalarType {
         ScalarType::QINT32 => ScalarType::INT,
         ScalarType::BITS16 => ScalarType::UINT16,
         other => other,
-    }
-}
-
-/// A number that an operator takes where its schema says `Scalar`.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Scalar {
-    /// An integer.
-    Int(i64),
-    /// A floating point number.
-    Double(f64),
-    /// A bool.
-    Bool(bool),
-}
-
-impl Scalar {
-    /// As a double.
-    pub fn to_f64(self) -> f64 {
-        match self {
-            Scalar::Int(value) => value as f64,
-            Scalar::Double(value) => value,
-            Scalar::Bool(value) => f64::from(u8::from(value)),
-        }
-    }
-
-    /// As an integer, truncated towards zero.
-    pub fn to_i64(self) -> i64 {
-        match self {
-            Scalar::Int(value) => value,
-            Scalar::Double(value) => value as i64,
-            Scalar::Bool(value) => i64::from(value),
-        }
-    }
-
-    /// Whether it is not zero.
-    pub fn to_bool(self) -> bool {
-        match self {
-            Scalar::Int(value) => value != 0,
-            Scalar::Double(value) => value != 0.0,
-            Scalar::Bool(value) => value,
-        }
-    }
-
-    /// Whether it is a floating point number.
-    pub fn is_floating(self) -> bool {
-        matches!(self, Scalar::Double(_))
     }
 }
 

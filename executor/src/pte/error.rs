@@ -32,7 +32,7 @@ pub enum LoadError {
     #[error("{place}: {error}")]
     Instruction {
         /// Which one.
-        place: Place,
+        place: Box<Place>,
         /// What is wrong.
         error: KernelError,
     },
@@ -176,7 +176,7 @@ pub enum RunError {
     #[error("{place}: {error}")]
     Instruction {
         /// Which one.
-        place: Place,
+        place: Box<Place>,
         /// What is wrong.
         error: KernelError,
     },
@@ -184,7 +184,7 @@ pub enum RunError {
     #[error("{place}: {limit} instructions were run, no more are allowed for one execution")]
     Budget {
         /// Where it stopped.
-        place: Place,
+        place: Box<Place>,
         /// The ceiling.
         limit: u64,
     },

@@ -78,6 +78,15 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// Bytes that kernels retain: packed weights.
+    pub fn retained_bytes(&self) -> usize {
+        let runs = self.chains.iter().flatten().map(|planned| match &planned.action {
+            PlannedAction::Kernel { run, .. } | PlannedAction::Delegate { run, .. } => run.retained_bytes(),
+            _ => 0,
+        });
+        runs.sum()
+    }
+
     /// Bytes of the plan, scratch memory apart.
     pub fn heap_bytes(&self) -> usize {
         let kernels = self.chains.iter().flatten().map(|planned| match &planned.action {
@@ -106,6 +115,7 @@ pub(crate) fn freeze(
     graph: &mut PlanGraph<'_>,
     options: &FreezeOptions,
     delegates: &[LoadedDelegate],
+    retained: &Cell<u64>,
 ) -> Result<Plan, Refused> {
     let mut overlaps = Overlaps::default();
     let whole = |error: OutOfMemory| Refused { chain: 0, instruction: 0, operator: None, error: error.into() };
@@ -137,7 +147,7 @@ pub(crate) fn freeze(
                             &mut copies,
                         )
                         .map_err(|error| refused(Some(operator), error))?;
-                    let prepare = Prepare::new(&graph.state, ids, &graph.variable, options.optimize);
+                    let prepare = Prepare::new(&graph.state, ids, &graph.variable, options.optimize, retained);
                     let run = info.kernel.prepare(&prepare).map_err(|error| refused(Some(operator), error))?;
                     scratch.set(scratch.get().max(prepare.scratch.get()));
                     PlannedAction::Kernel { run, operator, call: Call { args, access, rerouted: span } }
@@ -152,7 +162,7 @@ pub(crate) fn freeze(
                     let (access, span) = overlaps
                         .arrange(&graph.state, ids, outs, ids.len(), Alias::Disjoint, &mut rerouted, &mut copies)
                         .map_err(|error| refused(None, error))?;
-                    let prepare = Prepare::new(&graph.state, ids, &graph.variable, options.optimize);
+                    let prepare = Prepare::new(&graph.state, ids, &graph.variable, options.optimize, retained);
                     let run = loaded.delegate.prepare(&prepare).map_err(|error| refused(None, error))?;
                     scratch.set(scratch.get().max(prepare.scratch.get()));
                     PlannedAction::Delegate { run, delegate, call: Call { args, access, rerouted: span } }

@@ -1,5 +1,7 @@
 //! Runs a frozen plan.
 
+use std::cell::Cell;
+
 use edgepack_format::finding::ErrorCode;
 
 use crate::api::context::KernelContext;
@@ -29,11 +31,11 @@ impl Method {
             while at.instruction < self.frozen.chains[chain].len() {
                 spent += 1;
                 if spent > self.instruction_limit {
-                    return Err(RunError::Budget { place: self.place(at), limit: self.instruction_limit });
+                    return Err(RunError::Budget { place: Box::new(self.place(at)), limit: self.instruction_limit });
                 }
                 match self.step(at, observer.as_deref_mut()) {
                     Ok(next) => at.instruction = next,
-                    Err(error) => return Err(RunError::Instruction { place: self.place(at), error }),
+                    Err(error) => return Err(RunError::Instruction { place: Box::new(self.place(at)), error }),
                 }
             }
         }
@@ -76,7 +78,7 @@ impl Method {
 
     /// Runs a kernel or a delegate.
     fn call(&mut self, at: Position, call: Call, observer: Watcher<'_, '_>) -> Result<(), KernelError> {
-        let Method { state, args, frozen, delegates, operators, .. } = self;
+        let Method { state, args, frozen, delegates, operators, may_retain, .. } = self;
         let rerouted = &frozen.rerouted[call.rerouted.range()];
         for reroute in rerouted {
             let region = state.tensors[reroute.tensor as usize].region;
@@ -85,12 +87,14 @@ impl Method {
             unsafe { reroute.copy.copy_from(&region) };
         }
         let args = &args[call.args.range()];
-        let mut cx = KernelContext { state, args, access: call.access, rerouted, scratch: frozen.kernel_scratch };
+        let (access, scratch, retained) = (call.access, frozen.kernel_scratch, Cell::new(*may_retain));
+        let mut cx = KernelContext { state, args, access, rerouted, scratch, retained: &retained };
         let step = &mut frozen.chains[at.chain][at.instruction];
         match &mut step.action {
             PlannedAction::Kernel { run, .. } | PlannedAction::Delegate { run, .. } => run.run(&mut cx)?,
             _ => {}
         }
+        *may_retain = retained.get();
         if frozen.frees {
             cx.take_back();
         }

@@ -1,12 +1,13 @@
 //! A loaded method: what loading decides, and what it needs.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
+use edgepack_compute::threads::Threads;
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::pte::ExecutionPlan;
 use edgepack_loader::{Program, ProgramMethod};
 
-use crate::api::kept::counted;
 use crate::api::room::grow;
 use crate::api::state::{State, Value, ValueId};
 use crate::api::storage::{Block, Region};
@@ -48,11 +49,9 @@ pub struct Method {
     /// Its name among those that take the locks of shared memories.
     pub(crate) holder: Holder,
     pub(crate) instruction_limit: u64,
-    pub(crate) pool: Option<Arc<rayon::ThreadPool>>,
-    /// Bytes that kernels keep.
-    pub(crate) packed: usize,
-    /// Bytes that they may keep.
-    pub(crate) may_pack: u64,
+    pub(crate) threads: Option<Threads>,
+    /// Bytes that kernels may still retain.
+    pub(crate) may_retain: u64,
 }
 
 /// Loading from the loader's handle of a method.
@@ -77,14 +76,13 @@ impl Method {
         let limits = options.limits.unwrap_or(*program.limits());
         let loaded = load(program, &view, &plan, registry, options)?;
         let mut graph = loaded.graph;
-        let pool = options.threads.map(|threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-            pool.map(Arc::new).map_err(|error| {
-                LoadError::method(ErrorCode::OutOfResources, format!("no pool of {threads} threads: {error}"))
+        let threads = options.threads.map(|count| {
+            Threads::new(count).map_err(|error| {
+                LoadError::method(ErrorCode::OutOfResources, format!("no pool of {count} threads: {error}"))
             })
         });
-        let pool = pool.transpose()?;
-        let delegates = delegates(program, &plan, options, pool.as_ref(), loaded.data)?;
+        let threads = threads.transpose()?;
+        let delegates = delegates(program, &plan, options, threads.as_ref(), loaded.data)?;
         splice(&mut graph, &delegates, !options.no_optimize)?;
         if !options.no_optimize {
             for rewrite in registry.rewrites() {
@@ -95,9 +93,8 @@ impl Method {
         place_temporaries(&mut graph)?;
         let freeze_options = FreezeOptions { optimize: !options.no_optimize };
         owners::check(&graph, program).map_err(|error| LoadError::method(error.code, error.message))?;
-        let mut packed = 0;
-        let left = graph.account.left();
-        let frozen = counted(&mut packed, left, || freeze(&mut graph, &freeze_options, &delegates))
+        let retained = Cell::new(graph.account.left());
+        let frozen = freeze(&mut graph, &freeze_options, &delegates, &retained)
             .map_err(|refused| refused_at(&plan, &graph.operators, refused))?;
 
         let numbers = numbers(&graph.state, &graph.variable)?;
@@ -120,9 +117,8 @@ impl Method {
             memory: graph.memory,
             holder: Holder::new(),
             instruction_limit: limits.instructions,
-            pool,
-            packed,
-            may_pack: graph.account.left(),
+            threads,
+            may_retain: retained.get().min(graph.account.left()),
         };
         method.start()?;
         Ok(method)
@@ -166,7 +162,7 @@ impl Method {
             scratch: self.frozen.scratch.len(),
             constants,
             lent,
-            packed: self.packed,
+            packed: self.frozen.retained_bytes(),
             plan: self.state.heap_bytes() + self.frozen.heap_bytes() + size_of_val(self.args.as_slice()),
             program: self.program.flatbuffer().len(),
         }
@@ -219,5 +215,5 @@ fn refused_at(plan: &ExecutionPlan<'_>, operators: &[PlanOperator<'_>], refused:
     let operator = refused.operator.and_then(|index| operators.get(index as usize));
     let what = operator.map_or_else(|| "instruction".to_owned(), |operator| operator.name.to_string());
     let place = crate::pte::place::place(plan, refused.chain, refused.instruction, what);
-    LoadError::Instruction { place, error: refused.error }
+    LoadError::Instruction { place: Box::new(place), error: refused.error }
 }

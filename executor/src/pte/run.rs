@@ -4,7 +4,6 @@
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::room;
 
-use crate::api::kept::counted;
 use crate::api::state::Value;
 use crate::pte::bind::input_error;
 use crate::pte::error::{LoadError, RunError};
@@ -42,9 +41,9 @@ impl<'m> Running<'m> {
             return Err(input_error(index, ErrorCode::InvalidArgument, "it was not set".into()));
         }
         method.inputs.iter_mut().filter(|slot| !slot.survives).for_each(|slot| slot.set = false);
-        match method.pool.clone() {
-            Some(pool) => pool.install(|| method.interpret_counted(observer))?,
-            None => method.interpret_counted(observer)?,
+        match method.threads.clone() {
+            Some(threads) => threads.run(|| method.interpret(observer))?,
+            None => method.interpret(observer)?,
         }
         method.publish_outputs();
         Ok(())
@@ -98,14 +97,6 @@ impl Method {
     /// Runs with the inputs set before.
     pub fn execute(&mut self) -> Result<(), RunError> {
         Running::begin(self)?.execute(None)
-    }
-
-    fn interpret_counted(&mut self, observer: Watcher<'_, '_>) -> Result<(), RunError> {
-        let mut packed = 0;
-        let left = self.may_pack.saturating_sub(self.packed as u64);
-        let result = counted(&mut packed, left, || self.interpret(observer));
-        self.packed += packed;
-        result
     }
 
     /// The outputs of the last run.

@@ -4,6 +4,8 @@
 //! input or a constant. An argument that is read and whose memory an output shares is read from a copy, as an opaque
 //! delegate would read it.
 
+use std::cell::Cell;
+
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::operator::{Schema, Trailing};
 use edgepack_format::tensor::TensorLayout;
@@ -91,7 +93,8 @@ impl Call<'_, '_> {
     fn inline(&mut self, delegate: &dyn Delegate, optimize: bool) -> Result<bool, KernelError> {
         let graph = &*self.graph;
         let args = graph.args[self.args.range()].to_vec();
-        let prepare = Prepare::new(&graph.state, &args, &graph.variable, optimize);
+        let retained = Cell::new(u64::MAX);
+        let prepare = Prepare::new(&graph.state, &args, &graph.variable, optimize, &retained);
         let Some(instructions) = delegate.instructions(&prepare)? else { return Ok(false) };
         if instructions.arguments as usize != args.len() {
             let message = format!("instructions for {} arguments, the call has {}", instructions.arguments, args.len());

@@ -5,11 +5,9 @@
 //!
 //! Invariant: working memory is reserved at load for the sizes there, and never grows.
 
-mod factor;
 mod operators;
 mod orthogonal;
 mod room;
-mod spectrum;
 mod stack;
 
 pub use operators::KERNELS;

@@ -5,10 +5,10 @@ use edgepack_executor::tensor::TensorMut;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
-use super::factor::{self, Triangle};
 use super::orthogonal::{eigh, geqrf, householder_product, matrix_exp, ormqr, qr, qr_room, svd, svd_room};
 use super::room::{Matrix, Room, pieces, reserve};
 use super::stack::{Layout, together};
+use edgepack_compute::algebra::factor::{self, Triangle};
 
 /// Computes a call, with the working memory that its [`Room`] says.
 type Compute = fn(&mut KernelContext<'_>, &mut [f64]) -> Result<(), KernelError>;

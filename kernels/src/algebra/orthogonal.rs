@@ -2,11 +2,11 @@
 
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare};
 
-use super::factor::{self, Applied};
 use super::operators::{Out, identity, layout, resize, sizes, transpose};
 use super::room::{Matrix, pieces};
-use super::spectrum;
 use super::stack::Layout;
+use edgepack_compute::algebra::factor::{self, Applied};
+use edgepack_compute::algebra::spectrum;
 
 /// The room of [`qr`]: of a complete factor, a square as long as the rows.
 pub(super) fn qr_room(args: &Prepare<'_>, a: Matrix) -> Result<u128, KernelError> {

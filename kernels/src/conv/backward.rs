@@ -9,8 +9,8 @@ use edgepack_format::tensor::Dims;
 use super::direct;
 use super::{Arguments, Geometry, measure};
 use crate::check::{Class, Shape, expect_class, expect_same, with_float};
-use crate::numeric::{Cast, Compute, Number};
 use crate::spatial::Images;
+use edgepack_compute::number::{Cast, Compute, Number};
 
 /// `aten::convolution_backward.out`.
 pub static BACKWARD: Kernel = Kernel {
@@ -155,7 +155,7 @@ fn of_bias<T: Number>(images: &Images, grad: &[T], out: &mut [T]) {
 mod tests {
     use super::super::CONVOLUTION;
     use super::*;
-    use crate::random::Random;
+    use edgepack_compute::random::Random;
     use edgepack_executor::call::{Arg, call};
     use edgepack_format::scalar::ScalarType;
 

@@ -1,8 +1,8 @@
 //! Convolution by its definition: every output element gathers the input elements its taps meet.
 
 use super::Geometry;
-use crate::numeric::{Cast, Compute, Number};
 use crate::spatial::{Slide, Taps};
+use edgepack_compute::number::{Cast, Compute, Number};
 
 /// Computes the whole output.
 pub fn convolve<T: Number>(geometry: &Geometry, input: &[T], weight: &[T], bias: Option<&[T]>, out: &mut [T]) {

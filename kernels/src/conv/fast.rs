@@ -4,16 +4,15 @@
 //! `patches * weight`, the patches gathered into scratch memory some rows at a time. A kernel of one tap needs no
 //! patches. What does not fit goes to [`direct`](super::direct).
 
-use edgepack_executor::kernel::{KernelContext, KernelError, Run, keeps, reserve, room};
+use edgepack_executor::kernel::{KernelContext, KernelError, Retained, Run, room};
 use edgepack_executor::tensor::TensorMeta;
-use rayon::prelude::*;
-use rten_gemm::{ColOffsets, Im2Col, PackedAMatrix, PackedBMatrix, RowOffsets};
+use rten_gemm::{ColOffsets, Im2Col, RowOffsets};
 use rten_tensor::NdTensorView;
 
 use super::{Geometry, OUT, direct, geometry, lone, scatter};
-use crate::gemm::{Bias, Fast, Gemm, Mat, Operand, Terms};
-use crate::share::{for_each_piece, pays};
 use crate::steps::Steps;
+use edgepack_compute::gemm::{Bias, Fast, Gemm, Mat, Operand, Terms, most_packed};
+use edgepack_compute::threads::{WriteAll, for_each_piece, pays, try_for_each};
 
 /// Below this many multiplications the definition is faster than any preparation.
 const SMALL: usize = 1 << 12;
@@ -47,9 +46,9 @@ pub struct Convolution {
     /// The call before.
     last: Option<Geometry>,
     /// The weight of every group as a left operand.
-    lhs: Vec<PackedAMatrix<f32>>,
+    lhs: Vec<<Fast as Gemm<f32>>::PackedLhs>,
     /// The weight as a right operand.
-    rhs: Option<PackedBMatrix<f32>>,
+    rhs: Option<<Fast as Gemm<f32>>::PackedRhs>,
     /// The weight with the output channels innermost.
     turned: Vec<f32>,
     /// Where the patches of a channels-first image are.
@@ -65,12 +64,18 @@ impl Convolution {
 
 impl Run for Convolution {
     fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-        let geometry = geometry(cx)?;
+        let (geometry, retained) = (geometry(cx)?, cx.retained());
         let views = cx.views();
         let (input, weight) = (views.tensor(0)?.as_slice::<f32>()?, views.tensor(1)?.as_slice::<f32>()?);
         let bias = views.tensor_opt(2)?.map(|bias| bias.as_slice::<f32>()).transpose()?;
         let out = views.out(OUT)?.into_slice::<f32>()?;
-        self.convolve(&Call { geometry: &geometry, input, weight, bias }, floats(views.scratch()?)?, out)
+        let call = Call { geometry: &geometry, input, weight, bias };
+        self.convolve(&call, retained, floats(views.scratch()?)?, out)
+    }
+
+    fn retained_bytes(&self) -> usize {
+        let packed = self.lhs.iter().map(|packed| packed.bytes()).sum::<usize>();
+        packed + self.rhs.as_ref().map_or(0, |packed| packed.bytes()) + self.turned.capacity() * size_of::<f32>()
     }
 }
 
@@ -84,6 +89,7 @@ impl Convolution {
     pub(super) fn convolve(
         &mut self,
         call: &Call<'_>,
+        retained: Retained<'_>,
         scratch: &mut [f32],
         out: &mut [f32],
     ) -> Result<(), KernelError> {
@@ -100,7 +106,7 @@ impl Convolution {
             }
             Way::LoneRows => lone::rows(geometry, input, weight, bias, self.then.as_ref(), out),
             Way::LonePixels => {
-                self.turn(geometry, weight)?;
+                self.turn(geometry, weight, retained)?;
                 lone::pixels(geometry, input, &self.turned, bias, self.then.as_ref(), out);
             }
             Way::Scatter => {
@@ -109,8 +115,8 @@ impl Convolution {
                     then.in_place(out);
                 }
             }
-            Way::WeightFirst => self.weight_first(call, out)?,
-            Way::WeightLast => self.weight_last(call, scratch, out)?,
+            Way::WeightFirst => self.weight_first(call, retained, out)?,
+            Way::WeightLast => self.weight_last(call, retained, scratch, out)?,
         }
         Ok(())
     }
@@ -184,7 +190,7 @@ impl Geometry {
 }
 
 impl Convolution {
-    fn weight_first(&mut self, call: &Call<'_>, out: &mut [f32]) -> Result<(), KernelError> {
+    fn weight_first(&mut self, call: &Call<'_>, retained: Retained<'_>, out: &mut [f32]) -> Result<(), KernelError> {
         let Geometry { input: images, weight: kernel, out: to, groups, .. } = *call.geometry;
         let [channels, out_channels] = call.geometry.group_channels();
         let (taps, area) = (channels * kernel.area(), to.area());
@@ -195,6 +201,7 @@ impl Convolution {
         };
         if self.keep && self.lhs.is_empty() {
             for group in 0..groups {
+                retained.reserve(most_packed(&weight(group)?))?;
                 self.lhs.extend(Fast::pack_lhs(weight(group)?)?);
             }
         }
@@ -228,7 +235,7 @@ impl Convolution {
         offsets: &mut Option<(RowOffsets, ColOffsets)>,
         geometry: &Geometry,
         out: &mut [f32],
-        lhs: Operand<'_, f32, PackedAMatrix<f32>>,
+        lhs: Operand<'_, f32, <Fast as Gemm<f32>>::PackedLhs>,
         data: &[f32],
         bias: Bias<'_, f32>,
     ) -> Result<(), KernelError> {
@@ -251,21 +258,28 @@ impl Convolution {
             Im2Col { image, row_offsets, col_offsets, n_cols, n_rows, max_y_offset: most(1), max_x_offset: most(2) };
         let result = Fast::multiply_patches(out, lhs, &patches, bias);
         *offsets = Some((patches.row_offsets, patches.col_offsets));
-        result
+        Ok(result?)
     }
 
-    fn weight_last(&mut self, call: &Call<'_>, scratch: &mut [f32], out: &mut [f32]) -> Result<(), KernelError> {
+    fn weight_last(
+        &mut self,
+        call: &Call<'_>,
+        retained: Retained<'_>,
+        scratch: &mut [f32],
+        out: &mut [f32],
+    ) -> Result<(), KernelError> {
         let Geometry { input: images, weight: kernel, out: to, .. } = *call.geometry;
         let (taps, area, channels) = (images.channels.0 * kernel.area(), to.area(), to.channels.0);
         let pointwise = call.geometry.is_pointwise();
         if !pointwise {
-            self.turn(call.geometry, call.weight)?;
+            self.turn(call.geometry, call.weight, retained)?;
         }
         let weight = match pointwise {
             true => Mat::new(call.weight, [taps, channels], [kernel.channels.1, kernel.batch.1])?,
             false => Mat::new(&self.turned, [taps, channels], [channels, 1])?,
         };
         if self.keep && self.rhs.is_none() {
+            retained.reserve(most_packed(&weight))?;
             self.rhs = Fast::pack_rhs(weight)?;
         }
         let bias = call.bias.map_or(Bias::None, Bias::Row);
@@ -283,14 +297,10 @@ impl Convolution {
                 Ok::<_, KernelError>(())
             };
             if pointwise {
-                let one = |(block, out): (usize, &mut [f32])| {
+                let share = pays(size_of_val(out));
+                try_for_each(share, WriteAll(out, rows * channels), |block, out| {
                     finish(out, Mat::new(&data[block * rows * taps..], [out.len() / channels, taps], [taps, 1])?)
-                };
-                let blocks = rows * channels;
-                match pays(size_of_val(out)) {
-                    true => out.par_chunks_mut(blocks).enumerate().try_for_each(one)?,
-                    false => out.chunks_mut(blocks).enumerate().try_for_each(one)?,
-                }
+                })?;
                 continue;
             }
             for (block, out) in out.chunks_mut(rows * channels).enumerate() {
@@ -308,7 +318,7 @@ impl Convolution {
     }
 
     /// Lays the weight out by tap, input channel, output channel.
-    fn turn(&mut self, geometry: &Geometry, weight: &[f32]) -> Result<(), KernelError> {
+    fn turn(&mut self, geometry: &Geometry, weight: &[f32], retained: Retained<'_>) -> Result<(), KernelError> {
         let kernel = &geometry.weight;
         let (outs, channels) = (kernel.batch.0, kernel.channels.0);
         if self.keep && !self.turned.is_empty() {
@@ -316,8 +326,7 @@ impl Convolution {
         }
         let count = kernel.area() * channels * outs;
         if self.turned.is_empty() {
-            reserve(count * size_of::<f32>())?;
-            keeps(count * size_of::<f32>());
+            retained.reserve(count * size_of::<f32>())?;
         }
         if self.turned.capacity() < count {
             self.turned = room(count)?;

@@ -1,12 +1,10 @@
 //! Convolution where every input channel stands by itself (depthwise), in plain loops that vectorise.
 
-use rayon::prelude::*;
-
 use super::Geometry;
-use crate::share::for_each_piece;
 use crate::spatial::Taps;
 use crate::steps::{Clamp, Steps};
-use crate::wide::wide;
+use edgepack_compute::simd::wide;
+use edgepack_compute::threads::{Write, for_each, for_each_piece};
 
 /// From so many multiplications on, handing rows to other threads pays.
 const WORTH_THREADS: usize = 1 << 19;
@@ -153,11 +151,7 @@ pub fn pixels(
     let (width, height) = (to.sizes[2] * to.channels.0, to.sizes[1]);
     for n in 0..to.batch.0 {
         let out = &mut out[n * to.batch.1..][..height * width];
-        if geometry.work() >= WORTH_THREADS && rayon::current_num_threads() > 1 {
-            out.par_chunks_exact_mut(width).enumerate().for_each(|(y, out)| row(n, y, out));
-        } else {
-            out.chunks_exact_mut(width).enumerate().for_each(|(y, out)| row(n, y, out));
-        }
+        for_each(geometry.work() >= WORTH_THREADS, Write(out, width), |y, out| row(n, y, out));
     }
 }
 

@@ -18,9 +18,9 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
 use crate::check::{Class, Shape, expect_class, expect_same};
-use crate::numeric::Number;
 use crate::spatial::{Images, MOST, Slide, numbers, required, resized};
 use crate::steps::Steps;
+use edgepack_compute::number::Number;
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&CONVOLUTION, &backward::BACKWARD];

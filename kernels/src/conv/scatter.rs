@@ -5,9 +5,9 @@ use edgepack_executor::kernel::KernelError;
 
 use super::Geometry;
 use super::fast::Call;
-use crate::gemm::{Fast, Gemm, Mat, Terms};
 use crate::spatial::Images;
-use crate::wide::wide;
+use edgepack_compute::gemm::{Fast, Gemm, Mat, Terms};
+use edgepack_compute::simd::wide;
 
 /// Elements of products made at a time, if one channel does not need more.
 const PRODUCTS: usize = 1 << 16;

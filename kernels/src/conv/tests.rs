@@ -1,8 +1,8 @@
 //! Every way against the definition, written once more with nothing but indices.
 
 use super::*;
-use crate::narrow::Narrow;
-use crate::random::{Random, rounding};
+use edgepack_compute::half::Narrow;
+use edgepack_compute::random::{Random, rounding};
 use edgepack_executor::call::{Arg, OwnedTensor, call};
 use edgepack_format::tensor::write_strides;
 

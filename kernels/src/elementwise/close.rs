@@ -6,7 +6,7 @@ use edgepack_format::scalar::{Bool, ScalarType};
 
 use super::kernels;
 use crate::check::{Class, Shape, expect_class, expect_dtype, expect_same, expect_same_order};
-use crate::numeric::{Cast, Compute, Number};
+use edgepack_compute::number::{Cast, Compute, Number};
 
 const SCHEMA: &str = "(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False, bool dummy_param=False, *, Tensor(a!) out) -> Tensor(a!)";
 

@@ -13,7 +13,7 @@ use super::specs;
 use crate::broadcast::broadcast;
 use crate::check::expect_dtype;
 use crate::complex::{Complex, conjugate, magnitude, minus, over, part_type, plus, times};
-use crate::numeric::{Float, Number};
+use edgepack_compute::number::{Float, Number};
 
 /// The parts of complex numbers that are computed with.
 trait Part: Float + Element {

@@ -18,10 +18,10 @@ use super::types::{self, Chosen, Types};
 use crate::broadcast::{Cursor, Walk, broadcast};
 use crate::check::expect_same;
 use crate::convert::{Converter, converter, is_aligned};
-use crate::numeric::{Compute, Number};
 use crate::promote::expect_fit;
-use crate::share::for_each_piece;
 use crate::steps::Steps;
+use edgepack_compute::number::{Compute, Number};
+use edgepack_compute::threads::for_each_piece;
 
 /// What an operator that is applied element by element looks like.
 pub struct Spec {

@@ -9,8 +9,8 @@ use edgepack_format::tensor::Dims;
 use super::engine::scalar_bits;
 use crate::convert::converter;
 use crate::dims::size_of;
-use crate::numeric::{Compute, Number};
 use crate::promote::expect_fit;
+use edgepack_compute::number::{Compute, Number};
 
 /// Writes one element over and over.
 pub fn repeat(to: &mut [u8], width: usize, word: u128) {

@@ -7,7 +7,7 @@ use bytemuck::Pod;
 use edgepack_executor::tensor::Scalar;
 use edgepack_format::scalar::ScalarType;
 
-use crate::numeric::Number;
+use edgepack_compute::number::Number;
 
 /// One input of a loop.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use super::engine::Input::{Mask, Scalar, Tensor};
 use super::lanes::{Body, Lane, Params, loops, map3, with_class};
 use super::schema::{BINARY, UNARY, WITH_NUMBER};
 use super::{kernels, specs};
-use crate::numeric::Compute;
+use edgepack_compute::number::Compute;
 
 /// Integers and BOOL as patterns of bits.
 trait Bits: Compute {

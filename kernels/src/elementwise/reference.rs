@@ -6,7 +6,7 @@ use super::engine::Input::{Scalar, Tensor};
 use super::lanes::loops;
 use super::schema::{BINARY, WITH_NUMBER};
 use super::{kernels, specs};
-use crate::numeric::Compute;
+use edgepack_compute::number::Compute;
 
 loops! {
     // Floats get the sign of the divisor, as in PyTorch; integers keep that of the dividend.

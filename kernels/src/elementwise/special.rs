@@ -6,9 +6,9 @@ use super::engine::Input::{Scalar, Tensor};
 use super::lanes::{Body, Lane, Params, loops, map2, with_class};
 use super::schema::{BINARY, UNARY};
 use super::{kernels, specs};
-use crate::functions as f;
-use crate::functions::Kind;
-use crate::numeric::{Cast, Compute, Float};
+use edgepack_compute::functions as f;
+use edgepack_compute::functions::Kind;
+use edgepack_compute::number::{Cast, Compute, Float};
 
 fn double<C: Float>(x: C) -> f64 {
     x.cast()

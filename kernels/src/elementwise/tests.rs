@@ -6,7 +6,7 @@ use edgepack_executor::with_element;
 use edgepack_format::scalar::{Bool, ScalarType};
 
 use crate::broadcast::broadcast;
-use crate::numeric::{Cast, Number};
+use edgepack_compute::number::{Cast, Number};
 
 const TYPES: [ScalarType; 10] = [
     ScalarType::BYTE,

@@ -7,7 +7,7 @@ use super::engine::Input::Tensor;
 use super::lanes::{Body, Lane, Params, loops};
 use super::schema::UNARY;
 use super::{complex, kernels, specs};
-use crate::numeric::{Compute, Float};
+use edgepack_compute::number::{Compute, Float};
 
 loops! {
     keep: real<C: Compute> -> C, |p; a| a;

@@ -4,8 +4,6 @@
 //! The last of the dimensions is where real and complex meet; the others are transformed as complex lines. Lines are
 //! gathered into scratch memory, transformed in double precision and put back, so any length and any dimension will do.
 
-mod transform;
-
 use bytemuck::Pod;
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_format::scalar::ScalarType;
@@ -14,8 +12,8 @@ use edgepack_format::tensor::{Dims, MAX_RANK};
 use crate::check::{Around, Shape, expect_dtype};
 use crate::complex::{Complex, conjugate, elements};
 use crate::dims::{dim_of, size_of};
-use crate::numeric::{Cast, Number};
-use transform::Transform;
+use edgepack_compute::fourier::Transform;
+use edgepack_compute::number::{Cast, Number};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&COMPLEX, &TO_COMPLEX, &TO_REAL];
@@ -312,7 +310,7 @@ fn cast_mut<R: Pod>(bytes: &mut [u8]) -> Result<&mut [Complex<R>], KernelError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use edgepack_compute::random::Random;
     use edgepack_executor::call::{Arg, OwnedTensor, call};
 
     fn forward(sizes: &[usize], values: &[f64], dims: &[i64], norm: i64, out: &[usize]) -> OwnedTensor {

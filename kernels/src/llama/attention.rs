@@ -7,13 +7,13 @@
 
 use edgepack_executor::kernel::KernelError;
 use edgepack_format::scalar::Element;
-use rayon::prelude::*;
 use rten_simd::SimdUnaryOp;
 
-use crate::gemm::{Fast, Gemm, Mat, Terms};
-use crate::numeric::{Cast, Compute, Number};
-use crate::reduce::fold::row_max;
-use crate::wide::wide;
+use edgepack_compute::fold::row_max;
+use edgepack_compute::gemm::{Fast, Gemm, Mat, Terms};
+use edgepack_compute::number::{Cast, Compute, Number};
+use edgepack_compute::simd::wide;
+use edgepack_compute::threads::{Write, try_for_each};
 
 /// Queries worked on at a time.
 const QUERIES: usize = 64;
@@ -148,12 +148,12 @@ impl<T: Number + Sync> Rows for Floats<'_, T> {
         if T::SCALAR_TYPE == f32::SCALAR_TYPE
             && let Ok(floats) = bytemuck::try_cast_slice::<T, f32>(self.0)
         {
-            return Mat::new(floats.get(first..).unwrap_or(&[]), [count, dim], [step, 1]);
+            return Ok(Mat::new(floats.get(first..).unwrap_or(&[]), [count, dim], [step, 1])?);
         }
         for (row, to) in buffer.chunks_exact_mut(dim.max(1)).enumerate().take(count) {
             to.iter_mut().zip(&self.0[first + row * step..][..dim]).for_each(|(to, &from)| *to = from.cast());
         }
-        Mat::new(buffer, [count, dim], [dim, 1])
+        Ok(Mat::new(buffer, [count, dim], [dim, 1])?)
     }
 }
 
@@ -181,7 +181,7 @@ impl Rows for Bytes<'_> {
             let values = &self.values[at..][..dim];
             wide(|| to.iter_mut().zip(values).for_each(|(to, &x)| *to = f32::from(i16::from(x) - zero) * scale));
         }
-        Mat::new(buffer, [count, dim], [dim, 1])
+        Ok(Mat::new(buffer, [count, dim], [dim, 1])?)
     }
 }
 
@@ -221,17 +221,9 @@ impl<R: Rows> Attention<'_, R> {
         // With one query per head, the results of a lane are neighbours.
         let width = geometry.repeats() * geometry.dim;
         let work = geometry.batch * geometry.heads * geometry.keys * geometry.dim;
-        let one = |(index, (out, scratch)): (usize, (&mut [T], &mut [f32]))| {
+        try_for_each(work >= WORTH_THREADS, (Write(out, width), Write(scratch, lane)), |index, (out, scratch)| {
             self.lane(index / geometry.shared, index % geometry.shared * geometry.repeats(), out, scratch)
-        };
-        if work >= WORTH_THREADS && rayon::current_num_threads() > 1 {
-            return out
-                .par_chunks_exact_mut(width)
-                .zip(scratch.par_chunks_exact_mut(lane))
-                .enumerate()
-                .try_for_each(one);
-        }
-        out.chunks_exact_mut(width).zip(scratch.chunks_exact_mut(lane)).enumerate().try_for_each(one)
+        })
     }
 
     /// The lane that starts with this head.

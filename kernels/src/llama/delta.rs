@@ -8,11 +8,11 @@
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::tensor::TensorMeta;
 use edgepack_format::scalar::ScalarType;
-use rayon::prelude::*;
 
 use super::{expect_contiguous, expect_sizes, scratch_of, sizes_of};
 use crate::check::{Shape, expect_dtype};
-use crate::wide::wide;
+use edgepack_compute::simd::wide;
+use edgepack_compute::threads::{Write, for_each};
 
 /// `llama::gated_delta_rule.out`.
 pub static GATED: Kernel = kernel("llama::gated_delta_rule.out");
@@ -106,9 +106,6 @@ fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     Ok(Box::new(run))
 }
 
-/// The number of a state, the state, its results, and scratch for one value.
-type Lane<'a> = (usize, ((&'a mut [f32], &'a mut [f32]), &'a mut [f32]));
-
 fn run(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let metas = [cx.meta(0)?, cx.meta(1)?, cx.meta(2)?, cx.meta(3)?, cx.meta(4)?, cx.meta(5)?];
     let geometry = Geometry::new(metas)?;
@@ -137,16 +134,9 @@ fn run(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         lanes.for_each(|(head, (state, scratch))| follow(&geometry, inputs, head, state, &mut [], scratch));
         return Ok(());
     }
-    let one = |(head, ((state, out), scratch)): Lane<'_>| {
-        follow(&geometry, inputs, head, state, out, scratch);
-    };
-    if batch * heads * tokens * key * value >= WORTH_THREADS && rayon::current_num_threads() > 1 {
-        let lanes = state.par_chunks_exact_mut(key * value).zip(out.par_chunks_exact_mut(per_state));
-        lanes.zip(scratch.par_chunks_exact_mut(value)).enumerate().for_each(one);
-    } else {
-        let lanes = state.chunks_exact_mut(key * value).zip(out.chunks_exact_mut(per_state));
-        lanes.zip(scratch.chunks_exact_mut(value)).enumerate().for_each(one);
-    }
+    let lanes = (Write(state, key * value), Write(out, per_state), Write(scratch, value));
+    let share = batch * heads * tokens * key * value >= WORTH_THREADS;
+    for_each(share, lanes, |head, (state, out, scratch)| follow(&geometry, inputs, head, state, out, scratch));
     Ok(())
 }
 

@@ -9,9 +9,9 @@ use edgepack_format::tensor::Dims;
 
 use super::{expect_contiguous, scratch_of};
 use crate::check::{expect_same, with_float};
-use crate::float::Float;
-use crate::numeric::{Cast, Compute, Number};
-use crate::wide::wide;
+use edgepack_compute::float::Float;
+use edgepack_compute::number::{Cast, Compute, Number};
+use edgepack_compute::simd::wide;
 
 /// `llama::fast_hadamard_transform.out`.
 pub static TRANSFORM: Kernel = Kernel {

@@ -11,7 +11,7 @@ use edgepack_format::scalar::ScalarType;
 use super::packed::{Form, Packed};
 use super::{expect_contiguous, expect_sizes, scratch_of, sizes_of};
 use crate::check::expect_dtype;
-use crate::gemm::{Fast, Gemm, Mat, Terms};
+use edgepack_compute::gemm::{Fast, Gemm, Mat, Terms};
 
 /// `llama::quantized_moe_ffn.out`.
 pub static FFN: Kernel = Kernel {

@@ -12,7 +12,7 @@ use super::attention::{Attention, Bytes, Floats, Geometry, Rows, Sight, Steps};
 use super::cache::{Write, start_in};
 use super::{expect_contiguous, expect_sizes, scratch_of, sizes_of};
 use crate::check::{Shape, expect_dtype, expect_same};
-use crate::numeric::{Cast, Number};
+use edgepack_compute::number::{Cast, Number};
 
 /// `llama::custom_sdpa.out`.
 pub static CUSTOM: Kernel = Kernel {

@@ -5,9 +5,9 @@ use std::ops::Range;
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
 
 use super::{Call, Form, Product, Strides};
-use crate::gemm::Mat;
-use crate::narrow::Narrow;
-use crate::panels::{Lies, Panel, Panels};
+use edgepack_compute::gemm::Mat;
+use edgepack_compute::half::Narrow;
+use edgepack_compute::panels::{Lies, Panel, Panels};
 
 /// The first step.
 pub(super) fn prepare<T: Narrow>(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {

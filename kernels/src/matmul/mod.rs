@@ -11,15 +11,14 @@ use edgepack_executor::tensor::{TensorMeta, TensorMut, TensorRef};
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
-use rayon::prelude::*;
 
 use crate::broadcast::{Walk, expect_stretch};
 use crate::check::{Class, Shape, expect_class, expect_same};
 use crate::complex::{multiply_stacks, with_parts};
-use crate::gemm::{Bias, Fast, Gemm, Mat, Operand, Plain, Terms};
-use crate::numeric::{Compute, Number};
-use crate::share::pays;
 use crate::steps::Steps;
+use edgepack_compute::gemm::{Bias, Fast, Gemm, Mat, Operand, Plain, Terms, most_packed};
+use edgepack_compute::number::{Compute, Number};
+use edgepack_compute::threads::{Write, pays, try_for_each};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&MM, &ADDMM, &BMM, &BADDBMM, &LINEAR];
@@ -147,7 +146,9 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
     }
     let packed = match rhs.constant {
         Some(rhs) if worthwhile && args.optimize() && form.shape != Shapes::Stacks => {
-            Fast::pack_rhs(form.rhs_matrix(&rhs.meta(), rhs.as_slice::<f32>()?)?)?
+            let matrix = form.rhs_matrix(&rhs.meta(), rhs.as_slice::<f32>()?)?;
+            args.retained().reserve(most_packed(&matrix))?;
+            Fast::pack_rhs(matrix)?
         }
         _ => None,
     };
@@ -158,7 +159,23 @@ fn operator<T: Number, G: Gemm<T>>(
     form: &'static Form,
     packed: Option<G::PackedRhs>,
 ) -> Result<Box<dyn Run>, KernelError> {
-    Ok(Box::new(move |cx: &mut KernelContext<'_>| run::<T, G>(form, packed.as_ref(), cx)))
+    Ok(Box::new(Instruction::<T, G> { form, packed }))
+}
+
+/// One instruction, and its constant matrix packed.
+struct Instruction<T: Number, G: Gemm<T>> {
+    form: &'static Form,
+    packed: Option<G::PackedRhs>,
+}
+
+impl<T: Number, G: Gemm<T>> Run for Instruction<T, G> {
+    fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+        run::<T, G>(self.form, self.packed.as_ref(), cx)
+    }
+
+    fn retained_bytes(&self) -> usize {
+        self.packed.as_ref().map_or(0, G::packed_bytes)
+    }
 }
 
 impl Form {
@@ -284,7 +301,9 @@ fn run<T: Number, G: Gemm<T>>(
     if m * n == 0 {
         return Ok(());
     }
-    let one = |(index, out): (usize, &mut [T])| {
+    let out = &mut out[..batch * m * n];
+    let share = batch > 1 && pays(size_of_val(out));
+    let done = try_for_each(share, Write(out, m * n), |index, out| {
         let a = Mat::new(a.get(index * strides.step[0]..).unwrap_or(&[]), [m, k], strides.lhs)?;
         let b = Mat::new(b.get(index * strides.step[1]..).unwrap_or(&[]), [k, n], strides.rhs)?;
         if transposed {
@@ -292,12 +311,8 @@ fn run<T: Number, G: Gemm<T>>(
         } else {
             G::multiply(out, a.into(), Operand { mat: b, packed }, terms)
         }
-    };
-    let out = &mut out[..batch * m * n];
-    if batch > 1 && pays(size_of_val(out)) {
-        return out.par_chunks_exact_mut(m * n).enumerate().try_for_each(one);
-    }
-    out.chunks_exact_mut(m * n).enumerate().try_for_each(one)
+    });
+    Ok(done?)
 }
 
 /// Writes what is added to a product into its output.
@@ -370,8 +385,8 @@ fn out_is_transposed(form: &Form, product: &Product, out: &TensorMeta<'_>) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::numeric::Cast;
-    use crate::random::Random;
+    use edgepack_compute::number::Cast;
+    use edgepack_compute::random::Random;
     use edgepack_executor::call::{Arg, OwnedTensor, call};
     use edgepack_executor::tensor::{PodElement, Scalar};
 
@@ -452,7 +467,7 @@ mod tests {
     }
 
     /// Products of 16-bit floats are those of `f32`, rounded once, for every layout, factor and number of panels.
-    fn halves_suite<T: crate::narrow::Narrow>(relative: f32)
+    fn halves_suite<T: edgepack_compute::half::Narrow>(relative: f32)
     where
         i64: Cast<T>,
     {

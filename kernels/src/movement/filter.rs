@@ -10,7 +10,7 @@ use super::row;
 use super::transfer::expect_same_type;
 use crate::broadcast::{Step, Walk, broadcast};
 use crate::elementwise::schema::UNARY;
-use crate::numeric::Cast;
+use edgepack_compute::number::Cast;
 
 fn expect_contiguous(args: &Prepare<'_>, tensors: &[(usize, &str)]) -> Result<(), KernelError> {
     for &(arg, name) in tensors {

@@ -15,7 +15,7 @@ use super::row;
 use super::transfer::{Conversion, assign, expect_same_type};
 use crate::broadcast::{Step, Walk, broadcast, expect_stretch};
 use crate::dims::index_of;
-use crate::numeric::{Cast, Compute, Number};
+use edgepack_compute::number::{Cast, Compute, Number};
 
 /// Where the list of index tensors is.
 const INDICES: usize = 1;

@@ -9,7 +9,7 @@ use super::pick::{Places, expect_indices, expect_inside, index_at};
 use super::row;
 use super::transfer::{Conversion, assign, expect_same_type};
 use crate::dims::{dim_of, index_of};
-use crate::numeric::{Cast, Compute, Number};
+use edgepack_compute::number::{Cast, Compute, Number};
 
 /// How an element meets another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

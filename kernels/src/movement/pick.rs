@@ -11,8 +11,8 @@ use super::transfer::{Conversion, SCRATCH, assign, expect_same_type, transfer};
 use crate::broadcast::{Step, Walk};
 use crate::dims::{dim_of, index_of};
 use crate::elementwise::engine::scalar_bits;
-use crate::numeric::{Cast, Compute, Number};
 use crate::promote::expect_fit;
+use edgepack_compute::number::{Cast, Compute, Number};
 
 pub(super) fn expect_indices(args: &Prepare<'_>, arg: usize, name: &str) -> Result<(), KernelError> {
     match args.tensor(arg)?.meta.dtype {

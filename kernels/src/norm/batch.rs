@@ -5,9 +5,9 @@ use edgepack_executor::tensor::TensorRef;
 use edgepack_format::tensor::Dims;
 
 use crate::check::{Around, Shape, expect_same, expect_same_order, with_float};
-use crate::float::Float;
-use crate::numeric::{Cast, Compute, Number};
-use crate::reduce::fold::Moments;
+use edgepack_compute::float::Float;
+use edgepack_compute::fold::Moments;
+use edgepack_compute::number::{Cast, Compute, Number};
 
 /// `aten::_native_batch_norm_legit_no_training.out`.
 pub static NO_TRAINING: Kernel = Kernel {

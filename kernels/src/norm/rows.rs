@@ -5,15 +5,14 @@
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, Views};
 use edgepack_executor::tensor::TensorMeta;
 use edgepack_format::tensor::Dims;
-use rayon::prelude::*;
 
 use crate::broadcast::Walk;
 use crate::check::{Shape, expect_same, with_float};
-use crate::float::Float;
-use crate::numeric::{Cast, Compute, Number};
-use crate::reduce::fold::row_sum;
-use crate::share::pays;
-use crate::wide::wide;
+use edgepack_compute::float::Float;
+use edgepack_compute::fold::row_sum;
+use edgepack_compute::number::{Cast, Compute, Number};
+use edgepack_compute::simd::wide;
+use edgepack_compute::threads::{Read, Write, for_each, pays};
 
 /// `aten::native_layer_norm.out`.
 pub static LAYER_NORM: Kernel = Kernel {
@@ -125,9 +124,6 @@ fn group_rows(cx: &KernelContext<'_>) -> Result<Rows, KernelError> {
     Ok(Rows { width: factors * hxw as usize, run: hxw as usize, factors, period: group, stats })
 }
 
-/// Input and output of a row, and where its mean and scale go.
-type RowOf<'r, T> = (((&'r [T], &'r mut [T]), &'r mut T), &'r mut T);
-
 fn run<T: Number<Compute: Float>>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let rows = (form.rows)(cx)?;
     let eps = cx.double(form.eps)?;
@@ -161,21 +157,16 @@ fn run<T: Number<Compute: Float>>(form: &Form, cx: &mut KernelContext<'_>) -> Re
         scales.fill(narrow(f64::NAN));
         return Ok(());
     }
-    let row = |(index, (((input, out), kept_mean), kept_scale)): (usize, RowOf<'_, T>)| {
+    let share = pays(size_of_val(out));
+    let lists = (Read(input, rows.width), Write(out, rows.width), Write(means, 1), Write(scales, 1));
+    for_each(share, lists, |index, (input, out, kept_mean, kept_scale)| {
         let first = index % rows.period * rows.factors;
         let (mean, scale) = wide(|| statistics(input, eps));
-        (*kept_mean, *kept_scale) = (narrow(mean), narrow(scale));
+        (kept_mean[0], kept_scale[0]) = (narrow(mean), narrow(scale));
         let weight = weight.map(|all| &all[first..first + rows.factors]);
         let bias = bias.map(|all| &all[first..first + rows.factors]);
         wide(|| normalise(input, out, rows.run, Float::of(mean), Float::of(scale), weight, bias));
-    };
-    if pays(size_of_val(out)) {
-        let data = input.par_chunks_exact(rows.width).zip(out.par_chunks_exact_mut(rows.width));
-        data.zip(means).zip(scales).enumerate().for_each(row);
-    } else {
-        let data = input.chunks_exact(rows.width).zip(out.chunks_exact_mut(rows.width));
-        data.zip(means).zip(scales).enumerate().for_each(row);
-    }
+    });
     if !rest.is_empty() {
         Walk::by_index(&meta).cursor().scatter(size_of::<T>(), rest, target.bytes());
     }

@@ -5,7 +5,7 @@ use edgepack_executor::kernel::Kernel;
 use edgepack_format::scalar::ScalarType;
 
 use super::KERNELS;
-use crate::random::Random;
+use edgepack_compute::random::Random;
 
 fn kernel(name: &str) -> &'static Kernel {
     KERNELS.iter().find(|kernel| kernel.name == name).unwrap()

@@ -5,8 +5,8 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
 use crate::check::{Class, Shape, expect_class, expect_dtype, expect_same, with_float};
-use crate::numeric::{Cast, Compute, Number};
 use crate::spatial::{Images, Slide, numbers, required, resized};
+use edgepack_compute::number::{Cast, Compute, Number};
 
 /// `aten::max_pool2d_with_indices_backward.grad_input`.
 pub static MAX_2D_BACKWARD: Kernel = Kernel {

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use edgepack_executor::tensor::Scalar;
 
-use crate::numeric::{Cast, Compute, Number};
 use crate::spatial::{Images, Slide, Taps};
-use crate::wide::wide;
+use edgepack_compute::number::{Cast, Compute, Number};
+use edgepack_compute::simd::wide;
 
 /// Channels pooled side by side where they are neighbours.
 const LANES: usize = 32;

@@ -15,8 +15,8 @@ use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 
 use crate::check::{Class, Shape, expect_class, expect_dtype, expect_same};
-use crate::numeric::{Cast, Number};
 use crate::spatial::{Images, Slide, numbers, required, resized};
+use edgepack_compute::number::{Cast, Number};
 use engine::{Average, Axis, Greatest, Windows};
 
 /// An operator of this family. The input is argument 0, the kernel or the output size argument 1.

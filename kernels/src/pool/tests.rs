@@ -4,7 +4,7 @@ use edgepack_executor::call::{Arg, OwnedTensor, call};
 use edgepack_executor::kernel::Kernel;
 
 use super::*;
-use crate::random::Random;
+use edgepack_compute::random::Random;
 
 fn kernel(name: &str) -> &'static Kernel {
     KERNELS.iter().find(|kernel| kernel.name == name).unwrap()

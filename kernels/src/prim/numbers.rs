@@ -73,7 +73,7 @@ fn floor_div_ints(a: i64, b: i64) -> Result<i64, KernelError> {
 }
 
 fn floor_div(a: f64, b: f64) -> f64 {
-    crate::numeric::Compute::floor_div(a, b)
+    edgepack_compute::number::Compute::floor_div(a, b)
 }
 
 fn order(

@@ -10,7 +10,7 @@ use super::numbers::write;
 use crate::dims::dim_of;
 use crate::movement::shape::infer_sizes;
 use crate::movement::transfer::expect_same_type;
-use crate::numeric::Cast;
+use edgepack_compute::number::Cast;
 
 fn size(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(3)?;

@@ -5,8 +5,8 @@ use edgepack_executor::tensor::{TensorRef, storage_type};
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 
-use crate::numeric::{Cast, Number};
-use crate::wide::wide;
+use edgepack_compute::number::{Cast, Number};
+use edgepack_compute::simd::wide;
 
 /// What the integers of a slice mean.
 #[derive(Clone, Copy, Debug)]

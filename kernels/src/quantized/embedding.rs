@@ -10,7 +10,7 @@ use edgepack_format::tensor::Dims;
 use half::{bf16, f16};
 
 use super::affine::number_at;
-use crate::numeric::Cast;
+use edgepack_compute::number::Cast;
 
 /// How weights are stored.
 #[derive(Clone, Copy, PartialEq)]

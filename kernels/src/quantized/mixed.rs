@@ -10,11 +10,11 @@ use edgepack_format::scalar::ScalarType;
 use half::f16;
 
 use crate::check::{Shape, expect_dtype, expect_same};
-use crate::gemm::Mat;
-use crate::narrow::Narrow;
-use crate::numeric::Cast;
-use crate::panels::{Lies, Panel, Panels};
-use crate::wide::wide;
+use edgepack_compute::gemm::Mat;
+use edgepack_compute::half::Narrow;
+use edgepack_compute::number::Cast;
+use edgepack_compute::panels::{Lies, Panel, Panels};
+use edgepack_compute::simd::wide;
 
 /// The operators of this table.
 pub const KERNELS: &[&Kernel] = &[&MM, &LINEAR];
@@ -112,7 +112,7 @@ fn run<T: Narrow, U: Narrow>(cx: &mut KernelContext<'_>, form: &Form) -> Result<
     T::widen(input, wide);
     let group = form.transposed.then(|| k.div_ceil(groups).max(1));
     let mut stored = Stored { weight, scales, groups, group, columns: n, out: out.into_slice::<U>()? };
-    Panels { m, k, n }.multiply(Mat::new(wide, [m, k], [k, 1])?, [1.0, 0.0], scratch, &mut stored)
+    Ok(Panels { m, k, n }.multiply(Mat::new(wide, [m, k], [k, 1])?, [1.0, 0.0], scratch, &mut stored)?)
 }
 
 /// The 8-bit matrix, and where results go.
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn products_of_several_panels_agree_with_the_definition() {
-        let mut random = crate::random::Random::new(61);
+        let mut random = edgepack_compute::random::Random::new(61);
         let (m, k, n, groups) = (5, 1030, 70, 3);
         let x = random.floats(m * k);
         let weight: Vec<i8> = (0..n * k).map(|_| random.below(255) as i8).collect();

@@ -8,7 +8,7 @@ use edgepack_format::tensor::Dims;
 
 use super::affine::range_of;
 use crate::check::expect_dtype;
-use crate::numeric::Cast;
+use edgepack_compute::number::Cast;
 
 /// Below this a scale is too small to divide by with any accuracy.
 const SMALLEST_SCALE: f32 = 6.1e-5;

@@ -3,8 +3,7 @@
 //! One engine, a row per operator. The loop is chosen by the input's element type when the method is loaded; a result
 //! is converted to the output's type as it is stored.
 
-pub mod fold;
-mod operators;
+pub mod operators;
 pub mod plan;
 
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
@@ -17,8 +16,8 @@ pub use operators::KERNELS;
 use crate::check::{Class, Shape, expect_class, expect_dtype, expect_same};
 use crate::complex::{self, Complex, with_parts};
 use crate::dims::dim_of;
-use crate::numeric::{Cast, Compute, Number};
-use fold::{ComplexSum, Extreme, MomentsOf, Place, Product, Sum, Truth, WholeProduct, WholeSum};
+use edgepack_compute::fold::{ComplexSum, Extreme, MomentsOf, Place, Product, Sum, Truth, WholeProduct, WholeSum};
+use edgepack_compute::number::{Cast, Compute, Number};
 use plan::{Folded, Plan};
 
 /// An operator of this family. The input is argument 0.

@@ -7,7 +7,7 @@ use edgepack_executor::kernel::KernelError;
 use edgepack_executor::tensor::TensorMeta;
 use edgepack_format::tensor::{Dims, MAX_RANK};
 
-use super::fold::Fold;
+use edgepack_compute::fold::Fold;
 
 /// Accumulators of neighbouring results, kept on the stack.
 const LANES: usize = 64;

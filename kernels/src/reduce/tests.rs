@@ -6,7 +6,7 @@ use edgepack_format::scalar::{Bool, ScalarType};
 use edgepack_format::tensor::write_strides;
 
 use super::*;
-use crate::random::Random;
+use edgepack_compute::random::Random;
 
 fn kernel(name: &str) -> &'static Kernel {
     KERNELS.iter().find(|kernel| kernel.name == name).unwrap()

@@ -1,10 +1,10 @@
 //! Tensors of small numbers in every element type and dim order, and back to numbers in index order.
 
+use edgepack_compute::number::Cast;
 use edgepack_executor::call::OwnedTensor;
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{TensorLayout, write_strides};
-use edgepack_kernels::numeric::Cast;
 
 /// The element types operators are tried with.
 pub const DTYPES: &[ScalarType] = &[

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use edgepack_compute::threads::Threads;
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::pte::{BackendDelegate, BackendDelegateInlineData, DataLocation, ExecutionPlan};
 use edgepack_format::room::{self, NoRoom};
@@ -25,7 +26,7 @@ pub(crate) fn delegates(
     program: &Program,
     plan: &ExecutionPlan<'_>,
     options: &Options,
-    pool: Option<&Arc<rayon::ThreadPool>>,
+    threads: Option<&Threads>,
     data: MergedData,
 ) -> Result<Vec<LoadedDelegate>, LoadError> {
     let rows = plan.delegates.clone().unwrap_or_default();
@@ -70,7 +71,7 @@ pub(crate) fn delegates(
         let named_data = Arc::clone(&named_data);
         let asked = options.backends.options(&id);
         let cache = &options.cache;
-        let init = DelegateInit { processed, compile_specs, named_data, cache, pool, method, options: asked };
+        let init = DelegateInit { processed, compile_specs, named_data, cache, threads, method, options: asked };
         let delegate = backend.init(init).map_err(refused)?;
         loaded.push(LoadedDelegate { id, delegate });
     }

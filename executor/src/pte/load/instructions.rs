@@ -55,7 +55,7 @@ pub(super) fn read<'r>(
                 Fault::Refused(what, error) => {
                     let what = what.map_or_else(|| "instruction".to_owned(), str::to_owned);
                     let place = crate::pte::place::place(source.plan, chain, index, what);
-                    LoadError::Instruction { place, error }
+                    LoadError::Instruction { place: Box::new(place), error }
                 }
             })?;
             list.push(PlanInstruction { kind, origin: index as u32, node: None });
@@ -85,7 +85,7 @@ fn check_values(source: &Source<'_>, graph: &PlanGraph<'_>) -> Result<(), LoadEr
             };
             if let Err(error) = checked {
                 let place = crate::pte::place::place(source.plan, chain, index, what.to_owned());
-                return Err(LoadError::Instruction { place, error });
+                return Err(LoadError::Instruction { place: Box::new(place), error });
             }
         }
     }

@@ -421,8 +421,8 @@ mod tests {
                 let start = number(90);
                 let range = start..start + 1 + number(if start % 3 == 0 { 10 } else { 3 });
                 let mut told = [false; 100];
-                let fine = covered.cover(range.clone(), |gap| {
-                    gap.for_each(|at| assert!(!std::mem::replace(&mut told[at], true)));
+                let fine = covered.cover(range.start as u64..range.end as u64, |gap| {
+                    gap.for_each(|at| assert!(!std::mem::replace(&mut told[at as usize], true)));
                     Ok::<_, ()>(())
                 });
                 fine.unwrap();

@@ -4,6 +4,8 @@
 //! nothing that shares the planned memory of the value is touched; a value is left alone if its memory outlives a run,
 //! if the caller sees it, or if anything else writes it.
 
+use std::cell::Cell;
+
 use crate::api::context::{Access, KernelContext, MAX_ARGS};
 use crate::api::kernel::{Operator, Prepare};
 use crate::api::room::grow;
@@ -161,10 +163,11 @@ fn call(graph: &mut PlanGraph<'_>, operator: u32, args: Span) -> Option<()> {
     let PlanGraph { state, operators, args: all, variable, .. } = graph;
     let (operator, ids) = (&operators[operator as usize], &all[args.range()]);
     let kernel: &dyn Operator = &*operator.kernel;
+    let retained = Cell::new(u64::MAX);
     let access = Access::of(operator.info.outs(), operator.info.arity(), ids.len());
-    let prepare = Prepare::new(state, ids, variable, false);
+    let prepare = Prepare::new(state, ids, variable, false, &retained);
     let mut run = kernel.prepare(&prepare).ok()?;
     let scratch = Block::zeroed(prepare.scratch.get())?;
     let whole = scratch.region(0, scratch.len())?;
-    run.run(&mut KernelContext { state, args: ids, access, rerouted: &[], scratch: whole }).ok()
+    run.run(&mut KernelContext { state, args: ids, access, rerouted: &[], scratch: whole, retained: &retained }).ok()
 }

@@ -8,8 +8,8 @@ use edgepack_format::scalar::ScalarType;
 use half::{bf16, f16};
 
 use super::*;
-use crate::numeric::{Cast, Number};
-use crate::random::Random;
+use edgepack_compute::number::{Cast, Number};
+use edgepack_compute::random::Random;
 
 fn floats(kernel: &Kernel, args: &[Arg], out: usize) -> Vec<f32> {
     call(kernel, args).unwrap()[out].as_slice().unwrap()

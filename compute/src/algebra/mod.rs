@@ -1,0 +1,4 @@
+//! Factors and spectra of small dense matrices, in double precision, in working memory of the caller's.
+
+pub mod factor;
+pub mod spectrum;

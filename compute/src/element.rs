@@ -1,0 +1,54 @@
+//! Elements of tensors as values of Rust, and numbers of any kind.
+
+use bytemuck::Pod;
+use edgepack_format::scalar::Element;
+
+/// An element type whose bytes can be viewed as values and back.
+pub trait PodElement: Element + Pod {}
+
+impl<T: Element + Pod> PodElement for T {}
+
+/// A number that an operator takes where its schema says `Scalar`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Scalar {
+    /// An integer.
+    Int(i64),
+    /// A floating point number.
+    Double(f64),
+    /// A bool.
+    Bool(bool),
+}
+
+impl Scalar {
+    /// As a double.
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Scalar::Int(value) => value as f64,
+            Scalar::Double(value) => value,
+            Scalar::Bool(value) => f64::from(u8::from(value)),
+        }
+    }
+
+    /// As an integer, truncated towards zero.
+    pub fn to_i64(self) -> i64 {
+        match self {
+            Scalar::Int(value) => value,
+            Scalar::Double(value) => value as i64,
+            Scalar::Bool(value) => i64::from(value),
+        }
+    }
+
+    /// Whether it is not zero.
+    pub fn to_bool(self) -> bool {
+        match self {
+            Scalar::Int(value) => value != 0,
+            Scalar::Double(value) => value != 0.0,
+            Scalar::Bool(value) => value,
+        }
+    }
+
+    /// Whether it is a floating point number.
+    pub fn is_floating(self) -> bool {
+        matches!(self, Scalar::Double(_))
+    }
+}

@@ -1,0 +1,42 @@
+//! Why a computation is refused.
+
+use std::borrow::Cow;
+
+/// Why a computation is refused.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    /// What kind of error it is.
+    pub kind: ErrorKind,
+    /// What is wrong, with both sides.
+    pub message: Cow<'static, str>,
+}
+
+/// Kinds of errors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Slices are shorter than their geometry says: a mistake of the caller.
+    Geometry,
+    /// More than what was prepared for.
+    Unsupported,
+    /// The memory is not there.
+    Memory,
+}
+
+impl Error {
+    /// An error of a kind.
+    pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
+        Error { kind, message: message.into() }
+    }
+}
+
+/// Returns an empty list with room for so many elements, or an error if the memory is not there.
+pub(crate) fn room<T>(count: usize) -> Result<Vec<T>, Error> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(count).map_err(|_| {
+        let bytes = count.saturating_mul(size_of::<T>());
+        Error::new(ErrorKind::Memory, format!("there is no memory for {bytes} bytes of tables"))
+    })?;
+    Ok(list)
+}

@@ -1,0 +1,109 @@
+//! The functions of mathematics for the two floating types that operators compute in.
+
+use crate::number::Compute;
+
+/// `f32` or `f64`, with the functions of mathematics.
+pub trait Float: Compute {
+    /// From a double, rounded.
+    fn of(value: f64) -> Self;
+    /// `self / other`.
+    fn over(self, other: Self) -> Self;
+    /// e to the power of `self`.
+    fn exp(self) -> Self;
+    /// `exp(self) - 1`, accurate near 0.
+    fn exp_m1(self) -> Self;
+    /// The natural logarithm.
+    fn ln(self) -> Self;
+    /// `ln(1 + self)`, accurate near 0.
+    fn ln_1p(self) -> Self;
+    /// The logarithm to base 2.
+    fn log2(self) -> Self;
+    /// The logarithm to base 10.
+    fn log10(self) -> Self;
+    /// The square root.
+    fn sqrt(self) -> Self;
+    /// The sine.
+    fn sin(self) -> Self;
+    /// The cosine.
+    fn cos(self) -> Self;
+    /// The tangent.
+    fn tan(self) -> Self;
+    /// The inverse sine.
+    fn asin(self) -> Self;
+    /// The inverse cosine.
+    fn acos(self) -> Self;
+    /// The inverse tangent.
+    fn atan(self) -> Self;
+    /// The angle of the point (`other`, `self`).
+    fn atan2(self, other: Self) -> Self;
+    /// The hyperbolic sine.
+    fn sinh(self) -> Self;
+    /// The hyperbolic cosine.
+    fn cosh(self) -> Self;
+    /// The hyperbolic tangent.
+    fn tanh(self) -> Self;
+    /// The inverse hyperbolic sine.
+    fn asinh(self) -> Self;
+    /// The inverse hyperbolic cosine.
+    fn acosh(self) -> Self;
+    /// The inverse hyperbolic tangent.
+    fn atanh(self) -> Self;
+    /// The error function.
+    fn erf(self) -> Self;
+    /// The next integer below.
+    fn floor(self) -> Self;
+    /// The next integer above.
+    fn ceil(self) -> Self;
+    /// The next integer towards zero.
+    fn trunc(self) -> Self;
+    /// The nearest integer, the even one of two.
+    fn round_even(self) -> Self;
+    /// Whether it is an infinity.
+    fn is_infinite(self) -> bool;
+}
+
+macro_rules! float {
+    ($t:ident, acosh => $acosh:ident, $($method:ident => $function:ident),*; $($own:ident),*) => {
+        impl Float for $t {
+            #[inline(always)]
+            fn of(value: f64) -> Self {
+                value as $t
+            }
+            #[inline(always)]
+            fn over(self, other: Self) -> Self {
+                self / other
+            }
+            $(#[inline(always)]
+            fn $method(self) -> Self {
+                libm::$function(self)
+            })*
+            #[inline(always)]
+            fn acosh(self) -> Self {
+                // Far below 1 the function of the library answers with numbers.
+                if self < 1.0 { $t::NAN } else { libm::$acosh(self) }
+            }
+            $(#[inline(always)]
+            fn $own(self) -> Self {
+                $t::$own(self)
+            })*
+            #[inline(always)]
+            fn atan2(self, other: Self) -> Self {
+                $t::atan2(self, other)
+            }
+            #[inline(always)]
+            fn round_even(self) -> Self {
+                self.round_ties_even()
+            }
+            #[inline(always)]
+            fn is_infinite(self) -> bool {
+                $t::is_infinite(self)
+            }
+        }
+    };
+}
+
+// The standard library where it is accurate everywhere; its inverse hyperbolic functions lose digits near zero.
+float!(f32, acosh => acoshf, erf => erff, asinh => asinhf, atanh => atanhf;
+    exp, exp_m1, ln, ln_1p, log2, log10, sqrt, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, floor, ceil, trunc);
+float!(f64, acosh => acosh, erf => erf, asinh => asinh, atanh => atanh;
+    exp, exp_m1, ln, ln_1p, log2, log10, sqrt, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, floor, ceil, trunc);

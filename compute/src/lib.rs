@@ -1,0 +1,25 @@
+//! The loops: geometry and slices in, slices out.
+//!
+//! Nothing here knows operators, programs or tensors; whoever has bytes and their shape may call it. Loops that may be
+//! shared among threads run on those of [`threads::Threads`], with results that do not depend on their number.
+#![forbid(unsafe_code)]
+
+pub mod algebra;
+pub mod complex;
+pub mod element;
+mod error;
+pub mod float;
+pub mod fold;
+pub mod fourier;
+pub mod functions;
+pub mod gemm;
+pub mod half;
+pub mod number;
+pub mod panels;
+#[doc(hidden)]
+pub mod random;
+pub mod select;
+pub mod simd;
+pub mod threads;
+
+pub use error::{Error, ErrorKind};

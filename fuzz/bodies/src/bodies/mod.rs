@@ -1,0 +1,376 @@
+//! The fuzz bodies: each holds one promise against any bytes, and panics if it is broken.
+
+mod build;
+mod compiled;
+mod data;
+mod differential;
+mod edit;
+mod execute;
+mod exported;
+mod header;
+mod library;
+mod operators;
+mod program;
+mod rows;
+mod schema;
+mod structs;
+
+use std::path::PathBuf;
+
+use edgepack_format::limits::Limits;
+use edgepack_format::operator::KNOWN;
+use edgepack_format::row::TableDesc;
+
+use edgepack_smith::{Rng, dictionary, mutate};
+
+use crate::{archives, seeds};
+
+pub use execute::{Reached, execute, generated, kernel_seeds, kernels, reach, run};
+
+/// A body and how to feed it.
+pub struct Body {
+    /// Its name: of its campaign, its findings and its libFuzzer target.
+    pub name: &'static str,
+    /// What it promises.
+    pub promise: &'static str,
+    /// Takes any bytes; panics if the promise does not hold for them.
+    pub run: fn(&[u8]),
+    /// Extensions of the corpus files it starts from.
+    pub extensions: &'static [&'static str],
+    /// Seeds that are no files.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// Where the flatbuffer of an input is and what its root table is, for structure-aware mutation.
+    pub root: fn(&[u8]) -> Option<(usize, &'static TableDesc)>,
+    /// A mutation that knows more than places: of rows, or of the document of an archive. `None` if there is nothing to
+    /// change.
+    pub edit: fn(&[u8], &mut Rng) -> Option<Vec<u8>>,
+    /// Words worth trying, in the form libFuzzer reads.
+    pub dictionary: &'static str,
+}
+
+impl Body {
+    /// Files to start from and to replay: the corpus, the hostile files, and findings.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let mut files = seeds::corpus(self.extensions);
+        files.extend(seeds::findings(self.name));
+        files
+    }
+
+    /// A mutation that knows the format; `None` if there is none for this input.
+    pub fn mutated(&self, input: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
+        if rng.one_in(2)
+            && let Some(edited) = (self.edit)(input, rng)
+        {
+            return Some(edited);
+        }
+        let (root, desc) = (self.root)(input)?;
+        let mut input = input.to_vec();
+        mutate::mutate(&mut input, root, desc, rng).then_some(input)
+    }
+}
+
+use dictionary::{FLATBUFFERS, LIBRARY as LIBRARIES, OPERATOR_SCHEMA as SCHEMAS, PICKLE as PICKLES};
+
+fn no_seeds() -> Vec<Vec<u8>> {
+    Vec::new()
+}
+
+fn known_schemas() -> Vec<Vec<u8>> {
+    KNOWN.iter().map(|schema| schema.as_bytes().to_vec()).collect()
+}
+
+fn no_root(_: &[u8]) -> Option<(usize, &'static TableDesc)> {
+    None
+}
+
+fn no_edit(_: &[u8], _: &mut Rng) -> Option<Vec<u8>> {
+    None
+}
+
+/// Every body.
+pub const BODIES: &[Body] = &[
+    Body {
+        name: "header",
+        promise: "any bytes are of some kind, and extended headers read, write and read again",
+        run: header::header,
+        extensions: &["pte", "ptd", "bpte", "etdp"],
+        seeds: no_seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "pte",
+        promise: "an accepted program is readable to its last leaf and its segments lie in the file",
+        run: program::program,
+        extensions: &["pte"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        edit: mutate::edit_program,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "run",
+        promise: "an accepted program loads and runs, or is refused; the same each time, optimised or not",
+        run,
+        extensions: &["pte"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        edit: mutate::edit_program,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "kernels",
+        promise: "valid programs of any operators on any arguments verify, and run or are refused",
+        run: kernels,
+        extensions: &[],
+        seeds: kernel_seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: "",
+    },
+    Body {
+        name: "operators",
+        promise: "every operator on any arguments of its schema answers or refuses",
+        run: operators::operators,
+        extensions: &[],
+        seeds: operators::operator_seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: "",
+    },
+    Body {
+        name: "ptd",
+        promise: "an accepted data file has an entry for every key, inside the file and as long as its layout",
+        run: data::data,
+        extensions: &["ptd"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        edit: mutate::edit_program,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "flat_data",
+        promise: "the same for FlatData, whatever the identifier",
+        run: data::flat_data,
+        extensions: &["ptd"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        edit: mutate::edit_program,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "bundle",
+        promise: "an accepted bundle has a readable program and readable cases",
+        run: data::bundle,
+        extensions: &["bpte"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        edit: mutate::edit_program,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "trace",
+        promise: "an accepted trace is readable to its last leaf",
+        run: data::trace,
+        extensions: &["etdp"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        edit: mutate::edit_program,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "package",
+        promise: "an accepted Edge TPU package links, lists its transfers and converts its tensors",
+        run: compiled::package,
+        extensions: &["dwn"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        edit: mutate::edit_program,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "model",
+        promise: "an accepted model has its packages where it says, and takes others",
+        run: compiled::model,
+        extensions: &["tflite"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        edit: mutate::edit_program,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "options",
+        promise: "custom options that are read are written and read the same",
+        run: compiled::options,
+        extensions: &[],
+        seeds: compiled::option_seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: "",
+    },
+    Body {
+        name: "named_data",
+        promise: "a struct of tensors loads from any map or says why not; what loads is stored and loads the same",
+        run: structs::named_data,
+        extensions: &[],
+        seeds: structs::named_data_seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: "",
+    },
+    Body {
+        name: "compile_specs",
+        promise: "a struct of options is read from any specs or says why not; what is read is written and read the same",
+        run: structs::compile_specs,
+        extensions: &[],
+        seeds: structs::compile_spec_seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: "",
+    },
+    Body {
+        name: "library",
+        promise: "an accepted library package is written the same, and its graphs run as planned",
+        run: library::library,
+        extensions: &["tar"],
+        seeds: no_seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: LIBRARIES,
+    },
+    Body {
+        name: "graph",
+        promise: "an accepted graph is written and read the same, and computes what it would with nothing shared",
+        run: library::graphs,
+        extensions: &[],
+        seeds: library::graph_seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: LIBRARIES,
+    },
+    Body {
+        name: "params",
+        promise: "an accepted parameter file has the bytes of every shape, and is written to the byte",
+        run: library::parameters,
+        extensions: &[],
+        seeds: library::params_seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: LIBRARIES,
+    },
+    Body {
+        name: "operator_schema",
+        promise: "a schema parses or is refused at a place in it, and its calling convention is consistent",
+        run: schema::schema,
+        extensions: &[],
+        seeds: known_schemas,
+        root: no_root,
+        edit: no_edit,
+        dictionary: SCHEMAS,
+    },
+    Body {
+        name: "differential",
+        promise: "what we accept the official verifier accepts, and planus reads the same rows",
+        run: differential::differential,
+        extensions: &["pte", "ptd", "bpte", "etdp"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        edit: mutate::edit_program,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "roundtrip",
+        promise: "rows that were read are written, read and equal",
+        run: rows::roundtrip,
+        extensions: &["pte", "ptd", "bpte", "etdp"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        edit: mutate::edit_program,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "json",
+        promise: "rows survive JSON",
+        run: rows::json,
+        extensions: &["pte", "ptd", "bpte", "etdp"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        edit: mutate::edit_program,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "builder",
+        promise: "what is built verifies, is the same twice, shares what is equal, and survives JSON and text",
+        run: build::build,
+        extensions: &[],
+        seeds: build::build_seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: "",
+    },
+    Body {
+        name: "edit",
+        promise: "a file taken apart is written, dumped and built, printed and parsed, the same",
+        run: edit::edit,
+        extensions: &["pte", "ptd", "bpte", "dwn", "tflite"],
+        seeds: no_seeds,
+        root: mutate::root_of_file,
+        edit: mutate::edit_program,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "text",
+        promise: "a text parses or is refused at a place in it, and what parsed prints and parses again",
+        run: edit::text,
+        extensions: &[],
+        seeds: edit::texts,
+        root: no_root,
+        edit: no_edit,
+        dictionary: SCHEMAS,
+    },
+    Body {
+        name: "pt2",
+        promise: "an archive of export IR is verified, written and lowered, or refused; what was lowered opens",
+        run: exported::archive,
+        extensions: &["pt2", "etrecord"],
+        seeds: no_seeds,
+        root: no_root,
+        edit: archives::edit,
+        dictionary: "",
+    },
+    Body {
+        name: "pickle",
+        promise: "a pickle is read as data or refused; nothing that it names is called, and it makes no more values than bytes",
+        run: exported::pickle,
+        extensions: &[],
+        seeds: exported::pickles,
+        root: no_root,
+        edit: no_edit,
+        dictionary: PICKLES,
+    },
+    Body {
+        name: "exir_text",
+        promise: "a table of element types and a formula over sizes are read or refused at a place in them",
+        run: exported::text,
+        extensions: &[],
+        seeds: exported::texts,
+        root: no_root,
+        edit: no_edit,
+        dictionary: "",
+    },
+];
+
+/// The body of this name.
+pub fn body(name: &str) -> Option<&'static Body> {
+    BODIES.iter().find(|body| body.name == name)
+}
+
+/// Limits under which everything a file shares can be written out: tables may share blobs, so what a file expands to
+/// is at most visits times length.
+pub(crate) fn small_limits(bytes: &[u8]) -> Limits {
+    const EXPANDED: u64 = 8 << 20;
+    let mut limits = Limits::hostile();
+    limits.visits = (EXPANDED / (bytes.len() as u64).max(1)).clamp(200, 20_000);
+    limits
+}
