@@ -2,6 +2,7 @@
 //!
 //! Operators come in families with one engine each; an operator is a row of its family's table, never a copy of its
 //! neighbour. [`registry`] is the list of all.
+#![forbid(unsafe_code)]
 
 pub mod algebra;
 pub mod antialias;

@@ -12,12 +12,12 @@ use crate::api::room::grow;
 use crate::api::state::{State, Value, ValueId};
 use crate::api::storage::{Block, Region};
 use crate::pte::arena::Holder;
-use crate::pte::bind::{self, InputSlot};
 use crate::pte::error::LoadError;
 use crate::pte::freeze::{FreezeOptions, Plan, Refused, freeze};
+use crate::pte::input_slots::{self, InputSlot};
 use crate::pte::load::{InitialPiece, delegates, initial_pieces, load};
 use crate::pte::options::Options;
-use crate::pte::outputs;
+use crate::pte::output_copies;
 use crate::pte::owners;
 use crate::pte::plan_graph::{Memory, PlanOperator};
 use crate::pte::registry::Registry;
@@ -98,8 +98,8 @@ impl Method {
             .map_err(|refused| refused_at(&plan, &graph.operators, refused))?;
 
         let numbers = numbers(&graph.state, &graph.variable)?;
-        let inputs = bind::inputs(&graph, &loaded.unplanned, &frozen)?;
-        let copies = outputs::copies(&mut graph)?;
+        let inputs = input_slots::inputs(&graph, &loaded.unplanned, &frozen)?;
+        let copies = output_copies::copies(&mut graph)?;
         let initial = initial_pieces(&graph.state, &loaded.initial)?;
         let mut method = Method {
             program: program.clone(),
