@@ -4,7 +4,9 @@
 //! of what was written is zero, so padding is a matter of stepping over it.
 
 use crate::Error;
-use crate::sink::MAX_ALIGNMENT;
+
+/// The largest alignment that can be asked for: 64 KiB, the largest page of common systems.
+pub const MAX_ALIGNMENT: usize = 1 << 16;
 
 /// The most bytes of one flatbuffer: a table points at its vtable with a signed 32-bit distance.
 pub const MAX_LEN: usize = i32::MAX as usize;

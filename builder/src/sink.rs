@@ -11,8 +11,7 @@ use crate::Error;
 use crate::buffer::Buffer;
 use crate::layout::Layouts;
 
-/// The largest alignment that can be asked for: 64 KiB, the largest page of common systems.
-pub const MAX_ALIGNMENT: usize = 1 << 16;
+pub use crate::buffer::MAX_ALIGNMENT;
 
 /// What a vector must ask for at least to count as data that [`FlatSink::with_data_alignment`] concerns.
 const DATA_ALIGNMENT: usize = 16;

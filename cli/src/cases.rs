@@ -9,7 +9,7 @@ use edgepack_executor::Registry;
 use edgepack_executor::{Input, LoadError, Method, Options, RunError};
 use edgepack_format::bundle::{self, BundleRef, BundledMethodTestCase, ValueUnion};
 use edgepack_format::row::Rows;
-use edgepack_format::tensor::{LayoutError, TensorLayout};
+use edgepack_format::tensor::{LayoutError, TensorBuf, TensorLayout};
 use edgepack_format::wire::ReadError;
 use edgepack_loader::{MethodMeta, Program, ValueMeta};
 
@@ -17,7 +17,7 @@ use crate::compare::{Comparison, Tolerance, compare};
 use crate::interchange::{self, InterchangeError};
 use crate::library::runner::RunnerError;
 use crate::notation;
-use crate::value::{Tensor, Value};
+use crate::value::Value;
 
 /// One recorded run. What is not there was `None` or text, which no recording holds.
 #[derive(Clone, PartialEq, Debug)]
@@ -27,9 +27,9 @@ pub struct Recorded {
     /// Which of the runs of that method.
     pub run: u64,
     /// What went in.
-    pub inputs: BTreeMap<usize, Tensor>,
+    pub inputs: BTreeMap<usize, TensorBuf>,
     /// What came out; empty if only running matters.
-    pub outputs: BTreeMap<usize, Tensor>,
+    pub outputs: BTreeMap<usize, TensorBuf>,
 }
 
 /// Why a recording cannot be read.
@@ -139,7 +139,7 @@ pub fn from_bundle(bundle: &BundleRef<'_>) -> Result<Vec<Recorded>, CasesError> 
     Ok(runs)
 }
 
-fn bundled(values: Option<Rows<'_, bundle::Value<'_>>>) -> Result<BTreeMap<usize, Tensor>, CasesError> {
+fn bundled(values: Option<Rows<'_, bundle::Value<'_>>>) -> Result<BTreeMap<usize, TensorBuf>, CasesError> {
     let mut list = BTreeMap::new();
     for (index, value) in values.unwrap_or_default().iter().enumerate() {
         let tensor = match value?.val {
@@ -147,7 +147,7 @@ fn bundled(values: Option<Rows<'_, bundle::Value<'_>>>) -> Result<BTreeMap<usize
                 let order: Vec<u8> = tensor.dim_order.iter().flat_map(|order| order.iter()).collect();
                 let sizes = tensor.sizes.iter().flat_map(|sizes| sizes.iter());
                 let layout = TensorLayout::from_wire(tensor.scalar_type, sizes, &order)?;
-                Some(Tensor::new(layout, tensor.data.unwrap_or_default().0.into_owned())?)
+                Some(TensorBuf::from_bytes(layout, tensor.data.unwrap_or_default().0.into_owned())?)
             }
             Some(ValueUnion::Int(value)) => Value::Int(value.int_val).to_tensor(),
             Some(ValueUnion::Bool(value)) => Value::Bool(value.bool_val).to_tensor(),
@@ -301,7 +301,7 @@ fn replay_one(
 
 /// The inputs of a method: recorded tensors in the order the method wants, numbers as such, and for what is not
 /// recorded the value the program was traced with.
-pub fn inputs(meta: &MethodMeta, recorded: &BTreeMap<usize, Tensor>) -> Result<Vec<Value>, String> {
+pub fn inputs(meta: &MethodMeta, recorded: &BTreeMap<usize, TensorBuf>) -> Result<Vec<Value>, String> {
     if let Some((last, _)) = recorded.last_key_value()
         && *last >= meta.inputs.len()
     {
@@ -312,7 +312,7 @@ pub fn inputs(meta: &MethodMeta, recorded: &BTreeMap<usize, Tensor>) -> Result<V
             let ordered = tensor.in_order(wanted.layout.dim_order());
             ordered.map(Value::Tensor).map_err(|error| format!("input {index}: {error}"))
         }
-        (_, Some(tensor)) => match tensor.to_number() {
+        (_, Some(tensor)) => match Value::of_scalar(tensor) {
             Some(number) => Ok(number),
             None => Err(format!("input {index}: {} for what is no tensor", notation::layout(tensor.layout()))),
         },

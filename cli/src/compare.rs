@@ -8,7 +8,8 @@ use half::{bf16, f16};
 use serde::Serialize;
 
 use crate::notation;
-use crate::value::{Tensor, Value};
+use crate::value::Value;
+use edgepack_format::tensor::TensorBuf;
 
 /// How far floating point elements may be apart; what is not given follows from the element type.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -77,7 +78,7 @@ impl Comparison {
 }
 
 /// `f32[1, 10]`, without the memory order.
-pub fn type_of(tensor: &Tensor) -> String {
+pub fn type_of(tensor: &TensorBuf) -> String {
     let sizes: Vec<String> = tensor.layout().sizes().iter().map(usize::to_string).collect();
     format!("{}[{}]", notation::dtype(tensor.layout().scalar_type()), sizes.join(", "))
 }
@@ -88,7 +89,7 @@ fn same_sizes(have: &[usize], want: &[usize]) -> bool {
 }
 
 /// Compares an output with what was recorded for it.
-pub fn compare(have: &Value, want: &Tensor, tolerance: Tolerance) -> Comparison {
+pub fn compare(have: &Value, want: &TensorBuf, tolerance: Tolerance) -> Comparison {
     let wanted = type_of(want);
     let Some(have) = have.to_tensor() else {
         return Comparison::impossible(wanted, format!("the output is {}", have.kind()));
@@ -97,18 +98,21 @@ pub fn compare(have: &Value, want: &Tensor, tolerance: Tolerance) -> Comparison 
     if a.scalar_type() != b.scalar_type() || !same_sizes(a.sizes(), b.sizes()) {
         return Comparison::impossible(wanted, format!("the output is {}", type_of(&have)));
     }
-    let (have, want) = (have.contiguous(), want.contiguous());
+    let (have, want) = match (have.contiguous(), want.contiguous()) {
+        (Ok(have), Ok(want)) => (have, want),
+        (Err(error), _) | (_, Err(error)) => return Comparison::impossible(wanted, error.to_string()),
+    };
     let mut comparison = Comparison::new(wanted);
     comparison.elements = want.layout().element_count();
     let size = want.layout().scalar_type().size().unwrap_or(1);
     let pairs = have.data().chunks_exact(size).zip(want.data().chunks_exact(size));
     let scalar_type = want.layout().scalar_type();
-    let ((rtol, atol), part) = (tolerance.of(scalar_type), part_of(scalar_type));
+    let ((rtol, atol), part) = (tolerance.of(scalar_type), scalar_type.part());
     let width = part.size().unwrap_or(1);
     for (position, (have, want)) in pairs.enumerate() {
         let mut same = true;
         for (have, want) in have.chunks_exact(width).zip(want.chunks_exact(width)) {
-            same &= match (float(part, have), float(part, want)) {
+            same &= match (part.read_float(have), part.read_float(want)) {
                 (Some(have), Some(want)) => comparison.floats(have, want, rtol, atol),
                 // Every byte but zero is true.
                 _ if part == ScalarType::BOOL => (have != [0]) == (want != [0]),
@@ -147,27 +151,6 @@ impl Comparison {
     }
 }
 
-/// The type of the real and the imaginary part of a complex type; other types are all one part.
-fn part_of(scalar_type: ScalarType) -> ScalarType {
-    match scalar_type {
-        ScalarType::COMPLEX_HALF => ScalarType::HALF,
-        ScalarType::COMPLEX_FLOAT => ScalarType::FLOAT,
-        ScalarType::COMPLEX_DOUBLE => ScalarType::DOUBLE,
-        other => other,
-    }
-}
-
-/// An element as a double, if it is floating point.
-fn float(scalar_type: ScalarType, bytes: &[u8]) -> Option<f64> {
-    Some(match scalar_type {
-        ScalarType::FLOAT => f64::from(f32::from_le_bytes(*bytes.first_chunk()?)),
-        ScalarType::DOUBLE => f64::from_le_bytes(*bytes.first_chunk()?),
-        ScalarType::HALF => f16::from_le_bytes(*bytes.first_chunk()?).to_f64(),
-        ScalarType::BFLOAT16 => bf16::from_le_bytes(*bytes.first_chunk()?).to_f64(),
-        _ => return None,
-    })
-}
-
 /// An element as text, with no more digits than its type has.
 pub fn element(scalar_type: ScalarType, bytes: &[u8]) -> String {
     fn number<T: ToString, const N: usize>(bytes: &[u8], from: impl Fn([u8; N]) -> T) -> String {
@@ -189,7 +172,7 @@ pub fn element(scalar_type: ScalarType, bytes: &[u8]) -> String {
         ScalarType::BOOL => (bytes != [0]).to_string(),
         complex if complex.is_complex() => {
             let (real, imaginary) = bytes.split_at(bytes.len() / 2);
-            let [real, imaginary] = [real, imaginary].map(|part| element(part_of(complex), part));
+            let [real, imaginary] = [real, imaginary].map(|part| element(complex.part(), part));
             let sign = if imaginary.starts_with('-') { "" } else { "+" };
             format!("{real}{sign}{imaginary}i")
         }
@@ -212,9 +195,9 @@ mod tests {
     use super::*;
     use edgepack_format::tensor::TensorLayout;
 
-    fn floats(values: &[f32]) -> Tensor {
+    fn floats(values: &[f32]) -> TensorBuf {
         let layout = TensorLayout::contiguous(ScalarType::FLOAT, &[values.len()]).unwrap();
-        Tensor::new(layout, values.iter().flat_map(|value| value.to_le_bytes()).collect()).unwrap()
+        TensorBuf::from_bytes(layout, values.iter().flat_map(|value| value.to_le_bytes()).collect()).unwrap()
     }
 
     fn outcome(have: &[f32], want: &[f32]) -> Comparison {
@@ -240,7 +223,7 @@ mod tests {
     fn parts_of_complex_numbers_are_floats() {
         let complex = |values: &[f32]| {
             let layout = TensorLayout::contiguous(ScalarType::COMPLEX_FLOAT, &[values.len() / 2]).unwrap();
-            Tensor::new(layout, values.iter().flat_map(|value| value.to_le_bytes()).collect()).unwrap()
+            TensorBuf::from_bytes(layout, values.iter().flat_map(|value| value.to_le_bytes()).collect()).unwrap()
         };
         let outcome =
             |have: &[f32], want: &[f32]| compare(&Value::Tensor(complex(have)), &complex(want), Tolerance::default());
@@ -263,7 +246,7 @@ mod tests {
     #[test]
     fn memory_order_does_not_count() {
         let layout = TensorLayout::contiguous(ScalarType::BYTE, &[1, 2, 1, 3]).unwrap();
-        let tensor = Tensor::new(layout, (0..6).collect()).unwrap();
+        let tensor = TensorBuf::from_bytes(layout, (0..6).collect()).unwrap();
         let other = Value::Tensor(tensor.in_order(&[0, 2, 3, 1]).unwrap());
         assert!(compare(&other, &tensor, Tolerance::default()).passes());
     }

@@ -5,10 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use edgepack_format::FileKind;
-use edgepack_format::darwinn::PackageRef;
-use edgepack_format::detect::{DETECT_LEN, detect};
 use edgepack_format::limits::Limits;
-use edgepack_loader::{AlignedBytes, FileSource, MemorySource, Source};
+use edgepack_loader::{AlignedBytes, FileHead, FileSource, MemorySource, Source};
 
 use crate::kind::Kind;
 use crate::status::Failure;
@@ -20,6 +18,8 @@ pub struct File {
     pub name: String,
     /// What its content is.
     pub kind: Kind,
+    /// Where its flatbuffer ends.
+    pub head: FileHead,
     /// Its bytes.
     pub source: Arc<dyn Source>,
 }
@@ -38,35 +38,31 @@ pub fn open(path: &Path, stdin: &mut dyn Read, limits: &Limits) -> Result<File, 
         if metadata.is_file() {
             Arc::new(FileSource::open(path).map_err(failed)?)
         } else {
-            {
-                let mut stream = std::fs::File::open(path).map_err(failed)?;
-                Arc::new(MemorySource::new(read_whole(&mut stream, limits, &name)?))
-            }
+            let mut stream = std::fs::File::open(path).map_err(failed)?;
+            Arc::new(MemorySource::new(read_whole(&mut stream, limits, &name)?))
         }
     };
-    let head = read_head(&*source, DETECT_LEN as u64).map_err(|failure| failure.about(&name))?;
-    let found = detect(&head);
-    let kind = Kind::of(found).or_else(|| unidentified(found, &head, &*source, limits));
-    let Some(kind) = kind else {
-        return Err(Failure::unreadable(format!("{name}: {}", refusal(found, &head))));
+    let head = FileHead::detect(&*source, limits).map_err(|error| unreadable(error).about(&name))?;
+    let Some(kind) = Kind::of(head.kind) else {
+        let first = read_head(&*source, 12).map_err(|failure| failure.about(&name))?;
+        return Err(Failure::unreadable(format!("{name}: {}", refusal(head.kind, &first))));
     };
-    Ok(File { name, kind, source })
+    Ok(File { name, kind, head, source })
 }
 
-/// The driver takes Edge TPU packages without their identifier; such a file is told by its levels.
-fn unidentified(found: FileKind, head: &[u8], source: &dyn Source, limits: &Limits) -> Option<Kind> {
-    if found != FileKind::Unknown || head.get(4..8) != Some(&[0; 4]) || source.len() > limits.segment_bytes {
-        return None;
+/// A failure about a file that the caller names.
+pub fn unreadable(error: edgepack_loader::Error) -> Failure {
+    match error {
+        edgepack_loader::Error::Io { error, .. } => Failure::unreadable(error),
+        error => error.into(),
     }
-    let bytes = read_head(source, source.len()).ok()?;
-    PackageRef::is_unidentified(&bytes).then_some(Kind::Package)
 }
 
-fn refusal(found: FileKind, head: &[u8]) -> String {
+fn refusal(found: FileKind, first: &[u8]) -> String {
     if found != FileKind::Unknown {
         return format!("this command does not open what this is: {found}");
     }
-    let shown: Vec<String> = head.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+    let shown: Vec<String> = first.iter().map(|byte| format!("{byte:02x}")).collect();
     match shown.is_empty() {
         true => "the file is empty".to_owned(),
         false => format!("nothing known starts with {}", shown.join(" ")),

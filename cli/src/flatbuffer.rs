@@ -1,10 +1,9 @@
-//! The flatbuffer of a file: read into memory, its root table located, its rules checked. An archive has none; it is read
+//! The flatbuffer of a file: read into memory, its root table found, its rules checked. An archive has none; it is read
 //! whole all the same.
 
 use edgepack_format::check::{Checker, Path, StructureRules};
 use edgepack_format::extent::FileExtent;
 use edgepack_format::finding::Findings;
-use edgepack_format::header::HEAD_LEN;
 use edgepack_format::limits::Limits;
 use edgepack_format::ptd::{Accept, Generation};
 use edgepack_format::row::{Table, TableDesc};
@@ -48,21 +47,14 @@ impl<'a> Compiled<'a> {
 impl Flatbuffer {
     /// Reads it.
     pub fn read(file: &File, limits: &Limits) -> Result<Flatbuffer, Failure> {
-        let extent = FileExtent { len: file.source.len() };
-        let first = read_head(&*file.source, HEAD_LEN as u64)?;
-        let len = match file.kind {
-            Kind::Program => pte::program_len(&first, extent),
-            Kind::Data | Kind::FlatData => ptd::data_len(&first, extent),
-            Kind::Bundle | Kind::Trace | Kind::Model | Kind::Package => extent.len,
-            Kind::Library | Kind::Exported => extent.len,
-        };
+        let len = file.head.len;
         if len > limits.segment_bytes {
             let message =
                 format!("{}: {len} bytes to be read at once, {} are allowed", file.name, limits.segment_bytes);
             return Err(Failure::findings(message));
         }
         let head = read_head(&*file.source, len).map_err(|failure| failure.about(&file.name))?;
-        Ok(Flatbuffer { kind: file.kind, head, extent })
+        Ok(Flatbuffer { kind: file.kind, head, extent: file.head.extent })
     }
 
     /// Everything the rules of its kind have to say.

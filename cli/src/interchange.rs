@@ -3,11 +3,10 @@
 use std::fmt;
 
 use edgepack::edit::{dtype_of, scalar_type_of};
-use edgepack_format::tensor::{LayoutError, TensorLayout};
+use edgepack_format::tensor::{LayoutError, TensorBuf, TensorLayout};
 use safetensors::tensor::{SafeTensors, TensorView};
 
 use crate::npy;
-use crate::value::Tensor;
 
 /// Why a file of tensors cannot be read or written.
 #[derive(Debug)]
@@ -49,14 +48,14 @@ impl From<safetensors::SafeTensorError> for InterchangeError {
 }
 
 /// All tensors of a safetensors file with their names.
-pub fn read_safetensors(bytes: &[u8]) -> Result<Vec<(String, Tensor)>, InterchangeError> {
+pub fn read_safetensors(bytes: &[u8]) -> Result<Vec<(String, TensorBuf)>, InterchangeError> {
     let file = SafeTensors::deserialize(bytes)?;
     let mut tensors = Vec::new();
     for (name, view) in file.iter() {
         let unknown = || InterchangeError::Type(format!("{:?}", view.dtype()));
         let scalar_type = scalar_type_of(view.dtype()).ok_or_else(unknown)?;
         let layout = TensorLayout::contiguous(scalar_type, view.shape())?;
-        tensors.push((name.to_owned(), Tensor::new(layout, view.data().to_vec())?));
+        tensors.push((name.to_owned(), TensorBuf::from_bytes(layout, view.data().to_vec())?));
     }
     Ok(tensors)
 }
@@ -68,9 +67,9 @@ pub fn safetensors_metadata(bytes: &[u8], key: &str) -> Option<String> {
 }
 
 /// A safetensors file of these tensors. Memory order is not kept: all are contiguous.
-pub fn write_safetensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, InterchangeError> {
-    let contiguous: Vec<(&str, Tensor)> =
-        tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.contiguous())).collect();
+pub fn write_safetensors(tensors: &[(String, TensorBuf)]) -> Result<Vec<u8>, InterchangeError> {
+    let contiguous = tensors.iter().map(|(name, tensor)| Ok((name.as_str(), tensor.contiguous()?)));
+    let contiguous = contiguous.collect::<Result<Vec<_>, LayoutError>>()?;
     let mut views = Vec::new();
     for (name, tensor) in &contiguous {
         let layout = tensor.layout();
@@ -84,9 +83,9 @@ pub fn write_safetensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, Interc
 /// What a file of tensors holds.
 pub enum TensorFile {
     /// Named tensors.
-    Named(Vec<(String, Tensor)>),
+    Named(Vec<(String, TensorBuf)>),
     /// One array.
-    Single(Tensor),
+    Single(TensorBuf),
 }
 
 /// Reads a safetensors file or a NumPy array.

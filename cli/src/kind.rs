@@ -27,20 +27,36 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Of a file of the family; `None` for files of other families and for what is no package at all.
-    pub fn of(kind: FileKind) -> Option<Kind> {
-        Some(match kind {
-            FileKind::Program => Kind::Program,
-            FileKind::Data => Kind::Data,
-            FileKind::FlatData => Kind::FlatData,
-            FileKind::Bundle => Kind::Bundle,
-            FileKind::Trace => Kind::Trace,
-            FileKind::TfLite => Kind::Model,
-            FileKind::DarwinnPackage => Kind::Package,
-            FileKind::ModelLibrary => Kind::Library,
-            FileKind::ExportedProgram => Kind::Exported,
-            _ => return None,
-        })
+    const ALL: [Kind; 9] = [
+        Kind::Program,
+        Kind::Data,
+        Kind::FlatData,
+        Kind::Bundle,
+        Kind::Trace,
+        Kind::Model,
+        Kind::Package,
+        Kind::Library,
+        Kind::Exported,
+    ];
+
+    /// The kind as detected in a file.
+    pub fn file_kind(self) -> FileKind {
+        match self {
+            Kind::Program => FileKind::Program,
+            Kind::Data => FileKind::Data,
+            Kind::FlatData => FileKind::FlatData,
+            Kind::Bundle => FileKind::Bundle,
+            Kind::Trace => FileKind::Trace,
+            Kind::Model => FileKind::TfLite,
+            Kind::Package => FileKind::DarwinnPackage,
+            Kind::Library => FileKind::ModelLibrary,
+            Kind::Exported => FileKind::ExportedProgram,
+        }
+    }
+
+    /// The kind that was detected; `None` if commands do not open it.
+    pub fn of(found: FileKind) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.file_kind() == found)
     }
 
     /// Its name in JSON documents.
@@ -60,16 +76,6 @@ impl Kind {
 
     /// Its name for people.
     pub fn title(self) -> &'static str {
-        match self {
-            Kind::Program => FileKind::Program.name(),
-            Kind::Data => FileKind::Data.name(),
-            Kind::FlatData => FileKind::FlatData.name(),
-            Kind::Bundle => FileKind::Bundle.name(),
-            Kind::Trace => FileKind::Trace.name(),
-            Kind::Model => FileKind::TfLite.name(),
-            Kind::Package => FileKind::DarwinnPackage.name(),
-            Kind::Library => FileKind::ModelLibrary.name(),
-            Kind::Exported => FileKind::ExportedProgram.name(),
-        }
+        self.file_kind().name()
     }
 }

@@ -7,28 +7,12 @@ use edgepack_format::row::{Scalar, Scalars};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{TensorLayout, is_channels_last, is_contiguous};
 
-/// The short name of an element type.
+/// The short name of an element type; PyTorch's of a type without one.
 pub fn dtype(scalar_type: ScalarType) -> String {
-    let name = match scalar_type {
-        ScalarType::BYTE => "u8",
-        ScalarType::CHAR => "i8",
-        ScalarType::SHORT => "i16",
-        ScalarType::INT => "i32",
-        ScalarType::LONG => "i64",
-        ScalarType::HALF => "f16",
-        ScalarType::FLOAT => "f32",
-        ScalarType::DOUBLE => "f64",
-        ScalarType::COMPLEX_HALF => "c32",
-        ScalarType::COMPLEX_FLOAT => "c64",
-        ScalarType::COMPLEX_DOUBLE => "c128",
-        ScalarType::BOOL => "bool",
-        ScalarType::BFLOAT16 => "bf16",
-        ScalarType::UINT16 => "u16",
-        ScalarType::UINT32 => "u32",
-        ScalarType::UINT64 => "u64",
-        other => return other.to_string().to_lowercase(),
-    };
-    name.to_owned()
+    match scalar_type.names() {
+        Some(names) => names.short.unwrap_or(names.torch).to_owned(),
+        None => scalar_type.to_string().to_lowercase(),
+    }
 }
 
 /// Element type and sizes; `≤` before sizes that are upper bounds, and the dim order if it is not contiguous.

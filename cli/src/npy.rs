@@ -1,38 +1,19 @@
 //! NumPy arrays, `.npy`: a magic, a version, a header that is a Python dictionary, and the elements.
 
 use edgepack_format::scalar::ScalarType;
-use edgepack_format::tensor::TensorLayout;
+use edgepack_format::tensor::{TensorBuf, TensorLayout};
 
 use crate::interchange::InterchangeError;
-use crate::value::Tensor;
 
 /// The first bytes.
 pub const MAGIC: &[u8] = b"\x93NUMPY";
-
-/// Element types by NumPy's code without the byte order.
-const TYPES: &[(&str, ScalarType)] = &[
-    ("b1", ScalarType::BOOL),
-    ("i1", ScalarType::CHAR),
-    ("u1", ScalarType::BYTE),
-    ("i2", ScalarType::SHORT),
-    ("u2", ScalarType::UINT16),
-    ("i4", ScalarType::INT),
-    ("u4", ScalarType::UINT32),
-    ("i8", ScalarType::LONG),
-    ("u8", ScalarType::UINT64),
-    ("f2", ScalarType::HALF),
-    ("f4", ScalarType::FLOAT),
-    ("f8", ScalarType::DOUBLE),
-    ("c8", ScalarType::COMPLEX_FLOAT),
-    ("c16", ScalarType::COMPLEX_DOUBLE),
-];
 
 fn broken(message: &str) -> InterchangeError {
     InterchangeError::Npy(message.to_owned())
 }
 
 /// Reads an array. A Fortran-ordered one keeps its order.
-pub fn read(bytes: &[u8]) -> Result<Tensor, InterchangeError> {
+pub fn read(bytes: &[u8]) -> Result<TensorBuf, InterchangeError> {
     let short = || broken("the header is cut off");
     let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| broken("the magic is missing"))?;
     let (version, rest) = rest.split_first_chunk::<2>().ok_or_else(short)?;
@@ -46,8 +27,8 @@ pub fn read(bytes: &[u8]) -> Result<Tensor, InterchangeError> {
 
     let descr = field(header, "descr").and_then(quoted).ok_or_else(|| broken("no single element type"))?;
     let (order, code) = descr.split_at_checked(1).ok_or_else(|| broken("no element type"))?;
-    let found = TYPES.iter().find(|(known, _)| *known == code);
-    let (_, scalar_type) = found.ok_or_else(|| InterchangeError::Type(descr.to_owned()))?;
+    let found = ScalarType::called(|names| names.numpy == Some(code));
+    let scalar_type = found.ok_or_else(|| InterchangeError::Type(descr.to_owned()))?;
     let fortran = match field(header, "fortran_order") {
         Some(value) if value.starts_with("False") => false,
         Some(value) if value.starts_with("True") => true,
@@ -61,15 +42,15 @@ pub fn read(bytes: &[u8]) -> Result<Tensor, InterchangeError> {
 
     let rank = u8::try_from(sizes.len()).map_err(|_| broken("too many dimensions"))?;
     let dim_order: Vec<u8> = if fortran { (0..rank).rev().collect() } else { (0..rank).collect() };
-    let layout = TensorLayout::new(*scalar_type, &sizes, &dim_order)?;
+    let layout = TensorLayout::new(scalar_type, &sizes, &dim_order)?;
     let data = data.get(..layout.byte_len()).ok_or_else(|| broken("the elements are cut off"))?;
     let mut data = data.to_vec();
     if order == ">" {
         // A complex number is two numbers.
-        let size = scalar_type.size().unwrap_or(1) / if scalar_type.is_complex() { 2 } else { 1 };
+        let size = scalar_type.part().size().unwrap_or(1);
         data.chunks_exact_mut(size).for_each(<[u8]>::reverse);
     }
-    Ok(Tensor::new(layout, data)?)
+    Ok(TensorBuf::from_bytes(layout, data)?)
 }
 
 /// What follows the colon of a key.
@@ -86,11 +67,11 @@ fn quoted(value: &str) -> Option<&str> {
 }
 
 /// Writes an array; its elements are in index order.
-pub fn write(tensor: &Tensor) -> Result<Vec<u8>, InterchangeError> {
-    let tensor = tensor.contiguous();
+pub fn write(tensor: &TensorBuf) -> Result<Vec<u8>, InterchangeError> {
+    let tensor = tensor.contiguous()?;
     let layout = tensor.layout();
-    let found = TYPES.iter().find(|(_, scalar_type)| *scalar_type == layout.scalar_type());
-    let (code, _) = found.ok_or_else(|| InterchangeError::Type(layout.scalar_type().to_string()))?;
+    let code = layout.scalar_type().names().and_then(|names| names.numpy);
+    let code = code.ok_or_else(|| InterchangeError::Type(layout.scalar_type().to_string()))?;
     let order = if layout.scalar_type().size() == Some(1) { '|' } else { '<' };
     let shape: String = layout.sizes().iter().map(|size| format!("{size}, ")).collect();
     let mut header = format!("{{'descr': '{order}{code}', 'fortran_order': False, 'shape': ({}), }}", shape.trim_end());
@@ -121,7 +102,7 @@ mod tests {
     fn what_is_written_is_read() {
         for sizes in [&[][..], &[3], &[2, 3], &[0, 4]] {
             let layout = TensorLayout::contiguous(ScalarType::SHORT, sizes).unwrap();
-            let tensor = Tensor::new(layout.clone(), (0..layout.byte_len() as u8).collect()).unwrap();
+            let tensor = TensorBuf::from_bytes(layout.clone(), (0..layout.byte_len() as u8).collect()).unwrap();
             let bytes = write(&tensor).unwrap();
             assert_eq!((bytes.len() - layout.byte_len()) % 64, 0);
             assert_eq!(read(&bytes).unwrap(), tensor);
@@ -133,7 +114,7 @@ mod tests {
         let big = array("{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }", &[1, 2, 3, 4]);
         assert_eq!(read(&big).unwrap().data(), [2, 1, 4, 3]);
         let fortran = array("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 2), }", &[1, 2, 3, 4]);
-        assert_eq!(read(&fortran).unwrap().contiguous().data(), [1, 3, 2, 4]);
+        assert_eq!(read(&fortran).unwrap().contiguous().unwrap().data(), [1, 3, 2, 4]);
     }
 
     #[test]

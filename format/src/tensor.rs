@@ -139,6 +139,12 @@ pub enum LayoutError {
         /// The view's.
         want: ScalarType,
     },
+    /// Memory for a copy is not there.
+    #[error("there is no memory for {bytes} bytes")]
+    Memory {
+        /// Bytes of the copy.
+        bytes: u64,
+    },
     /// The data start at an address that elements of this type cannot have.
     #[error("the data are not aligned to {0} bytes")]
     Misaligned(usize),

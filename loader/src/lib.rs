@@ -4,6 +4,9 @@
 //! are read when they are asked for and released when the last handle to them is dropped; a source that can lend its
 //! bytes (memory, a mapped file) lends them instead.
 //!
+//! Every kind of file is opened in one way: its kind is detected, its head located and read ([`FileHead`]). Families sit
+//! next to each other, in a folder each.
+//!
 //! A [`Registry`] is the counterpart for Edge TPU packages: it registers them as the driver does. An [`mlf::Library`] is a
 //! package of the Model Library Format.
 #![deny(unsafe_code)]
@@ -21,16 +24,16 @@
 mod aligned;
 mod bytes;
 mod darwinn;
-mod data_file;
 mod error;
-mod held_data;
 mod live;
 mod machine;
-mod meta;
-mod metadata;
+mod memory_source;
 pub mod mlf;
 mod named_data;
-mod program;
+mod open;
+mod ptd;
+mod pte;
+mod read;
 mod source;
 
 pub use aligned::AlignedBytes;
@@ -38,17 +41,18 @@ pub use bytes::Bytes;
 #[cfg(feature = "signatures")]
 pub use darwinn::PublicKey;
 pub use darwinn::{RegisterError, Registration, Registry, Residency, Submission};
-pub use data_file::DataFile;
 pub use error::Error;
-pub use held_data::HeldData;
 pub use machine::machine_limits;
-pub use meta::{MethodMeta, TensorMeta, ValueMeta};
-pub use metadata::{METADATA_PREFIX, Metadata};
-pub use named_data::{MergedData, NamedDataMap, ProgramData};
-pub use program::{OpenOptions, Program, ProgramMethod};
+pub use memory_source::MemorySource;
+pub use named_data::{MergedData, NamedDataMap};
+pub use open::FileHead;
+pub use ptd::{DataFile, HeldData};
+pub use pte::{
+    METADATA_PREFIX, Metadata, MethodMeta, OpenOptions, Program, ProgramData, ProgramMethod, TensorSignature, ValueMeta,
+};
 #[cfg(feature = "mmap")]
 pub use source::MappedFile;
-pub use source::{FileSource, MemorySource, Source, StaticSource};
+pub use source::{FileSource, Source, StaticSource};
 
 /// The result of opening and reading.
 pub type Result<T> = std::result::Result<T, Error>;

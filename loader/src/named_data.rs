@@ -1,4 +1,4 @@
-//! Data found by key: inside a program, in data files, in several of them, or wherever a user keeps it.
+//! Data found by key: the trait of every place that has some, and several such places as one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,6 @@ use edgepack_format::tensor::TensorLayout;
 
 use crate::bytes::Bytes;
 use crate::error::Error;
-use crate::program::Program;
 
 /// Read-only data by key. Looking up does not scan; bytes are read when they are asked for and released when dropped.
 pub trait NamedDataMap: Send + Sync {
@@ -62,47 +61,6 @@ pub(crate) fn index<V>(keys: usize) -> Result<HashMap<String, V>, NoRoom> {
 pub(crate) fn check_length(key: &str, have: u64, into: &[u8]) -> Result<(), Error> {
     let want = into.len() as u64;
     if have == want { Ok(()) } else { Err(Error::Length { key: key.to_owned(), have, want }) }
-}
-
-/// The named data inside a program.
-pub struct ProgramData {
-    program: Program,
-    keys: Vec<String>,
-    segments: HashMap<String, u32>,
-}
-
-impl ProgramData {
-    pub(crate) fn new(program: Program) -> Result<Self, Error> {
-        let named = program.view()?.program().named_data.clone().unwrap_or_default().tables();
-        let mut keys = room::with_room(named.len())?;
-        let mut segments = index(named.len())?;
-        for entry in program.view()?.program().named_data.clone().unwrap_or_default().iter() {
-            let entry = entry?;
-            let key = entry.key.unwrap_or_default().into_owned();
-            segments.insert(key.clone(), entry.segment_index);
-            keys.push(key);
-        }
-        Ok(ProgramData { program, keys, segments })
-    }
-}
-
-impl NamedDataMap for ProgramData {
-    fn data(&self, key: &str) -> Result<Option<Bytes>, Error> {
-        self.segments.get(key).map(|&segment| self.program.segment(segment)).transpose()
-    }
-    fn layout(&self, _: &str) -> Result<Option<TensorLayout>, Error> {
-        // A program records keys and segments only.
-        Ok(None)
-    }
-    fn len(&self) -> usize {
-        self.keys.len()
-    }
-    fn key(&self, index: usize) -> Option<&str> {
-        self.keys.get(index).map(String::as_str)
-    }
-    fn contains(&self, key: &str) -> bool {
-        self.segments.contains_key(key)
-    }
 }
 
 /// Several maps as one. A key in two of them is an error.

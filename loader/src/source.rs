@@ -9,8 +9,6 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::bytes::Bytes;
-
 /// A file, a piece of memory, or anything else with bytes at offsets.
 pub trait Source: Send + Sync {
     /// Bytes in all.
@@ -36,11 +34,11 @@ pub trait Source: Send + Sync {
     }
 }
 
-fn slice(bytes: &[u8], range: Range<u64>) -> Option<&[u8]> {
+pub(crate) fn slice(bytes: &[u8], range: Range<u64>) -> Option<&[u8]> {
     bytes.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
 }
 
-fn read_slice(bytes: &[u8], offset: u64, into: &mut [u8]) -> io::Result<()> {
+pub(crate) fn read_slice(bytes: &[u8], offset: u64, into: &mut [u8]) -> io::Result<()> {
     let end = offset.checked_add(into.len() as u64);
     match end.and_then(|end| slice(bytes, offset..end)) {
         Some(from) => {
@@ -48,32 +46,6 @@ fn read_slice(bytes: &[u8], offset: u64, into: &mut [u8]) -> io::Result<()> {
             Ok(())
         }
         None => Err(io::ErrorKind::UnexpectedEof.into()),
-    }
-}
-
-/// Bytes in memory, lent without a copy.
-#[derive(Clone)]
-pub struct MemorySource(Bytes);
-
-impl MemorySource {
-    /// Takes the bytes over: a vector and shared bytes are not copied.
-    pub fn new(bytes: impl Into<Bytes>) -> Self {
-        MemorySource(bytes.into())
-    }
-}
-
-impl Source for MemorySource {
-    fn len(&self) -> u64 {
-        self.0.len() as u64
-    }
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        read_slice(&self.0, offset, into)
-    }
-    fn borrow(&self, range: Range<u64>) -> Option<&[u8]> {
-        slice(&self.0, range)
-    }
-    fn name(&self) -> String {
-        "bytes in memory".to_owned()
     }
 }
 

@@ -105,7 +105,7 @@ fn tensors(found: &Dense, wanted: &Dense) -> Option<String> {
     let mut first = None;
     for (index, (a, b)) in found.bytes.chunks_exact(width).zip(wanted.bytes.chunks_exact(width)).enumerate() {
         let same = a == b
-            || match (real(a, wanted.scalar_type), real(b, wanted.scalar_type)) {
+            || match (wanted.scalar_type.read_float(a), wanted.scalar_type.read_float(b)) {
                 (Some(a), Some(b)) => close(a, b),
                 _ => complex_close(a, b, wanted.scalar_type),
             };
@@ -117,25 +117,13 @@ fn tensors(found: &Dense, wanted: &Dense) -> Option<String> {
     first.map(|first| format!("{differing} elements differ, the first is number {first}"))
 }
 
-/// A floating point element; `None` for any other.
-fn real(bytes: &[u8], scalar_type: ScalarType) -> Option<f64> {
-    Some(match scalar_type {
-        ScalarType::FLOAT => f64::from(f32::from_ne_bytes(bytes.try_into().ok()?)),
-        ScalarType::DOUBLE => f64::from_ne_bytes(bytes.try_into().ok()?),
-        ScalarType::HALF => half::f16::from_ne_bytes(bytes.try_into().ok()?).to_f64(),
-        ScalarType::BFLOAT16 => half::bf16::from_ne_bytes(bytes.try_into().ok()?).to_f64(),
-        _ => return None,
-    })
-}
-
 fn complex_close(a: &[u8], b: &[u8], scalar_type: ScalarType) -> bool {
-    let part = match scalar_type {
-        ScalarType::COMPLEX_FLOAT => ScalarType::FLOAT,
-        ScalarType::COMPLEX_DOUBLE => ScalarType::DOUBLE,
-        _ => return false,
-    };
+    if !matches!(scalar_type, ScalarType::COMPLEX_FLOAT | ScalarType::COMPLEX_DOUBLE) {
+        return false;
+    }
+    let part = scalar_type.part();
     let half = a.len() / 2;
-    a.chunks(half).zip(b.chunks(half)).all(|(a, b)| match (real(a, part), real(b, part)) {
+    a.chunks(half).zip(b.chunks(half)).all(|(a, b)| match (part.read_float(a), part.read_float(b)) {
         (Some(a), Some(b)) => close(a, b),
         _ => false,
     })

@@ -9,46 +9,30 @@ use std::sync::Arc;
 
 use edgepack_format::ptd::{FlatTensor, NamedData};
 use edgepack_format::scalar::ScalarType;
-use edgepack_format::tensor::{TensorLayout, is_contiguous};
+use edgepack_format::tensor::{TensorLayout, TensorView, is_contiguous};
 use edgepack_loader::Source;
 use safetensors::tensor::{Dtype, Metadata};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::StrDeserializer;
 use serde_json::json;
 
 use super::content::Content;
 use super::error::Error;
 use super::join::entries_of;
 use super::package::{Package, Root};
-use super::patch::reorder;
 use super::split::row_of;
-
-/// The element types both sides have.
-const TYPES: &[(Dtype, ScalarType)] = &[
-    (Dtype::BOOL, ScalarType::BOOL),
-    (Dtype::U8, ScalarType::BYTE),
-    (Dtype::I8, ScalarType::CHAR),
-    (Dtype::I16, ScalarType::SHORT),
-    (Dtype::I32, ScalarType::INT),
-    (Dtype::I64, ScalarType::LONG),
-    (Dtype::U16, ScalarType::UINT16),
-    (Dtype::U32, ScalarType::UINT32),
-    (Dtype::U64, ScalarType::UINT64),
-    (Dtype::F16, ScalarType::HALF),
-    (Dtype::BF16, ScalarType::BFLOAT16),
-    (Dtype::F32, ScalarType::FLOAT),
-    (Dtype::F64, ScalarType::DOUBLE),
-    (Dtype::C64, ScalarType::COMPLEX_FLOAT),
-    (Dtype::F8_E5M2, ScalarType::FLOAT8_E5M2),
-    (Dtype::F8_E4M3, ScalarType::FLOAT8_E4M3FN),
-];
 
 /// The element type that a safetensors file calls so.
 pub fn scalar_type_of(dtype: Dtype) -> Option<ScalarType> {
-    TYPES.iter().find(|(known, _)| *known == dtype).map(|(_, scalar_type)| *scalar_type)
+    let name = dtype.to_string();
+    ScalarType::called(|names| names.safetensors == Some(&name))
 }
 
 /// What a safetensors file calls an element type.
 pub fn dtype_of(scalar_type: ScalarType) -> Option<Dtype> {
-    TYPES.iter().find(|(_, known)| *known == scalar_type).map(|(dtype, _)| *dtype)
+    let name: StrDeserializer<'_, serde::de::value::Error> = scalar_type.names()?.safetensors?.into_deserializer();
+    Dtype::deserialize(name).ok()
 }
 
 /// Metadata entry: keys whose bytes are no tensor.
@@ -181,6 +165,6 @@ pub fn write_safetensors(package: &Package<'_>, out: &mut dyn Write) -> Result<(
 
 fn ordered(key: &str, content: &Content, from: &TensorLayout, order: &[u8]) -> Result<Content, Error> {
     let bytes = content.read().map_err(Error::io(key))?;
-    let moved = reorder(&bytes, from, order);
-    Ok(moved.ok_or_else(|| Error::refused(key, format!("{} bytes for {from}", bytes.len())))?.into())
+    let moved = TensorView::new(from.clone(), &bytes).and_then(|tensor| tensor.in_order(order));
+    Ok(moved.map_err(|_| Error::refused(key, format!("{} bytes for {from}", bytes.len())))?.into_data().into())
 }

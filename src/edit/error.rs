@@ -100,6 +100,7 @@ impl From<edgepack_loader::Error> for Error {
         match error {
             edgepack_loader::Error::Io { what, error } => Error::Io { what, error },
             edgepack_loader::Error::Invalid(findings) => Error::Invalid(findings),
+            edgepack_loader::Error::Memory { bytes, .. } => Error::Memory(NoRoom { bytes }),
             other => Error::refused("the file", other.to_string()),
         }
     }

@@ -14,9 +14,7 @@ use edgepack_format::limits::Limits;
 use edgepack_format::mlf::Params;
 use edgepack_format::mlf::json::Json;
 use edgepack_format::mlf::{DataType, Metadata, Param, graph};
-use edgepack_format::scalar::ScalarType;
 use edgepack_loader::mlf::Library;
-use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -314,15 +312,7 @@ fn elements_apart(left: &Param<'_>, right: &Param<'_>, options: &DiffOptions) ->
     }
     let size = usize::try_from(left.data_type.stored_bytes()).unwrap_or(1).max(1);
     let scalar_type = left.data_type.scalar_type();
-    let float = |bytes: &[u8]| -> Option<f64> {
-        Some(match scalar_type? {
-            ScalarType::FLOAT => f32::from_le_bytes(*bytes.first_chunk()?).into(),
-            ScalarType::DOUBLE => f64::from_le_bytes(*bytes.first_chunk()?),
-            ScalarType::HALF => f16::from_le_bytes(*bytes.first_chunk()?).into(),
-            ScalarType::BFLOAT16 => bf16::from_le_bytes(*bytes.first_chunk()?).into(),
-            _ => return None,
-        })
-    };
+    let float = |bytes: &[u8]| scalar_type?.read_float(bytes);
     let pairs = left.data.chunks(size).zip(right.data.chunks(size));
     let apart = pairs.filter(|(a, b)| match (float(a), float(b)) {
         (Some(x), Some(y)) => a != b && !close(x, y, options),

@@ -9,21 +9,29 @@ use std::sync::Arc;
 use edgepack_builder::envelope::program_head;
 use edgepack_builder::sink::FlatSink;
 use edgepack_format::check::{Checker, Path as Place, StructureRules};
-use edgepack_format::darwinn::PackageRef;
-use edgepack_format::extent::FileExtent;
-use edgepack_format::header::{DataHeader, HEAD_LEN, ProgramHeader};
+use edgepack_format::header::{DataHeader, ProgramHeader};
 use edgepack_format::limits::Limits;
 use edgepack_format::ptd::{FlatData, FlatTensor, Generation, LegacyFlatTensor};
 use edgepack_format::pte::{BackendDelegateInlineData, Buffer, Program};
 use edgepack_format::room;
 use edgepack_format::row::Table;
-use edgepack_format::{FileKind, bundle, detect, ptd, pte, rules, wire};
-use edgepack_loader::{AlignedBytes, FileSource, MemorySource, Source, machine_limits};
+use edgepack_format::{FileKind, bundle, ptd, pte, rules, wire};
+use edgepack_loader::{AlignedBytes, FileHead, FileSource, MemorySource, Source, machine_limits};
 
 use super::compiled::{CompiledModel, CompiledPackage};
 use super::content::Content;
 use super::error::Error;
 use super::package::{Layout, Package, Root};
+
+/// The kinds of files that are taken apart.
+const OPENED: &[FileKind] = &[
+    FileKind::Program,
+    FileKind::Data,
+    FileKind::FlatData,
+    FileKind::Bundle,
+    FileKind::DarwinnPackage,
+    FileKind::TfLite,
+];
 
 /// A file whose head is in memory: what the rows of a [`Package`] are borrowed from.
 pub struct Opened {
@@ -48,29 +56,18 @@ impl Opened {
 
     /// Opens a file from any source, under these limits.
     pub fn from_source(source: Arc<dyn Source>, limits: Limits) -> Result<Self, Error> {
-        let extent = FileExtent { len: source.len() };
-        let first = read(&*source, (HEAD_LEN as u64).min(extent.len))?;
-        let mut kind = detect(&first);
-        if kind == FileKind::Unknown && extent.len <= limits.segment_bytes && first.get(4..8) == Some(&[0; 4]) {
-            // The driver takes Edge TPU packages without their identifier.
-            let whole = read(&*source, extent.len)?;
-            kind = if PackageRef::is_unidentified(&whole) { FileKind::DarwinnPackage } else { kind };
+        let located = FileHead::detect(&*source, &limits)?;
+        let kind = located.kind;
+        if !OPENED.contains(&kind) {
+            return Err(Error::Kind { found: kind, wanted: "a program, data file, bundled program or compiled model" });
         }
-        let len = match kind {
-            FileKind::Program => pte::program_len(&first, extent),
-            FileKind::Data | FileKind::FlatData => ptd::data_len(&first, extent),
-            FileKind::Bundle | FileKind::DarwinnPackage | FileKind::TfLite => extent.len,
-            found => {
-                let wanted = "a program, data file, bundled program or compiled model";
-                return Err(Error::Kind { found, wanted });
+        let head = located.read(&*source, &limits).map_err(|error| match error {
+            edgepack_loader::Error::Limit { bytes, limit, .. } => {
+                Error::refused(source.name(), format!("a flatbuffer of {bytes} bytes, {limit} are allowed"))
             }
-        };
-        let limit = limits.segment_bytes.min(u64::from(u32::MAX));
-        if len > limit {
-            return Err(Error::refused(source.name(), format!("a flatbuffer of {len} bytes, {limit} are allowed")));
-        }
-        let head = read(&*source, len)?;
-        Ok(Opened { kind, head, source, limits: limits.unfolding(len) })
+            error => error.into(),
+        })?;
+        Ok(Opened { kind, head, source, limits: limits.unfolding(located.len) })
     }
 
     /// What the file is.
@@ -262,13 +259,6 @@ fn gcd(a: u64, b: u64) -> u64 {
         (a, b) = (b, rest);
     }
     a
-}
-
-fn read(source: &dyn Source, len: u64) -> Result<AlignedBytes, Error> {
-    let len = usize::try_from(len).map_err(|_| Error::refused(source.name(), "it is larger than memory"))?;
-    let mut bytes = AlignedBytes::zeroed(len).ok_or(room::NoRoom { bytes: len as u64 })?;
-    source.read_at(0, bytes.as_mut_slice()).map_err(Error::io(source.name()))?;
-    Ok(bytes)
 }
 
 #[cfg(test)]

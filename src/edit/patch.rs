@@ -2,7 +2,7 @@
 
 use edgepack_format::pte::Buffer;
 use edgepack_format::row::Blob;
-use edgepack_format::tensor::{TensorLayout, TensorView, write_strides};
+use edgepack_format::tensor::{TensorLayout, TensorView};
 
 use super::content::Content;
 use super::error::Error;
@@ -117,33 +117,8 @@ fn ordered(new: &NewTensor<'_>, want: &TensorLayout) -> Result<Vec<u8>, Error> {
     if have.scalar_type() != want.scalar_type() || have.sizes() != want.sizes() {
         return Err(Error::refused(new.name, format!("the new tensor is {have}, the file has {want}")));
     }
-    reorder(new.tensor.data(), have, want.dim_order())
-        .ok_or_else(|| Error::refused(new.name, format!("{want} cannot be put into memory")))
-}
-
-/// Moves elements from one memory order to another.
-pub(super) fn reorder(data: &[u8], from: &TensorLayout, order: &[u8]) -> Option<Vec<u8>> {
-    if from.dim_order() == order {
-        return Some(data.to_vec());
+    match new.tensor.in_order(want.dim_order()) {
+        Ok(tensor) => Ok(tensor.into_data()),
+        Err(_) => Err(Error::refused(new.name, format!("{want} cannot be put into memory"))),
     }
-    let size = from.scalar_type().size()?;
-    let source = from.strides();
-    let mut target = source;
-    write_strides(from.sizes(), order, &mut target);
-    let mut out = vec![0; from.byte_len()];
-    let mut index = vec![0usize; from.sizes().len()];
-    for _ in 0..from.element_count() {
-        let at =
-            |strides: &[usize]| index.iter().zip(strides).map(|(index, stride)| index * stride).sum::<usize>() * size;
-        let (read, write) = (at(&source), at(&target));
-        out.get_mut(write..write + size)?.copy_from_slice(data.get(read..read + size)?);
-        for (index, len) in index.iter_mut().zip(from.sizes()).rev() {
-            *index += 1;
-            if *index < *len {
-                break;
-            }
-            *index = 0;
-        }
-    }
-    Some(out)
 }

@@ -33,7 +33,7 @@ const DOUBLES: [f64; 9] = [0.0, -0.0, 0.5, -1.5, 1e300, -1e300, f64::NAN, f64::I
 const SIZES: [usize; 6] = [0, 1, 2, 3, 4, 7];
 
 fn any_tensor(choose: &mut Choices<'_>, base: Option<&OwnedTensor>) -> OwnedTensor {
-    let (dtype, _) = choose.one(DTYPES);
+    let dtype = choose.one(DTYPES);
     let (dtype, mut sizes) = match base {
         Some(base) if choose.below(2) == 0 => (base.layout().scalar_type(), base.layout().sizes().to_vec()),
         Some(base) => (dtype, base.layout().sizes().to_vec()),
@@ -146,7 +146,7 @@ fn wrong_arguments_are_errors() {
         let operator = registry.find(&example.name).unwrap();
         let types = types(operator, &[&example]);
         for _ in 0..rounds {
-            let (other, _) = choose.one(DTYPES);
+            let other = choose.one(DTYPES);
             let dtype = if types.is_empty() || choose.below(4) == 0 { other } else { choose.one(&types) };
             if let Some(panic) = provoke(&mut choose, operator, &example, dtype) {
                 panics.push(panic);

@@ -30,7 +30,7 @@ fn recorded_programs_are_those_of_their_examples() {
         let call = |word: &str| {
             let (name, which) = word.split_once('@').unwrap();
             let (example, dtype) = which.split_once(':').unwrap();
-            let dtype = DTYPES.iter().find(|(_, short)| *short == dtype).unwrap().0;
+            let dtype = DTYPES.iter().copied().find(|known| dtype_name(*known) == dtype).unwrap();
             (named[name][example.parse::<usize>().unwrap()], dtype)
         };
         let calls: Vec<_> = calls.split(' ').map(call).collect();

@@ -73,7 +73,7 @@ pub fn types(operator: &dyn Operator, examples: &[&Example]) -> Vec<ScalarType> 
     let runs = |example: &&&Example, dtype| {
         example.args(&schema, dtype).is_some_and(|args| example.call(operator, &schema, &args).is_ok())
     };
-    let tried = DTYPES.iter().map(|(dtype, _)| *dtype);
+    let tried = DTYPES.iter().copied();
     tried.filter(|&dtype| examples.iter().any(|example| runs(&example, dtype))).collect()
 }
 

@@ -11,11 +11,11 @@ use edgepack_cli::compare::{Tolerance, compare};
 use edgepack_cli::interchange::{self, TensorFile};
 use edgepack_cli::library::cases::{from_folder, replay};
 use edgepack_cli::library::runner::Runner;
-use edgepack_cli::value::{Tensor, Value as Output};
+use edgepack_cli::value::Value as Output;
 use edgepack_executor::mlf::{Argument, GraphExecutor};
 use edgepack_format::limits::Limits;
 use edgepack_format::mlf::{Graph, StoragePlan, definitions, place};
-use edgepack_format::tensor::{TensorLayout, TensorView};
+use edgepack_format::tensor::{TensorBuf, TensorLayout, TensorView};
 use edgepack_loader::mlf::{Library, LibraryModule, verify};
 use edgepack_native::{NativeLibrary, Options};
 use serde_json::Value;
@@ -202,7 +202,7 @@ pub fn runs(path: &Path, facts: &Value) -> Answer {
     Ok(())
 }
 
-fn array(path: &Path) -> Result<Tensor, String> {
+fn array(path: &Path) -> Result<TensorBuf, String> {
     match interchange::read(&read(path)?) {
         Ok(TensorFile::Single(tensor)) => Ok(tensor),
         Ok(_) => Err(format!("{}: no NumPy array", path.display())),
@@ -234,10 +234,10 @@ pub fn trace(path: &Path, facts: &Value) -> Answer {
         let name = input["name"].as_str().unwrap_or_default();
         executor.set_input(name, &view).map_err(|error| error.to_string())?;
     }
-    let mut values: BTreeMap<(u32, usize), Tensor> = BTreeMap::new();
+    let mut values: BTreeMap<(u32, usize), TensorBuf> = BTreeMap::new();
     let mut capture = |node: u32, index: usize, argument: Argument<'_>| {
         let layout: TensorLayout = argument.operand.layout().ok()?;
-        values.insert((node, index), Tensor::new(layout, argument.bytes.to_vec()).ok()?);
+        values.insert((node, index), TensorBuf::from_bytes(layout, argument.bytes.to_vec()).ok()?);
         Some(())
     };
     let run = executor.run_with(&mut |ran| {

@@ -17,15 +17,13 @@ fn add(sum: &mut u64, number: impl Into<i64>) {
 #[cfg(test)]
 mod tests {
     use edgepack_format::limits::Limits;
-    use edgepack_format::pte::{FileExtent, ProgramRef, program_len};
-    use edgepack_loader::AlignedBytes;
+    use edgepack_format::pte::{FileExtent, ProgramRef};
 
     #[test]
     fn all_readers_read_the_same() {
         for sample in [crate::programs::synthetic(40), crate::programs::trivial(7), crate::programs::small()] {
             let extent = FileExtent { len: sample.bytes.len() as u64 };
-            let head =
-                AlignedBytes::copy_of(&sample.bytes[..program_len(&sample.bytes, extent) as usize]).expect("memory");
+            let head = crate::sections::head(&sample.bytes);
             let program = ProgramRef::parse(&head, extent, &Limits::DEFAULT).unwrap();
             let want = super::ours::walk(&program).unwrap();
             assert!(want > 0);

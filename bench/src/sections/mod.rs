@@ -18,11 +18,12 @@ mod write;
 use std::time::Duration;
 
 use edgepack_executor::{Arena, Input, Method, Options};
+use edgepack_format::FileKind;
 use edgepack_format::limits::Limits;
-use edgepack_format::pte::{FileExtent, ProgramRef, program_len};
+use edgepack_format::pte::{FileExtent, ProgramRef};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorLayout;
-use edgepack_loader::{AlignedBytes, Program, ValueMeta};
+use edgepack_loader::{AlignedBytes, FileHead, Program, ValueMeta};
 
 /// Name and function of every section.
 pub const ALL: &[(&str, fn())] = &[
@@ -48,9 +49,9 @@ pub const WITH_REFERENCE: [&str; 3] = ["compare", "serialize", "lower"];
 const BUDGET: Duration = Duration::from_secs(4);
 
 /// The part of a file that is its flatbuffer, aligned as the loader aligns it.
-fn head(bytes: &[u8]) -> AlignedBytes {
-    let len = program_len(bytes, extent(bytes));
-    AlignedBytes::copy_of(&bytes[..len as usize]).expect("memory")
+pub(crate) fn head(bytes: &[u8]) -> AlignedBytes {
+    let head = FileHead::of(FileKind::Program, bytes, extent(bytes));
+    AlignedBytes::copy_of(&bytes[..head.len as usize]).expect("memory")
 }
 
 fn extent(bytes: &[u8]) -> FileExtent {

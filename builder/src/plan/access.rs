@@ -226,3 +226,9 @@ pub(super) fn tensors_of(values: &[Option<KernelTypes<'_>>], list: impl IntoIter
     }
     found
 }
+
+/// Bytes of a tensor; `None` if nothing can be said.
+pub(super) fn byte_len(tensor: &edgepack_format::pte::Tensor<'_>) -> Option<u64> {
+    let element = tensor.scalar_type.size()? as u64;
+    tensor.sizes.as_ref()?.iter().try_fold(element, |bytes, size| bytes.checked_mul(u64::try_from(size).ok()?))
+}

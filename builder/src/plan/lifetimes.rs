@@ -12,9 +12,8 @@ use edgepack_format::row::Rows;
 use edgepack_format::wire;
 use edgepack_memory_plan::Lifetime;
 
-use super::access::{Access, Code, Event, tensors_of};
+use super::access::{Access, Code, Event, byte_len, tensors_of};
 use super::regions::Regions;
-use super::replan::byte_len;
 
 /// What is known about one tensor while its lifetime is found.
 #[derive(Clone, Copy, Default)]

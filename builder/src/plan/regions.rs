@@ -3,7 +3,7 @@
 //! Backward jumps that overlap are one region, so regions are disjoint and in order. Inside a region whose only jump is
 //! the one that closes it, instructions run in order each time; in any other a value may be needed wherever the region is.
 
-use super::Lifetime;
+use edgepack_memory_plan::Lifetime;
 
 /// A jump, by position of the instruction and of its destination.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

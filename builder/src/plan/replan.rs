@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use edgepack_format::pte::{AllocationDetails, EValue, ExecutionPlan, KernelTypes, Program};
 use edgepack_memory_plan::MANY;
 
+use super::access::byte_len;
 use super::lifetimes::{is_state, lifetimes, root, values_of};
 use super::{ALIGNMENT, Block, Lifetime, OVER_READ, Strategy, place};
 use crate::{BuildError, Error};
@@ -140,12 +141,6 @@ fn method(
         changes.push(ArenaChange { method, memory, before, after });
     }
     Ok(())
-}
-
-/// Bytes of a tensor; `None` if nothing can be said.
-pub(super) fn byte_len(tensor: &edgepack_format::pte::Tensor<'_>) -> Option<u64> {
-    let element = tensor.scalar_type.size()? as u64;
-    tensor.sizes.as_ref()?.iter().try_fold(element, |bytes, size| bytes.checked_mul(u64::try_from(size).ok()?))
 }
 
 fn set_offset(plan: &mut ExecutionPlan<'_>, value: usize, offset: u64) -> Result<(), BuildError> {

@@ -5,10 +5,11 @@ use edgepack_format::operator::{Argument, ArgumentKind, List, Literal, MAX_NAME,
 use edgepack_format::pte::KernelTypes;
 use edgepack_format::tensor::TensorLayout;
 
-use super::chain::Step;
-use super::method::{MethodBuilder, Value};
+use super::args::{Arg, IntArg, TensorArg, ValueId, kind_name};
+use super::method::{MethodBuilder, constant_written};
+use super::parts::Step;
 use super::spec::{Out, Outs};
-use super::value::{Arg, IntArg, TensorArg, ValueId, kind_name};
+use super::values::Value;
 use crate::build_error::BuildError;
 
 /// What is to receive a result.
@@ -231,10 +232,6 @@ impl MethodBuilder<'_, '_> {
             }),
         }
     }
-}
-
-pub(crate) fn constant_written(place: &str, index: usize) -> BuildError {
-    BuildError::ConstantWritten { place: place.to_owned(), value: format!("value {index}") }
 }
 
 /// Results are counted before anything else, so this is what is left to say.

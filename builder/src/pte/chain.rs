@@ -1,39 +1,13 @@
 //! Instructions that are not calls: moves, jumps and frees; and the chains they stand in.
 
-use edgepack_format::pte::{Frame, KernelTypes};
+use edgepack_format::pte::KernelTypes;
 use edgepack_format::scalar::ScalarType;
 
-use super::call::constant_written;
-use super::method::{Method, MethodBuilder, Role, Value};
-use super::value::{Arg, LabelId, ValueId, kind_name};
+use super::args::{Arg, LabelId, ValueId, kind_name};
+use super::method::{MethodBuilder, constant_written};
+use super::parts::{Chain, Step};
+use super::values::{Role, Value};
 use crate::build_error::BuildError;
-
-/// One instruction.
-#[derive(Clone, Debug)]
-pub(crate) enum Step {
-    Kernel { operator: usize, args: Vec<usize> },
-    Delegate { delegate: usize, args: Vec<usize> },
-    Move { from: usize, to: usize },
-    JumpFalse { condition: usize, label: usize },
-    Free { value: usize },
-}
-
-/// A sequence of instructions.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Chain {
-    pub(crate) inputs: Vec<usize>,
-    pub(crate) outputs: Vec<usize>,
-    /// Each with the stack trace it was given.
-    pub(crate) steps: Vec<(Step, Option<Vec<Frame<'static>>>)>,
-    /// Where each label is, once it has been placed.
-    pub(crate) labels: Vec<Option<usize>>,
-}
-
-impl Method {
-    fn chain_mut(&mut self) -> Option<&mut Chain> {
-        self.chains.last_mut()
-    }
-}
 
 impl MethodBuilder<'_, '_> {
     pub(crate) fn step(&mut self, step: Step) {

@@ -3,22 +3,12 @@
 use edgepack_format::pte::{CompileSpec, DataLocation};
 use edgepack_format::row::Blob;
 
-use super::chain::Step;
+use super::args::{Arg, DelegateId};
 use super::method::MethodBuilder;
+use super::parts::{Delegate, Step};
 use super::spec::Outs;
-use super::value::{Arg, DelegateId};
 use crate::build_error::BuildError;
 use crate::content::Data;
-
-/// A delegate of a method.
-#[derive(Clone, Debug)]
-pub(crate) struct Delegate {
-    pub(crate) backend: String,
-    pub(crate) location: DataLocation,
-    /// Among the payloads of its location.
-    pub(crate) payload: usize,
-    pub(crate) specs: Vec<CompileSpec<'static>>,
-}
 
 /// An option for a backend.
 pub fn compile_spec(key: impl Into<String>, value: impl Into<Vec<u8>>) -> CompileSpec<'static> {

@@ -15,7 +15,7 @@ use edgepack_format::row::{Blob, Table as _};
 
 use super::program::ProgramBuilder;
 use super::rows::{self, Payloads};
-use super::{memory, method::Method};
+use super::{memory, parts::Method};
 use crate::content::Data;
 use crate::error::Error;
 use crate::finished::{FinishedFile, Segment, place};

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use edgepack_format::pte::{DeviceType, EValue, ExecutionPlan, KernelTypes, NonConstBufferDevice};
 
-use super::method::{Method, Role, Value};
+use super::parts::Method;
 use super::resolve::show;
-use super::rows::boundary;
+use super::values::{Role, Value};
 use crate::BuildError;
 use crate::error::Error;
 use crate::plan::{Block, Lifetime, OVER_READ, Strategy, details, lifetimes_with, place};
@@ -116,7 +116,7 @@ fn views(method: &Method) -> Vec<(usize, usize)> {
 
 /// The tensors of a method that have planned memory.
 fn wanted(method: &Method) -> Vec<Wanted> {
-    let boundary = boundary(method);
+    let boundary = method.boundary();
     let mut found = Vec::new();
     for (value, tensor) in method.values.iter().enumerate() {
         let Value::Tensor(tensor) = tensor else { continue };

@@ -3,139 +3,47 @@
 //! Invariant: an index in a value, an instruction or a list of this method is one of its values; a list of tensors comes
 //! after what it holds.
 
-use std::collections::BTreeMap;
+use edgepack_format::pte::{DataLocation, Frame, KernelTypes, TensorShapeDynamism};
+use edgepack_format::tensor::TensorView;
 
-use edgepack_format::pte::{DataLocation, DeviceType, Frame, KernelTypes, TensorShapeDynamism};
-use edgepack_format::tensor::{TensorLayout, TensorView};
-
-use super::chain::Chain;
-use super::delegate::Delegate;
-use super::program::ProgramBuilder;
-use super::spec::{Place, TensorSpec};
-use super::value::{Arg, ConstantId, IntArg, Owner, TensorArg, ValueId, kind_name};
+use super::args::{Arg, ConstantId, IntArg, Owner, TensorArg, ValueId, kind_name};
+use super::parts::Method;
+use super::program::{ProgramBuilder, check_content};
+use super::spec::TensorSpec;
+use super::values::{Initial, Place, Role, Tensor, Value};
 use crate::build_error::BuildError;
 use crate::content::Data;
-
-/// A value of a method.
-#[derive(Clone, Debug)]
-pub(crate) enum Value {
-    Null,
-    Int(i64),
-    Bool(bool),
-    Double(f64),
-    Text(String),
-    Ints(Vec<usize>),
-    Bools(Vec<bool>),
-    Doubles(Vec<f64>),
-    Tensors(Vec<usize>),
-    OptionalTensors(Vec<Option<usize>>),
-    Tensor(Tensor),
-}
-
-impl Value {
-    pub(crate) fn tag(&self) -> u8 {
-        match self {
-            Value::Null => KernelTypes::NULL,
-            Value::Int(_) => KernelTypes::INT,
-            Value::Bool(_) => KernelTypes::BOOL,
-            Value::Double(_) => KernelTypes::DOUBLE,
-            Value::Text(_) => KernelTypes::STRING,
-            Value::Ints(_) => KernelTypes::INT_LIST,
-            Value::Bools(_) => KernelTypes::BOOL_LIST,
-            Value::Doubles(_) => KernelTypes::DOUBLE_LIST,
-            Value::Tensors(_) => KernelTypes::TENSOR_LIST,
-            Value::OptionalTensors(_) => KernelTypes::OPTIONAL_TENSOR_LIST,
-            Value::Tensor(_) => KernelTypes::TENSOR,
-        }
-    }
-}
-
-/// A tensor of a method.
-#[derive(Clone, Debug)]
-pub(crate) struct Tensor {
-    pub(crate) layout: TensorLayout,
-    pub(crate) dynamism: TensorShapeDynamism,
-    pub(crate) place: Place,
-    pub(crate) role: Role,
-}
-
-/// What a tensor is for.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Role {
-    /// A constant of the program.
-    Constant(usize),
-    /// Computed, or given by the caller.
-    Plain,
-    /// The bytes of another tensor under another shape.
-    View(usize),
-    /// State with this name.
-    State { name: String, initial: Initial },
-}
-
-/// What state starts with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Initial {
-    /// Whatever the memory holds; zeros with the usual runtimes.
-    None,
-    /// A buffer of one of the lists.
-    Buffer { list: u64, buffer: usize },
-    /// The entry of its name in a data file.
-    External,
-}
-
-/// All of a method.
-pub(crate) struct Method {
-    pub(crate) owner: Owner,
-    pub(crate) name: String,
-    pub(crate) values: Vec<Value>,
-    /// The value of each constant of the program that is used here.
-    constants: BTreeMap<usize, usize>,
-    pub(crate) inputs: Vec<usize>,
-    pub(crate) outputs: Vec<usize>,
-    pub(crate) operators: Vec<(String, String)>,
-    pub(crate) delegates: Vec<Delegate>,
-    pub(crate) chains: Vec<Chain>,
-    pub(crate) frames: Option<Vec<Frame<'static>>>,
-    pub(crate) containers: (Option<String>, Option<String>),
-    pub(crate) plan_inputs: bool,
-    pub(crate) plan_outputs: bool,
-    /// Devices of the memories that tensors name.
-    pub(crate) memories: BTreeMap<u32, (DeviceType, i8)>,
-}
-
-impl Method {
-    pub(crate) fn new(name: &str) -> Self {
-        Method {
-            owner: Owner::next(),
-            name: name.to_owned(),
-            values: Vec::new(),
-            constants: BTreeMap::new(),
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-            operators: Vec::new(),
-            delegates: Vec::new(),
-            chains: vec![Chain::default()],
-            frames: None,
-            containers: (None, None),
-            plan_inputs: true,
-            plan_outputs: true,
-            memories: BTreeMap::new(),
-        }
-    }
-
-    pub(crate) fn is_constant(&self, index: usize) -> bool {
-        matches!(self.values.get(index), Some(Value::Tensor(Tensor { role: Role::Constant(_), .. })))
-    }
-
-    pub(crate) fn tag(&self, index: usize) -> u8 {
-        self.values.get(index).map_or(0, Value::tag)
-    }
-}
 
 /// Builds one method of a program.
 pub struct MethodBuilder<'p, 'd> {
     pub(crate) program: &'p mut ProgramBuilder<'d>,
     pub(crate) index: usize,
+}
+
+impl<'d> ProgramBuilder<'d> {
+    /// Begins a method, or goes on with the one of this name.
+    pub fn method(&mut self, name: &str) -> MethodBuilder<'_, 'd> {
+        let known = self.methods.iter().position(|method| method.name == name);
+        let index = known.unwrap_or_else(|| {
+            self.methods.push(Method::new(name));
+            self.methods.len().saturating_sub(1)
+        });
+        MethodBuilder { program: self, index }
+    }
+
+    /// Adds a method that takes nothing, runs nothing and gives these values, as language-model runners ask for
+    /// settings: `program.getter("get_vocab_size", args![32_000i64])`.
+    pub fn getter(&mut self, name: &str, values: impl IntoIterator<Item = Arg>) -> Result<(), BuildError> {
+        self.check_name_is_new(name)?;
+        self.methods.push(Method::new(name));
+        let index = self.methods.len().saturating_sub(1);
+        let outputs: Result<(), _> =
+            values.into_iter().try_for_each(|value| MethodBuilder { program: self, index }.output(value).map(drop));
+        let method = self.methods.pop();
+        outputs?;
+        self.getters.extend(method);
+        Ok(())
+    }
 }
 
 impl<'d> MethodBuilder<'_, 'd> {
@@ -378,7 +286,7 @@ impl<'d> MethodBuilder<'_, 'd> {
     ) -> Result<ValueId, BuildError> {
         let data = initial.into();
         let layout = self.resolve(spec.clone(), name)?.layout;
-        super::program::check_content(name, &layout, &data)?;
+        check_content(name, &layout, &data)?;
         if list > self.program.initial.len() as u64 {
             let message = format!("list {list} of initial values, there are {} so far", self.program.initial.len());
             return Err(BuildError::Memory { place: format!("state `{name}`"), message });
@@ -461,4 +369,9 @@ impl<'d> MethodBuilder<'_, 'd> {
             false => DataLocation::SEGMENT,
         }
     }
+}
+
+/// A constant stands where something is written.
+pub(crate) fn constant_written(place: &str, index: usize) -> BuildError {
+    BuildError::ConstantWritten { place: place.to_owned(), value: format!("value {index}") }
 }

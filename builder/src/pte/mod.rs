@@ -52,6 +52,7 @@
 //! # }
 //! ```
 
+mod args;
 mod call;
 mod chain;
 mod containers;
@@ -59,17 +60,18 @@ mod delegate;
 mod finish;
 mod memory;
 mod method;
+mod parts;
 mod program;
 mod resolve;
 mod rows;
 mod spec;
 #[cfg(test)]
 mod tests;
-mod value;
+mod values;
 
+pub use args::{Arg, ConstantId, DelegateId, IntArg, LabelId, TensorArg, ValueId};
 pub use delegate::compile_spec;
 pub use finish::BuiltProgram;
 pub use method::MethodBuilder;
 pub use program::ProgramBuilder;
 pub use spec::{Out, Outs, TensorSpec};
-pub use value::{Arg, ConstantId, DelegateId, IntArg, LabelId, TensorArg, ValueId};

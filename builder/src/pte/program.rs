@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use edgepack_format::operator::{Schema, lookup};
 use edgepack_format::tensor::{TensorLayout, TensorView};
 
-use super::method::{Method, MethodBuilder};
-use super::value::{Arg, ConstantId, Owner};
+use super::args::{ConstantId, Owner};
+use super::parts::Method;
+use super::values::check_sizes;
+use crate::buffer::MAX_ALIGNMENT;
 use crate::build_error::{BuildError, MAX_SEGMENT_ALIGNMENT, check_alignment};
 use crate::content::Data;
 use crate::named_data::{NamedDataStore, check_tag};
 use crate::plan::{self, Strategy};
 use crate::pool::Pool;
-use crate::sink::MAX_ALIGNMENT;
 
 /// Builds a `.pte` file and the data files that belong to it.
 ///
@@ -85,30 +86,6 @@ impl<'d> ProgramBuilder<'d> {
                 strategy: Strategy::Smallest,
             },
         }
-    }
-
-    /// Begins a method, or goes on with the one of this name.
-    pub fn method(&mut self, name: &str) -> MethodBuilder<'_, 'd> {
-        let known = self.methods.iter().position(|method| method.name == name);
-        let index = known.unwrap_or_else(|| {
-            self.methods.push(Method::new(name));
-            self.methods.len().saturating_sub(1)
-        });
-        MethodBuilder { program: self, index }
-    }
-
-    /// Adds a method that takes nothing, runs nothing and gives these values, as language-model runners ask for
-    /// settings: `program.getter("get_vocab_size", args![32_000i64])`.
-    pub fn getter(&mut self, name: &str, values: impl IntoIterator<Item = Arg>) -> Result<(), BuildError> {
-        self.check_name_is_new(name)?;
-        self.methods.push(Method::new(name));
-        let index = self.methods.len().saturating_sub(1);
-        let outputs: Result<(), _> =
-            values.into_iter().try_for_each(|value| MethodBuilder { program: self, index }.output(value).map(drop));
-        let method = self.methods.pop();
-        outputs?;
-        self.getters.extend(method);
-        Ok(())
     }
 
     pub(crate) fn check_name_is_new(&self, name: &str) -> Result<(), BuildError> {
@@ -290,7 +267,7 @@ impl<'d> ProgramBuilder<'d> {
 pub(crate) fn check_content(name: &str, layout: &TensorLayout, data: &Data<'_>) -> Result<(), BuildError> {
     let (have, want) = (data.len(), layout.byte_len() as u64);
     let place = format!("tensor `{name}`");
-    super::resolve::check_sizes(&place, layout)?;
+    check_sizes(&place, layout)?;
     if name.is_empty() {
         return Err(BuildError::Name { what: "a tensor", name: String::new(), why: "it is empty" });
     }

@@ -1,11 +1,12 @@
 //! Descriptions of tensors become tensors: shapes are resolved, places in memory held against each other.
 
 use edgepack_format::pte::{DeviceType, KernelTypes, TensorShapeDynamism};
-use edgepack_format::tensor::{LayoutError, TensorLayout};
+use edgepack_format::tensor::TensorLayout;
 
-use super::method::{MethodBuilder, Role, Tensor, Value};
-use super::spec::{Place, Shape, TensorSpec};
-use super::value::TensorArg;
+use super::args::TensorArg;
+use super::method::MethodBuilder;
+use super::spec::{Shape, TensorSpec};
+use super::values::{Place, Role, Tensor, Value, check_sizes};
 use crate::build_error::BuildError;
 
 /// The most planned memories of a method.
@@ -99,12 +100,4 @@ impl MethodBuilder<'_, '_> {
 /// A device as messages show it.
 pub(crate) fn show(device: (DeviceType, i8)) -> String {
     format!("{}:{}", device.0, device.1)
-}
-
-/// Sizes are `i32` in a file.
-pub(crate) fn check_sizes(place: &str, layout: &TensorLayout) -> Result<(), BuildError> {
-    match layout.sizes().iter().all(|size| i32::try_from(*size).is_ok()) {
-        true => Ok(()),
-        false => Err(BuildError::Layout { place: place.to_owned(), source: LayoutError::Overflow }),
-    }
 }

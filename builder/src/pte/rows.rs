@@ -1,7 +1,5 @@
 //! A method as a row of the program, planned memory apart.
 
-use std::collections::BTreeMap;
-
 use edgepack_format::pte::{
     BackendDelegate, BackendDelegateDataReference, Bool, BoolList, Chain, ContainerMetadata, DataLocation,
     DelegateCall, DeviceType, Double, DoubleList, EValue, ExecutionPlan, ExtraTensorInfo, FrameList, FreeCall,
@@ -9,10 +7,10 @@ use edgepack_format::pte::{
     OptionalTensorList, String as Text, Tensor as TensorRow, TensorDataLocation, TensorList,
 };
 
-use super::chain::{self, Step};
 use super::containers;
-use super::method::{Initial, Method, Role, Tensor, Value};
+use super::parts::{self, Method, Step};
 use super::program::{Constant, ProgramBuilder};
+use super::values::{Initial, Role, Tensor, Value};
 use crate::BuildError;
 use crate::error::Error;
 
@@ -145,7 +143,7 @@ fn tensor_row(tensor: &Tensor, constants: &[Constant]) -> Result<TensorRow<'stat
     })
 }
 
-fn chain_row(method: &Method, index: usize, chain: &chain::Chain) -> Result<Chain<'static>, BuildError> {
+fn chain_row(method: &Method, index: usize, chain: &parts::Chain) -> Result<Chain<'static>, BuildError> {
     let mut instructions = Vec::with_capacity(chain.steps.len());
     for (step, _) in &chain.steps {
         let args = match step {
@@ -184,16 +182,4 @@ fn chain_row(method: &Method, index: usize, chain: &chain::Chain) -> Result<Chai
         instructions: Some(instructions.into()),
         stacktrace: traced.then(|| traces.collect::<Vec<_>>().into()),
     })
-}
-
-/// The places that inputs and outputs have among a method's values, for what depends on it.
-pub(super) fn boundary(method: &Method) -> BTreeMap<usize, (bool, bool)> {
-    let mut found: BTreeMap<usize, (bool, bool)> = BTreeMap::new();
-    for index in &method.inputs {
-        found.entry(*index).or_default().0 = true;
-    }
-    for index in &method.outputs {
-        found.entry(*index).or_default().1 = true;
-    }
-    found
 }

@@ -4,7 +4,8 @@ use edgepack_format::pte::{DeviceType, TensorShapeDynamism};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorLayout;
 
-use super::value::{TensorArg, ValueId};
+use super::args::{TensorArg, ValueId};
+use super::values::Place;
 
 /// A description of a tensor that does not exist yet.
 #[derive(Clone, PartialEq, Debug)]
@@ -20,34 +21,6 @@ pub struct TensorSpec {
 pub(crate) enum Shape {
     Sizes(Vec<usize>),
     Like(TensorArg),
-}
-
-/// All about a tensor but its layout.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Place {
-    /// `None` if it is not said.
-    pub(crate) dynamism: Option<TensorShapeDynamism>,
-    /// `None` where the method decides.
-    pub(crate) planned: Option<bool>,
-    pub(crate) memory: Option<u32>,
-    pub(crate) offset: Option<u64>,
-    pub(crate) device: (DeviceType, i8),
-    pub(crate) requires_grad: bool,
-    pub(crate) strided_layout: i8,
-}
-
-impl Default for Place {
-    fn default() -> Self {
-        Place {
-            dynamism: None,
-            planned: None,
-            memory: None,
-            offset: None,
-            device: (DeviceType::CPU, 0),
-            requires_grad: false,
-            strided_layout: 0,
-        }
-    }
 }
 
 impl TensorSpec {

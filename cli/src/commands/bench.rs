@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use edgepack_executor::{Input, MemoryBytes, Method, Options};
 use edgepack_format::scalar::ScalarType;
-use edgepack_format::tensor::TensorLayout;
+use edgepack_format::tensor::{TensorBuf, TensorLayout};
 use edgepack_loader::{MethodMeta, ValueMeta};
 use half::{bf16, f16};
 use serde::Serialize;
@@ -21,7 +21,7 @@ use crate::status::{Failure, Status};
 use crate::style::{DIM, TITLE};
 use crate::table::{Align, Cell, Columns};
 use crate::units::{bytes, count, duration};
-use crate::value::{Tensor, Value};
+use crate::value::Value;
 use crate::{cases, data_files, notation, program};
 
 /// Measure opening, loading and running a method
@@ -178,7 +178,7 @@ fn nanos(time: Duration) -> u64 {
 }
 
 /// Tensors for all inputs that are tensors, unless they are larger than a planned memory may be.
-fn all_arbitrary(meta: &MethodMeta, most: u64) -> Result<BTreeMap<usize, Tensor>, Failure> {
+fn all_arbitrary(meta: &MethodMeta, most: u64) -> Result<BTreeMap<usize, TensorBuf>, Failure> {
     let mut given = BTreeMap::new();
     for (index, meta) in meta.inputs.iter().enumerate() {
         if let ValueMeta::Tensor(tensor) = meta
@@ -193,7 +193,7 @@ fn all_arbitrary(meta: &MethodMeta, most: u64) -> Result<BTreeMap<usize, Tensor>
 }
 
 /// Numbers for an input nobody gave: floats between -1 and 1, zeros otherwise, since an integer may be an index.
-fn arbitrary(meta: &ValueMeta) -> Option<Tensor> {
+fn arbitrary(meta: &ValueMeta) -> Option<TensorBuf> {
     let ValueMeta::Tensor(meta) = meta else { return None };
     let layout: TensorLayout = meta.layout.clone();
     let mut state = 0x9e37_79b9_u32;
@@ -210,7 +210,7 @@ fn arbitrary(meta: &ValueMeta) -> Option<Tensor> {
         ScalarType::BFLOAT16 => (0..count).flat_map(|_| bf16::from_f32(next()).to_le_bytes()).collect(),
         _ => vec![0; layout.byte_len()],
     };
-    Tensor::new(layout, data).ok()
+    TensorBuf::from_bytes(layout, data).ok()
 }
 
 impl Steady {

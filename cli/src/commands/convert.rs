@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use edgepack::edit::{from_safetensors, write_safetensors};
 use edgepack_format::FileKind;
-use edgepack_format::detect::{DETECT_LEN, detect};
-use edgepack_loader::{FileSource, MemorySource, Source};
+use edgepack_loader::{FileHead, FileSource, MemorySource, Source};
 
-use crate::file::read_head;
+use crate::file::unreadable;
 use crate::package::{open, package, write};
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -35,8 +34,8 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             Arc::new(FileSource::open(&args.from).map_err(failed)?)
         }
     };
-    let head = read_head(&*source, DETECT_LEN as u64)?;
-    if detect(&head) == FileKind::Safetensors {
+    let head = FileHead::detect(&*source, &session.limits).map_err(unreadable)?;
+    if head.kind == FileKind::Safetensors {
         let package = from_safetensors(source).map_err(about)?;
         write(&package, &args.to, session)?;
     } else {

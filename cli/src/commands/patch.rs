@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use edgepack::edit::{NewTensor, patch};
-use edgepack_format::tensor::TensorView;
+use edgepack_format::tensor::{TensorBuf, TensorView};
 
 use crate::interchange::{self, TensorFile};
 use crate::package::{open, package, write};
 use crate::session::Session;
 use crate::status::{Failure, Status};
-use crate::value::Tensor;
 
 /// Replace the data of tensors
 ///
@@ -62,7 +61,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     Ok(Status::Fine)
 }
 
-fn read(name: &str, path: &Path, session: &mut Session) -> Result<Tensor, Failure> {
+fn read(name: &str, path: &Path, session: &mut Session) -> Result<TensorBuf, Failure> {
     let about = |failure: Failure| failure.about(&path.display().to_string());
     let bytes = session.read(path)?;
     match interchange::read(&bytes).map_err(|error| about(Failure::unreadable(error)))? {

@@ -17,8 +17,9 @@ use crate::outputs::is_stdout;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{DIM, SHAPE, TITLE};
-use crate::value::{Tensor, Value};
+use crate::value::Value;
 use crate::{data_files, notation, npy, program};
+use edgepack_format::tensor::{LayoutError, TensorBuf};
 
 /// Run one method once
 #[derive(clap::Args, Debug)]
@@ -100,7 +101,7 @@ pub fn read_inputs(
     paths: &[PathBuf],
     meta: &MethodMeta,
     session: &mut Session,
-) -> Result<BTreeMap<usize, Tensor>, Failure> {
+) -> Result<BTreeMap<usize, TensorBuf>, Failure> {
     let mut given = BTreeMap::new();
     let mut next = 0;
     for path in paths {
@@ -122,7 +123,7 @@ pub fn read_inputs(
 }
 
 /// Which input each name is for.
-fn by_index(tensors: Vec<(String, Tensor)>, method: &str) -> Result<Vec<(usize, Tensor)>, Failure> {
+fn by_index(tensors: Vec<(String, TensorBuf)>, method: &str) -> Result<Vec<(usize, TensorBuf)>, Failure> {
     let first =
         tensors.iter().filter_map(|(key, _)| parse_key(key)).filter(|key| key.0 == method).map(|key| key.1).min();
     let single = tensors.len() == 1;
@@ -171,7 +172,8 @@ const LISTED: usize = 1024;
 
 fn show(file: &str, method: &str, outputs: &[Value], session: &mut Session) -> Result<(), Failure> {
     let most = if session.json { LISTED } else { SHOWN };
-    let shown: Vec<Shown> = outputs.iter().enumerate().map(|(index, output)| shown(index, output, most)).collect();
+    let shown = outputs.iter().enumerate().map(|(index, output)| shown(index, output, most));
+    let shown = shown.collect::<Result<Vec<_>, _>>().map_err(Failure::cannot_run)?;
     if session.json {
         return session.document(&serde_json::json!({ "file": file, "method": method, "outputs": shown }));
     }
@@ -185,10 +187,10 @@ fn show(file: &str, method: &str, outputs: &[Value], session: &mut Session) -> R
     Ok(())
 }
 
-fn shown(index: usize, output: &Value, most: usize) -> Shown {
+fn shown(index: usize, output: &Value, most: usize) -> Result<Shown, LayoutError> {
     let (signature, values, elements) = match output {
         Value::Tensor(tensor) => {
-            let tensor = tensor.contiguous();
+            let tensor = tensor.contiguous()?;
             let layout = tensor.layout();
             let (scalar_type, size) = (layout.scalar_type(), layout.scalar_type().size().unwrap_or(1));
             let values = tensor.data().chunks_exact(size).take(most).map(|bytes| element(scalar_type, bytes));
@@ -201,5 +203,5 @@ fn shown(index: usize, output: &Value, most: usize) -> Shown {
         Value::Null => ("none".to_owned(), Vec::new(), 0),
         Value::List(kind) => ((*kind).to_owned(), Vec::new(), 0),
     };
-    Shown { index, signature, values, elements }
+    Ok(Shown { index, signature, values, elements })
 }

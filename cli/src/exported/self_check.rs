@@ -93,7 +93,7 @@ fn method(
 
 /// The inputs of a recorded run.
 fn dense(case: &Recorded) -> Result<Vec<Dense>, String> {
-    let one = |tensor: &crate::value::Tensor| {
+    let one = |tensor: &edgepack_format::tensor::TensorBuf| {
         let order: Vec<u8> = (0..).take(tensor.layout().sizes().len()).collect();
         let tensor = tensor.in_order(&order).map_err(|error| error.to_string())?;
         let sizes = tensor.layout().sizes().iter().map(|size| *size as i64).collect();

@@ -11,7 +11,7 @@ use crate::file::File;
 use crate::library::runner::Runner;
 use crate::session::Session;
 use crate::status::Failure;
-use crate::value::Tensor;
+use edgepack_format::tensor::TensorBuf;
 
 /// What was measured.
 pub struct Times {
@@ -70,9 +70,9 @@ pub fn run(
 }
 
 /// Zeros: an integer may be an index.
-fn zeros(name: &str, operand: Option<&Operand>) -> Result<Tensor, Failure> {
+fn zeros(name: &str, operand: Option<&Operand>) -> Result<TensorBuf, Failure> {
     let unknown = || Failure::usage(format!("the package does not say what {name} looks like; give --inputs"));
     let layout = operand.and_then(|operand| operand.layout().ok()).ok_or_else(unknown)?;
     let bytes = vec![0; layout.byte_len()];
-    Tensor::new(layout, bytes).map_err(Failure::cannot_run)
+    TensorBuf::from_bytes(layout, bytes).map_err(Failure::cannot_run)
 }

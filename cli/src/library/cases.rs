@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use edgepack_format::tensor::TensorLayout;
+use edgepack_format::tensor::{TensorBuf, TensorLayout};
 
-use super::runner::Runner;
+use super::runner::{Runner, RunnerError};
 use crate::cases::{Recorded, ReplayError, Replayed};
 use crate::compare::{Tolerance, compare};
 use crate::interchange::{self, TensorFile};
-use crate::value::{Tensor, Value};
+use crate::value::Value;
 
 /// The runs of a folder, in order; files of other names are not looked at.
 pub fn from_folder(folder: &Path, module: &str) -> Result<Vec<Recorded>, String> {
@@ -53,9 +53,7 @@ pub fn replay(runner: &mut Runner, recorded: &[Recorded], tolerance: Tolerance) 
 
 fn replay_one(runner: &mut Runner, case: &Recorded, tolerance: Tolerance) -> Replayed {
     let mut report = Replayed { method: case.method.clone(), run: case.run, outputs: Vec::new(), failure: None };
-    let inputs: Vec<Tensor> = case.inputs.values().map(Tensor::contiguous).collect();
-    let wanted: Vec<TensorLayout> = case.outputs.values().map(|tensor| tensor.contiguous().layout().clone()).collect();
-    let outputs = match runner.run(&inputs, &wanted) {
+    let outputs = match run(runner, case) {
         Ok(outputs) => outputs,
         Err(error) => {
             report.failure = Some(ReplayError::Library(error));
@@ -70,6 +68,14 @@ fn replay_one(runner: &mut Runner, case: &Recorded, tolerance: Tolerance) -> Rep
         }
     }
     report
+}
+
+/// Runs a module on recorded inputs; the layouts of its outputs are those recorded, in index order.
+fn run(runner: &mut Runner, case: &Recorded) -> Result<Vec<TensorBuf>, RunnerError> {
+    let inputs = case.inputs.values().map(TensorBuf::contiguous).collect::<Result<Vec<_>, _>>()?;
+    let wanted = case.outputs.values().map(TensorBuf::layout);
+    let wanted = wanted.map(|layout| TensorLayout::contiguous(layout.scalar_type(), layout.sizes()));
+    runner.run(&inputs, &wanted.collect::<Result<Vec<_>, _>>()?)
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use crate::file::File;
 use crate::interchange::{self, TensorFile};
 use crate::session::Session;
 use crate::status::Failure;
-use crate::value::{Tensor, Value};
+use crate::value::Value;
+use edgepack_format::tensor::TensorBuf;
 
 /// Runs a module once: its name, and what came out.
 pub fn run(
@@ -26,7 +27,7 @@ pub fn run(
 }
 
 /// Inputs in order: NumPy arrays as given, tensors of a safetensors file by name or number.
-pub fn read_inputs(paths: &[PathBuf], names: &[String], session: &mut Session) -> Result<Vec<Tensor>, Failure> {
+pub fn read_inputs(paths: &[PathBuf], names: &[String], session: &mut Session) -> Result<Vec<TensorBuf>, Failure> {
     let mut given = std::collections::BTreeMap::new();
     for path in paths {
         let about = |failure: Failure| failure.about(&path.display().to_string());
@@ -49,5 +50,6 @@ pub fn read_inputs(paths: &[PathBuf], names: &[String], session: &mut Session) -
     if given.keys().enumerate().any(|(want, have)| want != *have) {
         return Err(Failure::usage(format!("inputs {:?} leave one out", given.keys().collect::<Vec<_>>())));
     }
-    Ok(given.into_values().map(|tensor| tensor.contiguous()).collect())
+    let contiguous = given.into_values().map(|tensor| tensor.contiguous());
+    contiguous.collect::<Result<_, _>>().map_err(Failure::cannot_run)
 }

@@ -5,12 +5,10 @@ use std::fmt;
 use edgepack_executor::mlf::{self, GraphExecutor, Operand};
 use edgepack_format::limits::Limits;
 use edgepack_format::mlf::DataType;
-use edgepack_format::tensor::{LayoutError, TensorLayout, TensorView};
+use edgepack_format::tensor::{LayoutError, TensorBuf, TensorLayout, TensorView};
 use edgepack_loader::AlignedBytes;
 use edgepack_loader::mlf::LibraryModule;
 use edgepack_native::{AotModule, NativeLibrary, Options};
-
-use crate::value::Tensor;
 
 /// A module, ready to run.
 #[derive(Debug)]
@@ -96,7 +94,7 @@ impl Runner {
     }
 
     /// Runs the module on inputs in order. `wanted` says what outputs look like, where the package does not.
-    pub fn run(&mut self, inputs: &[Tensor], wanted: &[TensorLayout]) -> Result<Vec<Tensor>, RunnerError> {
+    pub fn run(&mut self, inputs: &[TensorBuf], wanted: &[TensorLayout]) -> Result<Vec<TensorBuf>, RunnerError> {
         match self {
             Runner::Graph(graph) => {
                 let count = graph.inputs().count();
@@ -125,14 +123,17 @@ impl Runner {
                 let given: Vec<(&Operand, &[u8])> =
                     operands.iter().zip(&copies).map(|(operand, bytes)| (operand, &**bytes)).collect();
                 aot.run(&given, &mut outputs)?;
-                outputs.iter().map(|(operand, bytes)| Ok(Tensor::new(operand.layout()?, bytes.to_vec())?)).collect()
+                outputs
+                    .iter()
+                    .map(|(operand, bytes)| Ok(TensorBuf::from_bytes(operand.layout()?, bytes.to_vec())?))
+                    .collect()
             }
         }
     }
 }
 
-fn copy(view: &TensorView<'_>) -> Result<Tensor, RunnerError> {
-    Ok(Tensor::new(view.layout().clone(), view.data().to_vec())?)
+fn copy(view: &TensorView<'_>) -> Result<TensorBuf, RunnerError> {
+    Ok(TensorBuf::from_bytes(view.layout().clone(), view.data().to_vec())?)
 }
 
 /// What comes out: as the package says in shape, else as it is wanted. Of a lone operator's arguments those that are not

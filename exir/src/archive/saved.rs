@@ -14,31 +14,32 @@ use crate::pickle::{self, Id, Pickle, Value};
 /// How deep tensors may consist of others.
 const MAX_DEPTH: usize = 4;
 
-/// Element types by the names of their storages and their own.
-const TYPES: [(&str, &str, ScalarType); 18] = [
-    ("ByteStorage", "uint8", ScalarType::BYTE),
-    ("CharStorage", "int8", ScalarType::CHAR),
-    ("ShortStorage", "int16", ScalarType::SHORT),
-    ("IntStorage", "int32", ScalarType::INT),
-    ("LongStorage", "int64", ScalarType::LONG),
-    ("HalfStorage", "float16", ScalarType::HALF),
-    ("FloatStorage", "float32", ScalarType::FLOAT),
-    ("DoubleStorage", "float64", ScalarType::DOUBLE),
-    ("ComplexFloatStorage", "complex64", ScalarType::COMPLEX_FLOAT),
-    ("ComplexDoubleStorage", "complex128", ScalarType::COMPLEX_DOUBLE),
-    ("BoolStorage", "bool", ScalarType::BOOL),
-    ("BFloat16Storage", "bfloat16", ScalarType::BFLOAT16),
-    ("", "uint16", ScalarType::UINT16),
-    ("", "uint32", ScalarType::UINT32),
-    ("", "uint64", ScalarType::UINT64),
-    ("", "float8_e4m3fn", ScalarType::FLOAT8_E4M3FN),
-    ("", "float8_e5m2", ScalarType::FLOAT8_E5M2),
-    ("", "complex32", ScalarType::COMPLEX_HALF),
+/// Element types of saved tensors, with the class of their storage if they have one of their own.
+const TYPES: [(&str, ScalarType); 18] = [
+    ("ByteStorage", ScalarType::BYTE),
+    ("CharStorage", ScalarType::CHAR),
+    ("ShortStorage", ScalarType::SHORT),
+    ("IntStorage", ScalarType::INT),
+    ("LongStorage", ScalarType::LONG),
+    ("HalfStorage", ScalarType::HALF),
+    ("FloatStorage", ScalarType::FLOAT),
+    ("DoubleStorage", ScalarType::DOUBLE),
+    ("ComplexFloatStorage", ScalarType::COMPLEX_FLOAT),
+    ("ComplexDoubleStorage", ScalarType::COMPLEX_DOUBLE),
+    ("BoolStorage", ScalarType::BOOL),
+    ("BFloat16Storage", ScalarType::BFLOAT16),
+    ("", ScalarType::UINT16),
+    ("", ScalarType::UINT32),
+    ("", ScalarType::UINT64),
+    ("", ScalarType::FLOAT8_E4M3FN),
+    ("", ScalarType::FLOAT8_E5M2),
+    ("", ScalarType::COMPLEX_HALF),
 ];
 
 /// The names of the storage of a type, if there is one of it, and of the type.
 pub(super) fn type_names(scalar_type: ScalarType) -> Option<(&'static str, &'static str)> {
-    TYPES.iter().find(|(.., known)| *known == scalar_type).map(|(storage, own, _)| (*storage, *own))
+    let (storage, _) = TYPES.iter().find(|(_, known)| *known == scalar_type)?;
+    Some((*storage, scalar_type.names()?.torch))
 }
 
 /// One such file.
@@ -177,14 +178,14 @@ impl<'a> SavedFile<'a> {
         let scalar_type = match dtype {
             Some(dtype) => {
                 let name = self.pickle.name(dtype).and_then(|name| name.strip_prefix("torch."));
-                TYPES.iter().find(|(_, own, _)| Some(*own) == name)
+                TYPES.iter().find(|(_, known)| known.names().map(|names| names.torch) == name)
             }
             None => {
                 let name = self.pickle.name(*class).and_then(|name| name.strip_prefix("torch."));
-                TYPES.iter().find(|(storage, ..)| !storage.is_empty() && Some(*storage) == name)
+                TYPES.iter().find(|(storage, _)| !storage.is_empty() && Some(*storage) == name)
             }
         };
-        let (.., scalar_type) =
+        let (_, scalar_type) =
             scalar_type.ok_or_else(|| self.wrong("a tensor of an element type that is not known"))?;
         let key = self.pickle.text(*key).ok_or_else(|| self.wrong("a storage whose key is not a text"))?;
         let name = format!("data/{key}");

@@ -19,30 +19,30 @@ pub use yaml::DslError;
 /// The built-in table: numbered sets of element types, then operators with the names of their columns and their rows.
 const BUILT_IN: &str = include_str!("edge.txt");
 
-/// Every element type the tables know, with the name they give it.
-pub const NAMES: [(&str, ScalarType); 13] = [
-    ("Bool", ScalarType::BOOL),
-    ("Byte", ScalarType::BYTE),
-    ("Char", ScalarType::CHAR),
-    ("Short", ScalarType::SHORT),
-    ("Int", ScalarType::INT),
-    ("Long", ScalarType::LONG),
-    ("Half", ScalarType::HALF),
-    ("BFloat16", ScalarType::BFLOAT16),
-    ("Float", ScalarType::FLOAT),
-    ("Double", ScalarType::DOUBLE),
-    ("UInt16", ScalarType::UINT16),
-    ("ComplexFloat", ScalarType::COMPLEX_FLOAT),
-    ("ComplexDouble", ScalarType::COMPLEX_DOUBLE),
+/// Every element type the tables know, in their order. They call them what PyTorch calls them in C++.
+pub const KNOWN: [ScalarType; 13] = [
+    ScalarType::BOOL,
+    ScalarType::BYTE,
+    ScalarType::CHAR,
+    ScalarType::SHORT,
+    ScalarType::INT,
+    ScalarType::LONG,
+    ScalarType::HALF,
+    ScalarType::BFLOAT16,
+    ScalarType::FLOAT,
+    ScalarType::DOUBLE,
+    ScalarType::UINT16,
+    ScalarType::COMPLEX_FLOAT,
+    ScalarType::COMPLEX_DOUBLE,
 ];
 
 /// What an element type is called in a table.
 pub fn name(scalar_type: ScalarType) -> Option<&'static str> {
-    NAMES.iter().find(|(_, known)| *known == scalar_type).map(|(name, _)| *name)
+    KNOWN.contains(&scalar_type).then(|| scalar_type.names()).flatten().map(|names| names.aten)
 }
 
 pub(crate) fn by_name(name: &str) -> Option<ScalarType> {
-    NAMES.iter().find(|(known, _)| *known == name).map(|(_, scalar_type)| *scalar_type)
+    ScalarType::called(|names| names.aten == name).filter(|found| KNOWN.contains(found))
 }
 
 /// One column of one row: its alias, and what that may be.
@@ -173,7 +173,7 @@ impl Constraint {
             let with: Vec<_> = others.iter().copied().chain([(column, Some(*candidate))]).collect();
             self.rows.iter().any(|row| self.accepts(row, &with))
         };
-        NAMES.iter().map(|(_, scalar_type)| *scalar_type).filter(allowed).collect()
+        KNOWN.iter().copied().filter(allowed).collect()
     }
 
     fn cell<'r>(&self, row: &'r [Cell], name: &str) -> Option<&'r Cell> {

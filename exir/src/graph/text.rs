@@ -14,22 +14,7 @@ use super::{Argument, ExportedProgram, Graph, Node, expr};
 
 /// The name of an element type as exporters write it.
 pub fn scalar_type_name(scalar_type: ScalarType) -> String {
-    let name = match scalar_type {
-        ScalarType::BYTE => "uint8",
-        ScalarType::CHAR => "int8",
-        ScalarType::SHORT => "int16",
-        ScalarType::INT => "int32",
-        ScalarType::LONG => "int64",
-        ScalarType::HALF => "float16",
-        ScalarType::FLOAT => "float32",
-        ScalarType::DOUBLE => "float64",
-        ScalarType::BFLOAT16 => "bfloat16",
-        ScalarType::COMPLEX_HALF => "complex32",
-        ScalarType::COMPLEX_FLOAT => "complex64",
-        ScalarType::COMPLEX_DOUBLE => "complex128",
-        other => return other.to_string().to_lowercase(),
-    };
-    name.to_owned()
+    scalar_type.names().map_or_else(|| scalar_type.to_string().to_lowercase(), |names| names.torch.to_owned())
 }
 
 impl Display for Size {

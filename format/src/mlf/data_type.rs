@@ -90,44 +90,13 @@ impl DataType {
     }
 
     /// The element type of the other formats that is the same, if there is one.
-    pub const fn scalar_type(self) -> Option<ScalarType> {
-        Some(match (self.class, self.bits, self.lanes) {
-            (Class::Int, 8, 1) => ScalarType::CHAR,
-            (Class::Int, 16, 1) => ScalarType::SHORT,
-            (Class::Int, 32, 1) => ScalarType::INT,
-            (Class::Int, 64, 1) => ScalarType::LONG,
-            (Class::Uint, 1, 1) => ScalarType::BOOL,
-            (Class::Uint, 8, 1) => ScalarType::BYTE,
-            (Class::Uint, 16, 1) => ScalarType::UINT16,
-            (Class::Uint, 32, 1) => ScalarType::UINT32,
-            (Class::Uint, 64, 1) => ScalarType::UINT64,
-            (Class::Float, 16, 1) => ScalarType::HALF,
-            (Class::Float, 32, 1) => ScalarType::FLOAT,
-            (Class::Float, 64, 1) => ScalarType::DOUBLE,
-            (Class::Bfloat, 16, 1) => ScalarType::BFLOAT16,
-            _ => return None,
-        })
+    pub fn scalar_type(self) -> Option<ScalarType> {
+        ScalarType::called(|names| names.tvm.is_some_and(|name| name.parse() == Ok(self)))
     }
 
     /// The element type that is the same as one of the other formats.
-    pub const fn from_scalar_type(scalar_type: ScalarType) -> Option<Self> {
-        let (class, bits) = match scalar_type {
-            ScalarType::CHAR => (Class::Int, 8),
-            ScalarType::SHORT => (Class::Int, 16),
-            ScalarType::INT => (Class::Int, 32),
-            ScalarType::LONG => (Class::Int, 64),
-            ScalarType::BOOL => (Class::Uint, 1),
-            ScalarType::BYTE => (Class::Uint, 8),
-            ScalarType::UINT16 => (Class::Uint, 16),
-            ScalarType::UINT32 => (Class::Uint, 32),
-            ScalarType::UINT64 => (Class::Uint, 64),
-            ScalarType::HALF => (Class::Float, 16),
-            ScalarType::FLOAT => (Class::Float, 32),
-            ScalarType::DOUBLE => (Class::Float, 64),
-            ScalarType::BFLOAT16 => (Class::Bfloat, 16),
-            _ => return None,
-        };
-        Some(DataType { class, bits, lanes: 1 })
+    pub fn from_scalar_type(scalar_type: ScalarType) -> Option<Self> {
+        scalar_type.names()?.tvm?.parse().ok()
     }
 }
 

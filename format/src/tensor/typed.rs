@@ -1,19 +1,21 @@
-//! Tensors whose element type is a Rust type.
+//! Tensors whose element type is a Rust type, and tensors that own their elements.
 //!
 //! Invariant: the element type of the layout is `T`'s, and the data are as many aligned `T` as the layout asks for, so
-//! viewing them as a slice cannot fail.
+//! viewing them as a slice cannot fail. An [`Untyped`] tensor has the bytes of its elements, at any alignment.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
 use bytemuck::Pod;
 
-use super::{LayoutError, TensorLayout, TensorView};
-use crate::scalar::Element;
+use super::{Dims, LayoutError, TensorLayout, TensorView};
+use crate::room;
+use crate::scalar::{Element, ScalarType};
 
-/// The element type of a [`TensorView`] that only its layout knows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Untyped;
+/// The element type of a [`TensorView`] or [`TensorBuf`] that only its layout knows: a byte of such an element.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
+pub struct Untyped(u8);
 
 impl<'a> TensorView<'a> {
     /// The same tensor as one of `T`. Fails if its elements are of another type, or its bytes not aligned to it.
@@ -64,11 +66,99 @@ impl<T: Element + Pod + PartialEq> PartialEq for TensorView<'_, T> {
     }
 }
 
-/// A tensor that owns its elements.
+/// A tensor that owns its elements. `TensorBuf` alone knows its element type at run time only.
 #[derive(Clone, PartialEq, Debug)]
-pub struct TensorBuf<T> {
+pub struct TensorBuf<T = Untyped> {
     layout: TensorLayout,
     elements: Vec<T>,
+}
+
+impl<T: Pod> TensorBuf<T> {
+    /// What it looks like.
+    pub fn layout(&self) -> &TensorLayout {
+        &self.layout
+    }
+
+    /// The bytes of the elements, in memory order.
+    pub fn data(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.elements)
+    }
+
+    /// A view of it.
+    pub fn view(&self) -> TensorView<'_, T> {
+        TensorView { layout: self.layout.clone(), data: self.data(), element: PhantomData }
+    }
+}
+
+impl TensorBuf {
+    /// A tensor of exactly these bytes, in the memory order of the layout.
+    pub fn from_bytes(layout: TensorLayout, data: Vec<u8>) -> Result<Self, LayoutError> {
+        let (have, want) = (data.len() as u64, layout.byte_len() as u64);
+        match have == want {
+            true => Ok(TensorBuf { layout, elements: bytemuck::cast_vec(data) }),
+            false => Err(LayoutError::Data { have, want }),
+        }
+    }
+
+    /// A tensor without dimensions.
+    pub fn scalar(scalar_type: ScalarType, data: &[u8]) -> Result<Self, LayoutError> {
+        Self::from_bytes(TensorLayout::contiguous(scalar_type, &[])?, data.to_vec())
+    }
+
+    /// Its bytes, taken out.
+    pub fn into_data(self) -> Vec<u8> {
+        bytemuck::cast_vec(self.elements)
+    }
+
+    /// The same tensor in another memory order: as [`TensorView::in_order`].
+    pub fn in_order(&self, dim_order: &[u8]) -> Result<Self, LayoutError> {
+        self.view().in_order(dim_order)
+    }
+
+    /// The same tensor with its elements in index order.
+    pub fn contiguous(&self) -> Result<Self, LayoutError> {
+        let layout = TensorLayout::contiguous(self.layout.scalar_type(), self.layout.sizes())?;
+        self.in_order(layout.dim_order())
+    }
+}
+
+impl TensorView<'_> {
+    /// The same tensor in another memory order, copied. Fails if the order is not a permutation of its dimensions, or there
+    /// is no memory for the copy.
+    pub fn in_order(&self, dim_order: &[u8]) -> Result<TensorBuf, LayoutError> {
+        let layout = TensorLayout::new(self.layout.scalar_type(), self.layout.sizes(), dim_order)?;
+        let short = |error: room::NoRoom| LayoutError::Memory { bytes: error.bytes };
+        if layout == self.layout {
+            return TensorBuf::from_bytes(layout, room::copy_of(self.data).map_err(short)?);
+        }
+        let mut data = room::filled(0u8, layout.byte_len()).map_err(short)?;
+        let size = layout.scalar_type().size().unwrap_or(1);
+        // Elements are written one after the other; an odometer over the dimensions, in the order of the copy, finds each.
+        let strides = self.layout.strides();
+        let along = |dim: &u8| {
+            let dim = usize::from(*dim);
+            let size_and_stride = layout.sizes().get(dim).zip(strides.get(dim));
+            size_and_stride.map_or((1, 0), |(&size, &stride)| (size, stride))
+        };
+        let dims: Vec<(usize, usize)> = dim_order.iter().map(along).collect();
+        let mut index = Dims::filled(0usize, dims.len()).unwrap_or_default();
+        let mut at = 0usize;
+        for element in data.chunks_exact_mut(size) {
+            let start = at.saturating_mul(size);
+            let source = self.data.get(start..start.saturating_add(size));
+            element.copy_from_slice(source.ok_or(LayoutError::Overflow)?);
+            for (index, (len, stride)) in index.iter_mut().zip(&dims).rev() {
+                *index = index.saturating_add(1);
+                at = at.saturating_add(*stride);
+                if *index < *len {
+                    break;
+                }
+                at = at.saturating_sub(stride.saturating_mul(*len));
+                *index = 0;
+            }
+        }
+        TensorBuf::from_bytes(layout, data)
+    }
 }
 
 impl<T: Element + Pod> TensorBuf<T> {
@@ -83,11 +173,6 @@ impl<T: Element + Pod> TensorBuf<T> {
         Ok(TensorBuf { layout, elements })
     }
 
-    /// What it looks like.
-    pub fn layout(&self) -> &TensorLayout {
-        &self.layout
-    }
-
     /// The elements in memory order.
     pub fn as_slice(&self) -> &[T] {
         &self.elements
@@ -96,16 +181,6 @@ impl<T: Element + Pod> TensorBuf<T> {
     /// The elements in memory order, for writing.
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         &mut self.elements
-    }
-
-    /// The bytes of the elements, in memory order.
-    pub fn data(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.elements)
-    }
-
-    /// A view of it.
-    pub fn view(&self) -> TensorView<'_, T> {
-        TensorView { layout: self.layout.clone(), data: self.data(), element: PhantomData }
     }
 }
 
@@ -121,7 +196,6 @@ fn exactly<T: Element>(layout: &TensorLayout, elements: &[T]) -> Result<(), Layo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scalar::ScalarType;
     use alloc::vec;
 
     #[test]
@@ -149,5 +223,21 @@ mod tests {
         let want = LayoutError::Element { have: ScalarType::INT, want: ScalarType::FLOAT };
         assert_eq!(odd.typed::<f32>().unwrap_err(), want);
         assert_eq!(TensorBuf::<f32>::with_layout(layout, vec![0.0; 4]).unwrap_err(), want);
+    }
+
+    #[test]
+    fn reordering_keeps_the_logical_tensor() {
+        let layout = TensorLayout::contiguous(ScalarType::BYTE, &[1, 2, 2, 3]).unwrap();
+        let tensor = TensorBuf::from_bytes(layout, (0..12).collect()).unwrap();
+        let last = tensor.in_order(&[0, 2, 3, 1]).unwrap();
+        assert_eq!(last.data(), [0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11]);
+        assert_eq!(last.contiguous().unwrap(), tensor);
+        assert_eq!(last.in_order(&[3, 1, 2, 0]).unwrap().contiguous().unwrap(), tensor);
+        assert!(tensor.in_order(&[0, 1, 2]).is_err());
+        let empty = TensorBuf::from_bytes(TensorLayout::contiguous(ScalarType::INT, &[2, 0]).unwrap(), vec![]).unwrap();
+        assert_eq!(empty.in_order(&[1, 0]).unwrap().data(), []);
+        let scalar = TensorBuf::scalar(ScalarType::SHORT, &[1, 2]).unwrap();
+        assert_eq!(scalar.contiguous().unwrap(), scalar);
+        assert!(TensorBuf::scalar(ScalarType::SHORT, &[1]).is_err());
     }
 }

@@ -15,6 +15,7 @@ use crate::bytes::Bytes;
 use crate::error::Error;
 use crate::live::Live;
 use crate::machine::machine_limits;
+use crate::read::read_range;
 use crate::source::{FileSource, Source};
 
 /// What verification came to.
@@ -67,7 +68,7 @@ impl Library {
     /// Opens a package from any source. It is read whole, unless the source lends its bytes.
     pub fn from_source(source: Arc<dyn Source>, limits: &Limits) -> Result<Library, Error> {
         let range = 0..source.len();
-        let bytes = crate::program::read_range(&source, &Live::default(), range, limits, || "the package".to_owned())?;
+        let bytes = read_range(&source, &Live::default(), range, limits, || "the package".to_owned())?;
         Self::new(bytes, limits)
     }
 

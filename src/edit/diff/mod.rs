@@ -16,10 +16,8 @@ use edgepack_format::pte::{
     BackendDelegate, DeviceType, EValue, ExecutionPlan, KernelTypes, Program, TensorDataLocation,
 };
 use edgepack_format::row::{Rows, Table};
-use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorLayout;
 use edgepack_format::wire::ReadError;
-use half::{bf16, f16};
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Serialize, Serializer};
 
@@ -299,12 +297,12 @@ impl Differences {
     ) -> Result<(), Error> {
         let scalar_type = layout.scalar_type();
         let size = scalar_type.size().unwrap_or(1);
-        let alike = |a: &[u8], b: &[u8]| match (float(scalar_type, a), float(scalar_type, b)) {
+        let alike = |a: &[u8], b: &[u8]| match (scalar_type.read_float(a), scalar_type.read_float(b)) {
             (Some(a), Some(b)) => close(a, b, options),
             _ => a == b,
         };
         if let Some((at, more, a, b)) = unlike(a, b, size, alike).map_err(Error::io(path))? {
-            let show = |bytes: &[u8]| match float(scalar_type, bytes) {
+            let show = |bytes: &[u8]| match scalar_type.read_float(bytes) {
                 Some(number) => format!("{number:?}"),
                 None => format!("0x{}", bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>()),
             };
@@ -346,15 +344,4 @@ fn unlike(
 pub(super) fn close(a: f64, b: f64, options: &DiffOptions) -> bool {
     let tolerance = options.atol + options.rtol * a.abs();
     (a.is_nan() && b.is_nan()) || a == b || (a - b).abs() <= tolerance
-}
-
-/// A floating point element.
-fn float(scalar_type: ScalarType, bytes: &[u8]) -> Option<f64> {
-    Some(match scalar_type {
-        ScalarType::HALF => f16::from_le_bytes(bytes.try_into().ok()?).to_f64(),
-        ScalarType::BFLOAT16 => bf16::from_le_bytes(bytes.try_into().ok()?).to_f64(),
-        ScalarType::FLOAT => f32::from_le_bytes(bytes.try_into().ok()?).into(),
-        ScalarType::DOUBLE => f64::from_le_bytes(bytes.try_into().ok()?),
-        _ => return None,
-    })
 }

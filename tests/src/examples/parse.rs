@@ -2,7 +2,7 @@
 
 use edgepack_executor::tensor::Scalar;
 
-use super::tensors::DTYPES;
+use super::tensors::{DTYPES, dtype_name};
 use super::{Example, Open, Pattern, Token, Values};
 
 const TEXT: &str = include_str!("../../operators/examples.txt");
@@ -111,8 +111,8 @@ fn pattern(word: &str) -> Pattern {
         "/" => Open::Quotient,
         "$" => Open::Complex,
         "@" => Open::Real,
-        name => match DTYPES.iter().find(|(_, short)| *short == name) {
-            Some((dtype, _)) => Open::Is(*dtype),
+        name => match DTYPES.iter().find(|dtype| dtype_name(**dtype) == name) {
+            Some(dtype) => Open::Is(*dtype),
             None => panic!("{name} is no type"),
         },
     };

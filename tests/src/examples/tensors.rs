@@ -6,29 +6,29 @@ use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{TensorLayout, write_strides};
 
-/// The element types operators are tried with, and their short names.
-pub const DTYPES: &[(ScalarType, &str)] = &[
-    (ScalarType::BOOL, "bool"),
-    (ScalarType::BYTE, "u8"),
-    (ScalarType::CHAR, "i8"),
-    (ScalarType::SHORT, "i16"),
-    (ScalarType::INT, "i32"),
-    (ScalarType::LONG, "i64"),
-    (ScalarType::UINT16, "u16"),
-    (ScalarType::UINT32, "u32"),
-    (ScalarType::UINT64, "u64"),
-    (ScalarType::HALF, "f16"),
-    (ScalarType::BFLOAT16, "bf16"),
-    (ScalarType::FLOAT, "f32"),
-    (ScalarType::DOUBLE, "f64"),
-    (ScalarType::COMPLEX_HALF, "c32"),
-    (ScalarType::COMPLEX_FLOAT, "c64"),
-    (ScalarType::COMPLEX_DOUBLE, "c128"),
+/// The element types operators are tried with.
+pub const DTYPES: &[ScalarType] = &[
+    ScalarType::BOOL,
+    ScalarType::BYTE,
+    ScalarType::CHAR,
+    ScalarType::SHORT,
+    ScalarType::INT,
+    ScalarType::LONG,
+    ScalarType::UINT16,
+    ScalarType::UINT32,
+    ScalarType::UINT64,
+    ScalarType::HALF,
+    ScalarType::BFLOAT16,
+    ScalarType::FLOAT,
+    ScalarType::DOUBLE,
+    ScalarType::COMPLEX_HALF,
+    ScalarType::COMPLEX_FLOAT,
+    ScalarType::COMPLEX_DOUBLE,
 ];
 
 /// The short name of one of [`DTYPES`].
 pub fn dtype_name(dtype: ScalarType) -> &'static str {
-    DTYPES.iter().find(|(have, _)| *have == dtype).map_or("?", |(_, name)| name)
+    dtype.names().and_then(|names| names.short).unwrap_or("?")
 }
 
 /// The real type a complex number has two of, or the type itself.

@@ -17,7 +17,7 @@ pub struct MethodMeta {
     /// What it returns.
     pub outputs: Vec<ValueMeta>,
     /// Tensors with a name that are state: mutable buffers and external constants, in value order.
-    pub attributes: Vec<TensorMeta>,
+    pub attributes: Vec<TensorSignature>,
     /// Bytes of each planned memory; memory id 1 comes first.
     pub planned_memory: Vec<u64>,
     /// Names of the backends it needs, one per delegate.
@@ -41,14 +41,14 @@ pub enum ValueMeta {
     /// Text, with the value it was traced with.
     Text(String),
     /// A tensor.
-    Tensor(TensorMeta),
+    Tensor(TensorSignature),
     /// Anything else: lists.
     Other(&'static str),
 }
 
-/// A tensor of a method.
+/// A tensor of a method: its layout, its name, and where it lives.
 #[derive(Clone, PartialEq, Debug)]
-pub struct TensorMeta {
+pub struct TensorSignature {
     /// Shape and element type; sizes are upper bounds if it is dynamic.
     pub layout: TensorLayout,
     /// Whether its sizes may be smaller.
@@ -73,7 +73,7 @@ impl MethodMeta {
             if let Some(KernelTypes::Tensor(tensor)) = value?.val
                 && tensor.extra_tensor_info.as_ref().is_some_and(|info| info.fully_qualified_name.is_some())
             {
-                room::push(&mut attributes, TensorMeta::of(&tensor, &format!("value {index}"))?)?;
+                room::push(&mut attributes, TensorSignature::of(&tensor, &format!("value {index}"))?)?;
             }
         }
         let list = |ids: &Option<Scalars<'_, i32>>| -> Result<Vec<ValueMeta>, Error> {
@@ -102,7 +102,7 @@ impl MethodMeta {
 
 impl ValueMeta {
     /// The tensor, if it is one.
-    pub fn tensor(&self) -> Option<&TensorMeta> {
+    pub fn tensor(&self) -> Option<&TensorSignature> {
         match self {
             ValueMeta::Tensor(tensor) => Some(tensor),
             _ => None,
@@ -115,7 +115,7 @@ impl ValueMeta {
             Some(KernelTypes::Bool(bool)) => ValueMeta::Bool(bool.bool_val),
             Some(KernelTypes::Double(double)) => ValueMeta::Double(double.double_val),
             Some(KernelTypes::String(text)) => ValueMeta::Text(text.string_val.unwrap_or_default().into_owned()),
-            Some(KernelTypes::Tensor(tensor)) => ValueMeta::Tensor(TensorMeta::of(&tensor, what)?),
+            Some(KernelTypes::Tensor(tensor)) => ValueMeta::Tensor(TensorSignature::of(&tensor, what)?),
             Some(KernelTypes::IntList(_)) => ValueMeta::Other("IntList"),
             Some(KernelTypes::DoubleList(_)) => ValueMeta::Other("DoubleList"),
             Some(KernelTypes::BoolList(_)) => ValueMeta::Other("BoolList"),
@@ -127,14 +127,14 @@ impl ValueMeta {
     }
 }
 
-impl TensorMeta {
+impl TensorSignature {
     fn of(tensor: &Tensor<'_>, what: &str) -> Result<Self, Error> {
         let order: Vec<u8> = room::collect(tensor.dim_order.iter().flat_map(|order| order.iter()))?;
         let sizes = tensor.sizes.iter().flat_map(|sizes| sizes.iter());
         let layout = TensorLayout::from_wire(tensor.scalar_type, sizes, &order)
             .map_err(|error| Error::Layout { what: what.to_owned(), error })?;
         let name = tensor.extra_tensor_info.as_ref().and_then(|info| info.fully_qualified_name.as_deref());
-        Ok(TensorMeta {
+        Ok(TensorSignature {
             layout,
             dynamic: tensor.shape_dynamism != TensorShapeDynamism::STATIC,
             planned: tensor.allocation_info.is_some(),

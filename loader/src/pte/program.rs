@@ -1,13 +1,12 @@
 //! Programs: opened, verified, and their segments read on demand.
 
 use std::fmt;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use edgepack_format::header::HEAD_LEN;
+use edgepack_format::FileKind;
 use edgepack_format::limits::Limits;
-use edgepack_format::pte::{FileExtent, ProgramRef, program_len};
+use edgepack_format::pte::ProgramRef;
 use edgepack_format::room;
 
 use crate::aligned::AlignedBytes;
@@ -15,9 +14,12 @@ use crate::bytes::Bytes;
 use crate::error::Error;
 use crate::live::Live;
 use crate::machine::machine_limits;
-use crate::meta::MethodMeta;
-use crate::named_data::ProgramData;
-use crate::source::{FileSource, MemorySource, Source, StaticSource};
+use crate::memory_source::MemorySource;
+use crate::open::FileHead;
+use crate::read::read_range;
+use crate::source::{FileSource, Source, StaticSource};
+
+use super::meta::MethodMeta;
 
 /// How a program is opened.
 #[derive(Clone, Copy, Debug)]
@@ -73,23 +75,9 @@ impl Program {
     }
 
     fn from_source(source: Arc<dyn Source>, limits: Limits) -> Result<Program, Error> {
-        let extent = FileExtent { len: source.len() };
-        let mut first = [0; HEAD_LEN];
-        let first_len = usize::try_from(extent.len).map_or(HEAD_LEN, |len| len.min(HEAD_LEN));
-        let first = first.split_at_mut(first_len).0;
-        read(&*source, 0, first)?;
-        let len = program_len(first, extent);
-        let limit = limits.segment_bytes.min(u64::from(u32::MAX));
-        let len = match usize::try_from(len) {
-            Ok(len) if len as u64 <= limit => len,
-            _ => return Err(Error::Limit { what: "the flatbuffer".to_owned(), bytes: len, limit }),
-        };
-        let mut head = room_for(len, || "the flatbuffer".to_owned())?;
-        match source.borrow(0..len as u64) {
-            Some(lent) => head.as_mut_slice().copy_from_slice(lent.get(..len).unwrap_or_default()),
-            None => read(&*source, 0, head.as_mut_slice())?,
-        }
-        ProgramRef::parse(&head, extent, &limits).map_err(Error::Invalid)?;
+        let located = FileHead::of_source(FileKind::Program, &*source)?;
+        let head = located.read(&*source, &limits)?;
+        ProgramRef::parse(&head, located.extent, &limits).map_err(Error::Invalid)?;
         Ok(Program { inner: Arc::new(Inner { head, source, live: Live::default(), limits }) })
     }
 
@@ -148,11 +136,6 @@ impl Program {
             .ok_or_else(|| Error::NotFound { what: "segment", name: index.to_string() })?;
         read_range(&self.inner.source, &self.inner.live, range, &self.inner.limits, || format!("segment {index}"))
     }
-
-    /// The data that delegates find by key.
-    pub fn named_data(&self) -> Result<ProgramData, Error> {
-        ProgramData::new(self.clone())
-    }
 }
 
 /// A method of a program, not loaded.
@@ -183,44 +166,4 @@ impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Program from {}", self.inner.source.name())
     }
-}
-
-pub(crate) fn read(source: &dyn Source, offset: u64, into: &mut [u8]) -> Result<(), Error> {
-    source.read_at(offset, into).map_err(|error| Error::Io { what: source.name(), error })
-}
-
-/// Zeros to read into.
-pub(crate) fn room_for(len: usize, what: impl FnOnce() -> String) -> Result<AlignedBytes, Error> {
-    AlignedBytes::zeroed(len).ok_or_else(|| Error::Memory { what: what(), bytes: len as u64 })
-}
-
-/// Lends or reads a range of a source.
-pub(crate) fn read_range(
-    source: &Arc<dyn Source>,
-    live: &Live,
-    range: Range<u64>,
-    limits: &Limits,
-    what: impl Fn() -> String,
-) -> Result<Bytes, Error> {
-    // An empty segment may be said to lie anywhere.
-    if range.start == range.end {
-        return Ok(AlignedBytes::default().into());
-    }
-    if let Some(bytes) = Bytes::lent(source.clone(), range.clone()) {
-        return Ok(bytes);
-    }
-    let len = range.end.saturating_sub(range.start);
-    if range.end > source.len() || range.start > range.end {
-        return Err(Error::Range { what: what(), offset: range.start, len, source_len: source.len() });
-    }
-    let bytes = match usize::try_from(len) {
-        Ok(bytes) if len <= limits.segment_bytes => bytes,
-        _ => return Err(Error::Limit { what: what(), bytes: len, limit: limits.segment_bytes }),
-    };
-    let bytes = live.bytes(range.clone(), || {
-        let mut bytes = room_for(bytes, what)?;
-        read(&**source, range.start, bytes.as_mut_slice())?;
-        Ok::<_, Error>(bytes)
-    })?;
-    Ok(bytes.into())
 }

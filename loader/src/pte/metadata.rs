@@ -2,9 +2,10 @@
 
 use crate::bytes::Bytes;
 use crate::error::Error;
-use crate::meta::ValueMeta;
 use crate::named_data::NamedDataMap;
-use crate::program::Program;
+
+use super::meta::ValueMeta;
+use super::program::Program;
 
 /// Named data with this in front of its key is metadata.
 pub const METADATA_PREFIX: &str = "metadata.";

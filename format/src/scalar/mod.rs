@@ -1,6 +1,10 @@
-//! Element types of tensors, with ExecuTorch's numbering, and the Rust types that hold them.
+//! Element types of tensors, with ExecuTorch's numbering, their names, and the Rust types that hold them.
+
+mod names;
 
 use half::{bf16, f16};
+
+pub use names::Names;
 
 crate::open_enum! {
     /// The element type of a tensor, numbered as in `scalar_type.fbs`.
@@ -99,6 +103,36 @@ impl ScalarType {
             self,
             Self::BYTE | Self::CHAR | Self::SHORT | Self::INT | Self::LONG | Self::UINT16 | Self::UINT32 | Self::UINT64
         )
+    }
+
+    /// A floating point element as a double, from its little-endian bytes. `None` for other types, whose elements are
+    /// compared exactly, and for too few bytes.
+    ///
+    /// ```
+    /// use edgepack_format::scalar::ScalarType;
+    ///
+    /// assert_eq!(ScalarType::HALF.read_float(&[0x00, 0x3e]), Some(1.5));
+    /// assert_eq!(ScalarType::FLOAT.read_float(&[0; 3]), None);
+    /// assert_eq!(ScalarType::LONG.read_float(&[0; 8]), None);
+    /// ```
+    pub fn read_float(self, bytes: &[u8]) -> Option<f64> {
+        Some(match self {
+            Self::FLOAT => f32::from_le_bytes(*bytes.first_chunk()?).into(),
+            Self::DOUBLE => f64::from_le_bytes(*bytes.first_chunk()?),
+            Self::HALF => f16::from_le_bytes(*bytes.first_chunk()?).into(),
+            Self::BFLOAT16 => bf16::from_le_bytes(*bytes.first_chunk()?).into(),
+            _ => return None,
+        })
+    }
+
+    /// The type of the real and the imaginary part of a complex type; any other type itself.
+    pub const fn part(self) -> ScalarType {
+        match self {
+            Self::COMPLEX_HALF => Self::HALF,
+            Self::COMPLEX_FLOAT => Self::FLOAT,
+            Self::COMPLEX_DOUBLE => Self::DOUBLE,
+            other => other,
+        }
     }
 
     /// The complex types.

@@ -6,10 +6,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use edgepack_format::header::HEAD_LEN;
+use edgepack_format::FileKind;
 use edgepack_format::limits::Limits;
-use edgepack_format::ptd::{Accept, DataRef, data_len};
-use edgepack_format::pte::FileExtent;
+use edgepack_format::ptd::{Accept, DataRef};
 use edgepack_format::room::collect;
 use edgepack_format::tensor::TensorLayout;
 
@@ -17,9 +16,11 @@ use crate::bytes::Bytes;
 use crate::error::Error;
 use crate::live::Live;
 use crate::machine::machine_limits;
+use crate::memory_source::MemorySource;
 use crate::named_data::{NamedDataMap, check_length, index};
-use crate::program::{read, read_range, room_for};
-use crate::source::{FileSource, MemorySource, Source};
+use crate::open::FileHead;
+use crate::read::{read, read_range};
+use crate::source::{FileSource, Source};
 
 /// A verified data file. Its flatbuffer is read once; data are lent by the source or read when they are asked for.
 pub struct DataFile {
@@ -50,18 +51,9 @@ impl DataFile {
 
     /// Opens a data file from any source; `accept` says which older and other forms are welcome.
     pub fn from_source(source: Arc<dyn Source>, limits: Limits, accept: Accept) -> Result<DataFile, Error> {
-        let extent = FileExtent { len: source.len() };
-        let mut first = [0; HEAD_LEN];
-        let first = first.split_at_mut(usize::try_from(extent.len).map_or(HEAD_LEN, |len| len.min(HEAD_LEN))).0;
-        read(&*source, 0, first)?;
-        let len = data_len(first, extent);
-        let limit = limits.segment_bytes.min(u64::from(u32::MAX));
-        let mut head = match usize::try_from(len) {
-            Ok(bytes) if len <= limit => room_for(bytes, || "the flatbuffer".to_owned())?,
-            _ => return Err(Error::Limit { what: "the flatbuffer".to_owned(), bytes: len, limit }),
-        };
-        read(&*source, 0, head.as_mut_slice())?;
-        let data = DataRef::parse_as(&head, extent, &limits, accept).map_err(Error::Invalid)?;
+        let located = FileHead::of_source(FileKind::Data, &*source)?;
+        let head = located.read(&*source, &limits)?;
+        let data = DataRef::parse_as(&head, located.extent, &limits, accept).map_err(Error::Invalid)?;
         let keys: Vec<String> = collect(data.keys().iter().map(|key| (*key).to_owned()))?;
         let mut entries = index(keys.len())?;
         for entry in (0..data.len()).filter_map(|index| data.entry(index)) {
