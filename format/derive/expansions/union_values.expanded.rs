@@ -1,4 +1,12 @@
 #[automatically_derived]
+#[allow(dead_code)]
+impl<'a> Value<'a> {
+    ///The tag of `Int`.
+    pub const INT: u8 = 1u8;
+    ///The tag of `Text`.
+    pub const TEXT: u8 = 4u8;
+}
+#[automatically_derived]
 impl<'a> ::edgepack_format::row::Union<'a> for Value<'a> {
     const DESC: &'static ::edgepack_format::row::UnionDesc = &::edgepack_format::row::UnionDesc {
         name: "Value",
