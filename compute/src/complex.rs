@@ -1,6 +1,7 @@
 //! Complex numbers: a real and an imaginary part, next to each other in memory.
 
-use crate::number::{Cast, Compute, Float};
+use crate::float::Float;
+use crate::number::{Cast, Compute};
 
 /// Real part, imaginary part.
 pub type Complex<R> = [R; 2];

@@ -8,8 +8,6 @@ use crate::element::{PodElement, Scalar};
 use edgepack_format::scalar::Bool;
 use half::{bf16, f16};
 
-pub use crate::float::Float;
-
 /// A conversion between two element types.
 pub trait Cast<To> {
     /// Converts.

@@ -12,7 +12,8 @@ use crate::check::Shape;
 use crate::convert::Converter;
 pub use edgepack_compute::complex::*;
 
-use edgepack_compute::number::{Cast, Compute, Float, Number};
+use edgepack_compute::float::Float;
+use edgepack_compute::number::{Cast, Compute, Number};
 
 /// Calls a generic function with the Rust type of the parts of a complex element type.
 macro_rules! with_parts {

@@ -8,7 +8,8 @@ use edgepack_format::tensor::Dims;
 
 use crate::broadcast::{Step, Walk, broadcast};
 use crate::check::{Class, Shape, expect_class, expect_same, with_float};
-use edgepack_compute::number::{Cast, Compute, Float, Number};
+use edgepack_compute::float::Float;
+use edgepack_compute::number::{Cast, Compute, Number};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&BETWEEN, &WITHIN];

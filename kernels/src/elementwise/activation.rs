@@ -10,7 +10,8 @@ use super::lanes::{Body, Lane, Params, Values, loops};
 use super::schema::UNARY;
 use super::unary::vectorised;
 use super::{kernels, specs};
-use edgepack_compute::number::{Compute, Float};
+use edgepack_compute::float::Float;
+use edgepack_compute::number::Compute;
 
 loops! {
     clamp: all<C: Compute> -> C, |p; a, least, greatest| a.greater_of(least).lesser_of(greatest);

@@ -7,7 +7,8 @@ use super::engine::{Spec, prepare, prepare_then};
 use super::lanes::{Body, Lane, Params, loops, map2, with_class};
 use super::schema::{BINARY, WITH_NUMBER};
 use super::{complex, kernels, specs};
-use edgepack_compute::number::{Compute, Float};
+use edgepack_compute::float::Float;
+use edgepack_compute::number::Compute;
 use edgepack_format::scalar::ScalarType;
 
 loops! {

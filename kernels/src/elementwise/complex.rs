@@ -13,7 +13,8 @@ use super::specs;
 use crate::broadcast::broadcast;
 use crate::check::expect_dtype;
 use crate::complex::{Complex, conjugate, magnitude, minus, over, part_type, plus, times};
-use edgepack_compute::number::{Float, Number};
+use edgepack_compute::float::Float;
+use edgepack_compute::number::Number;
 
 /// The parts of complex numbers that are computed with.
 trait Part: Float + Element {

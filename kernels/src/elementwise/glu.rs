@@ -7,7 +7,8 @@ use half::{bf16, f16};
 
 use crate::check::{Around, expect_same_order};
 use crate::dims::dim_of;
-use edgepack_compute::number::{Cast, Compute, Float, Number};
+use edgepack_compute::float::Float;
+use edgepack_compute::number::{Cast, Compute, Number};
 
 fn glu<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError>
 where

@@ -6,9 +6,10 @@ use super::engine::Input::{Scalar, Tensor};
 use super::lanes::{Body, Lane, Params, loops, map2, with_class};
 use super::schema::{BINARY, UNARY};
 use super::{kernels, specs};
+use edgepack_compute::float::Float;
 use edgepack_compute::functions as f;
 use edgepack_compute::functions::Kind;
-use edgepack_compute::number::{Cast, Compute, Float};
+use edgepack_compute::number::{Cast, Compute};
 
 fn double<C: Float>(x: C) -> f64 {
     x.cast()

@@ -7,7 +7,8 @@ use super::engine::Input::Tensor;
 use super::lanes::{Body, Lane, Params, loops};
 use super::schema::UNARY;
 use super::{complex, kernels, specs};
-use edgepack_compute::number::{Compute, Float};
+use edgepack_compute::float::Float;
+use edgepack_compute::number::Compute;
 
 loops! {
     keep: real<C: Compute> -> C, |p; a| a;
