@@ -155,6 +155,17 @@ impl Content {
         Ok(same)
     }
 
+    /// Where the bytes are, if they are one range of a source that others hold too: while this is held, the same answer
+    /// means the same bytes.
+    pub(super) fn place(&self) -> Option<(usize, u64, u64)> {
+        match self.parts.as_slice() {
+            [Part::Source(source, range)] if Arc::strong_count(source) > 1 => {
+                Some((Arc::as_ptr(source).addr(), range.start, range.end))
+            }
+            _ => None,
+        }
+    }
+
     /// Visits the bytes of both, a piece of whole elements at a time, so that two files of any size compare in little
     /// memory. What one has more than the other is left out.
     pub(super) fn each_pair(

@@ -9,7 +9,7 @@ pub(super) mod json;
 mod rows;
 mod tape;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use edgepack_format::bundle::BundledProgram;
 use edgepack_format::pte::{
@@ -269,11 +269,26 @@ impl Differences {
             Some((_, Some(layout))) => layout.to_string(),
             Some((content, None)) => format!("{} bytes", content.len()),
         };
+        // Many tensors may show one range: what was alike once is not read again.
+        let mut alike = HashMap::new();
         left.each(&mut |place, mine| match (&mine, right.find(place)?) {
-            ((content, layout), Some((other, their))) if *layout == their => match layout {
-                Some(layout) => self.elements(&place.path(), layout, content, &other, options),
-                None => self.bytes(&place.path(), content, &other),
-            },
+            ((content, layout), Some((other, their))) if *layout == their => {
+                let places = content.place().zip(other.place());
+                let places = places.map(|places| (places, layout.as_ref().map(TensorLayout::scalar_type)));
+                if places.is_some_and(|places| alike.contains_key(&places)) {
+                    return Ok(());
+                }
+                let before = self.list.len();
+                match layout {
+                    Some(layout) => self.elements(&place.path(), layout, content, &other, options)?,
+                    None => self.bytes(&place.path(), content, &other)?,
+                }
+                if let (Some(places), true) = (places, self.list.len() == before) {
+                    // Held, so that no other source comes to be at its address.
+                    alike.insert(places, (content.clone(), other));
+                }
+                Ok(())
+            }
             (_, other) => {
                 self.push(place.path(), show(Some(&mine)), show(other.as_ref()));
                 Ok(())
