@@ -1,7 +1,8 @@
 //! Bytes that are compared, by where they are used: found one at a time, so that bytes which many share, or which lie in
 //! the flatbuffer, are never there twice.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 
 use edgepack_format::pte::{BackendDelegate, DataLocation, KernelTypes, Program, Tensor};
 use edgepack_format::tensor::TensorLayout;
@@ -58,6 +59,8 @@ pub(super) struct OfProgram<'p, 'a> {
     program: &'p Program<'a>,
     /// Rows of named data by key.
     named: BTreeMap<String, usize>,
+    /// Inline payloads by index, so that what many delegates name is copied once.
+    inline: RefCell<HashMap<u32, Content>>,
 }
 
 impl<'p, 'a> OfProgram<'p, 'a> {
@@ -66,7 +69,7 @@ impl<'p, 'a> OfProgram<'p, 'a> {
         for (index, entry) in program.named_data.iter().flat_map(|rows| rows.iter()).enumerate() {
             named.insert(entry?.key.unwrap_or_default().into_owned(), index);
         }
-        Ok(OfProgram { package, program, named })
+        Ok(OfProgram { package, program, named, inline: RefCell::default() })
     }
 
     fn value(&self, place: Place<'_>, tensor: &Tensor<'a>) -> Result<Option<Found>, Error> {
@@ -89,13 +92,18 @@ impl<'p, 'a> OfProgram<'p, 'a> {
     fn delegate(&self, place: Place<'_>, delegate: &BackendDelegate<'a>) -> Result<Option<Found>, Error> {
         let Some(processed) = &delegate.processed else { return Ok(None) };
         let path = place.path();
+        let known = self.inline.borrow().get(&processed.index).cloned();
         let content = if processed.location == DataLocation::SEGMENT {
             self.package.segment(&path, processed.index)?.clone()
+        } else if let Some(known) = known {
+            known
         } else {
             let blobs = self.program.backend_delegate_data.clone().unwrap_or_default();
             let missing = |_| Error::refused(&*path, format!("payload {} of {}", processed.index, blobs.len()));
             let row = blobs.get(processed.index as usize).map_err(missing)?;
-            Content::from(row.data.unwrap_or_default().as_slice())
+            let content = Content::from(row.data.unwrap_or_default().as_slice());
+            self.inline.borrow_mut().insert(processed.index, content.clone());
+            content
         };
         Ok(Some((content, None)))
     }
