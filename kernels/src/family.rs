@@ -4,10 +4,11 @@
 
 use edgepack_executor::kernel::Kernel;
 
-use crate::{
-    algebra, antialias, chance, conv, distance, elementwise, embedding_bag, fft, grid, llama, matmul, median, movement,
-    norm, pool, prim, quantized, reduce, scan, search, softmax, sort, upsample,
+use crate::aten::{
+    algebra, antialias, chance, conv, distance, elementwise, embedding_bag, fft, grid, matmul, median, movement, norm,
+    pool, reduce, scan, search, softmax, sort, upsample,
 };
+use crate::{llama, prim, quantized};
 
 /// How an operator spends its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

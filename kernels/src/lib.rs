@@ -4,39 +4,20 @@
 //! neighbour. [`registry`] is the list of all.
 #![forbid(unsafe_code)]
 
-pub mod algebra;
-pub mod antialias;
-pub mod broadcast;
-pub mod chance;
-pub mod check;
-pub mod complex;
-pub mod conv;
-pub mod convert;
-pub mod dims;
-pub mod distance;
-pub mod elementwise;
-pub mod embedding_bag;
+mod aten;
+mod broadcast;
+mod check;
+mod complex;
+mod convert;
+mod dims;
 mod family;
-pub mod fft;
-pub mod grid;
-pub mod llama;
-pub mod matmul;
-pub mod median;
-pub mod movement;
-pub mod norm;
-pub mod pool;
-pub mod prim;
-pub mod promote;
-pub mod quantized;
-pub mod reduce;
+mod llama;
+mod prim;
+mod promote;
+mod quantized;
 mod rewrite;
-pub mod scan;
-pub mod search;
-pub mod softmax;
-pub mod sort;
-pub mod spatial;
+mod spatial;
 pub mod steps;
-pub mod upsample;
 
 use edgepack_executor::Registry;
 
@@ -49,9 +30,9 @@ pub fn registry() -> Registry {
 }
 
 /// The same with the arithmetic of the stock ExecuTorch kernels where it differs from PyTorch's, for comparing with
-/// outputs that ExecuTorch computed: [`elementwise::reference`] lists the operators.
+/// outputs that ExecuTorch computed: `aten::elementwise::reference` lists the operators.
 pub fn reference_registry() -> Registry {
-    registry().with_kernels(elementwise::reference::KERNELS)
+    registry().with_kernels(aten::elementwise::reference::KERNELS)
 }
 
 #[cfg(test)]

@@ -10,11 +10,11 @@ use edgepack_executor::tensor::Scalar;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
+use crate::aten::elementwise::engine::{Input, Spec, limit_bits, scalar_bits};
+use crate::aten::elementwise::lanes::{Lane, Loop, Params};
+use crate::aten::elementwise::{activation, unary};
 use crate::check::expect_same;
 use crate::convert::is_aligned;
-use crate::elementwise::engine::{Input, Spec, limit_bits, scalar_bits};
-use crate::elementwise::lanes::{Lane, Loop, Params};
-use crate::elementwise::{activation, unary};
 use crate::quantized::affine::{Affine, AffineLoop, dequantizer, quantizer};
 use edgepack_compute::simd::wide;
 use edgepack_compute::threads::for_each_piece;

@@ -7,9 +7,9 @@ use edgepack_format::scalar::{Bool, ScalarType};
 use edgepack_format::tensor::Dims;
 
 use super::numbers::write;
+use crate::aten::movement::shape::infer_sizes;
+use crate::aten::movement::transfer::expect_same_type;
 use crate::dims::dim_of;
-use crate::movement::shape::infer_sizes;
-use crate::movement::transfer::expect_same_type;
 use edgepack_compute::number::Cast;
 
 fn size(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {

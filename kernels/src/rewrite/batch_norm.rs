@@ -7,7 +7,7 @@ use edgepack_executor::state::{Value, ValueId};
 use edgepack_format::scalar::ScalarType;
 
 use super::chain::{Call, arg, for_each_pair, is, is_private, merge, tensor};
-use crate::{conv, norm};
+use crate::aten::{conv, norm};
 
 /// Folds the factor and offset of every channel into constant weights.
 pub struct FoldBatchNorm;

@@ -11,7 +11,7 @@ use edgepack_executor::state::{Dynamism, NONE, Value, ValueId};
 use edgepack_format::scalar::ScalarType;
 
 use super::chain::{collected, is, tensor};
-use crate::conv;
+use crate::aten::conv;
 
 /// Turns images around where that pays.
 pub struct ChannelsLast;

@@ -11,9 +11,9 @@ use edgepack_executor::state::{Value, ValueId};
 use edgepack_format::scalar::ScalarType;
 
 use super::chain::{Call, arg, collected, for_each_pair, is_private, merge, own_names, tensor};
-use crate::elementwise::arithmetic::{ADD_THEN, MUL_THEN};
+use crate::aten::elementwise::arithmetic::{ADD_THEN, MUL_THEN};
+use crate::aten::{conv, matmul};
 use crate::steps::{OUT, POINTWISE, Pointwise, SEPARATOR, SILU, STEPS, Steps};
-use crate::{conv, matmul};
 
 /// Merges operators with the element-wise ones behind them.
 pub struct FuseSteps;

@@ -117,21 +117,21 @@ pub fn map3<A: Pod, B: Pod, C: Pod, R: Pod>(lanes: &[Lane<'_>], out: &mut [u8], 
 /// BOOL) or `float`.
 macro_rules! with_class {
     (all, $dtype:expr, $T:ident => $body:expr) => {
-        $crate::elementwise::lanes::with_class!(@ $dtype, $T => $body; BYTE u8, CHAR i8, SHORT i16, INT i32, LONG i64, FLOAT f32, DOUBLE f64,
+        $crate::aten::elementwise::lanes::with_class!(@ $dtype, $T => $body; BYTE u8, CHAR i8, SHORT i16, INT i32, LONG i64, FLOAT f32, DOUBLE f64,
             BOOL edgepack_format::scalar::Bool)
     };
     (real, $dtype:expr, $T:ident => $body:expr) => {
-        $crate::elementwise::lanes::with_class!(@ $dtype, $T => $body; BYTE u8, CHAR i8, SHORT i16, INT i32, LONG i64, FLOAT f32, DOUBLE f64)
+        $crate::aten::elementwise::lanes::with_class!(@ $dtype, $T => $body; BYTE u8, CHAR i8, SHORT i16, INT i32, LONG i64, FLOAT f32, DOUBLE f64)
     };
     (bits, $dtype:expr, $T:ident => $body:expr) => {
-        $crate::elementwise::lanes::with_class!(@ $dtype, $T => $body; BYTE u8, CHAR i8, SHORT i16, INT i32, LONG i64,
+        $crate::aten::elementwise::lanes::with_class!(@ $dtype, $T => $body; BYTE u8, CHAR i8, SHORT i16, INT i32, LONG i64,
             BOOL edgepack_format::scalar::Bool)
     };
     (integer, $dtype:expr, $T:ident => $body:expr) => {
-        $crate::elementwise::lanes::with_class!(@ $dtype, $T => $body; BYTE u8, CHAR i8, SHORT i16, INT i32, LONG i64)
+        $crate::aten::elementwise::lanes::with_class!(@ $dtype, $T => $body; BYTE u8, CHAR i8, SHORT i16, INT i32, LONG i64)
     };
     (float, $dtype:expr, $T:ident => $body:expr) => {
-        $crate::elementwise::lanes::with_class!(@ $dtype, $T => $body; FLOAT f32, DOUBLE f64)
+        $crate::aten::elementwise::lanes::with_class!(@ $dtype, $T => $body; FLOAT f32, DOUBLE f64)
     };
     (@ $dtype:expr, $T:ident => $body:expr; $($name:ident $rust:ty),*) => {
         match $dtype {
@@ -148,33 +148,33 @@ macro_rules! with_class {
 macro_rules! loops {
     ($($(#[$meta:meta])* $name:ident: $class:ident<$C:ident: $bound:path> -> $R:ty, |$p:ident; $($x:ident),+| $body:expr;)*) => {$(
         $(#[$meta])*
-        pub(super) fn $name(compute: edgepack_format::scalar::ScalarType) -> Option<crate::elementwise::lanes::Body> {
+        pub(super) fn $name(compute: edgepack_format::scalar::ScalarType) -> Option<crate::aten::elementwise::lanes::Body> {
             fn run<$C: $bound>(
-                params: &crate::elementwise::lanes::Params,
-                lanes: &[crate::elementwise::lanes::Lane<'_>],
+                params: &crate::aten::elementwise::lanes::Params,
+                lanes: &[crate::aten::elementwise::lanes::Lane<'_>],
                 out: &mut [u8],
             ) {
                 let $p: [$C; 3] = params.of();
                 let _ = $p;
-                $crate::elementwise::lanes::loops!(@map lanes, out, |$($x),+| -> $R { $body }; $C);
+                $crate::aten::elementwise::lanes::loops!(@map lanes, out, |$($x),+| -> $R { $body }; $C);
             }
-            fn body<$C: $bound>() -> crate::elementwise::lanes::Body {
-                crate::elementwise::lanes::Body {
+            fn body<$C: $bound>() -> crate::aten::elementwise::lanes::Body {
+                crate::aten::elementwise::lanes::Body {
                     run: run::<$C>,
                     result: <$R as edgepack_format::scalar::Element>::SCALAR_TYPE,
                 }
             }
-            $crate::elementwise::lanes::with_class!($class, compute, T => body::<T>())
+            $crate::aten::elementwise::lanes::with_class!($class, compute, T => body::<T>())
         }
     )*};
     (@map $lanes:ident, $out:ident, |$a:ident| -> $R:ty $body:block; $C:ident) => {
-        crate::elementwise::lanes::map1($lanes, $out, |$a: $C| -> $R { $body })
+        crate::aten::elementwise::lanes::map1($lanes, $out, |$a: $C| -> $R { $body })
     };
     (@map $lanes:ident, $out:ident, |$a:ident, $b:ident| -> $R:ty $body:block; $C:ident) => {
-        crate::elementwise::lanes::map2($lanes, $out, |$a: $C, $b: $C| -> $R { $body })
+        crate::aten::elementwise::lanes::map2($lanes, $out, |$a: $C, $b: $C| -> $R { $body })
     };
     (@map $lanes:ident, $out:ident, |$a:ident, $b:ident, $c:ident| -> $R:ty $body:block; $C:ident) => {
-        crate::elementwise::lanes::map3($lanes, $out, |$a: $C, $b: $C, $c: $C| -> $R { $body })
+        crate::aten::elementwise::lanes::map3($lanes, $out, |$a: $C, $b: $C, $c: $C| -> $R { $body })
     };
 }
 

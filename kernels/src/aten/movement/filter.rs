@@ -8,8 +8,8 @@ use edgepack_format::tensor::Dims;
 
 use super::row;
 use super::transfer::expect_same_type;
+use crate::aten::elementwise::schema::UNARY;
 use crate::broadcast::{Step, Walk, broadcast};
-use crate::elementwise::schema::UNARY;
 use edgepack_compute::number::Cast;
 
 fn expect_contiguous(args: &Prepare<'_>, tensors: &[(usize, &str)]) -> Result<(), KernelError> {

@@ -8,9 +8,9 @@ use edgepack_format::tensor::Dims;
 
 use super::row;
 use super::transfer::{Conversion, SCRATCH, assign, expect_same_type, transfer};
+use crate::aten::elementwise::engine::scalar_bits;
 use crate::broadcast::{Step, Walk};
 use crate::dims::{dim_of, index_of};
-use crate::elementwise::engine::scalar_bits;
 use crate::promote::expect_fit;
 use edgepack_compute::number::{Cast, Compute, Number};
 

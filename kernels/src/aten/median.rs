@@ -9,9 +9,9 @@ use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
+use crate::aten::sort::{NAN, order};
 use crate::check::{Around, Class, Shape, expect_class, expect_dtype, expect_same};
 use crate::dims::dim_of;
-use crate::sort::{NAN, order};
 use edgepack_compute::number::{Compute, Number};
 use edgepack_compute::select::{Entry, partition_around};
 

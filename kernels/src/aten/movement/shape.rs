@@ -6,9 +6,9 @@ use edgepack_format::tensor::{Dims, element_count};
 
 use super::row;
 use super::view::{MakeView, View, prepare};
+use crate::aten::elementwise::schema::UNARY;
 use crate::broadcast::Step;
 use crate::dims::{dim_of, index_of, size_of};
-use crate::elementwise::schema::UNARY;
 
 /// Start, number of elements and step of a slice, with every bound brought inside the dimension.
 pub fn slice_of(start: Option<i64>, end: Option<i64>, step: i64, size: usize) -> Result<(usize, usize), KernelError> {

@@ -5,8 +5,8 @@ use edgepack_format::tensor::Dims;
 
 use super::row;
 use super::transfer::{Conversion, SCRATCH, assign, expect_same_type};
+use crate::aten::elementwise::schema::UNARY;
 use crate::broadcast::expect_stretch;
-use crate::elementwise::schema::UNARY;
 
 /// A copy of argument 0 to `out`, sizes and all.
 fn convert(args: &Prepare<'_>, out: usize) -> Result<Box<dyn Run>, KernelError> {

@@ -46,14 +46,14 @@ pub(crate) mod schema {
 macro_rules! specs {
     ($($vis:vis $spec:ident: $schema:expr, [$($input:expr),*], [$($param:literal),*], $out:literal, $types:ident, $table:ident
         $(, divisor $divisor:literal)?;)*) => {
-        $($vis static $spec: crate::elementwise::engine::Spec = crate::elementwise::engine::Spec {
+        $($vis static $spec: crate::aten::elementwise::engine::Spec = crate::aten::elementwise::engine::Spec {
             schema: $schema,
             inputs: &[$($input),*],
             params: &[$($param),*],
             out: $out,
-            types: crate::elementwise::types::Types::$types,
+            types: crate::aten::elementwise::types::Types::$types,
             table: $table,
-            divisor: crate::elementwise::specs!(@divisor $($divisor)?),
+            divisor: crate::aten::elementwise::specs!(@divisor $($divisor)?),
         };)*
     };
     (@divisor) => { None };
@@ -69,7 +69,7 @@ macro_rules! kernels {
                 name: $name,
                 schema: $spec.schema,
                 alias: edgepack_executor::kernel::Alias::Disjoint,
-                prepare: |args| crate::elementwise::engine::prepare(args, &$spec),
+                prepare: |args| crate::aten::elementwise::engine::prepare(args, &$spec),
             },)*
             $(&edgepack_executor::kernel::Kernel {
                 name: $own,

@@ -7,9 +7,9 @@ use edgepack_format::tensor::Dims;
 use super::row;
 use super::shape::slice_of;
 use super::transfer::{Conversion, SCRATCH, assign, transfer};
+use crate::aten::elementwise::fill::fill;
 use crate::broadcast::{Step, Walk};
 use crate::dims::{dim_of, index_of, size_of};
-use crate::elementwise::fill::fill;
 use crate::promote::{expect_castable, promote};
 
 /// Writes an input into the part of the output that starts at element `start` and steps by `strides`; the sizes of the
