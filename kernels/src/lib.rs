@@ -16,6 +16,7 @@ mod prim;
 mod promote;
 mod quantized;
 mod rewrite;
+mod schema;
 mod spatial;
 pub mod steps;
 

@@ -7,12 +7,12 @@
 
 use core::cmp::Ordering;
 
-/// The schema of this operator, by full name: `aten::add.out`.
+/// Returns the schema of this operator, by full name: `aten::add.out`.
 pub fn lookup(full_name: &str) -> Option<&'static str> {
     find(|known| known.cmp(full_name))
 }
 
-/// The schema of this operator, by name and overload as programs store them: `aten::add` and `out`.
+/// Returns the schema of this operator, by name and overload as programs store them: `aten::add` and `out`.
 pub fn lookup_overload(name: &str, overload: &str) -> Option<&'static str> {
     let dot = if overload.is_empty() { "" } else { "." };
     find(|known| known.bytes().cmp([name, dot, overload].into_iter().flat_map(str::bytes)))
@@ -26,6 +26,73 @@ fn find(compare: impl Fn(&str) -> Ordering) -> Option<&'static str> {
 /// The part of a schema before its arguments.
 fn full_name(schema: &'static str) -> &'static str {
     schema.split_once('(').map_or(schema, |(name, _)| name)
+}
+
+/// Finds a schema as [`lookup`] does, and cuts it into the operator's full name and what follows it. Works in constants:
+/// it looks through the whole table.
+///
+/// ```
+/// use edgepack_format::operator::split_known;
+///
+/// const ABS: Option<(&str, &str)> = split_known("aten::abs.out");
+/// assert_eq!(ABS, Some(("aten::abs.out", "(Tensor self, *, Tensor(a!) out) -> Tensor(a!)")));
+/// ```
+pub const fn split_known(full_name: &str) -> Option<(&'static str, &'static str)> {
+    let mut rest = KNOWN;
+    while let Some((schema, others)) = rest.split_first() {
+        if let Some((known, arguments)) = schema.split_at_checked(full_name.len())
+            && starts_with(known.as_bytes(), full_name.as_bytes())
+            && starts_with(arguments.as_bytes(), b"(")
+        {
+            return Some((known, arguments));
+        }
+        rest = others;
+    }
+    None
+}
+
+/// Returns the position of an argument in a schema, counted from 0. Works in constants.
+///
+/// ```
+/// use edgepack_format::operator::position;
+///
+/// const SCHEMA: &str = "(Tensor self, int[2] size=[1, 2], *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)";
+/// const ALPHA: Option<usize> = position(SCHEMA, "alpha");
+/// assert_eq!((ALPHA, position(SCHEMA, "out"), position(SCHEMA, "beta")), (Some(2), Some(3), None));
+/// ```
+pub const fn position(schema: &str, argument: &str) -> Option<usize> {
+    let (mut rest, mut depth, mut index) = (schema.as_bytes(), 0usize, 0usize);
+    while let Some((byte, next)) = rest.split_first() {
+        match *byte {
+            b'(' | b'[' => depth = depth.saturating_add(1),
+            b')' | b']' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return None;
+                }
+            }
+            b',' if depth == 1 => index = index.saturating_add(1),
+            b'*' if depth == 1 => index = index.saturating_sub(1),
+            b' ' if depth == 1 && starts_with(next, argument.as_bytes()) => {
+                if let Some((_, [b',' | b')' | b'=', ..])) = next.split_at_checked(argument.len()) {
+                    return Some(index);
+                }
+            }
+            _ => {}
+        }
+        rest = next;
+    }
+    None
+}
+
+const fn starts_with(mut bytes: &[u8], mut start: &[u8]) -> bool {
+    while let Some((wanted, others)) = start.split_first() {
+        match bytes.split_first() {
+            Some((byte, rest)) if *byte == *wanted => (bytes, start) = (rest, others),
+            _ => return false,
+        }
+    }
+    true
 }
 
 /// Every known schema, sorted by full name.

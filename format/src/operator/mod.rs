@@ -14,7 +14,7 @@ mod schema;
 /// Bytes that `name.overload` has at most: what runtimes look up.
 pub const MAX_NAME: usize = 99;
 
-pub use known::{KNOWN, lookup, lookup_overload};
+pub use known::{KNOWN, lookup, lookup_overload, position, split_known};
 pub use literal::{Items, Literal};
 pub use parse::{SchemaError, SchemaErrorKind};
 pub use schema::{Argument, ArgumentKind, List, Schema, Trailing};

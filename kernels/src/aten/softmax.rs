@@ -10,6 +10,7 @@ use rten_simd::SimdUnaryOp;
 use crate::broadcast::Walk;
 use crate::check::{Around, expect_same, with_float};
 use crate::dims::dim_of;
+use crate::schema::{kernel, position};
 use edgepack_compute::float::Float;
 use edgepack_compute::fold::row_max;
 use edgepack_compute::number::{Compute, Number};
@@ -19,20 +20,13 @@ use edgepack_compute::threads::for_each_piece;
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&SOFTMAX, &LOG_SOFTMAX];
 
-static SOFTMAX: Kernel = Kernel {
-    name: "aten::_softmax.out",
-    schema: "(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: prepare::<false>,
-};
-static LOG_SOFTMAX: Kernel = Kernel {
-    name: "aten::_log_softmax.out",
-    schema: "(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: prepare::<true>,
-};
+static SOFTMAX: Kernel = kernel("aten::_softmax.out", Alias::Disjoint, prepare::<false>);
+static LOG_SOFTMAX: Kernel = kernel("aten::_log_softmax.out", Alias::Disjoint, prepare::<true>);
 
-const OUT: usize = 3;
+/// Arguments of both.
+const SELF: usize = position("aten::_softmax.out", "self");
+const DIM: usize = position("aten::_softmax.out", "dim");
+const OUT: usize = position("aten::_softmax.out", "out");
 
 /// Elements worked on at a time; a buffer of them fits the stack.
 const BLOCK: usize = 128;
@@ -55,7 +49,7 @@ impl Exponential for f64 {
 }
 
 fn prepare<const LOG: bool>(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    let (input, out) = (args.tensor(0)?.meta, args.tensor(OUT)?.meta);
+    let (input, out) = (args.tensor(SELF)?.meta, args.tensor(OUT)?.meta);
     expect_same(("self", input.dtype), ("out", out.dtype))?;
     if input.dim_order != out.dim_order {
         args.scratch(input.byte_len());
@@ -67,12 +61,12 @@ fn run<T, const LOG: bool>(cx: &mut KernelContext<'_>) -> Result<(), KernelError
 where
     T: Number<Compute: Exponential>,
 {
-    let (meta, dim) = (cx.meta(0)?, cx.int(1)?);
+    let (meta, dim) = (cx.meta(SELF)?, cx.int(DIM)?);
     let dim = dim_of("dim", dim, "self", meta.rank())?;
     let sizes = Dims::from_slice(meta.sizes).unwrap_or_default();
     cx.resize(OUT, &sizes)?;
     let views = cx.views();
-    let (input, out) = (views.tensor(0)?, views.out(OUT)?);
+    let (input, out) = (views.tensor(SELF)?, views.out(OUT)?);
     let around = Around::new(out.sizes, out.strides, dim);
     let input = if input.dim_order == out.dim_order {
         input.as_slice::<T>()?

@@ -1,0 +1,23 @@
+//! Kernels and their arguments by name, out of the one table of operators.
+//!
+//! Both functions are meant for constants: a name that the table does not have stops the build.
+
+use edgepack_executor::kernel::{Alias, Kernel, KernelError, Prepare, Run};
+use edgepack_format::operator;
+
+/// Makes the kernel of a known operator.
+pub(crate) const fn kernel(
+    full_name: &str,
+    alias: Alias,
+    prepare: fn(&Prepare<'_>) -> Result<Box<dyn Run>, KernelError>,
+) -> Kernel {
+    let Some((name, schema)) = operator::split_known(full_name) else { panic!("unknown operator") };
+    Kernel { name, schema, alias, prepare }
+}
+
+/// Returns the position of an argument of a known operator.
+pub(crate) const fn position(full_name: &str, argument: &str) -> usize {
+    let Some((_, schema)) = operator::split_known(full_name) else { panic!("unknown operator") };
+    let Some(index) = operator::position(schema, argument) else { panic!("the operator has no such argument") };
+    index
+}
