@@ -9,6 +9,7 @@ use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepa
 use edgepack_executor::observer::{Event, Observer};
 use edgepack_executor::{LoadError, Method, Options, Output};
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::limits::Limits;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{Dims, TensorLayout, TensorView};
 use edgepack_loader::{AlignedBytes, Bytes, Program};
@@ -198,7 +199,7 @@ fn bounds_that_lie_are_errors_of_the_run() {
     // Too large for any memory.
     let mut a = Assembly::new();
     let (x, y) = (a.planned(dynamic(4)), a.planned(dynamic(4)));
-    a.delegate("Huge", &[], &[x, y]);
+    a.delegate("Answering", &[], &[x, y]);
     a.inputs(&[x]);
     a.outputs(&[y]);
     let refused = |count, size| {
@@ -347,7 +348,7 @@ struct Answer<F>(F);
 
 impl<F: Fn(&mut Instructions, &Prepare<'_>) + Copy + Send + Sync + 'static> Backend for Answer<F> {
     fn id(&self) -> &str {
-        "Huge"
+        "Answering"
     }
     fn init(&self, _: DelegateInit<'_>) -> Result<Box<dyn Delegate>, KernelError> {
         Ok(Box::new(Answer(self.0)))
@@ -372,16 +373,51 @@ fn answered<F>(assembly: &Assembly, answer: F) -> Result<Method, LoadError>
 where
     F: Fn(&mut Instructions, &Prepare<'_>) + Copy + Send + Sync + 'static,
 {
+    answered_within(Limits::default(), assembly, answer)
+}
+
+fn answered_within<F>(limits: Limits, assembly: &Assembly, answer: F) -> Result<Method, LoadError>
+where
+    F: Fn(&mut Instructions, &Prepare<'_>) + Copy + Send + Sync + 'static,
+{
     let program = Program::from_bytes(assembly.build()).unwrap();
-    let options = Options { backends: Backends::new().with(Answer(answer)), ..Options::default() };
+    let backends = Backends::new().with(Answer(answer));
+    let options = Options { backends, limits: Some(limits), ..Options::default() };
     Method::load(&program, "forward", &registry(), &options)
+}
+
+#[test]
+fn what_instructions_reserve_is_charged_to_the_method() {
+    static RESERVED: Mutex<Vec<bool>> = Mutex::new(Vec::new());
+    let mut a = Assembly::new();
+    let (x, y) = (a.planned(dynamic(40)), a.planned(dynamic(40)));
+    a.delegate("Answering", &[], &[x, y]);
+    a.inputs(&[x]);
+    a.outputs(&[y]);
+    let load = |bytes: usize| {
+        let mut limits = Limits::default();
+        limits.method_bytes = 4096;
+        let method = answered_within(limits, &a, move |all, call| {
+            RESERVED.lock().unwrap().push(call.retained().reserve(bytes).is_ok());
+            // An answer that is taken over.
+            let (stage, by) = (all.operator(&STAGE), one(all));
+            let to = all.temporary(TensorLayout::contiguous(ScalarType::FLOAT, &[512]).unwrap(), true);
+            all.call(stage, &[all.argument(0), by, to], 0);
+            all.call(stage, &[to, by, all.argument(1)], 1);
+        });
+        (RESERVED.lock().unwrap().pop().unwrap(), method.map(|_| ()).map_err(|error| error.code()))
+    };
+    assert_eq!(load(0), (true, Ok(())));
+    assert_eq!(load(2048), (true, Ok(())));
+    assert_eq!(load(2049), (true, Err(ErrorCode::MemoryAllocationFailed)), "temporaries have what is left");
+    assert!(!load(4097).0);
 }
 
 #[test]
 fn instructions_that_are_wrong_are_refused() {
     let mut a = Assembly::new();
     let (x, y) = (a.planned(float(&[4])), a.planned(float(&[4])));
-    a.delegate("Huge", &[], &[x, y]);
+    a.delegate("Answering", &[], &[x, y]);
     a.inputs(&[x]);
     a.outputs(&[y]);
     fn layout(sizes: &[usize]) -> TensorLayout {
@@ -430,8 +466,20 @@ fn instructions_that_are_wrong_are_refused() {
     for (message, answer) in wrong {
         let error = answered(&a, answer).err().unwrap_or_else(|| panic!("{message}"));
         assert!(error.to_string().contains(message), "{error}, not {message}");
-        assert!(error.to_string().starts_with("delegates[0] (Huge): "), "{error}");
+        assert!(error.to_string().starts_with("delegates[0] (Answering): "), "{error}");
     }
+    // Numbers that operators compute have no place among the values of instructions.
+    static COUNT: Kernel = Kernel {
+        name: "stages::count",
+        schema: "(Tensor x) -> int",
+        alias: Alias::Disjoint,
+        prepare: |_| Ok(Box::new(|cx: &mut KernelContext<'_>| cx.set_int(1, 4))),
+    };
+    let error = answered(&a, |all, _| {
+        let count = all.operator(&COUNT);
+        all.call(count, &[all.argument(0)], 0);
+    });
+    assert!(error.err().unwrap().to_string().contains("stages::count returns a number of its own"));
     // Lists hold tensors of their own kind, and the arguments are as many as the call has.
     let error = answered(&a, |all, _| {
         let number = all.int(1);

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use edgepack_format::room::with_room;
+
 /// Why a computation is refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
@@ -33,10 +35,5 @@ impl Error {
 
 /// Returns an empty list with room for so many elements, or an error if the memory is not there.
 pub(crate) fn room<T>(count: usize) -> Result<Vec<T>, Error> {
-    let mut list = Vec::new();
-    list.try_reserve_exact(count).map_err(|_| {
-        let bytes = count.saturating_mul(size_of::<T>());
-        Error::new(ErrorKind::Memory, format!("there is no memory for {bytes} bytes of tables"))
-    })?;
-    Ok(list)
+    with_room(count).map_err(|error| Error::new(ErrorKind::Memory, format!("{error} of tables")))
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use edgepack_exir::archive::{Archive, ArchiveWriter, records};
+use edgepack_exir::archive::{Archive, records, write_records};
 use edgepack_format::{FileKind, detect};
 use edgepack_smith::Rng;
 use edgepack_smith::mutate::archive::{self, Container};
@@ -67,11 +67,7 @@ impl Container for Zip {
     }
 
     fn write(&self, records: &[(&str, &[u8])]) -> Option<Vec<u8>> {
-        let mut writer = ArchiveWriter::new(Vec::new(), "");
-        for (name, content) in records {
-            writer.record(name, &(*content).into()).ok()?;
-        }
-        writer.end().ok()
+        write_records(records.iter().copied()).ok()
     }
 }
 

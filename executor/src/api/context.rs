@@ -208,12 +208,8 @@ impl<'m> KernelContext<'m> {
 
     /// Whether an input of this call is this tensor.
     fn is_kept(&self, tensor: u32) -> bool {
-        let is = |id: &ValueId| matches!(self.state.values.get(*id as usize), Some(Value::Tensor(of)) if *of == tensor);
         let kept = self.args.iter().enumerate().filter(|(arg, _)| self.access.kept & bit(*arg) != 0);
-        kept.into_iter().any(|(_, id)| match self.state.values[*id as usize] {
-            Value::TensorList(span) | Value::OptionalTensorList(span) => self.state.ids[span.range()].iter().any(is),
-            _ => is(id),
-        })
+        kept.into_iter().any(|(_, id)| self.state.tensors_of(*id).any(|of| of == tensor))
     }
 
     /// Writes an integer result.
@@ -268,23 +264,14 @@ impl<'m> KernelContext<'m> {
 
     /// The tensors the instruction wrote, to look at after it has run.
     pub(crate) fn written(&self) -> Vec<TensorRef<'_>> {
-        let mut written = Vec::new();
-        let mut add = |id: ValueId| {
-            if let Some(Value::Tensor(tensor)) = self.state.values.get(id as usize) {
-                let tensor = &self.state.tensors[*tensor as usize];
-                let meta = self.state.meta(tensor);
-                // SAFETY: the instruction is over, so no output is in use; the context borrows the method.
-                written.push(TensorRef::new(meta, unsafe { tensor.region.prefix(meta.byte_len()).bytes() }));
-            }
-        };
-        for (arg, &id) in self.args.iter().enumerate() {
-            match self.state.values[id as usize] {
-                _ if !self.access.is_out(arg) => {}
-                Value::TensorList(span) => self.state.ids[span.range()].iter().copied().for_each(&mut add),
-                _ => add(id),
-            }
-        }
-        written
+        let outs = self.args.iter().enumerate().filter(|(arg, _)| self.access.is_out(*arg));
+        let tensors = outs.flat_map(|(_, &id)| self.state.tensors_of(id)).map(|tensor| {
+            let tensor = &self.state.tensors[tensor as usize];
+            let meta = self.state.meta(tensor);
+            // SAFETY: the instruction is over, so no output is in use; the context borrows the method.
+            TensorRef::new(meta, unsafe { tensor.region.prefix(meta.byte_len()).bytes() })
+        });
+        tensors.collect()
     }
 
     /// Freezes shapes and gives access to bytes.

@@ -125,7 +125,9 @@ pub trait Delegate: Send {
 
     /// Returns the instructions that stand for one call, or `None` if [`prepare`](Delegate::prepare) is to be asked.
     ///
-    /// Asked once per call, before the method is rewritten. Shapes are upper bounds for dynamic tensors.
+    /// Asked once per call, before the method is rewritten. Shapes are upper bounds for dynamic tensors. Scratch memory asked
+    /// for here is not given: each operator asks for its own when it is prepared. What is reserved of
+    /// [`Prepare::retained`] stays charged to the method.
     fn instructions(&self, call: &Prepare<'_>) -> Result<Option<Instructions>, KernelError> {
         let _ = call;
         Ok(None)

@@ -52,6 +52,16 @@ impl OperatorInfo {
         self.names.len()
     }
 
+    /// Number of results that calls repeat after the arguments.
+    pub(crate) fn results(&self) -> usize {
+        self.accepted.len() - self.names.len()
+    }
+
+    /// Returns whether it computes a number, for which calls have a place of its own.
+    pub(crate) fn makes_number(&self) -> bool {
+        self.result.is_some()
+    }
+
     /// Bit per argument: a tensor or list of tensors the operator writes. A tensor that receives a result of its own,
     /// after the schema's arguments, counts too.
     pub fn outs(&self) -> u128 {

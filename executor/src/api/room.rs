@@ -53,10 +53,7 @@ pub(crate) fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>, OutOfMe
 
 /// Returns an empty list with room for so many elements, or an error if the memory is not there.
 pub fn room<T>(count: usize) -> Result<Vec<T>, KernelError> {
-    let mut list = Vec::new();
-    let bytes = (count as u64).saturating_mul(size_of::<T>() as u64);
-    list.try_reserve_exact(count).map_err(|_| no_room("packed weights and tables", bytes))?;
-    Ok(list)
+    Ok(room::with_room(count).map_err(|error| no_room("packed weights and tables", error.bytes))?)
 }
 
 /// What a method's kernels may still retain beside the memory the executor gives them: packed weights, mostly.

@@ -168,6 +168,20 @@ impl State {
         rows + numbers + ids.capacity() * size_of::<ValueId>() + orders.capacity() + bools.capacity() + text.capacity()
     }
 
+    /// Returns the tensors of a value: of a tensor itself, of a list all that are there.
+    pub(crate) fn tensors_of(&self, id: ValueId) -> impl Iterator<Item = u32> {
+        let (one, items) = match self.values.get(id as usize) {
+            Some(Value::Tensor(tensor)) => (Some(*tensor), Span::default()),
+            Some(Value::TensorList(span) | Value::OptionalTensorList(span)) => (None, *span),
+            _ => (None, Span::default()),
+        };
+        let tensor = |item: &ValueId| match self.values.get(*item as usize) {
+            Some(Value::Tensor(tensor)) => Some(*tensor),
+            _ => None,
+        };
+        one.into_iter().chain(self.ids[items.range()].iter().filter(|item| **item != NONE).filter_map(tensor))
+    }
+
     /// Adds a tensor whose sizes are its bounds: at most [`MAX_RANK`], and `dim_order` is a permutation of their indices.
     pub fn push_tensor(
         &mut self,

@@ -121,7 +121,7 @@ pub(crate) fn freeze(
     let whole = |error: OutOfMemory| Refused { chain: 0, instruction: 0, operator: None, error: error.into() };
     let mut chains = Vec::new();
     grow(&mut chains, graph.chains.len()).map_err(whole)?;
-    let scratch = Cell::new(0);
+    let mut scratch = 0usize;
     let mut frees = false;
     // Copies of different instructions share memory: `copies` is what the neediest one takes.
     let (mut rerouted, mut copies) = (Vec::new(), 0usize);
@@ -149,7 +149,7 @@ pub(crate) fn freeze(
                         .map_err(|error| refused(Some(operator), error))?;
                     let prepare = Prepare::new(&graph.state, ids, &graph.variable, options.optimize, retained);
                     let run = info.kernel.prepare(&prepare).map_err(|error| refused(Some(operator), error))?;
-                    scratch.set(scratch.get().max(prepare.scratch.get()));
+                    scratch = scratch.max(prepare.scratch.get());
                     PlannedAction::Kernel { run, operator, call: Call { args, access, rerouted: span } }
                 }
                 PlanInstructionKind::Delegate { delegate, args } => {
@@ -164,7 +164,7 @@ pub(crate) fn freeze(
                         .map_err(|error| refused(None, error))?;
                     let prepare = Prepare::new(&graph.state, ids, &graph.variable, options.optimize, retained);
                     let run = loaded.delegate.prepare(&prepare).map_err(|error| refused(None, error))?;
-                    scratch.set(scratch.get().max(prepare.scratch.get()));
+                    scratch = scratch.max(prepare.scratch.get());
                     PlannedAction::Delegate { run, delegate, call: Call { args, access, rerouted: span } }
                 }
                 PlanInstructionKind::Move { from, to } => {
@@ -188,7 +188,7 @@ pub(crate) fn freeze(
         chains.push(planned);
     }
 
-    let kernel_bytes = scratch.get().checked_next_multiple_of(BLOCK_ALIGN).unwrap_or(usize::MAX);
+    let kernel_bytes = scratch.checked_next_multiple_of(BLOCK_ALIGN).unwrap_or(usize::MAX);
     let block = graph.account.block("scratch memory", kernel_bytes.saturating_add(copies)).map_err(whole)?;
     for Placed { rerouted: Rerouted { copy, .. }, offset } in &mut rerouted {
         *copy = block.region(kernel_bytes + *offset, copy.len()).unwrap_or_else(Region::empty);

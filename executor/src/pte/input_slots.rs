@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::api::room::{filled, grow};
-use crate::api::state::{NONE, Value, ValueId};
+use crate::api::state::{Value, ValueId};
 use crate::api::storage::Region;
 use crate::pte::error::LoadError;
 use crate::pte::freeze::{Plan, PlannedAction};
@@ -99,18 +99,8 @@ fn written(graph: &PlanGraph<'_>, frozen: &Plan) -> Result<Vec<Range<u64>>, Load
         }
     }
     // A list is looked through once, however many instructions write it.
-    for (value, _) in graph.state.values.iter().zip(values).filter(|(_, written)| *written) {
-        match value {
-            Value::Tensor(tensor) => tensors[*tensor as usize] = true,
-            Value::TensorList(span) | Value::OptionalTensorList(span) => {
-                for &item in graph.state.ids[span.range()].iter().filter(|&&item| item != NONE) {
-                    if let Value::Tensor(tensor) = graph.state.values[item as usize] {
-                        tensors[tensor as usize] = true;
-                    }
-                }
-            }
-            _ => {}
-        }
+    for (id, _) in (0..).zip(values).filter(|(_, written)| *written) {
+        graph.state.tensors_of(id).for_each(|tensor| tensors[tensor as usize] = true);
     }
     let mut ranges = Vec::new();
     grow(&mut ranges, tensors.iter().filter(|written| **written).count())?;

@@ -83,7 +83,9 @@ impl Method {
         });
         let threads = threads.transpose()?;
         let delegates = delegates(program, &plan, options, threads.as_ref(), loaded.data)?;
-        splice(&mut graph, &delegates, !options.no_optimize)?;
+        let retained = Cell::new(graph.account.left());
+        splice(&mut graph, &delegates, !options.no_optimize, &retained)?;
+        graph.account.own("what delegates retain", graph.account.left().saturating_sub(retained.get()))?;
         if !options.no_optimize {
             for rewrite in registry.rewrites() {
                 rewrite.apply(&mut graph);
@@ -93,7 +95,7 @@ impl Method {
         place_temporaries(&mut graph)?;
         let freeze_options = FreezeOptions { optimize: !options.no_optimize };
         owners::check(&graph, program).map_err(|error| LoadError::method(error.code, error.message))?;
-        let retained = Cell::new(graph.account.left());
+        retained.set(graph.account.left());
         let frozen = freeze(&mut graph, &freeze_options, &delegates, &retained)
             .map_err(|refused| refused_at(&plan, &graph.operators, refused))?;
 

@@ -11,7 +11,7 @@ use crate::api::context::{Access, Rerouted, bit};
 use crate::api::delegate::Delegate;
 use crate::api::error::KernelError;
 use crate::api::kernel::Alias;
-use crate::api::state::{NONE, Span, State, Value, ValueId};
+use crate::api::state::{Span, State, ValueId};
 use crate::api::storage::{BLOCK_ALIGN, Region};
 
 /// Bit per argument: a delegate writes it.
@@ -95,24 +95,13 @@ impl Overlaps {
         self.ins.clear();
         for (arg, &id) in ids.iter().enumerate() {
             let out = access.is_out(arg);
-            let mut add = |id: ValueId| {
-                if id != NONE
-                    && let Value::Tensor(tensor) = state.values[id as usize]
-                {
-                    let region = state.tensors[tensor as usize].region;
-                    if out {
-                        self.outs.push((tensor, region));
-                    } else {
-                        self.ins.push((arg, tensor, region));
-                    }
+            for tensor in state.tensors_of(id) {
+                let region = state.tensors[tensor as usize].region;
+                if out {
+                    self.outs.push((tensor, region));
+                } else {
+                    self.ins.push((arg, tensor, region));
                 }
-            };
-            match state.values[id as usize] {
-                Value::Tensor(_) => add(id),
-                Value::TensorList(span) | Value::OptionalTensorList(span) => {
-                    state.ids[span.range()].iter().copied().for_each(add);
-                }
-                _ => {}
             }
         }
     }

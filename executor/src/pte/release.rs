@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::api::room::{OutOfMemory, filled, grow};
-use crate::api::state::{NONE, State, Value, ValueId};
+use crate::api::state::{State, ValueId};
 use crate::api::storage::{BLOCK_ALIGN, Block, Region};
 use crate::pte::plan_graph::{PlanGraph, PlanInstructionKind};
 
@@ -104,17 +104,7 @@ fn leave(state: &mut State, bytes: &[u8], owner: &Range<u64>, inside: &[(u64, u3
 /// By tensor: whether an instruction or the caller may look at it.
 fn used_tensors(graph: &PlanGraph<'_>) -> Result<Vec<bool>, OutOfMemory> {
     let mut used = filled(false, graph.state.tensors.len())?;
-    let mut mark = |id: ValueId| match graph.state.values[id as usize] {
-        Value::Tensor(tensor) => used[tensor as usize] = true,
-        Value::TensorList(span) | Value::OptionalTensorList(span) => {
-            for &item in graph.state.ids[span.range()].iter().filter(|&&item| item != NONE) {
-                if let Value::Tensor(tensor) = graph.state.values[item as usize] {
-                    used[tensor as usize] = true;
-                }
-            }
-        }
-        _ => {}
-    };
+    let mut mark = |id: ValueId| graph.state.tensors_of(id).for_each(|tensor| used[tensor as usize] = true);
     for instruction in graph.chains.iter().flatten() {
         match instruction.kind {
             PlanInstructionKind::Kernel { args, .. } | PlanInstructionKind::Delegate { args, .. } => {

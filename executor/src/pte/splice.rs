@@ -5,9 +5,9 @@
 //! delegate would read it.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 
 use edgepack_format::finding::ErrorCode;
-use edgepack_format::operator::{Schema, Trailing};
 use edgepack_format::tensor::TensorLayout;
 
 use crate::api::delegate::{Delegate, Instructions, Local};
@@ -23,8 +23,14 @@ use crate::pte::load::LoadedDelegate;
 use crate::pte::overlap::{Overlaps, delegate_outs};
 use crate::pte::plan_graph::{Node, PlanGraph, PlanInstruction, PlanInstructionKind, PlanOperator};
 
-/// Replaces the delegate calls that a backend answers with instructions.
-pub(crate) fn splice(graph: &mut PlanGraph<'_>, delegates: &[LoadedDelegate], optimize: bool) -> Result<(), LoadError> {
+/// Replaces the delegate calls that a backend answers with instructions. What these retain is taken off `retained`, bytes
+/// that the method has left.
+pub(crate) fn splice(
+    graph: &mut PlanGraph<'_>,
+    delegates: &[LoadedDelegate],
+    optimize: bool,
+    retained: &Cell<u64>,
+) -> Result<(), LoadError> {
     let mut temporaries = 0;
     for chain in 0..graph.chains.len() {
         if !graph.chains[chain]
@@ -47,7 +53,7 @@ pub(crate) fn splice(graph: &mut PlanGraph<'_>, delegates: &[LoadedDelegate], op
                 let mut call = Call { graph: &mut *graph, args, origin, temporaries: &mut temporaries, new: &mut new };
                 let refused =
                     |error| LoadError::Delegate { delegate: delegate as usize, backend: loaded.id.clone(), error };
-                if call.inline(&*loaded.delegate, optimize).map_err(refused)? {
+                if call.inline(&*loaded.delegate, optimize, retained).map_err(refused)? {
                     continue;
                 }
             }
@@ -79,7 +85,8 @@ struct Call<'c, 'r> {
 /// Values of [`Instructions`] as values of the graph, and which of them their calls may write.
 struct Locals {
     ids: Vec<ValueId>,
-    writable: Vec<bool>,
+    /// Temporaries, outputs, and views of such.
+    writable: HashSet<ValueId>,
 }
 
 impl Locals {
@@ -90,11 +97,10 @@ impl Locals {
 
 impl Call<'_, '_> {
     /// `false`, and nothing changed, if the delegate runs this call itself.
-    fn inline(&mut self, delegate: &dyn Delegate, optimize: bool) -> Result<bool, KernelError> {
+    fn inline(&mut self, delegate: &dyn Delegate, optimize: bool, retained: &Cell<u64>) -> Result<bool, KernelError> {
         let graph = &*self.graph;
         let args = graph.args[self.args.range()].to_vec();
-        let retained = Cell::new(u64::MAX);
-        let prepare = Prepare::new(&graph.state, &args, &graph.variable, optimize, &retained);
+        let prepare = Prepare::new(&graph.state, &args, &graph.variable, optimize, retained);
         let Some(instructions) = delegate.instructions(&prepare)? else { return Ok(false) };
         if instructions.arguments as usize != args.len() {
             let message = format!("instructions for {} arguments, the call has {}", instructions.arguments, args.len());
@@ -111,12 +117,13 @@ impl Call<'_, '_> {
         let outs = delegate_outs(delegate, args.len());
         let mut overlaps = Overlaps::default();
         let shared = overlaps.shared_inputs(&self.graph.state, &args, outs)?;
-        let mut locals = Locals { writable: (0..args.len()).map(|arg| outs >> arg & 1 == 1).collect(), ids: args };
+        let written = args.iter().enumerate().filter(|(arg, _)| outs >> arg & 1 == 1);
+        let mut locals = Locals { writable: written.map(|(_, &id)| id).collect(), ids: args };
         // By tensor, so that one that is passed twice is copied once.
         let mut copies: Vec<(u32, ValueId)> = Vec::new();
         for arg in 0..locals.ids.len() {
             let id = locals.ids[arg];
-            if locals.writable[arg] {
+            if outs >> arg & 1 == 1 {
                 continue;
             }
             match self.graph.state.values[id as usize] {
@@ -129,11 +136,8 @@ impl Call<'_, '_> {
                     copies.push((tensor, copy));
                     locals.ids[arg] = copy;
                 }
-                Value::TensorList(span) | Value::OptionalTensorList(span) => {
-                    let mut items = self.graph.state.ids[span.range()].iter().filter(|&&item| item != NONE);
-                    if items.any(|&item| matches!(self.graph.state.values[item as usize], Value::Tensor(t) if shared.contains(&t))) {
-                        return Err(KernelError::unsupported("a list holds a tensor that shares memory with an output"));
-                    }
+                _ if self.graph.state.tensors_of(id).any(|tensor| shared.contains(&tensor)) => {
+                    return Err(KernelError::unsupported("a list holds a tensor that shares memory with an output"));
                 }
                 _ => {}
             }
@@ -161,7 +165,6 @@ impl Call<'_, '_> {
 
     fn values(&mut self, locals: &mut Locals, instructions: &Instructions) -> Result<(), KernelError> {
         grow(&mut locals.ids, instructions.values.len())?;
-        grow(&mut locals.writable, instructions.values.len())?;
         for value in &instructions.values {
             let mut writable = false;
             let id = match value {
@@ -170,8 +173,9 @@ impl Call<'_, '_> {
                     self.temporary(layout, *dynamic)?
                 }
                 LocalValue::View { of, layout, dynamic } => {
-                    writable = locals.writable.get(of.0 as usize).copied().unwrap_or(false);
-                    self.view(locals.get(*of)?, layout, *dynamic)?
+                    let of = locals.get(*of)?;
+                    writable = locals.writable.contains(&of);
+                    self.view(of, layout, *dynamic)?
                 }
                 LocalValue::Constant { layout, bytes } => {
                     let refused = || KernelError::new(ErrorCode::InvalidProgram, "a constant of another length");
@@ -187,7 +191,9 @@ impl Call<'_, '_> {
                 }
             };
             locals.ids.push(id);
-            locals.writable.push(writable);
+            if writable {
+                locals.writable.insert(id);
+            }
         }
         Ok(())
     }
@@ -289,11 +295,10 @@ impl Call<'_, '_> {
         grow(&mut operators, instructions.operators.len())?;
         for operator in &instructions.operators {
             let info = OperatorInfo::parse(&**operator)?;
-            let text = [operator.name(), operator.schema()].concat();
-            let results = Schema::parse(&text).ok().filter(|schema| schema.trailing() != Trailing::Result);
-            let results = results
-                .map(|schema| schema.stack_len() - schema.args().len())
-                .ok_or_else(|| KernelError::unsupported(format!("{} returns a number of its own", operator.name())))?;
+            if info.makes_number() {
+                return Err(KernelError::unsupported(format!("{} returns a number of its own", operator.name())));
+            }
+            let results = info.results();
             grow(&mut self.graph.operators, 1)?;
             operators.push((self.graph.operators.len() as u32, results));
             let (name, kernel) = (operator.name().into(), operator.clone());
@@ -314,7 +319,7 @@ impl Call<'_, '_> {
             let written: Vec<usize> = (0..call.args.len().min(128)).filter(|arg| outs >> arg & 1 == 1).collect();
             let repeated: Vec<ValueId> =
                 written.iter().take(results).filter_map(|arg| args.get(*arg).copied()).collect();
-            if let Some(arg) = written.iter().find(|&&arg| !self.may_write(locals, call.args[arg])) {
+            if let Some(arg) = written.iter().find(|&&arg| !self.may_write(locals, args[arg])) {
                 let name = &self.graph.operators[operator as usize].name;
                 let message = format!("{name} of node {} writes argument {arg}, an input or a constant", call.node);
                 return Err(KernelError::new(ErrorCode::InvalidProgram, message));
@@ -333,18 +338,12 @@ impl Call<'_, '_> {
     }
 
     /// Whether a call may write a value: a temporary, an output, or a list of such.
-    fn may_write(&self, locals: &Locals, local: Local) -> bool {
-        let writable = |local: Local| locals.writable.get(local.0 as usize).copied().unwrap_or(false);
-        let Some(&id) = locals.ids.get(local.0 as usize) else { return false };
+    fn may_write(&self, locals: &Locals, id: ValueId) -> bool {
         match self.graph.state.values[id as usize] {
             Value::TensorList(span) => {
-                let items = &self.graph.state.ids[span.range()];
-                items.iter().all(|item| {
-                    let at = locals.ids.iter().position(|id| id == item);
-                    at.is_some_and(|at| writable(Local(at as u32)))
-                })
+                self.graph.state.ids[span.range()].iter().all(|item| locals.writable.contains(item))
             }
-            _ => writable(local),
+            _ => locals.writable.contains(&id),
         }
     }
 }

@@ -7,7 +7,7 @@
 use edgepack_memory_plan::{Block, Lifetime, Strategy, place};
 
 use crate::api::room::{filled, grow, no_room};
-use crate::api::state::{NONE, Value, ValueId};
+use crate::api::state::ValueId;
 use crate::api::storage::{BLOCK_ALIGN, Region};
 use crate::pte::error::LoadError;
 use crate::pte::plan_graph::{PlanGraph, PlanInstructionKind};
@@ -35,8 +35,7 @@ struct Uses {
 
 pub(crate) fn place_temporaries(graph: &mut PlanGraph<'_>) -> Result<(), LoadError> {
     let mut tensors: Vec<u32> = Vec::new();
-    let temporary = |tensor: &(u32, &crate::api::state::TensorState)| tensor.1.region.is_temporary();
-    for (index, _) in (0..).zip(&graph.state.tensors).filter(temporary) {
+    for (index, _) in (0..).zip(&graph.state.tensors).filter(|(_, tensor)| tensor.region.is_temporary()) {
         grow(&mut tensors, 1)?;
         tensors.push(index);
     }
@@ -106,9 +105,9 @@ fn find_uses(graph: &PlanGraph<'_>, cluster_of: &[u32], clusters: &mut [Cluster]
         for (instruction, is_target) in chain.iter().zip(&targets) {
             stretch += u32::from(*is_target);
             let mut touch = |id: ValueId, writes: bool| {
-                each_tensor(graph, id, |tensor| {
-                    let Some(cluster) = clusters.get_mut(cluster_of[tensor as usize] as usize) else { return };
-                    // The first tensor of a cluster is as long as it, or others write parts: both count as written.
+                for tensor in graph.state.tensors_of(id) {
+                    let Some(cluster) = clusters.get_mut(cluster_of[tensor as usize] as usize) else { continue };
+                    // Bytes that a first write through a shorter view leaves out have no defined value.
                     match &mut cluster.uses {
                         Some(uses) => {
                             uses.last = position;
@@ -116,7 +115,7 @@ fn find_uses(graph: &PlanGraph<'_>, cluster_of: &[u32], clusters: &mut [Cluster]
                         }
                         None => cluster.uses = Some(Uses { first: position, last: position, stretch, simple: writes }),
                     }
-                });
+                }
             };
             match instruction.kind {
                 PlanInstructionKind::Kernel { operator, args } => {
@@ -150,27 +149,10 @@ fn find_uses(graph: &PlanGraph<'_>, cluster_of: &[u32], clusters: &mut [Cluster]
         }
         stretch += 1;
     }
-    graph.inputs.iter().chain(&graph.outputs).for_each(|&id| {
-        each_tensor(graph, id, |tensor| {
-            if let Some(cluster) = clusters.get_mut(cluster_of[tensor as usize] as usize) {
-                cluster.uses = Some(Uses { first: 0, last: position, stretch: 0, simple: false });
-            }
-        });
-    });
-    Ok(position)
-}
-
-/// Calls `then` for a tensor, or for every tensor of a list.
-fn each_tensor(graph: &PlanGraph<'_>, id: ValueId, mut then: impl FnMut(u32)) {
-    match graph.state.values[id as usize] {
-        Value::Tensor(tensor) => then(tensor),
-        Value::TensorList(span) | Value::OptionalTensorList(span) => {
-            for &item in graph.state.ids[span.range()].iter().filter(|&&item| item != NONE) {
-                if let Value::Tensor(tensor) = graph.state.values[item as usize] {
-                    then(tensor);
-                }
-            }
+    for tensor in graph.inputs.iter().chain(&graph.outputs).flat_map(|&id| graph.state.tensors_of(id)) {
+        if let Some(cluster) = clusters.get_mut(cluster_of[tensor as usize] as usize) {
+            cluster.uses = Some(Uses { first: 0, last: position, stretch: 0, simple: false });
         }
-        _ => {}
     }
+    Ok(position)
 }

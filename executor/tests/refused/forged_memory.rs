@@ -11,7 +11,7 @@ impl Rewrite for Forger {
 
     fn apply(&self, graph: &mut PlanGraph<'_>) -> usize {
         let bytes = vec![0u8; 64];
-        let region = edgepack_executor::storage::Region::read_only(&bytes);
+        let region = edgepack_executor::api::storage::Region::read_only(&bytes);
         graph.state.tensors[0].region = region;
         graph.memory.private.clear();
         graph.memory.arenas.clear();

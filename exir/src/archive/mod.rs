@@ -20,5 +20,5 @@ pub(crate) use older::quoted;
 pub(crate) use serde_write::original;
 pub(crate) use tensors::contiguous_strides;
 pub use tensors::{Storage, Subclass, Weight, Weights};
-pub use write::ArchiveWriter;
+pub use write::{ArchiveWriter, write_records};
 pub use zip::{MAX_RECORDS, Record, records};

@@ -26,6 +26,22 @@ pub struct ArchiveWriter<W> {
     root: String,
 }
 
+/// Writes a ZIP of stored records from full names and bytes, as [`records`](super::records) reads them.
+///
+/// ```
+/// use edgepack_exir::archive::{records, write_records};
+///
+/// let archive = write_records([("model/version", b"1".as_slice())]).unwrap();
+/// assert_eq!(records(&archive).unwrap(), [("model/version".to_owned(), b"1".as_slice())]);
+/// ```
+pub fn write_records<'a>(records: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<Vec<u8>, Error> {
+    let mut writer = ArchiveWriter::new(Vec::new(), "");
+    for (name, content) in records {
+        writer.record(name, &content.into())?;
+    }
+    writer.end()
+}
+
 impl<W: Write> ArchiveWriter<W> {
     /// An archive whose records are in this folder, or in none if it has no name.
     pub fn new(out: W, root: &str) -> Self {

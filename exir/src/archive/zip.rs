@@ -203,7 +203,9 @@ impl<'a> Zip<'a> {
     }
 }
 
-/// The records of a ZIP of stored records, whatever it is for: full names and bytes.
+/// Reads the records of a ZIP of stored records, whatever it is for: full names and bytes. [`write_records`] is the way back.
+///
+/// [`write_records`]: super::write_records
 pub fn records(bytes: &[u8]) -> Result<Vec<(String, &[u8])>, Error> {
     let zip = Zip::new(Place::Bytes(bytes), "")?;
     let full = |name: &str| if zip.root.is_empty() { name.to_owned() } else { format!("{}/{name}", zip.root) };

@@ -1,5 +1,5 @@
 #[automatically_derived]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "a crate may use some of the tags only")]
 impl<'a> Value<'a> {
     ///The tag of `Int`.
     pub const INT: u8 = 1u8;

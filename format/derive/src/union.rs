@@ -56,7 +56,7 @@ pub fn derive(input: &DeriveInput, shape: &Shape) -> syn::Result<TokenStream> {
 
     Ok(quote! {
         #[automatically_derived]
-        #[allow(dead_code)]
+        #[allow(dead_code, reason = "a crate may use some of the tags only")]
         impl #impl_generics #ident #own_generics {
             #(#constants)*
         }

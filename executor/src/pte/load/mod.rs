@@ -7,6 +7,7 @@ mod quick;
 mod values;
 
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::pte::fast::FastValues;
 use edgepack_format::pte::{ExecutionPlan, ProgramRef};
 use edgepack_format::row::Scalars;
 use edgepack_loader::{MergedData, Program};
@@ -60,8 +61,8 @@ pub(crate) fn load<'r>(
     let values = plan.values.clone().unwrap_or_default();
     let mut state = State::with_capacity(values.len())?;
     let mut places = memory::Places::new(&source, account)?;
-    let quick = quick::Quick::new(values.tables().buffer());
-    values::read(&source, &values.tables(), &mut state, &mut memory, &mut places, Some(quick))?;
+    let fast = FastValues::new(values.tables().buffer());
+    values::read(&source, &values.tables(), &mut state, &mut memory, &mut places, Some(fast))?;
 
     let inputs = ids(&plan.inputs, &state, "inputs")?;
     let outputs = ids(&plan.outputs, &state, "outputs")?;

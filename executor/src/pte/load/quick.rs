@@ -14,32 +14,29 @@ use crate::api::state::{Dynamism, Span, State, Value};
 use crate::api::storage::Region;
 use crate::pte::plan_graph::{Memory, PlanGraph, PlanInstructionKind};
 
-/// The values of one file.
-pub(super) struct Quick<'a>(FastValues<'a>);
-
-impl<'a> Quick<'a> {
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Quick(FastValues::new(bytes))
-    }
-
-    /// The value whose table is at `pos`. Lists are read if all their items were read before them.
-    #[inline]
-    pub fn value(&mut self, pos: usize, state: &mut State, memory: &Memory, places: &Places<'_>) -> Option<Value> {
-        Some(match self.0.value(pos)? {
-            FastValue::Tensor(found) => Value::Tensor(tensor(&found, state, memory, places)?),
-            FastValue::Int(number) => Value::Int(number),
-            FastValue::Double(number) => Value::Double(number),
-            FastValue::Bool(truth) => Value::Bool(truth),
-            FastValue::IntList(items) => {
-                let items = items.iter().map(|item| usize::try_from(u64::from_le_bytes(*item)).unwrap_or(usize::MAX));
-                Value::IntList(ids(state, items, |item| matches!(item, Value::Int(_)))?)
-            }
-            FastValue::TensorList(items) => {
-                let items = items.iter().map(|item| u32::from_le_bytes(*item) as usize);
-                Value::TensorList(ids(state, items, |item| matches!(item, Value::Tensor(_)))?)
-            }
-        })
-    }
+/// Reads the value whose table is at `pos`. Lists are read if all their items were read before them.
+#[inline]
+pub(super) fn value(
+    values: &mut FastValues<'_>,
+    pos: usize,
+    state: &mut State,
+    memory: &Memory,
+    places: &Places<'_>,
+) -> Option<Value> {
+    Some(match values.value(pos)? {
+        FastValue::Tensor(found) => Value::Tensor(tensor(&found, state, memory, places)?),
+        FastValue::Int(number) => Value::Int(number),
+        FastValue::Double(number) => Value::Double(number),
+        FastValue::Bool(truth) => Value::Bool(truth),
+        FastValue::IntList(items) => {
+            let items = items.iter().map(|item| usize::try_from(u64::from_le_bytes(*item)).unwrap_or(usize::MAX));
+            Value::IntList(ids(state, items, |item| matches!(item, Value::Int(_)))?)
+        }
+        FastValue::TensorList(items) => {
+            let items = items.iter().map(|item| u32::from_le_bytes(*item) as usize);
+            Value::TensorList(ids(state, items, |item| matches!(item, Value::Tensor(_)))?)
+        }
+    })
 }
 
 #[inline(always)]
@@ -67,7 +64,7 @@ fn tensor(tensor: &FastTensor<'_>, state: &mut State, memory: &Memory, places: &
     Some(state.push_tensor(dtype, sizes, tensor.dim_order, dynamism, region, constant))
 }
 
-/// The kernel call whose table is at `pos`, if it is one.
+/// Reads the kernel call whose table is at `pos`, if it is one.
 #[inline]
 pub(super) fn call(calls: &mut FastCalls<'_>, pos: usize, graph: &mut PlanGraph<'_>) -> Option<PlanInstructionKind> {
     let call = calls.call(pos)?;
@@ -122,7 +119,7 @@ mod tests {
         let tables = source.plan.values.clone().unwrap_or_default().tables();
         let mut state = State::with_capacity(tables.len())?;
         let mut places = Places::new(source, account)?;
-        let quick = quick.then(|| Quick::new(tables.buffer()));
+        let quick = quick.then(|| FastValues::new(tables.buffer()));
         values::read(source, &tables, &mut state, &mut memory, &mut places, quick)?;
         let tensors = state.tensors.iter().map(|tensor| {
             let address = memory.private.is_empty().then(|| tensor.region.addresses());

@@ -1,6 +1,7 @@
 //! Reads the values of a plan into flat state: single slots, no rows.
 
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::pte::fast::FastValues;
 use edgepack_format::pte::{
     AllocationDetails, Bool, BoolList, Double, DoubleList, EValue, ExtraTensorInfo, Int, IntList, KernelTypes,
     OptionalTensorList, String, Tensor, TensorDataLocation, TensorList, TensorShapeDynamism,
@@ -11,27 +12,27 @@ use edgepack_format::wire;
 
 use super::Source;
 use super::memory::{Place, Places};
-use super::quick::Quick;
+use super::quick;
 use crate::api::room::{grow, no_room};
 use crate::api::state::{Dynamism, NONE, Span, State, Value};
 use crate::api::storage::Region;
 use crate::pte::error::LoadError;
 use crate::pte::plan_graph::Memory;
 
-/// Without the quick reader, everything is read the long way.
+/// Reads all values. Without the fast reader, everything is read the long way.
 pub(super) fn read(
     source: &Source<'_>,
     tables: &wire::Tables<'_>,
     state: &mut State,
     memory: &mut Memory,
     places: &mut Places<'_>,
-    mut quick: Option<Quick<'_>>,
+    mut fast: Option<FastValues<'_>>,
 ) -> Result<(), LoadError> {
     let mut lists = false;
     for index in 0..tables.len() {
         let position = tables.position(index)?;
         state.grow_by_one()?;
-        if let Some(value) = quick.as_mut().and_then(|quick| quick.value(position, state, memory, places)) {
+        if let Some(value) = fast.as_mut().and_then(|fast| quick::value(fast, position, state, memory, places)) {
             state.values.push(value);
             continue;
         }

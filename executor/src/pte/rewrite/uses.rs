@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::api::room::{filled, grow};
-use crate::api::state::{NONE, Value, ValueId};
+use crate::api::state::ValueId;
 use crate::api::storage::Region;
 use crate::pte::plan_graph::{PlanGraph, PlanInstructionKind};
 
@@ -194,15 +194,5 @@ fn region(graph: &PlanGraph<'_>, tensor: u32) -> Region {
 
 /// Calls `then` for a tensor, or every tensor of a list.
 fn each(graph: &PlanGraph<'_>, id: ValueId, mut then: impl FnMut(u32) -> Option<()>) -> Option<()> {
-    match graph.state.values[id as usize] {
-        Value::Tensor(tensor) => then(tensor),
-        Value::TensorList(span) | Value::OptionalTensorList(span) => graph.state.ids[span.range()]
-            .iter()
-            .filter(|&&id| id != NONE)
-            .try_for_each(|&id| match graph.state.values[id as usize] {
-                Value::Tensor(tensor) => then(tensor),
-                _ => Some(()),
-            }),
-        _ => Some(()),
-    }
+    graph.state.tensors_of(id).try_for_each(&mut then)
 }
