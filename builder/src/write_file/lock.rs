@@ -24,6 +24,7 @@ pub(super) enum Attempt {
     /// It is somebody's.
     Taken,
     /// The file system has no locks.
+    #[cfg_attr(windows, expect(dead_code, reason = "an open file always can be kept from others there"))]
     Unknown,
 }
 
