@@ -457,6 +457,51 @@ impl NamedDataMap for Weights {
     }
 }
 
+/// The same bytes under every key of its list.
+struct OneRange(Bytes, &'static [&'static str]);
+
+impl NamedDataMap for OneRange {
+    fn data(&self, key: &str) -> Result<Option<Bytes>, edgepack_loader::Error> {
+        Ok(self.contains(key).then(|| self.0.clone()))
+    }
+    fn layout(&self, key: &str) -> Result<Option<TensorLayout>, edgepack_loader::Error> {
+        Ok(self.contains(key).then(|| TensorLayout::contiguous(ScalarType::FLOAT, &[2]).unwrap()))
+    }
+    fn len(&self) -> usize {
+        self.1.len()
+    }
+    fn key(&self, index: usize) -> Option<&str> {
+        self.1.get(index).copied()
+    }
+    fn contains(&self, key: &str) -> bool {
+        self.1.contains(&key)
+    }
+}
+
+#[test]
+fn constants_over_one_misaligned_range_share_a_copy() {
+    let whole = Bytes::from([&[0; 2], bytes(&[1.0, 2.0])].concat());
+    let range = whole.slice(2..10).unwrap();
+    let private = |keys: &'static [&'static str]| {
+        let mut a = Assembly::new();
+        let mut x = a.planned(float(&[2]));
+        a.inputs(&[x]);
+        for key in keys {
+            let (c, y) = (a.external(float(&[2]), key), a.planned(float(&[2])));
+            a.call("t::add.out", &[x, c, y, y]);
+            x = y;
+        }
+        a.outputs(&[x]);
+        let options = Options { data: vec![Arc::new(OneRange(range.clone(), keys))], ..Options::default() };
+        let mut method = load_with(&a, &options).unwrap();
+        let result = floats(method.run(&[view(&[2], &[10.0, 20.0])]).unwrap().get(0));
+        (method.memory_bytes().private, result)
+    };
+    let (one, two, three) = (private(&["a"]), private(&["a", "b"]), private(&["a", "b", "c"]));
+    assert_eq!((one.1, two.1), (vec![22.0, 11.0], vec![13.0, 23.0]));
+    assert!(one.0 >= 8 && one.0 == two.0 && one.0 == three.0, "{} {} {}", one.0, two.0, three.0);
+}
+
 #[test]
 fn external_constants_come_from_any_map_and_must_match() {
     let external = |spec: Spec, name| {

@@ -95,6 +95,8 @@ pub(super) struct Places<'a> {
     mutable: HashMap<u32, Bytes>,
     /// External constants by key, so that tensors of one key share memory.
     external: HashMap<String, Bytes>,
+    /// Aligned copies of constants by where the constants are, so that tensors over one range share a copy.
+    realigned: HashMap<Range<u64>, Region>,
     pub initial: Vec<Initial>,
     /// Tensors the program gives no storage: tensor index, element size, bytes.
     pub without_storage: Vec<(u32, usize)>,
@@ -108,6 +110,7 @@ impl<'a> Places<'a> {
             constant_offsets: source.view.program().constant_segment.clone(),
             mutable: HashMap::new(),
             external: HashMap::new(),
+            realigned: HashMap::new(),
             initial: Vec::new(),
             without_storage: Vec::new(),
             account,
@@ -201,7 +204,7 @@ impl<'a> Places<'a> {
                 Ok((Some(region), false))
             }
             None => {
-                let region = constant_region(memory, &mut self.account, &bytes, 0, place)?;
+                let region = constant_region(memory, &mut self.account, &mut self.realigned, &bytes, 0, place)?;
                 grow(&mut memory.constants, 1)?;
                 memory.constants.push(bytes);
                 Ok((Some(region), true))
@@ -223,7 +226,7 @@ impl<'a> Places<'a> {
             self.constants = Some(bytes);
         }
         let bytes = self.constants.as_ref().map_or(&[][..], |bytes| bytes);
-        constant_region(memory, &mut self.account, bytes, offset, place)
+        constant_region(memory, &mut self.account, &mut self.realigned, bytes, offset, place)
     }
 
     /// A constant inside the flatbuffer, as older files have them.
@@ -240,7 +243,7 @@ impl<'a> Places<'a> {
         }
         // The bytes belong to the program's head, which the method keeps alive.
         let buffer = edgepack_format::pte::Buffer::storage_of(&buffers, index)?;
-        constant_region(memory, &mut self.account, buffer, 0, place)
+        constant_region(memory, &mut self.account, &mut self.realigned, buffer, 0, place)
     }
 
     fn initial_value(&mut self, source: &Source<'_>, place: &Place) -> Result<Bytes, LoadError> {
@@ -295,6 +298,7 @@ fn planned(memory: &Memory, place: &Place, allocation: &AllocationDetails) -> Re
 fn constant_region(
     memory: &mut Memory,
     account: &mut Account,
+    realigned: &mut HashMap<Range<u64>, Region>,
     bytes: &[u8],
     offset: u64,
     place: &Place,
@@ -308,12 +312,16 @@ fn constant_region(
     if region.is_aligned(place.element) {
         return Ok(region);
     }
+    if let Some(copy) = realigned.get(&region.addresses()) {
+        return Ok(*copy);
+    }
     let mut block = account.block("realigned constants", data.len())?;
     grow(&mut memory.private, 1)?;
     block.bytes_mut().copy_from_slice(data);
-    let region = Region::read_only(block.bytes_mut());
+    let copy = Region::read_only(block.bytes_mut());
     memory.private.push(block);
-    Ok(region)
+    realigned.insert(region.addresses(), copy);
+    Ok(copy)
 }
 
 /// Gives tensors without storage a place in one block of our own. Returns their indices.
