@@ -9,7 +9,7 @@ use edgepack_executor::{Arena, Input, LoadError, Method, Options, Output, RunErr
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{TensorLayout, TensorView};
-use edgepack_loader::{Bytes, NamedDataMap, Program};
+use edgepack_loader::{AlignedBytes, Bytes, NamedDataMap, Program};
 use edgepack_tests::assemble::{Assembly, Spec, float};
 use edgepack_tests::operators::registry;
 
@@ -480,7 +480,7 @@ impl NamedDataMap for OneRange {
 
 #[test]
 fn constants_over_one_misaligned_range_share_a_copy() {
-    let whole = Bytes::from([&[0; 2], bytes(&[1.0, 2.0])].concat());
+    let whole = Bytes::from(AlignedBytes::copy_of(&[&[0; 2], bytes(&[1.0, 2.0])].concat()).unwrap());
     let range = whole.slice(2..10).unwrap();
     let private = |keys: &'static [&'static str]| {
         let mut a = Assembly::new();
