@@ -3,7 +3,8 @@
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_format::tensor::Dims;
 
-use super::affine::{Affine, dequantizer, quantizer};
+use super::affine::{dequantizer, expect_bounds, quantizer};
+use edgepack_compute::quantise::Affine;
 use edgepack_format::scalar::ScalarType;
 
 /// Elements per block of floats.
@@ -29,7 +30,7 @@ fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     let width = dtype.size().unwrap_or(1);
     Ok(Box::new(move |cx: &mut KernelContext<'_>| {
         let (a, b, sum) = (affine(cx, 1)?, affine(cx, 6)?, affine(cx, 10)?);
-        sum.expect_in(dtype)?;
+        expect_bounds(&sum, dtype)?;
         let sizes = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
         if *sizes != *cx.meta(5)?.sizes {
             let (a, b) = (&*sizes, cx.meta(5)?.sizes);

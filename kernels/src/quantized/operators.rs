@@ -3,8 +3,9 @@
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_format::tensor::Dims;
 
-use super::affine::{Affine, AffineLoop, dequantizer, number_at, quantizer};
+use super::affine::{dequantizer, expect_bounds, number_at, quantizer};
 use crate::dims::dim_of;
+use edgepack_compute::quantise::{Affine, AffineLoop};
 
 /// Where scale and zero point come from.
 #[derive(Clone, Copy, PartialEq)]
@@ -59,7 +60,7 @@ fn prepare(args: &Prepare<'_>, form: Form) -> Result<Box<dyn Run>, KernelError> 
         let (least, greatest) = (cx.int(form.range)?, cx.int(form.range + 1)?);
         let mut affine = Affine { scale: 1.0, zero: 0, least, greatest };
         if form.direction == Direction::Quantize {
-            affine.expect_in(integers)?;
+            expect_bounds(&affine, integers)?;
         }
         let input = cx.meta(0)?;
         let sizes = Dims::from_slice(input.sizes).unwrap_or_default();

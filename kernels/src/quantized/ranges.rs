@@ -6,9 +6,9 @@ use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
-use super::affine::range_of;
 use crate::check::expect_dtype;
 use edgepack_compute::number::Cast;
+use edgepack_compute::quantise::range_of;
 
 /// Below this a scale is too small to divide by with any accuracy.
 const SMALLEST_SCALE: f32 = 6.1e-5;

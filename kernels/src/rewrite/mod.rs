@@ -3,10 +3,10 @@
 
 mod batch_norm;
 mod chain;
+mod epilogue;
 mod layout;
 mod pure;
-mod then;
-mod turned;
+mod transposed;
 
 use edgepack_executor::Registry;
 use edgepack_executor::rewrite::FoldConstants;
@@ -15,9 +15,9 @@ use edgepack_executor::rewrite::FoldConstants;
 pub(crate) fn with_rewrites(registry: Registry) -> Registry {
     registry
         // Before constants are folded, which would copy what need not be copied.
-        .with_rewrite(turned::ViewTransposed)
+        .with_rewrite(transposed::ViewTransposed)
         .with_rewrite(FoldConstants::new(pure::is_pure))
         .with_rewrite(batch_norm::FoldBatchNorm)
-        .with_rewrite(then::FuseSteps)
+        .with_rewrite(epilogue::FuseEpilogues)
         .with_rewrite(layout::ChannelsLast)
 }

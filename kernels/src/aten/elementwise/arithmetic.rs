@@ -1,84 +1,14 @@
 //! Sums, products, quotients, remainders, powers and extremes.
 
-use edgepack_executor::kernel::{Alias, Kernel, KernelError, Prepare, Run};
+use edgepack_executor::kernel::{KernelError, Prepare, Run};
 
 use super::engine::Input::{Scalar, Tensor};
-use super::engine::{Spec, prepare, prepare_then};
-use super::lanes::{Body, Lane, Params, loops, map2, with_class};
+use super::engine::{Spec, prepare, prepare_fused};
 use super::schema::{BINARY, WITH_NUMBER};
-use super::{complex, kernels, specs};
-use edgepack_compute::float::Float;
-use edgepack_compute::number::Compute;
-use edgepack_format::scalar::ScalarType;
-
-loops! {
-    real_add: all<C: Compute> -> C, |p; a, b| a.plus(b.times(p[0]));
-    real_plain_add: all<C: Compute> -> C, |p; a, b| a.plus(b);
-    real_sub: real<C: Compute> -> C, |p; a, b| a.minus(b.times(p[0]));
-    rsub: real<C: Compute> -> C, |p; a, b| b.minus(a.times(p[0]));
-    real_mul: all<C: Compute> -> C, |p; a, b| a.times(b);
-    real_div: float<C: Float> -> C, |p; a, b| a.over(b);
-    trunc_div: real<C: Compute> -> C, |p; a, b| a.trunc_div(b);
-    floor_div: real<C: Compute> -> C, |p; a, b| a.floor_div(b);
-    remainder: real<C: Compute> -> C, |p; a, b| a.rem_floor(b);
-    fmod: real<C: Compute> -> C, |p; a, b| a.rem_trunc(b);
-    maximum: all<C: Compute> -> C, |p; a, b| a.greater_of(b);
-    minimum: all<C: Compute> -> C, |p; a, b| a.lesser_of(b);
-    atan2: float<C: Float> -> C, |p; a, b| a.atan2(b);
-}
-
-/// Operators of real and of complex numbers.
-macro_rules! both {
-    ($($name:ident: $real:ident;)*) => {$(
-        fn $name(compute: ScalarType) -> Option<Body> {
-            $real(compute).or_else(|| complex::$name(compute))
-        }
-    )*};
-}
-
-both! {
-    add: real_add;
-    plain_add: real_plain_add;
-    sub: real_sub;
-    mul: real_mul;
-    div: real_div;
-}
-
-/// Powers, with the small whole exponents that models use written out.
-fn pow(compute: ScalarType) -> Option<Body> {
-    fn run<C: Compute>(params: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
-        if !C::FLOATING && params.0[0].to_f64() < 0.0 {
-            // The number may not survive in an unsigned type, its sign decides everything.
-            let power = C::from_scalar(params.0[0]);
-            let unsigned = C::ZERO.less_or_same(C::LEAST);
-            return map2(lanes, out, |a: C, _: C| match (a.same(C::ONE), unsigned) {
-                (false, false) => a.power(power),
-                (one, _) => {
-                    if one {
-                        C::ONE
-                    } else {
-                        C::ZERO
-                    }
-                }
-            });
-        }
-        if let super::lanes::Values::One(exponent) = lanes[1].values::<C>() {
-            let two = C::ONE.plus(C::ONE);
-            if C::FLOATING && exponent.same(two) {
-                return map2(lanes, out, |a: C, _: C| a.times(a));
-            }
-            if C::FLOATING && exponent.same(two.plus(C::ONE)) {
-                return map2(lanes, out, |a: C, _: C| a.times(a).times(a));
-            }
-        }
-        map2(lanes, out, |a: C, b: C| a.power(b));
-    }
-    fn body<C: Compute>() -> Body {
-        Body { run: run::<C>, result: C::SCALAR_TYPE }
-    }
-    with_class!(real, compute, T => body::<T>())
-}
-
+use super::{kernels, specs};
+use crate::fused::Base;
+use crate::schema::position;
+use edgepack_compute::pointwise::arithmetic::*;
 const ALPHA: &str = "(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)";
 const NUMBER_ALPHA: &str = "(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out) -> Tensor(a!)";
 const MODE: &str = "(Tensor self, Tensor other, *, str? rounding_mode, Tensor(a!) out) -> Tensor(a!)";
@@ -140,20 +70,22 @@ fn sum(args: &Prepare<'_>) -> Result<&'static Spec, KernelError> {
     Ok(if plain { &ADD_PLAIN } else { &ADD })
 }
 
-/// `aten::add.out` whose results go through steps. Programs do not name it.
-pub(crate) static ADD_THEN: Kernel = Kernel {
-    name: "edgepack::add.then_out",
-    schema: "(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out, str then) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare_then(args, sum(args)?),
+/// `aten::add.out` and the operations behind it.
+pub(crate) static FUSED_ADD: Base = Base {
+    name: "edgepack::add.epilogue_out",
+    schema: ALPHA,
+    out: position("aten::add.out", "out"),
+    in_place: false,
+    prepare: |args, epilogue| prepare_fused(args, sum(args)?, epilogue),
 };
 
-/// `aten::mul.out` whose results go through steps. Programs do not name it.
-pub(crate) static MUL_THEN: Kernel = Kernel {
-    name: "edgepack::mul.then_out",
-    schema: "(Tensor self, Tensor other, *, Tensor(a!) out, str then) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare_then(args, &MUL),
+/// `aten::mul.out` and the operations behind it.
+pub(crate) static FUSED_MUL: Base = Base {
+    name: "edgepack::mul.epilogue_out",
+    schema: BINARY,
+    out: position("aten::mul.out", "out"),
+    in_place: false,
+    prepare: |args, epilogue| prepare_fused(args, &MUL, epilogue),
 };
 
 kernels! {

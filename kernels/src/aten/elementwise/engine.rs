@@ -5,6 +5,8 @@
 //! is read where it is; a repeated single element is a constant; anything else is gathered into a block of scratch and
 //! converted to the type to compute in. If no input needs that, the loop runs once over the whole tensor.
 
+use std::sync::Arc;
+
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::tensor::Scalar;
 use edgepack_executor::with_element;
@@ -12,15 +14,14 @@ use edgepack_format::finding::ErrorCode;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
-use super::complex;
-use super::lanes::{Lane, Loop, Params, Table};
 use super::types::{self, Chosen, Types};
 use crate::broadcast::{Cursor, Walk, broadcast};
 use crate::check::expect_same;
 use crate::convert::{Converter, converter, is_aligned};
 use crate::promote::expect_fit;
-use crate::steps::Steps;
-use edgepack_compute::number::{Compute, Number};
+use edgepack_compute::epilogue::Epilogue;
+use edgepack_compute::number::Number;
+use edgepack_compute::pointwise::{Lane, Limit, Loop, Params, Table, complex};
 use edgepack_compute::threads::for_each_piece;
 
 /// What an operator that is applied element by element looks like.
@@ -56,15 +57,6 @@ pub enum Input {
     ScalarOr(usize, Limit),
 }
 
-/// The end of a type's range that stands for a bound that is not given.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Limit {
-    /// The least value.
-    Least,
-    /// The greatest value.
-    Greatest,
-}
-
 impl Input {
     /// The argument.
     pub fn arg(self) -> usize {
@@ -96,19 +88,19 @@ struct Elementwise {
 /// How results become those of the output.
 enum Store {
     Converted(Converter),
-    Then(Steps),
+    Fused(Arc<Epilogue>),
 }
 
 impl Store {
     fn run(&self, from: &[u8], to: &mut [u8]) {
         match self {
             Store::Converted(convert) => convert(from, to),
-            Store::Then(steps) => steps.run(from, to),
+            Store::Fused(epilogue) => epilogue.run(from, to),
         }
     }
 }
 
-/// The first step of every element-wise operator.
+/// Looks at one instruction of an element-wise operator.
 pub fn prepare(args: &Prepare<'_>, spec: &'static Spec) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(spec.out + 2)?;
     let out = args.tensor(spec.out)?.meta.dtype;
@@ -117,14 +109,17 @@ pub fn prepare(args: &Prepare<'_>, spec: &'static Spec) -> Result<Box<dyn Run>, 
     prepare_with(args, spec, chosen, store)
 }
 
-/// The same for an operator whose results, which are FLOAT, go through steps: the argument behind the output.
-pub fn prepare_then(args: &Prepare<'_>, spec: &'static Spec) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(spec.out + 3)?;
+/// The same for an operator whose results, which are FLOAT, go through operations.
+pub fn prepare_fused(
+    args: &Prepare<'_>,
+    spec: &'static Spec,
+    epilogue: Arc<Epilogue>,
+) -> Result<Box<dyn Run>, KernelError> {
+    args.expect_len(spec.out + 2)?;
     let chosen = types::choose(args, spec, ScalarType::FLOAT)?;
-    expect_same(("the operator", chosen.body.result), ("the first step", ScalarType::FLOAT))?;
-    let steps = Steps::parse(args.text(spec.out + 1)?, ScalarType::FLOAT)?;
-    expect_same(("the last step", steps.result()), ("out", args.tensor(spec.out)?.meta.dtype))?;
-    prepare_with(args, spec, chosen, Some(Store::Then(steps)))
+    expect_same(("the operator", chosen.body.result), ("the first operation", epilogue.input()))?;
+    expect_same(("the last operation", epilogue.output()), ("out", args.tensor(spec.out)?.meta.dtype))?;
+    prepare_with(args, spec, chosen, Some(Store::Fused(epilogue)))
 }
 
 fn prepare_with(
@@ -211,7 +206,7 @@ impl Elementwise {
                 Input::Scalar(arg) => self.number(cx, arg)?,
                 Input::ScalarOr(arg, _) if !cx.is_none(arg) => self.number(cx, arg)?,
                 Input::TensorOr(arg, limit) | Input::ScalarOr(arg, limit) if cx.is_none(arg) => {
-                    limit_bits(limit, self.compute).into()
+                    limit.bits(self.compute).into()
                 }
                 _ => continue,
             };
@@ -410,13 +405,6 @@ fn no_scratch() -> KernelError {
 /// A number in an element type, in the first bytes of a word.
 pub fn scalar_bits(scalar: Scalar, dtype: ScalarType) -> u64 {
     with_element!(dtype, T => bits(T::from_scalar(scalar)), else => 0)
-}
-
-pub(crate) fn limit_bits(limit: Limit, dtype: ScalarType) -> u64 {
-    fn of<C: Compute>(limit: Limit) -> u64 {
-        bits(if limit == Limit::Least { C::LEAST } else { C::GREATEST })
-    }
-    super::lanes::with_class!(all, dtype, T => of::<T>(limit)).unwrap_or(0)
 }
 
 fn bits<T: bytemuck::Pod>(value: T) -> u64 {

@@ -30,7 +30,7 @@ pub fn fill(out: &mut TensorMut<'_>, name: &str, value: Scalar) -> Result<(), Ke
     expect_number(dtype)?;
     expect_fit(name, value, dtype)?;
     let word = match dtype {
-        dtype if dtype.is_complex() => super::complex::bits(value, dtype),
+        dtype if dtype.is_complex() => edgepack_compute::pointwise::complex::bits(value, dtype),
         _ => scalar_bits(value, dtype).into(),
     };
     repeat(out.bytes(), dtype.size().unwrap_or(1), word);

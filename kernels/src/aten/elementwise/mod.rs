@@ -12,7 +12,6 @@ pub mod complex;
 pub mod engine;
 pub mod fill;
 pub mod glu;
-pub mod lanes;
 pub mod logic;
 pub mod reference;
 pub mod special;

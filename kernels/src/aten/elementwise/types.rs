@@ -4,8 +4,8 @@ use edgepack_executor::kernel::{KernelError, Prepare};
 use edgepack_format::scalar::ScalarType;
 
 use super::engine::{Input, Spec};
-use super::lanes::Body;
 use crate::promote::{compute_type, expect_castable, promote, promote_scalar};
+use edgepack_compute::pointwise::Body;
 
 /// How the common type of the inputs is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

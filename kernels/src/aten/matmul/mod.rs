@@ -15,7 +15,8 @@ use edgepack_format::tensor::Dims;
 use crate::broadcast::{Walk, expect_stretch};
 use crate::check::{Class, Shape, expect_class, expect_same};
 use crate::complex::{multiply_stacks, with_parts};
-use crate::steps::Steps;
+use crate::fused::{Base, then_in_place};
+use crate::schema::{kernel, position};
 use edgepack_compute::gemm::{Bias, Fast, Gemm, Mat, Operand, Plain, Terms, most_packed};
 use edgepack_compute::number::{Compute, Number};
 use edgepack_compute::threads::{Write, pays, try_for_each};
@@ -46,76 +47,71 @@ enum Shapes {
     Rows,
 }
 
-static MM_FORM: Form =
-    Form { lhs: (0, "self"), rhs: (1, "mat2"), add: None, factors: None, out: 2, shape: Shapes::Matrices };
-static ADDMM_FORM: Form = Form {
-    lhs: (1, "mat1"),
-    rhs: (2, "mat2"),
-    add: Some((0, "self")),
-    factors: Some((3, 4)),
-    out: 5,
-    shape: Shapes::Matrices,
-};
-static BMM_FORM: Form =
-    Form { lhs: (0, "self"), rhs: (1, "mat2"), add: None, factors: None, out: 2, shape: Shapes::Stacks };
-static BADDBMM_FORM: Form = Form {
-    lhs: (1, "batch1"),
-    rhs: (2, "batch2"),
-    add: Some((0, "self")),
-    factors: Some((3, 4)),
-    out: 5,
-    shape: Shapes::Stacks,
-};
-static LINEAR_FORM: Form =
-    Form { lhs: (0, "input"), rhs: (1, "weight"), add: Some((2, "bias")), factors: None, out: 3, shape: Shapes::Rows };
+/// An argument by name.
+const fn operand(operator: &str, name: &'static str) -> (usize, &'static str) {
+    (position(operator, name), name)
+}
 
-/// Two kernels per form: the operator itself, and one for `f32` that does element-wise steps to its results, which
-/// rewrites make and programs do not name.
+/// One product of two operands.
+const fn product(operator: &str, lhs: &'static str, rhs: &'static str, shape: Shapes) -> Form {
+    Form {
+        lhs: operand(operator, lhs),
+        rhs: operand(operator, rhs),
+        add: None,
+        factors: None,
+        out: position(operator, "out"),
+        shape,
+    }
+}
+
+/// A product with a scaled tensor added.
+const fn scaled(operator: &str, lhs: &'static str, rhs: &'static str, shape: Shapes) -> Form {
+    Form {
+        add: Some(operand(operator, "self")),
+        factors: Some((position(operator, "beta"), position(operator, "alpha"))),
+        ..product(operator, lhs, rhs, shape)
+    }
+}
+
+static MM_FORM: Form = product("aten::mm.out", "self", "mat2", Shapes::Matrices);
+static ADDMM_FORM: Form = scaled("aten::addmm.out", "mat1", "mat2", Shapes::Matrices);
+static BMM_FORM: Form = product("aten::bmm.out", "self", "mat2", Shapes::Stacks);
+static BADDBMM_FORM: Form = scaled("aten::baddbmm.out", "batch1", "batch2", Shapes::Stacks);
+static LINEAR_FORM: Form = Form {
+    add: Some(operand("aten::linear.out", "bias")),
+    ..product("aten::linear.out", "input", "weight", Shapes::Rows)
+};
+
+/// The operator of a form, and what rewrites make of it and the operations behind it.
 macro_rules! kernels {
-    ($($plain:ident $then:ident $form:ident $name:literal $args:literal $prepare:expr;)*) => {$(
-        pub(crate) static $plain: Kernel = Kernel {
-            name: concat!("aten::", $name, ".out"),
-            schema: concat!("(", $args, ", Tensor(a!) out) -> Tensor(a!)"),
-            alias: Alias::Disjoint,
-            prepare: $prepare,
-        };
-        pub(crate) static $then: Kernel = Kernel {
-            name: concat!("edgepack::", $name, ".then_out"),
-            schema: concat!("(", $args, ", Tensor(a!) out, str then) -> Tensor(a!)"),
-            alias: Alias::Disjoint,
-            prepare: |args| prepare_then(args, &$form),
+    ($($plain:ident $fused:ident $form:ident $name:literal $prepare:expr;)*) => {$(
+        static $plain: Kernel = kernel(concat!("aten::", $name, ".out"), Alias::Disjoint, $prepare);
+
+        pub(crate) static $fused: Base = Base {
+            name: concat!("edgepack::", $name, ".epilogue_out"),
+            schema: $plain.schema,
+            out: $form.out,
+            in_place: true,
+            prepare: |args, epilogue| then_in_place(args, $form.out, prepare(args, &$form)?, epilogue),
         };
     )*};
 }
 
 kernels! {
-    MM MM_THEN MM_FORM "mm" "Tensor self, Tensor mat2, *" |args| prepare(args, &MM_FORM);
-    ADDMM ADDMM_THEN ADDMM_FORM "addmm" "Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1"
-        |args| prepare(args, &ADDMM_FORM);
-    BMM BMM_THEN BMM_FORM "bmm" "Tensor self, Tensor mat2, *" prepare_bmm;
-    BADDBMM BADDBMM_THEN BADDBMM_FORM "baddbmm"
-        "Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1" |args| prepare(args, &BADDBMM_FORM);
-    LINEAR LINEAR_THEN LINEAR_FORM "linear" "Tensor input, Tensor weight, Tensor? bias=None, *"
-        |args| prepare(args, &LINEAR_FORM);
+    MM FUSED_MM MM_FORM "mm" |args| prepare(args, &MM_FORM);
+    ADDMM FUSED_ADDMM ADDMM_FORM "addmm" |args| prepare(args, &ADDMM_FORM);
+    BMM FUSED_BMM BMM_FORM "bmm" prepare_bmm;
+    BADDBMM FUSED_BADDBMM BADDBMM_FORM "baddbmm" |args| prepare(args, &BADDBMM_FORM);
+    LINEAR FUSED_LINEAR LINEAR_FORM "linear" |args| prepare(args, &LINEAR_FORM);
 }
 
 fn prepare_bmm(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    let dtype = args.tensor(0)?.meta.dtype;
+    let dtype = args.tensor(BMM_FORM.lhs.0)?.meta.dtype;
     with_parts!(dtype, R => {
-        expect_same(("self", dtype), ("mat2", args.tensor(1)?.meta.dtype))?;
-        expect_same(("self", dtype), ("out", args.tensor(2)?.meta.dtype))?;
+        expect_same(("self", dtype), ("mat2", args.tensor(BMM_FORM.rhs.0)?.meta.dtype))?;
+        expect_same(("self", dtype), ("out", args.tensor(BMM_FORM.out)?.meta.dtype))?;
         Ok(Box::new(multiply_stacks::<R>) as Box<dyn Run>)
     }, else => prepare(args, &BMM_FORM))
-}
-
-fn prepare_then(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
-    expect_same(("out", args.tensor(form.out)?.meta.dtype), ("the first step", ScalarType::FLOAT))?;
-    let (mut product, steps) = (prepare(args, form)?, Steps::of_floats(args.text(form.out + 1)?)?);
-    Ok(Box::new(move |cx: &mut KernelContext<'_>| {
-        product.run(cx)?;
-        steps.in_place(cx.views().out(form.out)?.into_slice::<f32>()?);
-        Ok(())
-    }))
 }
 
 fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
