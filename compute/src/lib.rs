@@ -16,6 +16,7 @@ pub mod fourier;
 pub mod functions;
 pub mod gemm;
 pub mod half;
+pub mod half_gemm;
 pub mod number;
 pub mod panels;
 pub mod pointwise;

@@ -14,6 +14,9 @@ use edgepack_format::tensor::Dims;
 use crate::check::expect_same;
 use crate::convert::is_aligned;
 
+/// Looks at one instruction of an operator and the operations behind it.
+type PrepareFused = fn(&Prepare<'_>, Arc<Epilogue>) -> Result<Box<dyn Run>, KernelError>;
+
 /// An operator that can do operations to its results.
 pub(crate) struct Base {
     /// The name with operations, as observers see it.
@@ -25,7 +28,7 @@ pub(crate) struct Base {
     /// Whether results are computed where they stay, so that the operations must end in FLOAT.
     pub in_place: bool,
     /// Looks at one instruction.
-    pub prepare: fn(&Prepare<'_>, Arc<Epilogue>) -> Result<Box<dyn Run>, KernelError>,
+    pub prepare: PrepareFused,
 }
 
 /// An operator and the operations behind it.

@@ -4,6 +4,7 @@
 //! loaded; a constant right operand is packed then. An output stored column by column is computed as the transposed
 //! product.
 
+mod complex;
 mod halves;
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, Views};
@@ -14,7 +15,7 @@ use edgepack_format::tensor::Dims;
 
 use crate::broadcast::{Walk, expect_stretch};
 use crate::check::{Class, Shape, expect_class, expect_same};
-use crate::complex::{multiply_stacks, with_parts};
+use crate::complex::with_parts;
 use crate::fused::{Base, then_in_place};
 use crate::schema::{kernel, position};
 use edgepack_compute::gemm::{Bias, Fast, Gemm, Mat, Operand, Plain, Terms, most_packed};
@@ -110,7 +111,7 @@ fn prepare_bmm(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     with_parts!(dtype, R => {
         expect_same(("self", dtype), ("mat2", args.tensor(BMM_FORM.rhs.0)?.meta.dtype))?;
         expect_same(("self", dtype), ("out", args.tensor(BMM_FORM.out)?.meta.dtype))?;
-        Ok(Box::new(multiply_stacks::<R>) as Box<dyn Run>)
+        Ok(Box::new(complex::multiply_stacks::<R>) as Box<dyn Run>)
     }, else => prepare(args, &BMM_FORM))
 }
 
