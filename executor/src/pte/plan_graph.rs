@@ -230,7 +230,7 @@ impl<'r> PlanGraph<'r> {
     }
 
     /// Adds text.
-    pub fn push_text(&mut self, text: &str) -> ValueId {
+    pub(crate) fn push_text(&mut self, text: &str) -> ValueId {
         let span = Span { start: self.state.text.len() as u32, len: text.len() as u32 };
         self.state.text.push_str(text);
         self.push_value(Value::Str(span))

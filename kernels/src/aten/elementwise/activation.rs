@@ -1,8 +1,8 @@
 //! Activations and clamps.
 
-use super::engine::Input::{Scalar, ScalarOr, Tensor, TensorOr};
 use super::engine::prepare;
 use super::schema::UNARY;
+use super::spec::Input::{Scalar, ScalarOr, Tensor, TensorOr};
 use super::{kernels, specs};
 use edgepack_compute::pointwise::Limit::{Greatest, Least};
 use edgepack_compute::pointwise::activation::*;

@@ -2,9 +2,10 @@
 
 use edgepack_executor::kernel::{KernelError, Prepare, Run};
 
-use super::engine::Input::{Scalar, Tensor};
-use super::engine::{Spec, prepare, prepare_fused};
+use super::engine::{prepare, prepare_fused};
 use super::schema::{BINARY, WITH_NUMBER};
+use super::spec::Input::{Scalar, Tensor};
+use super::spec::Spec;
 use super::{kernels, specs};
 use crate::fused::Base;
 use crate::schema::position;

@@ -3,9 +3,9 @@
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
 use edgepack_format::tensor::Dims;
 
-use super::engine::Input::Tensor;
 use super::kernels;
 use super::schema::UNARY;
+use super::spec::Input::Tensor;
 use super::specs;
 use crate::broadcast::broadcast;
 use crate::check::expect_dtype;

@@ -14,58 +14,16 @@ use edgepack_format::finding::ErrorCode;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
-use super::types::{self, Chosen, Types};
+use super::spec::{Input, Spec, Types, name};
+use super::types::{self, Chosen};
 use crate::broadcast::{Cursor, Walk, broadcast};
 use crate::check::expect_same;
 use crate::convert::{Converter, converter, is_aligned};
 use crate::promote::expect_fit;
 use edgepack_compute::epilogue::Epilogue;
 use edgepack_compute::number::Number;
-use edgepack_compute::pointwise::{Lane, Limit, Loop, Params, Table, complex};
+use edgepack_compute::pointwise::{Lane, Loop, Params, complex};
 use edgepack_compute::threads::for_each_piece;
-
-/// What an operator that is applied element by element looks like.
-pub struct Spec {
-    /// Its arguments.
-    pub schema: &'static str,
-    /// What the loop takes, in its order.
-    pub inputs: &'static [Input],
-    /// Which arguments are further numbers.
-    pub params: &'static [usize],
-    /// Which argument is the output.
-    pub out: usize,
-    /// How the type to compute in is found.
-    pub types: Types,
-    /// The loops.
-    pub table: Table,
-    /// Which input must not hold an integer 0.
-    pub divisor: Option<usize>,
-}
-
-/// One operand of a loop, and the argument it comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Input {
-    /// A tensor.
-    Tensor(usize),
-    /// A tensor read as bools, which has no part in promotion.
-    Mask(usize),
-    /// A number.
-    Scalar(usize),
-    /// A tensor, or the limit if it is `None`.
-    TensorOr(usize, Limit),
-    /// A number, or the limit if it is `None`.
-    ScalarOr(usize, Limit),
-}
-
-impl Input {
-    /// The argument.
-    pub fn arg(self) -> usize {
-        match self {
-            Input::Tensor(arg) | Input::Mask(arg) | Input::Scalar(arg) => arg,
-            Input::TensorOr(arg, _) | Input::ScalarOr(arg, _) => arg,
-        }
-    }
-}
 
 /// Elements per block, and bytes of a block of the widest type.
 const BLOCK: usize = 512;
@@ -191,7 +149,7 @@ impl Elementwise {
         for input in spec.inputs {
             let Some(sizes) = sizes_of(cx, *input)? else { continue };
             common = broadcast(&common, sizes).ok_or_else(|| {
-                let name = types::name(spec.schema, input.arg());
+                let name = name(spec.schema, input.arg());
                 KernelError::argument(format!("`{name}` has sizes {sizes:?}, which do not broadcast with {common:?}"))
             })?;
         }
@@ -218,7 +176,7 @@ impl Elementwise {
         let scalar = cx.scalar(arg)?;
         if self.spec.types == Types::First {
             let dtype = cx.meta(self.spec.inputs[0].arg())?.dtype;
-            expect_fit(types::name(self.spec.schema, arg), scalar, dtype)?;
+            expect_fit(name(self.spec.schema, arg), scalar, dtype)?;
         }
         Ok(if self.compute.is_complex() {
             complex::bits(scalar, self.compute)
@@ -254,7 +212,7 @@ impl Elementwise {
             _ => bytemuck::cast_slice::<u8, u64>(bytes).contains(&0),
         };
         if zero {
-            let name = types::name(self.spec.schema, self.spec.inputs[index].arg());
+            let name = name(self.spec.schema, self.spec.inputs[index].arg());
             return Err(KernelError::argument(format!("`{name}` holds a 0, integers cannot be divided by it")));
         }
         Ok(())

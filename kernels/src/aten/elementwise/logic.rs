@@ -1,7 +1,7 @@
 //! Comparisons, logic, operators on bits, and choices.
 
-use super::engine::Input::{Mask, Scalar, Tensor};
 use super::schema::{BINARY, UNARY, WITH_NUMBER};
+use super::spec::Input::{Mask, Scalar, Tensor};
 use super::{kernels, specs};
 use edgepack_compute::pointwise::logic::*;
 

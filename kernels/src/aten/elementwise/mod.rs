@@ -14,6 +14,7 @@ pub mod fill;
 pub mod glu;
 pub mod logic;
 pub mod reference;
+pub mod spec;
 pub mod special;
 #[cfg(test)]
 mod tests;
@@ -45,12 +46,12 @@ pub(crate) mod schema {
 macro_rules! specs {
     ($($vis:vis $spec:ident: $schema:expr, [$($input:expr),*], [$($param:literal),*], $out:literal, $types:ident, $table:ident
         $(, divisor $divisor:literal)?;)*) => {
-        $($vis static $spec: crate::aten::elementwise::engine::Spec = crate::aten::elementwise::engine::Spec {
+        $($vis static $spec: crate::aten::elementwise::spec::Spec = crate::aten::elementwise::spec::Spec {
             schema: $schema,
             inputs: &[$($input),*],
             params: &[$($param),*],
             out: $out,
-            types: crate::aten::elementwise::types::Types::$types,
+            types: crate::aten::elementwise::spec::Types::$types,
             table: $table,
             divisor: crate::aten::elementwise::specs!(@divisor $($divisor)?),
         };)*

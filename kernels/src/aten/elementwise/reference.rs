@@ -2,8 +2,8 @@
 //!
 //! The library follows PyTorch. To reproduce what the stock kernels give, these rows replace its own.
 
-use super::engine::Input::{Scalar, Tensor};
 use super::schema::{BINARY, WITH_NUMBER};
+use super::spec::Input::{Scalar, Tensor};
 use super::{kernels, specs};
 use edgepack_compute::pointwise::arithmetic::remainder_by_kind;
 

@@ -1,7 +1,7 @@
 //! Special functions, element by element.
 
-use super::engine::Input::{Scalar, Tensor};
 use super::schema::{BINARY, UNARY};
+use super::spec::Input::{Scalar, Tensor};
 use super::{kernels, specs};
 use edgepack_compute::pointwise::special::*;
 

@@ -1,7 +1,7 @@
 //! Functions of one number.
 
-use super::engine::Input::Tensor;
 use super::schema::UNARY;
+use super::spec::Input::Tensor;
 use super::{kernels, specs};
 use edgepack_compute::pointwise::unary::*;
 
