@@ -28,9 +28,9 @@ pub fn times<R: Compute>(a: Complex<R>, b: Complex<R>) -> Complex<R> {
 /// `a / b`, scaled by the greater part of `b` so that its square does not leave the range of the type.
 #[inline]
 pub fn over<R: Float>(a: Complex<R>, b: Complex<R>) -> Complex<R> {
-    let turned = b[0].magnitude().less(b[1].magnitude());
+    let swapped = b[0].magnitude().less(b[1].magnitude());
     // With the parts of both swapped, the conjugate of the quotient is what comes out.
-    let ([a_great, a_small], [great, small]) = if turned { ([a[1], a[0]], [b[1], b[0]]) } else { (a, b) };
+    let ([a_great, a_small], [great, small]) = if swapped { ([a[1], a[0]], [b[1], b[0]]) } else { (a, b) };
     if great.is_zero() {
         return [a[0].over(great.magnitude()), a[1].over(great.magnitude())];
     }
@@ -38,7 +38,7 @@ pub fn over<R: Float>(a: Complex<R>, b: Complex<R>) -> Complex<R> {
     let scale = great.plus(small.times(ratio));
     let real = a_great.plus(a_small.times(ratio)).over(scale);
     let imaginary = a_small.minus(a_great.times(ratio)).over(scale);
-    [real, if turned { imaginary.negative() } else { imaginary }]
+    [real, if swapped { imaginary.negative() } else { imaginary }]
 }
 
 /// The distance from 0.

@@ -9,10 +9,10 @@ use crate::threads::{Write, for_each, for_each_piece};
 /// From so many multiplications on, handing rows to other threads pays.
 const WORTH_THREADS: usize = 1 << 19;
 
-/// Elements of a row summed side by side.
+/// Elements of a row summed at once.
 const BLOCK: usize = 16;
 
-/// Channels summed side by side; they fit the vector registers.
+/// Channels summed at once; they fit the vector registers.
 const LANES: usize = 32;
 
 /// Channels-first: every output row is a sum of scaled input rows. Input rows are dense; a channel may have several
@@ -64,7 +64,7 @@ impl Row<'_> {
         (row, &self.weight[(self.taps.skipped + ky) * kernel.strides[1]..])
     }
 
-    /// Elements side by side where all taps of a row meet the input, others one by one.
+    /// Blocks of elements where all taps of a row meet the input, others one by one.
     #[inline(always)]
     fn run<const STRIDE: usize>(&self, out: &mut [f32]) {
         let slide = &self.geometry.slides[2];

@@ -12,7 +12,7 @@ fn double<C: Float>(x: C) -> f64 {
     x.cast()
 }
 
-fn wide<C: Compute>(x: C) -> i64 {
+fn to_i64<C: Compute>(x: C) -> i64 {
     x.cast()
 }
 
@@ -68,7 +68,7 @@ macro_rules! whole {
                 i64: Cast<C>,
             {
                 map2(lanes, out, |a: C, b: C| -> C {
-                    let ($a, $b) = (wide(a), wide(b));
+                    let ($a, $b) = (to_i64(a), to_i64(b));
                     Cast::cast($body)
                 });
             }
@@ -91,7 +91,7 @@ whole! {
     };
 }
 
-/// Picks the loop of the next number on the way from `a` to `b`.
+/// Picks the loop of the next number from `a` towards `b`.
 pub fn nextafter(compute: ScalarType) -> Option<Body> {
     macro_rules! next {
         ($t:ident) => {{

@@ -51,8 +51,8 @@ fn run<T: Narrow>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelE
         return Ok(());
     }
     for (index, out) in out.chunks_exact_mut(m * n).enumerate().take(batch) {
-        let lhs = Mat::new(floats.get(index * strides.step[0]..).unwrap_or(&[]), [m, k], strides.lhs)?;
-        let rhs = Mat::new(rhs.get(index * strides.step[1]..).unwrap_or(&[]), [k, n], strides.rhs)?;
+        let lhs = Mat::new(floats.get(index * strides.stack[0]..).unwrap_or(&[]), [m, k], strides.lhs)?;
+        let rhs = Mat::new(rhs.get(index * strides.stack[1]..).unwrap_or(&[]), [k, n], strides.rhs)?;
         let out_strides = if transposed { [1, m] } else { [n, 1] };
         half_gemm::multiply(lhs, rhs, [call.alpha, beta], (out, out_strides), scratch)?;
     }

@@ -301,8 +301,8 @@ fn run<T: Number, G: Gemm<T>>(
     let out = &mut out[..batch * m * n];
     let share = batch > 1 && pays(size_of_val(out));
     let done = try_for_each(share, Write(out, m * n), |index, out| {
-        let a = Mat::new(a.get(index * strides.step[0]..).unwrap_or(&[]), [m, k], strides.lhs)?;
-        let b = Mat::new(b.get(index * strides.step[1]..).unwrap_or(&[]), [k, n], strides.rhs)?;
+        let a = Mat::new(a.get(index * strides.stack[0]..).unwrap_or(&[]), [m, k], strides.lhs)?;
+        let b = Mat::new(b.get(index * strides.stack[1]..).unwrap_or(&[]), [k, n], strides.rhs)?;
         if transposed {
             G::multiply(out, b.transposed().into(), a.transposed().into(), terms)
         } else {
@@ -327,16 +327,16 @@ struct Strides {
     /// Row and column stride of the right operand, as it is multiplied.
     rhs: [usize; 2],
     /// From one matrix of a stack to the next.
-    step: [usize; 2],
+    stack: [usize; 2],
 }
 
 impl Strides {
     fn new(form: &Form, product: &Product, [lhs, rhs]: [&TensorMeta<'_>; 2]) -> Self {
-        let step = |meta: &TensorMeta<'_>| if form.shape == Shapes::Stacks { meta.strides[0] } else { 0 };
+        let stack = |meta: &TensorMeta<'_>| if form.shape == Shapes::Stacks { meta.strides[0] } else { 0 };
         Strides {
             lhs: lhs_strides(lhs, product.k, form.shape),
             rhs: rhs_strides(rhs, form.shape),
-            step: [step(lhs), step(rhs)],
+            stack: [stack(lhs), stack(rhs)],
         }
     }
 }
