@@ -10,6 +10,7 @@ use super::numbers::write;
 use crate::aten::movement::shape::infer_sizes;
 use crate::aten::movement::transfer::expect_same_type;
 use crate::dims::dim_of;
+use crate::schema::kernel;
 use edgepack_compute::number::Cast;
 
 fn size(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
@@ -126,29 +127,9 @@ fn view(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
 
 /// The operators of this table.
 pub const KERNELS: &[&Kernel] = &[
-    &Kernel {
-        name: "aten::sym_size.int",
-        schema: "(Tensor self, int dim) -> int",
-        alias: Alias::Disjoint,
-        prepare: size,
-    },
-    &Kernel { name: "aten::sym_numel", schema: "(Tensor self) -> int", alias: Alias::Disjoint, prepare: count },
-    &Kernel {
-        name: "aten::_local_scalar_dense",
-        schema: "(Tensor self) -> Scalar",
-        alias: Alias::Disjoint,
-        prepare: item,
-    },
-    &Kernel {
-        name: "executorch_prim::et_copy_index.tensor",
-        schema: "(Tensor(a!) copy_to, Tensor copy_from, int index) -> ()",
-        alias: Alias::Disjoint,
-        prepare: copy_index,
-    },
-    &Kernel {
-        name: "executorch_prim::et_view.default",
-        schema: "(Tensor self, int[] size, Tensor(a!) out) -> ()",
-        alias: Alias::SameRange,
-        prepare: view,
-    },
+    &kernel("aten::sym_size.int", Alias::Disjoint, size),
+    &kernel("aten::sym_numel", Alias::Disjoint, count),
+    &kernel("aten::_local_scalar_dense", Alias::Disjoint, item),
+    &kernel("executorch_prim::et_copy_index.tensor", Alias::Disjoint, copy_index),
+    &kernel("executorch_prim::et_view.default", Alias::SameRange, view),
 ];
