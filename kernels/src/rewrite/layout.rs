@@ -12,6 +12,7 @@ use edgepack_format::scalar::ScalarType;
 
 use super::chain::{collected, is, tensor};
 use crate::aten::conv;
+use crate::schema::position;
 
 /// Turns images around where that pays.
 pub struct ChannelsLast;
@@ -21,23 +22,37 @@ const LAST: [u8; 4] = [0, 2, 3, 1];
 
 /// Operators whose image arguments must all have one order, whichever it is: image inputs, and the output.
 const SAME_ORDER: &[(&str, &[usize])] = &[
-    ("aten::relu.out", &[0, 1]),
-    ("aten::hardtanh.out", &[0, 3]),
-    ("aten::clamp.out", &[0, 3]),
-    ("aten::sigmoid.out", &[0, 1]),
-    ("aten::gelu.out", &[0, 2]),
-    ("aten::leaky_relu.out", &[0, 2]),
-    ("aten::tanh.out", &[0, 1]),
-    ("aten::exp.out", &[0, 1]),
-    ("aten::add.out", &[0, 1, 3]),
-    ("aten::sub.out", &[0, 1, 3]),
-    ("aten::mul.out", &[0, 1, 2]),
-    ("aten::_native_batch_norm_legit_no_training.out", &[0, 7]),
-    ("aten::avg_pool2d.out", &[0, 7]),
+    ("aten::relu.out", &one("aten::relu.out")),
+    ("aten::hardtanh.out", &one("aten::hardtanh.out")),
+    ("aten::clamp.out", &one("aten::clamp.out")),
+    ("aten::sigmoid.out", &one("aten::sigmoid.out")),
+    ("aten::gelu.out", &one("aten::gelu.out")),
+    ("aten::leaky_relu.out", &one("aten::leaky_relu.out")),
+    ("aten::tanh.out", &one("aten::tanh.out")),
+    ("aten::exp.out", &one("aten::exp.out")),
+    ("aten::add.out", &two("aten::add.out")),
+    ("aten::sub.out", &two("aten::sub.out")),
+    ("aten::mul.out", &two("aten::mul.out")),
+    (BATCH_NORM, &[position(BATCH_NORM, "input"), position(BATCH_NORM, "out0")]),
+    ("aten::avg_pool2d.out", &one("aten::avg_pool2d.out")),
     ("edgepack::pointwise.out", &[0, 1]),
-    ("edgepack::add.then_out", &[0, 1, 3]),
-    ("edgepack::mul.then_out", &[0, 1, 2]),
+    ("edgepack::add.then_out", &two("aten::add.out")),
+    ("edgepack::mul.then_out", &two("aten::mul.out")),
 ];
+const BATCH_NORM: &str = "aten::_native_batch_norm_legit_no_training.out";
+
+/// The images of an operator on one.
+const fn one(operator: &str) -> [usize; 2] {
+    [position(operator, "self"), position(operator, "out")]
+}
+
+/// The images of an operator on two.
+const fn two(operator: &str) -> [usize; 3] {
+    [position(operator, "self"), position(operator, "other"), position(operator, "out")]
+}
+
+const WEIGHT: usize = position("aten::convolution.out", "weight");
+const TRANSPOSED: usize = position("aten::convolution.out", "transposed");
 
 /// Operators that read an image in any order.
 const ANY_ORDER: &[&str] = &["aten::mean.out"];
@@ -151,15 +166,15 @@ impl Groups {
     }
 
     fn convolution(&mut self, graph: &PlanGraph<'_>, ids: &[ValueId], out: usize) {
-        let constant = ids.get(1).is_some_and(|&weight| graph.constant(weight).is_some());
+        let constant = ids.get(WEIGHT).is_some_and(|&weight| graph.constant(weight).is_some());
         let (Some(Some(input)), Some(Some(output))) =
             (ids.first().map(|&id| tensor(graph, id)), ids.get(out).map(|&id| tensor(graph, id)))
         else {
             return;
         };
         let bounds = |tensor: u32| graph.tensor(tensor).bounds();
-        let weight = ids.get(1).and_then(|&id| tensor(graph, id)).map(bounds);
-        let transposed = !matches!(graph.value(ids[6]), Value::Bool(false));
+        let weight = ids.get(WEIGHT).and_then(|&id| tensor(graph, id)).map(bounds);
+        let transposed = !matches!(graph.value(ids[TRANSPOSED]), Value::Bool(false));
         let images = [input, output].iter().all(|&image| bounds(image).len() == 4);
         let Some(&[_, per_group, ref taps @ ..]) = weight.filter(|_| constant && !transposed && images) else {
             return self.fix_all(graph, ids);

@@ -2,9 +2,7 @@
 //!
 //! The library follows PyTorch. To reproduce what the stock kernels give, these rows replace its own.
 
-use super::engine::Input::{Scalar, Tensor};
 use super::lanes::loops;
-use super::schema::{BINARY, WITH_NUMBER};
 use super::{kernels, specs};
 use edgepack_compute::number::Compute;
 
@@ -14,8 +12,8 @@ loops! {
 }
 
 specs! {
-    REMAINDER: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, remainder, divisor 1;
-    REMAINDER_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, remainder, divisor 1;
+    REMAINDER: "aten::remainder.Tensor_out", [Tensor("self"), Tensor("other")], [], Promote, remainder, divisor 1;
+    REMAINDER_NUMBER: "aten::remainder.Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, remainder, divisor 1;
 }
 
 kernels! {
