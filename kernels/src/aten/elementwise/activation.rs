@@ -1,38 +1,29 @@
 //! Activations and clamps.
 
-use super::engine::prepare;
-use super::schema::UNARY;
-use super::spec::Input::{Scalar, ScalarOr, Tensor, TensorOr};
-use super::{kernels, specs};
-use edgepack_compute::pointwise::Limit::{Greatest, Least};
-use edgepack_compute::pointwise::activation::*;
 use edgepack_executor::kernel::{KernelError, Prepare, Run};
 
-const GELU_SCHEMA: &str = "(Tensor self, *, str approximate=\"none\", Tensor(a!) out) -> Tensor(a!)";
-const LOGIT_SCHEMA: &str = "(Tensor self, float? eps=None, *, Tensor(a!) out) -> Tensor(a!)";
+use super::engine::prepare;
+use super::{kernels, specs};
+use crate::schema::position;
+use edgepack_compute::pointwise::activation::*;
 
 specs! {
-    CLAMP: "(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out) -> Tensor(a!)",
-        [Tensor(0), ScalarOr(1, Least), ScalarOr(2, Greatest)], [], 3, Promote, clamp;
-    CLAMP_TENSOR: "(Tensor self, Tensor? min=None, Tensor? max=None, *, Tensor(a!) out) -> Tensor(a!)",
-        [Tensor(0), TensorOr(1, Least), TensorOr(2, Greatest)], [], 3, Promote, clamp;
-    HARDTANH: "(Tensor self, Scalar min_val=-1, Scalar max_val=1, *, Tensor(a!) out) -> Tensor(a!)",
-        [Tensor(0), Scalar(1), Scalar(2)], [], 3, First, clamp;
-    RELU: UNARY, [Tensor(0)], [], 1, First, relu;
-    LEAKY_RELU: "(Tensor self, Scalar negative_slope=0.01, *, Tensor(a!) out) -> Tensor(a!)",
-        [Tensor(0)], [1], 2, First, leaky_relu;
-    ELU: "(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1, *, Tensor(a!) out) -> Tensor(a!)",
-        [Tensor(0)], [1, 2, 3], 4, First, elu;
-    SIGMOID: UNARY, [Tensor(0)], [], 1, Float, sigmoid;
-    GELU: GELU_SCHEMA, [Tensor(0)], [], 2, First, gelu;
-    GELU_TANH: GELU_SCHEMA, [Tensor(0)], [], 2, First, gelu_tanh;
-    LOGIT: LOGIT_SCHEMA, [Tensor(0)], [], 2, Float, logit;
-    LOGIT_CLAMPED: LOGIT_SCHEMA, [Tensor(0)], [1], 2, Float, logit_clamped;
+    CLAMP: "aten::clamp.out", [Tensor("self"), ScalarOr("min", Least), ScalarOr("max", Greatest)], [], Promote, clamp;
+    CLAMP_TENSOR: "aten::clamp.Tensor_out", [Tensor("self"), TensorOr("min", Least), TensorOr("max", Greatest)], [], Promote, clamp;
+    HARDTANH: "aten::hardtanh.out", [Tensor("self"), Scalar("min_val"), Scalar("max_val")], [], First, clamp;
+    RELU: "aten::relu.out", [Tensor("self")], [], First, relu;
+    LEAKY_RELU: "aten::leaky_relu.out", [Tensor("self")], ["negative_slope"], First, leaky_relu;
+    ELU: "aten::elu.out", [Tensor("self")], ["alpha", "scale", "input_scale"], First, elu;
+    SIGMOID: "aten::sigmoid.out", [Tensor("self")], [], Float, sigmoid;
+    GELU: "aten::gelu.out", [Tensor("self")], [], First, gelu;
+    GELU_TANH: "aten::gelu.out", [Tensor("self")], [], First, gelu_tanh;
+    LOGIT: "aten::logit.out", [Tensor("self")], [], Float, logit;
+    LOGIT_CLAMPED: "aten::logit.out", [Tensor("self")], ["eps"], Float, logit_clamped;
 }
 
 fn prepare_gelu(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(4)?;
-    match args.text(1)? {
+    match args.text(const { position("aten::gelu.out", "approximate") })? {
         "none" => prepare(args, &GELU),
         "tanh" => prepare(args, &GELU_TANH),
         other => Err(KernelError::argument(format!("`approximate` is {other:?}, not \"none\" or \"tanh\""))),
@@ -47,7 +38,9 @@ kernels! {
     "aten::leaky_relu.out" => LEAKY_RELU,
     "aten::elu.out" => ELU,
     "aten::sigmoid.out" => SIGMOID;
-    "aten::gelu.out" GELU_SCHEMA => prepare_gelu,
-    "aten::logit.out" LOGIT_SCHEMA =>
-        |args| prepare(args, if args.is_none(1) { &LOGIT } else { &LOGIT_CLAMPED }),
+    "aten::gelu.out" => prepare_gelu,
+    "aten::logit.out" => |args| {
+        let unclamped = args.is_none(const { position("aten::logit.out", "eps") });
+        prepare(args, if unclamped { &LOGIT } else { &LOGIT_CLAMPED })
+    },
 }

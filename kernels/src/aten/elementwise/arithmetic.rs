@@ -3,62 +3,58 @@
 use edgepack_executor::kernel::{KernelError, Prepare, Run};
 
 use super::engine::{prepare, prepare_fused};
-use super::schema::{BINARY, WITH_NUMBER};
-use super::spec::Input::{Scalar, Tensor};
 use super::spec::Spec;
 use super::{kernels, specs};
 use crate::fused::Base;
-use crate::schema::position;
+use crate::schema::{position, signature};
 use edgepack_compute::pointwise::arithmetic::*;
-const ALPHA: &str = "(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)";
-const NUMBER_ALPHA: &str = "(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out) -> Tensor(a!)";
-const MODE: &str = "(Tensor self, Tensor other, *, str? rounding_mode, Tensor(a!) out) -> Tensor(a!)";
-const NUMBER_MODE: &str = "(Tensor self, Scalar other, *, str? rounding_mode, Tensor(a!) out) -> Tensor(a!)";
 
 specs! {
-    ADD: ALPHA, [Tensor(0), Tensor(1)], [2], 3, Promote, add;
-    ADD_PLAIN: ALPHA, [Tensor(0), Tensor(1)], [], 3, Promote, plain_add;
-    ADD_NUMBER: NUMBER_ALPHA, [Tensor(0), Scalar(1)], [2], 3, Promote, add;
-    SUB: ALPHA, [Tensor(0), Tensor(1)], [2], 3, Promote, sub;
-    SUB_NUMBER: NUMBER_ALPHA, [Tensor(0), Scalar(1)], [2], 3, Promote, sub;
-    RSUB_NUMBER: NUMBER_ALPHA, [Tensor(0), Scalar(1)], [2], 3, Promote, rsub;
-    MUL: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, mul;
-    MUL_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, mul;
-    DIV: BINARY, [Tensor(0), Tensor(1)], [], 2, Float, div;
-    DIV_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Float, div;
-    FLOOR_DIVIDE: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, floor_div, divisor 1;
-    REMAINDER: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, remainder, divisor 1;
-    REMAINDER_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, remainder, divisor 1;
-    FMOD: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, fmod, divisor 1;
-    FMOD_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, fmod, divisor 1;
-    MAXIMUM: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, maximum;
-    MINIMUM: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, minimum;
-    ATAN2: BINARY, [Tensor(0), Tensor(1)], [], 2, Float, atan2;
-    POW: "(Tensor self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
-        [Tensor(0), Tensor(1)], [], 2, Promote, pow;
-    POW_NUMBER: "(Tensor self, Scalar exponent, *, Tensor(a!) out) -> Tensor(a!)",
-        [Tensor(0), Scalar(1)], [1], 2, Promote, pow;
-    NUMBER_POW: "(Scalar self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
-        [Scalar(0), Tensor(1)], [], 2, Promote, pow;
-    DIV_MODE: MODE, [Tensor(0), Tensor(1)], [], 3, Float, div;
-    DIV_TRUNC: MODE, [Tensor(0), Tensor(1)], [], 3, Promote, trunc_div, divisor 1;
-    DIV_FLOOR: MODE, [Tensor(0), Tensor(1)], [], 3, Promote, floor_div, divisor 1;
-    DIV_NUMBER_MODE: NUMBER_MODE, [Tensor(0), Scalar(1)], [], 3, Float, div;
-    DIV_NUMBER_TRUNC: NUMBER_MODE, [Tensor(0), Scalar(1)], [], 3, Promote, trunc_div, divisor 1;
-    DIV_NUMBER_FLOOR: NUMBER_MODE, [Tensor(0), Scalar(1)], [], 3, Promote, floor_div, divisor 1;
+    ADD: "aten::add.out", [Tensor("self"), Tensor("other")], ["alpha"], Promote, add;
+    ADD_PLAIN: "aten::add.out", [Tensor("self"), Tensor("other")], [], Promote, plain_add;
+    ADD_NUMBER: "aten::add.Scalar_out", [Tensor("self"), Scalar("other")], ["alpha"], Promote, add;
+    SUB: "aten::sub.out", [Tensor("self"), Tensor("other")], ["alpha"], Promote, sub;
+    SUB_NUMBER: "aten::sub.Scalar_out", [Tensor("self"), Scalar("other")], ["alpha"], Promote, sub;
+    RSUB_NUMBER: "aten::rsub.Scalar_out", [Tensor("self"), Scalar("other")], ["alpha"], Promote, rsub;
+    MUL: "aten::mul.out", [Tensor("self"), Tensor("other")], [], Promote, mul;
+    MUL_NUMBER: "aten::mul.Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, mul;
+    DIV: "aten::div.out", [Tensor("self"), Tensor("other")], [], Float, div;
+    DIV_NUMBER: "aten::div.Scalar_out", [Tensor("self"), Scalar("other")], [], Float, div;
+    FLOOR_DIVIDE: "aten::floor_divide.out", [Tensor("self"), Tensor("other")], [], Promote, floor_div, divisor 1;
+    REMAINDER: "aten::remainder.Tensor_out", [Tensor("self"), Tensor("other")], [], Promote, remainder, divisor 1;
+    REMAINDER_NUMBER: "aten::remainder.Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, remainder, divisor 1;
+    FMOD: "aten::fmod.Tensor_out", [Tensor("self"), Tensor("other")], [], Promote, fmod, divisor 1;
+    FMOD_NUMBER: "aten::fmod.Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, fmod, divisor 1;
+    MAXIMUM: "aten::maximum.out", [Tensor("self"), Tensor("other")], [], Promote, maximum;
+    MINIMUM: "aten::minimum.out", [Tensor("self"), Tensor("other")], [], Promote, minimum;
+    ATAN2: "aten::atan2.out", [Tensor("self"), Tensor("other")], [], Float, atan2;
+    POW: "aten::pow.Tensor_Tensor_out", [Tensor("self"), Tensor("exponent")], [], Promote, pow;
+    POW_NUMBER: "aten::pow.Tensor_Scalar_out", [Tensor("self"), Scalar("exponent")], ["exponent"], Promote, pow;
+    NUMBER_POW: "aten::pow.Scalar_out", [Scalar("self"), Tensor("exponent")], [], Promote, pow;
+    DIV_MODE: "aten::div.out_mode", [Tensor("self"), Tensor("other")], [], Float, div;
+    DIV_TRUNC: "aten::div.out_mode", [Tensor("self"), Tensor("other")], [], Promote, trunc_div, divisor 1;
+    DIV_FLOOR: "aten::div.out_mode", [Tensor("self"), Tensor("other")], [], Promote, floor_div, divisor 1;
+    DIV_NUMBER_MODE: "aten::div.Scalar_mode_out", [Tensor("self"), Scalar("other")], [], Float, div;
+    DIV_NUMBER_TRUNC: "aten::div.Scalar_mode_out", [Tensor("self"), Scalar("other")], [], Promote, trunc_div, divisor 1;
+    DIV_NUMBER_FLOOR: "aten::div.Scalar_mode_out", [Tensor("self"), Scalar("other")], [], Promote, floor_div, divisor 1;
 }
+
+/// The argument of both divisions that says how.
+const ROUNDING_MODE: usize = position("aten::div.out_mode", "rounding_mode");
 
 fn by_mode(args: &Prepare<'_>, modes: [&'static Spec; 3]) -> Result<Box<dyn Run>, KernelError> {
     let [exact, trunc, floor] = modes;
-    if args.is_none(2) {
+    if args.is_none(ROUNDING_MODE) {
         return prepare(args, exact);
     }
-    match args.text(2)? {
+    match args.text(ROUNDING_MODE)? {
         "trunc" => prepare(args, trunc),
         "floor" => prepare(args, floor),
         other => Err(KernelError::argument(format!("`rounding_mode` is {other:?}, not \"trunc\" or \"floor\""))),
     }
 }
+
+const ALPHA: usize = position("aten::add.out", "alpha");
 
 /// Almost every sum is plain, and then no product is computed.
 fn prepare_add(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
@@ -67,14 +63,14 @@ fn prepare_add(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
 }
 
 fn sum(args: &Prepare<'_>) -> Result<&'static Spec, KernelError> {
-    let plain = args.scalar(2)? == Some(edgepack_executor::tensor::Scalar::Int(1));
+    let plain = args.scalar(ALPHA)? == Some(edgepack_executor::tensor::Scalar::Int(1));
     Ok(if plain { &ADD_PLAIN } else { &ADD })
 }
 
 /// `aten::add.out` and the operations behind it.
 pub(crate) static FUSED_ADD: Base = Base {
     name: "edgepack::add.epilogue_out",
-    schema: ALPHA,
+    schema: signature("aten::add.out"),
     out: position("aten::add.out", "out"),
     in_place: false,
     prepare: |args, epilogue| prepare_fused(args, sum(args)?, epilogue),
@@ -83,7 +79,7 @@ pub(crate) static FUSED_ADD: Base = Base {
 /// `aten::mul.out` and the operations behind it.
 pub(crate) static FUSED_MUL: Base = Base {
     name: "edgepack::mul.epilogue_out",
-    schema: BINARY,
+    schema: signature("aten::mul.out"),
     out: position("aten::mul.out", "out"),
     in_place: false,
     prepare: |args, epilogue| prepare_fused(args, &MUL, epilogue),
@@ -109,8 +105,8 @@ kernels! {
     "aten::pow.Tensor_Tensor_out" => POW,
     "aten::pow.Tensor_Scalar_out" => POW_NUMBER,
     "aten::pow.Scalar_out" => NUMBER_POW;
-    "aten::add.out" ALPHA => prepare_add,
-    "aten::div.out_mode" MODE => |args| by_mode(args, [&DIV_MODE, &DIV_TRUNC, &DIV_FLOOR]),
-    "aten::div.Scalar_mode_out" NUMBER_MODE =>
+    "aten::add.out" => prepare_add,
+    "aten::div.out_mode" => |args| by_mode(args, [&DIV_MODE, &DIV_TRUNC, &DIV_FLOOR]),
+    "aten::div.Scalar_mode_out" =>
         |args| by_mode(args, [&DIV_NUMBER_MODE, &DIV_NUMBER_TRUNC, &DIV_NUMBER_FLOOR]),
 }

@@ -1,44 +1,41 @@
 //! Functions of one number.
 
-use super::schema::UNARY;
-use super::spec::Input::Tensor;
 use super::{kernels, specs};
 use edgepack_compute::pointwise::unary::*;
 
 specs! {
-    ABS: UNARY, [Tensor(0)], [], 1, First, abs;
-    NEG: UNARY, [Tensor(0)], [], 1, First, neg;
-    SIGN: UNARY, [Tensor(0)], [], 1, First, sign;
-    IS_NAN: UNARY, [Tensor(0)], [], 1, First, is_nan;
-    IS_INFINITE: UNARY, [Tensor(0)], [], 1, First, is_infinite;
-    FLOOR: UNARY, [Tensor(0)], [], 1, First, floor;
-    CEIL: UNARY, [Tensor(0)], [], 1, First, ceil;
-    TRUNC: UNARY, [Tensor(0)], [], 1, First, trunc;
-    ROUND: UNARY, [Tensor(0)], [], 1, First, round;
-    ROUND_DECIMALS: "(Tensor self, *, int decimals, Tensor(a!) out) -> Tensor(a!)",
-        [Tensor(0)], [1], 2, First, round_decimals;
-    EXP: UNARY, [Tensor(0)], [], 1, Float, exp;
-    EXPM1: UNARY, [Tensor(0)], [], 1, Float, expm1;
-    LN: UNARY, [Tensor(0)], [], 1, Float, ln;
-    LOG1P: UNARY, [Tensor(0)], [], 1, Float, log1p;
-    LOG2: UNARY, [Tensor(0)], [], 1, Float, log2;
-    LOG10: UNARY, [Tensor(0)], [], 1, Float, log10;
-    SQRT: UNARY, [Tensor(0)], [], 1, Float, sqrt;
-    RSQRT: UNARY, [Tensor(0)], [], 1, Float, rsqrt;
-    RECIPROCAL: UNARY, [Tensor(0)], [], 1, Float, reciprocal;
-    SIN: UNARY, [Tensor(0)], [], 1, Float, sin;
-    COS: UNARY, [Tensor(0)], [], 1, Float, cos;
-    TAN: UNARY, [Tensor(0)], [], 1, Float, tan;
-    ASIN: UNARY, [Tensor(0)], [], 1, Float, asin;
-    ACOS: UNARY, [Tensor(0)], [], 1, Float, acos;
-    ATAN: UNARY, [Tensor(0)], [], 1, Float, atan;
-    SINH: UNARY, [Tensor(0)], [], 1, Float, sinh;
-    COSH: UNARY, [Tensor(0)], [], 1, Float, cosh;
-    TANH: UNARY, [Tensor(0)], [], 1, Float, tanh;
-    ASINH: UNARY, [Tensor(0)], [], 1, Float, asinh;
-    ACOSH: UNARY, [Tensor(0)], [], 1, Float, acosh;
-    ATANH: UNARY, [Tensor(0)], [], 1, Float, atanh;
-    ERF: UNARY, [Tensor(0)], [], 1, Float, erf;
+    ABS: "aten::abs.out", [Tensor("self")], [], First, abs;
+    NEG: "aten::neg.out", [Tensor("self")], [], First, neg;
+    SIGN: "aten::sign.out", [Tensor("self")], [], First, sign;
+    IS_NAN: "aten::isnan.out", [Tensor("self")], [], First, is_nan;
+    IS_INFINITE: "aten::isinf.out", [Tensor("self")], [], First, is_infinite;
+    FLOOR: "aten::floor.out", [Tensor("self")], [], First, floor;
+    CEIL: "aten::ceil.out", [Tensor("self")], [], First, ceil;
+    TRUNC: "aten::trunc.out", [Tensor("self")], [], First, trunc;
+    ROUND: "aten::round.out", [Tensor("self")], [], First, round;
+    ROUND_DECIMALS: "aten::round.decimals_out", [Tensor("self")], ["decimals"], First, round_decimals;
+    EXP: "aten::exp.out", [Tensor("self")], [], Float, exp;
+    EXPM1: "aten::expm1.out", [Tensor("self")], [], Float, expm1;
+    LN: "aten::log.out", [Tensor("self")], [], Float, ln;
+    LOG1P: "aten::log1p.out", [Tensor("self")], [], Float, log1p;
+    LOG2: "aten::log2.out", [Tensor("self")], [], Float, log2;
+    LOG10: "aten::log10.out", [Tensor("self")], [], Float, log10;
+    SQRT: "aten::sqrt.out", [Tensor("self")], [], Float, sqrt;
+    RSQRT: "aten::rsqrt.out", [Tensor("self")], [], Float, rsqrt;
+    RECIPROCAL: "aten::reciprocal.out", [Tensor("self")], [], Float, reciprocal;
+    SIN: "aten::sin.out", [Tensor("self")], [], Float, sin;
+    COS: "aten::cos.out", [Tensor("self")], [], Float, cos;
+    TAN: "aten::tan.out", [Tensor("self")], [], Float, tan;
+    ASIN: "aten::asin.out", [Tensor("self")], [], Float, asin;
+    ACOS: "aten::acos.out", [Tensor("self")], [], Float, acos;
+    ATAN: "aten::atan.out", [Tensor("self")], [], Float, atan;
+    SINH: "aten::sinh.out", [Tensor("self")], [], Float, sinh;
+    COSH: "aten::cosh.out", [Tensor("self")], [], Float, cosh;
+    TANH: "aten::tanh.out", [Tensor("self")], [], Float, tanh;
+    ASINH: "aten::asinh.out", [Tensor("self")], [], Float, asinh;
+    ACOSH: "aten::acosh.out", [Tensor("self")], [], Float, acosh;
+    ATANH: "aten::atanh.out", [Tensor("self")], [], Float, atanh;
+    ERF: "aten::erf.out", [Tensor("self")], [], Float, erf;
 }
 
 kernels! {
