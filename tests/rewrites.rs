@@ -151,7 +151,7 @@ fn convolutions_absorb_what_follows() {
         let amounts = images(activation, false, true);
         let apart = Apart::Sums { amounts: &amounts, roundings: ROUNDINGS };
         let names = runs_alike(&images(activation, false, false), &[1, 8, 6, 6], apart);
-        let clamped = "edgepack::convolution.then_out";
+        let clamped = "edgepack::convolution.epilogue_out";
         assert_eq!(names, [clamped, "aten::convolution.out", "aten::add.out", "aten::mean.out"], "{activation}");
     }
 }

@@ -2,7 +2,7 @@
 
 use edgepack_executor::Registry;
 use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Prepare, Run};
-use edgepack_format::operator::KNOWN;
+use edgepack_format::operator::in_programs;
 
 struct Idle {
     name: &'static str,
@@ -26,8 +26,7 @@ impl Operator for Idle {
 
 /// Every known operator, idle.
 pub fn registry() -> Registry {
-    KNOWN
-        .iter()
-        .filter_map(|known| known.split_at_checked(known.find('(')?))
+    in_programs()
+        .filter_map(|known| known.schema().split_at_checked(known.full_name().len()))
         .fold(Registry::new(), |registry, (name, schema)| registry.with(Idle { name, schema }))
 }

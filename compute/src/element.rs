@@ -1,12 +1,23 @@
 //! Elements of tensors as values of Rust, and numbers of any kind.
 
 use bytemuck::Pod;
-use edgepack_format::scalar::Element;
+use edgepack_format::scalar::{Element, ScalarType};
 
 /// An element type whose bytes can be viewed as values and back.
 pub trait PodElement: Element + Pod {}
 
 impl<T: Element + Pod> PodElement for T {}
+
+/// Returns the plain type with the same bytes: quantised and raw bit types are read as integers of their width.
+pub fn storage_type(dtype: ScalarType) -> ScalarType {
+    match dtype {
+        ScalarType::QINT8 => ScalarType::CHAR,
+        ScalarType::QUINT8 | ScalarType::QUINT4X2 | ScalarType::QUINT2X4 | ScalarType::BITS8 => ScalarType::BYTE,
+        ScalarType::QINT32 => ScalarType::INT,
+        ScalarType::BITS16 => ScalarType::UINT16,
+        other => other,
+    }
+}
 
 /// A number that an operator takes where its schema says `Scalar`.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -314,10 +314,15 @@ impl Alloc for &Counted {
 /// Returns how many bytes packing a matrix takes at most. Packing allocates them and cannot say that there are none, so
 /// whoever packs asks before.
 pub fn most_packed(mat: &Mat<'_, f32>) -> usize {
+    most_packed_of(mat.rows, mat.cols)
+}
+
+/// [`most_packed`] of a matrix of so many rows and columns.
+pub(crate) fn most_packed_of(rows: usize, cols: usize) -> usize {
     /// No machine's panels are taller or wider.
     const PANEL: usize = 64;
     let padded = |size: usize| size.saturating_add(PANEL - 1);
-    padded(mat.rows).saturating_mul(padded(mat.cols)).saturating_mul(size_of::<f32>())
+    padded(rows).saturating_mul(padded(cols)).saturating_mul(size_of::<f32>())
 }
 
 /// Up to this many multiplications plain loops are faster than packing and handing work to threads.

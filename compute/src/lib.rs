@@ -6,7 +6,9 @@
 
 pub mod algebra;
 pub mod complex;
+pub mod conv;
 pub mod element;
+pub mod epilogue;
 mod error;
 pub mod float;
 pub mod fold;
@@ -14,12 +16,17 @@ pub mod fourier;
 pub mod functions;
 pub mod gemm;
 pub mod half;
+pub mod half_gemm;
 pub mod number;
 pub mod panels;
+pub mod pointwise;
+pub mod pool;
+pub mod quantise;
 #[doc(hidden)]
 pub mod random;
 pub mod select;
 pub mod simd;
+pub mod spatial;
 pub mod threads;
 
 pub use error::{Error, ErrorKind};

@@ -11,6 +11,7 @@ mod complex;
 mod convert;
 mod dims;
 mod family;
+mod fused;
 mod llama;
 mod prim;
 mod promote;
@@ -18,7 +19,6 @@ mod quantized;
 mod rewrite;
 mod schema;
 mod spatial;
-pub mod steps;
 
 use edgepack_executor::Registry;
 

@@ -1,6 +1,6 @@
 //! Kernels and their arguments by name, out of the one table of operators.
 //!
-//! Both functions are meant for constants: a name that the table does not have stops the build.
+//! The functions are meant for constants: a name that the table does not have stops the build.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelError, Prepare, Run};
 use edgepack_format::operator;
@@ -15,9 +15,22 @@ pub(crate) const fn kernel(
     Kernel { name, schema, alias, prepare }
 }
 
-/// Returns the position of an argument of a known operator.
-pub(crate) const fn position(full_name: &str, argument: &str) -> usize {
+/// Returns the arguments and results of a known operator: the schema that kernels declare.
+pub(crate) const fn signature(full_name: &str) -> &'static str {
     let Some((_, schema)) = operator::split_known(full_name) else { panic!("unknown operator") };
-    let Some(index) = operator::position(schema, argument) else { panic!("the operator has no such argument") };
+    schema
+}
+
+/// Returns the schema of an operator of the table.
+pub(crate) const fn schema(full_name: &str) -> &'static str {
+    let Some(found) = operator::find(full_name) else { panic!("unknown operator") };
+    found.schema()
+}
+
+/// Returns the position of an argument of an operator of the table.
+pub(crate) const fn position(full_name: &str, argument: &str) -> usize {
+    let Some(index) = operator::position(schema(full_name), argument) else {
+        panic!("the operator has no such argument")
+    };
     index
 }

@@ -1,6 +1,6 @@
 //! Tensors as kernels see them: shape, element type and bytes, borrowed for one call.
 
-pub use edgepack_compute::element::{PodElement, Scalar};
+pub use edgepack_compute::element::{PodElement, Scalar, storage_type};
 use edgepack_format::scalar::{Bool, ScalarType};
 use edgepack_format::tensor::{is_channels_last, is_contiguous};
 use half::{bf16, f16};
@@ -154,17 +154,6 @@ fn expect_dtype<T: PodElement>(dtype: ScalarType) -> Result<(), KernelError> {
         return Ok(());
     }
     Err(KernelError::argument(format!("a {} tensor is needed, this one is {dtype}", T::SCALAR_TYPE)))
-}
-
-/// The plain type with the same bytes: quantised and raw bit types are read as integers of their width.
-pub fn storage_type(dtype: ScalarType) -> ScalarType {
-    match dtype {
-        ScalarType::QINT8 => ScalarType::CHAR,
-        ScalarType::QUINT8 | ScalarType::QUINT4X2 | ScalarType::QUINT2X4 | ScalarType::BITS8 => ScalarType::BYTE,
-        ScalarType::QINT32 => ScalarType::INT,
-        ScalarType::BITS16 => ScalarType::UINT16,
-        other => other,
-    }
 }
 
 /// Calls a generic function with the Rust type of an element type: the thirteen numeric ones and BOOL.

@@ -12,7 +12,7 @@ use edgepack_format::tensor::{TensorLayout, is_permutation};
 use edgepack_loader::Bytes;
 
 use crate::api::error::KernelError;
-use crate::api::kernel::{Operator, OperatorRef, Prepare};
+use crate::api::kernel::{OperatorRef, Prepare};
 use crate::api::operator::OperatorInfo;
 use crate::api::room::{OutOfMemory, filled, grow};
 use crate::api::state::{Dynamism, Span, State, TensorState, Value, ValueId};
@@ -230,7 +230,7 @@ impl<'r> PlanGraph<'r> {
     }
 
     /// Adds text.
-    pub fn push_text(&mut self, text: &str) -> ValueId {
+    pub(crate) fn push_text(&mut self, text: &str) -> ValueId {
         let span = Span { start: self.state.text.len() as u32, len: text.len() as u32 };
         self.state.text.push_str(text);
         self.push_value(Value::Str(span))
@@ -290,9 +290,10 @@ impl<'r> PlanGraph<'r> {
     }
 
     /// Adds an operator that instructions can call.
-    pub fn push_operator(&mut self, kernel: &'r dyn Operator) -> Result<u32, KernelError> {
-        let info = OperatorInfo::parse(kernel)?;
-        self.operators.push(PlanOperator { name: kernel.name().into(), kernel: OperatorRef::Borrowed(kernel), info });
+    pub fn push_operator(&mut self, operator: impl Into<OperatorRef<'r>>) -> Result<u32, KernelError> {
+        let kernel = operator.into();
+        let info = OperatorInfo::parse(&*kernel)?;
+        self.operators.push(PlanOperator { name: kernel.name().into(), kernel, info });
         Ok((self.operators.len() - 1) as u32)
     }
 

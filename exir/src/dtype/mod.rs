@@ -11,13 +11,13 @@ mod yaml;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use edgepack_format::operator::{Argument as Parameter, ArgumentKind, Schema};
+use edgepack_format::operator::{self, Argument as Parameter, ArgumentKind, Schema};
 use edgepack_format::scalar::ScalarType;
 
 pub use yaml::DslError;
 
 /// The built-in table: numbered sets of element types, then operators with the names of their columns and their rows.
-const BUILT_IN: &str = include_str!("edge.txt");
+const ROWS: &str = include_str!("rows.txt");
 
 /// Every element type the tables know, in their order. They call them what PyTorch calls them in C++.
 pub const KNOWN: [ScalarType; 13] = [
@@ -81,7 +81,7 @@ impl Table {
     /// The table that exporters check against.
     pub fn built_in() -> &'static Table {
         static TABLE: OnceLock<Table> = OnceLock::new();
-        TABLE.get_or_init(|| compact(BUILT_IN).unwrap_or_default())
+        TABLE.get_or_init(|| built_in(ROWS).unwrap_or_default())
     }
 
     /// Reads a table in the language that exporters write it in.
@@ -236,22 +236,28 @@ impl Constraint {
     }
 }
 
-/// Reads the compact form.
-fn compact(text: &str) -> Option<Table> {
+/// Gives each operator of the table of operators the rows that it names.
+fn built_in(text: &str) -> Option<Table> {
+    let rows = named_rows(text)?;
+    let named = operator::all().filter_map(|known| Some((known.full_name().to_owned(), known.dtype_rows()?)));
+    let operators = named.map(|(name, key)| Some((name, rows.get(key)?.clone()))).collect::<Option<_>>()?;
+    Some(Table { operators })
+}
+
+/// Reads the table of rows: what is asked of operators, by the name that operators give it.
+fn named_rows(text: &str) -> Option<BTreeMap<&str, Constraint>> {
     let mut sets: Vec<Vec<ScalarType>> = Vec::new();
-    let mut table = Table::default();
-    let mut current: Option<(String, Constraint)> = None;
-    for line in text.lines() {
+    let mut found: Vec<(&str, Constraint)> = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
         let mut words = line.split(' ');
         match words.next()? {
             "set" => {
                 words.next()?;
                 sets.push(words.map(by_name).collect::<Option<_>>()?);
             }
-            "op" => {
-                let name = words.next()?.to_owned();
-                let constraint = Constraint { names: words.map(str::to_owned).collect(), rows: Vec::new() };
-                table.operators.extend(current.replace((name, constraint)));
+            "rows" => {
+                let name = words.next()?;
+                found.push((name, Constraint { names: words.map(str::to_owned).collect(), rows: Vec::new() }));
             }
             first => {
                 let cell = |word: &str| {
@@ -259,12 +265,11 @@ fn compact(text: &str) -> Option<Table> {
                     Some(Cell { alias: alias.parse().ok()?, set: sets.get(set.parse::<usize>().ok()?)?.clone() })
                 };
                 let row = std::iter::once(first).chain(words).map(cell).collect::<Option<Vec<_>>>()?;
-                current.as_mut()?.1.rows.push(row);
+                found.last_mut()?.1.rows.push(row);
             }
         }
     }
-    table.operators.extend(current);
-    Some(table)
+    Some(found.into_iter().collect())
 }
 
 #[cfg(test)]
@@ -277,6 +282,9 @@ mod tests {
     fn the_built_in_table_is_whole() {
         let table = Table::built_in();
         assert_eq!(table.len(), 141);
+        let rows = named_rows(ROWS).unwrap();
+        let named: BTreeSet<&str> = operator::all().filter_map(operator::Operator::dtype_rows).collect();
+        assert!(named.iter().eq(rows.keys()), "rows that no operator names, or that are not there");
         assert_eq!(table.operators().map(|(_, constraint)| constraint.rows()).sum::<usize>(), 1766);
         let operators = Operators::new();
         let mut sum = 0;

@@ -1,10 +1,10 @@
 //! Operators: their schemas, what is known about them, and which operator of a program takes the place of each.
 //!
-//! A table holds the library's operators that archives are met with, functional and in place; programs hold variants that
-//! write into tensors they are given. Which of them stands for a functional operator follows from the two schemas: the
-//! arguments agree once results are left out. Other operators are added by schema.
+//! The table of operators has those of the library that archives are met with, functional and in place; programs hold
+//! variants that write into tensors they are given. Which of them stands for a functional operator follows from the two
+//! schemas: the arguments agree once results are left out. Other operators are added by schema.
 //!
-//! Invariant: the table is sorted by full name, so it is searched, not read.
+//! Invariant: an operator that was added hides the one of that name in the table.
 
 mod out_variant;
 mod shape;
@@ -12,19 +12,12 @@ mod shape;
 pub use shape::{Call, ShapeRule, promote};
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use edgepack_format::operator::{Argument as Parameter, ArgumentKind, Literal, Schema, lookup};
+use edgepack_format::operator::{self, Argument as Parameter, ArgumentKind, Literal, Schema};
 
 use crate::error::Error;
 use crate::graph::{Argument, ListKind, MemoryFormat, Node, OpName, TensorMeta};
-
-/// The library's operators: what is known about each, and its schema.
-const ATEN: &str = include_str!("aten.txt");
-
-/// The same for functional operators that nothing else here knows about, and for those of other libraries: calls of them
-/// can be checked.
-const OTHERS: &str = include_str!("others.txt");
 
 /// What is known about an operator besides its schema.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -108,7 +101,7 @@ impl Operators {
         if let Some(own) = self.own.get(full_name) {
             return Some(&own.schema);
         }
-        line(full_name).map(|(_, schema)| schema).or_else(|| lookup(full_name))
+        operator::find(full_name).map(operator::Operator::schema)
     }
 
     /// The schema of an operator.
@@ -118,14 +111,16 @@ impl Operators {
 
     /// What is known about an operator.
     pub fn traits(&self, op: &OpName) -> Traits {
-        let letters = line(&op.to_string()).map_or("", |(letters, _)| letters);
-        let has = |letter| letters.contains(letter);
-        Traits { core: has('C'), view_copy: has('V'), pointwise: has('p') }
+        operator::find(&op.to_string()).map_or(Traits::default(), |known| Traits {
+            core: known.is_core(),
+            view_copy: known.is_view_copy(),
+            pointwise: known.is_pointwise(),
+        })
     }
 
     /// The core set.
     pub fn core(&self) -> impl Iterator<Item = OpName> {
-        lines().iter().filter(|(_, letters, _)| letters.contains('C')).filter_map(|(name, ..)| OpName::parse(name))
+        operator::all().filter(|known| known.is_core()).filter_map(|known| OpName::parse(known.full_name()))
     }
 
     /// The copying twin of a view, which the Edge dialect has in its place.
@@ -137,29 +132,6 @@ impl Operators {
         let twin = OpName { name, ..op.clone() };
         self.text(&twin.to_string()).map(|_| twin)
     }
-}
-
-/// A line of the table: letters and schema.
-fn line(full_name: &str) -> Option<(&'static str, &'static str)> {
-    let lines = lines();
-    let index = lines.binary_search_by(|(name, ..)| (*name).cmp(full_name)).ok()?;
-    lines.get(index).map(|(_, letters, schema)| (*letters, *schema))
-}
-
-/// Every line of the table: full name, letters, schema.
-fn lines() -> &'static [(&'static str, &'static str, &'static str)] {
-    static LINES: OnceLock<Vec<(&str, &str, &str)>> = OnceLock::new();
-    LINES.get_or_init(|| {
-        let line = |line: &'static str| {
-            let (letters, schema) = line.split_once(' ')?;
-            Some((schema.split_once('(')?.0, letters, schema))
-        };
-        let mut lines: Vec<_> = ATEN.lines().chain(OTHERS.lines()).filter_map(line).collect();
-        // The sort is stable, so that of two lines of one name the first table's stays.
-        lines.sort_by_key(|(name, ..)| *name);
-        lines.dedup_by_key(|(name, ..)| *name);
-        lines
-    })
 }
 
 /// Whether calls of this schema change nothing they are given and share nothing with it.
@@ -229,15 +201,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_sorted_and_parses() {
-        let unread = |table: &str| table.lines().filter(|line| !line.contains("::")).count();
-        assert_eq!((unread(ATEN), unread(OTHERS)), (0, 0));
-        for pair in lines().windows(2) {
-            assert!(pair[0].0 < pair[1].0, "{} before {}", pair[0].0, pair[1].0);
-        }
-        let broken: Vec<_> = lines().iter().filter(|(_, _, schema)| Schema::parse(schema).is_err()).collect();
-        assert!(broken.is_empty(), "{broken:#?}");
-        assert_eq!(lines().iter().filter(|(_, letters, _)| letters.contains('C')).count(), 192);
+    fn the_core_set_is_whole() {
+        let operators = Operators::new();
+        assert_eq!(operators.core().count(), 192);
+        let core = operators.core().find(|op| op.to_string() == "aten::add.Tensor").unwrap();
+        assert_eq!(operators.traits(&core), Traits { core: true, view_copy: false, pointwise: true });
     }
 
     #[test]

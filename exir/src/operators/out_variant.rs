@@ -3,9 +3,9 @@
 //! The two have the same name and, results apart, the same arguments. Names of overloads and of results follow no
 //! pattern, so nothing is concluded from them unless arguments leave a choice.
 
-use edgepack_format::operator::{Argument as Parameter, KNOWN, Schema};
+use edgepack_format::operator::{self, Argument as Parameter, Schema};
 
-use super::{Operators, lines};
+use super::Operators;
 use crate::graph::{Node, OpName};
 
 /// The four arguments that say how a new tensor is to be; a receiver says it by itself.
@@ -91,20 +91,9 @@ impl Operators {
         let of_base =
             |full_name: &str| full_name.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         let own = self.own.range(base.to_owned()..).map(|(name, own)| (name.as_str(), own.schema.as_str()));
-        let mut found: Vec<&str> = own
-            .take_while(|(name, _)| name.starts_with(base))
-            .filter(|(name, _)| of_base(name))
-            .map(|(_, text)| text)
-            .collect();
-        let table = lines();
-        let start = table.partition_point(|(name, ..)| *name < base);
-        let library = table.iter().skip(start).take_while(|(name, ..)| name.starts_with(base));
-        found.extend(library.filter(|(name, ..)| of_base(name)).map(|(_, _, schema)| *schema));
-        let name = |schema: &&str| schema.split_once('(').map_or(*schema, |(name, _)| name).to_owned();
-        let start = KNOWN.partition_point(|schema| name(schema).as_str() < base);
-        let known = KNOWN.iter().skip(start).take_while(|schema| schema.starts_with(base));
-        found.extend(known.filter(|schema| of_base(&name(schema))).copied());
-        found
+        let own =
+            own.take_while(|(name, _)| name.starts_with(base)).filter(|(name, _)| of_base(name)).map(|(_, text)| text);
+        own.chain(operator::overloads(base).map(|known| known.schema())).collect()
     }
 }
 

@@ -14,13 +14,13 @@ use edgepack_format::tensor::write_strides;
 /// apart first.
 pub const SUMS: [&str; 9] = [
     "aten::convolution.out",
-    "edgepack::convolution.then_out",
+    "edgepack::convolution.epilogue_out",
     "aten::mm.out",
-    "edgepack::mm.then_out",
+    "edgepack::mm.epilogue_out",
     "aten::addmm.out",
-    "edgepack::addmm.then_out",
+    "edgepack::addmm.epilogue_out",
     "aten::linear.out",
-    "edgepack::linear.then_out",
+    "edgepack::linear.epilogue_out",
     "aten::mean.out",
 ];
 

@@ -8,7 +8,7 @@ use edgepack_executor::tensor::Scalar;
 use edgepack_executor::with_element;
 
 use crate::check::{Class, Shape, expect_class, expect_same};
-use crate::spatial::{Images, required, resized};
+use crate::spatial::{images, required, resized};
 use edgepack_compute::number::{Cast, Compute, Number};
 
 /// The operators of this family.
@@ -100,7 +100,7 @@ impl Triangle {
 
 fn run<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let meta = cx.meta(0)?;
-    let input = Images::new("self", &meta, 2)?;
+    let input = images("self", &meta, 2)?;
     if meta.rank() != 4 || input.area() == 0 {
         return Err(KernelError::argument(format!("`self` is {}, the operator wants images", Shape(meta.sizes))));
     }
@@ -112,7 +112,7 @@ fn run<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     cx.resize(5, &sizes)?;
     let views = cx.views();
     let (data, out) = (views.tensor(0)?.as_slice::<T>()?, views.out(5)?);
-    let to = Images::new("out", &out.meta(), 2)?;
+    let to = images("out", &out.meta(), 2)?;
     let out = out.into_slice::<T>()?;
     let line = bytemuck::try_cast_slice_mut::<u8, f64>(views.scratch()?).ok();
     let line = line

@@ -7,7 +7,7 @@ use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepa
 use edgepack_format::tensor::Dims;
 
 use crate::check::{Shape, expect_same, with_float};
-use crate::spatial::{Images, resized};
+use crate::spatial::{images, resized};
 use edgepack_compute::float::Float;
 use edgepack_compute::number::{Cast, Compute, Number};
 
@@ -71,7 +71,7 @@ fn run<T: Number<Compute: Float>>(cx: &mut KernelContext<'_>) -> Result<(), Kern
     cx.resize(OUT, &sizes)?;
     let views = cx.views();
     let (input, grid, out) = (views.tensor(0)?, views.tensor(1)?, views.out(OUT)?);
-    let (from, to) = (Images::new("input", &input.meta(), 2)?, Images::new("out", &out.meta(), 2)?);
+    let (from, to) = (images("input", &input.meta(), 2)?, images("out", &out.meta(), 2)?);
     let steps = grid.strides;
     let (data, points, out) = (input.as_slice::<T>()?, grid.as_slice::<T>()?, out.into_slice::<T>()?);
     if out.is_empty() {

@@ -9,9 +9,10 @@ use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 
 use crate::check::{Class, Shape, expect_class, expect_same};
-use crate::spatial::{Images, resized};
+use crate::spatial::{images, resized};
 use edgepack_compute::number::{Cast, Compute, Number};
 use edgepack_compute::simd::wide;
+use edgepack_compute::spatial::Images;
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&BILINEAR, &NEAREST];
@@ -90,7 +91,7 @@ fn target(
 
 fn run<T: Number>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let meta = cx.meta(0)?;
-    let input = Images::new("input", &meta, 2)?;
+    let input = images("input", &meta, 2)?;
     if meta.rank() != 4 || input.area() == 0 {
         return Err(KernelError::argument(format!("`input` is {}, the operator wants images", Shape(meta.sizes))));
     }
@@ -100,7 +101,7 @@ fn run<T: Number>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelE
     cx.resize(form.out, &out_sizes)?;
     let views = cx.views();
     let (data, out) = (views.tensor(0)?.as_slice::<T>()?, views.out(form.out)?);
-    let to = Images::new("out", &out.meta(), 2)?;
+    let to = images("out", &out.meta(), 2)?;
     let out = out.into_slice::<T>()?;
     if out.is_empty() {
         // No images or no channels, of any height.

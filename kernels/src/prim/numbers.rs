@@ -6,6 +6,8 @@
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::tensor::Scalar;
 
+use crate::schema::kernel;
+
 type Binary = fn(Scalar, Scalar) -> Result<Scalar, KernelError>;
 type Unary = fn(Scalar) -> Result<Scalar, KernelError>;
 
@@ -138,51 +140,37 @@ fn true_div(a: Scalar, b: Scalar) -> Result<Scalar, KernelError> {
     }
 }
 
-const TWO: &str = "(Scalar a, Scalar b) -> Scalar";
-const COMPARED: &str = "(Scalar a, Scalar b) -> bool";
-const INTS: &str = "(int a, int b) -> int";
-
 macro_rules! numbers {
-    ($($name:literal $schema:expr => $count:ident $apply:expr;)*) => {
+    ($($name:literal => $count:ident $apply:expr;)*) => {
         /// The operators of this table.
         pub const KERNELS: &[&Kernel] = &[
-            $(&Kernel {
-                name: concat!("executorch_prim::", $name),
-                schema: $schema,
-                alias: Alias::Disjoint,
-                prepare: |args| $count(args, $apply),
-            },)*
-            &Kernel {
-                name: "executorch_prim::sym_ite.Scalar",
-                schema: "(bool cond, Scalar a, Scalar b) -> Scalar",
-                alias: Alias::Disjoint,
-                prepare: choose,
-            },
+            $(&kernel($name, Alias::Disjoint, |args| $count(args, $apply)),)*
+            &kernel("executorch_prim::sym_ite.Scalar", Alias::Disjoint, choose),
         ];
     };
 }
 
 numbers! {
-    "add.Scalar" TWO => binary |a, b| arithmetic(a, b, |a, b| Ok(a.wrapping_add(b)), |a, b| a + b);
-    "sub.Scalar" TWO => binary |a, b| arithmetic(a, b, |a, b| Ok(a.wrapping_sub(b)), |a, b| a - b);
-    "mul.Scalar" TWO => binary |a, b| arithmetic(a, b, |a, b| Ok(a.wrapping_mul(b)), |a, b| a * b);
-    "floordiv.Scalar" TWO => binary |a, b| arithmetic(a, b, floor_div_ints, floor_div);
-    "truediv.Scalar" "(Scalar a, Scalar b) -> float" => binary true_div;
-    "floordiv.int" INTS => binary |a, b| integers(a, b, |a, b| quotient(a, b, a.checked_div(b)));
-    "mod.int" INTS => binary |a, b| integers(a, b, |a, b| quotient(a, b, a.checked_rem(b)));
-    "mod.Scalar" INTS => binary |a, b| integers(a, b, |a, b| quotient(a, b, a.checked_rem(b)));
-    "sym_max.Scalar" INTS => binary |a, b| integers(a, b, |a, b| Ok(a.max(b)));
-    "sym_min.Scalar" INTS => binary |a, b| integers(a, b, |a, b| Ok(a.min(b)));
-    "eq.Scalar" COMPARED => binary |a, b| order(a, b, |a, b| a == b, |a, b| a == b);
-    "gt.Scalar" COMPARED => binary |a, b| order(a, b, |a, b| a > b, |a, b| a > b);
-    "lt.Scalar" COMPARED => binary |a, b| order(a, b, |a, b| a < b, |a, b| a < b);
-    "ge.Scalar" COMPARED => binary |a, b| order(a, b, |a, b| a >= b, |a, b| a >= b);
-    "le.Scalar" COMPARED => binary |a, b| order(a, b, |a, b| a <= b, |a, b| a <= b);
-    "neg.Scalar" "(Scalar a) -> Scalar" => unary negate;
-    "sym_not.Scalar" "(bool a) -> bool" => unary not;
-    "sym_float.Scalar" "(Scalar a) -> float" => unary |a| Ok(Scalar::Double(a.to_f64()));
-    "sym_int.Scalar" "(Scalar a) -> int" => unary |a| Ok(Scalar::Int(a.to_i64()));
-    "ceil.Scalar" "(float a) -> int" => unary |a| rounded(a, f64::ceil);
-    "round.Scalar" "(float a) -> int" => unary |a| rounded(a, f64::round_ties_even);
-    "trunc.Scalar" "(float a) -> int" => unary |a| rounded(a, f64::trunc);
+    "executorch_prim::add.Scalar" => binary |a, b| arithmetic(a, b, |a, b| Ok(a.wrapping_add(b)), |a, b| a + b);
+    "executorch_prim::sub.Scalar" => binary |a, b| arithmetic(a, b, |a, b| Ok(a.wrapping_sub(b)), |a, b| a - b);
+    "executorch_prim::mul.Scalar" => binary |a, b| arithmetic(a, b, |a, b| Ok(a.wrapping_mul(b)), |a, b| a * b);
+    "executorch_prim::floordiv.Scalar" => binary |a, b| arithmetic(a, b, floor_div_ints, floor_div);
+    "executorch_prim::truediv.Scalar" => binary true_div;
+    "executorch_prim::floordiv.int" => binary |a, b| integers(a, b, |a, b| quotient(a, b, a.checked_div(b)));
+    "executorch_prim::mod.int" => binary |a, b| integers(a, b, |a, b| quotient(a, b, a.checked_rem(b)));
+    "executorch_prim::mod.Scalar" => binary |a, b| integers(a, b, |a, b| quotient(a, b, a.checked_rem(b)));
+    "executorch_prim::sym_max.Scalar" => binary |a, b| integers(a, b, |a, b| Ok(a.max(b)));
+    "executorch_prim::sym_min.Scalar" => binary |a, b| integers(a, b, |a, b| Ok(a.min(b)));
+    "executorch_prim::eq.Scalar" => binary |a, b| order(a, b, |a, b| a == b, |a, b| a == b);
+    "executorch_prim::gt.Scalar" => binary |a, b| order(a, b, |a, b| a > b, |a, b| a > b);
+    "executorch_prim::lt.Scalar" => binary |a, b| order(a, b, |a, b| a < b, |a, b| a < b);
+    "executorch_prim::ge.Scalar" => binary |a, b| order(a, b, |a, b| a >= b, |a, b| a >= b);
+    "executorch_prim::le.Scalar" => binary |a, b| order(a, b, |a, b| a <= b, |a, b| a <= b);
+    "executorch_prim::neg.Scalar" => unary negate;
+    "executorch_prim::sym_not.Scalar" => unary not;
+    "executorch_prim::sym_float.Scalar" => unary |a| Ok(Scalar::Double(a.to_f64()));
+    "executorch_prim::sym_int.Scalar" => unary |a| Ok(Scalar::Int(a.to_i64()));
+    "executorch_prim::ceil.Scalar" => unary |a| rounded(a, f64::ceil);
+    "executorch_prim::round.Scalar" => unary |a| rounded(a, f64::round_ties_even);
+    "executorch_prim::trunc.Scalar" => unary |a| rounded(a, f64::trunc);
 }

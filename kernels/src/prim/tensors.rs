@@ -10,19 +10,22 @@ use super::numbers::write;
 use crate::aten::movement::shape::infer_sizes;
 use crate::aten::movement::transfer::expect_same_type;
 use crate::dims::dim_of;
+use crate::schema::{kernel, position};
 use edgepack_compute::number::Cast;
 
 fn size(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(3)?;
-    args.tensor(0)?;
+    const SELF: usize = position("aten::sym_size.int", "self");
+    const DIM: usize = position("aten::sym_size.int", "dim");
+    args.expect_len(DIM + 2)?;
+    args.tensor(SELF)?;
     Ok(Box::new(|cx: &mut KernelContext<'_>| {
-        let meta = cx.meta(0)?;
-        let dim = cx.int(1)?;
+        let meta = cx.meta(SELF)?;
+        let dim = cx.int(DIM)?;
         let size = match meta.sizes.get(dim_of("dim", dim, "self", meta.rank())?) {
             Some(&size) => size as i64,
             None => return Err(KernelError::argument(format!("`dim` is {dim}, `self` has 0 dimensions"))),
         };
-        cx.set_int(2, size)
+        cx.set_int(DIM + 1, size)
     }))
 }
 
@@ -64,10 +67,13 @@ fn item(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
 
 /// `copy_to` grows to `index + 1` rows, the last of which is `copy_from`.
 fn copy_index(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+    const COPY_TO: usize = position("executorch_prim::et_copy_index.tensor", "copy_to");
+    const COPY_FROM: usize = position("executorch_prim::et_copy_index.tensor", "copy_from");
+    const INDEX: usize = position("executorch_prim::et_copy_index.tensor", "index");
     if !(3..=4).contains(&args.len()) {
         args.expect_len(3)?;
     }
-    let (to, from) = (args.tensor(0)?.meta, args.tensor(1)?.meta);
+    let (to, from) = (args.tensor(COPY_TO)?.meta, args.tensor(COPY_FROM)?.meta);
     if to.dtype != from.dtype {
         let (to, from) = (to.dtype, from.dtype);
         return Err(KernelError::argument(format!("`copy_to` is {to}, `copy_from` is {from}: the types differ")));
@@ -82,8 +88,8 @@ fn copy_index(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         return Err(KernelError::unsupported("`copy_to` and `copy_from` must be contiguous"));
     }
     Ok(Box::new(|cx: &mut KernelContext<'_>| {
-        let index = cx.int(2)?;
-        let (to, from) = (cx.meta(0)?, cx.meta(1)?);
+        let index = cx.int(INDEX)?;
+        let (to, from) = (cx.meta(COPY_TO)?, cx.meta(COPY_FROM)?);
         if to.sizes[1..] != *from.sizes {
             return Err(KernelError::argument(format!(
                 "`copy_to` has rows of {:?}, `copy_from` is {:?}",
@@ -97,10 +103,10 @@ fn copy_index(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         let row = from.byte_len();
         let mut sizes = Dims::from_slice(to.sizes).unwrap_or_default();
         sizes[0] = rows;
-        cx.resize(0, &sizes)?;
+        cx.resize(COPY_TO, &sizes)?;
         let views = cx.views();
-        let from = views.tensor(1)?;
-        let mut to = views.out(0)?;
+        let from = views.tensor(COPY_FROM)?;
+        let mut to = views.out(COPY_TO)?;
         to.bytes()[(rows - 1) * row..][..row].copy_from_slice(from.bytes());
         Ok(())
     }))
@@ -108,17 +114,20 @@ fn copy_index(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
 
 /// The elements of `self` under other sizes: nothing to do but that where both are the same memory, else a copy.
 fn view(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+    const SELF: usize = position("executorch_prim::et_view.default", "self");
+    const SIZE: usize = position("executorch_prim::et_view.default", "size");
+    const OUT: usize = position("executorch_prim::et_view.default", "out");
     if !(3..=4).contains(&args.len()) {
         args.expect_len(3)?;
     }
-    expect_same_type(args, 0, 2)?;
+    expect_same_type(args, SELF, OUT)?;
     Ok(Box::new(|cx: &mut KernelContext<'_>| {
-        let sizes = infer_sizes(cx.ints(1)?.iter(), cx.meta(0)?.element_count())?;
-        cx.resize(2, &sizes)?;
+        let sizes = infer_sizes(cx.ints(SIZE)?.iter(), cx.meta(SELF)?.element_count())?;
+        cx.resize(OUT, &sizes)?;
         let views = cx.views();
-        let input = views.tensor(0)?;
+        let input = views.tensor(SELF)?;
         if !input.is_in_place() {
-            views.out(2)?.bytes().copy_from_slice(input.bytes());
+            views.out(OUT)?.bytes().copy_from_slice(input.bytes());
         }
         Ok(())
     }))
@@ -126,29 +135,9 @@ fn view(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
 
 /// The operators of this table.
 pub const KERNELS: &[&Kernel] = &[
-    &Kernel {
-        name: "aten::sym_size.int",
-        schema: "(Tensor self, int dim) -> int",
-        alias: Alias::Disjoint,
-        prepare: size,
-    },
-    &Kernel { name: "aten::sym_numel", schema: "(Tensor self) -> int", alias: Alias::Disjoint, prepare: count },
-    &Kernel {
-        name: "aten::_local_scalar_dense",
-        schema: "(Tensor self) -> Scalar",
-        alias: Alias::Disjoint,
-        prepare: item,
-    },
-    &Kernel {
-        name: "executorch_prim::et_copy_index.tensor",
-        schema: "(Tensor(a!) copy_to, Tensor copy_from, int index) -> ()",
-        alias: Alias::Disjoint,
-        prepare: copy_index,
-    },
-    &Kernel {
-        name: "executorch_prim::et_view.default",
-        schema: "(Tensor self, int[] size, Tensor(a!) out) -> ()",
-        alias: Alias::SameRange,
-        prepare: view,
-    },
+    &kernel("aten::sym_size.int", Alias::Disjoint, size),
+    &kernel("aten::sym_numel", Alias::Disjoint, count),
+    &kernel("aten::_local_scalar_dense", Alias::Disjoint, item),
+    &kernel("executorch_prim::et_copy_index.tensor", Alias::Disjoint, copy_index),
+    &kernel("executorch_prim::et_view.default", Alias::SameRange, view),
 ];

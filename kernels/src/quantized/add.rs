@@ -3,23 +3,57 @@
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_format::tensor::Dims;
 
-use super::affine::{Affine, dequantizer, quantizer};
+use super::affine::{dequantizer, expect_bounds, quantizer};
+use crate::schema::{kernel, position};
+use edgepack_compute::quantise::Affine;
 use edgepack_format::scalar::ScalarType;
 
 /// Elements per block of floats.
 const BLOCK: usize = 128;
 
-fn affine(cx: &KernelContext<'_>, at: usize) -> Result<Affine, KernelError> {
-    let zero = cx.int(at + 1)?;
+const A: usize = position("quantized_decomposed::add.out", "a");
+const B: usize = position("quantized_decomposed::add.out", "b");
+const OUT: usize = position("quantized_decomposed::add.out", "out");
+
+/// Which arguments say what a tensor stands for.
+struct Parameters {
+    scale: usize,
+    zero_point: usize,
+    quant_min: usize,
+    quant_max: usize,
+}
+
+macro_rules! parameters {
+    ($tensor:literal) => {
+        Parameters {
+            scale: position("quantized_decomposed::add.out", concat!($tensor, "_scale")),
+            zero_point: position("quantized_decomposed::add.out", concat!($tensor, "_zero_point")),
+            quant_min: position("quantized_decomposed::add.out", concat!($tensor, "_quant_min")),
+            quant_max: position("quantized_decomposed::add.out", concat!($tensor, "_quant_max")),
+        }
+    };
+}
+
+const OF_A: Parameters = parameters!("a");
+const OF_B: Parameters = parameters!("b");
+const OF_OUT: Parameters = parameters!("out");
+
+fn affine(cx: &KernelContext<'_>, at: &Parameters) -> Result<Affine, KernelError> {
+    let zero = cx.int(at.zero_point)?;
     if i32::try_from(zero).is_err() {
         return Err(KernelError::argument(format!("a zero point is {zero}, outside of the range of INT")));
     }
-    Ok(Affine { scale: cx.double(at)? as f32, zero, least: cx.int(at + 2)?, greatest: cx.int(at + 3)? })
+    Ok(Affine {
+        scale: cx.double(at.scale)? as f32,
+        zero,
+        least: cx.int(at.quant_min)?,
+        greatest: cx.int(at.quant_max)?,
+    })
 }
 
 fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(16)?;
-    let (a, b, out) = (args.tensor(0)?.meta, args.tensor(5)?.meta, args.tensor(14)?.meta);
+    args.expect_len(OUT + 2)?;
+    let (a, b, out) = (args.tensor(A)?.meta, args.tensor(B)?.meta, args.tensor(OUT)?.meta);
     if a.dtype != b.dtype || a.dtype != out.dtype || a.dim_order != b.dim_order || a.dim_order != out.dim_order {
         return Err(KernelError::argument("`a`, `b` and `out` must have one element type and dim order"));
     }
@@ -28,16 +62,16 @@ fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     let store = quantizer(ScalarType::FLOAT, dtype)?;
     let width = dtype.size().unwrap_or(1);
     Ok(Box::new(move |cx: &mut KernelContext<'_>| {
-        let (a, b, sum) = (affine(cx, 1)?, affine(cx, 6)?, affine(cx, 10)?);
-        sum.expect_in(dtype)?;
-        let sizes = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
-        if *sizes != *cx.meta(5)?.sizes {
-            let (a, b) = (&*sizes, cx.meta(5)?.sizes);
+        let (a, b, sum) = (affine(cx, &OF_A)?, affine(cx, &OF_B)?, affine(cx, &OF_OUT)?);
+        expect_bounds(&sum, dtype)?;
+        let sizes = Dims::from_slice(cx.meta(A)?.sizes).unwrap_or_default();
+        if *sizes != *cx.meta(B)?.sizes {
+            let (a, b) = (&*sizes, cx.meta(B)?.sizes);
             return Err(KernelError::argument(format!("`a` has sizes {a:?}, `b` has {b:?}: they must be equal")));
         }
-        cx.resize(14, &sizes)?;
+        cx.resize(OUT, &sizes)?;
         let views = cx.views();
-        let (left, right, mut out) = (views.tensor(0)?, views.tensor(5)?, views.out(14)?);
+        let (left, right, mut out) = (views.tensor(A)?, views.tensor(B)?, views.out(OUT)?);
         let chunk = BLOCK * width;
         let blocks = left.bytes().chunks(chunk).zip(right.bytes().chunks(chunk)).zip(out.bytes().chunks_mut(chunk));
         for ((left, right), out) in blocks {
@@ -53,11 +87,4 @@ fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
 }
 
 /// The operators of this table.
-pub const KERNELS: &[&Kernel] = &[&Kernel {
-    name: "quantized_decomposed::add.out",
-    schema: "(Tensor a, float a_scale, int a_zero_point, int a_quant_min, int a_quant_max, Tensor b, float b_scale, \
-             int b_zero_point, int b_quant_min, int b_quant_max, float out_scale, int out_zero_point, \
-             int out_quant_min, int out_quant_max, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare,
-}];
+pub const KERNELS: &[&Kernel] = &[&kernel("quantized_decomposed::add.out", Alias::Disjoint, prepare)];

@@ -10,7 +10,14 @@ use edgepack_format::tensor::Dims;
 use half::{bf16, f16};
 
 use super::affine::number_at;
+use crate::schema::{kernel, position};
 use edgepack_compute::number::Cast;
+
+/// Arguments of all.
+const WEIGHT: usize = position("quantized_decomposed::embedding_byte.out", "weight");
+const SCALES: usize = position("quantized_decomposed::embedding_byte.out", "weight_scales");
+const ZERO_POINTS: usize = position("quantized_decomposed::embedding_byte.out", "weight_zero_points");
+const INDICES: usize = position("quantized_decomposed::embedding_byte.out", "indices");
 
 /// How weights are stored.
 #[derive(Clone, Copy, PartialEq)]
@@ -43,12 +50,12 @@ impl Packing {
 
 fn prepare(args: &Prepare<'_>, packing: Packing, out: usize) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(out + 2)?;
-    let weight = args.tensor(0)?.meta.dtype;
+    let weight = args.tensor(WEIGHT)?.meta.dtype;
     let signed = weight == ScalarType::CHAR;
     if !(weight == ScalarType::BYTE || signed && packing == Packing::Byte) {
         return Err(KernelError::argument(format!("`weight` is {weight}, which holds no weights of this operator")));
     }
-    let indices = args.tensor(5)?.meta.dtype;
+    let indices = args.tensor(INDICES)?.meta.dtype;
     if !matches!(indices, ScalarType::INT | ScalarType::LONG) {
         return Err(KernelError::argument(format!("`indices` is {indices}, the operator wants INT or LONG")));
     }
@@ -70,7 +77,7 @@ fn rows<T: PodElement>(
 where
     f32: Cast<T>,
 {
-    let (weight, scales) = (cx.meta(0)?, cx.meta(1)?);
+    let (weight, scales) = (cx.meta(WEIGHT)?, cx.meta(SCALES)?);
     let &[count, bytes] = weight.sizes else {
         return Err(KernelError::argument(format!("`weight` has {} dimensions, not 2", weight.rank())));
     };
@@ -88,17 +95,18 @@ where
     if !width.is_multiple_of(groups) {
         return Err(KernelError::argument(format!("{groups} groups do not divide a row of {width} weights")));
     }
-    if let Some(zeros) = cx.meta_opt(2)?
+    if let Some(zeros) = cx.meta_opt(ZERO_POINTS)?
         && zeros.element_count() != count * groups
     {
         let have = zeros.sizes;
         return Err(KernelError::argument(format!("`weight_zero_points` has sizes {have:?}, unlike `weight_scales`")));
     }
-    let sizes: Dims = Dims::collect(cx.meta(5)?.sizes.iter().copied().chain([width]))
+    let sizes: Dims = Dims::collect(cx.meta(INDICES)?.sizes.iter().copied().chain([width]))
         .ok_or_else(|| KernelError::unsupported("the result has more than 16 dimensions"))?;
     cx.resize(out, &sizes)?;
     let views = cx.views();
-    let (weight, scales, zeros, indices) = (views.tensor(0)?, views.tensor(1)?, views.tensor_opt(2)?, views.tensor(5)?);
+    let (weight, scales, zeros, indices) =
+        (views.tensor(WEIGHT)?, views.tensor(SCALES)?, views.tensor_opt(ZERO_POINTS)?, views.tensor(INDICES)?);
     let tensors: [&TensorRef<'_>; 3] = [&weight, &scales, &indices];
     let mut out = views.out(out)?;
     if !out.is_contiguous() || !tensors.iter().all(|tensor| tensor.is_contiguous()) {
@@ -127,25 +135,19 @@ where
 }
 
 macro_rules! operators {
-    ($($name:literal $packing:ident $extra:literal $out:literal;)*) => {
+    ($($name:literal $packing:ident;)*) => {
         /// The operators of this table.
-        pub const KERNELS: &[&Kernel] = &[$(&Kernel {
-            name: concat!("quantized_decomposed::", $name),
-            schema: concat!(
-                "(Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, int weight_quant_min, ",
-                "int weight_quant_max, Tensor indices, ", $extra, "Tensor(a!) out) -> Tensor(a!)"
-            ),
-            alias: Alias::Disjoint,
-            prepare: |args| prepare(args, Packing::$packing, $out),
-        },)*];
+        pub const KERNELS: &[&Kernel] = &[$(&kernel($name, Alias::Disjoint, |args| {
+            prepare(args, Packing::$packing, const { position($name, "out") })
+        }),)*];
     };
 }
 
 operators! {
-    "embedding_byte.out" Byte "*, " 6;
-    "embedding_byte.dtype_out" Byte "*, ScalarType? dtype=None, " 7;
-    "embedding_4bit.out" Nibble "*, " 6;
-    "embedding_4bit.dtype_out" Nibble "ScalarType? dtype=None, *, " 7;
-    "embedding_2bit.out" Pair "*, " 6;
-    "embedding_2bit.dtype_out" Pair "ScalarType? dtype=None, *, " 7;
+    "quantized_decomposed::embedding_byte.out" Byte;
+    "quantized_decomposed::embedding_byte.dtype_out" Byte;
+    "quantized_decomposed::embedding_4bit.out" Nibble;
+    "quantized_decomposed::embedding_4bit.dtype_out" Nibble;
+    "quantized_decomposed::embedding_2bit.out" Pair;
+    "quantized_decomposed::embedding_2bit.dtype_out" Pair;
 }

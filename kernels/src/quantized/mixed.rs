@@ -10,6 +10,7 @@ use edgepack_format::scalar::ScalarType;
 use half::f16;
 
 use crate::check::{Shape, expect_dtype, expect_same};
+use crate::schema::{kernel, position};
 use edgepack_compute::gemm::Mat;
 use edgepack_compute::half::Narrow;
 use edgepack_compute::number::Cast;
@@ -19,17 +20,22 @@ use edgepack_compute::simd::wide;
 /// The operators of this table.
 pub const KERNELS: &[&Kernel] = &[&MM, &LINEAR];
 
-static MM: Kernel = Kernel {
-    name: "quantized_decomposed::mixed_mm.out",
-    schema: "(Tensor input, Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { transposed: false, dtype: None, out: 4 }),
-};
-static LINEAR: Kernel = Kernel {
-    name: "quantized_decomposed::mixed_linear.out",
-    schema: "(Tensor input, Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, ScalarType? dtype=None, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { transposed: true, dtype: Some(4), out: 5 }),
+static MM: Kernel = kernel("quantized_decomposed::mixed_mm.out", Alias::Disjoint, |args| prepare(args, &PLAIN));
+static LINEAR: Kernel =
+    kernel("quantized_decomposed::mixed_linear.out", Alias::Disjoint, |args| prepare(args, &TRANSPOSED));
+
+/// Arguments of both.
+const INPUT: usize = position("quantized_decomposed::mixed_mm.out", "input");
+const WEIGHT: usize = position("quantized_decomposed::mixed_mm.out", "weight");
+const SCALES: usize = position("quantized_decomposed::mixed_mm.out", "weight_scales");
+const ZERO_POINTS: usize = position("quantized_decomposed::mixed_mm.out", "weight_zero_points");
+
+static PLAIN: Form =
+    Form { transposed: false, dtype: None, out: position("quantized_decomposed::mixed_mm.out", "out") };
+static TRANSPOSED: Form = Form {
+    transposed: true,
+    dtype: Some(position("quantized_decomposed::mixed_linear.out", "dtype")),
+    out: position("quantized_decomposed::mixed_linear.out", "out"),
 };
 
 /// What tells the two apart.
@@ -43,10 +49,10 @@ struct Form {
 
 fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(form.out + 2)?;
-    let (input, out) = (args.tensor(0)?.meta.dtype, args.tensor(form.out)?.meta.dtype);
-    expect_dtype("weight", args.tensor(1)?.meta.dtype, ScalarType::CHAR)?;
-    expect_same(("input", input), ("weight_scales", args.tensor(2)?.meta.dtype))?;
-    if !args.is_none(3) {
+    let (input, out) = (args.tensor(INPUT)?.meta.dtype, args.tensor(form.out)?.meta.dtype);
+    expect_dtype("weight", args.tensor(WEIGHT)?.meta.dtype, ScalarType::CHAR)?;
+    expect_same(("input", input), ("weight_scales", args.tensor(SCALES)?.meta.dtype))?;
+    if !args.is_none(ZERO_POINTS) {
         return Err(KernelError::unsupported("`weight_zero_points` is given: only symmetric weights are taken"));
     }
     if let Some(arg) = form.dtype.filter(|&arg| !args.is_none(arg))
@@ -55,8 +61,8 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
     {
         return Err(KernelError::argument(format!("`dtype` is {dtype}, `out` is {out}")));
     }
-    let weight = args.tensor(1)?.meta;
-    if let (&[m, k], &[first, second]) = (args.tensor(0)?.meta.sizes, weight.sizes) {
+    let weight = args.tensor(WEIGHT)?.meta;
+    if let (&[m, k], &[first, second]) = (args.tensor(INPUT)?.meta.sizes, weight.sizes) {
         let n = if form.transposed { first } else { second };
         let elements = Panels { m, k, n }.scratch().saturating_add(m.saturating_mul(k));
         args.scratch(elements.saturating_mul(size_of::<f32>()));
@@ -75,7 +81,7 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
 }
 
 fn run<T: Narrow, U: Narrow>(cx: &mut KernelContext<'_>, form: &Form) -> Result<(), KernelError> {
-    let (input, weight, scales) = (cx.meta(0)?, cx.meta(1)?, cx.meta(2)?);
+    let (input, weight, scales) = (cx.meta(INPUT)?, cx.meta(WEIGHT)?, cx.meta(SCALES)?);
     let shapes = || {
         KernelError::argument(format!(
             "`input` is {}, `weight` {}, `weight_scales` {}: they make no product",
@@ -99,8 +105,8 @@ fn run<T: Narrow, U: Narrow>(cx: &mut KernelContext<'_>, form: &Form) -> Result<
     }
     cx.resize(form.out, &[m, n])?;
     let views = cx.views();
-    let (input, weight) = (views.tensor(0)?.as_slice::<T>()?, views.tensor(1)?.as_slice::<i8>()?);
-    let (scales, out) = (views.tensor(2)?.as_slice::<T>()?, views.out(form.out)?);
+    let (input, weight) = (views.tensor(INPUT)?.as_slice::<T>()?, views.tensor(WEIGHT)?.as_slice::<i8>()?);
+    let (scales, out) = (views.tensor(SCALES)?.as_slice::<T>()?, views.out(form.out)?);
     if !out.meta().is_contiguous() {
         return Err(KernelError::unsupported("all tensors must be contiguous"));
     }
@@ -179,11 +185,11 @@ mod tests {
         Ok(call(kernel, &args)?[0].as_slice().unwrap())
     }
 
-    const INPUT: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    const VALUES: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
 
     #[test]
     fn scales_are_those_of_the_weights_rows() {
-        let (input, weights) = (|| Arg::tensor(&[2, 3], &INPUT), [1i8, -2, 3, 4, -5, 6]);
+        let (input, weights) = (|| Arg::tensor(&[2, 3], &VALUES), [1i8, -2, 3, 4, -5, 6]);
         let have = out(&MM, input(), (&[3, 2], &weights), Arg::tensor(&[3], &[1f32, 10.0, 100.0])).unwrap();
         assert_eq!(have, [1.0 + 60.0 - 1500.0, -2.0 + 80.0 + 1800.0, 4.0 + 150.0 - 3000.0, -8.0 + 200.0 + 3600.0]);
         let have = out(&LINEAR, input(), (&[2, 3], &weights), Arg::tensor(&[2], &[1f32, 10.0])).unwrap();
@@ -218,10 +224,10 @@ mod tests {
     fn shapes_that_make_no_product_are_errors() {
         let scales = |sizes: &[usize]| Arg::tensor(sizes, &vec![1f32; sizes.iter().product()]);
         let weights = [0i8; 6];
-        let input = || Arg::tensor(&[2, 3], &INPUT);
+        let input = || Arg::tensor(&[2, 3], &VALUES);
         assert!(out(&MM, input(), (&[2, 3], &weights), scales(&[2])).is_err());
         assert!(out(&MM, input(), (&[3, 2], &weights), scales(&[2])).is_err());
         assert!(out(&LINEAR, input(), (&[2, 3], &weights), scales(&[2, 4])).is_err());
-        assert!(out(&LINEAR, Arg::tensor(&[6], &INPUT), (&[2, 3], &weights), scales(&[2])).is_err());
+        assert!(out(&LINEAR, Arg::tensor(&[6], &VALUES), (&[2, 3], &weights), scales(&[2])).is_err());
     }
 }

@@ -3,17 +3,19 @@
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_format::tensor::Dims;
 
-use super::affine::{Affine, AffineLoop, dequantizer, number_at, quantizer};
+use super::affine::{dequantizer, expect_bounds, number_at, quantizer};
 use crate::dims::dim_of;
+use crate::schema::{kernel, position};
+use edgepack_compute::quantise::{Affine, AffineLoop};
 
 /// Where scale and zero point come from.
 #[derive(Clone, Copy, PartialEq)]
 enum Given {
-    /// Numbers at 1 and 2.
+    /// Numbers.
     Numbers,
-    /// Tensors of one element at 1 and 2.
+    /// Tensors of one element.
     Tensors,
-    /// Tensors with an element per slice along the dimension at 3.
+    /// Tensors with an element per slice along the dimension of argument `axis`.
     Axis,
     /// Tensors with an element per index of all dimensions but the last.
     Token,
@@ -25,23 +27,31 @@ enum Direction {
     Dequantize,
 }
 
-/// How an instruction of the family is laid out.
+/// The first three arguments of all: the tensor, its scales, its zero points.
+const INPUT: usize = position("quantized_decomposed::quantize_per_tensor.out", "input");
+const SCALE: usize = position("quantized_decomposed::quantize_per_tensor.out", "scale");
+const ZERO_POINT: usize = position("quantized_decomposed::quantize_per_tensor.out", "zero_point");
+/// Of those that go by slices.
+const AXIS: usize = position("quantized_decomposed::quantize_per_channel.out", "axis");
+
+/// What an operator of the family is given, and by which arguments.
 #[derive(Clone, Copy)]
 struct Form {
     given: Given,
     direction: Direction,
-    /// The index of `quant_min`; `quant_max` follows.
-    range: usize,
+    quant_min: usize,
+    quant_max: usize,
     out: usize,
 }
 
-const fn form(given: Given, direction: Direction, out: usize) -> Form {
-    Form { given, direction, range: if matches!(given, Given::Axis) { 4 } else { 3 }, out }
+const fn form(operator: &str, given: Given, direction: Direction) -> Form {
+    let (quant_min, quant_max) = (position(operator, "quant_min"), position(operator, "quant_max"));
+    Form { given, direction, quant_min, quant_max, out: position(operator, "out") }
 }
 
 fn prepare(args: &Prepare<'_>, form: Form) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(form.out + 2)?;
-    let (input, out) = (args.tensor(0)?.meta, args.tensor(form.out)?.meta);
+    let (input, out) = (args.tensor(INPUT)?.meta, args.tensor(form.out)?.meta);
     let (apply, integers) = match form.direction {
         Direction::Quantize => (quantizer(input.dtype, out.dtype)?, out.dtype),
         Direction::Dequantize => (dequantizer(input.dtype, out.dtype)?, input.dtype),
@@ -56,19 +66,19 @@ fn prepare(args: &Prepare<'_>, form: Form) -> Result<Box<dyn Run>, KernelError> 
         return Err(KernelError::unsupported("`input` must be contiguous"));
     }
     Ok(Box::new(move |cx: &mut KernelContext<'_>| {
-        let (least, greatest) = (cx.int(form.range)?, cx.int(form.range + 1)?);
+        let (least, greatest) = (cx.int(form.quant_min)?, cx.int(form.quant_max)?);
         let mut affine = Affine { scale: 1.0, zero: 0, least, greatest };
         if form.direction == Direction::Quantize {
-            affine.expect_in(integers)?;
+            expect_bounds(&affine, integers)?;
         }
-        let input = cx.meta(0)?;
+        let input = cx.meta(INPUT)?;
         let sizes = Dims::from_slice(input.sizes).unwrap_or_default();
         let rank = input.rank();
         // How many slices there are, how many elements each has in one run, and how often all of them repeat.
         let (slices, run) = match form.given {
             Given::Numbers | Given::Tensors => (1, input.element_count()),
             Given::Axis => {
-                let axis = dim_of("axis", cx.int(3)?, "input", rank)?;
+                let axis = dim_of("axis", cx.int(AXIS)?, "input", rank)?;
                 let place = input.dim_order.iter().position(|&dim| dim as usize == axis).unwrap_or(0);
                 let inner = input.dim_order.get(place + 1..).unwrap_or_default();
                 (sizes.get(axis).copied().unwrap_or(1), inner.iter().map(|&dim| sizes[dim as usize]).product())
@@ -80,13 +90,13 @@ fn prepare(args: &Prepare<'_>, form: Form) -> Result<Box<dyn Run>, KernelError> 
         };
         cx.resize(form.out, &sizes)?;
         if form.given == Given::Numbers {
-            affine.scale = cx.double(1)? as f32;
-            affine.zero = zero_point(cx.int(2)? as f64)?;
+            affine.scale = cx.double(SCALE)? as f32;
+            affine.zero = zero_point(cx.int(ZERO_POINT)? as f64)?;
         }
         let views = cx.views();
-        let (input, mut out) = (views.tensor(0)?, views.out(form.out)?);
+        let (input, mut out) = (views.tensor(INPUT)?, views.out(form.out)?);
         if form.given != Given::Numbers {
-            let (scales, zeros) = (views.tensor(1)?, views.tensor_opt(2)?);
+            let (scales, zeros) = (views.tensor(SCALE)?, views.tensor_opt(ZERO_POINT)?);
             let short =
                 [Some(&scales), zeros.as_ref()].into_iter().flatten().find(|tensor| tensor.element_count() < slices);
             if let Some(tensor) = short {
@@ -138,33 +148,21 @@ fn apply_all(
 }
 
 macro_rules! operators {
-    ($($name:literal $schema:literal => $given:ident $direction:ident $out:literal;)*) => {
+    ($($name:literal => $given:ident $direction:ident;)*) => {
         /// The operators of this table.
-        pub const KERNELS: &[&Kernel] = &[$(&Kernel {
-            name: concat!("quantized_decomposed::", $name),
-            schema: $schema,
-            alias: Alias::Disjoint,
-            prepare: |args| prepare(args, form(Given::$given, Direction::$direction, $out)),
-        },)*];
+        pub const KERNELS: &[&Kernel] = &[$(&kernel($name, Alias::Disjoint, |args| {
+            prepare(args, const { form($name, Given::$given, Direction::$direction) })
+        }),)*];
     };
 }
 
 operators! {
-    "quantize_per_tensor.out" "(Tensor input, float scale, int zero_point, int quant_min, int quant_max, \
-        ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)" => Numbers Quantize 6;
-    "quantize_per_tensor.Tensor_out" "(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, \
-        ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)" => Tensors Quantize 6;
-    "quantize_per_channel.out" "(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, \
-        int quant_max, ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)" => Axis Quantize 7;
-    "quantize_per_token.out" "(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, \
-        ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)" => Token Quantize 6;
-    "dequantize_per_tensor.out" "(Tensor input, float scale, int zero_point, int quant_min, int quant_max, \
-        ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out) -> Tensor(a!)" => Numbers Dequantize 7;
-    "dequantize_per_tensor.Tensor_out" "(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, \
-        ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out) -> Tensor(a!)" => Tensors Dequantize 7;
-    "dequantize_per_channel.out" "(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, \
-        int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out) -> Tensor(a!)"
-        => Axis Dequantize 8;
-    "dequantize_per_token.out" "(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, \
-        ScalarType dtype, ScalarType output_dtype, *, Tensor(a!) out) -> Tensor(a!)" => Token Dequantize 7;
+    "quantized_decomposed::quantize_per_tensor.out" => Numbers Quantize;
+    "quantized_decomposed::quantize_per_tensor.Tensor_out" => Tensors Quantize;
+    "quantized_decomposed::quantize_per_channel.out" => Axis Quantize;
+    "quantized_decomposed::quantize_per_token.out" => Token Quantize;
+    "quantized_decomposed::dequantize_per_tensor.out" => Numbers Dequantize;
+    "quantized_decomposed::dequantize_per_tensor.Tensor_out" => Tensors Dequantize;
+    "quantized_decomposed::dequantize_per_channel.out" => Axis Dequantize;
+    "quantized_decomposed::dequantize_per_token.out" => Token Dequantize;
 }

@@ -6,9 +6,10 @@ use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
-use super::affine::range_of;
 use crate::check::expect_dtype;
+use crate::schema::{kernel, position};
 use edgepack_compute::number::Cast;
+use edgepack_compute::quantise::range_of;
 
 /// Below this a scale is too small to divide by with any accuracy.
 const SMALLEST_SCALE: f32 = 6.1e-5;
@@ -51,42 +52,51 @@ fn store(out: &mut TensorMut<'_>, at: usize, value: f64) -> Result<(), KernelErr
 }
 
 fn per_tensor(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(8)?;
-    expect_dtype("input", args.tensor(0)?.meta.dtype, ScalarType::FLOAT)?;
+    const INPUT: usize = position("quantized_decomposed::choose_qparams.Tensor_out", "input");
+    const QUANT_MIN: usize = position("quantized_decomposed::choose_qparams.Tensor_out", "quant_min");
+    const QUANT_MAX: usize = position("quantized_decomposed::choose_qparams.Tensor_out", "quant_max");
+    const SCALE_OUT: usize = position("quantized_decomposed::choose_qparams.Tensor_out", "scale_out");
+    const ZERO_POINT_OUT: usize = position("quantized_decomposed::choose_qparams.Tensor_out", "zero_point_out");
+    args.expect_len(ZERO_POINT_OUT + 2)?;
+    expect_dtype("input", args.tensor(INPUT)?.meta.dtype, ScalarType::FLOAT)?;
     Ok(Box::new(|cx: &mut KernelContext<'_>| {
-        for out in [5, 6] {
+        for out in [SCALE_OUT, ZERO_POINT_OUT] {
             // One element of any rank will do.
             if cx.meta(out)?.element_count() != 1 {
                 cx.resize(out, &[1])?;
             }
         }
-        let (least, greatest) = (cx.int(1)?, cx.int(2)?);
+        let (least, greatest) = (cx.int(QUANT_MIN)?, cx.int(QUANT_MAX)?);
         if least >= greatest || range_of(ScalarType::INT).is_none_or(|(low, high)| least < low || greatest > high) {
             return Err(KernelError::argument(format!("`quant_min` {least} and `quant_max` {greatest} are no range")));
         }
         let views = cx.views();
-        let (scale, zero) = choose(views.tensor(0)?.as_slice()?, least, greatest);
-        store(&mut views.out(5)?, 0, scale)?;
-        store(&mut views.out(6)?, 0, zero as f64)
+        let (scale, zero) = choose(views.tensor(INPUT)?.as_slice()?, least, greatest);
+        store(&mut views.out(SCALE_OUT)?, 0, scale)?;
+        store(&mut views.out(ZERO_POINT_OUT)?, 0, zero as f64)
     }))
 }
 
 fn per_token(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(5)?;
-    let input = args.tensor(0)?.meta;
+    const INPUT: usize = position("quantized_decomposed::choose_qparams_per_token_asymmetric.out", "input");
+    const SCALE_OUT: usize = position("quantized_decomposed::choose_qparams_per_token_asymmetric.out", "scale_out");
+    const ZERO_POINT_OUT: usize =
+        position("quantized_decomposed::choose_qparams_per_token_asymmetric.out", "zero_point_out");
+    args.expect_len(ZERO_POINT_OUT + 2)?;
+    let input = args.tensor(INPUT)?.meta;
     expect_dtype("input", input.dtype, ScalarType::FLOAT)?;
     if !input.is_contiguous() || input.rank() == 0 {
         return Err(KernelError::unsupported("`input` must be contiguous and have a dimension"));
     }
     Ok(Box::new(|cx: &mut KernelContext<'_>| {
-        let mut sizes = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
+        let mut sizes = Dims::from_slice(cx.meta(INPUT)?.sizes).unwrap_or_default();
         let last = sizes.len() - 1;
         let width = std::mem::replace(&mut sizes[last], 1);
-        cx.resize(2, &sizes)?;
-        cx.resize(3, &sizes)?;
+        cx.resize(SCALE_OUT, &sizes)?;
+        cx.resize(ZERO_POINT_OUT, &sizes)?;
         let views = cx.views();
-        let input = views.tensor(0)?;
-        let (mut scales, mut zeros) = (views.out(2)?, views.out(3)?);
+        let input = views.tensor(INPUT)?;
+        let (mut scales, mut zeros) = (views.out(SCALE_OUT)?, views.out(ZERO_POINT_OUT)?);
         for (token, values) in input.as_slice::<f32>()?.chunks_exact(width.max(1)).enumerate() {
             let (scale, zero) = choose(values, -128, 127);
             store(&mut scales, token, scale)?;
@@ -98,18 +108,6 @@ fn per_token(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
 
 /// The operators of this table.
 pub const KERNELS: &[&Kernel] = &[
-    &Kernel {
-        name: "quantized_decomposed::choose_qparams.Tensor_out",
-        schema: "(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype, *, Tensor(a!) scale_out, \
-                 Tensor(b!) zero_point_out) -> (Tensor(a!), Tensor(b!))",
-        alias: Alias::Disjoint,
-        prepare: per_tensor,
-    },
-    &Kernel {
-        name: "quantized_decomposed::choose_qparams_per_token_asymmetric.out",
-        schema: "(Tensor input, ScalarType dtype, *, Tensor(a!) scale_out, Tensor(b!) zero_point_out) -> \
-                 (Tensor(a!), Tensor(b!))",
-        alias: Alias::Disjoint,
-        prepare: per_token,
-    },
+    &kernel("quantized_decomposed::choose_qparams.Tensor_out", Alias::Disjoint, per_tensor),
+    &kernel("quantized_decomposed::choose_qparams_per_token_asymmetric.out", Alias::Disjoint, per_token),
 ];

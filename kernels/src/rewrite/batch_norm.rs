@@ -8,6 +8,18 @@ use edgepack_format::scalar::ScalarType;
 
 use super::chain::{Call, arg, for_each_pair, is, is_private, merge, tensor};
 use crate::aten::{conv, norm};
+use crate::schema::position;
+
+const NORM: &str = "aten::_native_batch_norm_legit_no_training.out";
+const INPUT: usize = position(NORM, "input");
+const FACTOR: usize = position(NORM, "weight");
+const OFFSET: usize = position(NORM, "bias");
+const MEAN: usize = position(NORM, "running_mean");
+const VARIANCE: usize = position(NORM, "running_var");
+const EPSILON: usize = position(NORM, "eps");
+const OUT: usize = position(NORM, "out0");
+/// Statistics that nothing may read.
+const STATISTICS: [usize; 2] = [position(NORM, "out1"), position(NORM, "out2")];
 
 /// Folds the factor and offset of every channel into constant weights.
 pub struct FoldBatchNorm;
@@ -27,31 +39,31 @@ fn rule(graph: &mut PlanGraph<'_>, uses: &Uses, first: Call, second: Call) -> Op
     if !is(graph, first.operator, &conv::CONVOLUTION) || !is(graph, second.operator, &norm::batch::NO_TRAINING) {
         return None;
     }
-    let image = arg(graph, first, 9)?;
-    let statistics_unread = [8, 9].into_iter().all(|at| {
+    let image = arg(graph, first, conv::OUT)?;
+    let statistics_unread = STATISTICS.into_iter().all(|at| {
         let tensor = arg(graph, second, at).and_then(|id| tensor(graph, id));
         tensor.is_some_and(|tensor| uses.of_tensor(tensor).reads == 0)
     });
     let fixed = |id: ValueId| !graph.is_variable(id);
-    let (transposed, eps) = (arg(graph, first, 6)?, arg(graph, second, 6)?);
+    let (transposed, eps) = (arg(graph, first, conv::FORWARD.transposed)?, arg(graph, second, EPSILON)?);
     let (Value::Bool(false), Value::Double(epsilon)) = (graph.value(transposed), graph.value(eps)) else {
         return None;
     };
-    if arg(graph, second, 0)? != image || !is_private(graph, uses, image) || !statistics_unread {
+    if arg(graph, second, INPUT)? != image || !is_private(graph, uses, image) || !statistics_unread {
         return None;
     }
     if !fixed(transposed) || !fixed(eps) {
         return None;
     }
 
-    let weight = graph.constant(arg(graph, first, 1)?)?;
+    let weight = graph.constant(arg(graph, first, conv::FORWARD.weight)?)?;
     let (sizes, order) = (weight.sizes.to_vec(), weight.dim_order.to_vec());
     let mut factors = copied(weight.as_slice::<f32>().ok()?)?;
     let channels = *sizes.first().filter(|_| order.first() == Some(&0))?;
     let numbers = |id: ValueId, absent: f32| numbers(graph, id, channels, absent);
-    let bias = numbers(arg(graph, first, 2)?, 0.0)?;
-    let (scale, offset) = (numbers(arg(graph, second, 1)?, 1.0)?, numbers(arg(graph, second, 2)?, 0.0)?);
-    let (mean, variance) = (numbers(arg(graph, second, 3)?, 0.0)?, numbers(arg(graph, second, 4)?, 1.0)?);
+    let bias = numbers(arg(graph, first, conv::BIAS)?, 0.0)?;
+    let (scale, offset) = (numbers(arg(graph, second, FACTOR)?, 1.0)?, numbers(arg(graph, second, OFFSET)?, 0.0)?);
+    let (mean, variance) = (numbers(arg(graph, second, MEAN)?, 0.0)?, numbers(arg(graph, second, VARIANCE)?, 1.0)?);
     let each = factors.len().checked_div(channels).filter(|&each| each > 0)?;
 
     let mut offsets = room(channels).ok()?;
@@ -61,7 +73,7 @@ fn rule(graph: &mut PlanGraph<'_>, uses: &Uses, first: Call, second: Call) -> Op
         let moved = f64::from(bias[channel]) - f64::from(mean[channel]);
         offsets.push((moved * factor + f64::from(offset[channel])) as f32);
     }
-    // Factors that overflow would make NaN of what is finite in two steps.
+    // Factors that overflow would make NaN of what is finite otherwise.
     if !factors.iter().chain(&offsets).all(|x| x.is_finite()) {
         return None;
     }
@@ -71,11 +83,11 @@ fn rule(graph: &mut PlanGraph<'_>, uses: &Uses, first: Call, second: Call) -> Op
         return None;
     }
     let bias = graph.push_constant(ScalarType::FLOAT, &[channels], bytemuck::cast_slice(&offsets))?;
-    let out = arg(graph, second, 7)?;
+    let out = arg(graph, second, OUT)?;
     let mut args = graph.args(first.args).to_vec();
-    (args[1], args[2]) = (weight, bias);
+    (args[conv::FORWARD.weight], args[conv::BIAS]) = (weight, bias);
     // The output, and the result that repeats it.
-    args[9..].fill(out);
+    args[conv::OUT..].fill(out);
     merge(graph, first, second, first.operator, &args)
 }
 

@@ -12,32 +12,41 @@ use edgepack_format::scalar::ScalarType;
 
 use super::chain::{collected, is, tensor};
 use crate::aten::conv;
+use crate::aten::elementwise::arithmetic;
+use crate::fused::{Base, POINTWISE};
+use crate::schema::position;
 
-/// Turns images around where that pays.
+/// Lays images out with their channels innermost where that pays.
 pub struct ChannelsLast;
 
 const FIRST: [u8; 4] = [0, 1, 2, 3];
 const LAST: [u8; 4] = [0, 2, 3, 1];
 
-/// Operators whose image arguments must all have one order, whichever it is: image inputs, and the output.
-const SAME_ORDER: &[(&str, &[usize])] = &[
-    ("aten::relu.out", &[0, 1]),
-    ("aten::hardtanh.out", &[0, 3]),
-    ("aten::clamp.out", &[0, 3]),
-    ("aten::sigmoid.out", &[0, 1]),
-    ("aten::gelu.out", &[0, 2]),
-    ("aten::leaky_relu.out", &[0, 2]),
-    ("aten::tanh.out", &[0, 1]),
-    ("aten::exp.out", &[0, 1]),
-    ("aten::add.out", &[0, 1, 3]),
-    ("aten::sub.out", &[0, 1, 3]),
-    ("aten::mul.out", &[0, 1, 2]),
-    ("aten::_native_batch_norm_legit_no_training.out", &[0, 7]),
-    ("aten::avg_pool2d.out", &[0, 7]),
-    ("edgepack::pointwise.out", &[0, 1]),
-    ("edgepack::add.then_out", &[0, 1, 3]),
-    ("edgepack::mul.then_out", &[0, 1, 2]),
-];
+/// An operator and the positions of its image arguments.
+macro_rules! images {
+    ($($name:literal: $($argument:literal)*;)*) => { &[$(($name, &[$(position($name, $argument)),*])),*] };
+}
+
+/// Operators whose image arguments must all have one order, whichever it is.
+const SAME_ORDER: &[(&str, &[usize])] = images! {
+    "aten::relu.out": "self" "out";
+    "aten::hardtanh.out": "self" "out";
+    "aten::clamp.out": "self" "out";
+    "aten::sigmoid.out": "self" "out";
+    "aten::gelu.out": "self" "out";
+    "aten::leaky_relu.out": "self" "out";
+    "aten::tanh.out": "self" "out";
+    "aten::exp.out": "self" "out";
+    "aten::add.out": "self" "other" "out";
+    "aten::sub.out": "self" "other" "out";
+    "aten::mul.out": "self" "other" "out";
+    "aten::_native_batch_norm_legit_no_training.out": "input" "out0";
+    "aten::avg_pool2d.out": "self" "out";
+};
+
+/// Those of them that are fused with operations, and the positions of their operands.
+static SAME_ORDER_FUSED: &[(&Base, &[usize])] =
+    &[(&POINTWISE, &[0]), (&arithmetic::FUSED_ADD, &[0, 1]), (&arithmetic::FUSED_MUL, &[0, 1])];
 
 /// Operators that read an image in any order.
 const ANY_ORDER: &[&str] = &["aten::mean.out"];
@@ -127,17 +136,19 @@ impl Groups {
 
     fn call(&mut self, graph: &PlanGraph<'_>, operator: u32, ids: &[ValueId]) {
         let name = &*graph.operators()[operator as usize].name;
-        if is(graph, operator, &conv::CONVOLUTION) || is(graph, operator, &conv::CONVOLUTION_THEN) {
-            return self.convolution(graph, ids, conv::OUT);
+        if is(graph, operator, &conv::CONVOLUTION) || name == conv::FUSED.name {
+            return self.convolution(graph, ids);
         }
         if ANY_ORDER.contains(&name) {
             return self.fix_all(graph, &ids[1..]);
         }
-        let Some((_, images)) = SAME_ORDER.iter().find(|(same, _)| *same == name) else {
+        let plain = SAME_ORDER.iter().find(|(same, _)| *same == name).map(|(_, images)| (*images, None));
+        let fused = || SAME_ORDER_FUSED.iter().find(|(base, _)| base.name == name);
+        let Some((images, out)) = plain.or_else(|| fused().map(|(base, operands)| (*operands, Some(base.out)))) else {
             return self.fix_all(graph, ids);
         };
-        let tensors: Option<Vec<u32>> =
-            images.iter().map(|&at| ids.get(at).and_then(|&id| tensor(graph, id))).collect();
+        let images = images.iter().copied().chain(out);
+        let tensors: Option<Vec<u32>> = images.map(|at| ids.get(at).and_then(|&id| tensor(graph, id))).collect();
         let Some(tensors) = tensors else { return self.fix_all(graph, ids) };
         let sizes = |tensor: u32| graph.tensor(tensor).bounds();
         let pooled = name.contains("pool");
@@ -150,16 +161,13 @@ impl Groups {
         }
     }
 
-    fn convolution(&mut self, graph: &PlanGraph<'_>, ids: &[ValueId], out: usize) {
-        let constant = ids.get(1).is_some_and(|&weight| graph.constant(weight).is_some());
-        let (Some(Some(input)), Some(Some(output))) =
-            (ids.first().map(|&id| tensor(graph, id)), ids.get(out).map(|&id| tensor(graph, id)))
-        else {
-            return;
-        };
+    fn convolution(&mut self, graph: &PlanGraph<'_>, ids: &[ValueId]) {
+        let tensor_at = |at: usize| ids.get(at).and_then(|&id| tensor(graph, id));
+        let (Some(input), Some(output)) = (tensor_at(conv::FORWARD.input), tensor_at(conv::OUT)) else { return };
         let bounds = |tensor: u32| graph.tensor(tensor).bounds();
-        let weight = ids.get(1).and_then(|&id| tensor(graph, id)).map(bounds);
-        let transposed = !matches!(graph.value(ids[6]), Value::Bool(false));
+        let constant = ids.get(conv::FORWARD.weight).is_some_and(|&weight| graph.constant(weight).is_some());
+        let weight = tensor_at(conv::FORWARD.weight).map(bounds);
+        let transposed = !matches!(graph.value(ids[conv::FORWARD.transposed]), Value::Bool(false));
         let images = [input, output].iter().all(|&image| bounds(image).len() == 4);
         let Some(&[_, per_group, ref taps @ ..]) = weight.filter(|_| constant && !transposed && images) else {
             return self.fix_all(graph, ids);

@@ -3,21 +3,26 @@
 
 mod batch_norm;
 mod chain;
+mod epilogue;
 mod layout;
-mod pure;
-mod then;
-mod turned;
+mod transposed;
 
 use edgepack_executor::Registry;
 use edgepack_executor::rewrite::FoldConstants;
+use edgepack_format::operator;
 
 /// Adds the rules, in the order they run.
 pub(crate) fn with_rewrites(registry: Registry) -> Registry {
     registry
         // Before constants are folded, which would copy what need not be copied.
-        .with_rewrite(turned::ViewTransposed)
-        .with_rewrite(FoldConstants::new(pure::is_pure))
+        .with_rewrite(transposed::ViewTransposed)
+        .with_rewrite(FoldConstants::new(is_pure))
         .with_rewrite(batch_norm::FoldBatchNorm)
-        .with_rewrite(then::FuseSteps)
+        .with_rewrite(epilogue::FuseEpilogues)
         .with_rewrite(layout::ChannelsLast)
+}
+
+/// Whether calling an operator at load gives what calling it at each run would; of one that is not known, nothing is said.
+fn is_pure(full_name: &str) -> bool {
+    operator::find(full_name).is_some_and(operator::Operator::is_pure)
 }

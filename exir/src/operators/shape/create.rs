@@ -5,20 +5,15 @@ use edgepack_format::scalar::ScalarType;
 use super::{Call, ShapeFunction, one};
 use crate::graph::{Argument, Meta, Size, TensorMeta};
 
-pub(super) fn find(name: &str) -> Option<ShapeFunction> {
-    let (base, overload) = name.split_once('.').unwrap_or((name, ""));
-    Some(match (base, overload) {
-        ("full", "") => full,
-        ("new_full" | "new_zeros" | "new_ones" | "new_empty", _) => new,
-        ("zeros" | "ones" | "rand" | "randn", "") | ("empty", "memory_format") => filled,
-        ("_empty_dim_order" | "empty_strided", _) => filled,
-        ("randperm", "") => permutation,
-        ("scalar_tensor", _) => scalar,
-        ("arange", _) => arange,
-        ("eye", _) => eye,
-        _ => return None,
-    })
-}
+pub(super) const RULES: &[(&str, ShapeFunction)] = &[
+    ("full", full),
+    ("new", new),
+    ("filled", filled),
+    ("permutation", permutation),
+    ("scalar", scalar),
+    ("arange", arange),
+    ("eye", eye),
+];
 
 /// The element type of a number.
 fn number_type(call: &Call<'_>, name: &str) -> ScalarType {

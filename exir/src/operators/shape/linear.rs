@@ -7,65 +7,55 @@ use super::spatial::COMPLEX;
 use super::{Call, ShapeFunction, made, one};
 use crate::graph::{Argument, Size, TensorMeta};
 
-pub(super) fn find(name: &str) -> Option<ShapeFunction> {
-    Some(match name {
-        "linalg_inv_ex" => |call| with_status(call, "A"),
-        "linalg_cholesky_ex" => |call| with_status(call, "self"),
-        "linalg_matrix_exp" => |call| same(call, "self"),
-        "linalg_householder_product" => |call| same(call, "input"),
-        "linalg_lu_factor_ex" => |call| {
-            let (matrix, pivots, status) = factors(call)?;
-            Some(vec![matrix, pivots, status])
-        },
-        "_linalg_det" => |call| {
-            let (matrix, pivots, status) = factors(call)?;
-            Some(vec![made(matrix.scalar_type, &status.sizes), matrix, pivots])
-        },
-        "_linalg_slogdet" => |call| {
-            let (matrix, pivots, status) = factors(call)?;
-            let each = made(matrix.scalar_type, &status.sizes);
-            Some(vec![each.clone(), each, matrix, pivots])
-        },
-        "_linalg_solve_ex" => solve,
-        "linalg_lu_solve" => |call| {
-            let (batch, b) = (&call.tensor("LU")?.sizes, call.tensor("B")?);
-            together(batch, &b.sizes).and_then(|sizes| one(b.scalar_type, &sizes))
-        },
-        "linalg_solve_triangular" => |call| {
-            let (a, b) = (call.tensor("self")?, call.tensor("B")?);
-            together(&a.sizes, &b.sizes).and_then(|sizes| one(b.scalar_type, &sizes))
-        },
-        "linalg_qr" => qr,
-        "_linalg_svd" => svd,
-        "_linalg_eigh" => |call| {
-            let a = call.tensor("A")?;
-            let (_, values) = a.sizes.split_last()?;
-            let real = real_of(a.scalar_type);
-            let vectors = if call.flag("compute_v") { a.sizes.clone() } else { vec![Size::Known(0)] };
-            Some(vec![made(real, values), made(a.scalar_type, &vectors)])
-        },
-        "complex" => |call| {
-            let (real, imag) = (call.tensor("real")?, call.tensor("imag")?);
-            let (_, complex) = COMPLEX.iter().find(|(part, _)| *part == real.scalar_type)?;
-            one(*complex, &broadcast([real.sizes.as_slice(), imag.sizes.as_slice()])?)
-        },
-        "view_as_real" | "view_as_real_copy" => |call| {
-            let input = call.tensor("self")?;
-            let mut sizes = input.sizes.clone();
-            sizes.push(Size::Known(2));
-            one(real_of(input.scalar_type), &sizes)
-        },
-        _ => return None,
-    })
-}
+pub(super) const RULES: &[(&str, ShapeFunction)] = &[
+    ("inverse", |call| with_status(call, "A")),
+    ("cholesky", |call| with_status(call, "self")),
+    ("lu_factors", |call| {
+        let (matrix, pivots, status) = factors(call)?;
+        Some(vec![matrix, pivots, status])
+    }),
+    ("determinant", |call| {
+        let (matrix, pivots, status) = factors(call)?;
+        Some(vec![made(matrix.scalar_type, &status.sizes), matrix, pivots])
+    }),
+    ("log_determinant", |call| {
+        let (matrix, pivots, status) = factors(call)?;
+        let each = made(matrix.scalar_type, &status.sizes);
+        Some(vec![each.clone(), each, matrix, pivots])
+    }),
+    ("solve", solve),
+    ("lu_solve", |call| {
+        let (batch, b) = (&call.tensor("LU")?.sizes, call.tensor("B")?);
+        together(batch, &b.sizes).and_then(|sizes| one(b.scalar_type, &sizes))
+    }),
+    ("triangular_solve", |call| {
+        let (a, b) = (call.tensor("self")?, call.tensor("B")?);
+        together(&a.sizes, &b.sizes).and_then(|sizes| one(b.scalar_type, &sizes))
+    }),
+    ("qr", qr),
+    ("svd", svd),
+    ("eigen", |call| {
+        let a = call.tensor("A")?;
+        let (_, values) = a.sizes.split_last()?;
+        let real = real_of(a.scalar_type);
+        let vectors = if call.flag("compute_v") { a.sizes.clone() } else { vec![Size::Known(0)] };
+        Some(vec![made(real, values), made(a.scalar_type, &vectors)])
+    }),
+    ("complex", |call| {
+        let (real, imag) = (call.tensor("real")?, call.tensor("imag")?);
+        let (_, complex) = COMPLEX.iter().find(|(part, _)| *part == real.scalar_type)?;
+        one(*complex, &broadcast([real.sizes.as_slice(), imag.sizes.as_slice()])?)
+    }),
+    ("complex_parts", |call| {
+        let input = call.tensor("self")?;
+        let mut sizes = input.sizes.clone();
+        sizes.push(Size::Known(2));
+        one(real_of(input.scalar_type), &sizes)
+    }),
+];
 
 fn real_of(scalar_type: ScalarType) -> ScalarType {
     COMPLEX.iter().find(|(_, complex)| *complex == scalar_type).map_or(scalar_type, |(real, _)| *real)
-}
-
-fn same(call: &Call<'_>, name: &str) -> Option<Vec<TensorMeta>> {
-    let input = call.tensor(name)?;
-    one(input.scalar_type, &input.sizes)
 }
 
 /// Everything before the last two dimensions.

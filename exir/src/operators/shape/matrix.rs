@@ -6,26 +6,23 @@ use super::numbers::broadcast;
 use super::{Call, ShapeFunction, made, one};
 use crate::graph::{Size, TensorMeta};
 
-pub(super) fn find(name: &str) -> Option<ShapeFunction> {
-    Some(match name {
-        "mm" => mm,
-        "bmm" => bmm,
-        "addmm" => addmm,
-        "baddbmm" => baddbmm,
-        "mv" => mv,
-        "dot" => dot,
-        "linear" => linear,
-        "matmul" => matmul,
-        "_cdist_forward" | "cdist" => distances,
-        "_pdist_forward" => pairs,
-        "embedding" => embedding,
-        "_embedding_bag" => embedding_bag,
-        "embedding_dense_backward" => embedding_gradient,
-        "scaled_dot_product_attention" => attention,
-        "outer" | "ger" => outer,
-        _ => return None,
-    })
-}
+pub(super) const RULES: &[(&str, ShapeFunction)] = &[
+    ("mm", mm),
+    ("bmm", bmm),
+    ("addmm", addmm),
+    ("baddbmm", baddbmm),
+    ("mv", mv),
+    ("dot", dot),
+    ("linear", linear),
+    ("matmul", matmul),
+    ("distances", distances),
+    ("pairs", pairs),
+    ("embedding", embedding),
+    ("embedding_bag", embedding_bag),
+    ("embedding_gradient", embedding_gradient),
+    ("attention", attention),
+    ("outer", outer),
+];
 
 /// Rows and columns of the last two dimensions.
 fn ends(meta: &TensorMeta) -> Option<(&[Size], &Size, &Size)> {

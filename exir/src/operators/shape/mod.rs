@@ -18,7 +18,7 @@ pub use numbers::promote;
 
 use std::sync::Arc;
 
-use edgepack_format::operator::Schema;
+use edgepack_format::operator::{self, Schema};
 use edgepack_format::scalar::ScalarType;
 
 use super::{Operators, arguments};
@@ -135,18 +135,9 @@ impl Operators {
         if let Some(own) = self.own.get(&full_name).and_then(|own| own.shape.clone()) {
             return Some(own);
         }
-        let name = full_name.strip_prefix("aten::").or_else(|| full_name.strip_prefix("dim_order_ops::"))?;
-        let families: [fn(&str) -> Option<ShapeFunction>; 8] = [
-            linear::find,
-            elementwise::find,
-            movement::find,
-            reduce::find,
-            matrix::find,
-            spatial::find,
-            select::find,
-            create::find,
-        ];
-        families.iter().find_map(|find| find(name)).map(|function| Arc::new(function) as ShapeRule)
+        let wanted = operator::find(&full_name)?.shape_rule()?;
+        let (_, function) = rules().find(|(name, _)| *name == wanted)?;
+        Some(Arc::new(*function))
     }
 
     /// What a call gives: whether the schema of an operator says that it gives tensors.
@@ -155,6 +146,21 @@ impl Operators {
         let tensors = |schema: &Schema<'_>| schema.returns().iter().any(|result| result.kind == ArgumentKind::Tensor);
         self.schema(op).is_some_and(|schema| tensors(&schema))
     }
+}
+
+/// The functions that the table of operators names.
+fn rules() -> impl Iterator<Item = &'static (&'static str, ShapeFunction)> {
+    let families = [
+        elementwise::RULES,
+        movement::RULES,
+        reduce::RULES,
+        matrix::RULES,
+        spatial::RULES,
+        select::RULES,
+        create::RULES,
+        linear::RULES,
+    ];
+    families.into_iter().flatten()
 }
 
 /// A contiguous tensor.
@@ -172,4 +178,20 @@ fn dimension(dim: i64, rank: usize) -> Option<usize> {
     let rank = i64::try_from(rank).ok()?;
     let dim = if dim < 0 { dim.checked_add(rank.max(1))? } else { dim };
     usize::try_from(dim).ok().filter(|_| dim < rank.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_rule_is_there_once_and_named() {
+        let names: Vec<&str> = rules().map(|(name, _)| *name).collect();
+        let rules: BTreeSet<&str> = names.iter().copied().collect();
+        assert_eq!(names.len(), rules.len());
+        let named: BTreeSet<&str> = operator::all().filter_map(operator::Operator::shape_rule).collect();
+        assert_eq!(rules, named);
+    }
 }

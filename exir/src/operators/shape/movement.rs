@@ -3,45 +3,34 @@
 use super::{Call, MOST_RESULTS, ShapeFunction, dimension, made, one};
 use crate::graph::{Argument, Size, TensorMeta};
 
-pub(super) fn find(name: &str) -> Option<ShapeFunction> {
-    let (base, overload) = name.split_once('.').unwrap_or((name, ""));
-    let plain = base.strip_suffix("_copy").unwrap_or(base);
-    Some(match (plain, overload) {
-        ("view" | "reshape" | "_unsafe_view" | "_reshape_alias", "") => view,
-        ("view", "dtype") => reinterpreted,
-        ("expand", "") | ("broadcast_to", _) => expand,
-        ("permute", _) => permute,
-        ("t" | "numpy_T", _) => turned,
-        ("transpose", "int") => transpose,
-        ("unsqueeze", _) => unsqueeze,
-        ("squeeze", "dim" | "dims" | "") => squeeze,
-        ("select", "int") => select,
-        ("slice", "Tensor") => slice,
-        ("split_with_sizes", _) => split_with_sizes,
-        ("split", "Tensor") => split,
-        ("chunk", _) => chunk,
-        ("unbind", "int") => unbind,
-        ("diagonal", _) => diagonal,
-        ("diag_embed", _) => diag_embed,
-        ("as_strided", _) => as_strided,
-        ("flatten", "using_ints") => flatten,
-        ("cat" | "concat" | "concatenate", "") => cat,
-        ("stack", _) => stack,
-        ("constant_pad_nd" | "pad", _) => pad,
-        ("repeat", _) => repeat,
-        ("select_scatter" | "slice_scatter" | "as_strided_scatter" | "diagonal_scatter", _) => same,
-        ("narrow", "") => narrow,
-        ("unfold", _) => unfold,
-        ("pixel_shuffle", _) => pixel_shuffle,
-        ("pixel_unshuffle", _) => pixel_unshuffle,
-        _ => return None,
-    })
-}
-
-fn same(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
-    let input = call.tensor("self")?;
-    one(input.scalar_type, &input.sizes)
-}
+pub(super) const RULES: &[(&str, ShapeFunction)] = &[
+    ("view", view),
+    ("view_as_type", view_as_type),
+    ("expand", expand),
+    ("permute", permute),
+    ("reversed", reversed),
+    ("transpose", transpose),
+    ("unsqueeze", unsqueeze),
+    ("squeeze", squeeze),
+    ("select", select),
+    ("slice", slice),
+    ("split_with_sizes", split_with_sizes),
+    ("split", split),
+    ("chunk", chunk),
+    ("unbind", unbind),
+    ("diagonal", diagonal),
+    ("diag_embed", diag_embed),
+    ("as_strided", as_strided),
+    ("flatten", flatten),
+    ("cat", cat),
+    ("stack", stack),
+    ("pad", pad),
+    ("repeat", repeat),
+    ("narrow", narrow),
+    ("unfold", unfold),
+    ("pixel_shuffle", pixel_shuffle),
+    ("pixel_unshuffle", pixel_unshuffle),
+];
 
 /// Sizes in which one may be left to be computed.
 fn completed(input: &TensorMeta, mut sizes: Vec<Size>) -> Option<Vec<Size>> {
@@ -77,7 +66,7 @@ fn view(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
 }
 
 /// The same bytes as elements of another type: where those have another size, the last dimension is scaled.
-fn reinterpreted(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
+fn view_as_type(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     let (input, to) = (call.tensor("self")?, call.scalar_type("dtype")?);
     let (own, wanted) = (input.scalar_type.size()?, to.size()?);
     let mut sizes = input.sizes.clone();
@@ -112,7 +101,7 @@ fn permute(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     one(input.scalar_type, &dims.into_iter().map(size).collect::<Option<Vec<_>>>()?)
 }
 
-fn turned(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
+fn reversed(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     let input = call.tensor("self")?;
     one(input.scalar_type, &input.sizes.iter().rev().cloned().collect::<Vec<_>>())
 }

@@ -6,33 +6,27 @@ use super::numbers::{to_float, to_sum};
 use super::{Call, ShapeFunction, dimension, made, one};
 use crate::graph::{Argument, Size, TensorMeta};
 
-pub(super) fn find(name: &str) -> Option<ShapeFunction> {
-    let (base, overload) = name.split_once('.').unwrap_or((name, ""));
-    Some(match (base, overload) {
-        ("sum", "" | "dim_IntList") | ("prod", "" | "dim_int") => summed,
-        ("mean", "" | "dim") | ("linalg_vector_norm", _) => averaged,
-        ("amax" | "amin", _) | ("max" | "min", "") | ("logsumexp", _) => kept,
-        ("any" | "all", _) => decided,
-        ("argmax" | "argmin", _) => placed,
-        ("var" | "std" | "norm", _) => kept,
-        ("max" | "min" | "median" | "mode", "dim") => with_places,
-        ("topk", _) => topk,
-        ("sort", _) => sorted,
-        ("argsort", _) => ordered,
-        ("native_layer_norm", _) => layer_norm,
-        ("native_group_norm", _) => group_norm,
-        ("layer_norm" | "group_norm" | "batch_norm" | "instance_norm" | "rms_norm", _) => same,
-        ("_native_batch_norm_legit_no_training", _) => batch_norm_eval,
-        ("_native_batch_norm_legit_functional", _) => |call| {
-            let mut found = batch_norm(call)?;
-            found.extend([call.tensor("running_mean")?.clone(), call.tensor("running_var")?.clone()]);
-            Some(found)
-        },
-        ("_native_batch_norm_legit" | "native_batch_norm", _) => batch_norm,
-        ("var_mean", _) => twice,
-        _ => return None,
-    })
-}
+pub(super) const RULES: &[(&str, ShapeFunction)] = &[
+    ("sum", sum),
+    ("mean", mean),
+    ("reduced", reduced),
+    ("decision", decision),
+    ("position", position),
+    ("reduced_with_positions", reduced_with_positions),
+    ("topk", topk),
+    ("sort", sort),
+    ("argsort", argsort),
+    ("layer_norm", layer_norm),
+    ("group_norm", group_norm),
+    ("batch_norm_eval", batch_norm_eval),
+    ("batch_norm_functional", |call| {
+        let mut found = batch_norm(call)?;
+        found.extend([call.tensor("running_mean")?.clone(), call.tensor("running_var")?.clone()]);
+        Some(found)
+    }),
+    ("batch_norm", batch_norm),
+    ("reduced_twice", reduced_twice),
+];
 
 /// Sizes without the dimensions that an argument names; without all of them if it names none.
 fn without(call: &Call<'_>, input: &TensorMeta) -> Option<Vec<Size>> {
@@ -51,32 +45,32 @@ fn without(call: &Call<'_>, input: &TensorMeta) -> Option<Vec<Size>> {
     Some(sizes.collect())
 }
 
-fn summed(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
+fn sum(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     let input = call.tensor("self")?;
     one(call.scalar_type("dtype").unwrap_or(to_sum(input.scalar_type)), &without(call, input)?)
 }
 
-fn averaged(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
+fn mean(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     let input = call.tensor("self")?;
     one(call.scalar_type("dtype").unwrap_or(to_float(input.scalar_type)), &without(call, input)?)
 }
 
-fn kept(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
+fn reduced(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     let input = call.tensor("self")?;
     one(input.scalar_type, &without(call, input)?)
 }
 
-fn decided(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
+fn decision(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     let input = call.tensor("self")?;
     let scalar_type = if input.scalar_type == ScalarType::BYTE { ScalarType::BYTE } else { ScalarType::BOOL };
     one(scalar_type, &without(call, input)?)
 }
 
-fn placed(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
+fn position(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     one(ScalarType::LONG, &without(call, call.tensor("self")?)?)
 }
 
-fn with_places(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
+fn reduced_with_positions(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     let input = call.tensor("self")?;
     let sizes = without(call, input)?;
     Some(vec![made(input.scalar_type, &sizes), made(ScalarType::LONG, &sizes)])
@@ -91,18 +85,13 @@ fn topk(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     Some(vec![made(input.scalar_type, &sizes), made(ScalarType::LONG, &sizes)])
 }
 
-fn sorted(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
+fn sort(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     let input = call.tensor("self")?;
     Some(vec![made(input.scalar_type, &input.sizes), made(ScalarType::LONG, &input.sizes)])
 }
 
-fn ordered(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
+fn argsort(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     one(ScalarType::LONG, &call.tensor("self")?.sizes)
-}
-
-fn same(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
-    let input = call.tensor("input")?;
-    one(input.scalar_type, &input.sizes)
 }
 
 fn layer_norm(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
@@ -141,7 +130,7 @@ fn batch_norm(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     Some(vec![made(input.scalar_type, &input.sizes), moment.clone(), moment])
 }
 
-fn twice(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
+fn reduced_twice(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     let input = call.tensor("self")?;
     let sizes = without(call, input)?;
     Some(vec![made(input.scalar_type, &sizes); 2])

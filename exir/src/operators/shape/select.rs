@@ -4,25 +4,8 @@ use super::numbers::broadcast;
 use super::{Call, ShapeFunction, dimension, one};
 use crate::graph::{Size, TensorMeta};
 
-pub(super) fn find(name: &str) -> Option<ShapeFunction> {
-    let (base, overload) = name.split_once('.').unwrap_or((name, ""));
-    Some(match (base, overload) {
-        ("index" | "_unsafe_index", _) => index,
-        (
-            "index_put" | "_unsafe_index_put" | "scatter" | "scatter_add" | "scatter_reduce" | "index_add"
-            | "index_copy" | "index_fill" | "masked_scatter",
-            _,
-        ) => same,
-        ("index_select", _) => index_select,
-        ("gather", _) => gather,
-        _ => return None,
-    })
-}
-
-fn same(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
-    let input = call.tensor("self")?;
-    one(input.scalar_type, &input.sizes)
-}
+pub(super) const RULES: &[(&str, ShapeFunction)] =
+    &[("index", index), ("index_select", index_select), ("gather", gather)];
 
 fn index_select(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     let (input, index) = (call.tensor("self")?, call.tensor("index")?);

@@ -5,44 +5,31 @@ use edgepack_format::scalar::ScalarType;
 use super::{Call, ShapeFunction, made, one};
 use crate::graph::{Argument, Size, TensorMeta};
 
-pub(super) fn find(name: &str) -> Option<ShapeFunction> {
-    let (base, overload) = name.split_once('.').unwrap_or((name, ""));
-    Some(match (base, overload) {
-        ("convolution", _) => convolution,
-        ("avg_pool1d", _) => |call| average(call, 1),
-        ("avg_pool2d", _) => |call| average(call, 2),
-        ("avg_pool3d", _) => |call| average(call, 3),
-        ("max_pool2d_with_indices", _) => |call| largest(call, 2),
-        ("max_pool3d_with_indices", _) => |call| largest(call, 3),
-        ("max_pool2d", _) => |call| Some(largest(call, 2)?.into_iter().take(1).collect()),
-        ("_adaptive_avg_pool2d" | "adaptive_avg_pool2d", _) => |call| adaptive(call, 2),
-        ("_adaptive_avg_pool3d" | "adaptive_avg_pool3d", _) => |call| adaptive(call, 3),
-        ("adaptive_max_pool2d", _) => |call| adaptive_with_places(call, 2),
-        ("adaptive_max_pool3d", _) => |call| adaptive_with_places(call, 3),
-        ("grid_sampler_3d", _) => grid_of_volumes,
-        ("adaptive_avg_pool1d", _) => |call| adaptive(call, 1),
-        ("upsample_nearest1d" | "upsample_linear1d", _) => |call| resampled(call, 1),
-        (
-            "upsample_nearest2d"
-            | "upsample_bilinear2d"
-            | "upsample_bicubic2d"
-            | "_upsample_nearest_exact2d"
-            | "_upsample_bilinear2d_aa"
-            | "_upsample_bicubic2d_aa"
-            | "_upsample_lanczos2d_aa",
-            _,
-        ) => |call| resampled(call, 2),
-        ("upsample_nearest3d" | "upsample_trilinear3d", _) => |call| resampled(call, 3),
-        ("reflection_pad1d" | "replication_pad1d", _) => |call| padded(call, 1),
-        ("reflection_pad2d" | "replication_pad2d", _) => |call| padded(call, 2),
-        ("reflection_pad3d" | "replication_pad3d", _) => |call| padded(call, 3),
-        ("grid_sampler_2d", _) => grid,
-        ("col2im", _) => col2im,
-        ("_fft_r2c", _) => to_spectrum,
-        ("_fft_c2r", _) => from_spectrum,
-        _ => return None,
-    })
-}
+pub(super) const RULES: &[(&str, ShapeFunction)] = &[
+    ("convolution", convolution),
+    ("avg_pool1d", |call| average(call, 1)),
+    ("avg_pool2d", |call| average(call, 2)),
+    ("avg_pool3d", |call| average(call, 3)),
+    ("max_pool2d_with_indices", |call| largest(call, 2)),
+    ("max_pool3d_with_indices", |call| largest(call, 3)),
+    ("max_pool2d", |call| Some(largest(call, 2)?.into_iter().take(1).collect())),
+    ("adaptive_pool1d", |call| adaptive(call, 1)),
+    ("adaptive_pool2d", |call| adaptive(call, 2)),
+    ("adaptive_pool3d", |call| adaptive(call, 3)),
+    ("adaptive_pool2d_with_indices", |call| adaptive_with_places(call, 2)),
+    ("adaptive_pool3d_with_indices", |call| adaptive_with_places(call, 3)),
+    ("resize1d", |call| resampled(call, 1)),
+    ("resize2d", |call| resampled(call, 2)),
+    ("resize3d", |call| resampled(call, 3)),
+    ("pad1d", |call| padded(call, 1)),
+    ("pad2d", |call| padded(call, 2)),
+    ("pad3d", |call| padded(call, 3)),
+    ("grid_sampler2d", grid),
+    ("grid_sampler3d", grid_of_volumes),
+    ("col2im", col2im),
+    ("spectrum", to_spectrum),
+    ("real_from_spectrum", from_spectrum),
+];
 
 /// One number per dimension; a single one stands for all.
 fn each(call: &Call<'_>, name: &str, dims: usize, default: i64) -> Option<Vec<i64>> {

@@ -18,7 +18,7 @@ mod structs;
 use std::path::PathBuf;
 
 use edgepack_format::limits::Limits;
-use edgepack_format::operator::KNOWN;
+use edgepack_format::operator::in_programs;
 use edgepack_format::row::TableDesc;
 
 use edgepack_smith::{Rng, dictionary, mutate};
@@ -76,7 +76,7 @@ fn no_seeds() -> Vec<Vec<u8>> {
 }
 
 fn known_schemas() -> Vec<Vec<u8>> {
-    KNOWN.iter().map(|schema| schema.as_bytes().to_vec()).collect()
+    in_programs().map(|operator| operator.schema().as_bytes().to_vec()).collect()
 }
 
 fn no_root(_: &[u8]) -> Option<(usize, &'static TableDesc)> {

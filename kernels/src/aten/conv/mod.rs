@@ -1,16 +1,15 @@
-//! Convolution over one, two or three spatial dimensions, forward and transposed.
-//!
-//! `direct` is the definition in loops, for every element type and layout, and the oracle of the rest. For `f32` images
-//! of up to two dimensions `fast` uses products of matrices, and own loops where every channel stands by itself (`lone`);
-//! transposed ones are products whose results are added up (`scatter`); `halves` brings 16-bit floats there.
+//! Convolution over one, two or three spatial dimensions, forward and transposed: the loops are those of
+//! [`edgepack_compute::conv`], by element type.
 
 mod backward;
-mod direct;
-mod fast;
-mod halves;
-mod lone;
-mod scatter;
+mod half_precision;
 
+use std::sync::Arc;
+
+use edgepack_compute::conv::{self, Convolution, Geometry, Operands, direct};
+use edgepack_compute::epilogue::Epilogue;
+use edgepack_compute::number::Number;
+use edgepack_compute::spatial::{Images, Slide};
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::tensor::TensorMeta;
 use edgepack_executor::with_element;
@@ -18,102 +17,135 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
 use crate::check::{Class, Shape, expect_class, expect_same};
-use crate::spatial::{Images, MOST, Slide, numbers, required, resized};
-use crate::steps::Steps;
-use edgepack_compute::number::Number;
+use crate::fused::Base;
+use crate::schema::{kernel, position};
+use crate::spatial::{MOST, images, numbers, required, resized};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&CONVOLUTION, &backward::BACKWARD];
 
-/// `aten::convolution.out`.
-pub static CONVOLUTION: Kernel = Kernel {
-    name: "aten::convolution.out",
-    schema: "(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, None),
+/// Convolution of every element type.
+pub static CONVOLUTION: Kernel = kernel(FORWARD_NAME, Alias::Disjoint, |args| prepare(args, None));
+
+/// Convolution of `f32` and the operations behind it.
+pub(crate) static FUSED: Base = Base {
+    name: "edgepack::convolution.epilogue_out",
+    schema: CONVOLUTION.schema,
+    out: OUT,
+    in_place: true,
+    prepare: |args, epilogue| prepare(args, Some(epilogue)),
 };
 
-/// The same for `f32`, with element-wise steps done to the results while they are in the cache: what rewrites make of a
-/// convolution and what follows it. Programs do not name it.
-pub static CONVOLUTION_THEN: Kernel = Kernel {
-    name: "edgepack::convolution.then_out",
-    schema: "(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, *, Tensor(a!) out, str then) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, Some(Steps::of_floats(args.text(OUT + 1)?)?)),
-};
+const FORWARD_NAME: &str = "aten::convolution.out";
 
-/// Where the output of a forward convolution stands; steps follow.
-pub(crate) const OUT: usize = 9;
+/// The output of a forward convolution.
+pub(crate) const OUT: usize = position(FORWARD_NAME, "out");
 
-/// Everything about one call but its data.
-#[derive(Clone, Copy, PartialEq, Debug)]
-struct Geometry {
-    input: Images,
-    /// The batch is the first dimension of the weight: output channels, input channels if transposed.
-    weight: Images,
-    out: Images,
-    /// Along depth, height, width: the output over the input, or the input over the output if transposed.
-    slides: [Slide; 3],
-    groups: usize,
-    transposed: bool,
+/// The positions of the arguments that say what is convolved and how.
+pub(crate) struct Arguments {
+    pub input: usize,
+    pub weight: usize,
+    pub bias: Option<usize>,
+    pub stride: usize,
+    pub padding: usize,
+    pub dilation: usize,
+    pub transposed: usize,
+    pub output_padding: usize,
+    pub groups: usize,
 }
 
-impl Geometry {
-    /// Input and output channels of a group.
-    fn group_channels(&self) -> [usize; 2] {
-        [self.input.channels.0 / self.groups, self.out.channels.0 / self.groups]
-    }
-
-    /// Multiplications in all.
-    fn work(&self) -> usize {
-        let [channels, _] = self.group_channels();
-        let factors = [self.out.batch.0, self.out.channels.0, self.out.area(), channels, self.weight.area()];
-        factors.into_iter().fold(1, usize::saturating_mul)
+impl Arguments {
+    /// Those of an operator, which has a bias or not.
+    const fn of(operator: &str, bias: Option<usize>) -> Self {
+        Arguments {
+            input: position(operator, "input"),
+            weight: position(operator, "weight"),
+            bias,
+            stride: position(operator, "stride"),
+            padding: position(operator, "padding"),
+            dilation: position(operator, "dilation"),
+            transposed: position(operator, "transposed"),
+            output_padding: position(operator, "output_padding"),
+            groups: position(operator, "groups"),
+        }
     }
 }
 
-fn prepare(args: &Prepare<'_>, then: Option<Steps>) -> Result<Box<dyn Run>, KernelError> {
-    let (input, weight) = (args.tensor(0)?, args.tensor(1)?);
+/// The bias of a forward convolution.
+pub(crate) const BIAS: usize = position(FORWARD_NAME, "bias");
+
+/// Those of a forward convolution.
+pub(crate) static FORWARD: Arguments = Arguments::of(FORWARD_NAME, Some(BIAS));
+
+fn prepare(args: &Prepare<'_>, epilogue: Option<Arc<Epilogue>>) -> Result<Box<dyn Run>, KernelError> {
+    let (input, weight) = (args.tensor(FORWARD.input)?, args.tensor(FORWARD.weight)?);
     let dtype = input.meta.dtype;
     expect_class("input", dtype, Class::Real)?;
     expect_same(("input", dtype), ("weight", weight.meta.dtype))?;
     expect_same(("input", dtype), ("out", args.tensor(OUT)?.meta.dtype))?;
-    if let Some(bias) = args.tensor_opt(2)? {
+    if let Some(bias) = args.tensor_opt(BIAS)? {
         expect_same(("input", dtype), ("bias", bias.meta.dtype))?;
     }
     if dtype == ScalarType::FLOAT {
-        args.scratch(fast::scratch_bytes(&input.meta, &weight.meta, args.bool(6)? != Some(false)));
-        let keep = weight.constant.is_some() && args.optimize();
-        return Ok(Box::new(fast::Convolution::new(keep, then)));
+        args.scratch(scratch_bytes(args)?);
+        let convolution = Convolution::new(weight.constant.is_some() && args.optimize(), epilogue);
+        return Ok(Box::new(Instruction(convolution)));
     }
-    if then.is_some() {
-        return Err(KernelError::unsupported(format!("steps behind results of type {dtype}")));
+    if epilogue.is_some() {
+        return Err(KernelError::unsupported(format!("operations behind results of type {dtype}")));
     }
     match dtype {
-        ScalarType::HALF => return halves::prepare::<half::f16>(args),
-        ScalarType::BFLOAT16 => return halves::prepare::<half::bf16>(args),
+        ScalarType::HALF => return half_precision::prepare::<half::f16>(args),
+        ScalarType::BFLOAT16 => return half_precision::prepare::<half::bf16>(args),
         _ => {}
     }
     with_element!(dtype, T => Ok(Box::new(run::<T>)), else => Err(KernelError::unsupported(dtype.to_string())))
 }
 
-/// Where the arguments stand that say what is convolved and how. Those that follow `stride` are padding, dilation,
-/// whether it is transposed, output padding, and groups.
-struct Arguments {
-    input: usize,
-    weight: usize,
-    bias: Option<usize>,
-    stride: usize,
+/// Bytes of scratch memory that a convolution of `f32` needs up to the bounds of its arguments.
+fn scratch_bytes(args: &Prepare<'_>) -> Result<usize, KernelError> {
+    let (input, weight) = (args.tensor(FORWARD.input)?.meta, args.tensor(FORWARD.weight)?.meta);
+    let rank = weight.rank().saturating_sub(2);
+    let area = |sizes: &[usize]| sizes.iter().rev().take(rank).product();
+    let (pixels, taps) = (area(input.sizes), area(weight.sizes));
+    let channels = weight.sizes.get(1).copied().unwrap_or(1);
+    let transposed = args.bool(FORWARD.transposed)? != Some(false);
+    Ok(conv::scratch(pixels, taps, channels, transposed).saturating_mul(size_of::<f32>()))
 }
 
-static FORWARD: Arguments = Arguments { input: 0, weight: 1, bias: Some(2), stride: 3 };
+/// A convolution of `f32`.
+struct Instruction(Convolution);
+
+impl Run for Instruction {
+    fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+        let geometry = geometry(cx)?;
+        cx.retained().reserve(self.0.bytes_to_retain(&geometry))?;
+        let views = cx.views();
+        let operands = Operands {
+            input: views.tensor(FORWARD.input)?.as_slice::<f32>()?,
+            weight: views.tensor(FORWARD.weight)?.as_slice::<f32>()?,
+            bias: views.tensor_opt(BIAS)?.map(|bias| bias.as_slice::<f32>()).transpose()?,
+        };
+        let out = views.out(OUT)?.into_slice::<f32>()?;
+        Ok(self.0.run(&geometry, &operands, floats(views.scratch()?)?, out)?)
+    }
+
+    fn retained_bytes(&self) -> usize {
+        self.0.retained_bytes()
+    }
+}
+
+/// Scratch memory as floats.
+fn floats(scratch: &mut [u8]) -> Result<&mut [f32], KernelError> {
+    bytemuck::try_cast_slice_mut(scratch).map_err(|_| KernelError::unsupported("the scratch memory is not aligned"))
+}
 
 /// Reads the arguments and resizes the output.
 fn geometry(cx: &mut KernelContext<'_>) -> Result<Geometry, KernelError> {
     let (geometry, sizes) = measure(cx, &FORWARD)?;
     let rank = cx.meta(FORWARD.weight)?.rank() - 2;
     cx.resize(OUT, &sizes)?;
-    Ok(Geometry { out: Images::new("out", &cx.meta(OUT)?, rank)?, ..geometry })
+    Ok(Geometry { out: images("out", &cx.meta(OUT)?, rank)?, ..geometry })
 }
 
 /// Reads the arguments: everything but where the output lies, and its sizes.
@@ -123,16 +155,17 @@ fn measure(cx: &KernelContext<'_>, args: &Arguments) -> Result<(Geometry, Dims),
         rank @ 3..=5 => rank - 2,
         _ => return Err(shapes(&input, &weight, "the operator wants one to three spatial dimensions")),
     };
-    let first = args.stride;
-    let transposed = cx.bool(first + 3)?;
-    let stride = required(cx, first, "stride", rank, 1, 1)?;
-    let padding = required(cx, first + 1, "padding", rank, 0, 0)?;
-    let dilation = required(cx, first + 2, "dilation", rank, 1, 1)?;
-    let extra =
-        if transposed { numbers(cx, first + 4, "output_padding", rank, 0, 0)?.unwrap_or([0; 3]) } else { [0; 3] };
-    let groups = cx.int(first + 5)?;
-    let images = Images::new("input", &input, rank)?;
-    let kernel = Images::new("weight", &weight, rank)?;
+    let transposed = cx.bool(args.transposed)?;
+    let stride = required(cx, args.stride, "stride", rank, 1, 1)?;
+    let padding = required(cx, args.padding, "padding", rank, 0, 0)?;
+    let dilation = required(cx, args.dilation, "dilation", rank, 1, 1)?;
+    let extra = match transposed {
+        true => numbers(cx, args.output_padding, "output_padding", rank, 0, 0)?.unwrap_or([0; 3]),
+        false => [0; 3],
+    };
+    let groups = cx.int(args.groups)?;
+    let from = images("input", &input, rank)?;
+    let kernel = images("weight", &weight, rank)?;
     if !(1..MOST).contains(&groups) {
         return Err(KernelError::argument(format!("`groups` is {groups}")));
     }
@@ -141,9 +174,9 @@ fn measure(cx: &KernelContext<'_>, args: &Arguments) -> Result<(Geometry, Dims),
         return Err(shapes(&input, &weight, "the weight has no taps"));
     }
     let (channels, fits) = if transposed {
-        (kernel.channels.0 * groups, images.channels.0 == kernel.batch.0 && kernel.batch.0 % groups == 0)
+        (kernel.channels.0 * groups, from.channels.0 == kernel.batch.0 && kernel.batch.0 % groups == 0)
     } else {
-        (kernel.batch.0, images.channels.0 == kernel.channels.0 * groups && kernel.batch.0 % groups == 0)
+        (kernel.batch.0, from.channels.0 == kernel.channels.0 * groups && kernel.batch.0 % groups == 0)
     };
     if !fits {
         return Err(shapes(&input, &weight, &format!("channels differ, with {groups} groups")));
@@ -157,29 +190,23 @@ fn measure(cx: &KernelContext<'_>, args: &Arguments) -> Result<(Geometry, Dims),
             Shape(bias.sizes)
         )));
     }
-    let mut slides = [Slide { input: 1, kernel: 1, stride: 1, padding: 0, dilation: 1 }; 3];
+    let mut slides = [Slide::POINT; 3];
     let mut places = [1; 3];
     for i in 3 - rank..3 {
         let slide = Slide {
-            input: images.sizes[i],
+            input: from.sizes[i],
             kernel: kernel.sizes[i],
             stride: stride[i],
             padding: padding[i],
             dilation: dilation[i],
         };
-        let size = if transposed { spread(&slide, extra[i]) } else { slide.places(false) };
+        let size = if transposed { slide.transposed_size(extra[i]) } else { slide.places(false) };
         places[i] = size.ok_or_else(|| shapes(&input, &weight, "the padded input is smaller than the kernel"))?;
         slides[i] = if transposed { Slide { input: places[i], ..slide } } else { slide };
     }
     let sizes: Dims = resized(&input, rank, channels, places);
-    let out = Images { batch: (images.batch.0, 0), channels: (channels, 0), sizes: places, strides: [0; 3] };
-    Ok((Geometry { input: images, weight: kernel, out, slides, groups, transposed }, sizes))
-}
-
-/// The size of a transposed convolution's output.
-fn spread(slide: &Slide, extra: usize) -> Option<usize> {
-    let all = slide.input.checked_sub(1)? * slide.stride + slide.dilation * (slide.kernel - 1) + extra + 1;
-    all.checked_sub(2 * slide.padding).filter(|&size| size > 0)
+    let out = Images { batch: (from.batch.0, 0), channels: (channels, 0), sizes: places, strides: [0; 3] };
+    Ok((Geometry { input: from, weight: kernel, out, slides, groups, transposed }, sizes))
 }
 
 #[cold]
@@ -190,9 +217,12 @@ fn shapes(input: &TensorMeta<'_>, weight: &TensorMeta<'_>, why: &str) -> KernelE
 fn run<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let geometry = geometry(cx)?;
     let views = cx.views();
-    let (input, weight) = (views.tensor(0)?.as_slice::<T>()?, views.tensor(1)?.as_slice::<T>()?);
-    let bias = views.tensor_opt(2)?.map(|bias| bias.as_slice::<T>()).transpose()?;
-    direct::convolve(&geometry, input, weight, bias, views.out(OUT)?.into_slice::<T>()?);
+    let operands = Operands {
+        input: views.tensor(FORWARD.input)?.as_slice::<T>()?,
+        weight: views.tensor(FORWARD.weight)?.as_slice::<T>()?,
+        bias: views.tensor_opt(BIAS)?.map(|bias| bias.as_slice::<T>()).transpose()?,
+    };
+    direct::convolve(&geometry, &operands, views.out(OUT)?.into_slice::<T>()?);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Every way against the definition, written once more with nothing but indices.
+//! Every algorithm against the definition, written once more with nothing but indices.
 
 use super::*;
 use edgepack_compute::half::Narrow;
@@ -222,7 +222,7 @@ fn pointwise_products_agree_with_the_definition() {
 }
 
 #[test]
-fn rows_of_lone_channels_agree_with_the_definition() {
+fn rows_of_depthwise_channels_agree_with_the_definition() {
     let mut random = Random::new(13);
     for round in 0..16 {
         let channels = random.below(3) + 2;

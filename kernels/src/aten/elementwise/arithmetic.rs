@@ -1,133 +1,60 @@
 //! Sums, products, quotients, remainders, powers and extremes.
 
-use edgepack_executor::kernel::{Alias, Kernel, KernelError, Prepare, Run};
+use edgepack_executor::kernel::{KernelError, Prepare, Run};
 
-use super::engine::Input::{Scalar, Tensor};
-use super::engine::{Spec, prepare, prepare_then};
-use super::lanes::{Body, Lane, Params, loops, map2, with_class};
-use super::schema::{BINARY, WITH_NUMBER};
-use super::{complex, kernels, specs};
-use edgepack_compute::float::Float;
-use edgepack_compute::number::Compute;
-use edgepack_format::scalar::ScalarType;
-
-loops! {
-    real_add: all<C: Compute> -> C, |p; a, b| a.plus(b.times(p[0]));
-    real_plain_add: all<C: Compute> -> C, |p; a, b| a.plus(b);
-    real_sub: real<C: Compute> -> C, |p; a, b| a.minus(b.times(p[0]));
-    rsub: real<C: Compute> -> C, |p; a, b| b.minus(a.times(p[0]));
-    real_mul: all<C: Compute> -> C, |p; a, b| a.times(b);
-    real_div: float<C: Float> -> C, |p; a, b| a.over(b);
-    trunc_div: real<C: Compute> -> C, |p; a, b| a.trunc_div(b);
-    floor_div: real<C: Compute> -> C, |p; a, b| a.floor_div(b);
-    remainder: real<C: Compute> -> C, |p; a, b| a.rem_floor(b);
-    fmod: real<C: Compute> -> C, |p; a, b| a.rem_trunc(b);
-    maximum: all<C: Compute> -> C, |p; a, b| a.greater_of(b);
-    minimum: all<C: Compute> -> C, |p; a, b| a.lesser_of(b);
-    atan2: float<C: Float> -> C, |p; a, b| a.atan2(b);
-}
-
-/// Operators of real and of complex numbers.
-macro_rules! both {
-    ($($name:ident: $real:ident;)*) => {$(
-        fn $name(compute: ScalarType) -> Option<Body> {
-            $real(compute).or_else(|| complex::$name(compute))
-        }
-    )*};
-}
-
-both! {
-    add: real_add;
-    plain_add: real_plain_add;
-    sub: real_sub;
-    mul: real_mul;
-    div: real_div;
-}
-
-/// Powers, with the small whole exponents that models use written out.
-fn pow(compute: ScalarType) -> Option<Body> {
-    fn run<C: Compute>(params: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
-        if !C::FLOATING && params.0[0].to_f64() < 0.0 {
-            // The number may not survive in an unsigned type, its sign decides everything.
-            let power = C::from_scalar(params.0[0]);
-            let unsigned = C::ZERO.less_or_same(C::LEAST);
-            return map2(lanes, out, |a: C, _: C| match (a.same(C::ONE), unsigned) {
-                (false, false) => a.power(power),
-                (one, _) => {
-                    if one {
-                        C::ONE
-                    } else {
-                        C::ZERO
-                    }
-                }
-            });
-        }
-        if let super::lanes::Values::One(exponent) = lanes[1].values::<C>() {
-            let two = C::ONE.plus(C::ONE);
-            if C::FLOATING && exponent.same(two) {
-                return map2(lanes, out, |a: C, _: C| a.times(a));
-            }
-            if C::FLOATING && exponent.same(two.plus(C::ONE)) {
-                return map2(lanes, out, |a: C, _: C| a.times(a).times(a));
-            }
-        }
-        map2(lanes, out, |a: C, b: C| a.power(b));
-    }
-    fn body<C: Compute>() -> Body {
-        Body { run: run::<C>, result: C::SCALAR_TYPE }
-    }
-    with_class!(real, compute, T => body::<T>())
-}
-
-const ALPHA: &str = "(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)";
-const NUMBER_ALPHA: &str = "(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out) -> Tensor(a!)";
-const MODE: &str = "(Tensor self, Tensor other, *, str? rounding_mode, Tensor(a!) out) -> Tensor(a!)";
-const NUMBER_MODE: &str = "(Tensor self, Scalar other, *, str? rounding_mode, Tensor(a!) out) -> Tensor(a!)";
+use super::engine::{prepare, prepare_fused};
+use super::spec::Spec;
+use super::{kernels, specs};
+use crate::fused::Base;
+use crate::schema::{position, signature};
+use edgepack_compute::pointwise::arithmetic::*;
 
 specs! {
-    ADD: ALPHA, [Tensor(0), Tensor(1)], [2], 3, Promote, add;
-    ADD_PLAIN: ALPHA, [Tensor(0), Tensor(1)], [], 3, Promote, plain_add;
-    ADD_NUMBER: NUMBER_ALPHA, [Tensor(0), Scalar(1)], [2], 3, Promote, add;
-    SUB: ALPHA, [Tensor(0), Tensor(1)], [2], 3, Promote, sub;
-    SUB_NUMBER: NUMBER_ALPHA, [Tensor(0), Scalar(1)], [2], 3, Promote, sub;
-    RSUB_NUMBER: NUMBER_ALPHA, [Tensor(0), Scalar(1)], [2], 3, Promote, rsub;
-    MUL: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, mul;
-    MUL_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, mul;
-    DIV: BINARY, [Tensor(0), Tensor(1)], [], 2, Float, div;
-    DIV_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Float, div;
-    FLOOR_DIVIDE: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, floor_div, divisor 1;
-    REMAINDER: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, remainder, divisor 1;
-    REMAINDER_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, remainder, divisor 1;
-    FMOD: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, fmod, divisor 1;
-    FMOD_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, fmod, divisor 1;
-    MAXIMUM: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, maximum;
-    MINIMUM: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, minimum;
-    ATAN2: BINARY, [Tensor(0), Tensor(1)], [], 2, Float, atan2;
-    POW: "(Tensor self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
-        [Tensor(0), Tensor(1)], [], 2, Promote, pow;
-    POW_NUMBER: "(Tensor self, Scalar exponent, *, Tensor(a!) out) -> Tensor(a!)",
-        [Tensor(0), Scalar(1)], [1], 2, Promote, pow;
-    NUMBER_POW: "(Scalar self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
-        [Scalar(0), Tensor(1)], [], 2, Promote, pow;
-    DIV_MODE: MODE, [Tensor(0), Tensor(1)], [], 3, Float, div;
-    DIV_TRUNC: MODE, [Tensor(0), Tensor(1)], [], 3, Promote, trunc_div, divisor 1;
-    DIV_FLOOR: MODE, [Tensor(0), Tensor(1)], [], 3, Promote, floor_div, divisor 1;
-    DIV_NUMBER_MODE: NUMBER_MODE, [Tensor(0), Scalar(1)], [], 3, Float, div;
-    DIV_NUMBER_TRUNC: NUMBER_MODE, [Tensor(0), Scalar(1)], [], 3, Promote, trunc_div, divisor 1;
-    DIV_NUMBER_FLOOR: NUMBER_MODE, [Tensor(0), Scalar(1)], [], 3, Promote, floor_div, divisor 1;
+    ADD: "aten::add.out", [Tensor("self"), Tensor("other")], ["alpha"], Promote, add;
+    ADD_PLAIN: "aten::add.out", [Tensor("self"), Tensor("other")], [], Promote, plain_add;
+    ADD_NUMBER: "aten::add.Scalar_out", [Tensor("self"), Scalar("other")], ["alpha"], Promote, add;
+    SUB: "aten::sub.out", [Tensor("self"), Tensor("other")], ["alpha"], Promote, sub;
+    SUB_NUMBER: "aten::sub.Scalar_out", [Tensor("self"), Scalar("other")], ["alpha"], Promote, sub;
+    RSUB_NUMBER: "aten::rsub.Scalar_out", [Tensor("self"), Scalar("other")], ["alpha"], Promote, rsub;
+    MUL: "aten::mul.out", [Tensor("self"), Tensor("other")], [], Promote, mul;
+    MUL_NUMBER: "aten::mul.Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, mul;
+    DIV: "aten::div.out", [Tensor("self"), Tensor("other")], [], Float, div;
+    DIV_NUMBER: "aten::div.Scalar_out", [Tensor("self"), Scalar("other")], [], Float, div;
+    FLOOR_DIVIDE: "aten::floor_divide.out", [Tensor("self"), Tensor("other")], [], Promote, floor_div, divisor 1;
+    REMAINDER: "aten::remainder.Tensor_out", [Tensor("self"), Tensor("other")], [], Promote, remainder, divisor 1;
+    REMAINDER_NUMBER: "aten::remainder.Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, remainder, divisor 1;
+    FMOD: "aten::fmod.Tensor_out", [Tensor("self"), Tensor("other")], [], Promote, fmod, divisor 1;
+    FMOD_NUMBER: "aten::fmod.Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, fmod, divisor 1;
+    MAXIMUM: "aten::maximum.out", [Tensor("self"), Tensor("other")], [], Promote, maximum;
+    MINIMUM: "aten::minimum.out", [Tensor("self"), Tensor("other")], [], Promote, minimum;
+    ATAN2: "aten::atan2.out", [Tensor("self"), Tensor("other")], [], Float, atan2;
+    POW: "aten::pow.Tensor_Tensor_out", [Tensor("self"), Tensor("exponent")], [], Promote, pow;
+    POW_NUMBER: "aten::pow.Tensor_Scalar_out", [Tensor("self"), Scalar("exponent")], ["exponent"], Promote, pow;
+    NUMBER_POW: "aten::pow.Scalar_out", [Scalar("self"), Tensor("exponent")], [], Promote, pow;
+    DIV_MODE: "aten::div.out_mode", [Tensor("self"), Tensor("other")], [], Float, div;
+    DIV_TRUNC: "aten::div.out_mode", [Tensor("self"), Tensor("other")], [], Promote, trunc_div, divisor 1;
+    DIV_FLOOR: "aten::div.out_mode", [Tensor("self"), Tensor("other")], [], Promote, floor_div, divisor 1;
+    DIV_NUMBER_MODE: "aten::div.Scalar_mode_out", [Tensor("self"), Scalar("other")], [], Float, div;
+    DIV_NUMBER_TRUNC: "aten::div.Scalar_mode_out", [Tensor("self"), Scalar("other")], [], Promote, trunc_div, divisor 1;
+    DIV_NUMBER_FLOOR: "aten::div.Scalar_mode_out", [Tensor("self"), Scalar("other")], [], Promote, floor_div, divisor 1;
 }
+
+/// The argument of both divisions that says how.
+const ROUNDING_MODE: usize = position("aten::div.out_mode", "rounding_mode");
 
 fn by_mode(args: &Prepare<'_>, modes: [&'static Spec; 3]) -> Result<Box<dyn Run>, KernelError> {
     let [exact, trunc, floor] = modes;
-    if args.is_none(2) {
+    if args.is_none(ROUNDING_MODE) {
         return prepare(args, exact);
     }
-    match args.text(2)? {
+    match args.text(ROUNDING_MODE)? {
         "trunc" => prepare(args, trunc),
         "floor" => prepare(args, floor),
         other => Err(KernelError::argument(format!("`rounding_mode` is {other:?}, not \"trunc\" or \"floor\""))),
     }
 }
+
+const ALPHA: usize = position("aten::add.out", "alpha");
 
 /// Almost every sum is plain, and then no product is computed.
 fn prepare_add(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
@@ -136,24 +63,26 @@ fn prepare_add(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
 }
 
 fn sum(args: &Prepare<'_>) -> Result<&'static Spec, KernelError> {
-    let plain = args.scalar(2)? == Some(edgepack_executor::tensor::Scalar::Int(1));
+    let plain = args.scalar(ALPHA)? == Some(edgepack_executor::tensor::Scalar::Int(1));
     Ok(if plain { &ADD_PLAIN } else { &ADD })
 }
 
-/// `aten::add.out` whose results go through steps. Programs do not name it.
-pub(crate) static ADD_THEN: Kernel = Kernel {
-    name: "edgepack::add.then_out",
-    schema: "(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out, str then) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare_then(args, sum(args)?),
+/// `aten::add.out` and the operations behind it.
+pub(crate) static FUSED_ADD: Base = Base {
+    name: "edgepack::add.epilogue_out",
+    schema: signature("aten::add.out"),
+    out: position("aten::add.out", "out"),
+    in_place: false,
+    prepare: |args, epilogue| prepare_fused(args, sum(args)?, epilogue),
 };
 
-/// `aten::mul.out` whose results go through steps. Programs do not name it.
-pub(crate) static MUL_THEN: Kernel = Kernel {
-    name: "edgepack::mul.then_out",
-    schema: "(Tensor self, Tensor other, *, Tensor(a!) out, str then) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare_then(args, &MUL),
+/// `aten::mul.out` and the operations behind it.
+pub(crate) static FUSED_MUL: Base = Base {
+    name: "edgepack::mul.epilogue_out",
+    schema: signature("aten::mul.out"),
+    out: position("aten::mul.out", "out"),
+    in_place: false,
+    prepare: |args, epilogue| prepare_fused(args, &MUL, epilogue),
 };
 
 kernels! {
@@ -176,8 +105,8 @@ kernels! {
     "aten::pow.Tensor_Tensor_out" => POW,
     "aten::pow.Tensor_Scalar_out" => POW_NUMBER,
     "aten::pow.Scalar_out" => NUMBER_POW;
-    "aten::add.out" ALPHA => prepare_add,
-    "aten::div.out_mode" MODE => |args| by_mode(args, [&DIV_MODE, &DIV_TRUNC, &DIV_FLOOR]),
-    "aten::div.Scalar_mode_out" NUMBER_MODE =>
+    "aten::add.out" => prepare_add,
+    "aten::div.out_mode" => |args| by_mode(args, [&DIV_MODE, &DIV_TRUNC, &DIV_FLOOR]),
+    "aten::div.Scalar_mode_out" =>
         |args| by_mode(args, [&DIV_NUMBER_MODE, &DIV_NUMBER_TRUNC, &DIV_NUMBER_FLOOR]),
 }

@@ -6,9 +6,15 @@ use edgepack_format::scalar::{Bool, ScalarType};
 
 use super::kernels;
 use crate::check::{Class, Shape, expect_class, expect_dtype, expect_same, expect_same_order};
+use crate::schema::position;
 use edgepack_compute::number::{Cast, Compute, Number};
 
-const SCHEMA: &str = "(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False, bool dummy_param=False, *, Tensor(a!) out) -> Tensor(a!)";
+const SELF: usize = position("aten::allclose.out", "self");
+const OTHER: usize = position("aten::allclose.out", "other");
+const RTOL: usize = position("aten::allclose.out", "rtol");
+const ATOL: usize = position("aten::allclose.out", "atol");
+const EQUAL_NAN: usize = position("aten::allclose.out", "equal_nan");
+const OUT: usize = position("aten::allclose.out", "out");
 
 /// How far elements may be apart.
 #[derive(Clone, Copy)]
@@ -35,11 +41,11 @@ impl Tolerance {
 }
 
 fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(8)?;
-    let (a, b) = (args.tensor(0)?.meta, args.tensor(1)?.meta);
+    args.expect_len(OUT + 2)?;
+    let (a, b) = (args.tensor(SELF)?.meta, args.tensor(OTHER)?.meta);
     expect_class("self", a.dtype, Class::Any)?;
     expect_same(("self", a.dtype), ("other", b.dtype))?;
-    expect_dtype("out", args.tensor(6)?.meta.dtype, ScalarType::BOOL)?;
+    expect_dtype("out", args.tensor(OUT)?.meta.dtype, ScalarType::BOOL)?;
     expect_same_order(("self", a.dim_order), ("other", b.dim_order))?;
     with_element!(a.dtype, T => Ok(Box::new(run::<T>) as Box<dyn Run>), else => {
         Err(KernelError::unsupported(a.dtype.to_string()))
@@ -47,7 +53,7 @@ fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
 }
 
 fn run<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-    let (a, b) = (cx.meta(0)?.sizes, cx.meta(1)?.sizes);
+    let (a, b) = (cx.meta(SELF)?.sizes, cx.meta(OTHER)?.sizes);
     if a != b {
         return Err(KernelError::argument(format!(
             "`self` is {}, `other` is {}: the sizes differ",
@@ -55,12 +61,13 @@ fn run<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
             Shape(b)
         )));
     }
-    let tolerance = Tolerance { relative: cx.double(2)?, absolute: cx.double(3)?, equal_nan: cx.bool(4)? };
+    let tolerance =
+        Tolerance { relative: cx.double(RTOL)?, absolute: cx.double(ATOL)?, equal_nan: cx.bool(EQUAL_NAN)? };
     let views = cx.views();
-    let (a, b) = (views.tensor(0)?.as_slice::<T>()?, views.tensor(1)?.as_slice::<T>()?);
+    let (a, b) = (views.tensor(SELF)?.as_slice::<T>()?, views.tensor(OTHER)?.as_slice::<T>()?);
     let close = a.iter().zip(b).all(|(&a, &b)| tolerance.accepts(a, b));
     // The answer is one element, of whatever rank.
-    match views.out(6)?.into_slice::<Bool>()? {
+    match views.out(OUT)?.into_slice::<Bool>()? {
         [out] => *out = Bool::from(close),
         out => return Err(KernelError::argument(format!("`out` has {} elements, the answer is one", out.len()))),
     }
@@ -69,7 +76,7 @@ fn run<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
 
 kernels! {
     ;
-    "aten::allclose.out" SCHEMA => prepare,
+    "aten::allclose.out" => prepare,
 }
 
 #[cfg(test)]

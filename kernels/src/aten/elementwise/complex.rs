@@ -1,110 +1,26 @@
-//! The loops of operators that are defined for complex numbers too, and those that are for nothing else.
+//! Operators on nothing but complex numbers.
 
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::Scalar;
-use edgepack_format::scalar::{Element, ScalarType};
 use edgepack_format::tensor::Dims;
 
-use super::engine::Input::Tensor;
 use super::kernels;
-use super::lanes::{Body, Lane, Params, map1, map2};
-use super::schema::UNARY;
 use super::specs;
 use crate::broadcast::broadcast;
 use crate::check::expect_dtype;
-use crate::complex::{Complex, conjugate, magnitude, minus, over, part_type, plus, times};
-use edgepack_compute::float::Float;
-use edgepack_compute::number::Number;
-
-/// The parts of complex numbers that are computed with.
-trait Part: Float + Element {
-    /// The type of the numbers.
-    const COMPLEX: ScalarType;
-}
-
-impl Part for f32 {
-    const COMPLEX: ScalarType = ScalarType::COMPLEX_FLOAT;
-}
-
-impl Part for f64 {
-    const COMPLEX: ScalarType = ScalarType::COMPLEX_DOUBLE;
-}
-
-/// Loops over pairs of complex numbers; `p` is the first further number of the operator.
-macro_rules! pairs {
-    ($($name:ident: |$p:ident; $a:ident, $b:ident| $body:expr;)*) => {$(
-        pub(super) fn $name(compute: ScalarType) -> Option<Body> {
-            fn run<R: Part>(params: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
-                let $p: Complex<R> = real(params.0[0]);
-                let _ = $p;
-                map2(lanes, out, |$a: Complex<R>, $b: Complex<R>| -> Complex<R> { $body });
-            }
-            match compute {
-                ScalarType::COMPLEX_FLOAT => Some(Body { run: run::<f32>, result: f32::COMPLEX }),
-                ScalarType::COMPLEX_DOUBLE => Some(Body { run: run::<f64>, result: f64::COMPLEX }),
-                _ => None,
-            }
-        }
-    )*};
-}
-
-pairs! {
-    add: |p; a, b| plus(a, times(b, p));
-    plain_add: |p; a, b| plus(a, b);
-    sub: |p; a, b| minus(a, times(b, p));
-    mul: |p; a, b| times(a, b);
-    div: |p; a, b| over(a, b);
-}
-
-fn real<R: Number>(number: Scalar) -> Complex<R> {
-    [R::from_scalar(number), R::default()]
-}
-
-/// A number as a complex one, in the first bytes of two words.
-pub(super) fn bits(number: Scalar, dtype: ScalarType) -> u128 {
-    fn of<R: Number>(number: Scalar) -> u128 {
-        let mut word = 0u128;
-        bytemuck::bytes_of_mut(&mut word)[..2 * size_of::<R>()].copy_from_slice(bytemuck::bytes_of(&real::<R>(number)));
-        word
-    }
-    match dtype {
-        ScalarType::COMPLEX_DOUBLE => of::<f64>(number),
-        ScalarType::COMPLEX_HALF => of::<half::f16>(number),
-        _ => of::<f32>(number),
-    }
-}
-
-/// Magnitudes, which are real.
-pub(super) fn abs(compute: ScalarType) -> Option<Body> {
-    fn run<R: Part>(_: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
-        map1(lanes, out, |x: Complex<R>| magnitude(x));
-    }
-    match compute {
-        ScalarType::COMPLEX_FLOAT => Some(Body { run: run::<f32>, result: f32::SCALAR_TYPE }),
-        ScalarType::COMPLEX_DOUBLE => Some(Body { run: run::<f64>, result: f64::SCALAR_TYPE }),
-        _ => None,
-    }
-}
-
-fn conj(compute: ScalarType) -> Option<Body> {
-    fn run<R: Part>(_: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
-        map1(lanes, out, |x: Complex<R>| conjugate(x));
-    }
-    match compute {
-        ScalarType::COMPLEX_FLOAT => Some(Body { run: run::<f32>, result: f32::COMPLEX }),
-        ScalarType::COMPLEX_DOUBLE => Some(Body { run: run::<f64>, result: f64::COMPLEX }),
-        _ => None,
-    }
-}
+use crate::complex::part_type;
+use crate::schema::position;
+use edgepack_compute::pointwise::complex::conj;
 
 specs! {
-    CONJ: UNARY, [Tensor(0)], [], 1, First, conj;
+    CONJ: "aten::_conj_physical.out", [Tensor("self")], [], First, conj;
 }
 
 /// The parts of complex numbers as a last dimension of two.
 fn view_as_real(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(3)?;
-    let (input, out) = (args.tensor(0)?.meta, args.tensor(1)?.meta);
+    const SELF: usize = position("aten::view_as_real_copy.out", "self");
+    const OUT: usize = position("aten::view_as_real_copy.out", "out");
+    args.expect_len(OUT + 2)?;
+    let (input, out) = (args.tensor(SELF)?.meta, args.tensor(OUT)?.meta);
     let Some(part) = part_type(input.dtype) else {
         return Err(KernelError::argument(format!("`self` is {}, the operator wants a complex type", input.dtype)));
     };
@@ -113,19 +29,21 @@ fn view_as_real(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         return Err(KernelError::unsupported("`self` and `out` must be contiguous"));
     }
     Ok(Box::new(|cx: &mut KernelContext<'_>| {
-        let sizes: Dims = Dims::collect(cx.meta(0)?.sizes.iter().copied().chain([2]))
+        let sizes: Dims = Dims::collect(cx.meta(SELF)?.sizes.iter().copied().chain([2]))
             .ok_or_else(|| KernelError::unsupported("the result has more than 16 dimensions"))?;
-        cx.resize(1, &sizes)?;
+        cx.resize(OUT, &sizes)?;
         let views = cx.views();
-        views.out(1)?.bytes().copy_from_slice(views.tensor(0)?.bytes());
+        views.out(OUT)?.bytes().copy_from_slice(views.tensor(SELF)?.bytes());
         Ok(())
     }))
 }
 
 /// Pairs of a last dimension as complex numbers.
 fn view_as_complex(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(3)?;
-    let (input, out) = (args.tensor(0)?.meta, args.tensor(1)?.meta);
+    const SELF: usize = position("aten::view_as_complex_copy.out", "self");
+    const OUT: usize = position("aten::view_as_complex_copy.out", "out");
+    args.expect_len(OUT + 2)?;
+    let (input, out) = (args.tensor(SELF)?.meta, args.tensor(OUT)?.meta);
     if part_type(out.dtype) != Some(input.dtype) {
         return Err(KernelError::argument(format!("`self` is {}, `out` is {}: no pairs", input.dtype, out.dtype)));
     }
@@ -133,35 +51,38 @@ fn view_as_complex(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         return Err(KernelError::unsupported("`self` and `out` must be contiguous"));
     }
     Ok(Box::new(|cx: &mut KernelContext<'_>| {
-        let meta = cx.meta(0)?;
+        let meta = cx.meta(SELF)?;
         let Some((2, outer)) = meta.sizes.split_last().map(|(last, outer)| (*last, outer)) else {
             return Err(KernelError::argument(format!("`self` is {}: no pairs", crate::check::Shape(meta.sizes))));
         };
         let sizes = Dims::from_slice(outer).unwrap_or_default();
-        cx.resize(1, &sizes)?;
+        cx.resize(OUT, &sizes)?;
         let views = cx.views();
-        views.out(1)?.bytes().copy_from_slice(views.tensor(0)?.bytes());
+        views.out(OUT)?.bytes().copy_from_slice(views.tensor(SELF)?.bytes());
         Ok(())
     }))
 }
 
 /// Complex numbers of real and imaginary parts, which are repeated to agree.
 fn complex(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(4)?;
-    let (real, imag, out) = (args.tensor(0)?.meta, args.tensor(1)?.meta, args.tensor(2)?.meta);
+    const REAL: usize = position("aten::complex.out", "real");
+    const IMAG: usize = position("aten::complex.out", "imag");
+    const OUT: usize = position("aten::complex.out", "out");
+    args.expect_len(OUT + 2)?;
+    let (real, imag, out) = (args.tensor(REAL)?.meta, args.tensor(IMAG)?.meta, args.tensor(OUT)?.meta);
     if part_type(out.dtype) != Some(real.dtype) || imag.dtype != real.dtype {
         let types = format!("`real` is {}, `imag` is {}, `out` is {}", real.dtype, imag.dtype, out.dtype);
         return Err(KernelError::argument(types));
     }
     Ok(Box::new(|cx: &mut KernelContext<'_>| {
-        let (real, imag) = (cx.meta(0)?, cx.meta(1)?);
+        let (real, imag) = (cx.meta(REAL)?, cx.meta(IMAG)?);
         let sizes = broadcast(real.sizes, imag.sizes).ok_or_else(|| {
             let (real, imag) = (crate::check::Shape(real.sizes), crate::check::Shape(imag.sizes));
             KernelError::argument(format!("`real` is {real}, `imag` is {imag}: they do not fit"))
         })?;
-        cx.resize(2, &sizes)?;
+        cx.resize(OUT, &sizes)?;
         let views = cx.views();
-        let (real, imag, mut out) = (views.tensor(0)?, views.tensor(1)?, views.out(2)?);
+        let (real, imag, mut out) = (views.tensor(REAL)?, views.tensor(IMAG)?, views.out(OUT)?);
         let width = real.dtype.size().unwrap_or(1);
         let strides = Dims::from_slice(out.strides).unwrap_or_default();
         for at in 0..sizes.iter().product() {
@@ -186,7 +107,7 @@ fn complex(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
 
 kernels! {
     "aten::_conj_physical.out" => CONJ;
-    "aten::view_as_real_copy.out" UNARY => view_as_real,
-    "aten::view_as_complex_copy.out" UNARY => view_as_complex,
-    "aten::complex.out" "(Tensor real, Tensor imag, *, Tensor(a!) out) -> Tensor(a!)" => complex,
+    "aten::view_as_real_copy.out" => view_as_real,
+    "aten::view_as_complex_copy.out" => view_as_complex,
+    "aten::complex.out" => complex,
 }

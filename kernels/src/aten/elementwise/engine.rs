@@ -5,6 +5,8 @@
 //! is read where it is; a repeated single element is a constant; anything else is gathered into a block of scratch and
 //! converted to the type to compute in. If no input needs that, the loop runs once over the whole tensor.
 
+use std::sync::Arc;
+
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::tensor::Scalar;
 use edgepack_executor::with_element;
@@ -12,68 +14,16 @@ use edgepack_format::finding::ErrorCode;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
-use super::complex;
-use super::lanes::{Lane, Loop, Params, Table};
-use super::types::{self, Chosen, Types};
+use super::spec::{Input, Spec, Types, name};
+use super::types::{self, Chosen};
 use crate::broadcast::{Cursor, Walk, broadcast};
 use crate::check::expect_same;
 use crate::convert::{Converter, converter, is_aligned};
 use crate::promote::expect_fit;
-use crate::steps::Steps;
-use edgepack_compute::number::{Compute, Number};
+use edgepack_compute::epilogue::Epilogue;
+use edgepack_compute::number::Number;
+use edgepack_compute::pointwise::{Lane, Loop, Params, complex};
 use edgepack_compute::threads::for_each_piece;
-
-/// What an operator that is applied element by element looks like.
-pub struct Spec {
-    /// Its arguments.
-    pub schema: &'static str,
-    /// What the loop takes, in its order.
-    pub inputs: &'static [Input],
-    /// Which arguments are further numbers.
-    pub params: &'static [usize],
-    /// Which argument is the output.
-    pub out: usize,
-    /// How the type to compute in is found.
-    pub types: Types,
-    /// The loops.
-    pub table: Table,
-    /// Which input must not hold an integer 0.
-    pub divisor: Option<usize>,
-}
-
-/// One operand of a loop, and the argument it comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Input {
-    /// A tensor.
-    Tensor(usize),
-    /// A tensor read as bools, which has no part in promotion.
-    Mask(usize),
-    /// A number.
-    Scalar(usize),
-    /// A tensor, or the limit if it is `None`.
-    TensorOr(usize, Limit),
-    /// A number, or the limit if it is `None`.
-    ScalarOr(usize, Limit),
-}
-
-/// The end of a type's range that stands for a bound that is not given.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Limit {
-    /// The least value.
-    Least,
-    /// The greatest value.
-    Greatest,
-}
-
-impl Input {
-    /// The argument.
-    pub fn arg(self) -> usize {
-        match self {
-            Input::Tensor(arg) | Input::Mask(arg) | Input::Scalar(arg) => arg,
-            Input::TensorOr(arg, _) | Input::ScalarOr(arg, _) => arg,
-        }
-    }
-}
 
 /// Elements per block, and bytes of a block of the widest type.
 const BLOCK: usize = 512;
@@ -96,19 +46,19 @@ struct Elementwise {
 /// How results become those of the output.
 enum Store {
     Converted(Converter),
-    Then(Steps),
+    Fused(Arc<Epilogue>),
 }
 
 impl Store {
     fn run(&self, from: &[u8], to: &mut [u8]) {
         match self {
             Store::Converted(convert) => convert(from, to),
-            Store::Then(steps) => steps.run(from, to),
+            Store::Fused(epilogue) => epilogue.run(from, to),
         }
     }
 }
 
-/// The first step of every element-wise operator.
+/// Looks at one instruction of an element-wise operator.
 pub fn prepare(args: &Prepare<'_>, spec: &'static Spec) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(spec.out + 2)?;
     let out = args.tensor(spec.out)?.meta.dtype;
@@ -117,14 +67,17 @@ pub fn prepare(args: &Prepare<'_>, spec: &'static Spec) -> Result<Box<dyn Run>, 
     prepare_with(args, spec, chosen, store)
 }
 
-/// The same for an operator whose results, which are FLOAT, go through steps: the argument behind the output.
-pub fn prepare_then(args: &Prepare<'_>, spec: &'static Spec) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(spec.out + 3)?;
+/// The same for an operator whose results, which are FLOAT, go through operations.
+pub fn prepare_fused(
+    args: &Prepare<'_>,
+    spec: &'static Spec,
+    epilogue: Arc<Epilogue>,
+) -> Result<Box<dyn Run>, KernelError> {
+    args.expect_len(spec.out + 2)?;
     let chosen = types::choose(args, spec, ScalarType::FLOAT)?;
-    expect_same(("the operator", chosen.body.result), ("the first step", ScalarType::FLOAT))?;
-    let steps = Steps::parse(args.text(spec.out + 1)?, ScalarType::FLOAT)?;
-    expect_same(("the last step", steps.result()), ("out", args.tensor(spec.out)?.meta.dtype))?;
-    prepare_with(args, spec, chosen, Some(Store::Then(steps)))
+    expect_same(("the operator", chosen.body.result), ("the first operation", epilogue.input()))?;
+    expect_same(("the last operation", epilogue.output()), ("out", args.tensor(spec.out)?.meta.dtype))?;
+    prepare_with(args, spec, chosen, Some(Store::Fused(epilogue)))
 }
 
 fn prepare_with(
@@ -196,7 +149,7 @@ impl Elementwise {
         for input in spec.inputs {
             let Some(sizes) = sizes_of(cx, *input)? else { continue };
             common = broadcast(&common, sizes).ok_or_else(|| {
-                let name = types::name(spec.schema, input.arg());
+                let name = name(spec.schema, input.arg());
                 KernelError::argument(format!("`{name}` has sizes {sizes:?}, which do not broadcast with {common:?}"))
             })?;
         }
@@ -211,7 +164,7 @@ impl Elementwise {
                 Input::Scalar(arg) => self.number(cx, arg)?,
                 Input::ScalarOr(arg, _) if !cx.is_none(arg) => self.number(cx, arg)?,
                 Input::TensorOr(arg, limit) | Input::ScalarOr(arg, limit) if cx.is_none(arg) => {
-                    limit_bits(limit, self.compute).into()
+                    limit.bits(self.compute).into()
                 }
                 _ => continue,
             };
@@ -223,7 +176,7 @@ impl Elementwise {
         let scalar = cx.scalar(arg)?;
         if self.spec.types == Types::First {
             let dtype = cx.meta(self.spec.inputs[0].arg())?.dtype;
-            expect_fit(types::name(self.spec.schema, arg), scalar, dtype)?;
+            expect_fit(name(self.spec.schema, arg), scalar, dtype)?;
         }
         Ok(if self.compute.is_complex() {
             complex::bits(scalar, self.compute)
@@ -259,7 +212,7 @@ impl Elementwise {
             _ => bytemuck::cast_slice::<u8, u64>(bytes).contains(&0),
         };
         if zero {
-            let name = types::name(self.spec.schema, self.spec.inputs[index].arg());
+            let name = name(self.spec.schema, self.spec.inputs[index].arg());
             return Err(KernelError::argument(format!("`{name}` holds a 0, integers cannot be divided by it")));
         }
         Ok(())
@@ -410,13 +363,6 @@ fn no_scratch() -> KernelError {
 /// A number in an element type, in the first bytes of a word.
 pub fn scalar_bits(scalar: Scalar, dtype: ScalarType) -> u64 {
     with_element!(dtype, T => bits(T::from_scalar(scalar)), else => 0)
-}
-
-pub(crate) fn limit_bits(limit: Limit, dtype: ScalarType) -> u64 {
-    fn of<C: Compute>(limit: Limit) -> u64 {
-        bits(if limit == Limit::Least { C::LEAST } else { C::GREATEST })
-    }
-    super::lanes::with_class!(all, dtype, T => of::<T>(limit)).unwrap_or(0)
 }
 
 fn bits<T: bytemuck::Pod>(value: T) -> u64 {

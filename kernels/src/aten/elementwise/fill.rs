@@ -10,6 +10,7 @@ use super::engine::scalar_bits;
 use crate::convert::converter;
 use crate::dims::size_of;
 use crate::promote::expect_fit;
+use crate::schema::{kernel, position};
 use edgepack_compute::number::{Compute, Number};
 
 /// Writes one element over and over.
@@ -30,7 +31,7 @@ pub fn fill(out: &mut TensorMut<'_>, name: &str, value: Scalar) -> Result<(), Ke
     expect_number(dtype)?;
     expect_fit(name, value, dtype)?;
     let word = match dtype {
-        dtype if dtype.is_complex() => super::complex::bits(value, dtype),
+        dtype if dtype.is_complex() => edgepack_compute::pointwise::complex::bits(value, dtype),
         _ => scalar_bits(value, dtype).into(),
     };
     repeat(out.bytes(), dtype.size().unwrap_or(1), word);
@@ -59,49 +60,61 @@ fn resize_like(cx: &mut KernelContext<'_>, arg: usize, out: usize) -> Result<(),
     cx.resize(out, &sizes)
 }
 
-fn checked<F>(args: &Prepare<'_>, count: usize, out: usize, run: F) -> Result<Box<dyn Run>, KernelError>
+fn checked<F>(args: &Prepare<'_>, out: usize, run: F) -> Result<Box<dyn Run>, KernelError>
 where
     F: FnMut(&mut KernelContext<'_>) -> Result<(), KernelError> + Send + 'static,
 {
-    args.expect_len(count)?;
+    args.expect_len(out + 2)?;
     expect_number(args.tensor(out)?.meta.dtype)?;
     Ok(Box::new(run))
 }
 
 fn full(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    checked(args, 4, 2, |cx| {
-        resize_to(cx, 0, 2)?;
-        let value = cx.scalar(1)?;
-        fill(&mut cx.views().out(2)?, "fill_value", value)
+    const SIZE: usize = position("aten::full.out", "size");
+    const FILL_VALUE: usize = position("aten::full.out", "fill_value");
+    const OUT: usize = position("aten::full.out", "out");
+    checked(args, OUT, |cx| {
+        resize_to(cx, SIZE, OUT)?;
+        let value = cx.scalar(FILL_VALUE)?;
+        fill(&mut cx.views().out(OUT)?, "fill_value", value)
     })
 }
 
 fn full_like(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    checked(args, 5, 3, |cx| {
-        resize_like(cx, 0, 3)?;
-        let value = cx.scalar(1)?;
-        fill(&mut cx.views().out(3)?, "fill_value", value)
+    const SELF: usize = position("aten::full_like.out", "self");
+    const FILL_VALUE: usize = position("aten::full_like.out", "fill_value");
+    const OUT: usize = position("aten::full_like.out", "out");
+    checked(args, OUT, |cx| {
+        resize_like(cx, SELF, OUT)?;
+        let value = cx.scalar(FILL_VALUE)?;
+        fill(&mut cx.views().out(OUT)?, "fill_value", value)
     })
 }
 
 fn fill_number(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    checked(args, 4, 2, |cx| {
-        resize_like(cx, 0, 2)?;
-        let value = cx.scalar(1)?;
-        fill(&mut cx.views().out(2)?, "value", value)
+    const SELF: usize = position("aten::fill.Scalar_out", "self");
+    const VALUE: usize = position("aten::fill.Scalar_out", "value");
+    const OUT: usize = position("aten::fill.Scalar_out", "out");
+    checked(args, OUT, |cx| {
+        resize_like(cx, SELF, OUT)?;
+        let value = cx.scalar(VALUE)?;
+        fill(&mut cx.views().out(OUT)?, "value", value)
     })
 }
 
 fn fill_tensor(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    let dtype = args.tensor(1)?.meta.dtype;
-    let to = args.tensor(2)?.meta.dtype;
+    const SELF: usize = position("aten::fill.Tensor_out", "self");
+    const VALUE: usize = position("aten::fill.Tensor_out", "value");
+    const OUT: usize = position("aten::fill.Tensor_out", "out");
+    let dtype = args.tensor(VALUE)?.meta.dtype;
+    let to = args.tensor(OUT)?.meta.dtype;
     let Some(convert) = converter(dtype, to) else {
         return Err(KernelError::argument(format!("`value` is {dtype}, which cannot become {to}")));
     };
-    checked(args, 4, 2, move |cx| {
-        resize_like(cx, 0, 2)?;
+    checked(args, OUT, move |cx| {
+        resize_like(cx, SELF, OUT)?;
         let views = cx.views();
-        let value = views.tensor(1)?;
+        let value = views.tensor(VALUE)?;
         if value.element_count() != 1 {
             return Err(KernelError::argument(format!("`value` has {} elements, not 1", value.element_count())));
         }
@@ -112,38 +125,46 @@ fn fill_tensor(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         let (from, element) = (&mut from[..value.bytes().len()], &mut element[..to.size().unwrap_or(1)]);
         from.copy_from_slice(value.bytes());
         convert(from, element);
-        views.out(2)?.bytes().chunks_exact_mut(element.len()).for_each(|to| to.copy_from_slice(element));
+        views.out(OUT)?.bytes().chunks_exact_mut(element.len()).for_each(|to| to.copy_from_slice(element));
         Ok(())
     })
 }
 
 fn ones(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    checked(args, 3, 1, |cx| {
-        resize_to(cx, 0, 1)?;
-        fill(&mut cx.views().out(1)?, "1", Scalar::Int(1))
+    const SIZE: usize = position("aten::ones.out", "size");
+    const OUT: usize = position("aten::ones.out", "out");
+    checked(args, OUT, |cx| {
+        resize_to(cx, SIZE, OUT)?;
+        fill(&mut cx.views().out(OUT)?, "1", Scalar::Int(1))
     })
 }
 
 fn zeros(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(3)?;
+    const SIZE: usize = position("aten::zeros.out", "size");
+    const OUT: usize = position("aten::zeros.out", "out");
+    args.expect_len(OUT + 2)?;
     Ok(Box::new(|cx: &mut KernelContext<'_>| {
-        resize_to(cx, 0, 1)?;
-        cx.views().out(1)?.bytes().fill(0);
+        resize_to(cx, SIZE, OUT)?;
+        cx.views().out(OUT)?.bytes().fill(0);
         Ok(())
     }))
 }
 
 /// The content of an empty tensor is whatever the memory holds.
 fn empty(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(4)?;
-    Ok(Box::new(|cx: &mut KernelContext<'_>| resize_to(cx, 0, 2)))
+    const SIZE: usize = position("aten::empty.out", "size");
+    const OUT: usize = position("aten::empty.out", "out");
+    args.expect_len(OUT + 2)?;
+    Ok(Box::new(|cx: &mut KernelContext<'_>| resize_to(cx, SIZE, OUT)))
 }
 
 fn scalar_tensor(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    checked(args, 3, 1, |cx| {
-        cx.resize(1, &[])?;
-        let value = cx.scalar(0)?;
-        fill(&mut cx.views().out(1)?, "s", value)
+    const S: usize = position("aten::scalar_tensor.out", "s");
+    const OUT: usize = position("aten::scalar_tensor.out", "out");
+    checked(args, OUT, |cx| {
+        cx.resize(OUT, &[])?;
+        let value = cx.scalar(S)?;
+        fill(&mut cx.views().out(OUT)?, "s", value)
     })
 }
 
@@ -186,54 +207,36 @@ fn element_at<T: Number>(index: usize, start: Scalar, step: Scalar, whole: bool)
 }
 
 fn arange(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    checked(args, 3, 1, |cx| {
-        let end = cx.scalar(0)?;
-        spaced(cx, Scalar::Int(0), end, Scalar::Int(1), 1)
+    const END: usize = position("aten::arange.out", "end");
+    const OUT: usize = position("aten::arange.out", "out");
+    checked(args, OUT, |cx| {
+        let end = cx.scalar(END)?;
+        spaced(cx, Scalar::Int(0), end, Scalar::Int(1), OUT)
     })
 }
 
 fn arange_start(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    checked(args, 5, 3, |cx| {
-        let (start, end, step) = (cx.scalar(0)?, cx.scalar(1)?, cx.scalar(2)?);
-        spaced(cx, start, end, step, 3)
+    const START: usize = position("aten::arange.start_out", "start");
+    const END: usize = position("aten::arange.start_out", "end");
+    const STEP: usize = position("aten::arange.start_out", "step");
+    const OUT: usize = position("aten::arange.start_out", "out");
+    checked(args, OUT, |cx| {
+        let (start, end, step) = (cx.scalar(START)?, cx.scalar(END)?, cx.scalar(STEP)?);
+        spaced(cx, start, end, step, OUT)
     })
-}
-
-const fn row(
-    name: &'static str,
-    schema: &'static str,
-    prepare: fn(&Prepare<'_>) -> Result<Box<dyn Run>, KernelError>,
-) -> Kernel {
-    Kernel { name, schema, alias: Alias::Disjoint, prepare }
 }
 
 /// The operators of this table.
 pub const KERNELS: &[&Kernel] = &[
-    &row("aten::full.out", "(SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)", full),
-    &row(
-        "aten::full_like.out",
-        "(Tensor self, Scalar fill_value, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
-        full_like,
-    ),
-    &row("aten::fill.Scalar_out", "(Tensor self, Scalar value, *, Tensor(a!) out) -> Tensor(a!)", fill_number),
-    &row("aten::fill.Tensor_out", "(Tensor self, Tensor value, *, Tensor(a!) out) -> Tensor(a!)", fill_tensor),
-    &row("aten::ones.out", "(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", ones),
-    &row("aten::zeros.out", "(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", zeros),
-    &row(
-        "aten::empty.out",
-        "(SymInt[] size, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
-        empty,
-    ),
-    &row(
-        "dim_order_ops::_empty_dim_order.out",
-        "(int[] size, *, int[]? dim_order=None, Tensor(a!) out) -> Tensor(a!)",
-        empty,
-    ),
-    &row("aten::scalar_tensor.out", "(Scalar s, *, Tensor(a!) out) -> Tensor(a!)", scalar_tensor),
-    &row("aten::arange.out", "(Scalar end, *, Tensor(a!) out) -> Tensor(a!)", arange),
-    &row(
-        "aten::arange.start_out",
-        "(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
-        arange_start,
-    ),
+    &kernel("aten::full.out", Alias::Disjoint, full),
+    &kernel("aten::full_like.out", Alias::Disjoint, full_like),
+    &kernel("aten::fill.Scalar_out", Alias::Disjoint, fill_number),
+    &kernel("aten::fill.Tensor_out", Alias::Disjoint, fill_tensor),
+    &kernel("aten::ones.out", Alias::Disjoint, ones),
+    &kernel("aten::zeros.out", Alias::Disjoint, zeros),
+    &kernel("aten::empty.out", Alias::Disjoint, empty),
+    &kernel("dim_order_ops::_empty_dim_order.out", Alias::Disjoint, empty),
+    &kernel("aten::scalar_tensor.out", Alias::Disjoint, scalar_tensor),
+    &kernel("aten::arange.out", Alias::Disjoint, arange),
+    &kernel("aten::arange.start_out", Alias::Disjoint, arange_start),
 ];

@@ -7,15 +7,20 @@ use half::{bf16, f16};
 
 use crate::check::{Around, expect_same_order};
 use crate::dims::dim_of;
+use crate::schema::{kernel, position};
 use edgepack_compute::float::Float;
 use edgepack_compute::number::{Cast, Compute, Number};
+
+const SELF: usize = position("aten::glu.out", "self");
+const DIM: usize = position("aten::glu.out", "dim");
+const OUT: usize = position("aten::glu.out", "out");
 
 fn glu<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError>
 where
     T::Compute: Float,
 {
-    let meta = cx.meta(0)?;
-    let dim = dim_of("dim", cx.int(1)?, "self", meta.rank())?;
+    let meta = cx.meta(SELF)?;
+    let dim = dim_of("dim", cx.int(DIM)?, "self", meta.rank())?;
     let mut sizes = Dims::from_slice(meta.sizes).unwrap_or_default();
     let Some(size) = sizes.get_mut(dim).filter(|size| size.is_multiple_of(2)) else {
         return Err(KernelError::argument(format!(
@@ -24,10 +29,10 @@ where
         )));
     };
     *size /= 2;
-    cx.resize(2, &sizes)?;
+    cx.resize(OUT, &sizes)?;
     let views = cx.views();
-    let input = views.tensor(0)?;
-    let mut out = views.out(2)?;
+    let input = views.tensor(SELF)?;
+    let mut out = views.out(OUT)?;
     expect_same_order(("self", input.dim_order), ("out", out.dim_order))?;
     let around = Around::new(out.sizes, out.strides, dim);
     let run = around.size * around.inner;
@@ -47,8 +52,8 @@ where
 }
 
 fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(4)?;
-    let (input, out) = (args.tensor(0)?.meta, args.tensor(2)?.meta);
+    args.expect_len(OUT + 2)?;
+    let (input, out) = (args.tensor(SELF)?.meta, args.tensor(OUT)?.meta);
     if input.dtype != out.dtype {
         let (from, to) = (input.dtype, out.dtype);
         return Err(KernelError::argument(format!("`self` is {from}, `out` is {to}: the types differ")));
@@ -63,9 +68,4 @@ fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
 }
 
 /// The operators of this table.
-pub const KERNELS: &[&Kernel] = &[&Kernel {
-    name: "aten::glu.out",
-    schema: "(Tensor self, int dim=-1, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare,
-}];
+pub const KERNELS: &[&Kernel] = &[&kernel("aten::glu.out", Alias::Disjoint, prepare)];

@@ -1,152 +1,38 @@
 //! Comparisons, logic, operators on bits, and choices.
 
-use edgepack_format::scalar::{Bool, ScalarType};
-
-use super::engine::Input::{Mask, Scalar, Tensor};
-use super::lanes::{Body, Lane, Params, loops, map3, with_class};
-use super::schema::{BINARY, UNARY, WITH_NUMBER};
 use super::{kernels, specs};
-use edgepack_compute::number::Compute;
-
-/// Integers and BOOL as patterns of bits.
-trait Bits: Compute {
-    fn and(self, other: Self) -> Self;
-    fn or(self, other: Self) -> Self;
-    fn xor(self, other: Self) -> Self;
-    fn not(self) -> Self;
-}
-
-/// Integers that can be shifted. Shifting by the width or more, or by a negative number, leaves no bit of the value.
-trait Shift: Compute {
-    fn left(self, by: Self) -> Self;
-    fn right(self, by: Self) -> Self;
-}
-
-macro_rules! bits {
-    ($($t:ident)*) => {
-        $(impl Bits for $t {
-            #[inline(always)]
-            fn and(self, other: Self) -> Self {
-                self & other
-            }
-            #[inline(always)]
-            fn or(self, other: Self) -> Self {
-                self | other
-            }
-            #[inline(always)]
-            fn xor(self, other: Self) -> Self {
-                self ^ other
-            }
-            #[inline(always)]
-            fn not(self) -> Self {
-                !self
-            }
-        }
-        impl Shift for $t {
-            #[inline(always)]
-            fn left(self, by: Self) -> Self {
-                u32::try_from(by).ok().and_then(|by| self.checked_shl(by)).unwrap_or(0)
-            }
-            #[inline(always)]
-            fn right(self, by: Self) -> Self {
-                // A negative number keeps its sign however far it is shifted.
-                let all = self >> ($t::BITS - 1);
-                #[allow(unused_comparisons, reason = "one body for signed and unsigned types")]
-                let none = if $t::MIN == 0 { 0 } else { all };
-                u32::try_from(by).ok().and_then(|by| self.checked_shr(by)).unwrap_or(none)
-            }
-        })*
-    };
-}
-
-bits!(u8 i8 i16 i32 i64);
-
-impl Bits for Bool {
-    #[inline(always)]
-    fn and(self, other: Self) -> Self {
-        Bool::from(self.get() & other.get())
-    }
-    #[inline(always)]
-    fn or(self, other: Self) -> Self {
-        Bool::from(self.get() | other.get())
-    }
-    #[inline(always)]
-    fn xor(self, other: Self) -> Self {
-        Bool::from(self.get() ^ other.get())
-    }
-    #[inline(always)]
-    fn not(self) -> Self {
-        Bool::from(!self.get())
-    }
-}
-
-loops! {
-    eq: all<C: Compute> -> Bool, |p; a, b| Bool::from(a.same(b));
-    ne: all<C: Compute> -> Bool, |p; a, b| Bool::from(!a.same(b));
-    lt: all<C: Compute> -> Bool, |p; a, b| Bool::from(a.less(b));
-    le: all<C: Compute> -> Bool, |p; a, b| Bool::from(a.less_or_same(b));
-    gt: all<C: Compute> -> Bool, |p; a, b| Bool::from(b.less(a));
-    ge: all<C: Compute> -> Bool, |p; a, b| Bool::from(b.less_or_same(a));
-    and: bits<C: Bits> -> C, |p; a, b| a.and(b);
-    or: bits<C: Bits> -> C, |p; a, b| a.or(b);
-    xor: bits<C: Bits> -> C, |p; a, b| a.xor(b);
-    not: bits<C: Bits> -> C, |p; a| a.not();
-    left: integer<C: Shift> -> C, |p; a, by| a.left(by);
-    right: integer<C: Shift> -> C, |p; a, by| a.right(by);
-}
-
-fn choose(compute: ScalarType) -> Option<Body> {
-    fn run<C: Compute>(_: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
-        map3(lanes, out, |mask: Bool, a: C, b: C| if mask.get() { a } else { b });
-    }
-    fn body<C: Compute>() -> Body {
-        Body { run: run::<C>, result: C::SCALAR_TYPE }
-    }
-    with_class!(all, compute, T => body::<T>())
-}
-
-fn masked(compute: ScalarType) -> Option<Body> {
-    fn run<C: Compute>(_: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
-        map3(lanes, out, |a: C, mask: Bool, value: C| if mask.get() { value } else { a });
-    }
-    fn body<C: Compute>() -> Body {
-        Body { run: run::<C>, result: C::SCALAR_TYPE }
-    }
-    with_class!(all, compute, T => body::<T>())
-}
+use edgepack_compute::pointwise::logic::*;
 
 specs! {
-    EQ: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, eq;
-    NE: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, ne;
-    LT: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, lt;
-    LE: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, le;
-    GT: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, gt;
-    GE: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, ge;
-    EQ_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, eq;
-    NE_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, ne;
-    LT_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, lt;
-    LE_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, le;
-    GT_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, gt;
-    GE_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, ge;
-    LOGICAL_AND: BINARY, [Tensor(0), Tensor(1)], [], 2, Bools, and;
-    LOGICAL_OR: BINARY, [Tensor(0), Tensor(1)], [], 2, Bools, or;
-    LOGICAL_XOR: BINARY, [Tensor(0), Tensor(1)], [], 2, Bools, xor;
-    LOGICAL_NOT: UNARY, [Tensor(0)], [], 1, Bools, not;
-    AND: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, and;
-    OR: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, or;
-    XOR: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, xor;
-    AND_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, and;
-    OR_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, or;
-    XOR_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, xor;
-    NOT: UNARY, [Tensor(0)], [], 1, Promote, not;
-    LEFT: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, left;
-    LEFT_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, left;
-    RIGHT: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, right;
-    RIGHT_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, right;
-    WHERE: "(Tensor condition, Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-        [Mask(0), Tensor(1), Tensor(2)], [], 3, Promote, choose;
-    MASKED_FILL: "(Tensor self, Tensor mask, Scalar value, *, Tensor(a!) out) -> Tensor(a!)",
-        [Tensor(0), Mask(1), Scalar(2)], [], 3, First, masked;
+    EQ: "aten::eq.Tensor_out", [Tensor("self"), Tensor("other")], [], Promote, eq;
+    NE: "aten::ne.Tensor_out", [Tensor("self"), Tensor("other")], [], Promote, ne;
+    LT: "aten::lt.Tensor_out", [Tensor("self"), Tensor("other")], [], Promote, lt;
+    LE: "aten::le.Tensor_out", [Tensor("self"), Tensor("other")], [], Promote, le;
+    GT: "aten::gt.Tensor_out", [Tensor("self"), Tensor("other")], [], Promote, gt;
+    GE: "aten::ge.Tensor_out", [Tensor("self"), Tensor("other")], [], Promote, ge;
+    EQ_NUMBER: "aten::eq.Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, eq;
+    NE_NUMBER: "aten::ne.Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, ne;
+    LT_NUMBER: "aten::lt.Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, lt;
+    LE_NUMBER: "aten::le.Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, le;
+    GT_NUMBER: "aten::gt.Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, gt;
+    GE_NUMBER: "aten::ge.Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, ge;
+    LOGICAL_AND: "aten::logical_and.out", [Tensor("self"), Tensor("other")], [], Bools, and;
+    LOGICAL_OR: "aten::logical_or.out", [Tensor("self"), Tensor("other")], [], Bools, or;
+    LOGICAL_XOR: "aten::logical_xor.out", [Tensor("self"), Tensor("other")], [], Bools, xor;
+    LOGICAL_NOT: "aten::logical_not.out", [Tensor("self")], [], Bools, not;
+    AND: "aten::bitwise_and.Tensor_out", [Tensor("self"), Tensor("other")], [], Promote, and;
+    OR: "aten::bitwise_or.Tensor_out", [Tensor("self"), Tensor("other")], [], Promote, or;
+    XOR: "aten::bitwise_xor.Tensor_out", [Tensor("self"), Tensor("other")], [], Promote, xor;
+    AND_NUMBER: "aten::bitwise_and.Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, and;
+    OR_NUMBER: "aten::bitwise_or.Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, or;
+    XOR_NUMBER: "aten::bitwise_xor.Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, xor;
+    NOT: "aten::bitwise_not.out", [Tensor("self")], [], Promote, not;
+    LEFT: "aten::bitwise_left_shift.Tensor_out", [Tensor("self"), Tensor("other")], [], Promote, left;
+    LEFT_NUMBER: "aten::bitwise_left_shift.Tensor_Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, left;
+    RIGHT: "aten::bitwise_right_shift.Tensor_out", [Tensor("self"), Tensor("other")], [], Promote, right;
+    RIGHT_NUMBER: "aten::bitwise_right_shift.Tensor_Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, right;
+    WHERE: "aten::where.self_out", [Mask("condition"), Tensor("self"), Tensor("other")], [], Promote, choose;
+    MASKED_FILL: "aten::masked_fill.Scalar_out", [Tensor("self"), Mask("mask"), Scalar("value")], [], First, masked;
 }
 
 kernels! {

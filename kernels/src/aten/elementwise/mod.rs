@@ -12,9 +12,9 @@ pub mod complex;
 pub mod engine;
 pub mod fill;
 pub mod glu;
-pub mod lanes;
 pub mod logic;
 pub mod reference;
+pub mod spec;
 pub mod special;
 #[cfg(test)]
 mod tests;
@@ -37,21 +37,22 @@ pub const TABLES: &[&[&Kernel]] = &[
 /// The arguments most operators have.
 pub(crate) mod schema {
     pub const UNARY: &str = "(Tensor self, *, Tensor(a!) out) -> Tensor(a!)";
-    pub const BINARY: &str = "(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)";
-    pub const WITH_NUMBER: &str = "(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)";
 }
 
-/// Rows of an operator table:
-/// `NAME: "name" schema, [inputs], [params], output argument, types, table[, divisor INPUT];`.
+/// Rows of an operator table, whose arguments have the names that the operator's schema gives them:
+/// `NAME: "operator", [KIND("input"), …], ["parameter", …], types, table[, divisor INPUT];`.
 macro_rules! specs {
-    ($($vis:vis $spec:ident: $schema:expr, [$($input:expr),*], [$($param:literal),*], $out:literal, $types:ident, $table:ident
-        $(, divisor $divisor:literal)?;)*) => {
-        $($vis static $spec: crate::aten::elementwise::engine::Spec = crate::aten::elementwise::engine::Spec {
-            schema: $schema,
-            inputs: &[$($input),*],
-            params: &[$($param),*],
-            out: $out,
-            types: crate::aten::elementwise::types::Types::$types,
+    ($($vis:vis $spec:ident: $operator:literal, [$($kind:ident($input:literal $(, $limit:ident)?)),*], [$($param:literal),*],
+        $types:ident, $table:ident $(, divisor $divisor:literal)?;)*) => {
+        $($vis static $spec: crate::aten::elementwise::spec::Spec = crate::aten::elementwise::spec::Spec {
+            schema: crate::schema::schema($operator),
+            inputs: &[$(crate::aten::elementwise::spec::Input::$kind(
+                crate::schema::position($operator, $input),
+                $(edgepack_compute::pointwise::Limit::$limit,)?
+            )),*],
+            params: &[$(crate::schema::position($operator, $param)),*],
+            out: crate::schema::position($operator, "out"),
+            types: crate::aten::elementwise::spec::Types::$types,
             table: $table,
             divisor: crate::aten::elementwise::specs!(@divisor $($divisor)?),
         };)*
@@ -60,23 +61,15 @@ macro_rules! specs {
     (@divisor $divisor:literal) => { Some($divisor) };
 }
 
-/// A list of kernels: `"name" => SPEC` for a row of the engine, `"name" schema => function` for a first step of its own.
+/// A list of kernels: `"operator" => SPEC` for a row of the engine, `"operator" => function` for a `prepare` of its own.
 macro_rules! kernels {
-    ($($name:literal => $spec:ident),* $(,)?; $($own:literal $schema:expr => $prepare:expr),* $(,)?) => {
+    ($($name:literal => $spec:ident),* $(,)?; $($own:literal => $prepare:expr),* $(,)?) => {
         /// The operators of this table.
         pub const KERNELS: &[&edgepack_executor::kernel::Kernel] = &[
-            $(&edgepack_executor::kernel::Kernel {
-                name: $name,
-                schema: $spec.schema,
-                alias: edgepack_executor::kernel::Alias::Disjoint,
-                prepare: |args| crate::aten::elementwise::engine::prepare(args, &$spec),
-            },)*
-            $(&edgepack_executor::kernel::Kernel {
-                name: $own,
-                schema: $schema,
-                alias: edgepack_executor::kernel::Alias::Disjoint,
-                prepare: $prepare,
-            },)*
+            $(&crate::schema::kernel($name, edgepack_executor::kernel::Alias::Disjoint, |args| {
+                crate::aten::elementwise::engine::prepare(args, &$spec)
+            }),)*
+            $(&crate::schema::kernel($own, edgepack_executor::kernel::Alias::Disjoint, $prepare),)*
         ];
     };
 }

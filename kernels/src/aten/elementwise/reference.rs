@@ -2,20 +2,12 @@
 //!
 //! The library follows PyTorch. To reproduce what the stock kernels give, these rows replace its own.
 
-use super::engine::Input::{Scalar, Tensor};
-use super::lanes::loops;
-use super::schema::{BINARY, WITH_NUMBER};
 use super::{kernels, specs};
-use edgepack_compute::number::Compute;
-
-loops! {
-    // Floats get the sign of the divisor, as in PyTorch; integers keep that of the dividend.
-    remainder: real<C: Compute> -> C, |p; a, b| if C::FLOATING { a.rem_floor(b) } else { a.rem_trunc(b) };
-}
+use edgepack_compute::pointwise::arithmetic::remainder_by_kind;
 
 specs! {
-    REMAINDER: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, remainder, divisor 1;
-    REMAINDER_NUMBER: WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Promote, remainder, divisor 1;
+    REMAINDER: "aten::remainder.Tensor_out", [Tensor("self"), Tensor("other")], [], Promote, remainder_by_kind, divisor 1;
+    REMAINDER_NUMBER: "aten::remainder.Scalar_out", [Tensor("self"), Scalar("other")], [], Promote, remainder_by_kind, divisor 1;
 }
 
 kernels! {

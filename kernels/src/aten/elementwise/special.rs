@@ -1,195 +1,77 @@
 //! Special functions, element by element.
 
-use edgepack_format::scalar::{Element, ScalarType};
-
-use super::engine::Input::{Scalar, Tensor};
-use super::lanes::{Body, Lane, Params, loops, map2, with_class};
-use super::schema::{BINARY, UNARY};
 use super::{kernels, specs};
-use edgepack_compute::float::Float;
-use edgepack_compute::functions as f;
-use edgepack_compute::functions::Kind;
-use edgepack_compute::number::{Cast, Compute};
-
-fn double<C: Float>(x: C) -> f64 {
-    x.cast()
-}
-
-fn wide<C: Compute>(x: C) -> i64 {
-    x.cast()
-}
-
-loops! {
-    airy_ai: float<C: Float> -> C, |p; a| C::of(f::airy_ai(double(a)));
-    bessel_j0: float<C: Float> -> C, |p; a| C::of(libm::j0(double(a)));
-    bessel_j1: float<C: Float> -> C, |p; a| C::of(libm::j1(double(a)));
-    bessel_y0: float<C: Float> -> C, |p; a| C::of(libm::y0(double(a)));
-    bessel_y1: float<C: Float> -> C, |p; a| C::of(libm::y1(double(a)));
-    digamma: float<C: Float> -> C, |p; a| C::of(f::digamma(double(a)));
-    erfc: float<C: Float> -> C, |p; a| C::of(libm::erfc(double(a)));
-    erfcx: float<C: Float> -> C, |p; a| C::of(f::erfcx(double(a)));
-    erfinv: float<C: Float> -> C, |p; a| C::of(f::erfinv(double(a)));
-    exp2: float<C: Float> -> C, |p; a| C::of(double(a).exp2());
-    i0: float<C: Float> -> C, |p; a| C::of(f::i0(double(a)));
-    i0e: float<C: Float> -> C, |p; a| C::of(f::i0e(double(a)));
-    i1: float<C: Float> -> C, |p; a| C::of(f::i1(double(a)));
-    i1e: float<C: Float> -> C, |p; a| C::of(f::i1e(double(a)));
-    k0: float<C: Float> -> C, |p; a| C::of(f::k0(double(a)));
-    k0e: float<C: Float> -> C, |p; a| C::of(f::k0e(double(a)));
-    k1: float<C: Float> -> C, |p; a| C::of(f::k1(double(a)));
-    k1e: float<C: Float> -> C, |p; a| C::of(f::k1e(double(a)));
-    lgamma: float<C: Float> -> C, |p; a| C::of(libm::lgamma(double(a)));
-    mvlgamma: float<C: Float> -> C, |p; a| C::of(f::multivariate_lgamma(double(a), double(p[0])));
-    ndtri: float<C: Float> -> C, |p; a| C::of(f::ndtri(double(a)));
-    polygamma: float<C: Float> -> C, |p; a| C::of(f::polygamma(double(p[0]), double(a)));
-    spherical_j0: float<C: Float> -> C, |p; a| C::of(f::spherical_j0(double(a)));
-    hypot: float<C: Float> -> C, |p; a, b| C::of(double(a).hypot(double(b)));
-    igamma: float<C: Float> -> C, |p; a, b| C::of(f::igamma(double(a), double(b)));
-    igammac: float<C: Float> -> C, |p; a, b| C::of(f::igammac(double(a), double(b)));
-    zeta: float<C: Float> -> C, |p; a, b| C::of(f::zeta(double(a), double(b)));
-    chebyshev_t: float<C: Float> -> C, |p; a, b| C::of(f::polynomial(Kind::ChebyshevT, double(a), double(b)));
-    chebyshev_u: float<C: Float> -> C, |p; a, b| C::of(f::polynomial(Kind::ChebyshevU, double(a), double(b)));
-    chebyshev_v: float<C: Float> -> C, |p; a, b| C::of(f::polynomial(Kind::ChebyshevV, double(a), double(b)));
-    chebyshev_w: float<C: Float> -> C, |p; a, b| C::of(f::polynomial(Kind::ChebyshevW, double(a), double(b)));
-    shifted_t: float<C: Float> -> C, |p; a, b| C::of(f::polynomial(Kind::ChebyshevT, double(a) * 2.0 - 1.0, double(b)));
-    shifted_u: float<C: Float> -> C, |p; a, b| C::of(f::polynomial(Kind::ChebyshevU, double(a) * 2.0 - 1.0, double(b)));
-    shifted_v: float<C: Float> -> C, |p; a, b| C::of(f::polynomial(Kind::ChebyshevV, double(a) * 2.0 - 1.0, double(b)));
-    shifted_w: float<C: Float> -> C, |p; a, b| C::of(f::polynomial(Kind::ChebyshevW, double(a) * 2.0 - 1.0, double(b)));
-    hermite_h: float<C: Float> -> C, |p; a, b| C::of(f::polynomial(Kind::HermiteH, double(a), double(b)));
-    hermite_he: float<C: Float> -> C, |p; a, b| C::of(f::polynomial(Kind::HermiteHe, double(a), double(b)));
-    laguerre: float<C: Float> -> C, |p; a, b| C::of(f::polynomial(Kind::Laguerre, double(a), double(b)));
-    legendre: float<C: Float> -> C, |p; a, b| C::of(f::polynomial(Kind::Legendre, double(a), double(b)));
-}
-
-/// Functions of two whole numbers.
-macro_rules! whole {
-    ($($name:ident: |$a:ident, $b:ident| $body:expr;)*) => {$(
-        fn $name(compute: ScalarType) -> Option<Body> {
-            fn run<C: Compute>(_: &Params, lanes: &[Lane<'_>], out: &mut [u8])
-            where
-                i64: Cast<C>,
-            {
-                map2(lanes, out, |a: C, b: C| -> C {
-                    let ($a, $b) = (wide(a), wide(b));
-                    Cast::cast($body)
-                });
-            }
-            fn body<C: Compute>() -> Body
-            where
-                i64: Cast<C>,
-            {
-                Body { run: run::<C>, result: C::SCALAR_TYPE }
-            }
-            with_class!(integer, compute, T => body::<T>())
-        }
-    )*};
-}
-
-whole! {
-    gcd: |a, b| f::gcd(a, b);
-    lcm: |a, b| match f::gcd(a, b) {
-        0 => 0,
-        divisor => (a / divisor).wrapping_mul(b).wrapping_abs(),
-    };
-}
-
-/// The next number on the way to another.
-fn nextafter(compute: ScalarType) -> Option<Body> {
-    macro_rules! next {
-        ($t:ident) => {{
-            fn run(_: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
-                map2(lanes, out, |a: $t, b: $t| match a.partial_cmp(&b) {
-                    Some(std::cmp::Ordering::Less) => a.next_up(),
-                    Some(std::cmp::Ordering::Greater) => a.next_down(),
-                    Some(std::cmp::Ordering::Equal) => b,
-                    None => $t::NAN,
-                });
-            }
-            Some(Body { run, result: $t::SCALAR_TYPE })
-        }};
-    }
-    match compute {
-        ScalarType::FLOAT => next!(f32),
-        ScalarType::DOUBLE => next!(f64),
-        _ => None,
-    }
-}
-
-const PLACE: &str = "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)";
-const POLYNOMIAL: &str = "(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)";
-const POLYNOMIAL_NUMBER: &str = "(Tensor x, Scalar n, *, Tensor(a!) out) -> Tensor(a!)";
-const POLYNOMIAL_PLACE: &str = "(Scalar x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)";
-const NUMBER_SELF: &str = "(Scalar self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)";
+use edgepack_compute::pointwise::special::*;
 
 specs! {
-    AIRY_AI: PLACE, [Tensor(0)], [], 1, Float, airy_ai;
-    BESSEL_J0: UNARY, [Tensor(0)], [], 1, Float, bessel_j0;
-    BESSEL_J1: UNARY, [Tensor(0)], [], 1, Float, bessel_j1;
-    BESSEL_Y0: UNARY, [Tensor(0)], [], 1, Float, bessel_y0;
-    BESSEL_Y1: UNARY, [Tensor(0)], [], 1, Float, bessel_y1;
-    DIGAMMA: UNARY, [Tensor(0)], [], 1, Float, digamma;
-    ERFC: UNARY, [Tensor(0)], [], 1, Float, erfc;
-    ERFCX: UNARY, [Tensor(0)], [], 1, Float, erfcx;
-    ERFINV: UNARY, [Tensor(0)], [], 1, Float, erfinv;
-    EXP2: UNARY, [Tensor(0)], [], 1, Float, exp2;
-    I0: UNARY, [Tensor(0)], [], 1, Float, i0;
-    I0E: UNARY, [Tensor(0)], [], 1, Float, i0e;
-    I1: UNARY, [Tensor(0)], [], 1, Float, i1;
-    I1E: UNARY, [Tensor(0)], [], 1, Float, i1e;
-    K0: UNARY, [Tensor(0)], [], 1, Float, k0;
-    K1: UNARY, [Tensor(0)], [], 1, Float, k1;
-    K0E: PLACE, [Tensor(0)], [], 1, Float, k0e;
-    K1E: PLACE, [Tensor(0)], [], 1, Float, k1e;
-    LGAMMA: UNARY, [Tensor(0)], [], 1, Float, lgamma;
-    NDTRI: UNARY, [Tensor(0)], [], 1, Float, ndtri;
-    SPHERICAL_J0: PLACE, [Tensor(0)], [], 1, Float, spherical_j0;
-    MVLGAMMA: "(Tensor self, int p, *, Tensor(a!) out) -> Tensor(a!)", [Tensor(0)], [1], 2, Float, mvlgamma;
-    POLYGAMMA: "(int n, Tensor self, *, Tensor(a!) out) -> Tensor(a!)", [Tensor(1)], [0], 2, Float, polygamma;
-    HYPOT: BINARY, [Tensor(0), Tensor(1)], [], 2, Float, hypot;
-    IGAMMA: BINARY, [Tensor(0), Tensor(1)], [], 2, Float, igamma;
-    IGAMMAC: BINARY, [Tensor(0), Tensor(1)], [], 2, Float, igammac;
-    GCD: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, gcd;
-    LCM: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, lcm;
-    NEXTAFTER: BINARY, [Tensor(0), Tensor(1)], [], 2, Promote, nextafter;
-    ZETA: BINARY, [Tensor(0), Tensor(1)], [], 2, Float, zeta;
-    ZETA_SELF: NUMBER_SELF, [Scalar(0), Tensor(1)], [], 2, Float, zeta;
-    ZETA_OTHER: super::schema::WITH_NUMBER, [Tensor(0), Scalar(1)], [], 2, Float, zeta;
-    CHEBYSHEV_T: POLYNOMIAL, [Tensor(0), Tensor(1)], [], 2, Float, chebyshev_t;
-    CHEBYSHEV_T_N: POLYNOMIAL_NUMBER, [Tensor(0), Scalar(1)], [], 2, Float, chebyshev_t;
-    CHEBYSHEV_T_X: POLYNOMIAL_PLACE, [Scalar(0), Tensor(1)], [], 2, Float, chebyshev_t;
-    CHEBYSHEV_U: POLYNOMIAL, [Tensor(0), Tensor(1)], [], 2, Float, chebyshev_u;
-    CHEBYSHEV_U_N: POLYNOMIAL_NUMBER, [Tensor(0), Scalar(1)], [], 2, Float, chebyshev_u;
-    CHEBYSHEV_U_X: POLYNOMIAL_PLACE, [Scalar(0), Tensor(1)], [], 2, Float, chebyshev_u;
-    CHEBYSHEV_V: POLYNOMIAL, [Tensor(0), Tensor(1)], [], 2, Float, chebyshev_v;
-    CHEBYSHEV_V_N: POLYNOMIAL_NUMBER, [Tensor(0), Scalar(1)], [], 2, Float, chebyshev_v;
-    CHEBYSHEV_V_X: POLYNOMIAL_PLACE, [Scalar(0), Tensor(1)], [], 2, Float, chebyshev_v;
-    CHEBYSHEV_W: POLYNOMIAL, [Tensor(0), Tensor(1)], [], 2, Float, chebyshev_w;
-    CHEBYSHEV_W_N: POLYNOMIAL_NUMBER, [Tensor(0), Scalar(1)], [], 2, Float, chebyshev_w;
-    CHEBYSHEV_W_X: POLYNOMIAL_PLACE, [Scalar(0), Tensor(1)], [], 2, Float, chebyshev_w;
-    SHIFTED_T: POLYNOMIAL, [Tensor(0), Tensor(1)], [], 2, Float, shifted_t;
-    SHIFTED_T_N: POLYNOMIAL_NUMBER, [Tensor(0), Scalar(1)], [], 2, Float, shifted_t;
-    SHIFTED_T_X: POLYNOMIAL_PLACE, [Scalar(0), Tensor(1)], [], 2, Float, shifted_t;
-    SHIFTED_U: POLYNOMIAL, [Tensor(0), Tensor(1)], [], 2, Float, shifted_u;
-    SHIFTED_U_N: POLYNOMIAL_NUMBER, [Tensor(0), Scalar(1)], [], 2, Float, shifted_u;
-    SHIFTED_U_X: POLYNOMIAL_PLACE, [Scalar(0), Tensor(1)], [], 2, Float, shifted_u;
-    SHIFTED_V: POLYNOMIAL, [Tensor(0), Tensor(1)], [], 2, Float, shifted_v;
-    SHIFTED_V_N: POLYNOMIAL_NUMBER, [Tensor(0), Scalar(1)], [], 2, Float, shifted_v;
-    SHIFTED_V_X: POLYNOMIAL_PLACE, [Scalar(0), Tensor(1)], [], 2, Float, shifted_v;
-    SHIFTED_W: POLYNOMIAL, [Tensor(0), Tensor(1)], [], 2, Float, shifted_w;
-    SHIFTED_W_N: POLYNOMIAL_NUMBER, [Tensor(0), Scalar(1)], [], 2, Float, shifted_w;
-    SHIFTED_W_X: POLYNOMIAL_PLACE, [Scalar(0), Tensor(1)], [], 2, Float, shifted_w;
-    HERMITE_H: POLYNOMIAL, [Tensor(0), Tensor(1)], [], 2, Float, hermite_h;
-    HERMITE_H_N: POLYNOMIAL_NUMBER, [Tensor(0), Scalar(1)], [], 2, Float, hermite_h;
-    HERMITE_H_X: POLYNOMIAL_PLACE, [Scalar(0), Tensor(1)], [], 2, Float, hermite_h;
-    HERMITE_HE: POLYNOMIAL, [Tensor(0), Tensor(1)], [], 2, Float, hermite_he;
-    HERMITE_HE_N: POLYNOMIAL_NUMBER, [Tensor(0), Scalar(1)], [], 2, Float, hermite_he;
-    HERMITE_HE_X: POLYNOMIAL_PLACE, [Scalar(0), Tensor(1)], [], 2, Float, hermite_he;
-    LAGUERRE: POLYNOMIAL, [Tensor(0), Tensor(1)], [], 2, Float, laguerre;
-    LAGUERRE_N: POLYNOMIAL_NUMBER, [Tensor(0), Scalar(1)], [], 2, Float, laguerre;
-    LAGUERRE_X: POLYNOMIAL_PLACE, [Scalar(0), Tensor(1)], [], 2, Float, laguerre;
-    LEGENDRE: POLYNOMIAL, [Tensor(0), Tensor(1)], [], 2, Float, legendre;
-    LEGENDRE_N: POLYNOMIAL_NUMBER, [Tensor(0), Scalar(1)], [], 2, Float, legendre;
-    LEGENDRE_X: POLYNOMIAL_PLACE, [Scalar(0), Tensor(1)], [], 2, Float, legendre;
+    AIRY_AI: "aten::special_airy_ai.out", [Tensor("x")], [], Float, airy_ai;
+    BESSEL_J0: "aten::special_bessel_j0.out", [Tensor("self")], [], Float, bessel_j0;
+    BESSEL_J1: "aten::special_bessel_j1.out", [Tensor("self")], [], Float, bessel_j1;
+    BESSEL_Y0: "aten::special_bessel_y0.out", [Tensor("self")], [], Float, bessel_y0;
+    BESSEL_Y1: "aten::special_bessel_y1.out", [Tensor("self")], [], Float, bessel_y1;
+    DIGAMMA: "aten::digamma.out", [Tensor("self")], [], Float, digamma;
+    ERFC: "aten::erfc.out", [Tensor("self")], [], Float, erfc;
+    ERFCX: "aten::special_erfcx.out", [Tensor("self")], [], Float, erfcx;
+    ERFINV: "aten::erfinv.out", [Tensor("self")], [], Float, erfinv;
+    EXP2: "aten::exp2.out", [Tensor("self")], [], Float, exp2;
+    I0: "aten::i0.out", [Tensor("self")], [], Float, i0;
+    I0E: "aten::special_i0e.out", [Tensor("self")], [], Float, i0e;
+    I1: "aten::special_i1.out", [Tensor("self")], [], Float, i1;
+    I1E: "aten::special_i1e.out", [Tensor("self")], [], Float, i1e;
+    K0: "aten::special_modified_bessel_k0.out", [Tensor("self")], [], Float, k0;
+    K1: "aten::special_modified_bessel_k1.out", [Tensor("self")], [], Float, k1;
+    K0E: "aten::special_scaled_modified_bessel_k0.out", [Tensor("x")], [], Float, k0e;
+    K1E: "aten::special_scaled_modified_bessel_k1.out", [Tensor("x")], [], Float, k1e;
+    LGAMMA: "aten::lgamma.out", [Tensor("self")], [], Float, lgamma;
+    NDTRI: "aten::special_ndtri.out", [Tensor("self")], [], Float, ndtri;
+    SPHERICAL_J0: "aten::special_spherical_bessel_j0.out", [Tensor("x")], [], Float, spherical_j0;
+    MVLGAMMA: "aten::mvlgamma.out", [Tensor("self")], ["p"], Float, mvlgamma;
+    POLYGAMMA: "aten::polygamma.out", [Tensor("self")], ["n"], Float, polygamma;
+    HYPOT: "aten::hypot.out", [Tensor("self"), Tensor("other")], [], Float, hypot;
+    IGAMMA: "aten::igamma.out", [Tensor("self"), Tensor("other")], [], Float, igamma;
+    IGAMMAC: "aten::igammac.out", [Tensor("self"), Tensor("other")], [], Float, igammac;
+    GCD: "aten::gcd.out", [Tensor("self"), Tensor("other")], [], Promote, gcd;
+    LCM: "aten::lcm.out", [Tensor("self"), Tensor("other")], [], Promote, lcm;
+    NEXTAFTER: "aten::nextafter.out", [Tensor("self"), Tensor("other")], [], Promote, nextafter;
+    ZETA: "aten::special_zeta.out", [Tensor("self"), Tensor("other")], [], Float, zeta;
+    ZETA_SELF: "aten::special_zeta.self_scalar_out", [Scalar("self"), Tensor("other")], [], Float, zeta;
+    ZETA_OTHER: "aten::special_zeta.other_scalar_out", [Tensor("self"), Scalar("other")], [], Float, zeta;
+    CHEBYSHEV_T: "aten::special_chebyshev_polynomial_t.out", [Tensor("x"), Tensor("n")], [], Float, chebyshev_t;
+    CHEBYSHEV_T_N: "aten::special_chebyshev_polynomial_t.n_scalar_out", [Tensor("x"), Scalar("n")], [], Float, chebyshev_t;
+    CHEBYSHEV_T_X: "aten::special_chebyshev_polynomial_t.x_scalar_out", [Scalar("x"), Tensor("n")], [], Float, chebyshev_t;
+    CHEBYSHEV_U: "aten::special_chebyshev_polynomial_u.out", [Tensor("x"), Tensor("n")], [], Float, chebyshev_u;
+    CHEBYSHEV_U_N: "aten::special_chebyshev_polynomial_u.n_scalar_out", [Tensor("x"), Scalar("n")], [], Float, chebyshev_u;
+    CHEBYSHEV_U_X: "aten::special_chebyshev_polynomial_u.x_scalar_out", [Scalar("x"), Tensor("n")], [], Float, chebyshev_u;
+    CHEBYSHEV_V: "aten::special_chebyshev_polynomial_v.out", [Tensor("x"), Tensor("n")], [], Float, chebyshev_v;
+    CHEBYSHEV_V_N: "aten::special_chebyshev_polynomial_v.n_scalar_out", [Tensor("x"), Scalar("n")], [], Float, chebyshev_v;
+    CHEBYSHEV_V_X: "aten::special_chebyshev_polynomial_v.x_scalar_out", [Scalar("x"), Tensor("n")], [], Float, chebyshev_v;
+    CHEBYSHEV_W: "aten::special_chebyshev_polynomial_w.out", [Tensor("x"), Tensor("n")], [], Float, chebyshev_w;
+    CHEBYSHEV_W_N: "aten::special_chebyshev_polynomial_w.n_scalar_out", [Tensor("x"), Scalar("n")], [], Float, chebyshev_w;
+    CHEBYSHEV_W_X: "aten::special_chebyshev_polynomial_w.x_scalar_out", [Scalar("x"), Tensor("n")], [], Float, chebyshev_w;
+    SHIFTED_T: "aten::special_shifted_chebyshev_polynomial_t.out", [Tensor("x"), Tensor("n")], [], Float, shifted_t;
+    SHIFTED_T_N: "aten::special_shifted_chebyshev_polynomial_t.n_scalar_out", [Tensor("x"), Scalar("n")], [], Float, shifted_t;
+    SHIFTED_T_X: "aten::special_shifted_chebyshev_polynomial_t.x_scalar_out", [Scalar("x"), Tensor("n")], [], Float, shifted_t;
+    SHIFTED_U: "aten::special_shifted_chebyshev_polynomial_u.out", [Tensor("x"), Tensor("n")], [], Float, shifted_u;
+    SHIFTED_U_N: "aten::special_shifted_chebyshev_polynomial_u.n_scalar_out", [Tensor("x"), Scalar("n")], [], Float, shifted_u;
+    SHIFTED_U_X: "aten::special_shifted_chebyshev_polynomial_u.x_scalar_out", [Scalar("x"), Tensor("n")], [], Float, shifted_u;
+    SHIFTED_V: "aten::special_shifted_chebyshev_polynomial_v.out", [Tensor("x"), Tensor("n")], [], Float, shifted_v;
+    SHIFTED_V_N: "aten::special_shifted_chebyshev_polynomial_v.n_scalar_out", [Tensor("x"), Scalar("n")], [], Float, shifted_v;
+    SHIFTED_V_X: "aten::special_shifted_chebyshev_polynomial_v.x_scalar_out", [Scalar("x"), Tensor("n")], [], Float, shifted_v;
+    SHIFTED_W: "aten::special_shifted_chebyshev_polynomial_w.out", [Tensor("x"), Tensor("n")], [], Float, shifted_w;
+    SHIFTED_W_N: "aten::special_shifted_chebyshev_polynomial_w.n_scalar_out", [Tensor("x"), Scalar("n")], [], Float, shifted_w;
+    SHIFTED_W_X: "aten::special_shifted_chebyshev_polynomial_w.x_scalar_out", [Scalar("x"), Tensor("n")], [], Float, shifted_w;
+    HERMITE_H: "aten::special_hermite_polynomial_h.out", [Tensor("x"), Tensor("n")], [], Float, hermite_h;
+    HERMITE_H_N: "aten::special_hermite_polynomial_h.n_scalar_out", [Tensor("x"), Scalar("n")], [], Float, hermite_h;
+    HERMITE_H_X: "aten::special_hermite_polynomial_h.x_scalar_out", [Scalar("x"), Tensor("n")], [], Float, hermite_h;
+    HERMITE_HE: "aten::special_hermite_polynomial_he.out", [Tensor("x"), Tensor("n")], [], Float, hermite_he;
+    HERMITE_HE_N: "aten::special_hermite_polynomial_he.n_scalar_out", [Tensor("x"), Scalar("n")], [], Float, hermite_he;
+    HERMITE_HE_X: "aten::special_hermite_polynomial_he.x_scalar_out", [Scalar("x"), Tensor("n")], [], Float, hermite_he;
+    LAGUERRE: "aten::special_laguerre_polynomial_l.out", [Tensor("x"), Tensor("n")], [], Float, laguerre;
+    LAGUERRE_N: "aten::special_laguerre_polynomial_l.n_scalar_out", [Tensor("x"), Scalar("n")], [], Float, laguerre;
+    LAGUERRE_X: "aten::special_laguerre_polynomial_l.x_scalar_out", [Scalar("x"), Tensor("n")], [], Float, laguerre;
+    LEGENDRE: "aten::special_legendre_polynomial_p.out", [Tensor("x"), Tensor("n")], [], Float, legendre;
+    LEGENDRE_N: "aten::special_legendre_polynomial_p.n_scalar_out", [Tensor("x"), Scalar("n")], [], Float, legendre;
+    LEGENDRE_X: "aten::special_legendre_polynomial_p.x_scalar_out", [Scalar("x"), Tensor("n")], [], Float, legendre;
 }
 
 kernels! {

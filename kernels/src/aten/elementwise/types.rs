@@ -3,22 +3,9 @@
 use edgepack_executor::kernel::{KernelError, Prepare};
 use edgepack_format::scalar::ScalarType;
 
-use super::engine::{Input, Spec};
-use super::lanes::Body;
+use super::spec::{Input, Spec, Types, name};
 use crate::promote::{compute_type, expect_castable, promote, promote_scalar};
-
-/// How the common type of the inputs is found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Types {
-    /// By promotion over tensors and numbers.
-    Promote,
-    /// By promotion, and floating: integers become the floating type of the output, or FLOAT.
-    Float,
-    /// The type of the first operand; numbers have to fit it.
-    First,
-    /// Every operand is read as a bool.
-    Bools,
-}
+use edgepack_compute::pointwise::Body;
 
 /// The outcome.
 pub struct Chosen {
@@ -86,23 +73,4 @@ fn common(args: &Prepare<'_>, spec: &Spec) -> Result<ScalarType, KernelError> {
         }
     }
     Ok(common)
-}
-
-/// The name of argument `index` in a schema, for messages.
-pub fn name(schema: &str, index: usize) -> &str {
-    let arguments = schema.trim_start_matches('(').split(") ->").next().unwrap_or_default();
-    let argument = arguments.split(", ").filter(|argument| *argument != "*").nth(index).unwrap_or_default();
-    let declared = argument.split('=').next().unwrap_or_default();
-    declared.rsplit(' ').next().unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::name;
-
-    #[test]
-    fn arguments_are_named_by_the_schema() {
-        let schema = "(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)";
-        assert_eq!((0..5).map(|index| name(schema, index)).collect::<Vec<_>>(), ["self", "other", "alpha", "out", ""]);
-    }
 }

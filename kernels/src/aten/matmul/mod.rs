@@ -4,6 +4,7 @@
 //! loaded; a constant right operand is packed then. An output stored column by column is computed as the transposed
 //! product.
 
+mod complex;
 mod halves;
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, Views};
@@ -14,8 +15,9 @@ use edgepack_format::tensor::Dims;
 
 use crate::broadcast::{Walk, expect_stretch};
 use crate::check::{Class, Shape, expect_class, expect_same};
-use crate::complex::{multiply_stacks, with_parts};
-use crate::steps::Steps;
+use crate::complex::with_parts;
+use crate::fused::{Base, then_in_place};
+use crate::schema::{kernel, position};
 use edgepack_compute::gemm::{Bias, Fast, Gemm, Mat, Operand, Plain, Terms, most_packed};
 use edgepack_compute::number::{Compute, Number};
 use edgepack_compute::threads::{Write, pays, try_for_each};
@@ -46,76 +48,71 @@ enum Shapes {
     Rows,
 }
 
-static MM_FORM: Form =
-    Form { lhs: (0, "self"), rhs: (1, "mat2"), add: None, factors: None, out: 2, shape: Shapes::Matrices };
-static ADDMM_FORM: Form = Form {
-    lhs: (1, "mat1"),
-    rhs: (2, "mat2"),
-    add: Some((0, "self")),
-    factors: Some((3, 4)),
-    out: 5,
-    shape: Shapes::Matrices,
-};
-static BMM_FORM: Form =
-    Form { lhs: (0, "self"), rhs: (1, "mat2"), add: None, factors: None, out: 2, shape: Shapes::Stacks };
-static BADDBMM_FORM: Form = Form {
-    lhs: (1, "batch1"),
-    rhs: (2, "batch2"),
-    add: Some((0, "self")),
-    factors: Some((3, 4)),
-    out: 5,
-    shape: Shapes::Stacks,
-};
-static LINEAR_FORM: Form =
-    Form { lhs: (0, "input"), rhs: (1, "weight"), add: Some((2, "bias")), factors: None, out: 3, shape: Shapes::Rows };
+/// An argument by name.
+const fn operand(operator: &str, name: &'static str) -> (usize, &'static str) {
+    (position(operator, name), name)
+}
 
-/// Two kernels per form: the operator itself, and one for `f32` that does element-wise steps to its results, which
-/// rewrites make and programs do not name.
+/// One product of two operands.
+const fn product(operator: &str, lhs: &'static str, rhs: &'static str, shape: Shapes) -> Form {
+    Form {
+        lhs: operand(operator, lhs),
+        rhs: operand(operator, rhs),
+        add: None,
+        factors: None,
+        out: position(operator, "out"),
+        shape,
+    }
+}
+
+/// A product with a scaled tensor added.
+const fn scaled(operator: &str, lhs: &'static str, rhs: &'static str, shape: Shapes) -> Form {
+    Form {
+        add: Some(operand(operator, "self")),
+        factors: Some((position(operator, "beta"), position(operator, "alpha"))),
+        ..product(operator, lhs, rhs, shape)
+    }
+}
+
+static MM_FORM: Form = product("aten::mm.out", "self", "mat2", Shapes::Matrices);
+static ADDMM_FORM: Form = scaled("aten::addmm.out", "mat1", "mat2", Shapes::Matrices);
+static BMM_FORM: Form = product("aten::bmm.out", "self", "mat2", Shapes::Stacks);
+static BADDBMM_FORM: Form = scaled("aten::baddbmm.out", "batch1", "batch2", Shapes::Stacks);
+static LINEAR_FORM: Form = Form {
+    add: Some(operand("aten::linear.out", "bias")),
+    ..product("aten::linear.out", "input", "weight", Shapes::Rows)
+};
+
+/// The operator of a form, and what rewrites make of it and the operations behind it.
 macro_rules! kernels {
-    ($($plain:ident $then:ident $form:ident $name:literal $args:literal $prepare:expr;)*) => {$(
-        pub(crate) static $plain: Kernel = Kernel {
-            name: concat!("aten::", $name, ".out"),
-            schema: concat!("(", $args, ", Tensor(a!) out) -> Tensor(a!)"),
-            alias: Alias::Disjoint,
-            prepare: $prepare,
-        };
-        pub(crate) static $then: Kernel = Kernel {
-            name: concat!("edgepack::", $name, ".then_out"),
-            schema: concat!("(", $args, ", Tensor(a!) out, str then) -> Tensor(a!)"),
-            alias: Alias::Disjoint,
-            prepare: |args| prepare_then(args, &$form),
+    ($($plain:ident $fused:ident $form:ident $name:literal $prepare:expr;)*) => {$(
+        static $plain: Kernel = kernel(concat!("aten::", $name, ".out"), Alias::Disjoint, $prepare);
+
+        pub(crate) static $fused: Base = Base {
+            name: concat!("edgepack::", $name, ".epilogue_out"),
+            schema: $plain.schema,
+            out: $form.out,
+            in_place: true,
+            prepare: |args, epilogue| then_in_place(args, $form.out, prepare(args, &$form)?, epilogue),
         };
     )*};
 }
 
 kernels! {
-    MM MM_THEN MM_FORM "mm" "Tensor self, Tensor mat2, *" |args| prepare(args, &MM_FORM);
-    ADDMM ADDMM_THEN ADDMM_FORM "addmm" "Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1"
-        |args| prepare(args, &ADDMM_FORM);
-    BMM BMM_THEN BMM_FORM "bmm" "Tensor self, Tensor mat2, *" prepare_bmm;
-    BADDBMM BADDBMM_THEN BADDBMM_FORM "baddbmm"
-        "Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1" |args| prepare(args, &BADDBMM_FORM);
-    LINEAR LINEAR_THEN LINEAR_FORM "linear" "Tensor input, Tensor weight, Tensor? bias=None, *"
-        |args| prepare(args, &LINEAR_FORM);
+    MM FUSED_MM MM_FORM "mm" |args| prepare(args, &MM_FORM);
+    ADDMM FUSED_ADDMM ADDMM_FORM "addmm" |args| prepare(args, &ADDMM_FORM);
+    BMM FUSED_BMM BMM_FORM "bmm" prepare_bmm;
+    BADDBMM FUSED_BADDBMM BADDBMM_FORM "baddbmm" |args| prepare(args, &BADDBMM_FORM);
+    LINEAR FUSED_LINEAR LINEAR_FORM "linear" |args| prepare(args, &LINEAR_FORM);
 }
 
 fn prepare_bmm(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    let dtype = args.tensor(0)?.meta.dtype;
+    let dtype = args.tensor(BMM_FORM.lhs.0)?.meta.dtype;
     with_parts!(dtype, R => {
-        expect_same(("self", dtype), ("mat2", args.tensor(1)?.meta.dtype))?;
-        expect_same(("self", dtype), ("out", args.tensor(2)?.meta.dtype))?;
-        Ok(Box::new(multiply_stacks::<R>) as Box<dyn Run>)
+        expect_same(("self", dtype), ("mat2", args.tensor(BMM_FORM.rhs.0)?.meta.dtype))?;
+        expect_same(("self", dtype), ("out", args.tensor(BMM_FORM.out)?.meta.dtype))?;
+        Ok(Box::new(complex::multiply_stacks::<R>) as Box<dyn Run>)
     }, else => prepare(args, &BMM_FORM))
-}
-
-fn prepare_then(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
-    expect_same(("out", args.tensor(form.out)?.meta.dtype), ("the first step", ScalarType::FLOAT))?;
-    let (mut product, steps) = (prepare(args, form)?, Steps::of_floats(args.text(form.out + 1)?)?);
-    Ok(Box::new(move |cx: &mut KernelContext<'_>| {
-        product.run(cx)?;
-        steps.in_place(cx.views().out(form.out)?.into_slice::<f32>()?);
-        Ok(())
-    }))
 }
 
 fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
@@ -304,8 +301,8 @@ fn run<T: Number, G: Gemm<T>>(
     let out = &mut out[..batch * m * n];
     let share = batch > 1 && pays(size_of_val(out));
     let done = try_for_each(share, Write(out, m * n), |index, out| {
-        let a = Mat::new(a.get(index * strides.step[0]..).unwrap_or(&[]), [m, k], strides.lhs)?;
-        let b = Mat::new(b.get(index * strides.step[1]..).unwrap_or(&[]), [k, n], strides.rhs)?;
+        let a = Mat::new(a.get(index * strides.stack[0]..).unwrap_or(&[]), [m, k], strides.lhs)?;
+        let b = Mat::new(b.get(index * strides.stack[1]..).unwrap_or(&[]), [k, n], strides.rhs)?;
         if transposed {
             G::multiply(out, b.transposed().into(), a.transposed().into(), terms)
         } else {
@@ -330,16 +327,16 @@ struct Strides {
     /// Row and column stride of the right operand, as it is multiplied.
     rhs: [usize; 2],
     /// From one matrix of a stack to the next.
-    step: [usize; 2],
+    stack: [usize; 2],
 }
 
 impl Strides {
     fn new(form: &Form, product: &Product, [lhs, rhs]: [&TensorMeta<'_>; 2]) -> Self {
-        let step = |meta: &TensorMeta<'_>| if form.shape == Shapes::Stacks { meta.strides[0] } else { 0 };
+        let stack = |meta: &TensorMeta<'_>| if form.shape == Shapes::Stacks { meta.strides[0] } else { 0 };
         Strides {
             lhs: lhs_strides(lhs, product.k, form.shape),
             rhs: rhs_strides(rhs, form.shape),
-            step: [step(lhs), step(rhs)],
+            stack: [stack(lhs), stack(rhs)],
         }
     }
 }
@@ -383,161 +380,4 @@ fn out_is_transposed(form: &Form, product: &Product, out: &TensorMeta<'_>) -> Re
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use edgepack_compute::number::Cast;
-    use edgepack_compute::random::Random;
-    use edgepack_executor::call::{Arg, OwnedTensor, call};
-    use edgepack_executor::tensor::{PodElement, Scalar};
-
-    fn matrix<T: PodElement>(rows: usize, cols: usize, values: &[T], by_column: bool) -> OwnedTensor {
-        if !by_column {
-            return OwnedTensor::new(&[rows, cols], values);
-        }
-        let turned: Vec<T> = (0..rows * cols).map(|at| values[at % rows * cols + at / rows]).collect();
-        OwnedTensor::new(&[rows, cols], &turned).with_dim_order(&[1, 0])
-    }
-
-    /// `addmm` against its definition, in every layout, for one element type.
-    fn suite<T: Number>()
-    where
-        i64: Cast<T>,
-    {
-        let mut random = Random::new(51);
-        for round in 0..32 {
-            let [m, k, n] = [random.below(9) + 1, random.below(40), random.below(40) + 1];
-            let (a, b): (Vec<T>, Vec<T>) = (random.values(m * k), random.values(k * n));
-            let shape = [vec![n], vec![1, n], vec![m, n], vec![m, 1], vec![]][round % 5].clone();
-            let add: Vec<T> = random.values(shape.iter().product());
-            let (beta, alpha) = ([1, 0, 2][round % 3], [1, 3][round % 2]);
-            let out = OwnedTensor::zeros(T::SCALAR_TYPE, &[m, n]);
-            let out = if round & 8 == 0 { out } else { out.with_dim_order(&[1, 0]) };
-            let args = [
-                Arg::tensor(&shape, &add),
-                Arg::Tensor(matrix(m, k, &a, round & 2 != 0)),
-                Arg::Tensor(matrix(k, n, &b, round & 4 != 0)),
-                Arg::int(beta),
-                Arg::int(alpha),
-                Arg::Tensor(out),
-            ];
-            let have = call(&ADDMM, &args).unwrap()[0].as_slice::<T>().unwrap();
-            for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
-                let of = |x: T| Cast::<i64>::cast(x);
-                let sum: i64 = (0..k).map(|l| of(a[i * k + l]) * of(b[l * n + j])).sum();
-                let row = if shape.first() == Some(&m) && shape.len() == 2 { i } else { 0 };
-                let column = if shape.last() == Some(&n) { j } else { 0 };
-                let added = of(add[row * shape.last().copied().unwrap_or(1) + column]);
-                let want: T = (alpha * sum + beta * added).cast();
-                let at = if round & 8 == 0 { i * n + j } else { j * m + i };
-                assert_eq!(of(have[at]), of(want), "{} round {round} at {i},{j}", T::SCALAR_TYPE);
-            }
-        }
-    }
-
-    #[test]
-    fn addmm_agrees_with_its_definition() {
-        suite::<f32>();
-        suite::<f64>();
-        suite::<half::bf16>();
-        suite::<i8>();
-        suite::<i64>();
-    }
-
-    #[test]
-    fn large_products_of_every_form_agree() {
-        let mut random = Random::new(52);
-        let (batch, m, k, n) = (3, 17, 50, 33);
-        let (a, b) = (random.floats(batch * m * k), random.floats(batch * k * n));
-        let out = Arg::out(ScalarType::FLOAT, &[batch, m, n]);
-        let have = call(&BMM, &[Arg::tensor(&[batch, m, k], &a), Arg::tensor(&[batch, k, n], &b), out]).unwrap();
-        let have = have[0].as_slice::<f32>().unwrap();
-        let weight: Vec<f32> = (0..n * k).map(|at| b[at % k * n + at / k]).collect();
-        let bias = random.floats(n);
-        let out = Arg::out(ScalarType::FLOAT, &[batch, m, n]);
-        let weight = Arg::Tensor(OwnedTensor::new(&[n, k], &weight).constant());
-        let args = [Arg::tensor(&[batch, m, k], &a), weight, Arg::tensor(&[n], &bias), out];
-        let rows = call(&LINEAR, &args).unwrap()[0].as_slice::<f32>().unwrap();
-        for (at, have) in have.iter().enumerate() {
-            let (z, i, j) = (at / (m * n), at / n % m, at % n);
-            let product =
-                |z_b: usize| -> f32 { (0..k).map(|l| a[(z * m + i) * k + l] * b[(z_b * k + l) * n + j]).sum() };
-            assert!((have - product(z)).abs() < 1e-4);
-            assert!((rows[at] - product(0) - bias[j]).abs() < 1e-4);
-        }
-    }
-
-    /// Products of 16-bit floats are those of `f32`, rounded once, for every layout, factor and number of panels.
-    fn halves_suite<T: edgepack_compute::half::Narrow>(relative: f32)
-    where
-        i64: Cast<T>,
-    {
-        let mut random = Random::new(53);
-        let exact = |values: &[T]| {
-            let mut wide = vec![0f32; values.len()];
-            T::widen(values, &mut wide);
-            wide
-        };
-        for round in 0..24 {
-            let [m, k, n] = [random.below(70) + 1, random.below(300) + 1, random.below(200) + 1];
-            let mut draw = |count: usize| {
-                let mut narrow = vec![T::from_scalar(Scalar::Int(0)); count];
-                T::narrow(&random.floats(count), &mut narrow);
-                narrow
-            };
-            let (a, b, add) = (draw(m * k), draw(k * n), draw(n));
-            let (beta, alpha) = ([1, 0, 2][round % 3], [1, 3][round % 2]);
-            let by_column = round & 8 != 0;
-            let out = OwnedTensor::zeros(T::SCALAR_TYPE, &[m, n]);
-            let args = [
-                Arg::tensor(&[n], &add),
-                Arg::Tensor(matrix(m, k, &a, round & 2 != 0)),
-                Arg::Tensor(matrix(k, n, &b, round & 4 != 0)),
-                Arg::int(beta),
-                Arg::int(alpha),
-                Arg::Tensor(if by_column { out.with_dim_order(&[1, 0]) } else { out }),
-            ];
-            let have = exact(&call(&ADDMM, &args).unwrap()[0].as_slice::<T>().unwrap());
-            let (a, b, add) = (exact(&a), exact(&b), exact(&add));
-            for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
-                let sum: f32 = (0..k).map(|l| a[i * k + l] * b[l * n + j]).sum();
-                let want = alpha as f32 * sum + beta as f32 * add[j];
-                let have = have[if by_column { j * m + i } else { i * n + j }];
-                assert!((have - want).abs() <= relative * want.abs() + 1e-3, "round {round}: {have} for {want}");
-            }
-        }
-    }
-
-    #[test]
-    fn products_of_halves_are_rounded_once() {
-        halves_suite::<half::f16>(1.0 / 1024.0);
-        halves_suite::<half::bf16>(1.0 / 128.0);
-    }
-
-    #[test]
-    fn a_factor_of_zero_hides_what_is_added() {
-        let one = || Arg::tensor(&[1, 1], &[2.0f32]);
-        let args = |beta| {
-            [
-                Arg::tensor(&[1], &[f32::NAN]),
-                one(),
-                one(),
-                Arg::int(beta),
-                Arg::int(1),
-                Arg::out(ScalarType::FLOAT, &[1, 1]),
-            ]
-        };
-        assert_eq!(call(&ADDMM, &args(0)).unwrap()[0].as_slice::<f32>().unwrap(), [4.0]);
-        assert!(call(&ADDMM, &args(1)).unwrap()[0].as_slice::<f32>().unwrap()[0].is_nan());
-    }
-
-    #[test]
-    fn refusals_name_both_sides() {
-        let args = [
-            Arg::tensor(&[4, 16], &[0.0f32; 64]),
-            Arg::tensor(&[8, 32], &[0.0f32; 256]),
-            Arg::out(ScalarType::FLOAT, &[4, 32]),
-        ];
-        let error = call(&MM, &args).unwrap_err();
-        assert_eq!(error.message, "`self` is 4x16, `mat2` is 8x32: inner sizes differ");
-    }
-}
+mod tests;

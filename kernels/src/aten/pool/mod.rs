@@ -1,71 +1,109 @@
-//! Pooling: `max_pool`, `avg_pool` and their adaptive kin over one, two or three spatial dimensions.
-//!
-//! One loop over output pixels and the taps of their windows, with a row per operator. Where the channels of a pixel are
-//! neighbours they are pooled side by side.
+//! Pooling: `max_pool`, `avg_pool` and their adaptive kin over one, two or three spatial dimensions. An operator is a row
+//! of a table; the loops are those of [`edgepack_compute::pool`].
 
 mod backward;
-mod engine;
 mod operators;
 
 pub use operators::KERNELS;
 
+use edgepack_compute::number::Number;
+use edgepack_compute::pool::{Average, Axis, Windows};
+use edgepack_compute::spatial::Slide;
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::tensor::Scalar;
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 
 use crate::check::{Class, Shape, expect_class, expect_dtype, expect_same};
-use crate::spatial::{Images, Slide, numbers, required, resized};
-use edgepack_compute::number::{Cast, Number};
-use engine::{Average, Axis, Greatest, Windows};
+use crate::schema::position;
+use crate::spatial::{images, numbers, required, resized};
 
-/// An operator of this family. The input is argument 0, the kernel or the output size argument 1.
+/// An operator of this family.
 struct Row {
-    what: What,
     rank: usize,
+    input: usize,
+    windows: Placement,
+    result: Output,
+    out: usize,
 }
 
-/// What becomes of a window.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
-    /// The greatest element and its place.
-    Max,
-    /// The average.
+/// The positions of the arguments that place windows.
+enum Placement {
+    Sliding {
+        kernel: usize,
+        stride: usize,
+        padding: usize,
+        dilation: Option<usize>,
+        ceil: usize,
+    },
+    /// Windows that divide the input evenly into as many as the argument says.
+    Adaptive {
+        size: usize,
+    },
+}
+
+/// The result for a window, and the positions of the arguments that say more.
+enum Output {
+    /// The greatest element and its place, which goes to another output.
+    Greatest { indices: usize },
+    /// The average of the elements.
     Average,
-    /// The average of windows that divide the input evenly.
-    Adaptive,
-    /// The greatest element and its place, in such windows.
-    AdaptiveMax,
+    /// The average, with padding counted or not, or another divisor.
+    AverageOf { count_padding: usize, divisor: usize },
 }
 
-impl What {
-    fn out(self) -> usize {
-        match self {
-            What::Max => 6,
-            What::Average => 7,
-            What::Adaptive | What::AdaptiveMax => 2,
+impl Placement {
+    const fn sliding(name: &str, dilation: bool) -> Self {
+        Placement::Sliding {
+            kernel: position(name, "kernel_size"),
+            stride: position(name, "stride"),
+            padding: position(name, "padding"),
+            dilation: if dilation { Some(position(name, "dilation")) } else { None },
+            ceil: position(name, "ceil_mode"),
         }
     }
 
-    fn is_max(self) -> bool {
-        matches!(self, What::Max | What::AdaptiveMax)
+    const fn adaptive(name: &str) -> Self {
+        Placement::Adaptive { size: position(name, "output_size") }
+    }
+}
+
+impl Row {
+    const fn new(name: &str, rank: usize, windows: Placement, result: Output) -> Self {
+        Row { rank, input: position(name, "self"), windows, result, out: position(name, "out") }
     }
 
-    fn is_adaptive(self) -> bool {
-        matches!(self, What::Adaptive | What::AdaptiveMax)
+    /// Max pooling in sliding windows.
+    const fn max(name: &str, rank: usize) -> Self {
+        Row::new(name, rank, Placement::sliding(name, true), Output::Greatest { indices: position(name, "indices") })
     }
 
-    fn ceil(self) -> usize {
-        if self == What::Max { 5 } else { 4 }
+    /// Average pooling in sliding windows.
+    const fn average(name: &str, rank: usize) -> Self {
+        let result = Output::AverageOf {
+            count_padding: position(name, "count_include_pad"),
+            divisor: position(name, "divisor_override"),
+        };
+        Row::new(name, rank, Placement::sliding(name, false), result)
+    }
+
+    /// Max pooling in windows that divide the input.
+    const fn adaptive_max(name: &str, rank: usize) -> Self {
+        Row::new(name, rank, Placement::adaptive(name), Output::Greatest { indices: position(name, "indices") })
+    }
+
+    /// Average pooling in windows that divide the input.
+    const fn adaptive_average(name: &str, rank: usize) -> Self {
+        Row::new(name, rank, Placement::adaptive(name), Output::Average)
     }
 }
 
 fn prepare(args: &Prepare<'_>, row: &'static Row) -> Result<Box<dyn Run>, KernelError> {
-    let dtype = args.tensor(0)?.meta.dtype;
+    let dtype = args.tensor(row.input)?.meta.dtype;
     expect_class("self", dtype, Class::Real)?;
-    expect_same(("self", dtype), ("out", args.tensor(row.what.out())?.meta.dtype))?;
-    if row.what.is_max() {
-        expect_dtype("indices", args.tensor(row.what.out() + 1)?.meta.dtype, ScalarType::LONG)?;
+    expect_same(("self", dtype), ("out", args.tensor(row.out)?.meta.dtype))?;
+    if let Output::Greatest { indices } = row.result {
+        expect_dtype("indices", args.tensor(indices)?.meta.dtype, ScalarType::LONG)?;
     }
     with_element!(dtype, T => Ok(Box::new(move |cx: &mut KernelContext<'_>| run::<T>(row, cx))), else => {
         Err(KernelError::unsupported(dtype.to_string()))
@@ -75,15 +113,18 @@ fn prepare(args: &Prepare<'_>, row: &'static Row) -> Result<Box<dyn Run>, Kernel
 /// The windows along the three dimensions, and how many places there are.
 fn axes(row: &Row, cx: &KernelContext<'_>, input: [usize; 3]) -> Result<([Axis; 3], [usize; 3]), KernelError> {
     let rank = row.rank;
-    if row.what.is_adaptive() {
-        let out = required(cx, 1, "output_size", rank, 1, 1)?;
-        return Ok((std::array::from_fn(|i| Axis::Adaptive { input: input[i], out: out[i] }), out));
-    }
-    let kernel = required(cx, 1, "kernel_size", rank, 1, 1)?;
-    let stride = numbers(cx, 2, "stride", rank, 1, 1)?.unwrap_or(kernel);
-    let padding = required(cx, 3, "padding", rank, 0, 0)?;
-    let dilation = if row.what == What::Max { required(cx, 4, "dilation", rank, 1, 1)? } else { [1; 3] };
-    let ceil = cx.bool(row.what.ceil())?;
+    let (kernel_arg, stride, padding, dilation, ceil) = match row.windows {
+        Placement::Adaptive { size } => {
+            let out = required(cx, size, "output_size", rank, 1, 1)?;
+            return Ok((std::array::from_fn(|i| Axis::Adaptive { input: input[i], out: out[i] }), out));
+        }
+        Placement::Sliding { kernel, stride, padding, dilation, ceil } => (kernel, stride, padding, dilation, ceil),
+    };
+    let kernel = required(cx, kernel_arg, "kernel_size", rank, 1, 1)?;
+    let stride = numbers(cx, stride, "stride", rank, 1, 1)?.unwrap_or(kernel);
+    let padding = required(cx, padding, "padding", rank, 0, 0)?;
+    let dilation = dilation.map_or(Ok([1; 3]), |arg| required(cx, arg, "dilation", rank, 1, 1))?;
+    let ceil = cx.bool(ceil)?;
     let mut places = [1; 3];
     let mut axes = [Axis::Adaptive { input: 1, out: 1 }; 3];
     for i in 3 - rank..3 {
@@ -107,49 +148,43 @@ fn axes(row: &Row, cx: &KernelContext<'_>, input: [usize; 3]) -> Result<([Axis; 
 }
 
 fn run<T: Number>(row: &Row, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-    let meta = cx.meta(0)?;
-    let input = Images::new("self", &meta, row.rank)?;
+    let meta = cx.meta(row.input)?;
+    let input = images("self", &meta, row.rank)?;
     if input.sizes.contains(&0) || input.channels.0 == 0 {
         return Err(KernelError::argument(format!("`self` is {}: images without pixels", Shape(meta.sizes))));
     }
     let (axes, places) = axes(row, cx, input.sizes)?;
     let sizes = resized(&meta, row.rank, input.channels.0, places);
-    let out_arg = row.what.out();
-    cx.resize(out_arg, &sizes)?;
+    cx.resize(row.out, &sizes)?;
     let average = average(row, cx)?;
-    if row.what.is_max() {
-        cx.resize(out_arg + 1, &sizes)?;
+    if let Output::Greatest { indices } = row.result {
+        cx.resize(indices, &sizes)?;
     }
     let views = cx.views();
-    let (data, out) = (views.tensor(0)?.as_slice::<T>()?, views.out(out_arg)?);
-    let windows = Windows { input, out: Images::new("out", &out.meta(), row.rank)?, axes };
+    let (data, out) = (views.tensor(row.input)?.as_slice::<T>()?, views.out(row.out)?);
+    let windows = Windows { input, out: images("out", &out.meta(), row.rank)?, axes };
     let strides = out.strides;
     let out = out.into_slice::<T>()?;
-    if row.what.is_max() {
-        let places = views.out(out_arg + 1)?;
-        if places.strides != strides {
-            return Err(KernelError::unsupported("`out` and `indices` have different dim orders"));
+    match row.result {
+        Output::Greatest { indices } => {
+            let places = views.out(indices)?;
+            if places.strides != strides {
+                return Err(KernelError::unsupported("`out` and `indices` have different dim orders"));
+            }
+            windows.greatest(data, out, places.into_slice::<i64>()?);
         }
-        let places = places.into_slice::<i64>()?;
-        windows.run(data, &Greatest, |at, (value, place): (T::Compute, usize)| {
-            out[at] = value.cast();
-            places[at] = place as i64;
-        });
-    } else {
-        windows.run(data, &average, |at, value: T| out[at] = value);
+        Output::Average | Output::AverageOf { .. } => windows.average(data, average, out),
     }
     Ok(())
 }
 
 fn average(row: &Row, cx: &KernelContext<'_>) -> Result<Average, KernelError> {
-    if row.what != What::Average {
-        return Ok(Average { count_padding: false, divisor: None });
-    }
-    let divisor = cx.scalar_opt(6)?.map(Scalar::to_i64);
+    let Output::AverageOf { count_padding, divisor } = row.result else { return Ok(Average::default()) };
+    let divisor = cx.scalar_opt(divisor)?.map(Scalar::to_i64);
     if divisor == Some(0) {
         return Err(KernelError::argument("`divisor_override` is 0"));
     }
-    Ok(Average { count_padding: cx.bool(5)?, divisor })
+    Ok(Average { count_padding: cx.bool(count_padding)?, divisor })
 }
 
 #[cfg(test)]

@@ -3,16 +3,15 @@
 use edgepack_executor::kernel::{Alias, Kernel};
 
 use super::backward::MAX_2D_BACKWARD;
-use super::{Row, What, prepare};
+use super::{Row, prepare};
+use crate::schema::kernel;
 
 macro_rules! kernels {
-    ($($id:ident: $what:ident $rank:literal, $name:literal, $schema:literal;)*) => {
-        $(static $id: Kernel = Kernel {
-            name: $name,
-            schema: $schema,
-            alias: Alias::Disjoint,
-            prepare: |args| prepare(args, &Row { what: What::$what, rank: $rank }),
-        };)*
+    ($($id:ident: $name:literal $row:ident $rank:literal;)*) => {
+        $(static $id: Kernel = kernel($name, Alias::Disjoint, |args| {
+            static ROW: Row = Row::$row($name, $rank);
+            prepare(args, &ROW)
+        });)*
 
         /// The operators of this family.
         pub static KERNELS: &[&Kernel] = &[$(&$id,)* &MAX_2D_BACKWARD];
@@ -20,13 +19,13 @@ macro_rules! kernels {
 }
 
 kernels! {
-    MAX_1D: Max 1, "aten::max_pool1d_with_indices.out", "(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))";
-    MAX_2D: Max 2, "aten::max_pool2d_with_indices.out", "(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))";
-    MAX_3D: Max 3, "aten::max_pool3d_with_indices.out", "(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))";
-    AVG_2D: Average 2, "aten::avg_pool2d.out", "(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None, *, Tensor(a!) out) -> Tensor(a!)";
-    AVG_3D: Average 3, "aten::avg_pool3d.out", "(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None, *, Tensor(a!) out) -> Tensor(a!)";
-    ADAPTIVE_MAX_2D: AdaptiveMax 2, "aten::adaptive_max_pool2d.out", "(Tensor self, int[2] output_size, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))";
-    ADAPTIVE_MAX_3D: AdaptiveMax 3, "aten::adaptive_max_pool3d.out", "(Tensor self, int[3] output_size, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))";
-    ADAPTIVE_2D: Adaptive 2, "aten::_adaptive_avg_pool2d.out", "(Tensor self, SymInt[2] output_size, *, Tensor(a!) out) -> Tensor(a!)";
-    ADAPTIVE_3D: Adaptive 3, "aten::_adaptive_avg_pool3d.out", "(Tensor self, SymInt[3] output_size, *, Tensor(a!) out) -> Tensor(a!)";
+    MAX_1D: "aten::max_pool1d_with_indices.out" max 1;
+    MAX_2D: "aten::max_pool2d_with_indices.out" max 2;
+    MAX_3D: "aten::max_pool3d_with_indices.out" max 3;
+    AVG_2D: "aten::avg_pool2d.out" average 2;
+    AVG_3D: "aten::avg_pool3d.out" average 3;
+    ADAPTIVE_MAX_2D: "aten::adaptive_max_pool2d.out" adaptive_max 2;
+    ADAPTIVE_MAX_3D: "aten::adaptive_max_pool3d.out" adaptive_max 3;
+    ADAPTIVE_2D: "aten::_adaptive_avg_pool2d.out" adaptive_average 2;
+    ADAPTIVE_3D: "aten::_adaptive_avg_pool3d.out" adaptive_average 3;
 }

@@ -66,7 +66,7 @@ fn images_agree_with_windows_found_by_coordinates() {
         for (channel, y, x) in
             (0..c).flat_map(|c| (0..places[0]).flat_map(move |y| (0..places[1]).map(move |x| (c, y, x))))
         {
-            let ((rows, tall), (columns, wide)) = (window(y, h, axis[0]), window(x, w, axis[1]));
+            let ((rows, height), (columns, width)) = (window(y, h, axis[0]), window(x, w, axis[1]));
             let inside: Vec<(f32, i64)> = rows
                 .iter()
                 .flat_map(|&y| columns.iter().map(move |&x| (y, x)))
@@ -76,7 +76,7 @@ fn images_agree_with_windows_found_by_coordinates() {
             let best = inside.iter().map(|x| x.0).fold(f32::MIN, f32::max);
             assert_eq!(greatest[to], best);
             assert_eq!(indices[to], inside.iter().find(|x| x.0 == best).unwrap().1);
-            let count = if count_padding { tall * wide } else { inside.len() };
+            let count = if count_padding { height * width } else { inside.len() };
             let want = inside.iter().map(|x| x.0).sum::<f32>() / count as f32;
             assert!((average[to] - want).abs() < 1e-5, "{} is not {want}", average[to]);
         }

@@ -1,15 +1,35 @@
-//! The inner loops of element-wise operators: over slices of one type to compute in, or one number repeated.
+//! Loops over elements in the same place of their operands: slices of one type to compute in, or one number repeated.
 //!
-//! A row of an operator table names a table function made by `loops!`; it picks the instance of a generic loop for a
-//! type. Loops know nothing of shapes and element types: the engine brings every input into this form.
+//! A [`Table`] names the function of an element and picks the loop for the type to compute in; a [`Loop`] takes operands as
+//! bytes, so that all loops have one type. Nothing here knows shapes: whoever calls brings every operand into this form.
+//!
+//! ```
+//! use edgepack_compute::element::Scalar;
+//! use edgepack_compute::pointwise::{Lane, Params, activation};
+//! use edgepack_format::scalar::ScalarType;
+//!
+//! let slope = Params([Scalar::Double(0.5), Scalar::Int(0), Scalar::Int(0)]);
+//! let (x, mut y) = ([-4.0f32, 3.0], [0.0f32; 2]);
+//! let leaky_relu = activation::leaky_relu(ScalarType::FLOAT).unwrap();
+//! let operand = Lane { bytes: bytemuck::cast_slice(&x), constant: false };
+//! (leaky_relu.run)(&slope, &[operand], bytemuck::cast_slice_mut(&mut y));
+//! assert_eq!(y, [-2.0, 3.0]);
+//! ```
+
+pub mod activation;
+pub mod arithmetic;
+pub mod complex;
+pub mod logic;
+pub mod special;
+pub mod unary;
 
 use bytemuck::Pod;
-use edgepack_executor::tensor::Scalar;
 use edgepack_format::scalar::ScalarType;
 
-use edgepack_compute::number::Number;
+use crate::element::Scalar;
+use crate::number::{Compute, Number};
 
-/// One input of a loop.
+/// One operand of a loop.
 #[derive(Clone, Copy, Debug)]
 pub struct Lane<'a> {
     /// The elements, aligned; only the first counts if it is constant.
@@ -18,7 +38,7 @@ pub struct Lane<'a> {
     pub constant: bool,
 }
 
-/// The numbers of an operator that are no operand, such as `alpha`.
+/// The numbers of a function that are not operands, such as the slope of a leaky ReLU.
 #[derive(Clone, Copy, Debug)]
 pub struct Params(pub [Scalar; 3]);
 
@@ -29,7 +49,8 @@ impl Params {
     }
 }
 
-/// A loop for one type to compute in.
+/// A loop for one type to compute in: further numbers, operands, and the result, which has as many elements as every
+/// operand that is not constant. Bytes are aligned to their elements.
 pub type Loop = fn(&Params, &[Lane<'_>], &mut [u8]);
 
 /// A loop and the type of what it writes.
@@ -41,7 +62,7 @@ pub struct Body {
     pub result: ScalarType,
 }
 
-/// The loops of an operator by type to compute in; `None` where the operator is not defined.
+/// The loops of a function by type to compute in; `None` where the function is not defined.
 pub type Table = fn(ScalarType) -> Option<Body>;
 
 /// A lane as typed values.
@@ -71,6 +92,28 @@ impl Lane<'_> {
         } else {
             Values::Each(bytemuck::cast_slice(self.bytes))
         }
+    }
+}
+
+/// The end of a type's range that stands for a bound that is not given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Limit {
+    /// The least value.
+    Least,
+    /// The greatest value.
+    Greatest,
+}
+
+impl Limit {
+    /// Returns the value of a type to compute in, in the first bytes of a word; 0 for other types.
+    pub fn bits(self, compute: ScalarType) -> u64 {
+        fn of<C: Compute>(limit: Limit) -> u64 {
+            let mut word = 0;
+            let value = if limit == Limit::Least { C::LEAST } else { C::GREATEST };
+            bytemuck::bytes_of_mut(&mut word)[..size_of::<C>()].copy_from_slice(bytemuck::bytes_of(&value));
+            word
+        }
+        with_class!(all, compute, T => of::<T>(self)).unwrap_or(0)
     }
 }
 
@@ -117,21 +160,21 @@ pub fn map3<A: Pod, B: Pod, C: Pod, R: Pod>(lanes: &[Lane<'_>], out: &mut [u8], 
 /// BOOL) or `float`.
 macro_rules! with_class {
     (all, $dtype:expr, $T:ident => $body:expr) => {
-        $crate::aten::elementwise::lanes::with_class!(@ $dtype, $T => $body; BYTE u8, CHAR i8, SHORT i16, INT i32, LONG i64, FLOAT f32, DOUBLE f64,
+        $crate::pointwise::with_class!(@ $dtype, $T => $body; BYTE u8, CHAR i8, SHORT i16, INT i32, LONG i64, FLOAT f32, DOUBLE f64,
             BOOL edgepack_format::scalar::Bool)
     };
     (real, $dtype:expr, $T:ident => $body:expr) => {
-        $crate::aten::elementwise::lanes::with_class!(@ $dtype, $T => $body; BYTE u8, CHAR i8, SHORT i16, INT i32, LONG i64, FLOAT f32, DOUBLE f64)
+        $crate::pointwise::with_class!(@ $dtype, $T => $body; BYTE u8, CHAR i8, SHORT i16, INT i32, LONG i64, FLOAT f32, DOUBLE f64)
     };
     (bits, $dtype:expr, $T:ident => $body:expr) => {
-        $crate::aten::elementwise::lanes::with_class!(@ $dtype, $T => $body; BYTE u8, CHAR i8, SHORT i16, INT i32, LONG i64,
+        $crate::pointwise::with_class!(@ $dtype, $T => $body; BYTE u8, CHAR i8, SHORT i16, INT i32, LONG i64,
             BOOL edgepack_format::scalar::Bool)
     };
     (integer, $dtype:expr, $T:ident => $body:expr) => {
-        $crate::aten::elementwise::lanes::with_class!(@ $dtype, $T => $body; BYTE u8, CHAR i8, SHORT i16, INT i32, LONG i64)
+        $crate::pointwise::with_class!(@ $dtype, $T => $body; BYTE u8, CHAR i8, SHORT i16, INT i32, LONG i64)
     };
     (float, $dtype:expr, $T:ident => $body:expr) => {
-        $crate::aten::elementwise::lanes::with_class!(@ $dtype, $T => $body; FLOAT f32, DOUBLE f64)
+        $crate::pointwise::with_class!(@ $dtype, $T => $body; FLOAT f32, DOUBLE f64)
     };
     (@ $dtype:expr, $T:ident => $body:expr; $($name:ident $rust:ty),*) => {
         match $dtype {
@@ -144,37 +187,38 @@ macro_rules! with_class {
     };
 }
 
-/// Table functions: `name: class<C: Bound> -> Result, |params; operands| value;`.
+/// Table functions: `[pub] name: class<C: Bound> -> Result, |params; operands| value;`.
 macro_rules! loops {
-    ($($(#[$meta:meta])* $name:ident: $class:ident<$C:ident: $bound:path> -> $R:ty, |$p:ident; $($x:ident),+| $body:expr;)*) => {$(
+    ($($(#[$meta:meta])* $vis:vis $name:ident: $class:ident<$C:ident: $bound:path> -> $R:ty, |$p:ident; $($x:ident),+| $body:expr;)*) => {$(
         $(#[$meta])*
-        pub(super) fn $name(compute: edgepack_format::scalar::ScalarType) -> Option<crate::aten::elementwise::lanes::Body> {
+        #[doc = concat!("Picks the loop of `", stringify!($body), "`.")]
+        $vis fn $name(compute: edgepack_format::scalar::ScalarType) -> Option<crate::pointwise::Body> {
             fn run<$C: $bound>(
-                params: &crate::aten::elementwise::lanes::Params,
-                lanes: &[crate::aten::elementwise::lanes::Lane<'_>],
+                params: &crate::pointwise::Params,
+                lanes: &[crate::pointwise::Lane<'_>],
                 out: &mut [u8],
             ) {
                 let $p: [$C; 3] = params.of();
                 let _ = $p;
-                $crate::aten::elementwise::lanes::loops!(@map lanes, out, |$($x),+| -> $R { $body }; $C);
+                $crate::pointwise::loops!(@map lanes, out, |$($x),+| -> $R { $body }; $C);
             }
-            fn body<$C: $bound>() -> crate::aten::elementwise::lanes::Body {
-                crate::aten::elementwise::lanes::Body {
+            fn body<$C: $bound>() -> crate::pointwise::Body {
+                crate::pointwise::Body {
                     run: run::<$C>,
                     result: <$R as edgepack_format::scalar::Element>::SCALAR_TYPE,
                 }
             }
-            $crate::aten::elementwise::lanes::with_class!($class, compute, T => body::<T>())
+            $crate::pointwise::with_class!($class, compute, T => body::<T>())
         }
     )*};
     (@map $lanes:ident, $out:ident, |$a:ident| -> $R:ty $body:block; $C:ident) => {
-        crate::aten::elementwise::lanes::map1($lanes, $out, |$a: $C| -> $R { $body })
+        crate::pointwise::map1($lanes, $out, |$a: $C| -> $R { $body })
     };
     (@map $lanes:ident, $out:ident, |$a:ident, $b:ident| -> $R:ty $body:block; $C:ident) => {
-        crate::aten::elementwise::lanes::map2($lanes, $out, |$a: $C, $b: $C| -> $R { $body })
+        crate::pointwise::map2($lanes, $out, |$a: $C, $b: $C| -> $R { $body })
     };
     (@map $lanes:ident, $out:ident, |$a:ident, $b:ident, $c:ident| -> $R:ty $body:block; $C:ident) => {
-        crate::aten::elementwise::lanes::map3($lanes, $out, |$a: $C, $b: $C, $c: $C| -> $R { $body })
+        crate::pointwise::map3($lanes, $out, |$a: $C, $b: $C, $c: $C| -> $R { $body })
     };
 }
 

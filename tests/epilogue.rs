@@ -104,15 +104,15 @@ const ACTIVATIONS: [&str; 14] = [
     "aten::rsqrt.out",
 ];
 
-fn then(head: &str) -> String {
-    format!("edgepack::{}.then_out", head.trim_start_matches("aten::").trim_end_matches(".out"))
+fn fused(head: &str) -> String {
+    format!("edgepack::{}.epilogue_out", head.trim_start_matches("aten::").trim_end_matches(".out"))
 }
 
 #[test]
 fn heads_absorb_activations() {
     for head in HEADS {
         for activation in ACTIVATIONS {
-            assert_eq!(Chain::new().head(head).activation(activation).names(), [then(head)], "{head} {activation}");
+            assert_eq!(Chain::new().head(head).activation(activation).names(), [fused(head)], "{head} {activation}");
         }
     }
 }
@@ -121,7 +121,7 @@ fn heads_absorb_activations() {
 fn quantising_and_dequantising_behind_an_operator_is_one_with_it() {
     for head in HEADS {
         let chain = Chain::new().head(head).activation("aten::relu.out").quantized().dequantized();
-        assert_eq!(chain.names(), [then(head)], "{head}");
+        assert_eq!(chain.names(), [fused(head)], "{head}");
     }
 }
 
@@ -133,21 +133,21 @@ fn an_operator_between_dequantising_and_quantising_is_one_pass() {
 
 #[test]
 fn gates_are_one_with_what_they_gate() {
-    for (head, turned) in HEADS.into_iter().flat_map(|head| [(head, false), (head, true)]) {
+    for (head, swapped) in HEADS.into_iter().flat_map(|head| [(head, false), (head, true)]) {
         let mut chain = Chain::new().head(head);
         let gated = chain.last;
         chain = chain.activation("aten::sigmoid.out");
-        let factors = if turned { [chain.last, gated] } else { [gated, chain.last] };
+        let factors = if swapped { [chain.last, gated] } else { [gated, chain.last] };
         chain.last = factors[0];
         let names = chain.unary("aten::mul.out", &factors[1..], ScalarType::FLOAT).names();
-        assert_eq!(names, [then(head)], "{head}");
+        assert_eq!(names, [fused(head)], "{head}");
     }
 }
 
 #[test]
 fn sums_may_end_quantised_and_products_may_not() {
     let names = |head: &str| Chain::new().head(head).activation("aten::relu.out").quantized().names();
-    assert_eq!(names("aten::add.out"), ["edgepack::add.then_out"]);
+    assert_eq!(names("aten::add.out"), ["edgepack::add.epilogue_out"]);
     assert_eq!(names("aten::mm.out"), ["aten::mm.out", "edgepack::pointwise.out"]);
 }
 

@@ -1,39 +1,33 @@
-//! Convolution where every input channel stands by itself (depthwise), in plain loops that vectorise.
+//! Depthwise convolution: a group per input channel, in plain loops that vectorise.
 
-use super::Geometry;
+use super::geometry::{Geometry, Operands};
+use crate::epilogue::{Clamp, Epilogue};
+use crate::simd::wide;
 use crate::spatial::Taps;
-use crate::steps::{Clamp, Steps};
-use edgepack_compute::simd::wide;
-use edgepack_compute::threads::{Write, for_each, for_each_piece};
+use crate::threads::{Write, for_each, for_each_piece};
 
 /// From so many multiplications on, handing rows to other threads pays.
 const WORTH_THREADS: usize = 1 << 19;
 
-/// Elements of a row summed side by side.
-const BESIDE: usize = 16;
+/// Elements of a row summed at once.
+const BLOCK: usize = 16;
 
-/// Channels summed side by side; they fit the vector registers.
+/// Channels summed at once; they fit the vector registers.
 const LANES: usize = 32;
 
 /// Channels-first: every output row is a sum of scaled input rows. Input rows are dense; a channel may have several
 /// outputs.
-pub fn rows(
-    geometry: &Geometry,
-    input: &[f32],
-    weight: &[f32],
-    bias: Option<&[f32]>,
-    then: Option<&Steps>,
-    out: &mut [f32],
-) {
+pub(super) fn nchw(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: Option<&Epilogue>, out: &mut [f32]) {
     let Geometry { input: images, weight: kernel, out: to, slides, .. } = geometry;
-    let [_, multiple] = geometry.group_channels();
+    let Operands { input, weight, bias } = *operands;
+    let [_, multiplier] = geometry.group_channels();
     let width = to.sizes[2];
     let (area, channels) = (to.area().max(1), to.channels.0.max(1));
     let out = &mut out[..to.batch.0 * to.channels.0 * to.area()];
     for_each_piece(out, area, |start, out| {
         for (index, out) in out.chunks_exact_mut(area).enumerate() {
             let (n, channel) = ((start / area + index) / channels, (start / area + index) % channels);
-            let data = &input[n * images.batch.1 + channel / multiple * images.channels.1..];
+            let data = &input[n * images.batch.1 + channel / multiplier * images.channels.1..];
             let weight = &weight[channel * kernel.batch.1..];
             let bias = bias.map_or(0.0, |bias| bias[channel]);
             for (y, out) in out.chunks_exact_mut(width).enumerate() {
@@ -43,8 +37,8 @@ pub fn rows(
                     2 => row.run::<2>(out),
                     _ => row.edge(0, out),
                 });
-                if let Some(then) = then {
-                    then.in_place(out);
+                if let Some(epilogue) = epilogue {
+                    epilogue.in_place(out);
                 }
             }
         }
@@ -70,17 +64,17 @@ impl Row<'_> {
         (row, &self.weight[(self.taps.skipped + ky) * kernel.strides[1]..])
     }
 
-    /// Elements side by side where all taps of a row meet the input, others one by one.
+    /// Blocks of elements where all taps of a row meet the input, others one by one.
     #[inline(always)]
-    fn run<const STEP: usize>(&self, out: &mut [f32]) {
+    fn run<const STRIDE: usize>(&self, out: &mut [f32]) {
         let slide = &self.geometry.slides[2];
-        let (reach, step) = (slide.dilation * (slide.kernel - 1), self.geometry.weight.strides[2]);
-        let first = slide.padding.div_ceil(STEP).min(out.len());
+        let (reach, tap_stride) = (slide.dilation * (slide.kernel - 1), self.geometry.weight.strides[2]);
+        let first = slide.padding.div_ceil(STRIDE).min(out.len());
         let end = match (slide.input + slide.padding).checked_sub(reach + 1) {
-            Some(last) => (last / STEP + 1).min(out.len()),
+            Some(last) => (last / STRIDE + 1).min(out.len()),
             None => 0,
         };
-        if end < first + BESIDE {
+        if end < first + BLOCK {
             return self.edge(0, out);
         }
         self.edge(0, &mut out[..first]);
@@ -88,21 +82,21 @@ impl Row<'_> {
         let mut start = first;
         while start < end {
             // The last block begins early enough to be whole.
-            start = start.min(end - BESIDE);
-            let mut sums = [self.bias; BESIDE];
+            start = start.min(end - BLOCK);
+            let mut sums = [self.bias; BLOCK];
             for ky in 0..self.taps.count {
                 let (row, weight) = self.operands(ky);
                 for kx in 0..slide.kernel {
-                    let from = start * STEP + kx * slide.dilation - slide.padding;
-                    let values = &row[from..from + (BESIDE - 1) * STEP + 1];
-                    let factor = weight[kx * step];
-                    for (sum, value) in sums.iter_mut().zip(values.iter().step_by(STEP)) {
+                    let from = start * STRIDE + kx * slide.dilation - slide.padding;
+                    let values = &row[from..from + (BLOCK - 1) * STRIDE + 1];
+                    let factor = weight[kx * tap_stride];
+                    for (sum, value) in sums.iter_mut().zip(values.iter().step_by(STRIDE)) {
                         *sum += factor * value;
                     }
                 }
             }
-            out[start..start + BESIDE].copy_from_slice(&sums);
-            start += BESIDE;
+            out[start..start + BLOCK].copy_from_slice(&sums);
+            start += BLOCK;
         }
     }
 
@@ -127,16 +121,10 @@ impl Row<'_> {
 
 /// Channels-last: every output pixel is a sum of scaled input pixels. The weight is by tap and then channel; a channel
 /// has one output.
-pub fn pixels(
-    geometry: &Geometry,
-    input: &[f32],
-    weight: &[f32],
-    bias: Option<&[f32]>,
-    then: Option<&Steps>,
-    out: &mut [f32],
-) {
+pub(super) fn nhwc(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: Option<&Epilogue>, out: &mut [f32]) {
     let Geometry { input: images, out: to, .. } = geometry;
-    let clamp = then.map_or(Clamp::NONE, Steps::first_clamp);
+    let Operands { input, weight, bias } = *operands;
+    let clamp = epilogue.map_or(Clamp::NONE, Epilogue::first_clamp);
     let row = |n: usize, y: usize, out: &mut [f32]| {
         let data = &input[n * images.batch.1..];
         wide(|| {
@@ -144,8 +132,8 @@ pub fn pixels(
                 pixel(geometry, data, weight, bias, [y, x], clamp, out);
             }
         });
-        if let Some(then) = then {
-            then.finish(out);
+        if let Some(epilogue) = epilogue {
+            epilogue.finish(out);
         }
     };
     let (width, height) = (to.sizes[2] * to.channels.0, to.sizes[1]);

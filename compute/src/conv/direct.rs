@@ -1,12 +1,34 @@
 //! Convolution by its definition: every output element gathers the input elements its taps meet.
 
-use super::Geometry;
+use super::geometry::{Geometry, Operands};
+use crate::number::{Cast, Compute, Number};
 use crate::spatial::{Slide, Taps};
-use edgepack_compute::number::{Cast, Compute, Number};
 
-/// Computes the whole output.
-pub fn convolve<T: Number>(geometry: &Geometry, input: &[T], weight: &[T], bias: Option<&[T]>, out: &mut [T]) {
+/// Computes the whole output. Sums start at 0, run over depth, height, width and then the channels of the group, and get
+/// the bias last.
+///
+/// ```
+/// use edgepack_compute::conv::{Geometry, Operands, direct};
+/// use edgepack_compute::spatial::{Images, Slide};
+///
+/// // Differences of neighbours in a row of four.
+/// let row = |width| Images::channels_first(1, 1, [1, 1, width]);
+/// let slide = Slide { input: 4, kernel: 2, ..Slide::POINT };
+/// let slides = [Slide::POINT, Slide::POINT, slide];
+/// let (input, weight) = (row(4), row(2));
+/// let geometry = Geometry { input, weight, out: row(3), slides, groups: 1, transposed: false };
+/// let operands = Operands { input: &[1, 4, 9, 16], weight: &[-1, 1], bias: None };
+/// let mut out = [0i32; 3];
+/// direct::convolve(&geometry, &operands, &mut out);
+/// assert_eq!(out, [3, 5, 7]);
+/// ```
+///
+/// # Panics
+///
+/// If a slice is shorter than the geometry says.
+pub fn convolve<T: Number>(geometry: &Geometry, operands: &Operands<'_, T>, out: &mut [T]) {
     let Geometry { out: images, .. } = geometry;
+    let Operands { input, weight, bias } = *operands;
     let [_, group] = geometry.group_channels();
     for n in 0..images.batch.0 {
         for channel in 0..images.channels.0 {
@@ -26,13 +48,15 @@ pub fn convolve<T: Number>(geometry: &Geometry, input: &[T], weight: &[T], bias:
     }
 }
 
-/// Where an output channel reads: the first elements of input and weight, the steps to the next input channel, and how
-/// many there are.
+/// The elements that an output channel reads.
 struct Source {
+    /// The first of the input, and of the weight.
     input: usize,
     weight: usize,
-    input_step: usize,
-    weight_step: usize,
+    /// The distances to the next input channel.
+    input_stride: usize,
+    weight_stride: usize,
+    /// The input channels of the group.
     channels: usize,
 }
 
@@ -42,7 +66,7 @@ impl Source {
         let [channels, out_channels] = geometry.group_channels();
         let first = group * channels;
         // The weight is by output channel and then input channel of the group; transposed it is the other way round.
-        let (weight_start, weight_step) = if geometry.transposed {
+        let (weight_start, weight_stride) = if geometry.transposed {
             (first * weight.batch.1 + channel * weight.channels.1, weight.batch.1)
         } else {
             ((group * out_channels + channel) * weight.batch.1, weight.channels.1)
@@ -50,8 +74,8 @@ impl Source {
         Source {
             input: n * input.batch.1 + first * input.channels.1,
             weight: weight_start,
-            input_step: input.channels.1,
-            weight_step,
+            input_stride: input.channels.1,
+            weight_stride,
             channels,
         }
     }
@@ -65,8 +89,8 @@ impl Source {
                     let from = self.input + z * images.strides[0] + y * images.strides[1] + x * images.strides[2];
                     let by = self.weight + kz * kernel.strides[0] + ky * kernel.strides[1] + kx * kernel.strides[2];
                     for channel in 0..self.channels {
-                        let x = input[from + channel * self.input_step].to_compute();
-                        sum = sum.plus(x.times(weight[by + channel * self.weight_step].to_compute()));
+                        let x = input[from + channel * self.input_stride].to_compute();
+                        sum = sum.plus(x.times(weight[by + channel * self.weight_stride].to_compute()));
                     }
                 });
             });

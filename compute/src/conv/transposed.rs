@@ -1,42 +1,37 @@
 //! Transposed convolution as a product of matrices: every input pixel times the whole weight of an output channel, and the
 //! results added where their taps fall.
 
-use edgepack_executor::kernel::KernelError;
-
-use super::Geometry;
-use super::fast::Call;
-use crate::spatial::Images;
-use edgepack_compute::gemm::{Fast, Gemm, Mat, Terms};
-use edgepack_compute::simd::wide;
+use super::geometry::{Geometry, Operands};
+use crate::error::{Error, ErrorKind};
+use crate::gemm::{Fast, Gemm, Mat, Terms};
+use crate::simd::wide;
 
 /// Elements of products made at a time, if one channel does not need more.
 const PRODUCTS: usize = 1 << 16;
 
 /// Elements of scratch memory for images of so many pixels and a weight of so many taps.
-pub fn scratch(pixels: usize, taps: usize) -> usize {
+pub(super) fn scratch(pixels: usize, taps: usize) -> usize {
     pixels.saturating_mul(taps).max(PRODUCTS)
 }
 
-/// Whether the pixels of a channel follow each other in steps of one length.
-pub fn is_linear(images: &Images) -> bool {
-    let [_, height, width] = images.sizes;
-    let [outer, middle, inner] = images.strides;
-    (images.sizes[1] == 1 || middle == width * inner) && (images.sizes[0] == 1 || outer == height * width * inner)
-}
-
 /// Computes the whole output. The weight is dense, the input's pixels are linear.
-pub fn convolve(call: &Call<'_>, scratch: &mut [f32], out: &mut [f32]) -> Result<(), KernelError> {
-    let Geometry { input: images, weight: kernel, out: to, groups, .. } = *call.geometry;
-    let [channels, out_channels] = call.geometry.group_channels();
+pub(super) fn convolve(
+    geometry: &Geometry,
+    operands: &Operands<'_, f32>,
+    scratch: &mut [f32],
+    out: &mut [f32],
+) -> Result<(), Error> {
+    let Geometry { input: images, weight: kernel, out: to, groups, .. } = *geometry;
+    let [channels, out_channels] = geometry.group_channels();
     let (taps, area) = (kernel.area(), images.area());
     let at_once = scratch.len().min(PRODUCTS.max(taps * area)).checked_div(taps * area).unwrap_or(0);
     if at_once == 0 {
-        return Err(KernelError::unsupported("the image is larger than at load"));
+        return Err(Error::new(ErrorKind::Unsupported, "the image is larger than at load"));
     }
     for (n, group) in (0..to.batch.0).flat_map(|n| (0..groups).map(move |group| (n, group))) {
-        let data = &call.input[n * images.batch.1 + group * channels * images.channels.1..];
+        let data = &operands.input[n * images.batch.1 + group * channels * images.channels.1..];
         let pixels = Mat::new(data, [channels, area], [images.channels.1, images.strides[2]])?;
-        let weight = &call.weight[group * channels * kernel.batch.1..];
+        let weight = &operands.weight[group * channels * kernel.batch.1..];
         for first in (0..out_channels).step_by(at_once) {
             let count = at_once.min(out_channels - first);
             let weight = Mat::new(&weight[first * taps..], [channels, count * taps], [kernel.batch.1, 1])?;
@@ -45,7 +40,7 @@ pub fn convolve(call: &Call<'_>, scratch: &mut [f32], out: &mut [f32]) -> Result
             for (index, products) in products.chunks_exact(taps * area).enumerate() {
                 let channel = group * out_channels + first + index;
                 let out = &mut out[n * to.batch.1 + channel * to.channels.1..];
-                wide(|| add(call.geometry, products, call.bias.map_or(0.0, |bias| bias[channel]), out));
+                wide(|| add(geometry, products, operands.bias.map_or(0.0, |bias| bias[channel]), out));
             }
         }
     }
@@ -86,7 +81,7 @@ fn add(geometry: &Geometry, products: &[f32], bias: f32, plane: &mut [f32]) {
                 let row = &row[first..end];
                 match slide.stride * to.strides[2] {
                     1 => out.iter_mut().zip(row).for_each(|(out, x)| *out += x),
-                    step => out.iter_mut().step_by(step.max(1)).zip(row).for_each(|(out, x)| *out += x),
+                    stride => out.iter_mut().step_by(stride.max(1)).zip(row).for_each(|(out, x)| *out += x),
                 }
             }
         }

@@ -9,12 +9,21 @@ use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Dynamism, NONE, Span, Value, ValueId};
 
 use super::chain::{collected, own_names};
+use crate::schema::position;
 
 /// Makes transposed constants views, where only products of matrices read them.
 pub struct ViewTransposed;
 
 /// Products, and which argument may lie in any order.
-const PRODUCTS: &[(&str, usize)] = &[("aten::mm.out", 1), ("aten::addmm.out", 2), ("aten::linear.out", 1)];
+const PRODUCTS: &[(&str, usize)] = &[
+    ("aten::mm.out", position("aten::mm.out", "mat2")),
+    ("aten::addmm.out", position("aten::addmm.out", "mat2")),
+    ("aten::linear.out", position("aten::linear.out", "weight")),
+];
+
+const DIM0: usize = position("aten::transpose_copy.int_out", "dim0");
+const DIM1: usize = position("aten::transpose_copy.int_out", "dim1");
+const DIMS: usize = position("aten::permute_copy.out", "dims");
 
 impl Rewrite for ViewTransposed {
     fn name(&self) -> &'static str {
@@ -85,11 +94,16 @@ fn transposition(graph: &PlanGraph<'_>, name: Option<&str>, args: Span) -> Optio
         _ => None,
     };
     let (turns, out) = match name? {
-        "aten::t_copy.out" => (true, 1),
-        "aten::transpose_copy.int_out" => (number(*ids.get(1)?)? != number(*ids.get(2)?)?, 3),
-        "aten::permute_copy.out" => match graph.value(*ids.get(1)?) {
+        "aten::t_copy.out" => (true, const { position("aten::t_copy.out", "out") }),
+        "aten::transpose_copy.int_out" => {
+            let out = const { position("aten::transpose_copy.int_out", "out") };
+            (number(*ids.get(DIM0)?)? != number(*ids.get(DIM1)?)?, out)
+        }
+        "aten::permute_copy.out" => match graph.value(*ids.get(DIMS)?) {
             Value::IntList(span) => match *graph.items(span) {
-                [first, second] => ((number(first)?, number(second)?) == (1, 0), 2),
+                [first, second] => {
+                    ((number(first)?, number(second)?) == (1, 0), const { position("aten::permute_copy.out", "out") })
+                }
                 _ => return None,
             },
             _ => return None,

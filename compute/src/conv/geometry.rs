@@ -1,0 +1,51 @@
+//! Shapes, strides and parameters of a convolution.
+
+use crate::spatial::{Images, Slide};
+
+/// Shapes, strides and parameters of a convolution.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Geometry {
+    /// Where the input is.
+    pub input: Images,
+    /// Where the weight is. Its batch is its first dimension: output channels, and input channels if transposed. Its
+    /// channels are those of one group: of the input, and of the output if transposed.
+    pub weight: Images,
+    /// Where the output is.
+    pub out: Images,
+    /// Along depth, height and width: the output over the input, or the input over the output if transposed.
+    pub slides: [Slide; 3],
+    /// Groups of channels that are convolved apart; they divide the channels of input and output.
+    pub groups: usize,
+    /// Whether every input element is a place of the window, and the output what its taps reach.
+    pub transposed: bool,
+}
+
+/// The data of a convolution. Slices are as long as the geometry says.
+#[derive(Clone, Copy, Debug)]
+pub struct Operands<'a, T> {
+    /// Images.
+    pub input: &'a [T],
+    /// Taps by output and input channel.
+    pub weight: &'a [T],
+    /// A number per output channel.
+    pub bias: Option<&'a [T]>,
+}
+
+impl Geometry {
+    /// Returns the input and output channels of a group.
+    pub fn group_channels(&self) -> [usize; 2] {
+        [self.input.channels.0 / self.groups, self.out.channels.0 / self.groups]
+    }
+
+    /// Returns how many multiplications there are.
+    pub fn work(&self) -> usize {
+        let [channels, _] = self.group_channels();
+        let factors = [self.out.batch.0, self.out.channels.0, self.out.area(), channels, self.weight.area()];
+        factors.into_iter().fold(1, usize::saturating_mul)
+    }
+
+    /// Whether every output pixel reads the one input pixel at its own place.
+    pub(super) fn is_pointwise(&self) -> bool {
+        self.slides.iter().all(|slide| (slide.kernel, slide.stride, slide.padding) == (1, 1, 0))
+    }
+}

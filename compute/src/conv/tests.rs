@@ -1,0 +1,188 @@
+//! Every algorithm against the definition.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use half::{bf16, f16};
+
+use super::convolution::Algorithm;
+use super::*;
+use crate::epilogue::{Epilogue, Operation};
+use crate::half::Narrow;
+use crate::random::{Random, rounding};
+use crate::spatial::{Images, Slide};
+use crate::threads::Threads;
+use edgepack_format::scalar::ScalarType;
+
+/// Where the channels of images are: outermost or innermost.
+#[derive(Clone, Copy, PartialEq)]
+enum Order {
+    First,
+    Last,
+}
+
+impl Order {
+    fn images(self, batch: usize, channels: usize, sizes: [usize; 3]) -> Images {
+        match self {
+            Order::First => Images::channels_first(batch, channels, sizes),
+            Order::Last => Images::channels_last(batch, channels, sizes),
+        }
+    }
+}
+
+/// A convolution of random shape: `groups` of `channels` input and `outs` output channels.
+fn geometry(
+    random: &mut Random,
+    [groups, channels, outs]: [usize; 3],
+    kernel: [usize; 3],
+    transposed: bool,
+    [input, weight, out]: [Order; 3],
+) -> Geometry {
+    let batch = random.below(2) + 1;
+    let mut sizes = [1, random.below(6) + 5, random.below(30) + 6];
+    let mut slides = [Slide::POINT; 3];
+    let mut places = [1; 3];
+    for i in 0..3 {
+        if i == 0 && kernel[0] > 1 {
+            sizes[0] = random.below(3) + 3;
+        }
+        let pointwise = kernel == [1; 3];
+        let stride = if pointwise || i == 0 { 1 } else { random.below(3) + 1 };
+        let dilation = random.below(2) + 1;
+        let padding = if pointwise { 0 } else { random.below(kernel[i]) };
+        let slide = Slide { input: sizes[i], kernel: kernel[i], stride, padding, dilation };
+        places[i] = if transposed { slide.transposed_size(random.below(stride)) } else { slide.places(false) }.unwrap();
+        slides[i] = if transposed { Slide { input: places[i], ..slide } } else { slide };
+    }
+    let weight = if transposed {
+        weight.images(groups * channels, outs, kernel)
+    } else {
+        weight.images(groups * outs, channels, kernel)
+    };
+    Geometry {
+        input: input.images(batch, groups * channels, sizes),
+        weight,
+        out: out.images(batch, groups * outs, places),
+        slides,
+        groups,
+        transposed,
+    }
+}
+
+fn elements(images: &Images) -> usize {
+    images.batch.0 * images.channels.0 * images.area()
+}
+
+fn scratch_for(geometry: &Geometry) -> usize {
+    let Geometry { input, weight, transposed, .. } = geometry;
+    scratch(input.area(), weight.area(), weight.channels.0, *transposed)
+}
+
+/// Geometries that meet every algorithm.
+fn geometries(random: &mut Random) -> Vec<Geometry> {
+    use Order::{First, Last};
+    let mut all = Vec::new();
+    for round in 0..60 {
+        let kernel = [[1, 3, 3], [1, 1, 1], [1, 2, 5], [2, 3, 2]][round % 4];
+        let channels = [[1, 9, 14], [2, 6, 8], [40, 1, 1], [7, 1, 2]][round / 4 % 4];
+        let orders = [[First; 3], [Last; 3], [Last, First, First], [First, First, Last]][round / 16];
+        all.push(geometry(random, channels, kernel, round % 5 == 4, orders));
+    }
+    all
+}
+
+#[test]
+fn every_algorithm_agrees_with_the_definition() {
+    let mut random = Random::new(61);
+    let mut met = HashSet::new();
+    for (round, geometry) in geometries(&mut random).into_iter().enumerate() {
+        met.insert(format!("{:?}", Algorithm::of(&geometry)));
+        let input = random.floats(elements(&geometry.input));
+        let weight = random.floats(elements(&geometry.weight));
+        let bias = random.floats(geometry.out.channels.0);
+        let operands = Operands { input: &input, weight: &weight, bias: (round % 3 > 0).then_some(&bias[..]) };
+        let mut want = vec![0f32; elements(&geometry.out)];
+        direct::convolve(&geometry, &operands, &mut want);
+        let sizes = |values: &[f32]| values.iter().map(|x| x.abs()).collect::<Vec<f32>>();
+        let [input_sizes, weight_sizes, bias_sizes] = [&input, &weight, &bias].map(|values| sizes(values));
+        let amounts = Operands { input: &input_sizes, weight: &weight_sizes, bias: Some(&bias_sizes) };
+        let mut terms = want.clone();
+        direct::convolve(&geometry, &amounts, &mut terms);
+        let mut convolution = Convolution::new(round % 2 == 0, None);
+        let mut scratch = vec![f32::NAN; scratch_for(&geometry)];
+        // The second run uses what the first retains, on several threads.
+        for threads in [1, 2] {
+            let (before, more) = (convolution.retained_bytes(), convolution.bytes_to_retain(&geometry));
+            let mut have = vec![f32::NAN; want.len()];
+            Threads::new(threads)
+                .unwrap()
+                .run(|| convolution.run(&geometry, &operands, &mut scratch, &mut have))
+                .unwrap();
+            assert!(convolution.retained_bytes() <= before + more, "{geometry:?}");
+            let [channels, _] = geometry.group_channels();
+            let most = rounding(geometry.weight.area() * channels + 2);
+            for ((have, want), terms) in have.iter().zip(&want).zip(&terms) {
+                let near = f64::from((have - want).abs()) <= 2.0 * most * f64::from(*terms);
+                assert!(near, "{have} is not {want}: {geometry:?}");
+            }
+        }
+    }
+    assert_eq!(met.len(), 6, "{met:?}");
+}
+
+#[test]
+fn operations_behind_a_convolution_give_what_they_give_alone() {
+    let mut random = Random::new(62);
+    let operations = [Operation::Clamp { least: -0.5, greatest: 0.75 }, Operation::Tanh];
+    for geometry in geometries(&mut random) {
+        let epilogue = Arc::new(Epilogue::new(ScalarType::FLOAT, &operations).unwrap());
+        let input = random.floats(elements(&geometry.input));
+        let weight = random.floats(elements(&geometry.weight));
+        let operands = Operands { input: &input, weight: &weight, bias: None };
+        let mut scratch = vec![0f32; scratch_for(&geometry)];
+        let mut run = |epilogue: Option<Arc<Epilogue>>| {
+            let mut out = vec![0f32; elements(&geometry.out)];
+            Convolution::new(true, epilogue).run(&geometry, &operands, &mut scratch, &mut out).unwrap();
+            out
+        };
+        let (mut plain, fused) = (run(None), run(Some(epilogue.clone())));
+        epilogue.in_place(&mut plain);
+        assert!(plain.iter().zip(&fused).all(|(a, b)| a.to_bits() == b.to_bits()), "{geometry:?}");
+    }
+}
+
+fn halves<T: Narrow>(relative: f32) {
+    let mut random = Random::new(63);
+    for (round, geometry) in geometries(&mut random).into_iter().enumerate() {
+        let mut draw = |count: usize| {
+            let mut values = vec![T::default(); count];
+            T::narrow(&random.floats(count), &mut values);
+            values
+        };
+        let input = draw(elements(&geometry.input));
+        let (weight, bias) = (draw(elements(&geometry.weight)), draw(geometry.out.channels.0));
+        let operands = Operands { input: &input, weight: &weight, bias: Some(&bias) };
+        let mut want = vec![T::default(); elements(&geometry.out)];
+        direct::convolve(&geometry, &operands, &mut want);
+        let mut have = want.clone();
+        let all = input.len() + weight.len() + bias.len() + have.len() + scratch_for(&geometry);
+        let mut convolution = HalfConvolution::new((round % 2 == 0).then_some(&weight[..])).unwrap();
+        convolution.run(&geometry, &operands, &mut vec![0.0; all], &mut have).unwrap();
+        let exact = |values: &[T]| {
+            let mut floats = vec![0f32; values.len()];
+            T::widen(values, &mut floats);
+            floats
+        };
+        for (have, want) in exact(&have).into_iter().zip(exact(&want)) {
+            assert!((have - want).abs() <= relative * want.abs().max(1.0), "{have} is not {want}: {geometry:?}");
+        }
+        let small = convolution.run(&geometry, &operands, &mut [0.0; 8], &mut vec![T::default(); have.len()]);
+        assert!(small.is_err());
+    }
+}
+
+#[test]
+fn halves_are_computed_in_single_precision_and_rounded_once() {
+    halves::<f16>(1.0 / 1024.0);
+    halves::<bf16>(1.0 / 128.0);
+}

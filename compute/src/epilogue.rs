@@ -1,0 +1,476 @@
+//! Operations done to results, element by element, while they are in the cache: activations, quantising, dequantising.
+//!
+//! Invariant: an operation computes with the very loop of [`pointwise`](crate::pointwise) or
+//! [`quantise`](crate::quantise) that stands for it, so results are equal to the bit whether it runs here or alone.
+
+use std::fmt;
+
+use edgepack_format::scalar::ScalarType;
+
+use crate::element::Scalar;
+use crate::error::{Error, ErrorKind, room};
+use crate::pointwise::{Lane, Params, Table, activation, unary};
+use crate::quantise::{Affine, dequantizer, quantizer};
+use crate::simd::wide;
+use crate::threads::for_each_piece;
+
+/// One operation. All but the last two take FLOAT and give FLOAT.
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum Operation {
+    /// `min(max(x, least), greatest)`; a bound that is not wanted is an infinity. NaN stays.
+    Clamp {
+        /// The least result.
+        least: f32,
+        /// The greatest result.
+        greatest: f32,
+    },
+    /// `x`, or 0 where it is negative.
+    Relu,
+    /// `x`, or `slope * x` where it is negative.
+    LeakyRelu {
+        /// The factor of negative numbers.
+        slope: f32,
+    },
+    /// `scale * x`, or `scale * alpha * (exp(input_scale * x) - 1)` where it is negative.
+    Elu {
+        /// The factor of negative results.
+        alpha: f32,
+        /// The factor of all results.
+        scale: f32,
+        /// The factor of negative numbers.
+        input_scale: f32,
+    },
+    /// `1 / (1 + exp(-x))`.
+    Sigmoid,
+    /// `x / (1 + exp(-x))`.
+    Silu,
+    /// `x * (1 + erf(x / sqrt(2))) / 2`.
+    Gelu,
+    /// [`Operation::Gelu`], approximated by a hyperbolic tangent.
+    GeluTanh,
+    /// The hyperbolic tangent.
+    Tanh,
+    /// The exponential.
+    Exp,
+    /// `-x`.
+    Neg,
+    /// `|x|`.
+    Abs,
+    /// The square root.
+    Sqrt,
+    /// `1 / sqrt(x)`.
+    Rsqrt,
+    /// Floats to integers of a type.
+    Quantize {
+        /// The type of the results.
+        to: ScalarType,
+        /// The meaning of the results.
+        affine: Affine,
+    },
+    /// Integers of a type to FLOAT.
+    Dequantize {
+        /// The type of the operands.
+        from: ScalarType,
+        /// The distance of what neighbouring integers stand for.
+        scale: f32,
+        /// The integer that stands for 0.
+        zero: i64,
+    },
+}
+
+/// A function of FLOAT in the form its loop takes.
+struct Function {
+    name: &'static str,
+    table: Table,
+    /// Operands behind the first, and how many there are.
+    operands: ([f32; 2], usize),
+    /// Further numbers, and how many there are.
+    params: ([f32; 3], usize),
+}
+
+impl Function {
+    const fn new(name: &'static str, table: Table) -> Self {
+        Function { name, table, operands: ([0.0; 2], 0), params: ([0.0; 3], 0) }
+    }
+
+    fn run(&self, from: &[u8], to: &mut [u8]) {
+        let (constants, count) = &self.operands;
+        let constant = |at: usize| Lane { bytes: bytemuck::bytes_of(&constants[at]), constant: true };
+        let lanes = [Lane { bytes: from, constant: false }, constant(0), constant(1)];
+        let params = Params(self.params.0.map(|number| Scalar::Double(number.into())));
+        if let Some(body) = (self.table)(ScalarType::FLOAT) {
+            (body.run)(&params, &lanes[..1 + count], to);
+        }
+    }
+}
+
+impl Operation {
+    /// The function, unless it quantises or dequantises.
+    fn function(&self) -> Option<Function> {
+        Some(match *self {
+            Operation::Clamp { least, greatest } => {
+                Function { operands: ([least, greatest], 2), ..Function::new("clamp", activation::clamp) }
+            }
+            Operation::Relu => Function::new("relu", activation::relu),
+            Operation::LeakyRelu { slope } => {
+                Function { params: ([slope, 0.0, 0.0], 1), ..Function::new("leaky_relu", activation::leaky_relu) }
+            }
+            Operation::Elu { alpha, scale, input_scale } => {
+                Function { params: ([alpha, scale, input_scale], 3), ..Function::new("elu", activation::elu) }
+            }
+            Operation::Sigmoid => Function::new("sigmoid", activation::sigmoid),
+            Operation::Silu => Function::new("silu", activation::silu),
+            Operation::Gelu => Function::new("gelu", activation::gelu),
+            Operation::GeluTanh => Function::new("gelu_tanh", activation::gelu_tanh),
+            Operation::Tanh => Function::new("tanh", unary::tanh),
+            Operation::Exp => Function::new("exp", unary::exp),
+            Operation::Neg => Function::new("neg", unary::neg),
+            Operation::Abs => Function::new("abs", unary::abs),
+            Operation::Sqrt => Function::new("sqrt", unary::sqrt),
+            Operation::Rsqrt => Function::new("rsqrt", unary::rsqrt),
+            Operation::Quantize { .. } | Operation::Dequantize { .. } => return None,
+        })
+    }
+
+    /// Returns the element type of its results.
+    pub fn output(&self) -> ScalarType {
+        match self {
+            Operation::Quantize { to, .. } => *to,
+            _ => ScalarType::FLOAT,
+        }
+    }
+
+    /// Whether it takes elements of this type, and its numbers are in range.
+    fn takes(&self, from: ScalarType) -> bool {
+        let fits_int = |zero: i64| i32::try_from(zero).is_ok();
+        match *self {
+            Operation::Quantize { to, affine } => {
+                fits_int(affine.zero) && affine.fits(to) && quantizer(from, to).is_some()
+            }
+            Operation::Dequantize { from: stored, zero, .. } => {
+                fits_int(zero) && stored == from && dequantizer(from, ScalarType::FLOAT).is_some()
+            }
+            _ => from == ScalarType::FLOAT,
+        }
+    }
+
+    /// Does it to elements of type `from`, which it takes.
+    fn run(&self, from: ScalarType, operands: &[u8], results: &mut [u8]) {
+        match *self {
+            Operation::Quantize { to, affine } => {
+                if let Some(run) = quantizer(from, to) {
+                    run(&affine, operands, results);
+                }
+            }
+            Operation::Dequantize { from, scale, zero } => {
+                if let Some(run) = dequantizer(from, ScalarType::FLOAT) {
+                    run(&Affine { scale, zero, least: 0, greatest: 0 }, operands, results);
+                }
+            }
+            _ => {
+                if let Some(function) = self.function() {
+                    function.run(operands, results);
+                }
+            }
+        }
+    }
+}
+
+/// A name and numbers: `clamp 0 6`, `quantize CHAR 0.05 -3 -128 127`.
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self, self.function()) {
+            (Operation::Quantize { to, affine: Affine { scale, zero, least, greatest } }, _) => {
+                write!(f, "quantize {to} {scale} {zero} {least} {greatest}")
+            }
+            (Operation::Dequantize { from, scale, zero }, _) => write!(f, "dequantize {from} {scale} {zero}"),
+            (_, Some(Function { name, operands, params, .. })) => {
+                f.write_str(name)?;
+                let numbers = operands.0[..operands.1].iter().chain(&params.0[..params.1]);
+                numbers.into_iter().try_for_each(|number| write!(f, " {number}"))
+            }
+            (_, None) => Ok(()),
+        }
+    }
+}
+
+/// Bounds of results.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Clamp {
+    least: f32,
+    greatest: f32,
+}
+
+impl Clamp {
+    /// No bounds.
+    pub(crate) const NONE: Clamp = Clamp { least: f32::NEG_INFINITY, greatest: f32::INFINITY };
+
+    /// Clamps; NaN stays.
+    #[inline(always)]
+    pub(crate) fn apply(&self, results: &mut [f32]) {
+        for x in results {
+            let raised = if *x < self.least { self.least } else { *x };
+            *x = if raised > self.greatest { self.greatest } else { raised };
+        }
+    }
+}
+
+/// Elements done at a time.
+const BLOCK: usize = 512;
+
+/// Operations in a row, each on what the one before gives.
+///
+/// ```
+/// use edgepack_compute::epilogue::{Epilogue, Operation};
+/// use edgepack_format::scalar::ScalarType;
+///
+/// let clamp = Operation::Clamp { least: 0.0, greatest: 6.0 };
+/// let epilogue = Epilogue::new(ScalarType::FLOAT, &[clamp, Operation::Neg]).unwrap();
+/// let (x, mut y) = ([-1.0f32, 3.0, 9.0], [0.0f32; 3]);
+/// epilogue.run(bytemuck::cast_slice(&x), bytemuck::cast_slice_mut(&mut y));
+/// assert_eq!(y, [0.0, -3.0, -6.0]);
+/// assert_eq!(epilogue.to_string(), "clamp 0 6; neg");
+/// ```
+#[derive(PartialEq, Debug)]
+pub struct Epilogue {
+    input: ScalarType,
+    operations: Vec<Operation>,
+}
+
+impl Epilogue {
+    /// Makes a list of operations whose first takes elements of type `input`. Refuses an operation that does not take what
+    /// the one before gives, and one whose numbers are out of range.
+    pub fn new(input: ScalarType, operations: &[Operation]) -> Result<Self, Error> {
+        let mut epilogue = Epilogue { input, operations: room(operations.len())? };
+        operations.iter().try_for_each(|operation| epilogue.push(*operation))?;
+        Ok(epilogue)
+    }
+
+    /// Makes the list of these operations and then others, which take what these give.
+    pub fn followed_by(&self, others: &Epilogue) -> Result<Self, Error> {
+        let mut epilogue = Epilogue { input: self.input, operations: room(self.len() + others.len())? };
+        epilogue.operations.extend_from_slice(&self.operations);
+        others.operations.iter().try_for_each(|operation| epilogue.push(*operation))?;
+        Ok(epilogue)
+    }
+
+    fn push(&mut self, operation: Operation) -> Result<(), Error> {
+        let from = self.output();
+        if !operation.takes(from) {
+            let message = format!("`{operation}` does not take elements of type {from}");
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        self.operations.push(operation);
+        Ok(())
+    }
+
+    /// Returns the number of operations.
+    pub fn len(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+    }
+
+    /// Returns the element type of what goes in.
+    pub fn input(&self) -> ScalarType {
+        self.input
+    }
+
+    /// Returns the element type of what comes out.
+    pub fn output(&self) -> ScalarType {
+        self.operations.last().map_or(self.input, Operation::output)
+    }
+
+    /// Refuses all but FLOAT at both ends: what computes in its output can do nothing else.
+    pub fn expect_floats(&self) -> Result<(), Error> {
+        match (self.input, self.output()) {
+            (ScalarType::FLOAT, ScalarType::FLOAT) => Ok(()),
+            (input, output) => Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("operations from elements of type {input} to {output} behind results of type FLOAT"),
+            )),
+        }
+    }
+
+    /// The bounds that come first, if any do, for loops that clamp themselves; and the operations behind them.
+    fn split(&self) -> (Option<Clamp>, &[Operation]) {
+        let (clamp, rest) = match self.operations.split_first() {
+            Some((Operation::Relu, rest)) => (Clamp { least: 0.0, ..Clamp::NONE }, rest),
+            // Bounds that are NaN make NaN of everything in the loop of the operation, and nothing in ours.
+            Some((&Operation::Clamp { least, greatest }, rest)) if !least.is_nan() && !greatest.is_nan() => {
+                (Clamp { least, greatest }, rest)
+            }
+            _ => return (None, &self.operations),
+        };
+        (Some(clamp), rest)
+    }
+
+    /// The bounds that come first, for loops that clamp themselves and then call [`Epilogue::finish`].
+    pub(crate) fn first_clamp(&self) -> Clamp {
+        self.split().0.unwrap_or(Clamp::NONE)
+    }
+
+    /// Does the operations behind the first clamp in place; [`Epilogue::expect_floats`] allows it.
+    pub(crate) fn finish(&self, results: &mut [f32]) {
+        let (_, operations) = self.split();
+        if operations.is_empty() {
+            return;
+        }
+        let (mut copy, mut buffers) = ([0f32; BLOCK], Buffers::new());
+        for results in results.chunks_mut(BLOCK) {
+            let copy = &mut copy[..results.len()];
+            copy.copy_from_slice(results);
+            let (from, to) = (bytemuck::cast_slice(copy), bytemuck::cast_slice_mut(results));
+            chain(ScalarType::FLOAT, operations, from, to, copy.len(), &mut buffers);
+        }
+    }
+
+    /// Does all operations in place, on all threads where results are many.
+    ///
+    /// # Panics
+    ///
+    /// Unless [`Epilogue::expect_floats`] allows it.
+    pub fn in_place(&self, results: &mut [f32]) {
+        assert!(self.expect_floats().is_ok(), "operations that change the element type have no place to do so");
+        let (clamp, _) = self.split();
+        for_each_piece(results, 1, |_, results| {
+            if let Some(clamp) = clamp {
+                wide(|| clamp.apply(results));
+            }
+            self.finish(results);
+        });
+    }
+
+    /// Does all operations to as many elements as the output has room for, on all threads where they are many. Both slices
+    /// are aligned to their elements, and the input has as many.
+    pub fn run(&self, from: &[u8], to: &mut [u8]) {
+        let widths = [self.input, self.output()].map(|dtype| dtype.size().unwrap_or(1));
+        for_each_piece(to, widths[1], |start, to| self.run_piece(&from[start / widths[1] * widths[0]..], to, widths));
+    }
+
+    fn run_piece(&self, from: &[u8], to: &mut [u8], widths: [usize; 2]) {
+        let (clamp, operations) = self.split();
+        let (mut clamped, mut buffers) = ([0f32; BLOCK], Buffers::new());
+        for (from, to) in from.chunks(BLOCK * widths[0]).zip(to.chunks_mut(BLOCK * widths[1])) {
+            let count = to.len() / widths[1];
+            let from = &from[..count * widths[0]];
+            match clamp {
+                None => chain(self.input, operations, from, to, count, &mut buffers),
+                Some(clamp) => {
+                    let clamped = &mut clamped[..count];
+                    clamped.copy_from_slice(bytemuck::cast_slice(from));
+                    wide(|| clamp.apply(clamped));
+                    chain(self.input, operations, bytemuck::cast_slice(clamped), to, count, &mut buffers);
+                }
+            }
+        }
+    }
+}
+
+/// Does operations to one block of elements of type `input`.
+fn chain(input: ScalarType, operations: &[Operation], from: &[u8], to: &mut [u8], count: usize, buffers: &mut Buffers) {
+    let Some((last, rest)) = operations.split_last() else { return to.copy_from_slice(from) };
+    let [mut here, mut there] = buffers.0.each_mut().map(|buffer| bytemuck::cast_slice_mut::<u32, u8>(buffer));
+    let (mut dtype, mut len) = (input, 0);
+    for (index, operation) in rest.iter().enumerate() {
+        let next = count * operation.output().size().unwrap_or(1);
+        operation.run(dtype, if index == 0 { from } else { &here[..len] }, &mut there[..next]);
+        (here, there, dtype, len) = (there, here, operation.output(), next);
+    }
+    last.run(dtype, if rest.is_empty() { from } else { &here[..len] }, to);
+}
+
+/// Results of operations that are not the last: words, as large as the elements of any of them.
+struct Buffers([[u32; BLOCK]; 2]);
+
+impl Buffers {
+    fn new() -> Self {
+        Buffers([[0; BLOCK]; 2])
+    }
+}
+
+/// The operations, `; ` between them.
+impl fmt::Display for Epilogue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, operation) in self.operations.iter().enumerate() {
+            write!(f, "{}{operation}", if index == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUANTIZE: Operation = Operation::Quantize {
+        to: ScalarType::CHAR,
+        affine: Affine { scale: 0.5, zero: 3, least: -128, greatest: 127 },
+    };
+    const DEQUANTIZE: Operation = Operation::Dequantize { from: ScalarType::CHAR, scale: 0.5, zero: 3 };
+
+    #[test]
+    fn operations_change_types_in_the_middle_and_at_the_end() {
+        let epilogue = Epilogue::new(ScalarType::FLOAT, &[QUANTIZE]).unwrap();
+        assert_eq!(epilogue.output(), ScalarType::CHAR);
+        // More than a block, so that blocks are put together again.
+        let x: Vec<f32> = (0..1300).map(|i| i as f32 * 0.25 - 100.0).collect();
+        let mut quantized = vec![0i8; x.len()];
+        epilogue.run(bytemuck::cast_slice(&x), bytemuck::cast_slice_mut(&mut quantized));
+        let want = |x: f32| ((x / 0.5).round_ties_even() + 3.0).clamp(-128.0, 127.0);
+        assert!(x.iter().zip(&quantized).all(|(&x, &q)| want(x) == f32::from(q)));
+
+        let first = Epilogue::new(ScalarType::FLOAT, &[Operation::Clamp { least: -2.0, greatest: 40.0 }, QUANTIZE]);
+        let then = Epilogue::new(ScalarType::CHAR, &[DEQUANTIZE, Operation::Abs]).unwrap();
+        let all = first.unwrap().followed_by(&then).unwrap();
+        let (mut in_place, mut apart) = (x.clone(), vec![0f32; x.len()]);
+        all.in_place(&mut in_place);
+        all.run(bytemuck::cast_slice(&x), bytemuck::cast_slice_mut(&mut apart));
+        let want = |x: f32| ((want(x.clamp(-2.0, 40.0)) - 3.0) * 0.5).abs();
+        assert!(x.iter().zip(&in_place).all(|(&x, &y)| want(x) == y));
+        assert_eq!(in_place, apart);
+        assert_eq!(all.to_string(), "clamp -2 40; quantize CHAR 0.5 3 -128 127; dequantize CHAR 0.5 3; abs");
+        assert!(then.followed_by(&then).is_err());
+    }
+
+    #[test]
+    fn operations_first_and_later_give_the_same() {
+        let x = [-3.0f32, -0.0, 0.5, 7.0, f32::NAN, f32::INFINITY];
+        let nan = Operation::Clamp { least: f32::NAN, greatest: 1.0 };
+        for operation in [Operation::Relu, Operation::Clamp { least: -1.0, greatest: 6.0 }, nan] {
+            let run = |operations: &[Operation]| {
+                let mut y = [0f32; 6];
+                let epilogue = Epilogue::new(ScalarType::FLOAT, operations).unwrap();
+                epilogue.run(bytemuck::cast_slice(&x), bytemuck::cast_slice_mut(&mut y));
+                y.map(f32::to_bits)
+            };
+            assert_eq!(run(&[operation]), run(&[Operation::Neg, Operation::Neg, operation]), "{operation}");
+        }
+    }
+
+    #[test]
+    fn operations_that_do_not_fit_are_named() {
+        let quantize =
+            |to, zero, least| Operation::Quantize { to, affine: Affine { scale: 0.5, zero, least, greatest: 127 } };
+        let beyond = Operation::Dequantize { from: ScalarType::CHAR, scale: 0.5, zero: 4_000_000_000 };
+        for (operations, from) in [
+            (&[Operation::Relu][..], ScalarType::CHAR),
+            (&[Operation::Relu, DEQUANTIZE], ScalarType::FLOAT),
+            (&[quantize(ScalarType::CHAR, 0, -129)], ScalarType::FLOAT),
+            (&[quantize(ScalarType::CHAR, 1 << 40, -128)], ScalarType::FLOAT),
+            (&[quantize(ScalarType::FLOAT, 0, 0)], ScalarType::FLOAT),
+            (&[quantize(ScalarType(99), 0, 0)], ScalarType::FLOAT),
+            (&[DEQUANTIZE], ScalarType::BYTE),
+            (&[beyond], ScalarType::CHAR),
+        ] {
+            let error = Epilogue::new(from, operations).unwrap_err();
+            let last = operations.last().unwrap().to_string();
+            assert!(error.message.starts_with(&format!("`{last}` does not take")), "{error}");
+        }
+        assert!(Epilogue::new(ScalarType::FLOAT, &[QUANTIZE]).unwrap().expect_floats().is_err());
+    }
+}

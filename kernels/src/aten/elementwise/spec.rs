@@ -1,0 +1,78 @@
+//! Operators that are applied element by element, as rows of tables.
+
+use edgepack_compute::pointwise::{Limit, Table};
+
+/// An operator that is applied element by element.
+pub struct Spec {
+    /// Its arguments.
+    pub schema: &'static str,
+    /// What the loop takes, in its order.
+    pub inputs: &'static [Input],
+    /// Which arguments are further numbers.
+    pub params: &'static [usize],
+    /// Which argument is the output.
+    pub out: usize,
+    /// How the type to compute in is found.
+    pub types: Types,
+    /// The loops.
+    pub table: Table,
+    /// Which input must not hold an integer 0.
+    pub divisor: Option<usize>,
+}
+
+/// One operand of a loop, and the argument it comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// A tensor.
+    Tensor(usize),
+    /// A tensor read as bools, which has no part in promotion.
+    Mask(usize),
+    /// A number.
+    Scalar(usize),
+    /// A tensor, or the limit if it is `None`.
+    TensorOr(usize, Limit),
+    /// A number, or the limit if it is `None`.
+    ScalarOr(usize, Limit),
+}
+
+impl Input {
+    /// The argument.
+    pub fn arg(self) -> usize {
+        match self {
+            Input::Tensor(arg) | Input::Mask(arg) | Input::Scalar(arg) => arg,
+            Input::TensorOr(arg, _) | Input::ScalarOr(arg, _) => arg,
+        }
+    }
+}
+
+/// How the common type of the inputs is found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Types {
+    /// By promotion over tensors and numbers.
+    Promote,
+    /// By promotion, and floating: integers become the floating type of the output, or FLOAT.
+    Float,
+    /// The type of the first operand; numbers have to fit it.
+    First,
+    /// Every operand is read as a bool.
+    Bools,
+}
+
+/// The name of argument `index` in a schema, for messages.
+pub fn name(schema: &str, index: usize) -> &str {
+    let arguments = schema.trim_start_matches('(').split(") ->").next().unwrap_or_default();
+    let argument = arguments.split(", ").filter(|argument| *argument != "*").nth(index).unwrap_or_default();
+    let declared = argument.split('=').next().unwrap_or_default();
+    declared.rsplit(' ').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name;
+
+    #[test]
+    fn arguments_are_named_by_the_schema() {
+        let schema = "(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)";
+        assert_eq!((0..5).map(|index| name(schema, index)).collect::<Vec<_>>(), ["self", "other", "alpha", "out", ""]);
+    }
+}
