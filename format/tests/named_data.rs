@@ -255,7 +255,6 @@ fn a_store_that_refuses_says_which_key() {
 }
 
 #[derive(NamedData, Debug)]
-#[expect(dead_code, reason = "only whether it loads is asked")]
 struct Strict<'a> {
     missing: [f32; 2],
     dtype: TensorView<'a, f32>,
@@ -324,7 +323,6 @@ fn data_that_nobody_described_are_seen_as_the_field_says() {
 #[test]
 fn lists_have_the_length_their_type_says() {
     #[derive(NamedData, Debug)]
-    #[expect(dead_code, reason = "only whether it loads is asked")]
     struct Two {
         pair: [Inner; 2],
     }
@@ -351,7 +349,6 @@ fn a_borrowed_field_needs_an_address_its_elements_can_have() {
         }
     }
     #[derive(NamedData, Debug)]
-    #[expect(dead_code, reason = "only whether it loads is asked")]
     struct Borrowed<'a> {
         x: &'a [u32],
     }
@@ -376,7 +373,6 @@ fn an_unreadable_key_is_there_and_wrong() {
         }
     }
     #[derive(NamedData, Debug)]
-    #[expect(dead_code, reason = "only whether it loads is asked")]
     struct Maybe {
         x: Option<f32>,
     }
