@@ -11,6 +11,7 @@
 
 mod pieces;
 mod pool;
+mod slot;
 #[cfg(test)]
 mod tests;
 

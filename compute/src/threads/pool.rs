@@ -1,24 +1,23 @@
 //! Workers: threads that run a caller's work, and help each other with its loops.
 //!
-//! Invariant: what a caller offers ([`Slot::offer`]) is reachable by workers only until `offer` returns, and `offer`
-//! returns (or unwinds) only after the last worker has left it. So workers never see a borrow that has ended. Nothing
-//! else is correctness: a worker that comes late, or never, costs time and no result, and a loop that finds the workers
-//! taken is run by its caller alone.
+//! Invariant: results need no worker but the one that runs a caller's work. One that comes late to a loop, or never, costs
+//! time and no result, and a loop that finds the workers taken is run by its caller alone.
 //!
 //! The workers are the threads of one rayon pool, each of which runs [`Shared::serve`] as long as the pool lives. Products
 //! that rten cuts up by rayon's means find their pool there, and workers take parts of them while
 //! [`Shared::cut_by_rayon`] says that there are some. So both kinds of work have the same threads.
-#![allow(unsafe_code)]
 
 use std::any::Any;
-use std::cell::{Cell, OnceCell, UnsafeCell};
+use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use super::slot::{Slot, Spin, TakePart, lock};
 
 /// A worker without work looks for some this long before it parks: several times what waking one takes, and about what
 /// lies between two loops of a method.
@@ -26,9 +25,6 @@ const WORKER_SPINS: Duration = Duration::from_micros(50);
 /// A caller looks for the end of its work this long before it parks. Shorter, because its core is one that a worker may
 /// have use for.
 const CALLER_SPINS: Duration = Duration::from_micros(20);
-
-/// Pauses between two looks at the clock, together about a microsecond.
-const PAUSES: u32 = 32;
 
 thread_local! {
     /// The workers this thread is one of.
@@ -237,13 +233,7 @@ impl Shared {
 
     /// Takes part in what is on offer, and returns whether there was anything. A loop is entered once.
     fn help(&self, seen: &mut u64) -> bool {
-        if self.range.enter(*seen, usize::MAX, |offer| *seen = offer) {
-            self.range.leave();
-            return true;
-        }
-        if self.work.enter(0, 1, |_| ()) {
-            self.work.close();
-            self.work.leave();
+        if self.range.take_part(seen) || self.work.take() {
             return true;
         }
         if self.products.load(SeqCst) == 0 {
@@ -257,10 +247,7 @@ impl Shared {
     }
 
     fn has_work(&self, seen: u64) -> bool {
-        let range = self.range.state.load(SeqCst);
-        let work = self.work.state.load(SeqCst);
-        let new_range = range & OPEN != 0 && range & OFFERS != seen;
-        new_range || work & (OPEN | INSIDE) == OPEN || self.products.load(SeqCst) > 0
+        self.range.offers_part(seen) || self.work.offers_all() || self.products.load(SeqCst) > 0
     }
 }
 
@@ -293,38 +280,6 @@ impl Sleeper {
         }
         asleep
     }
-}
-
-/// Time that passes while a thread does nothing but look.
-struct Spin {
-    most: Duration,
-    since: Option<Instant>,
-}
-
-impl Spin {
-    fn new(most: Duration) -> Spin {
-        Spin { most, since: None }
-    }
-
-    /// Pauses for about a microsecond, unless `ends` before, and returns whether there is time left.
-    fn goes_on(&mut self, ends: impl Fn() -> bool) -> bool {
-        if self.most.is_zero() {
-            return false;
-        }
-        for _ in 0..PAUSES {
-            if ends() {
-                return true;
-            }
-            std::hint::spin_loop();
-        }
-        self.since.get_or_insert_with(Instant::now).elapsed() < self.most
-    }
-}
-
-/// What several threads do together.
-trait TakePart: Sync {
-    /// Does a part of it, or finds that there is none left. Never unwinds.
-    fn take_part(&self);
 }
 
 /// Work that is done once.
@@ -379,175 +334,4 @@ impl<F: Fn(Range<usize>) + Sync> TakePart for Batches<F> {
             std::mem::forget(panic);
         }
     }
-}
-
-/// Threads inside an offer.
-const INSIDE: u64 = (1 << 31) - 1;
-/// Whether more may enter.
-const OPEN: u64 = 1 << 31;
-/// The number of offers so far, modulo 2³².
-const OFFERS: u64 = !(INSIDE | OPEN);
-const ONE_OFFER: u64 = 1 << 32;
-
-/// Something on the stack of a caller, and its type's way to take part in it.
-#[derive(Clone, Copy)]
-struct Job {
-    data: *const (),
-    take_part: unsafe fn(*const ()),
-}
-
-/// A place for one offer at a time.
-struct Slot {
-    /// [`INSIDE`], [`OPEN`] and [`OFFERS`].
-    state: AtomicU64,
-    /// Written while the slot is closed and nobody is inside, by whoever has the turn; read by those inside.
-    job: UnsafeCell<Option<Job>>,
-    /// Whose offer it is.
-    turn: Mutex<()>,
-    /// Whether the one whose offer it is waits at the gate.
-    waits: AtomicBool,
-    gate: Mutex<()>,
-    left: Condvar,
-}
-
-// SAFETY: `job` is the one field that is not `Sync`. It is written in `offer` alone, which has the turn of this slot, while
-// the state is closed with nobody inside; the store that opens it releases the write. It is read in `enter` by a thread
-// that has counted itself inside of an open slot by an acquiring exchange, so after that store, and that leaves by a
-// releasing subtraction, which `offer` acquires before it returns and gives up the turn. So no write runs beside a read or
-// another write. What `job` points to is `Sync` by the bound of `offer`.
-unsafe impl Sync for Slot {}
-// SAFETY: the pointer in `job` is used as the `Sync` impl says, whatever thread owns the slot.
-unsafe impl Send for Slot {}
-
-impl Default for Slot {
-    fn default() -> Self {
-        Slot {
-            state: AtomicU64::new(0),
-            job: UnsafeCell::new(None),
-            turn: Mutex::new(()),
-            waits: AtomicBool::new(false),
-            gate: Mutex::new(()),
-            left: Condvar::new(),
-        }
-    }
-}
-
-impl Slot {
-    /// Waits for the right to make an offer.
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        lock(&self.turn)
-    }
-
-    /// The right to make an offer, if nobody has it.
-    fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
-        match self.turn.try_lock() {
-            Ok(turn) => Some(turn),
-            Err(TryLockError::Poisoned(turn)) => Some(turn.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-
-    /// Offers something, calls `meanwhile`, and returns when the offer is closed and everyone has left it. `meanwhile`
-    /// closes it, or someone inside does; if `meanwhile` unwinds, it is closed.
-    fn offer<T: TakePart>(&self, _turn: &MutexGuard<'_, ()>, what: &T, spins: Duration, meanwhile: impl FnOnce()) {
-        /// # Safety
-        ///
-        /// `data` is a `&T` that lives for the call.
-        unsafe fn take_part<T: TakePart>(data: *const ()) {
-            // SAFETY: by the caller.
-            unsafe { &*data.cast::<T>() }.take_part();
-        }
-        struct End<'a> {
-            slot: &'a Slot,
-            spins: Duration,
-            unwinds: bool,
-        }
-        impl Drop for End<'_> {
-            fn drop(&mut self) {
-                if self.unwinds {
-                    self.slot.close();
-                }
-                self.slot.wait(self.spins);
-            }
-        }
-        let job = Job { data: std::ptr::from_ref(what).cast(), take_part: take_part::<T> };
-        // SAFETY: this call has the turn, and the previous offer ended with nobody inside and the slot closed, so nobody
-        // reads or writes.
-        unsafe { *self.job.get() = Some(job) };
-        let offers = self.state.load(Relaxed) & OFFERS;
-        self.state.store(offers.wrapping_add(ONE_OFFER) | OPEN, SeqCst);
-        // From here on others may be inside, and `what` must outlive them: also if `meanwhile` unwinds.
-        let mut end = End { slot: self, spins, unwinds: true };
-        meanwhile();
-        end.unwinds = false;
-    }
-
-    /// Nobody enters any more.
-    fn close(&self) {
-        self.state.fetch_and(!OPEN, SeqCst);
-    }
-
-    /// Takes part in what is on offer if it is another than `seen` and fewer than `most` are inside. Whoever did leaves
-    /// after that.
-    fn enter(&self, seen: u64, most: usize, entered: impl FnOnce(u64)) -> bool {
-        let mut state = self.state.load(Acquire);
-        loop {
-            let inside = (state & INSIDE) as usize;
-            if state & OPEN == 0 || inside >= most || (most > 1 && state & OFFERS == seen) {
-                return false;
-            }
-            match self.state.compare_exchange_weak(state, state + 1, Acquire, Acquire) {
-                Ok(_) => break,
-                Err(now) => state = now,
-            }
-        }
-        entered(state & OFFERS);
-        // SAFETY: this thread is inside of an open offer: the job was written before it was opened and is not written
-        // again before this thread has left.
-        let job = unsafe { *self.job.get() };
-        if let Some(job) = job {
-            // SAFETY: `data` is the `&T` that `take_part` was made for. `offer` does not return before this thread has
-            // left, so it lives for the call.
-            unsafe { (job.take_part)(job.data) };
-        }
-        true
-    }
-
-    /// Leaves, once for each time of entering, and wakes the one who waits for the last to leave.
-    fn leave(&self) {
-        let before = self.state.fetch_sub(1, SeqCst);
-        if before & (OPEN | INSIDE) == 1 && self.waits.load(SeqCst) {
-            drop(lock(&self.gate));
-            self.left.notify_one();
-        }
-    }
-
-    fn has_ended(&self) -> bool {
-        self.state.load(SeqCst) & (OPEN | INSIDE) == 0
-    }
-
-    /// Waits until the offer is closed and nobody is inside.
-    fn wait(&self, spins: Duration) {
-        let mut spin = Spin::new(spins);
-        while !self.has_ended() {
-            if spin.goes_on(|| self.has_ended()) {
-                // A worker may wait for this very core.
-                thread::yield_now();
-                continue;
-            }
-            // Whoever leaves last sees `waits`, or has left before it was set and is seen to have.
-            let mut gate = lock(&self.gate);
-            self.waits.store(true, SeqCst);
-            while !self.has_ended() {
-                gate = self.left.wait(gate).unwrap_or_else(PoisonError::into_inner);
-            }
-            self.waits.store(false, SeqCst);
-            drop(gate);
-        }
-    }
-}
-
-/// Locks; nothing that these locks guard is left broken by a panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
