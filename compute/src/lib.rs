@@ -16,6 +16,7 @@ pub mod gemm;
 pub mod half;
 pub mod number;
 pub mod panels;
+pub mod qgemm;
 #[doc(hidden)]
 pub mod random;
 pub mod select;

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pieces::sealed::{Cut, Pieces as _};
-pub use pieces::{Pieces, Read, Write, WriteAll};
+pub use pieces::{Columns, Pieces, Read, Write, WriteAll, WriteColumns};
 use pool::{Pool, Shared};
 
 /// Threads that work is shared among. They end when the last clone is dropped, which waits for them.

@@ -14,7 +14,10 @@ pub struct Write<'a, T>(pub &'a mut [T], pub usize);
 /// Pieces of one list to write, the last of which may be shorter.
 pub struct WriteAll<'a, T>(pub &'a mut [T], pub usize);
 
-/// Lists that are cut into pieces: [`Read`], [`Write`], [`WriteAll`], and tuples of them.
+/// Pieces of a matrix to write, in dense rows of a length: some columns of all rows, so many at most.
+pub struct WriteColumns<'a, T>(pub &'a mut [T], pub usize, pub usize);
+
+/// Lists that are cut into pieces: [`Read`], [`Write`], [`WriteAll`], [`WriteColumns`], and tuples of them.
 pub trait Pieces: sealed::Pieces {}
 
 impl<P: sealed::Pieces> Pieces for P {}
@@ -118,6 +121,76 @@ impl<'a, T: Send> sealed::Pieces for WriteAll<'a, T> {
 
     fn cut(self) -> Chunks<'a, T> {
         Chunks::new(self.0, self.1)
+    }
+}
+
+/// Some columns of a matrix to write.
+pub struct Columns<'a, T> {
+    start: *mut T,
+    rows: usize,
+    row: usize,
+    columns: usize,
+    matrix: PhantomData<&'a mut [T]>,
+}
+
+impl<'a, T> Columns<'a, T> {
+    /// All columns of a matrix in dense rows of a length.
+    pub fn all(matrix: &'a mut [T], row: usize) -> Self {
+        let rows = matrix.len().checked_div(row).unwrap_or(0);
+        Columns { start: matrix.as_mut_ptr(), rows, row, columns: row, matrix: PhantomData }
+    }
+
+    /// Number of columns.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// The columns of a row.
+    pub fn row(&mut self, index: usize) -> &mut [T] {
+        assert!(index < self.rows, "row {index} of {}", self.rows);
+        // SAFETY: the row is one of the matrix, whose columns from `start` on, so many, are borrowed by this alone, and
+        // through `&mut self` by one row at a time.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(index * self.row), self.columns) }
+    }
+}
+
+// SAFETY: this is the one borrow of its elements, as `&mut [T]` is, which may be sent if `T` may.
+unsafe impl<T: Send> Send for Columns<'_, T> {}
+
+/// A matrix to write, cut between columns.
+pub struct CutColumns<'a, T> {
+    matrix: Columns<'a, T>,
+    each: usize,
+}
+
+// SAFETY: as that of `Chunks`: a thread gets only disjoint columns, each once, and nothing else of the matrix.
+unsafe impl<T: Send> Sync for CutColumns<'_, T> {}
+
+impl<'a, T: Send> Cut for CutColumns<'a, T> {
+    type Item = Columns<'a, T>;
+
+    fn count(&self) -> usize {
+        self.matrix.columns.div_ceil(self.each)
+    }
+
+    unsafe fn piece(&self, index: usize) -> Columns<'a, T> {
+        let first = index * self.each;
+        assert!(first < self.matrix.columns, "piece {index} of {}", self.count());
+        let columns = self.each.min(self.matrix.columns - first);
+        // SAFETY: `first` is a column of the matrix; if it has no rows, nothing is read through the pointer, which then
+        // stays where it is.
+        let start = unsafe { self.matrix.start.add(if self.matrix.rows == 0 { 0 } else { first }) };
+        Columns { start, columns, ..self.matrix }
+    }
+}
+
+impl<'a, T: Send> sealed::Pieces for WriteColumns<'a, T> {
+    type Item = Columns<'a, T>;
+    type Cut = CutColumns<'a, T>;
+
+    fn cut(self) -> CutColumns<'a, T> {
+        let WriteColumns(matrix, row, each) = self;
+        CutColumns { matrix: Columns::all(matrix, row), each: each.max(1) }
     }
 }
 

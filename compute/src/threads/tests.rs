@@ -66,6 +66,25 @@ fn pieces_of_several_lists_go_together() {
 }
 
 #[test]
+fn columns_are_disjoint_and_cover_the_matrix() {
+    let mut matrix = [0usize; 7 * 11];
+    for count in [1, 3] {
+        pool(count).run(|| {
+            for_each(true, WriteColumns(&mut matrix, 11, 4), |index, mut columns| {
+                assert_eq!(columns.columns(), [4, 4, 3][index]);
+                for row in 0..7 {
+                    columns.row(row).iter_mut().for_each(|x| *x += 100 * row + index);
+                }
+            });
+        });
+    }
+    let want = |at: usize| 2 * (100 * (at / 11) + at % 11 / 4);
+    assert!(matrix.iter().enumerate().all(|(at, &x)| x == want(at)));
+    for_each(true, WriteColumns(&mut matrix[..0], 11, 4), |_, columns| assert!(columns.columns() > 0));
+    for_each(true, WriteColumns(&mut matrix[..0], 0, 4), |_, _| panic!("there are none"));
+}
+
+#[test]
 fn the_first_error_is_the_one_of_a_single_thread() {
     for count in [1, 2, 3, 8] {
         let pool = pool(count);
