@@ -13,6 +13,7 @@ use edgepack::edit::{DiffOptions, Opened, Package, Root, diff};
 use edgepack_builder::ptd::{DataFormat, data_file};
 use edgepack_builder::pte::{ProgramBuilder, TensorSpec};
 use edgepack_builder::{NamedDataStore, args};
+use edgepack_compute::threads::Threads;
 use edgepack_executor::{LoadError, LoadMethod, MemoryBytes, Method, Options};
 use edgepack_format::limits::Limits;
 use edgepack_format::pte::{
@@ -149,8 +150,8 @@ fn floats(method: &Method) -> Vec<f32> {
 /// Everything counts for the whole process, so there is one test.
 #[test]
 fn peaks_stay_within_what_is_said() {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    pool.install(|| {
+    let pool = Threads::new(1).unwrap();
+    pool.run(|| {
         corpus();
         linear_layers_keep_their_weights_once();
         what_nobody_reads_is_given_back();

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use edgepack_builder::args;
 use edgepack_builder::pte::{ProgramBuilder, TensorSpec};
+use edgepack_compute::threads::Threads;
 use edgepack_executor::{LoadError, Method, Options, RunError};
 use edgepack_exir::archive::Archive;
 use edgepack_format::finding::{ErrorCode, Findings};
@@ -241,8 +242,8 @@ fn every_failure(name: &str, file: Vec<u8>, options: &Options) -> usize {
 /// One allocator for the whole process, so there is one test.
 #[test]
 fn memory_that_is_not_there_is_an_error() {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    pool.install(|| {
+    let pool = Threads::new(1).unwrap();
+    pool.run(|| {
         let mut failures = 0;
         for no_optimize in [false, true] {
             for (name, file) in

@@ -2,7 +2,7 @@
 //!
 //! Nothing here knows operators, programs or tensors; whoever has bytes and their shape may call it. Loops that may be
 //! shared among threads run on those of [`threads::Threads`], with results that do not depend on their number.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod algebra;
 pub mod complex;
@@ -22,6 +22,7 @@ pub mod panels;
 pub mod pointwise;
 pub mod pool;
 pub mod quantise;
+pub mod qgemm;
 #[doc(hidden)]
 pub mod random;
 pub mod select;

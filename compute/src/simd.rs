@@ -1,4 +1,8 @@
-//! Plain loops, compiled for the vector units of the machine the program runs on.
+//! Vector units of the machine the program runs on: plain loops compiled for them, and products of bytes.
+
+pub(crate) mod dot;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 use rten_simd::{Isa, SimdOp};
 

@@ -1,15 +1,31 @@
 //! Threads, and sharing loops among them.
 //!
-//! A loop is shared where its work repays handing parts of it over. Each part is computed as it would be alone, so results
-//! do not depend on the number of threads.
+//! A loop is shared where its work repays handing parts of it over, which its [`Cost`] says. Parts follow from the work,
+//! not from the number of threads, and each is computed as it would be by itself: results do not depend on the number of
+//! threads. Sharing a loop allocates nothing.
+//!
+//! Loops run on the threads of the [`Threads`] whose [`Threads::run`] they are called in, or, outside of any, on threads of
+//! the process, as many as the machine has, which start when a loop first repays it. Loops inside of a part of a loop stay
+//! on its thread.
+#![allow(unsafe_code)]
+
+mod pieces;
+mod pool;
+mod slot;
+#[cfg(test)]
+mod tests;
 
 use std::error::Error as _;
 use std::io;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rayon::prelude::*;
+use pieces::sealed::{Cut, Pieces as _};
+pub use pieces::{Columns, Pieces, Read, Write, WriteAll, WriteColumns};
+use pool::{Pool, Shared};
 
-/// Threads that work is shared among.
+/// Threads that work is shared among. They end when the last clone is dropped, which waits for them.
 ///
 /// ```
 /// use edgepack_compute::threads::{self, Threads};
@@ -18,13 +34,13 @@ use rayon::prelude::*;
 /// assert_eq!(two.run(threads::current), 2);
 /// ```
 #[derive(Clone)]
-pub struct Threads(Option<Arc<rayon::ThreadPool>>);
+pub struct Threads(Option<Arc<Pool>>);
 
 impl Threads {
     /// Starts this many threads; 0 is as many as the machine has. Where the platform has no threads, as
     /// `wasm32-unknown-unknown`, the caller's is the only one.
     pub fn new(count: usize) -> Result<Threads, StartError> {
-        match rayon::ThreadPoolBuilder::new().num_threads(count).build() {
+        match Pool::start(count) {
             Ok(pool) => Ok(Threads(Some(Arc::new(pool)))),
             Err(error) if is_unsupported(&error) => Ok(Threads(None)),
             Err(error) => Err(StartError(error.to_string())),
@@ -33,15 +49,18 @@ impl Threads {
 
     /// Returns their number.
     pub fn count(&self) -> usize {
-        self.0.as_ref().map_or(1, |pool| pool.current_num_threads())
+        self.shared().map_or(1, Shared::count)
     }
 
-    /// Runs `work` on one of the threads; loops inside it are shared among all of them.
+    /// Runs `work` on one of the threads; loops inside it are shared among all of them. While they run work of another
+    /// caller, the calling thread does this by itself. Panics of `work` reach the caller.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        match &self.0 {
-            Some(pool) => pool.install(work),
-            None => work(),
-        }
+        let Some(shared) = self.shared().filter(|shared| !shared.is_here()) else { return work() };
+        shared.hand_over(1, false, work).unwrap_or_else(pool::alone)
+    }
+
+    fn shared(&self) -> Option<&Shared> {
+        self.0.as_ref().map(|pool| &*pool.shared)
     }
 }
 
@@ -62,103 +81,101 @@ impl std::fmt::Debug for Threads {
 #[error("{0}")]
 pub struct StartError(String);
 
-/// From so many bytes of results on, handing pieces of them to other threads pays.
-const WORTH: usize = 1 << 19;
-/// Bytes of a piece, about.
-const PIECE: usize = 1 << 16;
+/// The threads of loops outside of any other threads.
+fn process() -> Option<&'static Shared> {
+    static PROCESS: OnceLock<Threads> = OnceLock::new();
+    PROCESS.get_or_init(|| Threads::new(0).unwrap_or(Threads(None))).shared()
+}
 
 /// Returns how many threads a loop that runs here may be shared among.
 pub fn current() -> usize {
-    rayon::current_num_threads()
+    if pool::is_in_loop() {
+        return 1;
+    }
+    pool::with_worker(|worker| worker.map(Shared::count)).or_else(|| process().map(Shared::count)).unwrap_or(1)
 }
+
+/// Time that one unit of a loop takes on one thread, about: what decides whether, and into which parts, it is shared.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Cost(f64);
+
+/// Nanoseconds that handing a part of a loop to another thread takes at most, about: waking one that is parked took 11 µs
+/// on a virtual machine with two cores of a Xeon of 2023, and one that still looks for work took 0.4 µs to begin.
+const HAND_OVER: f64 = 10_000.0;
+
+impl Cost {
+    /// So many nanoseconds a unit.
+    pub const fn nanoseconds(nanoseconds: f64) -> Cost {
+        Cost(nanoseconds)
+    }
+
+    /// The nanoseconds.
+    pub const fn as_nanoseconds(self) -> f64 {
+        self.0
+    }
+
+    /// Returns whether sharing so many units pays here: there are other threads, and [`Cost::is_worth`].
+    pub fn pays(self, units: usize) -> bool {
+        self.is_worth(units) && current() > 1
+    }
+
+    /// Returns whether so many units make two parts, neither of them cheaper than handing it over.
+    fn is_worth(self, units: usize) -> bool {
+        units > 1 && self.0 * units as f64 >= 2.0 * HAND_OVER
+    }
+
+    /// Units of a part: as few as take as long as handing them over.
+    fn units(self) -> usize {
+        // A cost of nothing is a part without end.
+        ((HAND_OVER / self.0).ceil() as usize).max(1)
+    }
+}
+
+/// Writing a byte of results, with what is computed and read for it, where nothing better is known.
+const BYTE: Cost = Cost::nanoseconds(0.1);
 
 /// Returns whether results of so many bytes are worth sharing.
 pub fn pays(bytes: usize) -> bool {
-    bytes >= WORTH && current() > 1
+    BYTE.pays(bytes)
+}
+
+/// Calls `f` with ranges that cover the numbers below `units`, of each of which the loop costs so much: one range, or
+/// several on several threads.
+///
+/// ```
+/// use edgepack_compute::threads::{Cost, for_each_range};
+///
+/// let sum = std::sync::atomic::AtomicUsize::new(0);
+/// for_each_range(Cost::nanoseconds(20.0), 100_000, |range| {
+///     sum.fetch_add(range.sum::<usize>(), std::sync::atomic::Ordering::Relaxed);
+/// });
+/// assert_eq!(sum.into_inner(), 99_999 * 50_000);
+/// ```
+pub fn for_each_range(cost: Cost, units: usize, f: impl Fn(Range<usize>) + Sync) {
+    if !cost.is_worth(units) {
+        return f(0..units);
+    }
+    let part = cost.units();
+    let parts = |numbers: Range<usize>| {
+        numbers.for_each(|number| f(number * part..(number + 1).saturating_mul(part).min(units)))
+    };
+    share(true, units.div_ceil(part), 1, parts);
 }
 
 /// Calls `f` with pieces of the output and the index at which they start: one piece, or several on several threads.
 /// Pieces are as long as a multiple of `unit`, but for the last.
 pub fn for_each_piece<T: Send>(out: &mut [T], unit: usize, f: impl Fn(usize, &mut [T]) + Send + Sync) {
-    if !pays(size_of_val(out)) {
+    for_each_piece_at(Cost(BYTE.0 * size_of::<T>() as f64), out, unit, f);
+}
+
+/// Calls `f` as [`for_each_piece`] does, where each element of the output costs so much.
+pub fn for_each_piece_at<T: Send>(cost: Cost, out: &mut [T], unit: usize, f: impl Fn(usize, &mut [T]) + Send + Sync) {
+    if !cost.is_worth(out.len()) {
         return f(0, out);
     }
-    let piece = (PIECE / size_of::<T>().max(1)).next_multiple_of(unit.max(1));
-    out.par_chunks_mut(piece).enumerate().for_each(|(index, out)| f(index * piece, out));
+    let piece = cost.units().checked_next_multiple_of(unit.max(1)).unwrap_or(out.len());
+    each(true, 1, WriteAll(out, piece).cut(), |index, out| f(index * piece, out));
 }
-
-/// Pieces of one list: as many whole chunks of a length as it has.
-pub struct Read<'a, T>(pub &'a [T], pub usize);
-
-/// Pieces of one list to write: as many whole chunks of a length as it has.
-pub struct Write<'a, T>(pub &'a mut [T], pub usize);
-
-/// Pieces of one list to write, the last of which may be shorter.
-pub struct WriteAll<'a, T>(pub &'a mut [T], pub usize);
-
-mod sealed {
-    use rayon::iter::IndexedParallelIterator;
-
-    /// Lists that are cut into as many pieces each.
-    pub trait Pieces: Sized {
-        type Item: Send;
-        fn serial(self) -> impl Iterator<Item = Self::Item>;
-        fn parallel(self) -> impl IndexedParallelIterator<Item = Self::Item>;
-    }
-}
-
-/// Lists that are cut into pieces: [`Read`], [`Write`], [`WriteAll`], and tuples of them.
-pub trait Pieces: sealed::Pieces {}
-
-impl<P: sealed::Pieces> Pieces for P {}
-
-macro_rules! pieces {
-    ($name:ident, $item:ty, $bound:ident, $serial:ident, $parallel:ident) => {
-        impl<'a, T: $bound> sealed::Pieces for $name<'a, T> {
-            type Item = $item;
-            fn serial(self) -> impl Iterator<Item = Self::Item> {
-                self.0.$serial(self.1.max(1))
-            }
-            fn parallel(self) -> impl IndexedParallelIterator<Item = Self::Item> {
-                self.0.$parallel(self.1.max(1))
-            }
-        }
-    };
-}
-
-pieces!(Read, &'a [T], Sync, chunks_exact, par_chunks_exact);
-pieces!(Write, &'a mut [T], Send, chunks_exact_mut, par_chunks_exact_mut);
-pieces!(WriteAll, &'a mut [T], Send, chunks_mut, par_chunks_mut);
-
-macro_rules! zip {
-    ($how:ident $all:ident 0 1) => {
-        $all.0.$how().zip($all.1.$how())
-    };
-    ($how:ident $all:ident 0 1 2) => {
-        $all.0.$how().zip($all.1.$how()).zip($all.2.$how()).map(|((a, b), c)| (a, b, c))
-    };
-    ($how:ident $all:ident 0 1 2 3) => {
-        $all.0.$how().zip($all.1.$how()).zip($all.2.$how()).zip($all.3.$how()).map(|(((a, b), c), d)| (a, b, c, d))
-    };
-}
-
-macro_rules! tuple {
-    ($($name:ident $index:tt),*) => {
-        impl<$($name: sealed::Pieces),*> sealed::Pieces for ($($name,)*) {
-            type Item = ($($name::Item,)*);
-            fn serial(self) -> impl Iterator<Item = Self::Item> {
-                zip!(serial self $($index)*)
-            }
-            fn parallel(self) -> impl IndexedParallelIterator<Item = Self::Item> {
-                zip!(parallel self $($index)*)
-            }
-        }
-    };
-}
-
-tuple!(A 0, B 1);
-tuple!(A 0, B 1, C 2);
-tuple!(A 0, B 1, C 2, D 3);
 
 /// Calls `f` with each piece and its number, on all threads if that is worth it.
 ///
@@ -170,58 +187,114 @@ tuple!(A 0, B 1, C 2, D 3);
 /// assert_eq!(sums, [3, 7]);
 /// ```
 pub fn for_each<P: Pieces>(share: bool, pieces: P, f: impl Fn(usize, P::Item) + Send + Sync) {
-    if share && current() > 1 {
-        pieces.parallel().enumerate().for_each(|(index, item)| f(index, item));
-    } else {
-        pieces.serial().enumerate().for_each(|(index, item)| f(index, item));
-    }
+    let cut = pieces.cut();
+    let batch = even(cut.count());
+    each(share, batch, cut, f);
 }
 
-/// Calls `f` as [`for_each`] does until it fails, and returns one of the errors if there are any.
+/// Calls `f` with each piece and its number, on all threads if what the pieces cost each makes that worth it.
+pub fn for_each_at<P: Pieces>(cost: Cost, pieces: P, f: impl Fn(usize, P::Item) + Send + Sync) {
+    let cut = pieces.cut();
+    each(cost.pays(cut.count()), cost.units(), cut, f);
+}
+
+/// Calls `f` as [`for_each`] does until it fails, and returns the error of the first piece that failed. Pieces after it may
+/// have been left out.
 pub fn try_for_each<P: Pieces, E: Send>(
     share: bool,
     pieces: P,
     f: impl Fn(usize, P::Item) -> Result<(), E> + Send + Sync,
 ) -> Result<(), E> {
-    if share && current() > 1 {
-        pieces.parallel().enumerate().try_for_each(|(index, item)| f(index, item))
-    } else {
-        pieces.serial().enumerate().try_for_each(|(index, item)| f(index, item))
+    let cut = pieces.cut();
+    let batch = even(cut.count());
+    try_each(share, batch, cut, f)
+}
+
+/// Calls `f` as [`for_each_at`] does until it fails, and returns the error of the first piece that failed. Pieces after it
+/// may have been left out.
+pub fn try_for_each_at<P: Pieces, E: Send>(
+    cost: Cost,
+    pieces: P,
+    f: impl Fn(usize, P::Item) -> Result<(), E> + Send + Sync,
+) -> Result<(), E> {
+    let cut = pieces.cut();
+    try_each(cost.pays(cut.count()), cost.units(), cut, f)
+}
+
+/// Pieces that a thread takes at once if nobody knows what one costs: threads end at about the same time.
+fn even(count: usize) -> usize {
+    (count / (current() * 4)).max(1)
+}
+
+fn each<C: Cut>(share: bool, batch: usize, cut: C, f: impl Fn(usize, C::Item) + Sync) {
+    let count = cut.count();
+    self::share(share, count, batch, |range| {
+        for index in range {
+            // SAFETY: `share` calls with ranges that do not overlap, below `count`.
+            f(index, unsafe { cut.piece(index) });
+        }
+    });
+}
+
+fn try_each<C: Cut, E: Send>(
+    share: bool,
+    batch: usize,
+    cut: C,
+    f: impl Fn(usize, C::Item) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    let count = cut.count();
+    // Whatever comes before a piece that failed is computed, so the first error is always found.
+    let first_failed = AtomicUsize::new(usize::MAX);
+    let error = Mutex::new(None);
+    self::share(share, count, batch, |range| {
+        for index in range {
+            if index > first_failed.load(Ordering::Relaxed) {
+                return;
+            }
+            // SAFETY: `share` calls with ranges that do not overlap, below `count`.
+            let Err(new) = f(index, unsafe { cut.piece(index) }) else { continue };
+            let mut error = error.lock().unwrap_or_else(PoisonError::into_inner);
+            if index < first_failed.fetch_min(index, Ordering::Relaxed) {
+                *error = Some(new);
+            }
+            return;
+        }
+    });
+    error.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+/// Calls `f` with ranges that do not overlap and cover the numbers below `count`: all at once, or in batches on all
+/// threads.
+fn share(share: bool, count: usize, batch: usize, f: impl Fn(Range<usize>) + Sync) {
+    if !share || count <= batch || current() == 1 {
+        return f(0..count);
+    }
+    if pool::is_worker() {
+        return pool::with_worker(|worker| {
+            worker.into_iter().for_each(|shared| shared.for_each_batch(count, batch, &f))
+        });
+    }
+    let Some(shared) = process() else { return f(0..count) };
+    if shared.hand_over(shared.count(), false, || shared.for_each_batch(count, batch, &f)).is_err() {
+        f(0..count);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pieces_are_whole_units_and_cover_everything() {
-        let mut out = vec![0usize; 100_003];
-        Threads::new(2).unwrap().run(|| {
-            for_each_piece(&mut out, 7, |start, piece| {
-                assert!(start % 7 == 0 && piece.len() < 100_003);
-                piece.iter_mut().enumerate().for_each(|(index, x)| *x += start + index);
-            });
+/// Runs a product that cuts itself into parts by rayon's means, where it finds the threads it may use: on a thread of
+/// [`current`]'s, whose others take parts of it if it pays.
+pub(crate) fn cut_by_rayon<R: Send>(pays: bool, product: impl FnOnce() -> R + Send) -> R {
+    if pool::is_worker() {
+        let pays = pays && current() > 1;
+        return pool::with_worker(|worker| match worker.filter(|_| pays) {
+            Some(shared) => shared.cut_by_rayon(product),
+            None => product(),
         });
-        assert!(out.iter().enumerate().all(|(index, x)| *x == index));
-        for_each_piece(&mut out[..5], 7, |start, piece| assert_eq!((start, piece.len()), (0, 5)));
     }
-
-    #[test]
-    fn pieces_of_several_lists_go_together() {
-        for share in [false, true] {
-            Threads::new(2).unwrap().run(|| {
-                let (a, mut b, mut c) = ([1u32, 2, 3, 4, 5], [0u32; 3], [0u8; 7]);
-                for_each(share, (Read(&a, 2), Write(&mut b, 1), Write(&mut c, 2)), |index, (a, b, c)| {
-                    b[0] = a.iter().sum();
-                    c.fill(index as u8 + 1);
-                });
-                assert_eq!((b, c), ([3, 7, 0], [1, 1, 2, 2, 0, 0, 0]));
-                for_each(share, WriteAll(&mut c, 4), |index, c| c.fill((index * 10 + c.len()) as u8));
-                assert_eq!(c, [4, 4, 4, 4, 13, 13, 13]);
-                let failed = try_for_each(share, Read(&a, 2), |index, _| if index == 1 { Err(index) } else { Ok(()) });
-                assert_eq!(failed, Err(1));
-            });
+    match process().filter(|shared| shared.count() > 1) {
+        Some(shared) => {
+            let awake = if pays { shared.count() } else { 1 };
+            shared.hand_over(awake, true, || cut_by_rayon(pays, product)).unwrap_or_else(|product| product())
         }
+        None => product(),
     }
 }

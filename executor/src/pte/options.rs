@@ -31,12 +31,10 @@ pub struct Options {
     /// roundings a term goes through: at most the number of terms and four more, eight more for a folded batch norm. So two
     /// orders are at most twice that apart. What is computed from such sums follows from them.
     pub no_optimize: bool,
-    /// Threads for kernels: `None` uses the pool the caller runs in, or outside of any, rayon's global one. Where the
-    /// platform cannot start threads, as in `wasm32-unknown-unknown`, the caller's does all the work, whatever is asked for.
-    ///
-    /// Handing work to a pool from outside of it takes a block of its queue every 63 times: once a run with threads of its
-    /// own, once for every part of an instruction that is shared out where the caller is in no pool. Runs inside a pool
-    /// allocate nothing.
+    /// Threads for kernels. `None` uses those that the caller runs in (`compute::threads::Threads::run`), or outside of any
+    /// the thread of the caller, with threads of the process, as many as the machine has, for what repays handing it
+    /// over. Where the platform cannot start threads, as in `wasm32-unknown-unknown`, the caller's does all the work,
+    /// whatever is asked for. Results do not depend on their number.
     pub threads: Option<usize>,
     /// Ceilings; those the program was opened with if `None`.
     pub limits: Option<Limits>,

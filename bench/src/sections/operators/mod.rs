@@ -13,11 +13,11 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use edgepack_compute::threads::Threads;
 use edgepack_executor::{Input, LoadMethod, Method, Options};
 use edgepack_format::scalar::ScalarType;
 use edgepack_kernels::registry;
 use edgepack_loader::{AlignedBytes, Program};
-use rayon::{ThreadPool, ThreadPoolBuilder};
 use rten_simd::ops::{BitOps, NumOps};
 use rten_simd::{Isa, Simd, SimdOp};
 
@@ -193,13 +193,13 @@ fn calls(mut once: impl FnMut() -> Duration) -> usize {
 struct Loaded {
     method: Method,
     inputs: Inputs,
-    pool: ThreadPool,
+    pool: Threads,
 }
 
 impl Loaded {
     fn new(case: &Case, threads: usize) -> Self {
         let program = Program::from_bytes(case.bytes.clone()).expect("what the builder made");
-        let pool = ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        let pool = Threads::new(threads).expect("threads");
         let method = program.method("forward").expect("it has one").load(&registry(), &Options::default());
         let method = method.unwrap_or_else(|error| panic!("{}: {error}", case.name));
         let mut inputs = Inputs::of(&program);
@@ -221,7 +221,7 @@ impl Loaded {
         let inputs: Vec<Input<'_>> = self.inputs.views();
         let method = &mut self.method;
         // A turn is spent in the pool: waking its threads is not the operator's work.
-        self.pool.install(|| timed_many(times, || run_once(method, &inputs)))
+        self.pool.run(|| timed_many(times, || run_once(method, &inputs)))
     }
 }
 

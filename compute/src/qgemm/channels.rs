@@ -1,0 +1,248 @@
+//! Products whose weights have one scale a channel, with static or dynamic inputs.
+
+use super::pack::Bits;
+use super::tile::{Sums, eight_bits, four_bits};
+use super::{
+    Inputs, Limits, Place, Product, RowScale, Weights, by_tile, check_channels, check_scales, multiply, store,
+};
+use crate::error::{Error, ErrorKind};
+use crate::simd::dot::{CHANNELS, Dot, Path};
+use crate::threads::Columns;
+
+/// Scales and zero points of a product of statically quantised numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct StaticScales<'a> {
+    /// Scale of the inputs.
+    pub input: f32,
+    /// The input that stands for 0.
+    pub input_zero: i8,
+    /// Scales of the weights, by channel.
+    pub weights: &'a [f32],
+    /// Scale of the results.
+    pub output: f32,
+    /// The result that stands for 0.
+    pub output_zero: i8,
+    /// The smallest and largest results.
+    pub output_limits: [i8; 2],
+}
+
+/// A product of statically quantised numbers, with results quantised again:
+///
+/// ```text
+/// acc = bias[c] + Σ (x − input_zero) · w[c]            in i32, wrapped
+/// y   = f32(acc) · ((input · weights[c]) / output)     in f32, each operation rounded
+/// out = rne(limit(y, lo − output_zero, hi − output_zero)) + output_zero
+/// ```
+pub struct Static {
+    weights: Weights,
+    /// `bias − input_zero · Σ w`.
+    starts: Vec<[i32; CHANNELS]>,
+    scales: Vec<[f32; CHANNELS]>,
+    limits: [f32; 2],
+    output_zero: i32,
+    pub(super) path: Path,
+}
+
+impl Static {
+    /// A product with these weights, of eight bits, and a bias by channel, if any.
+    pub fn new(weights: Weights, bias: Option<&[i32]>, scales: StaticScales<'_>) -> Result<Static, Error> {
+        let [channels, inner] = weights.sizes();
+        check_bits(&weights, Bits::Eight)?;
+        check_channels("scales", scales.weights.len(), channels)?;
+        check_channels("biases", bias.map_or(channels, <[i32]>::len), channels)?;
+        let mut factors = crate::error::room(channels)?;
+        factors.extend(scales.weights.iter().map(|weight| scales.input * weight / scales.output));
+        check_scales(factors.iter().copied())?;
+        let mut starts = weights.sums(inner)?;
+        // Without inputs there are no sums.
+        starts.resize(channels, 0);
+        for (channel, start) in starts.iter_mut().enumerate() {
+            let bias = bias.map_or(0, |bias| bias[channel]);
+            *start = bias.wrapping_sub(i32::from(scales.input_zero).wrapping_mul(*start));
+        }
+        let [low, high] = scales.output_limits;
+        if low > high {
+            return Err(Error::new(ErrorKind::Geometry, format!("results from {low} to {high}")));
+        }
+        let limit = |limit: i8| f32::from(i16::from(limit) - i16::from(scales.output_zero));
+        Ok(Static {
+            starts: by_tile(&starts)?,
+            scales: by_tile(&factors)?,
+            limits: [limit(low), limit(high)],
+            output_zero: i32::from(scales.output_zero),
+            weights,
+            path: Path::best(),
+        })
+    }
+
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        self.weights.bytes() + size_of_val(&*self.starts) + size_of_val(&*self.scales)
+    }
+
+    /// Computes a row of results, a number per channel, for each row of inputs.
+    pub fn multiply(&self, inputs: &Inputs<'_>, out: &mut [i8]) -> Result<(), Error> {
+        inputs.check(&self.weights, 1)?;
+        multiply(&StaticRows(self, inputs), self.path, inputs.rows(), out)
+    }
+}
+
+struct StaticRows<'a>(&'a Static, &'a Inputs<'a>);
+
+impl Product for StaticRows<'_> {
+    type Out = i8;
+    const MANY_TILES: bool = true;
+
+    fn weights(&self) -> &Weights {
+        &self.0.weights
+    }
+
+    #[inline(always)]
+    fn block<D: Dot, const R: usize, const C: usize>(&self, dot: D, at: Place, to: &mut Columns<'_, i8>) {
+        let StaticRows(product, inputs) = self;
+        let sums: Sums<R, C> = sums(dot, &product.weights, inputs, at);
+        for (row, sums) in sums.iter().enumerate() {
+            let to = &mut to.row(at.to_row + row)[at.to_column..];
+            for ((tile, sums), to) in sums.iter().enumerate().zip(to.chunks_mut(CHANNELS)) {
+                store(product.requantise(at.tile + tile, sums), to);
+            }
+        }
+    }
+}
+
+impl Static {
+    #[inline(always)]
+    fn requantise(&self, tile: usize, sums: &[i32; CHANNELS]) -> [i8; CHANNELS] {
+        let (starts, scales) = (&self.starts[tile], &self.scales[tile]);
+        let [low, high] = self.limits;
+        std::array::from_fn(|channel| {
+            let scaled = sums[channel].wrapping_add(starts[channel]) as f32 * scales[channel];
+            let rounded = limited(scaled, low, high).round_ties_even() as i32;
+            rounded.wrapping_add(self.output_zero) as i8
+        })
+    }
+}
+
+/// A product of dynamically quantised rows:
+///
+/// ```text
+/// acc = Σ (x − zero_point[r]) · w[c]        in i32, wrapped
+/// y   = f32(acc) · scale[r]                 rounded
+/// y   = y · weights[c] + bias[c]            rounded once
+/// out = limit(y, lo, hi)
+/// ```
+pub struct Dynamic {
+    weights: Weights,
+    /// `Σ w`.
+    sums: Vec<[i32; CHANNELS]>,
+    scales: Vec<[f32; CHANNELS]>,
+    bias: Vec<[f32; CHANNELS]>,
+    limits: Limits,
+    pub(super) path: Path,
+}
+
+impl Dynamic {
+    /// A product with these weights, of eight or four bits, their scales by channel, and a bias by channel, if any.
+    pub fn new(weights: Weights, scales: &[f32], bias: Option<&[f32]>, limits: Limits) -> Result<Dynamic, Error> {
+        let [channels, inner] = weights.sizes();
+        check_channels("scales", scales.len(), channels)?;
+        check_scales(scales.iter().copied())?;
+        let mut sums = weights.sums(inner)?;
+        sums.resize(channels, 0);
+        Ok(Dynamic {
+            sums: by_tile(&sums)?,
+            scales: by_tile(scales)?,
+            bias: super::blocks::bias_by_tile(bias, channels)?,
+            limits,
+            weights,
+            path: Path::best(),
+        })
+    }
+
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        self.weights.bytes() + size_of_val(&*self.sums) + size_of_val(&*self.scales) + size_of_val(&*self.bias)
+    }
+
+    /// Computes a row of results, a number per channel, for each row of inputs, of which each has a scale.
+    pub fn multiply(&self, inputs: &Inputs<'_>, rows: &[RowScale], out: &mut [f32]) -> Result<(), Error> {
+        inputs.check(&self.weights, 1)?;
+        check_rows(rows, inputs)?;
+        multiply(&DynamicRows { product: self, inputs, rows }, self.path, inputs.rows(), out)
+    }
+
+    #[inline(always)]
+    fn finish(&self, tile: usize, sums: &[i32; CHANNELS], row: RowScale) -> [f32; CHANNELS] {
+        let (weights, scales, bias) = (&self.sums[tile], &self.scales[tile], &self.bias[tile]);
+        let [low, high] = self.limits;
+        std::array::from_fn(|channel| {
+            let sum = sums[channel].wrapping_sub(row.zero_point.wrapping_mul(weights[channel]));
+            limited((sum as f32 * row.scale).mul_add(scales[channel], bias[channel]), low, high)
+        })
+    }
+}
+
+struct DynamicRows<'a> {
+    product: &'a Dynamic,
+    inputs: &'a Inputs<'a>,
+    rows: &'a [RowScale],
+}
+
+impl Product for DynamicRows<'_> {
+    type Out = f32;
+    const MANY_TILES: bool = true;
+
+    fn weights(&self) -> &Weights {
+        &self.product.weights
+    }
+
+    #[inline(always)]
+    fn block<D: Dot, const R: usize, const C: usize>(&self, dot: D, at: Place, to: &mut Columns<'_, f32>) {
+        let sums: Sums<R, C> = sums(dot, &self.product.weights, self.inputs, at);
+        for (row, sums) in sums.iter().enumerate() {
+            let to = &mut to.row(at.to_row + row)[at.to_column..];
+            for ((tile, sums), to) in sums.iter().enumerate().zip(to.chunks_mut(CHANNELS)) {
+                store(self.product.finish(at.tile + tile, sums, self.rows[at.row + row]), to);
+            }
+        }
+    }
+}
+
+/// Sums of products of inputs with stored weights.
+#[inline(always)]
+fn sums<D: Dot, const R: usize, const C: usize>(
+    dot: D,
+    weights: &Weights,
+    inputs: &Inputs<'_>,
+    at: Place,
+) -> Sums<R, C> {
+    let rows = inputs.some_rows::<R>(at.row);
+    let bits = weights.bits();
+    let tiles = std::array::from_fn(|tile| weights.tile(at.tile + tile));
+    let starts = std::array::from_fn(|row| inputs.row_sums(at.row + row)[0].wrapping_mul(-bits.offset()));
+    match bits {
+        Bits::Eight => eight_bits(dot, rows, starts, tiles),
+        Bits::Four => four_bits(dot, rows, starts, tiles),
+    }
+}
+
+#[inline(always)]
+pub(super) fn limited(x: f32, low: f32, high: f32) -> f32 {
+    let x = if x < low { low } else { x };
+    if x > high { high } else { x }
+}
+
+pub(super) fn check_bits(weights: &Weights, bits: Bits) -> Result<(), Error> {
+    match weights.bits() == bits {
+        true => Ok(()),
+        false => Err(Error::new(ErrorKind::Unsupported, format!("weights of {:?} bits", weights.bits()))),
+    }
+}
+
+/// Refuses scales that are not one a row.
+pub(super) fn check_rows(rows: &[RowScale], inputs: &Inputs<'_>) -> Result<(), Error> {
+    match rows.len() == inputs.rows() {
+        true => Ok(()),
+        false => Err(Error::new(ErrorKind::Geometry, format!("{} scales of {} rows", rows.len(), inputs.rows()))),
+    }
+}

@@ -1,0 +1,168 @@
+//! Sums of products of bytes, for sixteen channels at once.
+//!
+//! Invariant: all implementations of [`Dot`] give the same integers, wrapped, and the same floats, bit for bit; [`Scalar`]
+//! is the oracle. A token of an implementation exists only where its instructions do.
+
+use bytemuck::Zeroable;
+
+/// Channels of a tile of weights.
+pub(crate) const CHANNELS: usize = 16;
+
+/// Four bytes, or eight half bytes, of each channel of a tile.
+#[derive(Clone, Copy, Zeroable)]
+#[repr(C, align(64))]
+pub(crate) struct Group(pub(crate) [u8; 4 * CHANNELS]);
+
+/// Instructions that multiply unsigned bytes (weights) and signed ones (inputs), and sum the products by channel.
+pub(crate) trait Dot: Copy {
+    /// A sum per channel.
+    type Sums: Copy;
+    /// Four bytes per channel.
+    type Weights: Copy;
+    /// A float per channel.
+    type Floats: Copy;
+
+    /// Rows of inputs whose sums fit the registers beside the weights: 4, or fewer.
+    const ROWS: usize;
+    /// Tiles whose sums do: 4, or fewer.
+    const TILES: usize;
+
+    /// The same number for all channels.
+    fn start(self, value: i32) -> Self::Sums;
+    /// Bytes of weights.
+    fn bytes(self, group: &Group) -> Self::Weights;
+    /// The low halves of bytes, and the high ones.
+    fn halves(self, group: &Group) -> [Self::Weights; 2];
+    /// Adds the products of four inputs with the weights of each channel, wrapping.
+    fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [i8; 4]) -> Self::Sums;
+    /// The sums.
+    fn sums(self, sums: Self::Sums) -> [i32; CHANNELS];
+    /// Floats to sum up.
+    fn floats(self, start: [f32; CHANNELS]) -> Self::Floats;
+    /// Adds sums, each rounded to `f32`, times scales, the upper halves of `f32`; rounded once.
+    fn add_scaled(self, floats: Self::Floats, sums: Self::Sums, scales: &[u16; CHANNELS]) -> Self::Floats;
+    /// The floats.
+    fn to_array(self, floats: Self::Floats) -> [f32; CHANNELS];
+}
+
+/// What is done with the instructions of a path; `run` must be inlined, and so must what it calls.
+pub(crate) trait WithDot {
+    type Output;
+    fn run<D: Dot>(self, dot: D) -> Self::Output;
+}
+
+/// Instructions that products of bytes may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Path {
+    /// None in particular.
+    Scalar,
+    /// Vectors of 32 bytes: `vpmaddwd` on numbers of 16 bits, and fused multiply-add.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(super::x86::Avx2),
+    /// Vectors of 32 bytes: `vpdpbusd`.
+    #[cfg(target_arch = "x86_64")]
+    AvxVnni(super::x86::AvxVnni),
+    /// Vectors of 64 bytes: `vpdpbusd`.
+    #[cfg(target_arch = "x86_64")]
+    Avx512Vnni(super::x86::Avx512Vnni),
+}
+
+impl Path {
+    /// The fastest path of this machine.
+    pub(crate) fn best() -> Path {
+        Path::all().into_iter().flatten().next().unwrap_or(Path::Scalar)
+    }
+
+    /// All paths of this build, fastest first, and none in the place of those that this machine lacks.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn all() -> [Option<Path>; 4] {
+        use super::x86::{Avx2, Avx512Vnni, AvxVnni};
+        [
+            Avx512Vnni::detect().map(Path::Avx512Vnni),
+            AvxVnni::detect().map(Path::AvxVnni),
+            Avx2::detect().map(Path::Avx2),
+            Some(Path::Scalar),
+        ]
+    }
+
+    /// All paths of this build, fastest first, and none in the place of those that this machine lacks.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(crate) fn all() -> [Option<Path>; 1] {
+        [Some(Path::Scalar)]
+    }
+
+    /// Does something with the instructions of this path.
+    #[inline]
+    pub(crate) fn run<W: WithDot>(self, with: W) -> W::Output {
+        match self {
+            Path::Scalar => with.run(Scalar),
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx2(dot) => dot.run(with),
+            #[cfg(target_arch = "x86_64")]
+            Path::AvxVnni(dot) => dot.run(with),
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx512Vnni(dot) => dot.run(with),
+        }
+    }
+}
+
+/// One number after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scalar;
+
+impl Dot for Scalar {
+    type Sums = [i32; CHANNELS];
+    type Weights = [[u8; 4]; CHANNELS];
+    type Floats = [f32; CHANNELS];
+
+    const ROWS: usize = 1;
+    const TILES: usize = 1;
+
+    #[inline(always)]
+    fn start(self, value: i32) -> Self::Sums {
+        [value; CHANNELS]
+    }
+
+    #[inline(always)]
+    fn bytes(self, group: &Group) -> Self::Weights {
+        bytemuck::cast(group.0)
+    }
+
+    #[inline(always)]
+    fn halves(self, group: &Group) -> [Self::Weights; 2] {
+        [group.0.map(|byte| byte & 15), group.0.map(|byte| byte >> 4)].map(bytemuck::cast)
+    }
+
+    #[inline(always)]
+    fn add(self, mut sums: Self::Sums, weights: Self::Weights, inputs: [i8; 4]) -> Self::Sums {
+        for (sum, weights) in sums.iter_mut().zip(weights) {
+            for (weight, input) in weights.into_iter().zip(inputs) {
+                *sum = sum.wrapping_add(i32::from(weight) * i32::from(input));
+            }
+        }
+        sums
+    }
+
+    #[inline(always)]
+    fn sums(self, sums: Self::Sums) -> [i32; CHANNELS] {
+        sums
+    }
+
+    #[inline(always)]
+    fn floats(self, start: [f32; CHANNELS]) -> Self::Floats {
+        start
+    }
+
+    #[inline(always)]
+    fn add_scaled(self, mut floats: Self::Floats, sums: Self::Sums, scales: &[u16; CHANNELS]) -> Self::Floats {
+        for ((float, sum), &scale) in floats.iter_mut().zip(sums).zip(scales) {
+            *float = (sum as f32).mul_add(f32::from_bits(u32::from(scale) << 16), *float);
+        }
+        floats
+    }
+
+    #[inline(always)]
+    fn to_array(self, floats: Self::Floats) -> [f32; CHANNELS] {
+        floats
+    }
+}

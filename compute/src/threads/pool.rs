@@ -1,0 +1,337 @@
+//! Workers: threads that run a caller's work, and help each other with its loops.
+//!
+//! Invariant: results need no worker but the one that runs a caller's work. One that comes late to a loop, or never, costs
+//! time and no result, and a loop that finds the workers taken is run by its caller alone.
+//!
+//! The workers are the threads of one rayon pool, each of which runs [`Shared::serve`] as long as the pool lives. Products
+//! that rten cuts up by rayon's means find their pool there, and workers take parts of them while
+//! [`Shared::cut_by_rayon`] says that there are some. So both kinds of work have the same threads.
+
+use std::any::Any;
+use std::cell::{Cell, OnceCell};
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::Duration;
+
+use super::slot::{Slot, Spin, TakePart, lock};
+
+/// A worker without work looks for some this long before it parks: several times what waking one takes, and about what
+/// lies between two loops of a method.
+const WORKER_SPINS: Duration = Duration::from_micros(50);
+/// A caller looks for the end of its work this long before it parks. Shorter, because its core is one that a worker may
+/// have use for.
+const CALLER_SPINS: Duration = Duration::from_micros(20);
+
+thread_local! {
+    /// The workers this thread is one of.
+    static WORKER_OF: OnceCell<Arc<Shared>> = const { OnceCell::new() };
+    /// Whether this thread runs a part of a loop; loops inside of it are its own.
+    static IN_LOOP: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Threads that live as long as this.
+pub(super) struct Pool {
+    pub(super) shared: Arc<Shared>,
+    rayon: Option<rayon::ThreadPool>,
+    handles: Vec<JoinHandle<()>>,
+}
+
+impl Pool {
+    /// Starts this many workers; 0 is as many as the machine has threads.
+    pub(super) fn start(count: usize) -> Result<Pool, rayon::ThreadPoolBuildError> {
+        let mut handles = Vec::new();
+        let spawn = |worker: rayon::ThreadBuilder| {
+            handles.push(thread::Builder::new().name("edgepack".into()).spawn(|| worker.run())?);
+            Ok(())
+        };
+        let rayon = match rayon::ThreadPoolBuilder::new().num_threads(count).spawn_handler(spawn).build() {
+            Ok(rayon) => rayon,
+            Err(error) => {
+                join(handles);
+                return Err(error);
+            }
+        };
+        let shared = Arc::new(Shared::new(rayon.current_num_threads()));
+        let served = shared.clone();
+        rayon.spawn_broadcast(move |worker| served.serve(worker.index()));
+        Ok(Pool { shared, rayon: Some(rayon), handles })
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, SeqCst);
+        self.shared.wake(usize::MAX);
+        // Its threads end once they serve no more.
+        self.rayon = None;
+        // This thread is none of them: whose work they run borrows the pool.
+        join(std::mem::take(&mut self.handles));
+    }
+}
+
+fn join(handles: Vec<JoinHandle<()>>) {
+    for handle in handles {
+        // Workers catch what panics; there is nothing to pass on.
+        let _ = handle.join();
+    }
+}
+
+/// Whether this thread is a worker.
+pub(super) fn is_worker() -> bool {
+    WORKER_OF.with(|pool| pool.get().is_some())
+}
+
+/// Whether this thread runs a part of a loop, or work that found no workers.
+pub(super) fn is_in_loop() -> bool {
+    IN_LOOP.get()
+}
+
+/// Calls `f` with what the workers of this thread share, if it is one of them.
+pub(super) fn with_worker<R>(f: impl FnOnce(Option<&Shared>) -> R) -> R {
+    WORKER_OF.with(|pool| f(pool.get().map(|shared| &**shared)))
+}
+
+/// Runs `work` so that loops inside of it stay on this thread.
+pub(super) fn alone<R>(work: impl FnOnce() -> R) -> R {
+    struct Reset(bool);
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            IN_LOOP.set(self.0);
+        }
+    }
+    let _reset = Reset(IN_LOOP.replace(true));
+    work()
+}
+
+/// What workers and callers of one pool share.
+pub(super) struct Shared {
+    /// A caller's work, for one worker.
+    work: Slot,
+    /// A loop of the worker that has it, for all others.
+    range: Slot,
+    /// One by worker.
+    sleepers: Box<[Sleeper]>,
+    /// Products that rayon cuts into parts.
+    products: AtomicUsize,
+    worker_spins: Duration,
+    stop: AtomicBool,
+}
+
+impl Shared {
+    fn new(count: usize) -> Shared {
+        // Where there are fewer cores than threads, one that spins takes the core from one that works.
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        Shared {
+            work: Slot::default(),
+            range: Slot::default(),
+            sleepers: (0..count).map(|_| Sleeper::default()).collect(),
+            products: AtomicUsize::new(0),
+            worker_spins: if count <= cores { WORKER_SPINS } else { Duration::ZERO },
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    /// Number of workers.
+    pub(super) fn count(&self) -> usize {
+        self.sleepers.len()
+    }
+
+    /// Whether this thread is one of the workers.
+    pub(super) fn is_here(&self) -> bool {
+        with_worker(|shared| shared.is_some_and(|shared| std::ptr::eq(shared, self)))
+    }
+
+    /// Runs `work` on a worker, and wakes so many for the loops inside of it. If another caller's work is there, gives
+    /// it back, or waits if that is said.
+    pub(super) fn hand_over<F: FnOnce() -> R + Send, R: Send>(
+        &self,
+        awake: usize,
+        wait: bool,
+        work: F,
+    ) -> Result<R, F> {
+        let turn = if wait { Some(self.work.turn()) } else { self.work.try_turn() };
+        let Some(turn) = turn else { return Err(work) };
+        let once = Once { work: Mutex::new(Some(work)), result: Mutex::new(None) };
+        self.work.offer(&turn, &once, CALLER_SPINS, || self.wake(awake));
+        drop(turn);
+        match once.result.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(Ok(result)) => Ok(result),
+            Some(Err(panic)) => resume_unwind(panic),
+            None => unreachable!("the offer ends when a worker has left it"),
+        }
+    }
+
+    /// Calls `f` with ranges of up to `batch` numbers until all below `count` had their turn, on this worker and those
+    /// that have nothing else to do. If one of the calls panics, some of the others are left out, and the panic goes on
+    /// when the last one has ended.
+    pub(super) fn for_each_batch(&self, count: usize, batch: usize, f: impl Fn(Range<usize>) + Sync) {
+        let batch = batch.max(1);
+        // Work may have moved to a thread of its own while others of the pool run theirs.
+        let Some(turn) = self.range.try_turn() else { return alone(|| f(0..count)) };
+        let batches = Batches { next: AtomicUsize::new(0), count, batch, f, panic: Mutex::new(None) };
+        self.range.offer(&turn, &batches, self.worker_spins, || {
+            let others = count.div_ceil(batch).saturating_sub(1).min(self.count() - 1);
+            // This thread is one of those awake.
+            self.wake(others.saturating_add(1));
+            batches.take_part();
+            self.range.close();
+        });
+        drop(turn);
+        if let Some(panic) = batches.panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            resume_unwind(panic);
+        }
+    }
+
+    /// Runs `work` on this worker, while all others look for what it gives to rayon.
+    pub(super) fn cut_by_rayon<R>(&self, work: impl FnOnce() -> R) -> R {
+        struct End<'a>(&'a AtomicUsize);
+        impl Drop for End<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, SeqCst);
+            }
+        }
+        self.products.fetch_add(1, SeqCst);
+        let _end = End(&self.products);
+        self.wake(self.count());
+        work()
+    }
+
+    /// Wakes workers until so many are awake.
+    fn wake(&self, wanted: usize) {
+        let asleep = self.sleepers.iter().filter(|sleeper| sleeper.asleep.load(SeqCst)).count();
+        let missing = wanted.saturating_sub(self.count() - asleep);
+        let mut woken = 0;
+        for sleeper in &self.sleepers {
+            if woken == missing {
+                break;
+            }
+            woken += usize::from(sleeper.wake());
+        }
+    }
+
+    /// Does what there is to do until the pool ends.
+    fn serve(self: &Arc<Self>, index: usize) {
+        let Some(sleeper) = self.sleepers.get(index) else { return };
+        // A thread serves one pool in its life.
+        WORKER_OF.with(|pool| _ = pool.set(self.clone()));
+        _ = sleeper.thread.set(thread::current());
+        let mut seen = 0;
+        let mut spin = Spin::new(self.worker_spins);
+        while !self.stop.load(SeqCst) {
+            if self.help(&mut seen) {
+                spin = Spin::new(self.worker_spins);
+            } else if !spin.goes_on(|| self.has_work(seen)) {
+                sleeper.sleep(|| self.has_work(seen) || self.stop.load(SeqCst));
+                spin = Spin::new(self.worker_spins);
+            }
+        }
+    }
+
+    /// Takes part in what is on offer, and returns whether there was anything. A loop is entered once.
+    fn help(&self, seen: &mut u64) -> bool {
+        if self.range.take_part(seen) || self.work.take() {
+            return true;
+        }
+        if self.products.load(SeqCst) == 0 {
+            return false;
+        }
+        if rayon::yield_now() != Some(rayon::Yield::Executed) {
+            // The parts of a product come in bursts.
+            if self.worker_spins.is_zero() { thread::yield_now() } else { std::hint::spin_loop() }
+        }
+        true
+    }
+
+    fn has_work(&self, seen: u64) -> bool {
+        self.range.offers_part(seen) || self.work.offers_all() || self.products.load(SeqCst) > 0
+    }
+}
+
+/// A worker that may be parked.
+#[derive(Default)]
+struct Sleeper {
+    asleep: AtomicBool,
+    thread: OnceLock<Thread>,
+}
+
+impl Sleeper {
+    /// Parks until woken, unless there is reason not to. Whoever gives reason looks for sleepers after it: one of the
+    /// two sees the other.
+    fn sleep(&self, awake: impl Fn() -> bool) {
+        self.asleep.store(true, SeqCst);
+        while self.asleep.load(SeqCst) {
+            if awake() {
+                self.asleep.store(false, SeqCst);
+                return;
+            }
+            thread::park();
+        }
+    }
+
+    /// Wakes it, and returns whether it was asleep.
+    fn wake(&self) -> bool {
+        let asleep = self.asleep.swap(false, SeqCst);
+        if asleep && let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+        asleep
+    }
+}
+
+/// Work that is done once.
+struct Once<F, R> {
+    work: Mutex<Option<F>>,
+    result: Mutex<Option<thread::Result<R>>>,
+}
+
+impl<F: FnOnce() -> R + Send, R: Send> TakePart for Once<F, R> {
+    fn take_part(&self) {
+        let work = lock(&self.work).take();
+        if let Some(work) = work {
+            let result = catch_unwind(AssertUnwindSafe(work));
+            *lock(&self.result) = Some(result);
+        }
+    }
+}
+
+/// The numbers below `count`, of which each thread takes a batch after the other.
+struct Batches<F> {
+    next: AtomicUsize,
+    count: usize,
+    batch: usize,
+    f: F,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+impl<F: Fn(Range<usize>) + Sync> Batches<F> {
+    fn claim(&self) -> Option<Range<usize>> {
+        let end = |first: usize| first + self.batch.min(self.count - first);
+        let claimed = self.next.fetch_update(Relaxed, Relaxed, |first| (first < self.count).then(|| end(first)));
+        claimed.ok().map(|first| first..end(first))
+    }
+}
+
+impl<F: Fn(Range<usize>) + Sync> TakePart for Batches<F> {
+    fn take_part(&self) {
+        let all = || {
+            alone(|| {
+                while let Some(range) = self.claim() {
+                    (self.f)(range)
+                }
+            })
+        };
+        let Err(panic) = catch_unwind(AssertUnwindSafe(all)) else { return };
+        self.next.store(self.count, Relaxed);
+        let mut first = lock(&self.panic);
+        if first.is_none() {
+            *first = Some(panic);
+        } else {
+            // Dropping what a panic carries may panic again.
+            std::mem::forget(panic);
+        }
+    }
+}
