@@ -7,16 +7,16 @@ use edgepack_format::limits::Limits;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::args::Common;
 use crate::file::{self, File};
+use crate::options::Common;
 use crate::outputs::{Outputs, is_stdout};
-use crate::screen::Screen;
 use crate::status::{Failure, Status};
+use crate::streams::ColorStream;
 
 /// One command being run.
 pub struct Session {
     /// Where results go.
-    pub out: Screen,
+    pub out: ColorStream,
     /// Whether the result is one JSON document.
     pub json: bool,
     /// Ceilings for files.
@@ -38,7 +38,13 @@ struct Document<'a, T> {
 
 impl Session {
     /// A session of a command.
-    pub fn new(common: Common, command: &'static str, out: Screen, stdin: Box<dyn Read>, terminal: bool) -> Session {
+    pub fn new(
+        common: Common,
+        command: &'static str,
+        out: ColorStream,
+        stdin: Box<dyn Read>,
+        terminal: bool,
+    ) -> Session {
         let (limits, outputs) = (common.limits.limits(), Outputs::new(common.force));
         Session { out, json: common.json, limits, outputs, command, stdin, terminal }
     }

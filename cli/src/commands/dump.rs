@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use edgepack::edit::{Blobs, Error, dump_library, dump_with, library_parts};
 
-use crate::library;
+use crate::edit::{apart, package};
+use crate::formats;
 use crate::outputs::unwritten;
-use crate::package::{open, package};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -27,10 +27,11 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let json = match library::parts(&args.file, session)? {
+    let (file, format) = formats::open(&args.file, session)?;
+    let json = match format.library(&file, &session.limits)? {
         Some(library) => dump_library(&library_parts(&library), blobs(args, session)?).map_err(failure)?,
         None => {
-            let file = open(&args.file, session)?;
+            let file = apart(file, session)?;
             let package = package(&file, &args.file)?;
             dump_with(&package, blobs(args, session)?).map_err(failure)?
         }
