@@ -29,6 +29,7 @@ use std::ffi::OsString;
 use std::io::Write;
 
 use clap::{CommandFactory, Parser};
+use edgepack_format::payload::Payloads;
 
 use crate::args::{Cli, Command};
 use crate::commands::{
@@ -42,6 +43,11 @@ pub use crate::streams::{ColorStream, Io};
 
 /// Runs one command line (the first argument is the program's name).
 pub fn run(args: impl IntoIterator<Item = OsString>, io: Io) -> Status {
+    run_with(args, io, edgepack::payloads())
+}
+
+/// Runs one command line that looks into the payloads of these backends.
+pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payloads) -> Status {
     let (stdout_color, stderr_color) = io.color;
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
@@ -63,7 +69,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, io: Io) -> Status {
     };
     let mut complaints = ColorStream::new(io.stderr, cli.common.color, stderr_color);
     let out = ColorStream::new(io.stdout, cli.common.color, stdout_color);
-    let mut session = Session::new(cli.common, cli.command.name(), out, io.stdin, io.terminal);
+    let mut session = Session::new(cli.common, cli.command.name(), payloads, out, io.stdin, io.terminal);
     let outcome = match &cli.command {
         Command::Inspect(args) => inspect::run(args, &mut session),
         Command::Verify(args) => verify::run(args, &mut session),

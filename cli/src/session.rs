@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use edgepack_format::limits::Limits;
+use edgepack_format::payload::Payloads;
 use serde::Serialize;
 use serde_json::json;
 
@@ -21,6 +22,8 @@ pub struct Session {
     pub json: bool,
     /// Ceilings for files.
     pub limits: Limits,
+    /// Decoders of delegates' payloads.
+    pub payloads: Payloads,
     /// Files that are written.
     pub outputs: Outputs,
     command: &'static str,
@@ -41,12 +44,13 @@ impl Session {
     pub fn new(
         common: Common,
         command: &'static str,
+        payloads: Payloads,
         out: ColorStream,
         stdin: Box<dyn Read>,
         terminal: bool,
     ) -> Session {
         let (limits, outputs) = (common.limits.limits(), Outputs::new(common.force));
-        Session { out, json: common.json, limits, outputs, command, stdin, terminal }
+        Session { out, json: common.json, limits, payloads, outputs, command, stdin, terminal }
     }
 
     /// Opens a file to read; `-` is standard input.

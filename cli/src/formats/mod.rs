@@ -174,6 +174,11 @@ pub trait Format: Sync {
         Ok(None)
     }
 
+    /// Payloads of delegates whose backend is known, described as JSON.
+    fn payloads(&self, _head: &Head, _session: &Session) -> Result<Vec<serde_json::Value>, Failure> {
+        Ok(Vec::new())
+    }
+
     /// Text for readers only, where it has no way back to a file.
     fn text(&self, _file: &File) -> Result<Option<String>, Failure> {
         Ok(None)

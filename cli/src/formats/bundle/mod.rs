@@ -18,12 +18,13 @@ use edgepack_loader::{AlignedBytes, MemorySource};
 use serde::Serialize;
 
 use super::inspection::{Inside, Summary, show};
-use super::pte::tables;
+use super::pte::{payloads, tables};
 use super::{Format, Head, Piece, Root, Size, pte};
 use crate::file::{File, read_head};
 use crate::session::Session;
 use crate::status::{Failure, Status};
-use summary::{BundleSummary, program_bytes};
+use payloads::Described;
+use summary::BundleSummary;
 
 pub use recorded::recorded_runs;
 
@@ -35,6 +36,8 @@ pub struct Bundle;
 struct Inspected<'a> {
     #[serde(flatten)]
     summary: BundleSummary,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    payloads: Vec<Described>,
     #[serde(skip)]
     program: Option<Program<'a>>,
 }
@@ -42,6 +45,7 @@ struct Inspected<'a> {
 impl Summary for Inspected<'_> {
     fn print(&self, all: bool, out: &mut dyn Write) -> io::Result<()> {
         print::print(&self.summary, out)?;
+        payloads::print(&self.payloads, all, out)?;
         match &self.program {
             Some(program) if all => pte::print_code(program, out),
             _ => Ok(()),
@@ -51,7 +55,18 @@ impl Summary for Inspected<'_> {
 
 /// The root table of the program inside, if it can be located.
 fn inside<'a>(root: &wire::Table<'a>) -> Option<wire::Table<'a>> {
-    wire::Table::root(program_bytes(root)?).ok()
+    wire::Table::root(summary::program(root)?.bytes()).ok()
+}
+
+/// The payloads of the program inside, with their places in the bundle.
+fn described(root: &wire::Table<'_>, all: bool, session: &Session) -> Vec<Described> {
+    let Some(program) = summary::program(root) else { return Vec::new() };
+    let mut list = payloads::describe(program.bytes(), &program.bytes(), all, session);
+    for payload in &mut list {
+        payload.path.insert_str(0, "program.");
+        payload.offset += u64::from(program.offset());
+    }
+    list
 }
 
 impl Format for Bundle {
@@ -64,7 +79,12 @@ impl Format for Bundle {
     }
 
     fn verify(&self, head: &Head, session: &Session) -> Findings {
-        verify::verify(&head.bytes, &session.limits).findings
+        let mut findings = verify::verify(&head.bytes, &session.limits).findings;
+        if let Some(program) = self.root(head).and_then(|(root, _)| summary::program(&root)) {
+            let inside = payloads::verify(program.bytes(), &program.bytes(), session);
+            findings.extend(inside.moved("program", u64::from(program.offset())));
+        }
+        findings
     }
 
     fn root<'a>(&self, head: &'a Head) -> Option<Root<'a>> {
@@ -81,6 +101,7 @@ impl Format for Bundle {
         let program = self.root(head).and_then(|(root, _)| inside(&root));
         let summary = self.modest_root(head, &session.limits).map(|(root, _)| Inspected {
             summary: BundleSummary::new(&root, head.file_len()),
+            payloads: described(&root, all, session),
             program: program.as_ref().map(tables::program),
         });
         let inside = Inside { program: program.map(|root| (root, Program::DESC)), ..Inside::default() };
@@ -92,7 +113,7 @@ impl Format for Bundle {
             return Ok(Size::unreadable(head.file_len()));
         };
         let mut size = Size::new(head.file_len());
-        let inside = program_bytes(&root).map_or(0, |bytes| bytes.len() as u64);
+        let inside = summary::program(&root).map_or(0, |program| program.len() as u64);
         size.part("the program inside", inside);
         size.part("recorded runs and tables", size.bytes.saturating_sub(inside));
         Ok(size.sorted())
@@ -100,11 +121,17 @@ impl Format for Bundle {
 
     fn extract(&self, head: &Head, piece: Piece<'_>, limits: &Limits) -> Result<Vec<u8>, Failure> {
         let (root, _) = self.modest_root(head, limits).ok_or_else(super::unreadable)?;
-        match (piece, program_bytes(&root)) {
-            (Piece::Program, Some(bytes)) => Ok(bytes.to_vec()),
+        match (piece, summary::program(&root)) {
+            (Piece::Program, Some(program)) => Ok(program.bytes().to_vec()),
             (Piece::Program, None) => Err(Failure::findings("there is no program in it")),
             _ => Err(Failure::usage("take the program out first, with --program")),
         }
+    }
+
+    fn payloads(&self, head: &Head, session: &Session) -> Result<Vec<serde_json::Value>, Failure> {
+        let root = self.root(head).map(|(root, _)| root);
+        let payloads = root.map(|root| described(&root, true, session)).unwrap_or_default();
+        Ok(payloads.iter().map(serde_json::to_value).collect::<Result<_, _>>()?)
     }
 
     fn program(&self, file: &File, limits: &Limits) -> Result<pte::Opened, Failure> {

@@ -3,7 +3,7 @@
 use edgepack_format::bundle::{BundledProgram, Value, ValueUnion};
 use edgepack_format::pte::{Program, TensorShapeDynamism};
 use edgepack_format::row::Rows;
-use edgepack_format::wire::Table;
+use edgepack_format::wire::{Table, Vector};
 use serde::Serialize;
 
 use crate::formats::pte::summary::ProgramSummary;
@@ -42,8 +42,8 @@ pub struct CaseSummary {
 }
 
 /// The program inside a bundle, if there is one.
-pub fn program_bytes<'a>(root: &Table<'a>) -> Option<&'a [u8]> {
-    Some(root.vector(BundledProgram::PROGRAM.index, 1).ok()??.bytes())
+pub fn program<'a>(root: &Table<'a>) -> Option<Vector<'a>> {
+    root.vector(BundledProgram::PROGRAM.index, 1).ok()?
 }
 
 impl BundleSummary {
@@ -58,7 +58,8 @@ impl BundleSummary {
                 .map(|case| CaseSummary { inputs: types(&case.inputs), outputs: types(&case.expected_outputs) })
                 .collect(),
         });
-        let program = program_bytes(root).and_then(|bytes| {
+        let program = program(root).and_then(|vector| {
+            let bytes = vector.bytes();
             let program: Program<'_> = tables::program(&Table::root(bytes).ok()?);
             Some(ProgramSummary::new(&program, bytes, bytes.len() as u64))
         });

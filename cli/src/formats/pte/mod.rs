@@ -8,6 +8,7 @@ mod inputs;
 mod open;
 mod ops;
 mod pairing;
+pub mod payloads;
 mod print;
 mod replay;
 mod run;
@@ -31,6 +32,7 @@ use super::{Format, Head, Piece, Root, Size};
 use crate::file::File;
 use crate::session::Session;
 use crate::status::{Failure, Status};
+use payloads::{Described, SourceRanges};
 use summary::ProgramSummary;
 
 pub use bench::bench;
@@ -49,6 +51,8 @@ pub struct Pte;
 struct Inspected<'a> {
     #[serde(flatten)]
     summary: ProgramSummary,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    payloads: Vec<Described>,
     #[serde(skip)]
     program: Program<'a>,
 }
@@ -56,6 +60,7 @@ struct Inspected<'a> {
 impl Summary for Inspected<'_> {
     fn print(&self, all: bool, out: &mut dyn Write) -> io::Result<()> {
         print(&self.summary, out)?;
+        payloads::print(&self.payloads, all, out)?;
         if all { print_code(&self.program, out) } else { Ok(()) }
     }
 }
@@ -70,7 +75,9 @@ impl Format for Pte {
     }
 
     fn verify(&self, head: &Head, session: &Session) -> Findings {
-        verify::verify_all(&head.bytes, head.file.head.extent, &session.limits).findings
+        let mut findings = verify::verify_all(&head.bytes, head.file.head.extent, &session.limits).findings;
+        findings.extend(payloads::verify(&head.bytes, &SourceRanges(&*head.file.source), session));
+        findings
     }
 
     fn pair(&self, head: &Head, data: &[&Head], limits: &Limits) -> Option<Findings> {
@@ -91,14 +98,15 @@ impl Format for Pte {
             let program = tables::program(&root);
             let mut summary = ProgramSummary::new(&program, &head.bytes, head.file_len());
             summary.read_metadata(&*head.file.source);
-            Inspected { summary, program }
+            let payloads = payloads::describe(&head.bytes, &SourceRanges(&*head.file.source), all, session);
+            Inspected { summary, payloads, program }
         });
         show(self, head, summary.as_ref(), Inside::default(), all, session)
     }
 
     fn size(&self, head: &Head, session: &Session) -> Result<Size, Failure> {
         match self.modest_root(head, &session.limits) {
-            Some((root, _)) => size::size(head, &root),
+            Some((root, _)) => size::size(head, &root, session),
             None => Ok(Size::unreadable(head.file_len())),
         }
     }
@@ -106,6 +114,11 @@ impl Format for Pte {
     fn extract(&self, head: &Head, piece: Piece<'_>, limits: &Limits) -> Result<Vec<u8>, Failure> {
         let (root, _) = self.modest_root(head, limits).ok_or_else(super::unreadable)?;
         extract::extract(head, &tables::program(&root), piece)?.ok_or_else(|| self.lacks("program inside"))
+    }
+
+    fn payloads(&self, head: &Head, session: &Session) -> Result<Vec<serde_json::Value>, Failure> {
+        let payloads = payloads::describe(&head.bytes, &SourceRanges(&*head.file.source), true, session);
+        Ok(payloads.iter().map(serde_json::to_value).collect::<Result<_, _>>()?)
     }
 
     fn program(&self, file: &File, limits: &Limits) -> Result<Opened, Failure> {

@@ -8,6 +8,7 @@ use edgepack_format::row::Scalars;
 use serde::Serialize;
 
 use super::open::Opened;
+use super::payloads::{self, SourceRanges};
 use super::tables;
 use super::values::operator_name;
 use crate::file::File;
@@ -47,14 +48,21 @@ pub fn list_needs(opened: &Opened, file: &File, session: &mut Session) -> Result
     }
     let (operators, delegates): (Vec<_>, Vec<_>) =
         (needs.operators.into_values().collect(), needs.delegates.into_values().collect());
+    let source = SourceRanges(&**opened.program.source());
+    let inside = payloads::operators(&payloads::describe(opened.program.flatbuffer(), &source, false, session));
     let missing = operators.iter().chain(&delegates).filter(|need| !need.available).count();
     if session.json {
-        session.document(&serde_json::json!({
+        let mut document = serde_json::json!({
             "file": file.name, "operators": operators, "delegates": delegates, "missing": missing,
-        }))?;
+        });
+        if !inside.is_empty() {
+            document["inside_delegates"] = serde_json::to_value(&inside)?;
+        }
+        session.document(&document)?;
     } else {
         print("operators", &operators, &mut session.out)?;
         print("delegates", &delegates, &mut session.out)?;
+        payloads::print_operators(&inside, &mut session.out)?;
         let total = operators.len() + delegates.len();
         match (total, missing) {
             (0, _) => writeln!(session.out, "{GOOD}nothing is needed{GOOD:#}")?,

@@ -1,31 +1,39 @@
 //! Where the bytes of a program go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use edgepack_format::payload::{Holder, Place};
 use edgepack_format::pte::{KernelTypes, Program, Tensor};
 use edgepack_format::tensor::TensorLayout;
 use edgepack_format::wire;
 
+use super::payloads::{self, Described, SourceRanges};
 use super::summary::ProgramSummary;
 use super::{tables, values};
 use crate::formats::Head;
 use crate::formats::size::{Range, Size, StoredTensor};
+use crate::session::Session;
 use crate::status::Failure;
 use crate::{readable, spelling};
 
 /// Where the bytes of a program go.
-pub fn size(head: &Head, root: &wire::Table<'_>) -> Result<Size, Failure> {
+pub fn size(head: &Head, root: &wire::Table<'_>, session: &Session) -> Result<Size, Failure> {
     let mut size = Size::new(head.file_len());
     let mut ranges = Vec::new();
     let program = tables::program(root);
     let summary = ProgramSummary::new(&program, &head.bytes, size.bytes);
     let constants = readable::rows(&program.constant_buffer).into_iter().flatten();
     let inline: u64 = constants.filter_map(|buffer| buffer.storage).map(|blob| blob.as_slice().len() as u64).sum();
-    let payloads = readable::rows(&program.backend_delegate_data).into_iter().flatten();
-    let payloads: u64 = payloads.filter_map(|data| data.data).map(|blob| blob.as_slice().len() as u64).sum();
+    let delegates = readable::rows(&program.backend_delegate_data).into_iter().flatten();
+    let delegates: u64 = delegates.filter_map(|data| data.data).map(|blob| blob.as_slice().len() as u64).sum();
+    let payloads = payloads::describe(&head.bytes, &SourceRanges(&*head.file.source), false, session);
+    let weights = payloads::weight_bytes(&payloads);
+    let inline_weights: u64 =
+        weights.iter().filter(|(holder, _)| matches!(holder, Holder::Inline(_))).map(|(_, bytes)| bytes).sum();
     size.part("constants inside the flatbuffer", inline);
-    size.part("delegates inside the flatbuffer", payloads);
-    let tables = summary.flatbuffer_bytes.saturating_sub(inline).saturating_sub(payloads);
+    size.part("weights of delegates inside the flatbuffer", inline_weights);
+    size.part("delegates inside the flatbuffer", delegates.saturating_sub(inline_weights));
+    let tables = summary.flatbuffer_bytes.saturating_sub(inline).saturating_sub(delegates);
     size.part("tables: values, instructions, names", tables);
     size.tensors = stored(&program, &summary);
     let mut used: Vec<(u64, u64)> = vec![(0, summary.flatbuffer_bytes)];
@@ -37,11 +45,16 @@ pub fn size(head: &Head, root: &wire::Table<'_>) -> Result<Size, Failure> {
             Some(constants) if constants as usize == index => constant_padding(&size.tensors, offset, segment.bytes),
             _ => 0,
         };
-        size.part(format!("segment {index}: {what}"), segment.bytes - padding);
+        let holder = u32::try_from(index).map(Holder::Segment);
+        let weights =
+            holder.ok().and_then(|holder| weights.get(&holder)).copied().unwrap_or(0).min(segment.bytes - padding);
+        size.part(format!("segment {index}: weights of {what}"), weights);
+        size.part(format!("segment {index}: {what}"), segment.bytes - padding - weights);
         size.part(format!("padding between constants in segment {index}"), padding);
         ranges.push(Range { name: format!("segment {index}"), offset, bytes: segment.bytes });
     }
     size.gaps(used);
+    size.tensors.extend(payload_weights(&payloads, &summary));
     ranges.extend(
         size.tensors.iter().filter_map(|tensor| {
             Some(Range { name: tensor.name.clone(), offset: tensor.offset?, bytes: tensor.bytes })
@@ -49,6 +62,32 @@ pub fn size(head: &Head, root: &wire::Table<'_>) -> Result<Size, Failure> {
     );
     size.duplicates_among(&*head.file.source, ranges)?;
     Ok(size.sorted())
+}
+
+/// Weights of payloads, each once, wherever they are.
+fn payload_weights(payloads: &[Described], summary: &ProgramSummary) -> Vec<StoredTensor> {
+    let mut known = BTreeSet::new();
+    let mut list = Vec::new();
+    for payload in payloads {
+        for weight in &payload.description.weights {
+            let offset = match &weight.place {
+                Place::Offset(at) => payload.offset.checked_add(*at),
+                Place::Key(key) => {
+                    let entry = summary.named_data.iter().find(|entry| entry.key == *key);
+                    entry.and_then(|entry| summary.segments.get(entry.segment as usize)?.offset)
+                }
+            };
+            if known.insert((weight.name.as_str(), offset)) {
+                list.push(StoredTensor {
+                    name: spelling::name(&weight.name),
+                    layout: spelling::name(&weight.kind),
+                    bytes: weight.bytes,
+                    offset,
+                });
+            }
+        }
+    }
+    list
 }
 
 /// Bytes of the segment that no constant has. Zero where constants are not known by size.
