@@ -39,27 +39,45 @@ pub trait RangeReader {
     fn read(&self, range: Range<u64>) -> Option<Cow<'_, [u8]>>;
 }
 
-impl RangeReader for &[u8] {
-    fn read(&self, range: Range<u64>) -> Option<Cow<'_, [u8]>> {
-        let (start, end) = (usize::try_from(range.start).ok()?, usize::try_from(range.end).ok()?);
-        self.get(start..end).map(Cow::Borrowed)
-    }
-}
-
 /// A program whose payloads are looked at.
 #[derive(Clone, Copy)]
 pub struct PayloadFile<'a> {
     root: wire::Table<'a>,
     base: u64,
-    file: &'a dyn RangeReader,
+    bytes: Ranges<'a>,
+}
+
+/// The bytes of the file.
+#[derive(Clone, Copy)]
+enum Ranges<'a> {
+    Memory(&'a [u8]),
+    Reader(&'a dyn RangeReader),
 }
 
 impl<'a> PayloadFile<'a> {
-    /// The program whose flatbuffer is `head`, in a file that `file` reads. The program may be broken, but its root table
-    /// has to be there.
-    pub fn new(head: &'a [u8], file: &'a dyn RangeReader) -> wire::Result<Self> {
+    /// The program in a file that is all in memory. It may be broken, but its root table has to be there.
+    pub fn whole(file: &'a [u8]) -> wire::Result<Self> {
+        Self::with(file, Ranges::Memory(file))
+    }
+
+    /// The program whose flatbuffer is `head`, in a file that `reader` reads.
+    pub fn new(head: &'a [u8], reader: &'a dyn RangeReader) -> wire::Result<Self> {
+        Self::with(head, Ranges::Reader(reader))
+    }
+
+    fn with(head: &'a [u8], bytes: Ranges<'a>) -> wire::Result<Self> {
         let base = ProgramHeader::read(head).map_or(0, |header| header.segment_base_offset);
-        Ok(PayloadFile { root: wire::Table::root(head)?, base, file })
+        Ok(PayloadFile { root: wire::Table::root(head)?, base, bytes })
+    }
+
+    fn read(&self, range: Range<u64>) -> Option<Cow<'a, [u8]>> {
+        match self.bytes {
+            Ranges::Memory(bytes) => {
+                let (start, end) = (usize::try_from(range.start).ok()?, usize::try_from(range.end).ok()?);
+                bytes.get(start..end).map(Cow::Borrowed)
+            }
+            Ranges::Reader(reader) => reader.read(range),
+        }
     }
 
     /// The range of a segment in the file.
@@ -236,7 +254,7 @@ fn segment<'f>(
         return Ok(None);
     }
     out.budget().charge_bytes(usize::try_from(len).unwrap_or(usize::MAX), 0)?;
-    let bytes = file.file.read(range.clone());
+    let bytes = file.read(range.clone());
     if bytes.is_none() {
         let message = format!("bytes {:#x}..{:#x} of the file cannot be read", range.start, range.end);
         out.report(format.rules().malformed, path, None, message);

@@ -11,6 +11,7 @@ use edgepack_format::FileKind;
 use edgepack_format::bundle::{BundleRef, BundledProgram, verify};
 use edgepack_format::finding::Findings;
 use edgepack_format::limits::Limits;
+use edgepack_format::payload::PayloadFile;
 use edgepack_format::pte::Program;
 use edgepack_format::row::Table as _;
 use edgepack_format::wire;
@@ -61,7 +62,7 @@ fn inside<'a>(root: &wire::Table<'a>) -> Option<wire::Table<'a>> {
 /// The payloads of the program inside, with their places in the bundle.
 fn described(root: &wire::Table<'_>, all: bool, session: &Session) -> Vec<Described> {
     let Some(program) = summary::program(root) else { return Vec::new() };
-    let mut list = payloads::describe(program.bytes(), &program.bytes(), all, session);
+    let mut list = payloads::describe(PayloadFile::whole(program.bytes()), all, session);
     for payload in &mut list {
         payload.path.insert_str(0, "program.");
         payload.offset += u64::from(program.offset());
@@ -81,7 +82,7 @@ impl Format for Bundle {
     fn verify(&self, head: &Head, session: &Session) -> Findings {
         let mut findings = verify::verify(&head.bytes, &session.limits).findings;
         if let Some(program) = self.root(head).and_then(|(root, _)| summary::program(&root)) {
-            let inside = payloads::verify(program.bytes(), &program.bytes(), session);
+            let inside = payloads::verify(PayloadFile::whole(program.bytes()), session);
             findings.extend(inside.moved("program", u64::from(program.offset())));
         }
         findings

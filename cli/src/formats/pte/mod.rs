@@ -22,6 +22,7 @@ use std::io::{self, Write};
 use edgepack_format::FileKind;
 use edgepack_format::finding::Findings;
 use edgepack_format::limits::Limits;
+use edgepack_format::payload::PayloadFile;
 use edgepack_format::pte::{Program, verify};
 use edgepack_format::row::Table as _;
 use edgepack_format::wire;
@@ -76,7 +77,7 @@ impl Format for Pte {
 
     fn verify(&self, head: &Head, session: &Session) -> Findings {
         let mut findings = verify::verify_all(&head.bytes, head.file.head.extent, &session.limits).findings;
-        findings.extend(payloads::verify(&head.bytes, &SourceRanges(&*head.file.source), session));
+        findings.extend(payloads::verify(PayloadFile::new(&head.bytes, &SourceRanges(&*head.file.source)), session));
         findings
     }
 
@@ -98,7 +99,8 @@ impl Format for Pte {
             let program = tables::program(&root);
             let mut summary = ProgramSummary::new(&program, &head.bytes, head.file_len());
             summary.read_metadata(&*head.file.source);
-            let payloads = payloads::describe(&head.bytes, &SourceRanges(&*head.file.source), all, session);
+            let payloads =
+                payloads::describe(PayloadFile::new(&head.bytes, &SourceRanges(&*head.file.source)), all, session);
             Inspected { summary, payloads, program }
         });
         show(self, head, summary.as_ref(), Inside::default(), all, session)
@@ -117,7 +119,8 @@ impl Format for Pte {
     }
 
     fn payloads(&self, head: &Head, session: &Session) -> Result<Vec<serde_json::Value>, Failure> {
-        let payloads = payloads::describe(&head.bytes, &SourceRanges(&*head.file.source), true, session);
+        let payloads =
+            payloads::describe(PayloadFile::new(&head.bytes, &SourceRanges(&*head.file.source)), true, session);
         Ok(payloads.iter().map(serde_json::to_value).collect::<Result<_, _>>()?)
     }
 

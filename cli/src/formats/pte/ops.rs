@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
+use edgepack_format::payload::PayloadFile;
 use edgepack_format::pte::{EValue, ExecutionPlan, InstructionArguments, KernelTypes};
 use edgepack_format::row::Scalars;
 use serde::Serialize;
@@ -49,7 +50,11 @@ pub fn list_needs(opened: &Opened, file: &File, session: &mut Session) -> Result
     let (operators, delegates): (Vec<_>, Vec<_>) =
         (needs.operators.into_values().collect(), needs.delegates.into_values().collect());
     let source = SourceRanges(&**opened.program.source());
-    let inside = payloads::operators(&payloads::describe(opened.program.flatbuffer(), &source, false, session));
+    let inside = payloads::operators(&payloads::describe(
+        PayloadFile::new(opened.program.flatbuffer(), &source),
+        false,
+        session,
+    ));
     let missing = operators.iter().chain(&delegates).filter(|need| !need.available).count();
     if session.json {
         let mut document = serde_json::json!({

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use edgepack_format::finding::Findings;
 use edgepack_format::payload::{Description, Holder, PayloadFile, Place, RangeReader};
+use edgepack_format::wire;
 use edgepack_loader::Source;
 use serde::Serialize;
 use serde_json::Value;
@@ -58,18 +59,16 @@ pub struct Described {
 }
 
 /// What the decoders find wrong with the payloads of a program.
-pub fn verify(head: &[u8], file: &dyn RangeReader, session: &Session) -> Findings {
-    match PayloadFile::new(head, file) {
-        Ok(program) => session.payloads.verify(&program, &session.limits),
-        // The program's own rules say why there is no root table.
-        Err(_) => Findings::default(),
-    }
+///
+/// Nothing where there is no root table: the program's own rules say why.
+pub fn verify(program: wire::Result<PayloadFile<'_>>, session: &Session) -> Findings {
+    program.map(|program| session.payloads.verify(&program, &session.limits)).unwrap_or_default()
 }
 
 /// The payloads of a program, described; with `all` every field of those that are flatbuffers.
-pub fn describe(head: &[u8], file: &dyn RangeReader, all: bool, session: &Session) -> Vec<Described> {
+pub fn describe(program: wire::Result<PayloadFile<'_>>, all: bool, session: &Session) -> Vec<Described> {
     let mut list = Vec::new();
-    let Ok(program) = PayloadFile::new(head, file) else { return list };
+    let Ok(program) = program else { return list };
     session.payloads.visit(&program, &session.limits, &mut |found, path, out| {
         let bytes = found.payload.bytes.len() as u64;
         let (description, error) = match found.format.describe(&found.payload, out.budget()) {

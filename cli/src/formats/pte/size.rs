@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use edgepack_format::payload::{Holder, Place};
+use edgepack_format::payload::{Holder, PayloadFile, Place};
 use edgepack_format::pte::{KernelTypes, Program, Tensor};
 use edgepack_format::tensor::TensorLayout;
 use edgepack_format::wire;
@@ -26,7 +26,7 @@ pub fn size(head: &Head, root: &wire::Table<'_>, session: &Session) -> Result<Si
     let inline: u64 = constants.filter_map(|buffer| buffer.storage).map(|blob| blob.as_slice().len() as u64).sum();
     let delegates = readable::rows(&program.backend_delegate_data).into_iter().flatten();
     let delegates: u64 = delegates.filter_map(|data| data.data).map(|blob| blob.as_slice().len() as u64).sum();
-    let payloads = payloads::describe(&head.bytes, &SourceRanges(&*head.file.source), false, session);
+    let payloads = payloads::describe(PayloadFile::new(&head.bytes, &SourceRanges(&*head.file.source)), false, session);
     let weights = payloads::weight_bytes(&payloads);
     let inline_weights: u64 =
         weights.iter().filter(|(holder, _)| matches!(holder, Holder::Inline(_))).map(|(_, bytes)| bytes).sum();
