@@ -1,5 +1,5 @@
 //! The `edgepack` command as a library: [`run`] is the whole program, with the streams it reads and writes as
-//! arguments. [`cases`] and [`compare`] replay recorded runs without going through a command line.
+//! arguments, and [`run_with`] the same with decoders of your backends' payloads. [`formats`] holds the families of files.
 #![deny(unsafe_code)]
 
 pub mod args;
