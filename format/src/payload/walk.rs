@@ -183,44 +183,29 @@ impl Payloads {
         for (method, plan) in plans.iter().enumerate() {
             let Ok(plan) = plan else { continue };
             let Ok(Some(delegates)) = plan.tables(ExecutionPlan::DELEGATES.index) else { continue };
-            let mut calls = None;
+            let path = path.index(method);
+            let path = path.field("delegates");
+            let mut all_calls = None;
             for (index, delegate) in delegates.iter().enumerate() {
                 let Ok(delegate) = delegate else { continue };
                 out.budget().charge(1, delegate.offset())?;
                 let Some((format, reference)) = self.decoder(&delegate) else { continue };
-                if named_data.is_none() {
-                    named_data = Some(NamedSizes::of(file, out)?);
-                }
-                if calls.is_none() {
-                    calls = Some(calls_of(&plan, out)?);
-                }
-                let calls = calls.as_ref().and_then(|calls| calls.get(&index)).map_or(&[][..], Vec::as_slice);
-                let calls = arguments(&plan, calls, out)?;
-                let options = options(&delegate, out)?;
-                let plan_path = path.index(method);
-                let list_path = plan_path.field("delegates");
-                let row_path = list_path.index(index);
-                let path = row_path.field("processed");
-                let mut given = |bytes: &[u8], offset, holder, out: &mut Checker| {
-                    let named_data = named_data.as_ref().unwrap_or(const { &NamedSizes { sorted: Vec::new() } });
-                    let payload = Payload { bytes, options: &options, calls: &calls, named_data };
-                    visit(&Found { format, payload, holder, offset }, &path, out);
+                let path = path.index(index);
+                let path = path.field("processed");
+                let bytes = bytes_of(file, reference, limits, format, &path, out)?;
+                let Some(Located { bytes, offset, holder }) = bytes else { continue };
+                let named_data = match &mut named_data {
+                    Some(known) => known,
+                    unknown => unknown.insert(NamedSizes::of(file, out)?),
                 };
-                match reference.location {
-                    DataLocation::INLINE => {
-                        let Some((bytes, offset)) = file.inline(reference.index) else { continue };
-                        out.budget().charge_bytes(bytes.len(), delegate.offset())?;
-                        given(bytes, offset, Holder::Inline(reference.index), out);
-                    }
-                    DataLocation::SEGMENT => {
-                        let Some(range) = file.segment(reference.index) else { continue };
-                        let offset = range.start;
-                        if let Some(bytes) = segment(file, range, limits, format, &path, out)? {
-                            given(&bytes, offset, Holder::Segment(reference.index), out);
-                        }
-                    }
-                    _ => {}
-                }
+                let calls = match &mut all_calls {
+                    Some(known) => known,
+                    unknown => unknown.insert(calls_of(&plan, out)?),
+                };
+                let calls = arguments(&plan, calls.get(&index).map_or(&[][..], Vec::as_slice), out)?;
+                let options = options(&delegate, out)?;
+                let payload = Payload { bytes: &bytes, options: &options, calls: &calls, named_data };
+                visit(&Found { format, payload, holder, offset }, &path, out);
                 if out.is_spent() {
                     return Ok(());
                 }
@@ -237,15 +222,33 @@ impl Payloads {
     }
 }
 
-/// The bytes of a segment; `None` if they cannot be looked at, which is reported.
-fn segment<'f>(
+/// Bytes of a payload.
+struct Located<'f> {
+    bytes: Cow<'f, [u8]>,
+    /// The place of the first in the file.
+    offset: u64,
+    holder: Holder,
+}
+
+/// The bytes of a payload. `None` if they cannot be looked at: of a segment that is reported, of a row the program's own
+/// rules say so.
+fn bytes_of<'f>(
     file: &PayloadFile<'f>,
-    range: Range<u64>,
+    at: BackendDelegateDataReference,
     limits: &Limits,
     format: &dyn PayloadFormat,
     path: &Path<'_>,
     out: &mut Checker,
-) -> wire::Result<Option<Cow<'f, [u8]>>> {
+) -> wire::Result<Option<Located<'f>>> {
+    if at.location == DataLocation::INLINE {
+        let Some((bytes, offset)) = file.inline(at.index) else { return Ok(None) };
+        out.budget().charge_bytes(bytes.len(), 0)?;
+        let holder = Holder::Inline(at.index);
+        return Ok(Some(Located { bytes: Cow::Borrowed(bytes), offset, holder }));
+    }
+    let Some(range) = file.segment(at.index).filter(|_| at.location == DataLocation::SEGMENT) else {
+        return Ok(None);
+    };
     let len = range.end.saturating_sub(range.start);
     let most = limits.segment_bytes.min(limits.memory_bytes);
     if len > most {
@@ -254,12 +257,12 @@ fn segment<'f>(
         return Ok(None);
     }
     out.budget().charge_bytes(usize::try_from(len).unwrap_or(usize::MAX), 0)?;
-    let bytes = file.read(range.clone());
-    if bytes.is_none() {
+    let Some(bytes) = file.read(range.clone()) else {
         let message = format!("bytes {:#x}..{:#x} of the file cannot be read", range.start, range.end);
         out.report(format.rules().malformed, path, None, message);
-    }
-    Ok(bytes)
+        return Ok(None);
+    };
+    Ok(Some(Located { bytes, offset: range.start, holder: Holder::Segment(at.index) }))
 }
 
 /// The calls of every delegate of a method.
