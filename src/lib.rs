@@ -106,7 +106,10 @@ pub use edgepack_loader as loader;
 #[cfg(all(feature = "exir", feature = "kernels"))]
 pub mod eager;
 pub mod edit;
+mod payloads;
 pub mod text;
+
+pub use payloads::payloads;
 
 #[cfg(feature = "kernels")]
 pub use edgepack_compute as compute;

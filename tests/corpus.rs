@@ -13,8 +13,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::{env, fs};
 
-use edgepack_cli::cases::{ReplayError, Replayed, from_bundle, from_safetensors, registry_for, replay};
+use edgepack_cli::cases::{ReplayError, Replayed, from_safetensors, registry_for};
 use edgepack_cli::compare::Tolerance;
+use edgepack_cli::formats::bundle::recorded_runs;
+use edgepack_cli::formats::pte::replay;
 use edgepack_executor::{LoadError, Options, RunError};
 use edgepack_exir::archive::Archive;
 use edgepack_exir::lower;
@@ -327,7 +329,7 @@ fn bundle(path: &Path) -> Answer {
     let bytes = fs::read(path).map_err(failed)?;
     let bundle = BundleRef::parse(&bytes, &Limits::default()).map_err(failed)?;
     let program = Program::from_bytes(bundle.program_bytes()).map_err(failed)?;
-    let recorded = from_bundle(&bundle).map_err(failed)?;
+    let recorded = recorded_runs(&bundle).map_err(failed)?;
     judge(
         replay(&program, &recorded, &edgepack_kernels::registry(), &Options::default(), Tolerance::default()),
         recorded.len(),

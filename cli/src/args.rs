@@ -1,12 +1,12 @@
 //! The command line.
 
-use clap::{Parser, Subcommand, ValueEnum};
-use edgepack_format::limits::Limits;
+use clap::{Parser, Subcommand};
 
 use crate::commands::{
     bench, build, check, completions, convert, darwinn, diff, dump, explain, extract, inspect, join, lower, man,
     mutate, ops, parse, patch, print, run, shrink, size, smith, split, verify,
 };
+use crate::options::Common;
 
 /// Look into, verify, run and measure on-device model packages.
 ///
@@ -24,56 +24,6 @@ pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
     pub common: Common,
-}
-
-/// Options of every command.
-#[derive(clap::Args, Clone, Copy, Debug)]
-pub struct Common {
-    /// Print one JSON document
-    #[arg(long, global = true)]
-    pub json: bool,
-
-    /// When to use colour
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
-    pub color: Color,
-
-    /// How much a file may ask for
-    #[arg(long, global = true, value_name = "WHICH", default_value = "default")]
-    pub limits: LimitsChoice,
-
-    /// Also write over a file that is read, two outputs to one file, and what is not valid
-    #[arg(long, global = true)]
-    pub force: bool,
-}
-
-/// When to use colour.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Color {
-    /// On terminals, unless NO_COLOR is set
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
-}
-
-/// Which ceilings apply.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum LimitsChoice {
-    /// What this machine allows: a method may have half of its memory
-    Default,
-    /// Small memory, short walks
-    Hostile,
-}
-
-impl LimitsChoice {
-    /// The ceilings.
-    pub fn limits(self) -> Limits {
-        match self {
-            LimitsChoice::Default => edgepack_loader::machine_limits(),
-            LimitsChoice::Hostile => Limits::hostile(),
-        }
-    }
 }
 
 /// The commands.

@@ -7,7 +7,7 @@ use edgepack_format::scalar::ScalarType;
 use half::{bf16, f16};
 use serde::Serialize;
 
-use crate::notation;
+use crate::spelling;
 use crate::value::Value;
 use edgepack_format::tensor::TensorBuf;
 
@@ -80,7 +80,7 @@ impl Comparison {
 /// `f32[1, 10]`, without the memory order.
 pub fn type_of(tensor: &TensorBuf) -> String {
     let sizes: Vec<String> = tensor.layout().sizes().iter().map(usize::to_string).collect();
-    format!("{}[{}]", notation::dtype(tensor.layout().scalar_type()), sizes.join(", "))
+    format!("{}[{}]", spelling::dtype(tensor.layout().scalar_type()), sizes.join(", "))
 }
 
 /// Recordings that went through arrays without 0-d values hold `[1]` where the output has no dimensions.

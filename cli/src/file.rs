@@ -8,17 +8,14 @@ use edgepack_format::FileKind;
 use edgepack_format::limits::Limits;
 use edgepack_loader::{AlignedBytes, FileHead, FileSource, MemorySource, Source};
 
-use crate::kind::Kind;
 use crate::status::Failure;
 
-/// An open file of a known kind.
+/// An open file.
 #[derive(Clone)]
 pub struct File {
     /// As the command line names it.
     pub name: String,
-    /// What its content is.
-    pub kind: Kind,
-    /// Where its flatbuffer ends.
+    /// What its content is, and where its flatbuffer ends.
     pub head: FileHead,
     /// Its bytes.
     pub source: Arc<dyn Source>,
@@ -43,11 +40,7 @@ pub fn open(path: &Path, stdin: &mut dyn Read, limits: &Limits) -> Result<File, 
         }
     };
     let head = FileHead::detect(&*source, limits).map_err(|error| unreadable(error).about(&name))?;
-    let Some(kind) = Kind::of(head.kind) else {
-        let first = read_head(&*source, 12).map_err(|failure| failure.about(&name))?;
-        return Err(Failure::unreadable(format!("{name}: {}", refusal(head.kind, &first))));
-    };
-    Ok(File { name, kind, head, source })
+    Ok(File { name, head, source })
 }
 
 /// A failure about a file that the caller names.
@@ -58,15 +51,21 @@ pub fn unreadable(error: edgepack_loader::Error) -> Failure {
     }
 }
 
-fn refusal(found: FileKind, first: &[u8]) -> String {
-    if found != FileKind::Unknown {
-        return format!("this command does not open what this is: {found}");
+/// The failure of a file of a kind that commands do not open.
+pub fn refused(file: &File) -> Failure {
+    let name = &file.name;
+    if file.head.kind != FileKind::Unknown {
+        return Failure::unreadable(format!("{name}: this command does not open what this is: {}", file.head.kind));
     }
+    let first = match read_head(&*file.source, 12) {
+        Ok(first) => first,
+        Err(failure) => return failure.about(name),
+    };
     let shown: Vec<String> = first.iter().map(|byte| format!("{byte:02x}")).collect();
-    match shown.is_empty() {
-        true => "the file is empty".to_owned(),
-        false => format!("nothing known starts with {}", shown.join(" ")),
-    }
+    Failure::unreadable(match shown.is_empty() {
+        true => format!("{name}: the file is empty"),
+        false => format!("{name}: nothing known starts with {}", shown.join(" ")),
+    })
 }
 
 /// Reads a stream to its end, within the limits.

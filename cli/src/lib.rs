@@ -1,68 +1,65 @@
 //! The `edgepack` command as a library: [`run`] is the whole program, with the streams it reads and writes as
-//! arguments. [`cases`] and [`compare`] replay recorded runs without going through a command line.
+//! arguments, and [`run_with`] the same with decoders of your backends' payloads. [`formats`] holds the families of files.
 #![deny(unsafe_code)]
 
-mod anatomy;
 pub mod args;
 pub mod cases;
 pub mod commands;
 pub mod compare;
-mod data_files;
+mod edit;
 mod error_codes;
-pub mod exported;
 mod file;
-mod flatbuffer;
+mod findings;
+pub mod formats;
 pub mod interchange;
 pub mod interrupt;
-mod kind;
-mod lenient;
-pub mod library;
-mod listing;
-mod notation;
-mod npy;
+pub mod options;
 mod outputs;
-mod package;
-mod program;
-mod report;
-mod screen;
+mod readable;
 mod session;
+mod spelling;
 mod status;
+mod streams;
 mod style;
-mod summary;
 mod table;
-mod tree;
 mod units;
 pub mod value;
-mod view;
 
 use std::ffi::OsString;
 use std::io::Write;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use edgepack_format::payload::Payloads;
 
-use crate::args::{Cli, Color, Command};
+use crate::args::{Cli, Command};
 use crate::commands::{
     bench, build, check, completions, convert, darwinn, diff, dump, explain, extract, inspect, join, lower, man,
     mutate, ops, parse, patch, print, run as run_once, shrink, size, smith, split, verify,
 };
-pub use crate::screen::{Io, Screen};
+use crate::options::Color;
 use crate::session::Session;
 pub use crate::status::{Failure, Status};
+pub use crate::streams::{ColorStream, Io};
 
 /// Runs one command line (the first argument is the program's name).
 pub fn run(args: impl IntoIterator<Item = OsString>, io: Io) -> Status {
+    run_with(args, io, edgepack::payloads())
+}
+
+/// Runs one command line that looks into the payloads of these backends.
+pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payloads) -> Status {
     let (stdout_color, stderr_color) = io.color;
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
             let text = error.render();
-            let mut complaints = Screen::new(io.stderr, Color::Auto, stderr_color);
+            let mut complaints = ColorStream::new(io.stderr, Color::Auto, stderr_color);
             if error.use_stderr() {
                 // Nobody is left to be told that telling failed.
                 let _ = write!(complaints, "{}", text.ansi()).and_then(|()| complaints.flush());
                 return Status::Usage;
             }
-            let mut out = Screen::new(io.stdout, Color::Auto, stdout_color);
+            let mut out = ColorStream::new(io.stdout, Color::Auto, stdout_color);
             let told = write!(out, "{}", text.ansi()).and_then(|()| out.flush());
             return match told {
                 Ok(()) => Status::Fine,
@@ -70,9 +67,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>, io: Io) -> Status {
             };
         }
     };
-    let mut complaints = Screen::new(io.stderr, cli.common.color, stderr_color);
-    let out = Screen::new(io.stdout, cli.common.color, stdout_color);
-    let mut session = Session::new(cli.common, cli.command.name(), out, io.stdin, io.terminal);
+    let mut complaints = ColorStream::new(io.stderr, cli.common.color, stderr_color);
+    let out = ColorStream::new(io.stdout, cli.common.color, stdout_color);
+    let mut session = Session::new(cli.common, cli.command.name(), payloads, out, io.stdin, io.terminal);
     let outcome = match &cli.command {
         Command::Inspect(args) => inspect::run(args, &mut session),
         Command::Verify(args) => verify::run(args, &mut session),
@@ -97,8 +94,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>, io: Io) -> Status {
         Command::Shrink(args) => shrink::run(args, &mut session),
         Command::Explain(args) => explain::run(args, &mut session),
         Command::Darwinn(args) => darwinn::run(args, &mut session),
-        Command::Completions(args) => completions::run(args, &mut session),
-        Command::Man(args) => man::run(args, &mut session),
+        Command::Completions(args) => completions::run(args, Cli::command(), &mut session),
+        Command::Man(args) => man::run(args, Cli::command(), &mut session),
     };
     let outcome = outcome.or_else(|failure| session.fail(failure)).and_then(|status| {
         session.out.flush()?;
@@ -115,7 +112,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, io: Io) -> Status {
 }
 
 /// Says why there is no result; its status.
-fn complain(failure: &Failure, complaints: &mut Screen) -> Status {
+fn complain(failure: &Failure, complaints: &mut ColorStream) -> Status {
     if !failure.silent {
         let (bad, message) = (style::BAD, &failure.message);
         let _ = writeln!(complaints, "{bad}error{bad:#}: {message}");

@@ -4,23 +4,26 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use edgepack_format::limits::Limits;
+use edgepack_format::payload::Payloads;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::args::Common;
 use crate::file::{self, File};
+use crate::options::Common;
 use crate::outputs::{Outputs, is_stdout};
-use crate::screen::Screen;
 use crate::status::{Failure, Status};
+use crate::streams::ColorStream;
 
 /// One command being run.
 pub struct Session {
     /// Where results go.
-    pub out: Screen,
+    pub out: ColorStream,
     /// Whether the result is one JSON document.
     pub json: bool,
     /// Ceilings for files.
     pub limits: Limits,
+    /// Decoders of delegates' payloads.
+    pub payloads: Payloads,
     /// Files that are written.
     pub outputs: Outputs,
     command: &'static str,
@@ -38,9 +41,16 @@ struct Document<'a, T> {
 
 impl Session {
     /// A session of a command.
-    pub fn new(common: Common, command: &'static str, out: Screen, stdin: Box<dyn Read>, terminal: bool) -> Session {
+    pub fn new(
+        common: Common,
+        command: &'static str,
+        payloads: Payloads,
+        out: ColorStream,
+        stdin: Box<dyn Read>,
+        terminal: bool,
+    ) -> Session {
         let (limits, outputs) = (common.limits.limits(), Outputs::new(common.force));
-        Session { out, json: common.json, limits, outputs, command, stdin, terminal }
+        Session { out, json: common.json, limits, payloads, outputs, command, stdin, terminal }
     }
 
     /// Opens a file to read; `-` is standard input.

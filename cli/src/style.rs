@@ -1,4 +1,4 @@
-//! The few styles of the output. A style is written by `{STYLE}` and ended by `{STYLE:#}`; a [`Screen`](crate::Screen)
+//! The few styles of the output. A style is written by `{STYLE}` and ended by `{STYLE:#}`; a [`ColorStream`](crate::ColorStream)
 //! without colour drops both.
 
 use anstyle::{AnsiColor, Color, Style};

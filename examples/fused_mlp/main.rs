@@ -5,6 +5,7 @@
 
 mod backend;
 mod export;
+mod format;
 mod map;
 mod payload;
 
@@ -12,11 +13,14 @@ use std::sync::Arc;
 
 use edgepack::executor::PackCache;
 use edgepack::executor::delegate::Backends;
+use edgepack::format::limits::Limits;
+use edgepack::format::payload::PayloadFile;
 use edgepack::loader::DataFile;
 use edgepack::prelude::*;
 
 use backend::FusedMlp;
 use export::{Files, Linear, Mlp, export};
+use format::FusedMlpFormat;
 use map::OwnMap;
 
 const ROWS: usize = 16;
@@ -30,6 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let outside = export(&mlp, ROWS, Some("weights"))?;
     println!("program with its weights  {:>7} bytes", inside.program.len());
     println!("program without           {:>7} bytes", outside.program.len());
+    look_into(&inside.program)?;
 
     let Files { data, flat_data, .. } = &outside;
     let data_file = DataFile::from_bytes(data[0].1.clone())?;
@@ -61,6 +66,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     assert!(answers.iter().all(|answer| *answer == answers[0]), "the place of the data makes no difference");
     println!("all four agree");
+    Ok(())
+}
+
+/// Payloads as tools see them: verified, and described in lines.
+fn look_into(program: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
+    let payloads = edgepack::payloads().with(FusedMlpFormat);
+    let file = PayloadFile::whole(program)?;
+    let findings = payloads.verify(&file, &Limits::DEFAULT);
+    assert!(findings.is_empty(), "{findings}");
+    payloads.visit(&file, &Limits::DEFAULT, &mut |found, path, out| {
+        if let Ok(description) = found.format.describe(&found.payload, out.budget()) {
+            description.nodes.iter().for_each(|node| println!("{path}  {}", node.text));
+        }
+    });
     Ok(())
 }
 

@@ -37,6 +37,7 @@ pub mod limits;
 pub mod mlf;
 pub mod named;
 pub mod operator;
+pub mod payload;
 pub mod ptd;
 pub mod pte;
 pub mod room;

@@ -12,7 +12,9 @@ use edgepack_format::bundle::BundledProgram;
 use edgepack_format::ptd::{FlatData, FlatTensor, LegacyFlatTensor};
 use edgepack_format::pte::Program;
 use edgepack_format::row::Blob;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::compiled::{CompiledModel, CompiledPackage};
 use super::content::Content;
@@ -93,6 +95,9 @@ struct Outgoing<'r, 'a> {
     /// Data inside the flatbuffer that is in files: place of the row, name of the file.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     files: BTreeMap<String, String>,
+    /// Payloads of delegates as their decoders describe them; their bytes stay where they are, and are what counts.
+    #[serde(skip_serializing_if = "<[Value]>::is_empty")]
+    payloads: &'r [Value],
 }
 
 #[derive(Serialize)]
@@ -124,6 +129,9 @@ struct Incoming {
     segments: Vec<Stored>,
     #[serde(default)]
     files: BTreeMap<String, String>,
+    /// For readers only.
+    #[serde(default, rename = "payloads")]
+    _payloads: IgnoredAny,
 }
 
 /// The package as JSON with everything in it.
@@ -133,10 +141,16 @@ pub fn dump(package: &Package<'_>) -> Result<String, Error> {
 
 /// The package as JSON, bytes where `blobs` says. Files of the folder that have the same names are replaced.
 pub fn dump_with(package: &Package<'_>, blobs: Blobs<'_>) -> Result<String, Error> {
-    blobs.with(|store| document(package, store))
+    dump_described(package, &[], blobs)
 }
 
-fn document(package: &Package<'_>, store: &mut Store<'_>) -> Result<String, Error> {
+/// The package as JSON with payloads of delegates described next to their bytes. Building takes the bytes and passes over
+/// the descriptions.
+pub fn dump_described(package: &Package<'_>, payloads: &[Value], blobs: Blobs<'_>) -> Result<String, Error> {
+    blobs.with(|store| document(package, payloads, store))
+}
+
+fn document(package: &Package<'_>, payloads: &[Value], store: &mut Store<'_>) -> Result<String, Error> {
     let mut segments = Vec::new();
     for (index, content) in package.segments.iter().enumerate() {
         let file = format!("segment-{index}.bin");
@@ -167,7 +181,7 @@ fn document(package: &Package<'_>, store: &mut Store<'_>) -> Result<String, Erro
         Root::EdgeTpu(package) => OutgoingRoot::Package(package),
         Root::Model(model) => OutgoingRoot::Model(model),
     };
-    let document = Outgoing { schema: SCHEMA, layout: package.layout, root, segments, files };
+    let document = Outgoing { schema: SCHEMA, layout: package.layout, root, segments, files, payloads };
     let mut text = serde_json::to_string_pretty(&document)?;
     text.push('\n');
     Ok(text)

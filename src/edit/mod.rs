@@ -54,7 +54,7 @@ pub use content::Content;
 pub use convert::{dtype_of, from_safetensors, scalar_type_of, write_safetensors};
 pub use diff::{DiffOptions, Difference, diff};
 pub(crate) use dump::plain_name;
-pub use dump::{Blobs, build, build_from, build_with, dump, dump_with};
+pub use dump::{Blobs, build, build_from, build_with, dump, dump_described, dump_with};
 pub use error::Error;
 pub use join::join;
 pub use library::{

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::rc::Rc;
 
-use edgepack_cli::Io;
+use edgepack_cli::{Io, Status};
+use edgepack_format::payload::Payloads;
 
 /// A stream whose content can be read while the command owns it.
 #[derive(Clone, Default)]
@@ -38,6 +39,19 @@ pub struct Ran {
 
 /// Runs `edgepack` with these arguments inside this process.
 pub fn edgepack(args: &[&str], stdin: Vec<u8>, terminal: bool) -> Ran {
+    ran(stdin, terminal, |io| edgepack_cli::run(words(args), io))
+}
+
+/// The same with decoders of payloads.
+pub fn edgepack_with(payloads: Payloads, args: &[&str]) -> Ran {
+    ran(Vec::new(), false, |io| edgepack_cli::run_with(words(args), io, payloads))
+}
+
+fn words(args: &[&str]) -> Vec<OsString> {
+    ["edgepack"].iter().chain(args).map(OsString::from).collect()
+}
+
+fn ran(stdin: Vec<u8>, terminal: bool, run: impl FnOnce(Io) -> Status) -> Ran {
     let (stdout, stderr) = (Captured::default(), Captured::default());
     let io = Io {
         stdin: Box::new(io::Cursor::new(stdin)) as Box<dyn Read>,
@@ -46,8 +60,7 @@ pub fn edgepack(args: &[&str], stdin: Vec<u8>, terminal: bool) -> Ran {
         terminal,
         color: (false, false),
     };
-    let args = ["edgepack"].iter().chain(args).map(OsString::from);
-    let status = edgepack_cli::run(args, io).code();
+    let status = run(io).code();
     let stdout = stdout.0.borrow().clone();
     Ran { stdout, stderr: stderr.text(), status }
 }

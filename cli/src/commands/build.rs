@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use edgepack::edit::{Content, Error, build_from, build_library_from, is_library_dump, write_library};
 
-use crate::package::{read_text, write};
+use crate::edit::{read_text, write};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 

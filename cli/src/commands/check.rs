@@ -1,21 +1,18 @@
 //! `edgepack check`: replays recorded runs and compares.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use edgepack_executor::Options;
-use edgepack_executor::Registry;
 use serde::Serialize;
 
-use crate::cases::{Recorded, ReplayError, Replayed, from_safetensors, registry_for, replay};
-use crate::compare::{Comparison, Tolerance};
-use crate::kind::Kind;
-use crate::library::{self, Native};
+use crate::cases::{ReplayError, Replayed};
+use crate::compare::Comparison;
+use crate::formats::{self, Execution};
+use crate::options::{DataFiles, Native, Threads, Tolerances};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, GOOD, SHAPE, TITLE};
 use crate::table::{Align, Cell, Columns};
-use crate::{data_files, program};
 
 /// Replay recorded runs of a program and compare the outputs
 ///
@@ -31,32 +28,21 @@ pub struct Args {
     /// Model Library Format package also a folder of caseK_inI.npy and caseK_outJ.npy
     pub cases: Option<PathBuf>,
 
-    /// Data files the program needs
-    #[arg(long, value_name = "FILE")]
-    pub data: Vec<PathBuf>,
+    /// Its data.
+    #[command(flatten)]
+    pub data: DataFiles,
 
-    /// Relative tolerance
-    #[arg(long, value_name = "R", value_parser = tolerance, allow_negative_numbers = true)]
-    pub rtol: Option<f64>,
+    /// How far outputs may be off.
+    #[command(flatten)]
+    pub tolerances: Tolerances,
 
-    /// Absolute tolerance
-    #[arg(long, value_name = "A", value_parser = tolerance, allow_negative_numbers = true)]
-    pub atol: Option<f64>,
-
-    /// Threads for kernels
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub threads: Option<u16>,
+    /// How it computes.
+    #[command(flatten)]
+    pub threads: Threads,
 
     /// For Model Library Format packages.
     #[command(flatten)]
     pub native: Native,
-}
-
-fn tolerance(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value >= 0.0 => Ok(value),
-        _ => Err("a tolerance is a number that is not negative".to_owned()),
-    }
 }
 
 #[derive(Serialize)]
@@ -78,21 +64,9 @@ struct Output<'a> {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let file = session.open(&args.file)?;
-    let tolerance = Tolerance { rtol: args.rtol, atol: args.atol };
-    if file.kind == Kind::Library {
-        let reports = library::check::run(&file, args.cases.as_ref(), args.native, tolerance, session)?;
-        return finish(&file.name, &reports, session);
-    }
-    let opened = program::open(&file, &session.limits)?;
-    let (recorded, registry) = match (&args.cases, opened.recorded) {
-        (None, Some(recorded)) => (recorded, edgepack_kernels::registry()),
-        (None, None) => return Err(Failure::usage("say which runs to replay: a safetensors file")),
-        (Some(path), _) => read_cases(path, session)?,
-    };
-    let data = data_files::open(&args.data, session)?;
-    let options = Options { data, threads: args.threads.map(usize::from), ..Options::default() };
-    let reports = replay(&opened.program, &recorded, &registry, &options, tolerance);
+    let (file, format) = formats::open(&args.file, session)?;
+    let how = Execution { data: &args.data.data, threads: args.threads.threads, native: args.native };
+    let reports = format.check(&file, args.cases.as_deref(), args.tolerances.tolerance(), how, session)?;
     finish(&file.name, &reports, session)
 }
 
@@ -106,16 +80,6 @@ fn finish(file: &str, reports: &[Replayed], session: &mut Session) -> Result<Sta
         print(reports, &mut session.out)?;
     }
     Ok(reports.iter().map(status).max().unwrap_or(Status::Fine))
-}
-
-fn read_cases(path: &Path, session: &mut Session) -> Result<(Vec<Recorded>, Registry), Failure> {
-    let about = |failure: Failure| failure.about(&path.display().to_string());
-    let bytes = session.read(path)?;
-    let recorded = from_safetensors(&bytes).map_err(|error| about(Failure::unreadable(error)))?;
-    match recorded.is_empty() {
-        true => Err(about(Failure::usage("there are no runs in it"))),
-        false => Ok((recorded, registry_for(&bytes))),
-    }
 }
 
 fn status(report: &Replayed) -> Status {

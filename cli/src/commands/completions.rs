@@ -2,9 +2,8 @@
 
 use std::io::Write;
 
-use clap::CommandFactory;
+use clap::Command;
 
-use crate::args::Cli;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -16,9 +15,9 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+pub fn run(args: &Args, mut command: Command, session: &mut Session) -> Result<Status, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "edgepack", &mut script);
+    clap_complete::generate(args.shell, &mut command, "edgepack", &mut script);
     if session.json {
         let script = String::from_utf8_lossy(&script);
         session.document(&serde_json::json!({ "shell": args.shell.to_string(), "script": script }))?;

@@ -7,8 +7,8 @@ use edgepack::edit::{from_safetensors, write_safetensors};
 use edgepack_format::FileKind;
 use edgepack_loader::{FileHead, FileSource, MemorySource, Source};
 
+use crate::edit::{open, package, write};
 use crate::file::unreadable;
-use crate::package::{open, package, write};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 

@@ -10,12 +10,12 @@ use edgepack_format::darwinn::{Accept, Layer, PackageRef};
 use edgepack_loader::Registry;
 use serde_json::json;
 
-use crate::flatbuffer::Flatbuffer;
-use crate::notation;
+use crate::formats;
+use crate::readable::sound_rows;
 use crate::session::Session;
+use crate::spelling;
 use crate::status::{Failure, Status};
 use crate::style::{DIM, NAME, TITLE, WARN};
-use crate::summary::package::rows;
 use crate::table::{Align, Cell, Columns};
 use crate::units::{bytes, count};
 
@@ -155,19 +155,15 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
 
 /// The bytes of a valid package of the file.
 fn package(path: &Path, index: usize, session: &mut Session) -> Result<Vec<u8>, Failure> {
-    let file = session.open(path)?;
-    let flatbuffer = Flatbuffer::read(&file, &session.limits)?;
-    let findings = flatbuffer.verify(&session.limits);
-    if let Some(error) = findings.first_error() {
-        return Err(Failure::findings(format!("{}: {error}", file.name)));
+    let (head, format) = formats::read(path, session)?;
+    let name = &head.file.name;
+    if let Some(error) = format.verify(&head, session).first_error() {
+        return Err(Failure::findings(format!("{name}: {error}")));
     }
-    let compiled = flatbuffer.compiled(&session.limits);
-    let packages = compiled.as_ref().map(|compiled| compiled.packages()).unwrap_or_default();
+    let packages = format.packages(&head, &session.limits);
     match packages.get(index) {
-        Some((_, package)) => Ok(package.bytes().to_vec()),
-        None => {
-            Err(Failure::usage(format!("{}: there is no package {index}; there are {}", file.name, packages.len())))
-        }
+        Some(package) => Ok(package.to_vec()),
+        None => Err(Failure::usage(format!("{name}: there is no package {index}; there are {}", packages.len()))),
     }
 }
 
@@ -245,7 +241,7 @@ fn run_dma(args: &Dma, session: &mut Session) -> Result<Status, Failure> {
             columns.row([
                 Cell::new(index.to_string(), DIM),
                 transfer.kind().into(),
-                Cell::new(notation::name(&buffer), NAME),
+                Cell::new(spelling::name(&buffer), NAME),
                 at.into(),
                 len.into(),
             ]);
@@ -258,12 +254,12 @@ fn run_dma(args: &Dma, session: &mut Session) -> Result<Status, Failure> {
 fn run_relayout(args: &Relayout, session: &mut Session) -> Result<Status, Failure> {
     let device = session.read(&args.input)?;
     with_executable(&args.which, session, |row, session| {
-        let layers = rows(&row.output_layers);
+        let layers = sound_rows(&row.output_layers);
         let named = |layer: &&Layer<'_>| layer.name.as_deref() == Some(&args.output);
         let layer = layers.iter().find(named);
         let layer = layer.ok_or_else(|| {
             let names: Vec<String> =
-                layers.iter().map(|layer| notation::name(layer.name.as_deref().unwrap_or("?"))).collect();
+                layers.iter().map(|layer| spelling::name(layer.name.as_deref().unwrap_or("?"))).collect();
             Failure::usage(format!("there is no output {:?}; there are {}", args.output, names.join(", ")))
         })?;
         let output = Output::within(layer, &session.limits).map_err(Failure::findings)?;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use edgepack::edit::{DiffOptions, Difference, diff, diff_libraries, library_parts};
 
-use crate::library;
-use crate::notation::name;
-use crate::package::{open, package};
+use crate::edit::{apart, package};
+use crate::formats;
 use crate::session::Session;
+use crate::spelling::name;
 use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, GOOD, TITLE};
 use crate::units::count;
@@ -40,11 +40,14 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let options = DiffOptions { rtol: args.rtol, atol: args.atol, exact: args.exact };
-    let libraries = library::parts(&args.left, session)?.zip(library::parts(&args.right, session)?);
+    let (left, left_format) = formats::open(&args.left, session)?;
+    let (right, right_format) = formats::open(&args.right, session)?;
+    let limits = &session.limits;
+    let libraries = left_format.library(&left, limits)?.zip(right_format.library(&right, limits)?);
     let found = if let Some((left, right)) = libraries {
         diff_libraries(&library_parts(&left), &library_parts(&right), &options)?
     } else {
-        let (left, right) = (open(&args.left, session)?, open(&args.right, session)?);
+        let (left, right) = (apart(left, session)?, apart(right, session)?);
         diff(&package(&left, &args.left)?, &package(&right, &args.right)?, &options)?
     };
     if session.json {

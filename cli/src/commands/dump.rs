@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use edgepack::edit::{Blobs, Error, dump_library, dump_with, library_parts};
+use edgepack::edit::{Blobs, Error, dump_described, dump_library, library_parts};
 
-use crate::library;
+use crate::edit::{apart, package};
+use crate::formats::{self, Head};
 use crate::outputs::unwritten;
-use crate::package::{open, package};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -27,12 +27,14 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let json = match library::parts(&args.file, session)? {
+    let (file, format) = formats::open(&args.file, session)?;
+    let json = match format.library(&file, &session.limits)? {
         Some(library) => dump_library(&library_parts(&library), blobs(args, session)?).map_err(failure)?,
         None => {
-            let file = open(&args.file, session)?;
-            let package = package(&file, &args.file)?;
-            dump_with(&package, blobs(args, session)?).map_err(failure)?
+            let opened = apart(file.clone(), session)?;
+            let package = package(&opened, &args.file)?;
+            let payloads = format.payloads(&Head::read(file, &session.limits)?, session)?;
+            dump_described(&package, &payloads, blobs(args, session)?).map_err(failure)?
         }
     };
     session.write_text(args.output.as_deref(), &json)?;

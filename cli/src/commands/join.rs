@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use edgepack::edit::join;
 
+use crate::edit::{open, open_all, package, write};
 use crate::outputs::is_stdout;
-use crate::package::{open, open_all, package, write};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::units::bytes;

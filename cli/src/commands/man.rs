@@ -3,10 +3,9 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::Man;
 
-use crate::args::Cli;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -19,8 +18,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let command = Cli::command();
+pub fn run(args: &Args, command: Command, session: &mut Session) -> Result<Status, Failure> {
     let Some(folder) = &args.output else {
         let mut page = Vec::new();
         Man::new(command).render(&mut page)?;

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use edgepack_exir::archive::{Archive, records, write_records};
-use edgepack_format::{FileKind, detect};
+use edgepack_format::detect;
 use edgepack_smith::Rng;
-use edgepack_smith::mutate::archive::{self, Container};
+use edgepack_smith::mutate;
 
+use crate::formats;
 use crate::outputs::is_stream;
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -40,35 +40,14 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let (bytes, mut rng) = (session.read(&args.file)?, Rng::new(args.seed));
     for number in 0..args.count {
         let path = if args.count == 1 { args.output.clone() } else { numbered(&args.output, number) };
-        let variant = variant(&bytes, &mut rng);
+        let variant = match formats::of(detect(&bytes)) {
+            Some(format) => format.variant(&bytes, &mut rng),
+            None => mutate::variant(&bytes, &mut rng),
+        };
         session.stage(&path, |out| Ok(out.write_all(&variant)?))?;
     }
     session.outputs.commit()?;
     Ok(Status::Fine)
-}
-
-/// A variant of a file of any kind, archives of export IR included.
-fn variant(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
-    if detect(bytes) == FileKind::ExportedProgram
-        && Archive::parse(bytes).is_ok()
-        && let Some(edited) = archive::edit(bytes, &Zip, rng)
-    {
-        return edited;
-    }
-    edgepack_smith::mutate::variant(bytes, rng)
-}
-
-/// Archives of export IR as records.
-struct Zip;
-
-impl Container for Zip {
-    fn read<'a>(&self, archive: &'a [u8]) -> Option<Vec<(String, &'a [u8])>> {
-        records(archive).ok()
-    }
-
-    fn write(&self, records: &[(&str, &[u8])]) -> Option<Vec<u8>> {
-        write_records(records.iter().copied()).ok()
-    }
 }
 
 /// `out.pte` as `out.3.pte`.

@@ -1,21 +1,10 @@
-//! `edgepack ops`: what a program needs of a runtime, and which of it is here.
+//! `edgepack ops`: what a file needs of a runtime.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 use std::path::PathBuf;
 
-use edgepack_format::pte::{EValue, ExecutionPlan, InstructionArguments, KernelTypes};
-use edgepack_format::row::Scalars;
-use serde::Serialize;
-
-use crate::kind::Kind;
+use crate::formats;
 use crate::session::Session;
 use crate::status::{Failure, Status};
-use crate::style::{BAD, DIM, GOOD, NAME, SHAPE, TITLE};
-use crate::summary::program::operator_name;
-use crate::table::{Align, Cell, Columns};
-use crate::units::count;
-use crate::{exported, lenient, library, notation, program};
 
 /// List the operators and delegates a program needs, and which of them this runtime has
 ///
@@ -29,139 +18,8 @@ pub struct Args {
     pub file: PathBuf,
 }
 
-/// Something a program needs.
-#[derive(Serialize, Default)]
-struct Need {
-    name: String,
-    calls: usize,
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    dtypes: BTreeSet<String>,
-    methods: BTreeSet<String>,
-    available: bool,
-}
-
-#[derive(Default)]
-struct Needs {
-    operators: BTreeMap<String, Need>,
-    delegates: BTreeMap<String, Need>,
-}
-
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let file = session.open(&args.file)?;
-    if file.kind == Kind::Library {
-        return library::ops::run(&file, session);
-    }
-    if file.kind == Kind::Exported {
-        return exported::operators(&file, session);
-    }
-    let program = program::open(&file, &session.limits)?.program;
-    let mut needs = Needs::default();
-    for plan in program.view()?.plans().iter() {
-        needs.add(&plan?);
-    }
-    let registry = edgepack_kernels::registry();
-    for need in needs.operators.values_mut() {
-        need.available = registry.find(&need.name).is_some();
-    }
-    let (operators, delegates): (Vec<_>, Vec<_>) =
-        (needs.operators.into_values().collect(), needs.delegates.into_values().collect());
-    let missing = operators.iter().chain(&delegates).filter(|need| !need.available).count();
-    if session.json {
-        session.document(&serde_json::json!({
-            "file": file.name, "operators": operators, "delegates": delegates, "missing": missing,
-        }))?;
-    } else {
-        print("operators", &operators, &mut session.out)?;
-        print("delegates", &delegates, &mut session.out)?;
-        let total = operators.len() + delegates.len();
-        match (total, missing) {
-            (0, _) => writeln!(session.out, "{GOOD}nothing is needed{GOOD:#}")?,
-            (_, 0) => writeln!(session.out, "{GOOD}this runtime has all of them{GOOD:#}")?,
-            _ => writeln!(session.out, "{BAD}missing in this runtime: {missing} of {total}{BAD:#}")?,
-        }
-    }
-    Ok(if missing == 0 { Status::Fine } else { Status::CannotRun })
-}
-
-fn print(title: &str, needs: &[Need], out: &mut dyn Write) -> std::io::Result<()> {
-    if needs.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "{TITLE}{title}{TITLE:#}  {}", needs.len())?;
-    let mut columns = Columns::new(2, &[Align::Left, Align::Right, Align::Left, Align::Left]);
-    for need in needs {
-        let dtypes: Vec<&str> = need.dtypes.iter().map(String::as_str).collect();
-        let here = if need.available { Cell::new("", DIM) } else { Cell::new("missing", BAD) };
-        columns.row([
-            Cell::new(&need.name, NAME),
-            count(need.calls, "call").into(),
-            Cell::new(dtypes.join(" "), SHAPE),
-            here,
-        ]);
-    }
-    columns.print(out)?;
-    writeln!(out)
-}
-
-impl Needs {
-    fn add(&mut self, plan: &ExecutionPlan<'_>) {
-        let method = notation::name(plan.name.as_deref().unwrap_or("?"));
-        let operators: Vec<String> = lenient::rows(&plan.operators)
-            .iter()
-            .map(|row| row.as_ref().map_or("?".to_owned(), operator_name))
-            .collect();
-        let delegates: Vec<String> = lenient::rows(&plan.delegates)
-            .into_iter()
-            .map(|row| notation::name(&row.and_then(|delegate| delegate.id).unwrap_or_default()))
-            .collect();
-        // What is listed is resolved at load, called or not.
-        operators.iter().for_each(|name| need(&mut self.operators, name, &method, 0));
-        delegates.iter().for_each(|name| need(&mut self.delegates, name, &method, 0));
-        let values = lenient::rows(&plan.values);
-        for chain in lenient::chains(plan) {
-            for instruction in lenient::rows(&chain.instructions).into_iter().flatten() {
-                match instruction.instr_args {
-                    Some(InstructionArguments::KernelCall(call)) => {
-                        let Some(name) = operators.get(call.op_index as usize) else { continue };
-                        need(&mut self.operators, name, &method, 1);
-                        let entry = self.operators.entry(name.clone()).or_default();
-                        dtypes(&values, call.args.as_ref(), &mut entry.dtypes);
-                    }
-                    Some(InstructionArguments::DelegateCall(call)) => {
-                        let Some(name) = delegates.get(call.delegate_index as usize) else { continue };
-                        need(&mut self.delegates, name, &method, 1);
-                        let entry = self.delegates.entry(name.clone()).or_default();
-                        dtypes(&values, call.args.as_ref(), &mut entry.dtypes);
-                    }
-                    _ => {}
-                }
-            }
-        }
-    }
-}
-
-fn need(needs: &mut BTreeMap<String, Need>, name: &str, method: &str, calls: usize) {
-    let need = needs.entry(name.to_owned()).or_default();
-    name.clone_into(&mut need.name);
-    need.calls += calls;
-    need.methods.insert(method.to_owned());
-}
-
-fn dtypes(values: &[Option<EValue<'_>>], args: Option<&Scalars<'_, i32>>, found: &mut BTreeSet<String>) {
-    let value = |id: i32| values.get(usize::try_from(id).ok()?)?.as_ref()?.val.as_ref();
-    let mut tensor = |id: i32| {
-        if let Some(KernelTypes::Tensor(tensor)) = value(id) {
-            found.insert(notation::dtype(tensor.scalar_type));
-        }
-    };
-    for id in args.iter().flat_map(|args| args.iter()) {
-        match value(id) {
-            Some(KernelTypes::TensorList(list)) => list.items.iter().flat_map(|ids| ids.iter()).for_each(&mut tensor),
-            Some(KernelTypes::OptionalTensorList(list)) => {
-                list.items.iter().flat_map(|ids| ids.iter()).for_each(&mut tensor);
-            }
-            _ => tensor(id),
-        }
-    }
+    let (file, format) = formats::open(&args.file, session)?;
+    format.ops(&file, session)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use edgepack::edit::Content;
 use edgepack::text::parse_with;
 
-use crate::package::{read_text, write};
+use crate::edit::{read_text, write};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 

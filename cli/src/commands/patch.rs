@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use edgepack::edit::{NewTensor, patch};
 use edgepack_format::tensor::{TensorBuf, TensorView};
 
+use crate::edit::{open, package, write};
 use crate::interchange::{self, TensorFile};
-use crate::package::{open, package, write};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 

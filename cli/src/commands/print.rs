@@ -5,11 +5,9 @@ use std::path::PathBuf;
 
 use edgepack::text::{SideFile, print, print_with};
 
-use crate::exported;
-use crate::file::File;
-use crate::kind::Kind;
+use crate::edit::{apart, package};
+use crate::formats;
 use crate::outputs::is_stream;
-use crate::package::{apart, package};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -27,11 +25,12 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let source = session.open(&args.file)?;
-    if source.kind == Kind::Exported {
-        return write_exported(args, &source, session);
+    let (file, format) = formats::open(&args.file, session)?;
+    if let Some(text) = format.text(&file)? {
+        session.write_text(args.output.as_deref(), &text)?;
+        return Ok(Status::Fine);
     }
-    let file = apart(source, session)?;
+    let file = apart(file, session)?;
     let package = package(&file, &args.file)?;
     let about = |error: edgepack::edit::Error| Failure::from(error).about(&args.file.display().to_string());
     let output = args.output.as_ref().filter(|path| !is_stream(path));
@@ -74,11 +73,4 @@ impl Write for Large {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// The program of an archive of export IR, which has no way back from text.
-fn write_exported(args: &Args, file: &File, session: &mut Session) -> Result<Status, Failure> {
-    let text = exported::text(file)?;
-    session.write_text(args.output.as_deref(), &text)?;
-    Ok(Status::Fine)
 }

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::anatomy::{self, Anatomy};
-use crate::flatbuffer::Flatbuffer;
+use crate::formats::{self, Size};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{DIM, NAME, SHAPE, TITLE, WARN};
@@ -29,19 +28,19 @@ struct Document<'a> {
     file: &'a str,
     kind: &'static str,
     #[serde(flatten)]
-    anatomy: &'a Anatomy,
+    size: &'a Size,
 }
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let file = session.open(&args.file)?;
-    let flatbuffer = Flatbuffer::read(&file, &session.limits)?;
-    let broken = flatbuffer.verify(&session.limits).has_errors();
-    let anatomy = anatomy::of(&file, &flatbuffer, &session.limits).map_err(|failure| failure.about(&file.name))?;
+    let (head, format) = formats::read(&args.file, session)?;
+    let name = &head.file.name;
+    let broken = format.verify(&head, session).has_errors();
+    let size = format.size(&head, session).map_err(|failure| failure.about(name))?;
     if session.json {
-        session.document(&Document { file: &file.name, kind: file.kind.id(), anatomy: &anatomy })?;
+        session.document(&Document { file: name, kind: format.id(), size: &size })?;
     } else {
-        print(&file.name, &anatomy, args.all, &mut session.out)?;
+        print(name, &size, args.all, &mut session.out)?;
         if broken {
             writeln!(session.out, "\n{WARN}the file breaks rules: see `edgepack verify`{WARN:#}")?;
         }
@@ -52,20 +51,20 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
 /// Tensors that are shown if not all are.
 const SHOWN: usize = 10;
 
-fn print(name: &str, anatomy: &Anatomy, all: bool, out: &mut dyn Write) -> io::Result<()> {
-    let total = anatomy.bytes;
+fn print(name: &str, size: &Size, all: bool, out: &mut dyn Write) -> io::Result<()> {
+    let total = size.bytes;
     writeln!(out, "{TITLE}{name}{TITLE:#}  {}", bytes(total))?;
     let mut columns = Columns::new(2, &[Align::Right, Align::Right, Align::Left]);
-    for part in &anatomy.parts {
+    for part in &size.parts {
         columns.row([bytes(part.bytes).into(), Cell::new(share(part.bytes, total), DIM), (&part.what).into()]);
     }
     columns.print(out)?;
-    if !anatomy.tensors.is_empty() {
-        let shown = if all { anatomy.tensors.len() } else { SHOWN.min(anatomy.tensors.len()) };
-        let which = if shown < anatomy.tensors.len() { "largest tensors" } else { "tensors" };
-        writeln!(out, "\n{TITLE}{which}{TITLE:#}  {shown} of {}", anatomy.tensors.len())?;
+    if !size.tensors.is_empty() {
+        let shown = if all { size.tensors.len() } else { SHOWN.min(size.tensors.len()) };
+        let which = if shown < size.tensors.len() { "largest tensors" } else { "tensors" };
+        writeln!(out, "\n{TITLE}{which}{TITLE:#}  {shown} of {}", size.tensors.len())?;
         let mut columns = Columns::new(2, &[Align::Right, Align::Right, Align::Left, Align::Left]);
-        for tensor in anatomy.tensors.iter().take(shown) {
+        for tensor in size.tensors.iter().take(shown) {
             columns.row([
                 bytes(tensor.bytes).into(),
                 Cell::new(share(tensor.bytes, total), DIM),
@@ -75,10 +74,10 @@ fn print(name: &str, anatomy: &Anatomy, all: bool, out: &mut dyn Write) -> io::R
         }
         columns.print(out)?;
     }
-    if !anatomy.duplicates.is_empty() {
-        let wasted = anatomy.duplicates.iter().fold(0u64, |wasted, duplicate| wasted.saturating_add(duplicate.wasted));
+    if !size.duplicates.is_empty() {
+        let wasted = size.duplicates.iter().fold(0u64, |wasted, duplicate| wasted.saturating_add(duplicate.wasted));
         writeln!(out, "\n{TITLE}the same bytes more than once{TITLE:#}  {WARN}{} wasted{WARN:#}", bytes(wasted))?;
-        for duplicate in &anatomy.duplicates {
+        for duplicate in &size.duplicates {
             writeln!(out, "  {}  {}", bytes(duplicate.wasted), duplicate.places.join(", "))?;
         }
     }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use edgepack::edit::{Glob, SplitOptions, split};
 
+use crate::edit::{open, package, stage};
 use crate::outputs::is_stdout;
-use crate::package::{open, package, stage};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::units::{bytes, count};

@@ -3,13 +3,11 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use edgepack_format::finding::{Finding, Findings, Severity};
+use edgepack_format::finding::{Finding, Findings};
 use serde::Serialize;
 
-use crate::data_files::pairing;
-use crate::flatbuffer::Flatbuffer;
-use crate::kind::Kind;
-use crate::report::{print_findings, tally};
+use crate::findings::{is_broken, print_findings, tally};
+use crate::formats;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, GOOD, TITLE, WARN};
@@ -53,13 +51,11 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let mut results = Vec::new();
     let mut files = Vec::new();
     for path in args.files.iter().chain(&args.data) {
-        let opened = session.open(path);
-        let opened = opened.and_then(|file| Ok((Flatbuffer::read(&file, &session.limits)?, file)));
-        match opened {
-            Ok((flatbuffer, file)) => {
-                let findings = flatbuffer.verify(&session.limits);
-                results.push(Verified::new(file.name.clone(), flatbuffer.kind, findings, args.strict));
-                files.push(Some((file, flatbuffer)));
+        match formats::read(path, session) {
+            Ok((head, format)) => {
+                let findings = format.verify(&head, session);
+                results.push(Verified::new(head.file.name.clone(), format.id(), findings, args.strict));
+                files.push(Some((head, format)));
             }
             Err(failure) => {
                 results.push(Verified::failed(path.display().to_string(), &failure));
@@ -69,14 +65,14 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     }
     if !args.data.is_empty() {
         let (programs, data) = files.split_at(args.files.len());
-        let data: Vec<_> = data.iter().flatten().map(|(file, flatbuffer)| (file.name.as_str(), flatbuffer)).collect();
+        let data: Vec<_> = data.iter().flatten().map(|(head, _)| head).collect();
         for (file, result) in programs.iter().zip(&mut results) {
-            if let Some((_, program)) = file
-                && program.kind == Kind::Program
+            if let Some((head, format)) = file
+                && let Some(pairing) = format.pair(head, &data, &session.limits)
             {
                 let mut findings = std::mem::take(&mut result.all);
-                findings.extend(pairing(program, &data, &session.limits));
-                *result = Verified::new(std::mem::take(&mut result.file), program.kind, findings, args.strict);
+                findings.extend(pairing);
+                *result = Verified::new(std::mem::take(&mut result.file), format.id(), findings, args.strict);
             }
         }
     }
@@ -95,19 +91,13 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     })
 }
 
-/// Whether findings are enough to refuse a file: errors, and warnings too where those count.
-pub fn is_broken(findings: &Findings, strict: bool) -> bool {
-    let warning = |finding: &Finding| finding.rule.severity == Severity::Warning;
-    findings.has_errors() || strict && findings.iter().any(warning)
-}
-
 impl Verified {
-    fn new(file: String, kind: Kind, findings: Findings, strict: bool) -> Self {
+    fn new(file: String, kind: &'static str, findings: Findings, strict: bool) -> Self {
         let broken = is_broken(&findings, strict);
         let status = if broken { Status::Findings } else { Status::Fine };
         Verified {
             file,
-            kind: Some(kind.id()),
+            kind: Some(kind),
             findings: findings.as_slice().to_vec(),
             more: findings.dropped(),
             error: None,

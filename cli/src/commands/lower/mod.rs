@@ -2,6 +2,7 @@
 
 mod data;
 mod knobs;
+mod self_check;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -23,18 +24,18 @@ use edgepack_format::pte::ProgramRef;
 use edgepack_loader::Program;
 use serde::Serialize;
 
-use super::verify::is_broken;
 use crate::cases::{Recorded, from_safetensors};
-use crate::exported::self_check::{self, Judged};
-use crate::lenient;
+use crate::findings::{is_broken, print_findings};
+use crate::formats::pte::tables;
+use crate::formats::pte::values::operator_name;
 use crate::outputs::is_stdout;
-use crate::report::print_findings;
+use crate::readable;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, NAME, TITLE};
-use crate::summary::program::operator_name;
 use crate::units::{bytes, count};
 use knobs::Knobs;
+use self_check::Judged;
 
 /// The largest program, in bytes, that is loaded to see whether it can be.
 const TRIED: u64 = 16 << 20;
@@ -229,7 +230,7 @@ fn report(args: &Args, built: &BuiltProgram<'_>, checked: &[Judged], session: &m
     let mut methods = Vec::new();
     for plan in program.plans().iter() {
         let plan = plan?;
-        let operators: BTreeSet<String> = lenient::rows(&plan.operators)
+        let operators: BTreeSet<String> = readable::rows(&plan.operators)
             .iter()
             .map(|row| row.as_ref().map_or("?".to_owned(), operator_name))
             .collect();
@@ -239,8 +240,8 @@ fn report(args: &Args, built: &BuiltProgram<'_>, checked: &[Judged], session: &m
         let refused = loaded.as_ref().filter(|_| tried).and_then(|program| refusal(program, &name, &registry));
         methods.push(Written {
             method: name,
-            values: lenient::rows(&plan.values).len(),
-            instructions: lenient::chains(&plan).iter().map(|chain| lenient::rows(&chain.instructions).len()).sum(),
+            values: readable::rows(&plan.values).len(),
+            instructions: tables::chains(&plan).iter().map(|chain| readable::rows(&chain.instructions).len()).sum(),
             arena_bytes: plan.non_const_buffer_sizes.iter().flat_map(|sizes| sizes.iter()).sum(),
             undelegated: operators.into_iter().collect(),
             missing,

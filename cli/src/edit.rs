@@ -1,0 +1,52 @@
+//! Files as packages of rows and segments: opened for an edit, written when it is done.
+
+use std::path::{Path, PathBuf};
+
+use edgepack::edit::{Opened, Package};
+
+use crate::file::File;
+use crate::formats;
+use crate::session::Session;
+use crate::status::Failure;
+
+/// Opens a file of the family to be taken apart.
+pub fn open(path: &Path, session: &mut Session) -> Result<Opened, Failure> {
+    let (file, _) = formats::open(path, session)?;
+    apart(file, session)
+}
+
+/// Takes a file that was opened, and recognised, apart.
+pub fn apart(file: File, session: &Session) -> Result<Opened, Failure> {
+    Opened::from_source(file.source, session.limits).map_err(|error| Failure::from(error).about(&file.name))
+}
+
+/// Opens several.
+pub fn open_all(paths: &[PathBuf], session: &mut Session) -> Result<Vec<Opened>, Failure> {
+    paths.iter().map(|path| open(path, session)).collect()
+}
+
+/// What is in an opened file.
+pub fn package<'a>(opened: &'a Opened, path: &Path) -> Result<Package<'a>, Failure> {
+    opened.package().map_err(|error| Failure::from(error).about(&path.display().to_string()))
+}
+
+/// Writes a package that is valid to a file, or to standard output for `-`; its length.
+pub fn write(package: &Package<'_>, path: &Path, session: &mut Session) -> Result<u64, Failure> {
+    let len = stage(package, path, session)?;
+    session.outputs.commit()?;
+    Ok(len)
+}
+
+/// The same; the file takes its place when all outputs do.
+pub fn stage(package: &Package<'_>, path: &Path, session: &mut Session) -> Result<u64, Failure> {
+    let ready = package.ready()?;
+    session.outputs.verified(path, &ready.verify())?;
+    session.stage(path, |out| Ok(ready.write_to(out)?))?;
+    Ok(ready.len())
+}
+
+/// Reads a file of text.
+pub fn read_text(path: &Path, session: &mut Session) -> Result<String, Failure> {
+    let bytes = session.read(path)?;
+    String::from_utf8(bytes).map_err(|_| Failure::findings(format!("{}: this is no text", path.display())))
+}

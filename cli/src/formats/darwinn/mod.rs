@@ -1,0 +1,129 @@
+//! Edge TPU packages.
+
+mod levels;
+mod print;
+mod size;
+pub mod summary;
+
+use std::io::{self, Write};
+
+use edgepack_format::FileKind;
+use edgepack_format::darwinn::{Accept, Package, PackageRef, verify};
+use edgepack_format::finding::Findings;
+use edgepack_format::limits::Limits;
+use edgepack_format::row::Table as _;
+use edgepack_format::{rules, wire};
+use serde_json::{Value, json};
+
+use super::inspection::{Inside, Summary, show};
+use super::{Format, Head, Piece, Root, Size, pte};
+use crate::file::File;
+use crate::session::Session;
+use crate::status::{Failure, Status};
+
+pub use levels::add_package as package_levels;
+pub use print::print;
+pub use size::add as package_size;
+
+/// Packages.
+pub struct Darwinn;
+
+/// What is in a package.
+#[derive(serde::Serialize)]
+#[serde(transparent)]
+struct Inspected<'p, 'a> {
+    document: Value,
+    #[serde(skip)]
+    package: &'p PackageRef<'a>,
+}
+
+impl Summary for Inspected<'_, '_> {
+    fn print(&self, _all: bool, out: &mut dyn Write) -> io::Result<()> {
+        print(std::iter::once((0, self.package)), out)
+    }
+}
+
+fn package<'a>(head: &'a Head, limits: &Limits) -> Option<PackageRef<'a>> {
+    verify::verify(&head.bytes, limits, Accept::ALL).package
+}
+
+/// The package of that number, as bytes.
+pub fn extract(packages: &[&[u8]], piece: Piece<'_>, format: &dyn Format) -> Result<Vec<u8>, Failure> {
+    let Piece::Package(index) = piece else { return Err(format.lacks("such pieces; take a package, with --package")) };
+    match packages.get(index) {
+        Some(package) => Ok(package.to_vec()),
+        None => Err(Failure::usage(format!("there is no package {index}; there are {}", packages.len()))),
+    }
+}
+
+/// Whether the verifier, which walks what lies inside as bytes under the same budget, came to an end.
+pub fn ends(findings: &Findings) -> bool {
+    let budget = [rules::tflite::LIMITS.id, rules::darwinn::LIMITS.id];
+    !findings.iter().any(|finding| budget.contains(&finding.rule.id))
+}
+
+/// The failure of who wants to run what is compiled for an Edge TPU.
+pub fn no_device(file: &File) -> Failure {
+    let message = "this is compiled for an Edge TPU, and this build drives none; \
+                   `edgepack darwinn` does what the host does";
+    Failure::cannot_run(message).about(&file.name)
+}
+
+impl Format for Darwinn {
+    fn kind(&self) -> FileKind {
+        FileKind::DarwinnPackage
+    }
+
+    fn id(&self) -> &'static str {
+        "darwinn"
+    }
+
+    fn verify(&self, head: &Head, session: &Session) -> Findings {
+        verify::verify(&head.bytes, &session.limits, Accept::ALL).findings
+    }
+
+    fn root<'a>(&self, head: &'a Head) -> Option<Root<'a>> {
+        Some((wire::Table::root(&head.bytes).ok()?, Package::DESC))
+    }
+
+    fn is_modest(&self, head: &Head, limits: &Limits) -> bool {
+        let limits = limits.unfolding(head.bytes.len() as u64);
+        self.root(head).is_none() || ends(&verify::verify(&head.bytes, &limits, Accept::ALL).findings)
+    }
+
+    fn inspect(&self, head: &Head, all: bool, session: &mut Session) -> Result<Status, Failure> {
+        let package = package(head, &session.limits);
+        let mut inside = Inside::default();
+        if let Some(package) = package.as_ref().filter(|_| all) {
+            levels::add(package, &mut inside.levels);
+        }
+        let package = package.as_ref().filter(|_| self.modest_root(head, &session.limits).is_some());
+        let summary =
+            package.map(|package| Inspected { document: json!({ "packages": [summary::package(package)] }), package });
+        show(self, head, summary.as_ref(), inside, all, session)
+    }
+
+    fn size(&self, head: &Head, session: &Session) -> Result<Size, Failure> {
+        if self.modest_root(head, &session.limits).is_none() {
+            return Ok(Size::unreadable(head.file_len()));
+        }
+        let mut size = Size::new(head.file_len());
+        if let Some(package) = package(head, &session.limits) {
+            package_size(0, &package, &mut size);
+        }
+        Ok(size.sorted())
+    }
+
+    fn extract(&self, head: &Head, piece: Piece<'_>, limits: &Limits) -> Result<Vec<u8>, Failure> {
+        self.modest_root(head, limits).ok_or_else(super::unreadable)?;
+        extract(&self.packages(head, limits), piece, self)
+    }
+
+    fn packages<'a>(&self, head: &'a Head, limits: &Limits) -> Vec<&'a [u8]> {
+        package(head, limits).map(|package| package.bytes()).into_iter().collect()
+    }
+
+    fn program(&self, file: &File, _limits: &Limits) -> Result<pte::Opened, Failure> {
+        Err(no_device(file))
+    }
+}

@@ -1,0 +1,99 @@
+//! One inspection: the summary of a family, every field if that is asked for, and the findings.
+
+use std::io::{self, Write};
+
+use edgepack_format::finding::Finding;
+use serde::Serialize;
+
+use super::fields::{self, Fields};
+use super::{Format, Head, Root};
+use crate::findings::print_section;
+use crate::session::Session;
+use crate::status::{Failure, Status};
+use crate::style::{DIM, TITLE};
+use crate::units;
+
+/// What is in a file of a family: part of a JSON document, and lines for people.
+pub trait Summary: Serialize {
+    /// Prints it; with `all` every value and instruction.
+    fn print(&self, all: bool, out: &mut dyn Write) -> io::Result<()>;
+}
+
+/// Tables that lie inside a file as bytes.
+#[derive(Default)]
+pub struct Inside<'a> {
+    /// The program inside a bundle.
+    pub program: Option<Root<'a>>,
+    /// Of a compiled model, level by level: packages, multi-executables, executables.
+    pub levels: Vec<Root<'a>>,
+}
+
+/// The document; the summary's fields stand beside `kind`.
+#[derive(Serialize)]
+struct Inspection<'a, S> {
+    file: &'a str,
+    kind: &'static str,
+    /// Absent if not even the root table can be located, or it unfolds into more than anybody could read.
+    #[serde(flatten)]
+    summary: Option<&'a S>,
+    findings: &'a [Finding],
+    /// Findings that were counted but not kept.
+    more_findings: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tables: Option<Fields<'a, 'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program_tables: Option<Fields<'a, 'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    inner_tables: Vec<Fields<'a, 'a>>,
+}
+
+/// Shows a file. `summary` is `None` where nothing can be read within reason; `inside` is shown with `all`.
+pub fn show<S: Summary>(
+    format: &dyn Format,
+    head: &Head,
+    summary: Option<&S>,
+    inside: Inside<'_>,
+    all: bool,
+    session: &mut Session,
+) -> Result<Status, Failure> {
+    let findings = format.verify(head, session);
+    let budget = fields::budget(&session.limits, head.bytes.len() as u64);
+    let every_field = |(table, desc)| Fields::new(table, desc, &budget);
+    let tables = format.root(head).filter(|_| all).map(every_field);
+    let program = inside.program.filter(|_| all).map(every_field);
+    let levels: Vec<_> = inside.levels.into_iter().filter(|_| all).map(every_field).collect();
+    if session.json {
+        session.document(&Inspection {
+            file: &head.file.name,
+            kind: format.id(),
+            summary,
+            findings: findings.as_slice(),
+            more_findings: findings.dropped(),
+            tables,
+            program_tables: program,
+            inner_tables: levels,
+        })?;
+    } else {
+        let out = &mut session.out;
+        let (name, title, size) = (&head.file.name, format.kind().name(), units::bytes(head.file_len()));
+        writeln!(out, "{TITLE}{name}{TITLE:#}  {title}, {size}")?;
+        match summary {
+            Some(summary) => summary.print(all, out)?,
+            None => writeln!(out, "{DIM}nothing in it can be read within reason{DIM:#}")?,
+        }
+        if let Some(tables) = tables {
+            writeln!(out, "\n{TITLE}every field{TITLE:#}")?;
+            tables.print(2, out)?;
+        }
+        if let Some(program) = program {
+            writeln!(out, "\n{TITLE}every field of the program inside{TITLE:#}")?;
+            program.print(2, out)?;
+        }
+        for level in levels {
+            writeln!(out, "\n{TITLE}every field of {} inside{TITLE:#}", level.name())?;
+            level.print(2, out)?;
+        }
+        print_section(&findings, out)?;
+    }
+    Ok(if findings.has_errors() { Status::Findings } else { Status::Fine })
+}

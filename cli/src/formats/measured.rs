@@ -1,0 +1,162 @@
+//! Times and memory of opening, loading and running.
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use edgepack_executor::MemoryBytes;
+use serde::{Serialize, Serializer};
+
+use crate::status::Failure;
+use crate::style::{DIM, TITLE};
+use crate::table::{Align, Cell, Columns};
+use crate::units::{bytes, duration};
+
+/// How long opening, loading and running took, and what memory it needs.
+#[derive(Serialize)]
+pub struct Measured {
+    /// The file.
+    pub file: String,
+    /// The method or module.
+    pub method: String,
+    /// Threads that were asked for.
+    pub threads: Option<u16>,
+    /// Opening and verifying.
+    #[serde(rename = "open_ns", serialize_with = "as_nanos")]
+    pub open: Duration,
+    /// Loading; of a package compiling its code, or finding what was compiled.
+    #[serde(rename = "load_ns", serialize_with = "as_nanos")]
+    pub load: Duration,
+    /// The first run.
+    #[serde(rename = "first_run_ns", serialize_with = "as_nanos")]
+    pub first_run: Duration,
+    /// All others.
+    pub steady: Steady,
+    /// Memory of all kinds.
+    pub memory: Memory,
+    /// What a run does: `12 instructions`.
+    #[serde(skip)]
+    pub work: String,
+}
+
+/// Runs after the first.
+#[derive(Serialize)]
+pub struct Steady {
+    runs: usize,
+    median_ns: u64,
+    min_ns: u64,
+    max_ns: u64,
+    /// A quarter of the runs was faster.
+    lower_quartile_ns: u64,
+    /// A quarter of the runs was slower.
+    upper_quartile_ns: u64,
+}
+
+/// Bytes of memory by use.
+#[derive(Serialize)]
+pub struct Memory {
+    planned_bytes: usize,
+    private_bytes: usize,
+    scratch_bytes: usize,
+    constant_bytes: usize,
+    packed_bytes: usize,
+    plan_bytes: usize,
+    /// The most the whole process ever had in memory; absent where the system does not say.
+    peak_resident_bytes: Option<u64>,
+}
+
+/// Steady runs that are made at least.
+const FEWEST: usize = 5;
+/// Steady runs that are made at most.
+const MOST: usize = 1_000_000;
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn as_nanos<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(nanos(*time))
+}
+
+impl Steady {
+    /// Measures runs for some time. `once` makes one and says how long it took.
+    pub fn measure(time: Duration, mut once: impl FnMut() -> Result<Duration, Failure>) -> Result<Steady, Failure> {
+        let (mut times, begin) = (Vec::new(), Instant::now());
+        while times.len() < FEWEST || (begin.elapsed() < time && times.len() < MOST) {
+            times.push(once()?);
+        }
+        Ok(Steady::of(times))
+    }
+
+    fn of(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        let at = |share: f64| nanos(times[((times.len() - 1) as f64 * share).round() as usize]);
+        Steady {
+            runs: times.len(),
+            median_ns: at(0.5),
+            min_ns: at(0.0),
+            max_ns: at(1.0),
+            lower_quartile_ns: at(0.25),
+            upper_quartile_ns: at(0.75),
+        }
+    }
+}
+
+impl Memory {
+    /// As the executor accounts for it.
+    pub fn of(memory: MemoryBytes) -> Self {
+        let MemoryBytes { planned, private, scratch, constants, lent, packed, plan, program } = memory;
+        Memory {
+            planned_bytes: planned,
+            private_bytes: private,
+            scratch_bytes: scratch,
+            constant_bytes: constants + lent,
+            packed_bytes: packed,
+            plan_bytes: plan + program,
+            peak_resident_bytes: peak_resident(),
+        }
+    }
+}
+
+/// From the process's own account, on Linux.
+fn peak_resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+impl Measured {
+    /// Prints it.
+    pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        let time = |nanos| duration(Duration::from_nanos(nanos));
+        let threads = self.threads.map_or(String::new(), |threads| format!(", {threads} threads"));
+        writeln!(out, "{TITLE}{}{TITLE:#}  {}{threads}, {}", self.method, self.file, self.work)?;
+        let mut columns = Columns::new(2, &[Align::Left, Align::Right, Align::Left]);
+        let mut row = |name: &str, value: String, note: String| {
+            columns.row([Cell::new(name, DIM), value.into(), Cell::new(note, DIM)]);
+        };
+        row("open and verify", duration(self.open), String::new());
+        row("load", duration(self.load), String::new());
+        row("first run", duration(self.first_run), String::new());
+        let Steady { runs, median_ns, min_ns, max_ns, lower_quartile_ns, upper_quartile_ns } = self.steady;
+        let spread = format!(
+            "half within {} to {}, all within {} to {}",
+            time(lower_quartile_ns),
+            time(upper_quartile_ns),
+            time(min_ns),
+            time(max_ns)
+        );
+        row("steady run", time(median_ns), format!("median of {runs}; {spread}"));
+        let memory = &self.memory;
+        row("planned memory", bytes(memory.planned_bytes as u64), String::new());
+        row("other memory", bytes(memory.private_bytes as u64), "values without a plan".to_owned());
+        row("scratch", bytes(memory.scratch_bytes as u64), String::new());
+        row("constants", bytes(memory.constant_bytes as u64), String::new());
+        row("packed weights", bytes(memory.packed_bytes as u64), String::new());
+        row("plan", bytes(memory.plan_bytes as u64), "with the flatbuffer".to_owned());
+        if let Some(peak) = memory.peak_resident_bytes {
+            row("process, at most", bytes(peak), "resident".to_owned());
+        }
+        columns.print(out)
+    }
+}

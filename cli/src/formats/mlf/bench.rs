@@ -1,0 +1,72 @@
+//! Times of a module: opening, compiling or finding the code, and runs.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use edgepack_executor::MemoryBytes;
+use edgepack_executor::mlf::Operand;
+use edgepack_format::tensor::TensorBuf;
+
+use super::library::module;
+use super::native;
+use super::run::read_inputs;
+use super::runner::Runner;
+use crate::file::File;
+use crate::formats::Execution;
+use crate::formats::measured::{Measured, Memory, Steady};
+use crate::session::Session;
+use crate::status::Failure;
+use crate::units::count;
+
+/// Measures a module. Without inputs they are zeros.
+pub fn bench(
+    file: &File,
+    asked: Option<&str>,
+    paths: &[PathBuf],
+    time: Duration,
+    how: Execution<'_>,
+    session: &mut Session,
+) -> Result<Measured, Failure> {
+    let start = Instant::now();
+    let module = module(file, asked, &session.limits)?;
+    let open = start.elapsed();
+    let start = Instant::now();
+    let mut runner = Runner::open(&module, &native::options(how.native), &session.limits)
+        .map_err(|error| Failure::cannot_run(error).about(&file.name))?;
+    let load = start.elapsed();
+    let specs = runner.inputs();
+    let inputs = match paths.is_empty() {
+        true => specs.iter().map(|(name, operand)| zeros(name, operand.as_ref())).collect::<Result<_, _>>()?,
+        false => read_inputs(paths, &specs.into_iter().map(|(name, _)| name).collect::<Vec<_>>(), session)?,
+    };
+    let mut once = || {
+        let start = Instant::now();
+        runner.run(&inputs, &[]).map_err(Failure::cannot_run)?;
+        Ok(start.elapsed())
+    };
+    let first_run = once()?;
+    let steady = Steady::measure(time, once)?;
+    let (calls, storage) = match &runner {
+        Runner::Graph(graph) => (graph.call_count(), graph.memory_bytes()),
+        Runner::Aot(_) => (1, 0),
+    };
+    Ok(Measured {
+        file: file.name.clone(),
+        method: module.info().name.clone(),
+        threads: None,
+        open,
+        load,
+        first_run,
+        steady,
+        memory: Memory::of(MemoryBytes { planned: storage, ..MemoryBytes::default() }),
+        work: count(calls, "call"),
+    })
+}
+
+/// Zeros: an integer may be an index.
+fn zeros(name: &str, operand: Option<&Operand>) -> Result<TensorBuf, Failure> {
+    let unknown = || Failure::usage(format!("the package does not say what {name} looks like; give --inputs"));
+    let layout = operand.and_then(|operand| operand.layout().ok()).ok_or_else(unknown)?;
+    let bytes = vec![0; layout.byte_len()];
+    TensorBuf::from_bytes(layout, bytes).map_err(Failure::cannot_run)
+}

@@ -1,0 +1,234 @@
+//! Families of files, a folder each: all that differs between them is behind one trait.
+//!
+//! A command opens a file, which finds its family by content, and asks the family. Families know of commands nothing but
+//! what is asked.
+
+pub mod bundle;
+mod darwinn;
+mod exir;
+mod fields;
+mod head;
+mod inspection;
+mod measured;
+pub mod mlf;
+mod ptd;
+pub mod pte;
+mod size;
+mod tflite;
+mod trace;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use edgepack_format::FileKind;
+use edgepack_format::finding::Findings;
+use edgepack_format::limits::Limits;
+use edgepack_format::row::TableDesc;
+use edgepack_format::wire;
+use edgepack_loader::mlf::Library;
+use edgepack_smith::Rng;
+
+use crate::cases::Replayed;
+use crate::compare::Tolerance;
+use crate::file::{self, File};
+use crate::options::Native;
+use crate::session::Session;
+use crate::status::{Failure, Status};
+use crate::value::Value;
+
+pub use head::Head;
+pub use measured::Measured;
+pub use ptd::open_data;
+pub use size::Size;
+
+/// A root table with its description.
+pub type Root<'a> = (wire::Table<'a>, &'static TableDesc);
+
+/// A piece of a file.
+#[derive(Clone, Copy, Debug)]
+pub enum Piece<'a> {
+    /// A segment.
+    Segment(u32),
+    /// The payload of a delegate, by its place among the delegates of all methods.
+    Delegate(usize),
+    /// Named data, by key.
+    Named(&'a str),
+    /// The program inside.
+    Program,
+    /// A compiled package.
+    Package(usize),
+    /// A file of an archive, by its path in it.
+    Member(&'a str),
+}
+
+/// How a file is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Execution<'a> {
+    /// Data files.
+    pub data: &'a [PathBuf],
+    /// Threads for kernels.
+    pub threads: Option<u16>,
+    /// Whether code of a package may be called.
+    pub native: Native,
+}
+
+/// What one kind of file has to say. What a family has nothing to say to is refused in the words of its kind.
+pub trait Format: Sync {
+    /// The kind, as it is detected.
+    fn kind(&self) -> FileKind;
+
+    /// Its name in JSON documents.
+    fn id(&self) -> &'static str;
+
+    /// Everything its rules have to say.
+    fn verify(&self, head: &Head, session: &Session) -> Findings;
+
+    /// What is wrong with a file and its data files together; `None` where there is no such pair.
+    fn pair(&self, _head: &Head, _data: &[&Head], _limits: &Limits) -> Option<Findings> {
+        None
+    }
+
+    /// The root table, if it can be located at all. Archives have none.
+    fn root<'a>(&self, _head: &'a Head) -> Option<Root<'a>> {
+        None
+    }
+
+    /// Whether what is in it can be looked at table by table in a moment. Tables may be shared, so that a few kilobytes
+    /// unfold into billions of rows; of such a file only the findings and a bounded walk are shown.
+    fn is_modest(&self, _head: &Head, _limits: &Limits) -> bool {
+        true
+    }
+
+    /// The root table of a file that can be looked at table by table.
+    fn modest_root<'a>(&self, head: &'a Head, limits: &Limits) -> Option<Root<'a>> {
+        self.root(head).filter(|_| self.is_modest(head, limits))
+    }
+
+    /// Shows what is inside, broken or not; with `all` every value, instruction and field.
+    fn inspect(&self, head: &Head, all: bool, session: &mut Session) -> Result<Status, Failure>;
+
+    /// Where the bytes go.
+    fn size(&self, head: &Head, session: &Session) -> Result<Size, Failure>;
+
+    /// One raw piece.
+    fn extract(&self, head: &Head, _piece: Piece<'_>, limits: &Limits) -> Result<Vec<u8>, Failure> {
+        self.modest_root(head, limits).ok_or_else(unreadable)?;
+        Err(self.lacks("pieces"))
+    }
+
+    /// The bytes of compiled packages.
+    fn packages<'a>(&self, _head: &'a Head, _limits: &Limits) -> Vec<&'a [u8]> {
+        Vec::new()
+    }
+
+    /// The program to run. What is wrong with it fails with all findings.
+    fn program(&self, file: &File, _limits: &Limits) -> Result<pte::Opened, Failure> {
+        Err(Failure::usage(format!("{}: there is no program in this {}", file.name, self.kind().name())))
+    }
+
+    /// Lists what it needs of a runtime, and which of it is here.
+    fn ops(&self, file: &File, session: &mut Session) -> Result<Status, Failure> {
+        pte::list_needs(&self.program(file, &session.limits)?, file, session)
+    }
+
+    /// Runs one method once: its name, and what came out.
+    fn run(
+        &self,
+        file: &File,
+        method: Option<&str>,
+        inputs: &[PathBuf],
+        how: Execution<'_>,
+        session: &mut Session,
+    ) -> Result<(String, Vec<Value>), Failure> {
+        pte::run(&self.program(file, &session.limits)?, method, inputs, how, session)
+    }
+
+    /// Replays recorded runs.
+    fn check(
+        &self,
+        file: &File,
+        cases: Option<&Path>,
+        tolerance: Tolerance,
+        how: Execution<'_>,
+        session: &mut Session,
+    ) -> Result<Vec<Replayed>, Failure> {
+        pte::check(self.program(file, &session.limits)?, cases, tolerance, how, session)
+    }
+
+    /// Measures opening, loading and running a method; steady runs for `time`.
+    fn bench(
+        &self,
+        file: &File,
+        method: Option<&str>,
+        inputs: &[PathBuf],
+        time: Duration,
+        how: Execution<'_>,
+        session: &mut Session,
+    ) -> Result<Measured, Failure> {
+        let open = |limits: &Limits| self.program(file, limits);
+        pte::bench(&open, &file.name, method, inputs, time, how, session)
+    }
+
+    /// The library of a package that holds one.
+    fn library(&self, _file: &File, _limits: &Limits) -> Result<Option<Library>, Failure> {
+        Ok(None)
+    }
+
+    /// Payloads of delegates whose backend is known, described as JSON.
+    fn payloads(&self, _head: &Head, _session: &Session) -> Result<Vec<serde_json::Value>, Failure> {
+        Ok(Vec::new())
+    }
+
+    /// Text for readers only, where it has no way back to a file.
+    fn text(&self, _file: &File) -> Result<Option<String>, Failure> {
+        Ok(None)
+    }
+
+    /// A variant of a file.
+    fn variant(&self, bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
+        edgepack_smith::mutate::variant(bytes, rng)
+    }
+
+    /// The failure of who asks for what files of the kind do not have.
+    fn lacks(&self, what: &str) -> Failure {
+        Failure::usage(format!("this {} has no {what}", self.kind().name()))
+    }
+}
+
+/// All that commands open.
+static FORMATS: [&dyn Format; 9] = [
+    &pte::Pte,
+    &ptd::Ptd::DATA,
+    &ptd::Ptd::FLAT_DATA,
+    &bundle::Bundle,
+    &trace::Trace,
+    &tflite::TfLite,
+    &darwinn::Darwinn,
+    &mlf::Mlf,
+    &exir::Exir,
+];
+
+/// The format of a kind; `None` if commands do not open it.
+pub fn of(kind: FileKind) -> Option<&'static dyn Format> {
+    FORMATS.into_iter().find(|format| format.kind() == kind)
+}
+
+/// Opens a file of a known format; `-` is standard input.
+pub fn open(path: &Path, session: &mut Session) -> Result<(File, &'static dyn Format), Failure> {
+    let file = session.open(path)?;
+    match of(file.head.kind) {
+        Some(format) => Ok((file, format)),
+        None => Err(file::refused(&file)),
+    }
+}
+
+/// The same, with its flatbuffer read.
+pub fn read(path: &Path, session: &mut Session) -> Result<(Head, &'static dyn Format), Failure> {
+    let (file, format) = open(path, session)?;
+    Ok((Head::read(file, &session.limits)?, format))
+}
+
+/// The failure of a file whose tables cannot be looked at.
+fn unreadable() -> Failure {
+    Failure::findings("nothing in it can be read within reason")
+}

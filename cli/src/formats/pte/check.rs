@@ -1,0 +1,41 @@
+//! Recorded runs of a program, from its own file or from another.
+
+use std::path::Path;
+
+use edgepack_executor::{Options, Registry};
+
+use super::open::Opened;
+use super::replay::replay;
+use crate::cases::{Recorded, Replayed, from_safetensors, registry_for};
+use crate::compare::Tolerance;
+use crate::formats::{Execution, open_data};
+use crate::session::Session;
+use crate::status::Failure;
+
+/// Replays the runs of a safetensors file, or those that came with the program.
+pub fn check(
+    opened: Opened,
+    cases: Option<&Path>,
+    tolerance: Tolerance,
+    how: Execution<'_>,
+    session: &mut Session,
+) -> Result<Vec<Replayed>, Failure> {
+    let (recorded, registry) = match (cases, opened.recorded) {
+        (None, Some(recorded)) => (recorded, edgepack_kernels::registry()),
+        (None, None) => return Err(Failure::usage("say which runs to replay: a safetensors file")),
+        (Some(path), _) => read_cases(path, session)?,
+    };
+    let data = open_data(how.data, session)?;
+    let options = Options { data, threads: how.threads.map(usize::from), ..Options::default() };
+    Ok(replay(&opened.program, &recorded, &registry, &options, tolerance))
+}
+
+fn read_cases(path: &Path, session: &mut Session) -> Result<(Vec<Recorded>, Registry), Failure> {
+    let about = |failure: Failure| failure.about(&path.display().to_string());
+    let bytes = session.read(path)?;
+    let recorded = from_safetensors(&bytes).map_err(|error| about(Failure::unreadable(error)))?;
+    match recorded.is_empty() {
+        true => Err(about(Failure::usage("there are no runs in it"))),
+        false => Ok((recorded, registry_for(&bytes))),
+    }
+}

@@ -1,0 +1,38 @@
+//! A program to run, from a file or from the inside of one.
+
+use std::sync::Arc;
+
+use edgepack_format::limits::Limits;
+use edgepack_loader::{OpenOptions, Program, Source};
+
+use crate::cases::Recorded;
+use crate::status::Failure;
+
+/// A program with the runs that came with it.
+pub struct Opened {
+    /// The program, verified.
+    pub program: Program,
+    /// Runs recorded in the same file.
+    pub recorded: Option<Vec<Recorded>>,
+}
+
+/// Opens a program. What is wrong with it fails with all findings.
+pub fn open(source: Arc<dyn Source>, limits: &Limits) -> Result<Program, Failure> {
+    Ok(OpenOptions { limits: *limits }.open_source(source)?)
+}
+
+/// The method to run: the one asked for, the only one, or `forward`.
+pub fn method(program: &Program, asked: Option<&str>) -> Result<String, Failure> {
+    let names = program.method_names()?;
+    if let Some(asked) = asked {
+        return match names.iter().any(|name| name == asked) {
+            true => Ok(asked.to_owned()),
+            false => Err(Failure::usage(format!("there is no method {asked}; there are {}", names.join(", ")))),
+        };
+    }
+    match names.as_slice() {
+        [only] => Ok(only.clone()),
+        _ if names.iter().any(|name| name == "forward") => Ok("forward".to_owned()),
+        _ => Err(Failure::usage(format!("name one of the methods with --method: {}", names.join(", ")))),
+    }
+}

@@ -1,0 +1,161 @@
+//! What a program needs of a runtime, and which of it is here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+
+use edgepack_format::payload::PayloadFile;
+use edgepack_format::pte::{EValue, ExecutionPlan, InstructionArguments, KernelTypes};
+use edgepack_format::row::Scalars;
+use serde::Serialize;
+
+use super::open::Opened;
+use super::payloads::{self, SourceRanges};
+use super::tables;
+use super::values::operator_name;
+use crate::file::File;
+use crate::session::Session;
+use crate::status::{Failure, Status};
+use crate::style::{BAD, DIM, GOOD, NAME, SHAPE, TITLE};
+use crate::table::{Align, Cell, Columns};
+use crate::units::count;
+use crate::{readable, spelling};
+
+/// Something a program needs.
+#[derive(Serialize, Default)]
+struct Need {
+    name: String,
+    calls: usize,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    dtypes: BTreeSet<String>,
+    methods: BTreeSet<String>,
+    available: bool,
+}
+
+#[derive(Default)]
+struct Needs {
+    operators: BTreeMap<String, Need>,
+    delegates: BTreeMap<String, Need>,
+}
+
+/// Lists operators and delegates of all methods.
+pub fn list_needs(opened: &Opened, file: &File, session: &mut Session) -> Result<Status, Failure> {
+    let mut needs = Needs::default();
+    for plan in opened.program.view()?.plans().iter() {
+        needs.add(&plan?);
+    }
+    let registry = edgepack_kernels::registry();
+    for need in needs.operators.values_mut() {
+        need.available = registry.find(&need.name).is_some();
+    }
+    let (operators, delegates): (Vec<_>, Vec<_>) =
+        (needs.operators.into_values().collect(), needs.delegates.into_values().collect());
+    let source = SourceRanges(&**opened.program.source());
+    let inside = payloads::operators(&payloads::describe(
+        PayloadFile::new(opened.program.flatbuffer(), &source),
+        false,
+        session,
+    ));
+    let missing = operators.iter().chain(&delegates).filter(|need| !need.available).count();
+    if session.json {
+        let mut document = serde_json::json!({
+            "file": file.name, "operators": operators, "delegates": delegates, "missing": missing,
+        });
+        if !inside.is_empty() {
+            document["inside_delegates"] = serde_json::to_value(&inside)?;
+        }
+        session.document(&document)?;
+    } else {
+        print("operators", &operators, &mut session.out)?;
+        print("delegates", &delegates, &mut session.out)?;
+        payloads::print_operators(&inside, &mut session.out)?;
+        let total = operators.len() + delegates.len();
+        match (total, missing) {
+            (0, _) => writeln!(session.out, "{GOOD}nothing is needed{GOOD:#}")?,
+            (_, 0) => writeln!(session.out, "{GOOD}this runtime has all of them{GOOD:#}")?,
+            _ => writeln!(session.out, "{BAD}missing in this runtime: {missing} of {total}{BAD:#}")?,
+        }
+    }
+    Ok(if missing == 0 { Status::Fine } else { Status::CannotRun })
+}
+
+fn print(title: &str, needs: &[Need], out: &mut dyn Write) -> std::io::Result<()> {
+    if needs.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{TITLE}{title}{TITLE:#}  {}", needs.len())?;
+    let mut columns = Columns::new(2, &[Align::Left, Align::Right, Align::Left, Align::Left]);
+    for need in needs {
+        let dtypes: Vec<&str> = need.dtypes.iter().map(String::as_str).collect();
+        let here = if need.available { Cell::new("", DIM) } else { Cell::new("missing", BAD) };
+        columns.row([
+            Cell::new(&need.name, NAME),
+            count(need.calls, "call").into(),
+            Cell::new(dtypes.join(" "), SHAPE),
+            here,
+        ]);
+    }
+    columns.print(out)?;
+    writeln!(out)
+}
+
+impl Needs {
+    fn add(&mut self, plan: &ExecutionPlan<'_>) {
+        let method = spelling::name(plan.name.as_deref().unwrap_or("?"));
+        let operators: Vec<String> = readable::rows(&plan.operators)
+            .iter()
+            .map(|row| row.as_ref().map_or("?".to_owned(), operator_name))
+            .collect();
+        let delegates: Vec<String> = readable::rows(&plan.delegates)
+            .into_iter()
+            .map(|row| spelling::name(&row.and_then(|delegate| delegate.id).unwrap_or_default()))
+            .collect();
+        // What is listed is resolved at load, called or not.
+        operators.iter().for_each(|name| need(&mut self.operators, name, &method, 0));
+        delegates.iter().for_each(|name| need(&mut self.delegates, name, &method, 0));
+        let values = readable::rows(&plan.values);
+        for chain in tables::chains(plan) {
+            for instruction in readable::rows(&chain.instructions).into_iter().flatten() {
+                match instruction.instr_args {
+                    Some(InstructionArguments::KernelCall(call)) => {
+                        let Some(name) = operators.get(call.op_index as usize) else { continue };
+                        need(&mut self.operators, name, &method, 1);
+                        let entry = self.operators.entry(name.clone()).or_default();
+                        dtypes(&values, call.args.as_ref(), &mut entry.dtypes);
+                    }
+                    Some(InstructionArguments::DelegateCall(call)) => {
+                        let Some(name) = delegates.get(call.delegate_index as usize) else { continue };
+                        need(&mut self.delegates, name, &method, 1);
+                        let entry = self.delegates.entry(name.clone()).or_default();
+                        dtypes(&values, call.args.as_ref(), &mut entry.dtypes);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+fn need(needs: &mut BTreeMap<String, Need>, name: &str, method: &str, calls: usize) {
+    let need = needs.entry(name.to_owned()).or_default();
+    name.clone_into(&mut need.name);
+    need.calls += calls;
+    need.methods.insert(method.to_owned());
+}
+
+fn dtypes(values: &[Option<EValue<'_>>], args: Option<&Scalars<'_, i32>>, found: &mut BTreeSet<String>) {
+    let value = |id: i32| values.get(usize::try_from(id).ok()?)?.as_ref()?.val.as_ref();
+    let mut tensor = |id: i32| {
+        if let Some(KernelTypes::Tensor(tensor)) = value(id) {
+            found.insert(spelling::dtype(tensor.scalar_type));
+        }
+    };
+    for id in args.iter().flat_map(|args| args.iter()) {
+        match value(id) {
+            Some(KernelTypes::TensorList(list)) => list.items.iter().flat_map(|ids| ids.iter()).for_each(&mut tensor),
+            Some(KernelTypes::OptionalTensorList(list)) => {
+                list.items.iter().flat_map(|ids| ids.iter()).for_each(&mut tensor);
+            }
+            _ => tensor(id),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Payloads of delegates whose backend is known, verified and described in their place in the program.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::ops::Range;
+
+use edgepack_format::finding::Findings;
+use edgepack_format::payload::{Description, Holder, PayloadFile, Place, RangeReader};
+use edgepack_format::wire;
+use edgepack_loader::Source;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::file::read_range;
+use crate::formats::fields::{self, Fields};
+use crate::session::Session;
+use crate::spelling;
+use crate::style::{BAD, DIM, NAME, SHAPE, TITLE};
+use crate::table::{Align, Cell, Columns};
+use crate::units::{self, count};
+
+/// Ranges of a file.
+pub struct SourceRanges<'s>(pub &'s dyn Source);
+
+impl RangeReader for SourceRanges<'_> {
+    fn read(&self, range: Range<u64>) -> Option<Cow<'_, [u8]>> {
+        let bytes = read_range(self.0, range.start, range.end.saturating_sub(range.start)).ok()?;
+        Some(Cow::Owned(bytes.to_vec()))
+    }
+}
+
+/// A payload that was described.
+#[derive(Serialize)]
+pub struct Described {
+    /// Its place: `execution_plan[0].delegates[1].processed`.
+    pub path: String,
+    /// The backend.
+    pub backend: String,
+    /// Its bytes.
+    pub bytes: u64,
+    /// The place of its first byte in the file.
+    pub offset: u64,
+    /// Who holds the bytes.
+    #[serde(skip)]
+    pub holder: Holder,
+    /// What the decoder says of it.
+    #[serde(flatten)]
+    pub description: Description,
+    /// Why it cannot be described.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// Every field, if that is asked for and the payload is a flatbuffer.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    fields: Value,
+    /// The same for people.
+    #[serde(skip)]
+    field_lines: Vec<u8>,
+}
+
+/// What the decoders find wrong with the payloads of a program.
+///
+/// Nothing where there is no root table: the program's own rules say why.
+pub fn verify(program: wire::Result<PayloadFile<'_>>, session: &Session) -> Findings {
+    program.map(|program| session.payloads.verify(&program, &session.limits)).unwrap_or_default()
+}
+
+/// The payloads of a program, described; with `all` every field of those that are flatbuffers.
+pub fn describe(program: wire::Result<PayloadFile<'_>>, all: bool, session: &Session) -> Vec<Described> {
+    let mut list = Vec::new();
+    let Ok(program) = program else { return list };
+    session.payloads.visit(&program, &session.limits, &mut |found, path, out| {
+        let bytes = found.payload.bytes.len() as u64;
+        let (description, error) = match found.format.describe(&found.payload, out.budget()) {
+            Ok(description) => (description, None),
+            Err(error) => (Description::default(), Some(error.to_string())),
+        };
+        let (mut fields, mut field_lines) = (Value::Null, Vec::new());
+        if let Some((table, desc)) = found.format.root(&found.payload).filter(|_| all) {
+            let budget = || fields::budget(&session.limits, bytes);
+            fields = serde_json::to_value(Fields::new(table, desc, &budget())).unwrap_or_default();
+            // A list of bytes takes everything.
+            let _ = Fields::new(table, desc, &budget()).print(2, &mut field_lines);
+        }
+        list.push(Described {
+            path: path.to_string(),
+            backend: spelling::name(found.format.backend()),
+            bytes,
+            offset: found.offset,
+            holder: found.holder,
+            description,
+            error,
+            fields,
+            field_lines,
+        });
+    });
+    list
+}
+
+/// Nodes and weights of a payload that are shown if not all are.
+const SHOWN: usize = 12;
+
+/// Prints payloads; with `all` everything that is known of them.
+pub fn print(payloads: &[Described], all: bool, out: &mut dyn Write) -> io::Result<()> {
+    payloads.iter().try_for_each(|payload| payload.print(all, out))
+}
+
+impl Described {
+    fn print(&self, all: bool, out: &mut dyn Write) -> io::Result<()> {
+        let Described { path, backend, bytes, offset, .. } = self;
+        let Description { about, values, nodes, weights } = &self.description;
+        writeln!(out, "\n{TITLE}{path}{TITLE:#}  {NAME}{backend}{NAME:#}, {} at {offset:#x}", units::bytes(*bytes))?;
+        if let Some(error) = &self.error {
+            return writeln!(out, "  {BAD}unreadable{BAD:#}: {error}");
+        }
+        let counts = [count(values.len(), "value"), count(nodes.len(), "node"), count(weights.len(), "weight")];
+        let about = if about.is_empty() { String::new() } else { format!("{}, ", spelling::name(about)) };
+        writeln!(out, "  {DIM}{about}{}{DIM:#}", counts.join(", "))?;
+        let shown = |len: usize| if all { len } else { len.min(SHOWN) };
+        let more = |len: usize, out: &mut dyn Write| match len - shown(len) {
+            0 => Ok(()),
+            more => writeln!(out, "    {DIM}and {more} more{DIM:#}"),
+        };
+        if all && !values.is_empty() {
+            writeln!(out, "  {TITLE}values{TITLE:#}")?;
+            let mut columns = Columns::new(4, &[Align::Left, Align::Left, Align::Left]);
+            for value in values {
+                let (name, kind) = (spelling::name(&value.name), spelling::name(&value.kind));
+                columns.row([
+                    Cell::new(name, NAME),
+                    Cell::new(kind, SHAPE),
+                    Cell::new(spelling::name(&value.role), DIM),
+                ]);
+            }
+            columns.print(out)?;
+        }
+        if !nodes.is_empty() {
+            writeln!(out, "  {TITLE}nodes{TITLE:#}")?;
+            let width = nodes.len().saturating_sub(1).to_string().len();
+            for (index, node) in nodes.iter().take(shown(nodes.len())).enumerate() {
+                writeln!(out, "    {DIM}{index:>width$}{DIM:#}  {}", spelling::name(&node.text))?;
+            }
+            more(nodes.len(), out)?;
+        }
+        if !weights.is_empty() {
+            writeln!(out, "  {TITLE}weights{TITLE:#}")?;
+            let mut columns = Columns::new(4, &[Align::Left, Align::Left, Align::Right, Align::Left]);
+            for weight in weights.iter().take(shown(weights.len())) {
+                let place = match &weight.place {
+                    Place::Offset(offset) => format!("at {offset:#x} of the payload"),
+                    Place::Key(key) => format!("named {}", spelling::name(key)),
+                };
+                columns.row([
+                    Cell::new(spelling::name(&weight.name), NAME),
+                    Cell::new(spelling::name(&weight.kind), SHAPE),
+                    units::bytes(weight.bytes).into(),
+                    Cell::new(place, DIM),
+                ]);
+            }
+            columns.print(out)?;
+            more(weights.len(), out)?;
+        }
+        if !self.field_lines.is_empty() {
+            writeln!(out, "  {TITLE}every field{TITLE:#}")?;
+            out.write_all(&self.field_lines)?;
+        }
+        Ok(())
+    }
+
+    /// The ranges of the file that weights take, each byte once.
+    fn weight_ranges(&self) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for weight in &self.description.weights {
+            if let Place::Offset(at) = weight.place {
+                let start = at.min(self.bytes);
+                let end = start.saturating_add(weight.bytes).min(self.bytes);
+                ranges.push(self.offset + start..self.offset + end);
+            }
+        }
+        ranges
+    }
+}
+
+/// Bytes of weights by holder of the payload, each byte once.
+pub fn weight_bytes(payloads: &[Described]) -> BTreeMap<Holder, u64> {
+    let mut ranges: BTreeMap<Holder, Vec<Range<u64>>> = BTreeMap::new();
+    for payload in payloads {
+        ranges.entry(payload.holder).or_default().extend(payload.weight_ranges());
+    }
+    let covered = |mut ranges: Vec<Range<u64>>| {
+        ranges.sort_by_key(|range| range.start);
+        let (mut end, mut sum) = (0, 0);
+        for range in ranges {
+            sum += range.end.saturating_sub(range.start.max(end));
+            end = end.max(range.end);
+        }
+        sum
+    };
+    ranges.into_iter().map(|(holder, ranges)| (holder, covered(ranges))).collect()
+}
+
+/// An operator of payloads.
+#[derive(Serialize)]
+pub struct DelegatedOperator {
+    backend: String,
+    name: String,
+    calls: usize,
+    dtypes: BTreeSet<String>,
+}
+
+/// The operators of payloads, by backend and name.
+pub fn operators(payloads: &[Described]) -> Vec<DelegatedOperator> {
+    let mut found: BTreeMap<(&str, &str), DelegatedOperator> = BTreeMap::new();
+    for payload in payloads {
+        for node in &payload.description.nodes {
+            let operator = found.entry((&payload.backend, &node.operator)).or_insert_with(|| DelegatedOperator {
+                backend: payload.backend.clone(),
+                name: spelling::name(&node.operator),
+                calls: 0,
+                dtypes: BTreeSet::new(),
+            });
+            operator.calls += 1;
+            operator.dtypes.extend(node.types.iter().cloned());
+        }
+    }
+    found.into_values().collect()
+}
+
+/// Prints operators of payloads.
+pub fn print_operators(operators: &[DelegatedOperator], out: &mut dyn Write) -> io::Result<()> {
+    if operators.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{TITLE}inside delegates{TITLE:#}  {}", operators.len())?;
+    let mut columns = Columns::new(2, &[Align::Left, Align::Right, Align::Left, Align::Left]);
+    for DelegatedOperator { backend, name, calls, dtypes } in operators {
+        let dtypes: Vec<&str> = dtypes.iter().map(String::as_str).collect();
+        columns.row([
+            Cell::new(name, NAME),
+            count(*calls, "node").into(),
+            Cell::new(spelling::name(&dtypes.join(" ")), SHAPE),
+            Cell::new(backend, DIM),
+        ]);
+    }
+    columns.print(out)?;
+    writeln!(out)
+}

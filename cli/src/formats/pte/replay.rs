@@ -1,0 +1,101 @@
+//! Recorded runs of a program, replayed and compared.
+
+use std::collections::BTreeMap;
+
+use edgepack_executor::{Input, LoadError, Method, Options, Registry};
+use edgepack_loader::{MethodMeta, Program};
+
+use super::inputs::inputs;
+use crate::cases::{Recorded, ReplayError, Replayed};
+use crate::compare::{Comparison, Tolerance, compare};
+use crate::value::Value;
+
+/// Replays recorded runs in order, each method loaded once. What goes wrong with one run is in its report.
+pub fn replay(
+    program: &Program,
+    recorded: &[Recorded],
+    registry: &Registry,
+    options: &Options,
+    tolerance: Tolerance,
+) -> Vec<Replayed> {
+    let mut loaded: BTreeMap<&str, Option<Loaded>> = BTreeMap::new();
+    let mut reports = Vec::new();
+    for case in recorded {
+        let mut report = Replayed { method: case.method.clone(), run: case.run, outputs: Vec::new(), failure: None };
+        if !loaded.contains_key(case.method.as_str()) {
+            let method = load(program, &case.method, registry, options);
+            let method = method.map_err(|error| report.failure = Some(ReplayError::Load(error))).ok();
+            loaded.insert(&case.method, method);
+        }
+        match loaded.get_mut(case.method.as_str()) {
+            Some(Some(loaded)) => match replay_one(loaded, case, tolerance) {
+                Ok(outputs) => report.outputs = outputs,
+                Err(error) => report.failure = Some(error),
+            },
+            _ => {
+                report.failure.get_or_insert(ReplayError::NotLoaded);
+            }
+        }
+        reports.push(report);
+    }
+    reports
+}
+
+/// A method that is replayed.
+struct Loaded {
+    method: Method,
+    meta: MethodMeta,
+    /// The outputs that are inputs, which the method changes and gives back.
+    given_back: Vec<usize>,
+}
+
+fn load(program: &Program, name: &str, registry: &Registry, options: &Options) -> Result<Loaded, LoadError> {
+    let method = Method::load(program, name, registry, options)?;
+    let meta = program.method_meta(name)?;
+    let mut given_back = Vec::new();
+    for plan in program.view()?.plans().iter() {
+        let plan = plan?;
+        if plan.name.as_deref() != Some(name) {
+            continue;
+        }
+        let inputs: Vec<i32> = plan.inputs.iter().flat_map(|inputs| inputs.iter()).collect();
+        let outputs = plan.outputs.iter().flat_map(|outputs| outputs.iter());
+        given_back.extend(outputs.enumerate().filter(|(_, id)| inputs.contains(id)).map(|(index, _)| index));
+    }
+    Ok(Loaded { method, meta, given_back })
+}
+
+fn replay_one(
+    loaded: &mut Loaded,
+    case: &Recorded,
+    tolerance: Tolerance,
+) -> Result<Vec<(usize, Comparison)>, ReplayError> {
+    let values = inputs(&loaded.meta, &case.inputs).map_err(ReplayError::Input)?;
+    let inputs: Vec<Input<'_>> = values.iter().filter_map(Value::input).collect();
+    let outputs = loaded.method.run(&inputs).map_err(ReplayError::Run)?;
+    if case.outputs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let past = case.outputs.keys().next_back().map_or(0, |last| last + 1);
+    // Runs may be recorded without the inputs that are changed: then what is left over is left out.
+    let without = past + loaded.given_back.len() == outputs.len();
+    let counted: Vec<usize> =
+        (0..outputs.len().max(past)).filter(|index| !without || !loaded.given_back.contains(index)).collect();
+    let mut comparisons = Vec::new();
+    for (index, at) in counted.into_iter().enumerate() {
+        let have = match outputs.get(at).map(Value::of) {
+            Some(value) => value.map_err(|error| ReplayError::Input(error.to_string()))?,
+            None => Value::Null,
+        };
+        match case.outputs.get(&index) {
+            Some(want) => comparisons.push((index, compare(&have, want, tolerance))),
+            // None and text are not recorded.
+            None if have.to_tensor().is_none() => {}
+            None => {
+                let problem = format!("the output is {}", have.kind());
+                comparisons.push((index, Comparison::impossible("None".to_owned(), problem)));
+            }
+        }
+    }
+    Ok(comparisons)
+}

@@ -1,0 +1,44 @@
+//! Why a file of tensors cannot be read or written.
+
+use std::fmt;
+
+use edgepack_format::tensor::LayoutError;
+
+/// Why a file of tensors cannot be read or written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum InterchangeError {
+    /// The safetensors file is broken.
+    Safetensors(safetensors::SafeTensorError),
+    /// The array is broken.
+    Npy(String),
+    /// An element type that the other side does not have.
+    Type(String),
+    /// Shape and bytes do not fit.
+    Layout(LayoutError),
+}
+
+impl fmt::Display for InterchangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InterchangeError::Safetensors(error) => write!(f, "no valid safetensors file: {error}"),
+            InterchangeError::Npy(message) => write!(f, "no valid NumPy array: {message}"),
+            InterchangeError::Type(name) => write!(f, "there is no element type for {name}"),
+            InterchangeError::Layout(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for InterchangeError {}
+
+impl From<LayoutError> for InterchangeError {
+    fn from(error: LayoutError) -> Self {
+        InterchangeError::Layout(error)
+    }
+}
+
+impl From<safetensors::SafeTensorError> for InterchangeError {
+    fn from(error: safetensors::SafeTensorError) -> Self {
+        InterchangeError::Safetensors(error)
+    }
+}

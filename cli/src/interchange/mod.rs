@@ -1,0 +1,60 @@
+//! Tensors in files of others: safetensors and NumPy arrays, told apart by content.
+
+mod error;
+mod npy;
+
+use edgepack::edit::{dtype_of, scalar_type_of};
+use edgepack_format::tensor::{LayoutError, TensorBuf, TensorLayout};
+use safetensors::tensor::{SafeTensors, TensorView};
+
+pub use error::InterchangeError;
+pub use npy::write as write_npy;
+
+/// All tensors of a safetensors file with their names.
+pub fn read_safetensors(bytes: &[u8]) -> Result<Vec<(String, TensorBuf)>, InterchangeError> {
+    let file = SafeTensors::deserialize(bytes)?;
+    let mut tensors = Vec::new();
+    for (name, view) in file.iter() {
+        let unknown = || InterchangeError::Type(format!("{:?}", view.dtype()));
+        let scalar_type = scalar_type_of(view.dtype()).ok_or_else(unknown)?;
+        let layout = TensorLayout::contiguous(scalar_type, view.shape())?;
+        tensors.push((name.to_owned(), TensorBuf::from_bytes(layout, view.data().to_vec())?));
+    }
+    Ok(tensors)
+}
+
+/// The metadata entry `key` of a safetensors file; `None` if there is no such entry, or no such file.
+pub fn safetensors_metadata(bytes: &[u8], key: &str) -> Option<String> {
+    let (_, metadata) = SafeTensors::read_metadata(bytes).ok()?;
+    metadata.metadata().as_ref()?.get(key).cloned()
+}
+
+/// A safetensors file of these tensors. Memory order is not kept: all are contiguous.
+pub fn write_safetensors(tensors: &[(String, TensorBuf)]) -> Result<Vec<u8>, InterchangeError> {
+    let contiguous = tensors.iter().map(|(name, tensor)| Ok((name.as_str(), tensor.contiguous()?)));
+    let contiguous = contiguous.collect::<Result<Vec<_>, LayoutError>>()?;
+    let mut views = Vec::new();
+    for (name, tensor) in &contiguous {
+        let layout = tensor.layout();
+        let unknown = || InterchangeError::Type(layout.scalar_type().to_string());
+        let dtype = dtype_of(layout.scalar_type()).ok_or_else(unknown)?;
+        views.push((*name, TensorView::new(dtype, layout.sizes().to_vec(), tensor.data())?));
+    }
+    Ok(safetensors::serialize(views, None)?)
+}
+
+/// What a file of tensors holds.
+pub enum TensorFile {
+    /// Named tensors.
+    Named(Vec<(String, TensorBuf)>),
+    /// One array.
+    Single(TensorBuf),
+}
+
+/// Reads a safetensors file or a NumPy array.
+pub fn read(bytes: &[u8]) -> Result<TensorFile, InterchangeError> {
+    match bytes.starts_with(npy::MAGIC) {
+        true => npy::read(bytes).map(TensorFile::Single),
+        false => read_safetensors(bytes).map(TensorFile::Named),
+    }
+}

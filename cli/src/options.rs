@@ -1,0 +1,124 @@
+//! Arguments that several commands have, each group declared once.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use edgepack_format::limits::Limits;
+
+use crate::compare::Tolerance;
+
+/// Options of every command.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct Common {
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+
+    /// How much a file may ask for
+    #[arg(long, global = true, value_name = "WHICH", default_value = "default")]
+    pub limits: LimitsChoice,
+
+    /// Also write over a file that is read, two outputs to one file, and what is not valid
+    #[arg(long, global = true)]
+    pub force: bool,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Color {
+    /// On terminals, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// Which ceilings apply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum LimitsChoice {
+    /// What this machine allows: a method may have half of its memory
+    Default,
+    /// Small memory, short walks
+    Hostile,
+}
+
+impl LimitsChoice {
+    /// The ceilings.
+    pub fn limits(self) -> Limits {
+        match self {
+            LimitsChoice::Default => edgepack_loader::machine_limits(),
+            LimitsChoice::Hostile => Limits::hostile(),
+        }
+    }
+}
+
+/// Data files of a program that runs.
+#[derive(clap::Args, Debug)]
+pub struct DataFiles {
+    /// Data files the program needs
+    #[arg(long, value_name = "FILE")]
+    pub data: Vec<PathBuf>,
+}
+
+/// A method and its inputs.
+#[derive(clap::Args, Debug)]
+pub struct Invocation {
+    /// Its data.
+    #[command(flatten)]
+    pub data: DataFiles,
+
+    /// Which method, or module of a package; the only one, or `forward`, if not given
+    #[arg(short, long, value_name = "NAME")]
+    pub method: Option<String>,
+
+    /// Inputs: a safetensors file with keys `I`, `in.I` or `METHOD.RUN.in.I` (the first run), or NumPy arrays in order
+    #[arg(short, long, value_name = "FILE", num_args = 1..)]
+    pub inputs: Vec<PathBuf>,
+}
+
+/// How many threads compute.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct Threads {
+    /// Threads for kernels
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+}
+
+/// Consent to run the code of a package.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct Native {
+    /// Compile and call the code of a Model Library Format package, which then has all your rights
+    #[arg(long)]
+    pub allow_native_code: bool,
+}
+
+/// How far results may be from recorded ones.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct Tolerances {
+    /// Relative tolerance
+    #[arg(long, value_name = "R", value_parser = tolerance, allow_negative_numbers = true)]
+    pub rtol: Option<f64>,
+
+    /// Absolute tolerance
+    #[arg(long, value_name = "A", value_parser = tolerance, allow_negative_numbers = true)]
+    pub atol: Option<f64>,
+}
+
+impl Tolerances {
+    /// Those given; others depend on the element type.
+    pub fn tolerance(self) -> Tolerance {
+        Tolerance { rtol: self.rtol, atol: self.atol }
+    }
+}
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value >= 0.0 => Ok(value),
+        _ => Err("a tolerance is a number that is not negative".to_owned()),
+    }
+}

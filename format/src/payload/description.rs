@@ -1,0 +1,66 @@
+//! A payload described: its values, nodes and weights, as lines for people and as JSON.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::Serialize;
+
+/// A payload described, in the order of the payload.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Description {
+    /// The whole in a few words: a version, a header.
+    pub about: String,
+    /// Values of its graph.
+    pub values: Vec<Value>,
+    /// Nodes of its graph in the order of execution.
+    pub nodes: Vec<Node>,
+    /// Constant data.
+    pub weights: Vec<Weight>,
+}
+
+/// A value of a payload's graph.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Value {
+    /// Its name in nodes: `v3`.
+    pub name: String,
+    /// Its type: `f32[1, 3]`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its role: `input 0`; empty for a value between nodes.
+    pub role: String,
+}
+
+/// A node of a payload's graph.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Node {
+    /// The operator: `Conv2d`.
+    pub operator: String,
+    /// The node as a line: `v4 = Conv2d(v0, v1, v2, stride 2)`.
+    pub text: String,
+    /// Element types it works on, by their short names.
+    pub types: Vec<String>,
+}
+
+/// Constant data of a payload.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Weight {
+    /// Its name.
+    pub name: String,
+    /// Its type: `i8[64, 3, 3, 3]`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its bytes.
+    pub bytes: u64,
+    /// The place of its bytes.
+    pub place: Place,
+}
+
+/// The place of constant data.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// In the payload, so many bytes from its start.
+    Offset(u64),
+    /// In named data under this key.
+    Key(String),
+}

@@ -1,0 +1,8 @@
+//! Decoders of delegates' payloads that come with the library.
+
+use edgepack_format::payload::Payloads;
+
+/// All of them, one for every backend whose payloads the library reads.
+pub fn payloads() -> Payloads {
+    Payloads::new()
+}
