@@ -100,6 +100,11 @@ impl Line<'_> {
                 let refused = findings.has_errors();
                 (findings, refused)
             }
+            "xnnpack" => {
+                let findings = edgepack_tests::xnnpack::findings(bytes, &limits, self.0);
+                let refused = findings.has_errors();
+                (findings, refused)
+            }
             "exir" => {
                 let findings = edgepack_exir::verify::verify_archive(bytes);
                 let refused = findings.has_errors();

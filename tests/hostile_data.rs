@@ -1,4 +1,4 @@
-//! Data files, bundles, traces, compiled models, library packages and exported programs that break one rule each: the files under `hostile/` are what the recipes here make,
+//! Data files, bundles, traces, compiled models, library packages, payloads and exported programs that break one rule each: the files under `hostile/` are what the recipes here make,
 //! and the verifiers say about each what its recipe expects.
 //!
 //! `EDGEPACK_BLESS=1 cargo test --test hostile_data` writes files and manifests anew after a recipe was added.
@@ -17,6 +17,8 @@ mod ptd;
 mod tflite;
 #[path = "hostile/trace/cases.rs"]
 mod trace;
+#[path = "hostile/xnnpack/cases/mod.rs"]
+mod xnnpack;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -38,11 +40,13 @@ pub struct Case {
     accept_all: bool,
     /// Another ceiling for what reading may visit.
     visits: Option<u64>,
+    /// What stands around it: named data, and the arguments of a call.
+    around: Vec<(&'static str, Value)>,
 }
 
 impl Case {
     fn new(id: &'static str, rule: &'static Rule, path: &'static str, bytes: Vec<u8>) -> Self {
-        Case { id, rule, path, bytes, accept_all: false, visits: None }
+        Case { id, rule, path, bytes, accept_all: false, visits: None, around: Vec::new() }
     }
 
     fn accepting_all(self) -> Self {
@@ -51,6 +55,11 @@ impl Case {
 
     fn visits(self, visits: u64) -> Self {
         Case { visits: Some(visits), ..self }
+    }
+
+    fn around(mut self, key: &'static str, value: Value) -> Self {
+        self.around.push((key, value));
+        self
     }
 
     fn limits(&self) -> Limits {
@@ -76,6 +85,9 @@ impl Case {
         }
         if let Some(visits) = self.visits {
             entry["visits"] = visits.into();
+        }
+        for (key, value) in &self.around {
+            entry[key] = value.clone();
         }
         entry
     }
@@ -172,6 +184,13 @@ fn models() {
 }
 
 #[test]
+fn payloads() {
+    replay("xnnpack", "xnn", &xnnpack::cases(), rules::xnnpack::ALL, |case| {
+        edgepack_tests::xnnpack::findings(&case.bytes, &case.limits(), &case.entry("xnn"))
+    });
+}
+
+#[test]
 fn libraries() {
     replay("mlf", "tar", &mlf::cases(), rules::mlf::ALL, |case| {
         edgepack_loader::mlf::verify(&case.bytes, &case.limits()).findings
@@ -194,6 +213,10 @@ fn what_is_changed_is_good() {
     let package = darwinn::good();
     let findings = dwn::verify::verify(&package, &Limits::hostile(), dwn::Accept::default()).findings;
     assert!(findings.iter().all(|finding| finding.rule.severity == Severity::Info), "{findings}");
+    for payload in xnnpack::good() {
+        let findings = edgepack_tests::xnnpack::findings(&payload, &Limits::hostile(), &Value::Null);
+        assert!(findings.is_empty(), "{findings}");
+    }
     let findings = edgepack_loader::mlf::verify(&mlf::good(), &Limits::hostile()).findings;
     assert!(findings.is_empty(), "{findings}");
     let findings = edgepack_exir::verify::verify_archive(&exir::good());

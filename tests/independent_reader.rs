@@ -1,11 +1,16 @@
 //! Reads every real file twice: with the rows of `edgepack-format`, and with code that planus generated from the
 //! schemas. What planus read and wrote again must be, row for row, what the rows say about the original.
 
+#[path = "../builder/tests/xnnpack/corpus.rs"]
+#[allow(dead_code, reason = "another test asks for the surroundings of payloads too")]
+mod payloads;
+
 use std::path::{Path, PathBuf};
 
+use edgepack_format::limits::Limits;
 use edgepack_format::ptd::Generation;
 use edgepack_format::row::Table as _;
-use edgepack_format::{bundle, ptd, pte, trace, wire};
+use edgepack_format::{bundle, ptd, pte, trace, wire, xnnpack};
 use edgepack_tests::schema_gen::generated;
 use planus::{Builder, ReadAsRoot};
 
@@ -82,4 +87,16 @@ fn traces() {
         // A length word comes before the flatbuffer.
         compare!(&path, &bytes[4..], etdump::EtDumpRef, EtDump, trace::ETDump<'_>);
     }
+}
+
+#[test]
+fn xnnpack_payloads() {
+    let found = payloads::payloads();
+    for found in &found {
+        let payload = xnnpack::Payload::parse(&found.bytes, &Limits::DEFAULT).expect("a payload");
+        let header = payload.header().expect("a header");
+        let flatbuffer = &found.bytes[header.flatbuffer_offset as usize..header.flatbuffer_end() as usize];
+        compare!(Path::new(&found.name), flatbuffer, xnnpack::GraphRef, Graph, xnnpack::Graph<'_>);
+    }
+    println!("{} payloads", found.len());
 }

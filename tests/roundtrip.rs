@@ -6,12 +6,13 @@ use std::path::Path;
 
 use edgepack_builder::raw;
 use edgepack_builder::sink::flatbuffer;
+use edgepack_builder::xnnpack::{Container, write};
 use edgepack_format::check::{Checker, Path as Place, StructureRules};
 use edgepack_format::extent::FileExtent;
 use edgepack_format::finding::Findings;
 use edgepack_format::limits::Limits;
 use edgepack_format::row::Table;
-use edgepack_format::{FileKind, bundle, darwinn, detect, ptd, pte, rules, tflite, trace, wire};
+use edgepack_format::{FileKind, bundle, darwinn, detect, ptd, pte, rules, tflite, trace, wire, xnnpack};
 use edgepack_smith::arbitrary::Unstructured;
 use edgepack_smith::{Values, row};
 use edgepack_tests::schema_gen::generated;
@@ -115,6 +116,7 @@ round_trips! {
     darwinn_package: Package in darwinn, planus darwinn PackageRef Package;
     darwinn_multi_executable: MultiExecutable in darwinn, planus darwinn MultiExecutableRef MultiExecutable;
     tflite_model: Model in tflite, planus tflite ModelRef Model;
+    xnnpack_graph: Graph in xnnpack, planus xnnpack GraphRef Graph;
     darwinn_executable: Executable in darwinn, planus darwinn ExecutableRef Executable;
 }
 
@@ -155,6 +157,26 @@ proptest! {
         let options = VerifierOptions::default();
         let mut verifier = Verifier::new(&options, &bytes);
         prop_assert_eq!(ForwardsUOffset::<official::FlatTensor>::run_verifier(&mut verifier, 0), Ok(()));
+    }
+
+    #[test]
+    fn payloads_are_written_and_read_in_every_container(input in vec(any::<u8>(), 0..600), region in vec(any::<u8>(), 0..40)) {
+        let bytes = row(xnnpack::Graph::DESC, Values::Any, &mut Unstructured::new(&input)).unwrap();
+        let graph: xnnpack::Graph<'_> = decode(&bytes);
+        for container in [Container::Header, Container::OldIdentifier, Container::Bare] {
+            let written = write(&graph, container, &region).unwrap();
+            let flatbuffer = match container {
+                // An empty graph is shorter than any payload may be.
+                Container::Bare => &written[..],
+                _ => {
+                    let header = xnnpack::Header::read(&written).unwrap().unwrap();
+                    prop_assert_eq!(&written[header.constants_offset as usize..], &region[..]);
+                    &written[header.flatbuffer_offset as usize..header.flatbuffer_end() as usize]
+                }
+            };
+            check::<xnnpack::Graph<'_>>(flatbuffer);
+            prop_assert_eq!(&decode::<xnnpack::Graph<'_>>(flatbuffer), &graph);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use edgepack_format::row::{FieldKind, ScalarKind, StructDesc, Table, TableDesc, UnionDesc};
-use edgepack_format::{bundle, darwinn, ptd, pte, scalar, tflite, trace};
+use edgepack_format::{bundle, darwinn, ptd, pte, scalar, tflite, trace, xnnpack};
 use edgepack_tests::schema_gen::{FILES, declarations, generate, generated_path, schema_path};
 use planus_types::ast::{FloatType, IntegerType};
 use planus_types::intermediate::{
@@ -13,7 +13,7 @@ use planus_types::intermediate::{
 };
 
 /// Namespace, root table and file identifier of every format.
-fn roots() -> [(&'static str, &'static TableDesc, [u8; 4]); 8] {
+fn roots() -> [(&'static str, &'static TableDesc, [u8; 4]); 9] {
     [
         ("program", pte::Program::DESC, pte::IDENTIFIER),
         ("flat_tensor", ptd::FlatTensor::DESC, ptd::IDENTIFIER),
@@ -23,6 +23,7 @@ fn roots() -> [(&'static str, &'static TableDesc, [u8; 4]); 8] {
         ("etdump", trace::ETDump::DESC, trace::IDENTIFIER),
         ("darwinn", darwinn::Package::DESC, darwinn::IDENTIFIER),
         ("tflite", tflite::Model::DESC, tflite::IDENTIFIER),
+        ("xnnpack", xnnpack::Graph::DESC, xnnpack::IDENTIFIER),
     ]
 }
 
@@ -264,6 +265,7 @@ fn enums_agree_with_the_schemas() {
         "darwinn.DataType" => darwinn::DataType,
         "darwinn.ExecutableType" => darwinn::ExecutableType,
         "tflite.TensorType" => tflite::TensorType,
+        "xnnpack.Datatype" => xnnpack::Datatype,
     };
     let mut found = 0;
     for (_, path, declaration) in declarations().iter_declarations() {

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use edgepack_builder::args;
 use edgepack_builder::pte::{ProgramBuilder, TensorSpec};
+use edgepack_builder::xnnpack::{PayloadBuilder, ValueSpec};
 use edgepack_compute::threads::Threads;
 use edgepack_executor::{LoadError, Method, Options, RunError};
 use edgepack_exir::archive::Archive;
@@ -19,7 +20,8 @@ use edgepack_format::finding::{ErrorCode, Findings};
 use edgepack_format::limits::Limits;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorView;
-use edgepack_format::{FileKind, bundle, darwinn, detect, ptd, pte, tflite, trace};
+use edgepack_format::xnnpack::{Datatype, Node1x1, NodeUnion};
+use edgepack_format::{FileKind, bundle, darwinn, detect, ptd, pte, tflite, trace, xnnpack};
 use edgepack_loader::mlf::Library;
 use edgepack_loader::{DataFile, Error, OpenOptions, Program, RegisterError, Source};
 use edgepack_tests::assemble::{Assembly, float};
@@ -292,6 +294,37 @@ fn verify(file: &Arc<Reading>) -> Option<bool> {
     told(&findings)
 }
 
+/// A payload of a delegate with so many values, nodes and constants that their tables are large.
+fn long_payload() -> Vec<u8> {
+    let mut builder = PayloadBuilder::new();
+    let spec = || ValueSpec::new(Datatype::FP32, [2]);
+    let mut last = builder.input(spec()).unwrap();
+    for index in 0..2000 {
+        let constant = builder.named_constant(index.to_string(), 8).unwrap();
+        builder.constant_value(spec(), constant).unwrap();
+        let next = if index == 1999 { builder.output(spec()) } else { builder.value(spec()) }.unwrap();
+        builder.node(NodeUnion::Abs(Node1x1 { input_id: last.id(), output_id: next.id(), flags: 0 }));
+        last = next;
+    }
+    builder.finish().unwrap().bytes
+}
+
+/// Verifies a payload, and asks for its constants.
+fn payload(file: &Arc<Reading>) -> Option<bool> {
+    let payload = match xnnpack::Payload::parse(&file.0, &Limits::DEFAULT) {
+        Ok(payload) => payload,
+        Err(findings) => return told(&findings),
+    };
+    let constants = payload.constants(|_| Ok::<_, ()>(Some(&[0u8; 8][..])));
+    match constants {
+        Ok(constants) => {
+            let context = xnnpack::verify::Context { constants: Some(&constants), ..Default::default() };
+            told(&xnnpack::verify::with_context(&payload, &context, &Limits::DEFAULT))
+        }
+        Err(error) => Some(matches!(error, xnnpack::ConstantsError::Memory(_))),
+    }
+}
+
 /// Reads an exported program.
 fn exported(file: &Arc<Reading>) -> Option<bool> {
     let bytes = file.0.as_slice();
@@ -369,7 +402,10 @@ fn every_table() {
         println!("{}: {of_family} tables", document.name);
         tables += of_family;
     }
-    println!("{files} files, {tables} tables, every one missed");
+    let of_payload = without_each_table("a payload", &Arc::new(Reading(long_payload())), payload);
+    println!("a payload: {of_payload} tables");
+    assert!(of_payload > 10, "{of_payload}");
+    println!("{} files, {} tables, every one missed", files + 1, tables + of_payload);
 }
 
 /// A program that plans so many bytes and needs others of its own.

@@ -4,7 +4,7 @@
 //! [`envelope`] puts the root word, identifier and extended header in front, and [`raw`] writes whole files from rows
 //! *as they are*, wrong ones too: that is what tests of verifiers, `build FILE.json` and mutators need. The upper
 //! floor are the checked builders, one module per format family beside `raw`, named as in `edgepack-format` (`pte`,
-//! `ptd`, `bundle`, `trace`, `darwinn`, `tflite`, `mlf`); they promise that what they finish verifies clean.
+//! `ptd`, `bundle`, `trace`, `darwinn`, `tflite`, `mlf`, `xnnpack`); they promise that what they finish verifies clean.
 //!
 //! Same rows, same bytes, always: vtables and strings are shared by content, nothing depends on addresses, hashes or
 //! time. Contents of segments are references until the file is written, and then stream.
@@ -42,6 +42,7 @@ pub mod sink;
 pub mod tflite;
 pub mod trace;
 pub mod write_file;
+pub mod xnnpack;
 
 pub use build_error::{BuildError, MAX_SEGMENT_ALIGNMENT};
 pub use error::Error;

@@ -49,6 +49,7 @@ pub mod tensor;
 pub mod tflite;
 pub mod trace;
 pub mod wire;
+pub mod xnnpack;
 
 pub use detect::{FileKind, detect};
 

@@ -2,7 +2,7 @@
 //!
 //! An id is never reused and never changes its meaning. Families follow the formats: `PTE-` programs, `PTD-` data
 //! files, `BND-` bundled programs, `TRC-` traces, `DWN-` Edge TPU packages, `TFL-` the
-//! models around them, `MLF-` packages of the Model Library Format; the letter after the dash groups rules by what they look at.
+//! models around them, `MLF-` packages of the Model Library Format, `XNN-` payloads of the XNNPACK backend; the letter after the dash groups rules by what they look at.
 //! `docs/rules.md` is [`markdown`] of this list.
 
 use alloc::format;
@@ -37,6 +37,7 @@ pub mod ptd;
 pub mod pte;
 pub mod tflite;
 pub mod trace;
+pub mod xnnpack;
 
 /// A family of rules: the prefix of its ids, what it is about, its rules.
 pub struct Family {
@@ -58,6 +59,7 @@ pub const FAMILIES: &[Family] = &[
     Family { prefix: "TFL", about: "TensorFlow Lite models with compiled parts", rules: tflite::ALL },
     Family { prefix: "EXIR", about: "Export IR (`.pt2`)", rules: exir::ALL },
     Family { prefix: "MLF", about: "Model Library Format packages", rules: mlf::ALL },
+    Family { prefix: "XNN", about: "Payloads of the XNNPACK backend", rules: xnnpack::ALL },
 ];
 
 /// Every rule there is.
@@ -70,7 +72,8 @@ const COUNT: usize = pte::ALL.len()
     + darwinn::ALL.len()
     + tflite::ALL.len()
     + mlf::ALL.len()
-    + exir::ALL.len();
+    + exir::ALL.len()
+    + xnnpack::ALL.len();
 
 #[allow(clippy::indexing_slicing, clippy::arithmetic_side_effects, reason = "evaluated by the compiler")]
 const JOINED: [&Rule; COUNT] = {

@@ -30365,4 +30365,12640 @@ mod root {
             }
         }
     }
+    pub mod xnnpack {
+        #[derive(
+            Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, ::serde::Serialize, ::serde::Deserialize,
+        )]
+        #[repr(i16)]
+        pub enum Datatype {
+            Invalid = 0,
+            Fp32 = 1,
+            Fp16 = 2,
+            Qint8 = 3,
+            Quint8 = 4,
+            Qint32 = 5,
+            Qcint8 = 6,
+            Qcint32 = 7,
+            Qcint4 = 8,
+            Qdint8 = 9,
+            Qbint4 = 10,
+            Qpint8 = 11,
+            Int32 = 12,
+            Pfp32 = 13,
+            Bf16 = 14,
+        }
+        impl Datatype {
+            pub const ENUM_VALUES: [Self; 15] = [
+                Self::Invalid,
+                Self::Fp32,
+                Self::Fp16,
+                Self::Qint8,
+                Self::Quint8,
+                Self::Qint32,
+                Self::Qcint8,
+                Self::Qcint32,
+                Self::Qcint4,
+                Self::Qdint8,
+                Self::Qbint4,
+                Self::Qpint8,
+                Self::Int32,
+                Self::Pfp32,
+                Self::Bf16,
+            ];
+        }
+        impl ::core::convert::TryFrom<i16> for Datatype {
+            type Error = ::planus::errors::UnknownEnumTagKind;
+            #[inline]
+            fn try_from(value: i16) -> ::core::result::Result<Self, ::planus::errors::UnknownEnumTagKind> {
+                #[allow(clippy::match_single_binding)]
+                match value {
+                    0 => ::core::result::Result::Ok(Datatype::Invalid),
+                    1 => ::core::result::Result::Ok(Datatype::Fp32),
+                    2 => ::core::result::Result::Ok(Datatype::Fp16),
+                    3 => ::core::result::Result::Ok(Datatype::Qint8),
+                    4 => ::core::result::Result::Ok(Datatype::Quint8),
+                    5 => ::core::result::Result::Ok(Datatype::Qint32),
+                    6 => ::core::result::Result::Ok(Datatype::Qcint8),
+                    7 => ::core::result::Result::Ok(Datatype::Qcint32),
+                    8 => ::core::result::Result::Ok(Datatype::Qcint4),
+                    9 => ::core::result::Result::Ok(Datatype::Qdint8),
+                    10 => ::core::result::Result::Ok(Datatype::Qbint4),
+                    11 => ::core::result::Result::Ok(Datatype::Qpint8),
+                    12 => ::core::result::Result::Ok(Datatype::Int32),
+                    13 => ::core::result::Result::Ok(Datatype::Pfp32),
+                    14 => ::core::result::Result::Ok(Datatype::Bf16),
+                    _ => ::core::result::Result::Err(::planus::errors::UnknownEnumTagKind { tag: value as i128 }),
+                }
+            }
+        }
+        impl ::core::convert::From<Datatype> for i16 {
+            #[inline]
+            fn from(value: Datatype) -> Self {
+                value as i16
+            }
+        }
+        unsafe impl ::planus::Primitive for Datatype {
+            const ALIGNMENT: usize = 2;
+            const SIZE: usize = 2;
+        }
+        impl ::planus::WriteAsPrimitive<Datatype> for Datatype {
+            #[inline]
+            fn write<const N: usize>(&self, cursor: ::planus::Cursor<'_, N>, buffer_position: u32) {
+                (*self as i16).write(cursor, buffer_position);
+            }
+        }
+        impl ::planus::WriteAs<Datatype> for Datatype {
+            type Prepared = Self;
+            #[inline]
+            fn prepare(&self, _builder: &mut ::planus::Builder) -> Datatype {
+                *self
+            }
+        }
+        impl ::planus::WriteAsDefault<Datatype, Datatype> for Datatype {
+            type Prepared = Self;
+            #[inline]
+            fn prepare(
+                &self,
+                _builder: &mut ::planus::Builder,
+                default: &Datatype,
+            ) -> ::core::option::Option<Datatype> {
+                if self == default {
+                    ::core::option::Option::None
+                } else {
+                    ::core::option::Option::Some(*self)
+                }
+            }
+        }
+        impl ::planus::WriteAsOptional<Datatype> for Datatype {
+            type Prepared = Self;
+            #[inline]
+            fn prepare(&self, _builder: &mut ::planus::Builder) -> ::core::option::Option<Datatype> {
+                ::core::option::Option::Some(*self)
+            }
+        }
+        impl<'buf> ::planus::TableRead<'buf> for Datatype {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'buf>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                let n: i16 = ::planus::TableRead::from_buffer(buffer, offset)?;
+                ::core::result::Result::Ok(::core::convert::TryInto::try_into(n)?)
+            }
+        }
+        impl<'buf> ::planus::VectorReadInner<'buf> for Datatype {
+            type Error = ::planus::errors::UnknownEnumTag;
+            const STRIDE: usize = 2;
+            #[inline]
+            unsafe fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'buf>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::UnknownEnumTag> {
+                let value = unsafe { <i16 as ::planus::VectorRead>::from_buffer(buffer, offset) };
+                let value: ::core::result::Result<Self, _> = ::core::convert::TryInto::try_into(value);
+                value.map_err(|error_kind| {
+                    error_kind.with_error_location("Datatype", "VectorRead::from_buffer", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<Datatype> for Datatype {
+            const STRIDE: usize = 2;
+            type Value = Self;
+            #[inline]
+            fn prepare(&self, _builder: &mut ::planus::Builder) -> Self {
+                *self
+            }
+            #[inline]
+            unsafe fn write_values(values: &[Self], bytes: *mut ::core::mem::MaybeUninit<u8>, buffer_position: u32) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 2];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (2 * i) as u32,
+                    );
+                }
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct Buffer {
+            pub storage: ::core::option::Option<::planus::alloc::vec::Vec<u8>>,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for Buffer {
+            fn default() -> Self {
+                Self { storage: ::core::default::Default::default() }
+            }
+        }
+        impl Buffer {
+            #[inline]
+            pub fn builder() -> BufferBuilder<()> {
+                BufferBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_storage: impl ::planus::WriteAsOptional<::planus::Offset<[u8]>>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_storage = field_storage.prepare(builder);
+                let mut table_writer: ::planus::table_writer::TableWriter<6> = ::core::default::Default::default();
+                if prepared_storage.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[u8]>>(0);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_storage) = prepared_storage {
+                            object_writer.write::<_, _, 4>(&prepared_storage);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<Buffer>> for Buffer {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Buffer> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<Buffer>> for Buffer {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Buffer>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<Buffer> for Buffer {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Buffer> {
+                Buffer::create(builder, &self.storage)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct BufferBuilder<State>(State);
+        impl BufferBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn storage<T0>(self, value: T0) -> BufferBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsOptional<::planus::Offset<[u8]>>,
+            {
+                BufferBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn storage_as_null(self) -> BufferBuilder<((),)> {
+                self.storage(())
+            }
+        }
+        impl<T0> BufferBuilder<(T0,)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<Buffer>
+            where
+                Self: ::planus::WriteAsOffset<Buffer>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<T0: ::planus::WriteAsOptional<::planus::Offset<[u8]>>> ::planus::WriteAs<::planus::Offset<Buffer>>
+            for BufferBuilder<(T0,)>
+        {
+            type Prepared = ::planus::Offset<Buffer>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Buffer> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<T0: ::planus::WriteAsOptional<::planus::Offset<[u8]>>> ::planus::WriteAsOptional<::planus::Offset<Buffer>>
+            for BufferBuilder<(T0,)>
+        {
+            type Prepared = ::planus::Offset<Buffer>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Buffer>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<T0: ::planus::WriteAsOptional<::planus::Offset<[u8]>>> ::planus::WriteAsOffset<Buffer> for BufferBuilder<(T0,)> {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Buffer> {
+                let (v0,) = &self.0;
+                Buffer::create(builder, v0)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct BufferRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> BufferRef<'a> {
+            #[inline]
+            pub fn storage(&self) -> ::planus::Result<::core::option::Option<&'a [u8]>> {
+                self.0.access(0, "Buffer", "storage")
+            }
+        }
+        impl<'a> ::core::fmt::Debug for BufferRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("BufferRef");
+                if let ::core::option::Option::Some(field_storage) = self.storage().transpose() {
+                    f.field("storage", &field_storage);
+                }
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<BufferRef<'a>> for Buffer {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: BufferRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self { storage: value.storage()?.map(|v| v.to_vec()) })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for BufferRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for BufferRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[BufferRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<Buffer>> for Buffer {
+            type Value = ::planus::Offset<Buffer>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<Buffer>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for BufferRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[BufferRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct PerChannelQuant {
+            pub scale: ::core::option::Option<::planus::alloc::vec::Vec<f32>>,
+            pub channel_dim: i32,
+            pub scale_buffer_idx: u32,
+            pub num_scales: u32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for PerChannelQuant {
+            fn default() -> Self {
+                Self { scale: ::core::default::Default::default(), channel_dim: 0, scale_buffer_idx: 0, num_scales: 0 }
+            }
+        }
+        impl PerChannelQuant {
+            #[inline]
+            pub fn builder() -> PerChannelQuantBuilder<()> {
+                PerChannelQuantBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_scale: impl ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                field_channel_dim: impl ::planus::WriteAsDefault<i32, i32>,
+                field_scale_buffer_idx: impl ::planus::WriteAsDefault<u32, u32>,
+                field_num_scales: impl ::planus::WriteAsDefault<u32, u32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_scale = field_scale.prepare(builder);
+                let prepared_channel_dim = field_channel_dim.prepare(builder, &0);
+                let prepared_scale_buffer_idx = field_scale_buffer_idx.prepare(builder, &0);
+                let prepared_num_scales = field_num_scales.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<12> = ::core::default::Default::default();
+                if prepared_scale.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[f32]>>(0);
+                }
+                if prepared_channel_dim.is_some() {
+                    table_writer.write_entry::<i32>(1);
+                }
+                if prepared_scale_buffer_idx.is_some() {
+                    table_writer.write_entry::<u32>(2);
+                }
+                if prepared_num_scales.is_some() {
+                    table_writer.write_entry::<u32>(3);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_scale) = prepared_scale {
+                            object_writer.write::<_, _, 4>(&prepared_scale);
+                        }
+                        if let ::core::option::Option::Some(prepared_channel_dim) = prepared_channel_dim {
+                            object_writer.write::<_, _, 4>(&prepared_channel_dim);
+                        }
+                        if let ::core::option::Option::Some(prepared_scale_buffer_idx) = prepared_scale_buffer_idx {
+                            object_writer.write::<_, _, 4>(&prepared_scale_buffer_idx);
+                        }
+                        if let ::core::option::Option::Some(prepared_num_scales) = prepared_num_scales {
+                            object_writer.write::<_, _, 4>(&prepared_num_scales);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<PerChannelQuant>> for PerChannelQuant {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerChannelQuant> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<PerChannelQuant>> for PerChannelQuant {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<PerChannelQuant>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<PerChannelQuant> for PerChannelQuant {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerChannelQuant> {
+                PerChannelQuant::create(builder, &self.scale, self.channel_dim, self.scale_buffer_idx, self.num_scales)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct PerChannelQuantBuilder<State>(State);
+        impl PerChannelQuantBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn scale<T0>(self, value: T0) -> PerChannelQuantBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+            {
+                PerChannelQuantBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn scale_as_null(self) -> PerChannelQuantBuilder<((),)> {
+                self.scale(())
+            }
+        }
+        impl<T0> PerChannelQuantBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn channel_dim<T1>(self, value: T1) -> PerChannelQuantBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<i32, i32>,
+            {
+                let (v0,) = self.0;
+                PerChannelQuantBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn channel_dim_as_default(self) -> PerChannelQuantBuilder<(T0, ::planus::DefaultValue)> {
+                self.channel_dim(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> PerChannelQuantBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn scale_buffer_idx<T2>(self, value: T2) -> PerChannelQuantBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1) = self.0;
+                PerChannelQuantBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn scale_buffer_idx_as_default(self) -> PerChannelQuantBuilder<(T0, T1, ::planus::DefaultValue)> {
+                self.scale_buffer_idx(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> PerChannelQuantBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn num_scales<T3>(self, value: T3) -> PerChannelQuantBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2) = self.0;
+                PerChannelQuantBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn num_scales_as_default(self) -> PerChannelQuantBuilder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.num_scales(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> PerChannelQuantBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerChannelQuant>
+            where
+                Self: ::planus::WriteAsOffset<PerChannelQuant>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                T1: ::planus::WriteAsDefault<i32, i32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAs<::planus::Offset<PerChannelQuant>> for PerChannelQuantBuilder<(T0, T1, T2, T3)>
+        {
+            type Prepared = ::planus::Offset<PerChannelQuant>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerChannelQuant> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                T1: ::planus::WriteAsDefault<i32, i32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOptional<::planus::Offset<PerChannelQuant>>
+            for PerChannelQuantBuilder<(T0, T1, T2, T3)>
+        {
+            type Prepared = ::planus::Offset<PerChannelQuant>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<PerChannelQuant>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                T1: ::planus::WriteAsDefault<i32, i32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOffset<PerChannelQuant> for PerChannelQuantBuilder<(T0, T1, T2, T3)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerChannelQuant> {
+                let (v0, v1, v2, v3) = &self.0;
+                PerChannelQuant::create(builder, v0, v1, v2, v3)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct PerChannelQuantRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> PerChannelQuantRef<'a> {
+            #[inline]
+            pub fn scale(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, f32>>> {
+                self.0.access(0, "PerChannelQuant", "scale")
+            }
+            #[inline]
+            pub fn channel_dim(&self) -> ::planus::Result<i32> {
+                ::core::result::Result::Ok(self.0.access(1, "PerChannelQuant", "channel_dim")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn scale_buffer_idx(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(2, "PerChannelQuant", "scale_buffer_idx")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn num_scales(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(3, "PerChannelQuant", "num_scales")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for PerChannelQuantRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("PerChannelQuantRef");
+                if let ::core::option::Option::Some(field_scale) = self.scale().transpose() {
+                    f.field("scale", &field_scale);
+                }
+                f.field("channel_dim", &self.channel_dim());
+                f.field("scale_buffer_idx", &self.scale_buffer_idx());
+                f.field("num_scales", &self.num_scales());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<PerChannelQuantRef<'a>> for PerChannelQuant {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: PerChannelQuantRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    scale: if let ::core::option::Option::Some(scale) = value.scale()? {
+                        ::core::option::Option::Some(scale.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    channel_dim: ::core::convert::TryInto::try_into(value.channel_dim()?)?,
+                    scale_buffer_idx: ::core::convert::TryInto::try_into(value.scale_buffer_idx()?)?,
+                    num_scales: ::core::convert::TryInto::try_into(value.num_scales()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for PerChannelQuantRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for PerChannelQuantRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[PerChannelQuantRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<PerChannelQuant>> for PerChannelQuant {
+            type Value = ::planus::Offset<PerChannelQuant>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<PerChannelQuant>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for PerChannelQuantRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[PerChannelQuantRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct PerTokenDynamicQuant {
+            pub num_nonbatch_dims: i32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for PerTokenDynamicQuant {
+            fn default() -> Self {
+                Self { num_nonbatch_dims: 0 }
+            }
+        }
+        impl PerTokenDynamicQuant {
+            #[inline]
+            pub fn builder() -> PerTokenDynamicQuantBuilder<()> {
+                PerTokenDynamicQuantBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_num_nonbatch_dims: impl ::planus::WriteAsDefault<i32, i32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_num_nonbatch_dims = field_num_nonbatch_dims.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<6> = ::core::default::Default::default();
+                if prepared_num_nonbatch_dims.is_some() {
+                    table_writer.write_entry::<i32>(0);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_num_nonbatch_dims) = prepared_num_nonbatch_dims {
+                            object_writer.write::<_, _, 4>(&prepared_num_nonbatch_dims);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<PerTokenDynamicQuant>> for PerTokenDynamicQuant {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerTokenDynamicQuant> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<PerTokenDynamicQuant>> for PerTokenDynamicQuant {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<PerTokenDynamicQuant>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<PerTokenDynamicQuant> for PerTokenDynamicQuant {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerTokenDynamicQuant> {
+                PerTokenDynamicQuant::create(builder, self.num_nonbatch_dims)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct PerTokenDynamicQuantBuilder<State>(State);
+        impl PerTokenDynamicQuantBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn num_nonbatch_dims<T0>(self, value: T0) -> PerTokenDynamicQuantBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<i32, i32>,
+            {
+                PerTokenDynamicQuantBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn num_nonbatch_dims_as_default(self) -> PerTokenDynamicQuantBuilder<(::planus::DefaultValue,)> {
+                self.num_nonbatch_dims(::planus::DefaultValue)
+            }
+        }
+        impl<T0> PerTokenDynamicQuantBuilder<(T0,)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerTokenDynamicQuant>
+            where
+                Self: ::planus::WriteAsOffset<PerTokenDynamicQuant>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<T0: ::planus::WriteAsDefault<i32, i32>> ::planus::WriteAs<::planus::Offset<PerTokenDynamicQuant>>
+            for PerTokenDynamicQuantBuilder<(T0,)>
+        {
+            type Prepared = ::planus::Offset<PerTokenDynamicQuant>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerTokenDynamicQuant> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<T0: ::planus::WriteAsDefault<i32, i32>> ::planus::WriteAsOptional<::planus::Offset<PerTokenDynamicQuant>>
+            for PerTokenDynamicQuantBuilder<(T0,)>
+        {
+            type Prepared = ::planus::Offset<PerTokenDynamicQuant>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<PerTokenDynamicQuant>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<T0: ::planus::WriteAsDefault<i32, i32>> ::planus::WriteAsOffset<PerTokenDynamicQuant>
+            for PerTokenDynamicQuantBuilder<(T0,)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerTokenDynamicQuant> {
+                let (v0,) = &self.0;
+                PerTokenDynamicQuant::create(builder, v0)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct PerTokenDynamicQuantRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> PerTokenDynamicQuantRef<'a> {
+            #[inline]
+            pub fn num_nonbatch_dims(&self) -> ::planus::Result<i32> {
+                ::core::result::Result::Ok(self.0.access(0, "PerTokenDynamicQuant", "num_nonbatch_dims")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for PerTokenDynamicQuantRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("PerTokenDynamicQuantRef");
+                f.field("num_nonbatch_dims", &self.num_nonbatch_dims());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<PerTokenDynamicQuantRef<'a>> for PerTokenDynamicQuant {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: PerTokenDynamicQuantRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    num_nonbatch_dims: ::core::convert::TryInto::try_into(value.num_nonbatch_dims()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for PerTokenDynamicQuantRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for PerTokenDynamicQuantRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[PerTokenDynamicQuantRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<PerTokenDynamicQuant>> for PerTokenDynamicQuant {
+            type Value = ::planus::Offset<PerTokenDynamicQuant>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<PerTokenDynamicQuant>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for PerTokenDynamicQuantRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[PerTokenDynamicQuantRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct PerTensorQuant {
+            pub scale: f32,
+            pub zero_point: i32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for PerTensorQuant {
+            fn default() -> Self {
+                Self { scale: 0.0, zero_point: 0 }
+            }
+        }
+        impl PerTensorQuant {
+            #[inline]
+            pub fn builder() -> PerTensorQuantBuilder<()> {
+                PerTensorQuantBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_scale: impl ::planus::WriteAsDefault<f32, f32>,
+                field_zero_point: impl ::planus::WriteAsDefault<i32, i32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_scale = field_scale.prepare(builder, &0.0);
+                let prepared_zero_point = field_zero_point.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<8> = ::core::default::Default::default();
+                if prepared_scale.is_some() {
+                    table_writer.write_entry::<f32>(0);
+                }
+                if prepared_zero_point.is_some() {
+                    table_writer.write_entry::<i32>(1);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_scale) = prepared_scale {
+                            object_writer.write::<_, _, 4>(&prepared_scale);
+                        }
+                        if let ::core::option::Option::Some(prepared_zero_point) = prepared_zero_point {
+                            object_writer.write::<_, _, 4>(&prepared_zero_point);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<PerTensorQuant>> for PerTensorQuant {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerTensorQuant> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<PerTensorQuant>> for PerTensorQuant {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<PerTensorQuant>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<PerTensorQuant> for PerTensorQuant {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerTensorQuant> {
+                PerTensorQuant::create(builder, self.scale, self.zero_point)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct PerTensorQuantBuilder<State>(State);
+        impl PerTensorQuantBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn scale<T0>(self, value: T0) -> PerTensorQuantBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<f32, f32>,
+            {
+                PerTensorQuantBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn scale_as_default(self) -> PerTensorQuantBuilder<(::planus::DefaultValue,)> {
+                self.scale(::planus::DefaultValue)
+            }
+        }
+        impl<T0> PerTensorQuantBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn zero_point<T1>(self, value: T1) -> PerTensorQuantBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<i32, i32>,
+            {
+                let (v0,) = self.0;
+                PerTensorQuantBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn zero_point_as_default(self) -> PerTensorQuantBuilder<(T0, ::planus::DefaultValue)> {
+                self.zero_point(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> PerTensorQuantBuilder<(T0, T1)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerTensorQuant>
+            where
+                Self: ::planus::WriteAsOffset<PerTensorQuant>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<T0: ::planus::WriteAsDefault<f32, f32>, T1: ::planus::WriteAsDefault<i32, i32>>
+            ::planus::WriteAs<::planus::Offset<PerTensorQuant>> for PerTensorQuantBuilder<(T0, T1)>
+        {
+            type Prepared = ::planus::Offset<PerTensorQuant>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerTensorQuant> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<T0: ::planus::WriteAsDefault<f32, f32>, T1: ::planus::WriteAsDefault<i32, i32>>
+            ::planus::WriteAsOptional<::planus::Offset<PerTensorQuant>> for PerTensorQuantBuilder<(T0, T1)>
+        {
+            type Prepared = ::planus::Offset<PerTensorQuant>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<PerTensorQuant>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<T0: ::planus::WriteAsDefault<f32, f32>, T1: ::planus::WriteAsDefault<i32, i32>>
+            ::planus::WriteAsOffset<PerTensorQuant> for PerTensorQuantBuilder<(T0, T1)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerTensorQuant> {
+                let (v0, v1) = &self.0;
+                PerTensorQuant::create(builder, v0, v1)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct PerTensorQuantRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> PerTensorQuantRef<'a> {
+            #[inline]
+            pub fn scale(&self) -> ::planus::Result<f32> {
+                ::core::result::Result::Ok(self.0.access(0, "PerTensorQuant", "scale")?.unwrap_or(0.0))
+            }
+            #[inline]
+            pub fn zero_point(&self) -> ::planus::Result<i32> {
+                ::core::result::Result::Ok(self.0.access(1, "PerTensorQuant", "zero_point")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for PerTensorQuantRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("PerTensorQuantRef");
+                f.field("scale", &self.scale());
+                f.field("zero_point", &self.zero_point());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<PerTensorQuantRef<'a>> for PerTensorQuant {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: PerTensorQuantRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    scale: ::core::convert::TryInto::try_into(value.scale()?)?,
+                    zero_point: ::core::convert::TryInto::try_into(value.zero_point()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for PerTensorQuantRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for PerTensorQuantRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[PerTensorQuantRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<PerTensorQuant>> for PerTensorQuant {
+            type Value = ::planus::Offset<PerTensorQuant>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<PerTensorQuant>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for PerTensorQuantRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[PerTensorQuantRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct PerChannelGroupQuant {
+            pub scale: ::core::option::Option<::planus::alloc::vec::Vec<f32>>,
+            pub channel_dim: i32,
+            pub group_size: i32,
+            pub scale_bf16: ::core::option::Option<::planus::alloc::vec::Vec<u16>>,
+            pub scale_buffer_idx: u32,
+            pub num_scales: u32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for PerChannelGroupQuant {
+            fn default() -> Self {
+                Self {
+                    scale: ::core::default::Default::default(),
+                    channel_dim: 0,
+                    group_size: 0,
+                    scale_bf16: ::core::default::Default::default(),
+                    scale_buffer_idx: 0,
+                    num_scales: 0,
+                }
+            }
+        }
+        impl PerChannelGroupQuant {
+            #[inline]
+            pub fn builder() -> PerChannelGroupQuantBuilder<()> {
+                PerChannelGroupQuantBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_scale: impl ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                field_channel_dim: impl ::planus::WriteAsDefault<i32, i32>,
+                field_group_size: impl ::planus::WriteAsDefault<i32, i32>,
+                field_scale_bf16: impl ::planus::WriteAsOptional<::planus::Offset<[u16]>>,
+                field_scale_buffer_idx: impl ::planus::WriteAsDefault<u32, u32>,
+                field_num_scales: impl ::planus::WriteAsDefault<u32, u32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_scale = field_scale.prepare(builder);
+                let prepared_channel_dim = field_channel_dim.prepare(builder, &0);
+                let prepared_group_size = field_group_size.prepare(builder, &0);
+                let prepared_scale_bf16 = field_scale_bf16.prepare(builder);
+                let prepared_scale_buffer_idx = field_scale_buffer_idx.prepare(builder, &0);
+                let prepared_num_scales = field_num_scales.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<16> = ::core::default::Default::default();
+                if prepared_scale.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[f32]>>(0);
+                }
+                if prepared_channel_dim.is_some() {
+                    table_writer.write_entry::<i32>(1);
+                }
+                if prepared_group_size.is_some() {
+                    table_writer.write_entry::<i32>(2);
+                }
+                if prepared_scale_bf16.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[u16]>>(3);
+                }
+                if prepared_scale_buffer_idx.is_some() {
+                    table_writer.write_entry::<u32>(4);
+                }
+                if prepared_num_scales.is_some() {
+                    table_writer.write_entry::<u32>(5);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_scale) = prepared_scale {
+                            object_writer.write::<_, _, 4>(&prepared_scale);
+                        }
+                        if let ::core::option::Option::Some(prepared_channel_dim) = prepared_channel_dim {
+                            object_writer.write::<_, _, 4>(&prepared_channel_dim);
+                        }
+                        if let ::core::option::Option::Some(prepared_group_size) = prepared_group_size {
+                            object_writer.write::<_, _, 4>(&prepared_group_size);
+                        }
+                        if let ::core::option::Option::Some(prepared_scale_bf16) = prepared_scale_bf16 {
+                            object_writer.write::<_, _, 4>(&prepared_scale_bf16);
+                        }
+                        if let ::core::option::Option::Some(prepared_scale_buffer_idx) = prepared_scale_buffer_idx {
+                            object_writer.write::<_, _, 4>(&prepared_scale_buffer_idx);
+                        }
+                        if let ::core::option::Option::Some(prepared_num_scales) = prepared_num_scales {
+                            object_writer.write::<_, _, 4>(&prepared_num_scales);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<PerChannelGroupQuant>> for PerChannelGroupQuant {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerChannelGroupQuant> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<PerChannelGroupQuant>> for PerChannelGroupQuant {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<PerChannelGroupQuant>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<PerChannelGroupQuant> for PerChannelGroupQuant {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerChannelGroupQuant> {
+                PerChannelGroupQuant::create(
+                    builder,
+                    &self.scale,
+                    self.channel_dim,
+                    self.group_size,
+                    &self.scale_bf16,
+                    self.scale_buffer_idx,
+                    self.num_scales,
+                )
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct PerChannelGroupQuantBuilder<State>(State);
+        impl PerChannelGroupQuantBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn scale<T0>(self, value: T0) -> PerChannelGroupQuantBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+            {
+                PerChannelGroupQuantBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn scale_as_null(self) -> PerChannelGroupQuantBuilder<((),)> {
+                self.scale(())
+            }
+        }
+        impl<T0> PerChannelGroupQuantBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn channel_dim<T1>(self, value: T1) -> PerChannelGroupQuantBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<i32, i32>,
+            {
+                let (v0,) = self.0;
+                PerChannelGroupQuantBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn channel_dim_as_default(self) -> PerChannelGroupQuantBuilder<(T0, ::planus::DefaultValue)> {
+                self.channel_dim(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> PerChannelGroupQuantBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn group_size<T2>(self, value: T2) -> PerChannelGroupQuantBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<i32, i32>,
+            {
+                let (v0, v1) = self.0;
+                PerChannelGroupQuantBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn group_size_as_default(self) -> PerChannelGroupQuantBuilder<(T0, T1, ::planus::DefaultValue)> {
+                self.group_size(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> PerChannelGroupQuantBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn scale_bf16<T3>(self, value: T3) -> PerChannelGroupQuantBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsOptional<::planus::Offset<[u16]>>,
+            {
+                let (v0, v1, v2) = self.0;
+                PerChannelGroupQuantBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn scale_bf16_as_null(self) -> PerChannelGroupQuantBuilder<(T0, T1, T2, ())> {
+                self.scale_bf16(())
+            }
+        }
+        impl<T0, T1, T2, T3> PerChannelGroupQuantBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn scale_buffer_idx<T4>(self, value: T4) -> PerChannelGroupQuantBuilder<(T0, T1, T2, T3, T4)>
+            where
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3) = self.0;
+                PerChannelGroupQuantBuilder((v0, v1, v2, v3, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn scale_buffer_idx_as_default(
+                self,
+            ) -> PerChannelGroupQuantBuilder<(T0, T1, T2, T3, ::planus::DefaultValue)> {
+                self.scale_buffer_idx(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4> PerChannelGroupQuantBuilder<(T0, T1, T2, T3, T4)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn num_scales<T5>(self, value: T5) -> PerChannelGroupQuantBuilder<(T0, T1, T2, T3, T4, T5)>
+            where
+                T5: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4) = self.0;
+                PerChannelGroupQuantBuilder((v0, v1, v2, v3, v4, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn num_scales_as_default(
+                self,
+            ) -> PerChannelGroupQuantBuilder<(T0, T1, T2, T3, T4, ::planus::DefaultValue)> {
+                self.num_scales(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5> PerChannelGroupQuantBuilder<(T0, T1, T2, T3, T4, T5)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerChannelGroupQuant>
+            where
+                Self: ::planus::WriteAsOffset<PerChannelGroupQuant>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                T1: ::planus::WriteAsDefault<i32, i32>,
+                T2: ::planus::WriteAsDefault<i32, i32>,
+                T3: ::planus::WriteAsOptional<::planus::Offset<[u16]>>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAs<::planus::Offset<PerChannelGroupQuant>>
+            for PerChannelGroupQuantBuilder<(T0, T1, T2, T3, T4, T5)>
+        {
+            type Prepared = ::planus::Offset<PerChannelGroupQuant>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerChannelGroupQuant> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                T1: ::planus::WriteAsDefault<i32, i32>,
+                T2: ::planus::WriteAsDefault<i32, i32>,
+                T3: ::planus::WriteAsOptional<::planus::Offset<[u16]>>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOptional<::planus::Offset<PerChannelGroupQuant>>
+            for PerChannelGroupQuantBuilder<(T0, T1, T2, T3, T4, T5)>
+        {
+            type Prepared = ::planus::Offset<PerChannelGroupQuant>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<PerChannelGroupQuant>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[f32]>>,
+                T1: ::planus::WriteAsDefault<i32, i32>,
+                T2: ::planus::WriteAsDefault<i32, i32>,
+                T3: ::planus::WriteAsOptional<::planus::Offset<[u16]>>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOffset<PerChannelGroupQuant> for PerChannelGroupQuantBuilder<(T0, T1, T2, T3, T4, T5)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<PerChannelGroupQuant> {
+                let (v0, v1, v2, v3, v4, v5) = &self.0;
+                PerChannelGroupQuant::create(builder, v0, v1, v2, v3, v4, v5)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct PerChannelGroupQuantRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> PerChannelGroupQuantRef<'a> {
+            #[inline]
+            pub fn scale(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, f32>>> {
+                self.0.access(0, "PerChannelGroupQuant", "scale")
+            }
+            #[inline]
+            pub fn channel_dim(&self) -> ::planus::Result<i32> {
+                ::core::result::Result::Ok(self.0.access(1, "PerChannelGroupQuant", "channel_dim")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn group_size(&self) -> ::planus::Result<i32> {
+                ::core::result::Result::Ok(self.0.access(2, "PerChannelGroupQuant", "group_size")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn scale_bf16(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, u16>>> {
+                self.0.access(3, "PerChannelGroupQuant", "scale_bf16")
+            }
+            #[inline]
+            pub fn scale_buffer_idx(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(4, "PerChannelGroupQuant", "scale_buffer_idx")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn num_scales(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(5, "PerChannelGroupQuant", "num_scales")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for PerChannelGroupQuantRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("PerChannelGroupQuantRef");
+                if let ::core::option::Option::Some(field_scale) = self.scale().transpose() {
+                    f.field("scale", &field_scale);
+                }
+                f.field("channel_dim", &self.channel_dim());
+                f.field("group_size", &self.group_size());
+                if let ::core::option::Option::Some(field_scale_bf16) = self.scale_bf16().transpose() {
+                    f.field("scale_bf16", &field_scale_bf16);
+                }
+                f.field("scale_buffer_idx", &self.scale_buffer_idx());
+                f.field("num_scales", &self.num_scales());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<PerChannelGroupQuantRef<'a>> for PerChannelGroupQuant {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: PerChannelGroupQuantRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    scale: if let ::core::option::Option::Some(scale) = value.scale()? {
+                        ::core::option::Option::Some(scale.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    channel_dim: ::core::convert::TryInto::try_into(value.channel_dim()?)?,
+                    group_size: ::core::convert::TryInto::try_into(value.group_size()?)?,
+                    scale_bf16: if let ::core::option::Option::Some(scale_bf16) = value.scale_bf16()? {
+                        ::core::option::Option::Some(scale_bf16.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    scale_buffer_idx: ::core::convert::TryInto::try_into(value.scale_buffer_idx()?)?,
+                    num_scales: ::core::convert::TryInto::try_into(value.num_scales()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for PerChannelGroupQuantRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for PerChannelGroupQuantRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[PerChannelGroupQuantRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<PerChannelGroupQuant>> for PerChannelGroupQuant {
+            type Value = ::planus::Offset<PerChannelGroupQuant>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<PerChannelGroupQuant>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for PerChannelGroupQuantRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[PerChannelGroupQuantRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, ::serde::Serialize, ::serde::Deserialize)]
+        pub enum QuantParams {
+            PerChannelQuant(::planus::alloc::boxed::Box<self::PerChannelQuant>),
+            PerTensorQuant(::planus::alloc::boxed::Box<self::PerTensorQuant>),
+            PerTokenDynamicQuant(::planus::alloc::boxed::Box<self::PerTokenDynamicQuant>),
+            PerChannelGroupQuant(::planus::alloc::boxed::Box<self::PerChannelGroupQuant>),
+        }
+        impl QuantParams {
+            #[inline]
+            pub fn builder() -> QuantParamsBuilder<::planus::Uninitialized> {
+                QuantParamsBuilder(::planus::Uninitialized)
+            }
+            #[inline]
+            pub fn create_per_channel_quant(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::PerChannelQuant>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(1, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_per_tensor_quant(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::PerTensorQuant>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(2, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_per_token_dynamic_quant(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::PerTokenDynamicQuant>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(3, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_per_channel_group_quant(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::PerChannelGroupQuant>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(4, value.prepare(builder).downcast())
+            }
+        }
+        impl ::planus::WriteAsUnion<QuantParams> for QuantParams {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<Self> {
+                match self {
+                    Self::PerChannelQuant(value) => Self::create_per_channel_quant(builder, value),
+                    Self::PerTensorQuant(value) => Self::create_per_tensor_quant(builder, value),
+                    Self::PerTokenDynamicQuant(value) => Self::create_per_token_dynamic_quant(builder, value),
+                    Self::PerChannelGroupQuant(value) => Self::create_per_channel_group_quant(builder, value),
+                }
+            }
+        }
+        impl ::planus::WriteAsOptionalUnion<QuantParams> for QuantParams {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<Self>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct QuantParamsBuilder<T>(T);
+        impl QuantParamsBuilder<::planus::Uninitialized> {
+            #[inline]
+            pub fn per_channel_quant<T>(self, value: T) -> QuantParamsBuilder<::planus::Initialized<1, T>>
+            where
+                T: ::planus::WriteAsOffset<self::PerChannelQuant>,
+            {
+                QuantParamsBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn per_tensor_quant<T>(self, value: T) -> QuantParamsBuilder<::planus::Initialized<2, T>>
+            where
+                T: ::planus::WriteAsOffset<self::PerTensorQuant>,
+            {
+                QuantParamsBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn per_token_dynamic_quant<T>(self, value: T) -> QuantParamsBuilder<::planus::Initialized<3, T>>
+            where
+                T: ::planus::WriteAsOffset<self::PerTokenDynamicQuant>,
+            {
+                QuantParamsBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn per_channel_group_quant<T>(self, value: T) -> QuantParamsBuilder<::planus::Initialized<4, T>>
+            where
+                T: ::planus::WriteAsOffset<self::PerChannelGroupQuant>,
+            {
+                QuantParamsBuilder(::planus::Initialized(value))
+            }
+        }
+        impl<const N: u8, T> QuantParamsBuilder<::planus::Initialized<N, T>> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<QuantParams>
+            where
+                Self: ::planus::WriteAsUnion<QuantParams>,
+            {
+                ::planus::WriteAsUnion::prepare(&self, builder)
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<QuantParams> for QuantParamsBuilder<::planus::Initialized<1, T>>
+        where
+            T: ::planus::WriteAsOffset<self::PerChannelQuant>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<QuantParams> {
+                ::planus::UnionOffset::new(1, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<QuantParams> for QuantParamsBuilder<::planus::Initialized<1, T>>
+        where
+            T: ::planus::WriteAsOffset<self::PerChannelQuant>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<QuantParams>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<QuantParams> for QuantParamsBuilder<::planus::Initialized<2, T>>
+        where
+            T: ::planus::WriteAsOffset<self::PerTensorQuant>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<QuantParams> {
+                ::planus::UnionOffset::new(2, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<QuantParams> for QuantParamsBuilder<::planus::Initialized<2, T>>
+        where
+            T: ::planus::WriteAsOffset<self::PerTensorQuant>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<QuantParams>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<QuantParams> for QuantParamsBuilder<::planus::Initialized<3, T>>
+        where
+            T: ::planus::WriteAsOffset<self::PerTokenDynamicQuant>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<QuantParams> {
+                ::planus::UnionOffset::new(3, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<QuantParams> for QuantParamsBuilder<::planus::Initialized<3, T>>
+        where
+            T: ::planus::WriteAsOffset<self::PerTokenDynamicQuant>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<QuantParams>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<QuantParams> for QuantParamsBuilder<::planus::Initialized<4, T>>
+        where
+            T: ::planus::WriteAsOffset<self::PerChannelGroupQuant>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<QuantParams> {
+                ::planus::UnionOffset::new(4, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<QuantParams> for QuantParamsBuilder<::planus::Initialized<4, T>>
+        where
+            T: ::planus::WriteAsOffset<self::PerChannelGroupQuant>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<QuantParams>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        #[derive(Copy, Clone, Debug)]
+        pub enum QuantParamsRef<'a> {
+            PerChannelQuant(self::PerChannelQuantRef<'a>),
+            PerTensorQuant(self::PerTensorQuantRef<'a>),
+            PerTokenDynamicQuant(self::PerTokenDynamicQuantRef<'a>),
+            PerChannelGroupQuant(self::PerChannelGroupQuantRef<'a>),
+        }
+        impl<'a> ::core::convert::TryFrom<QuantParamsRef<'a>> for QuantParams {
+            type Error = ::planus::Error;
+            fn try_from(value: QuantParamsRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(match value {
+                    QuantParamsRef::PerChannelQuant(value) => Self::PerChannelQuant(::planus::alloc::boxed::Box::new(
+                        ::core::convert::TryFrom::try_from(value)?,
+                    )),
+                    QuantParamsRef::PerTensorQuant(value) => Self::PerTensorQuant(::planus::alloc::boxed::Box::new(
+                        ::core::convert::TryFrom::try_from(value)?,
+                    )),
+                    QuantParamsRef::PerTokenDynamicQuant(value) => Self::PerTokenDynamicQuant(
+                        ::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?),
+                    ),
+                    QuantParamsRef::PerChannelGroupQuant(value) => Self::PerChannelGroupQuant(
+                        ::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?),
+                    ),
+                })
+            }
+        }
+        impl<'a> ::planus::TableReadUnion<'a> for QuantParamsRef<'a> {
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                tag: u8,
+                field_offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                match tag {
+                    1 => ::core::result::Result::Ok(Self::PerChannelQuant(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    2 => ::core::result::Result::Ok(Self::PerTensorQuant(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    3 => ::core::result::Result::Ok(Self::PerTokenDynamicQuant(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    4 => ::core::result::Result::Ok(Self::PerChannelGroupQuant(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    _ => ::core::result::Result::Err(::planus::errors::ErrorKind::UnknownUnionTag { tag }),
+                }
+            }
+        }
+        impl<'a> ::planus::VectorReadUnion<'a> for QuantParamsRef<'a> {
+            const VECTOR_NAME: &'static str = "[QuantParamsRef]";
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct TensorValue {
+            pub datatype: self::Datatype,
+            pub num_dims: u32,
+            pub dims: ::core::option::Option<::planus::alloc::vec::Vec<u32>>,
+            pub constant_buffer_idx: u32,
+            pub external_id: u32,
+            pub flags: u32,
+            pub id_out: u32,
+            pub dq_datatype: self::Datatype,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for TensorValue {
+            fn default() -> Self {
+                Self {
+                    datatype: self::Datatype::Invalid,
+                    num_dims: 0,
+                    dims: ::core::default::Default::default(),
+                    constant_buffer_idx: 0,
+                    external_id: 0,
+                    flags: 0,
+                    id_out: 0,
+                    dq_datatype: self::Datatype::Invalid,
+                }
+            }
+        }
+        impl TensorValue {
+            #[inline]
+            pub fn builder() -> TensorValueBuilder<()> {
+                TensorValueBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_datatype: impl ::planus::WriteAsDefault<self::Datatype, self::Datatype>,
+                field_num_dims: impl ::planus::WriteAsDefault<u32, u32>,
+                field_dims: impl ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                field_constant_buffer_idx: impl ::planus::WriteAsDefault<u32, u32>,
+                field_external_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_flags: impl ::planus::WriteAsDefault<u32, u32>,
+                field_id_out: impl ::planus::WriteAsDefault<u32, u32>,
+                field_dq_datatype: impl ::planus::WriteAsDefault<self::Datatype, self::Datatype>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_datatype = field_datatype.prepare(builder, &self::Datatype::Invalid);
+                let prepared_num_dims = field_num_dims.prepare(builder, &0);
+                let prepared_dims = field_dims.prepare(builder);
+                let prepared_constant_buffer_idx = field_constant_buffer_idx.prepare(builder, &0);
+                let prepared_external_id = field_external_id.prepare(builder, &0);
+                let prepared_flags = field_flags.prepare(builder, &0);
+                let prepared_id_out = field_id_out.prepare(builder, &0);
+                let prepared_dq_datatype = field_dq_datatype.prepare(builder, &self::Datatype::Invalid);
+                let mut table_writer: ::planus::table_writer::TableWriter<20> = ::core::default::Default::default();
+                if prepared_num_dims.is_some() {
+                    table_writer.write_entry::<u32>(1);
+                }
+                if prepared_dims.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[u32]>>(2);
+                }
+                if prepared_constant_buffer_idx.is_some() {
+                    table_writer.write_entry::<u32>(3);
+                }
+                if prepared_external_id.is_some() {
+                    table_writer.write_entry::<u32>(4);
+                }
+                if prepared_flags.is_some() {
+                    table_writer.write_entry::<u32>(5);
+                }
+                if prepared_id_out.is_some() {
+                    table_writer.write_entry::<u32>(6);
+                }
+                if prepared_datatype.is_some() {
+                    table_writer.write_entry::<self::Datatype>(0);
+                }
+                if prepared_dq_datatype.is_some() {
+                    table_writer.write_entry::<self::Datatype>(7);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_num_dims) = prepared_num_dims {
+                            object_writer.write::<_, _, 4>(&prepared_num_dims);
+                        }
+                        if let ::core::option::Option::Some(prepared_dims) = prepared_dims {
+                            object_writer.write::<_, _, 4>(&prepared_dims);
+                        }
+                        if let ::core::option::Option::Some(prepared_constant_buffer_idx) = prepared_constant_buffer_idx
+                        {
+                            object_writer.write::<_, _, 4>(&prepared_constant_buffer_idx);
+                        }
+                        if let ::core::option::Option::Some(prepared_external_id) = prepared_external_id {
+                            object_writer.write::<_, _, 4>(&prepared_external_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_flags) = prepared_flags {
+                            object_writer.write::<_, _, 4>(&prepared_flags);
+                        }
+                        if let ::core::option::Option::Some(prepared_id_out) = prepared_id_out {
+                            object_writer.write::<_, _, 4>(&prepared_id_out);
+                        }
+                        if let ::core::option::Option::Some(prepared_datatype) = prepared_datatype {
+                            object_writer.write::<_, _, 2>(&prepared_datatype);
+                        }
+                        if let ::core::option::Option::Some(prepared_dq_datatype) = prepared_dq_datatype {
+                            object_writer.write::<_, _, 2>(&prepared_dq_datatype);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<TensorValue>> for TensorValue {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<TensorValue> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<TensorValue>> for TensorValue {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<TensorValue>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<TensorValue> for TensorValue {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<TensorValue> {
+                TensorValue::create(
+                    builder,
+                    self.datatype,
+                    self.num_dims,
+                    &self.dims,
+                    self.constant_buffer_idx,
+                    self.external_id,
+                    self.flags,
+                    self.id_out,
+                    self.dq_datatype,
+                )
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct TensorValueBuilder<State>(State);
+        impl TensorValueBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn datatype<T0>(self, value: T0) -> TensorValueBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<self::Datatype, self::Datatype>,
+            {
+                TensorValueBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn datatype_as_default(self) -> TensorValueBuilder<(::planus::DefaultValue,)> {
+                self.datatype(::planus::DefaultValue)
+            }
+        }
+        impl<T0> TensorValueBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn num_dims<T1>(self, value: T1) -> TensorValueBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0,) = self.0;
+                TensorValueBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn num_dims_as_default(self) -> TensorValueBuilder<(T0, ::planus::DefaultValue)> {
+                self.num_dims(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> TensorValueBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn dims<T2>(self, value: T2) -> TensorValueBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+            {
+                let (v0, v1) = self.0;
+                TensorValueBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn dims_as_null(self) -> TensorValueBuilder<(T0, T1, ())> {
+                self.dims(())
+            }
+        }
+        impl<T0, T1, T2> TensorValueBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn constant_buffer_idx<T3>(self, value: T3) -> TensorValueBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2) = self.0;
+                TensorValueBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn constant_buffer_idx_as_default(self) -> TensorValueBuilder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.constant_buffer_idx(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> TensorValueBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn external_id<T4>(self, value: T4) -> TensorValueBuilder<(T0, T1, T2, T3, T4)>
+            where
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3) = self.0;
+                TensorValueBuilder((v0, v1, v2, v3, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn external_id_as_default(self) -> TensorValueBuilder<(T0, T1, T2, T3, ::planus::DefaultValue)> {
+                self.external_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4> TensorValueBuilder<(T0, T1, T2, T3, T4)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags<T5>(self, value: T5) -> TensorValueBuilder<(T0, T1, T2, T3, T4, T5)>
+            where
+                T5: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4) = self.0;
+                TensorValueBuilder((v0, v1, v2, v3, v4, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags_as_default(self) -> TensorValueBuilder<(T0, T1, T2, T3, T4, ::planus::DefaultValue)> {
+                self.flags(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5> TensorValueBuilder<(T0, T1, T2, T3, T4, T5)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn id_out<T6>(self, value: T6) -> TensorValueBuilder<(T0, T1, T2, T3, T4, T5, T6)>
+            where
+                T6: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5) = self.0;
+                TensorValueBuilder((v0, v1, v2, v3, v4, v5, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn id_out_as_default(self) -> TensorValueBuilder<(T0, T1, T2, T3, T4, T5, ::planus::DefaultValue)> {
+                self.id_out(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6> TensorValueBuilder<(T0, T1, T2, T3, T4, T5, T6)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn dq_datatype<T7>(self, value: T7) -> TensorValueBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)>
+            where
+                T7: ::planus::WriteAsDefault<self::Datatype, self::Datatype>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6) = self.0;
+                TensorValueBuilder((v0, v1, v2, v3, v4, v5, v6, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn dq_datatype_as_default(
+                self,
+            ) -> TensorValueBuilder<(T0, T1, T2, T3, T4, T5, T6, ::planus::DefaultValue)> {
+                self.dq_datatype(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7> TensorValueBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<TensorValue>
+            where
+                Self: ::planus::WriteAsOffset<TensorValue>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<self::Datatype, self::Datatype>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+                T6: ::planus::WriteAsDefault<u32, u32>,
+                T7: ::planus::WriteAsDefault<self::Datatype, self::Datatype>,
+            > ::planus::WriteAs<::planus::Offset<TensorValue>>
+            for TensorValueBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)>
+        {
+            type Prepared = ::planus::Offset<TensorValue>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<TensorValue> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<self::Datatype, self::Datatype>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+                T6: ::planus::WriteAsDefault<u32, u32>,
+                T7: ::planus::WriteAsDefault<self::Datatype, self::Datatype>,
+            > ::planus::WriteAsOptional<::planus::Offset<TensorValue>>
+            for TensorValueBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)>
+        {
+            type Prepared = ::planus::Offset<TensorValue>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<TensorValue>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<self::Datatype, self::Datatype>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+                T6: ::planus::WriteAsDefault<u32, u32>,
+                T7: ::planus::WriteAsDefault<self::Datatype, self::Datatype>,
+            > ::planus::WriteAsOffset<TensorValue> for TensorValueBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<TensorValue> {
+                let (v0, v1, v2, v3, v4, v5, v6, v7) = &self.0;
+                TensorValue::create(builder, v0, v1, v2, v3, v4, v5, v6, v7)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct TensorValueRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> TensorValueRef<'a> {
+            #[inline]
+            pub fn datatype(&self) -> ::planus::Result<self::Datatype> {
+                ::core::result::Result::Ok(
+                    self.0.access(0, "TensorValue", "datatype")?.unwrap_or(self::Datatype::Invalid),
+                )
+            }
+            #[inline]
+            pub fn num_dims(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(1, "TensorValue", "num_dims")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn dims(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, u32>>> {
+                self.0.access(2, "TensorValue", "dims")
+            }
+            #[inline]
+            pub fn constant_buffer_idx(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(3, "TensorValue", "constant_buffer_idx")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn external_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(4, "TensorValue", "external_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn flags(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(5, "TensorValue", "flags")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn id_out(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(6, "TensorValue", "id_out")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn dq_datatype(&self) -> ::planus::Result<self::Datatype> {
+                ::core::result::Result::Ok(
+                    self.0.access(7, "TensorValue", "dq_datatype")?.unwrap_or(self::Datatype::Invalid),
+                )
+            }
+        }
+        impl<'a> ::core::fmt::Debug for TensorValueRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("TensorValueRef");
+                f.field("datatype", &self.datatype());
+                f.field("num_dims", &self.num_dims());
+                if let ::core::option::Option::Some(field_dims) = self.dims().transpose() {
+                    f.field("dims", &field_dims);
+                }
+                f.field("constant_buffer_idx", &self.constant_buffer_idx());
+                f.field("external_id", &self.external_id());
+                f.field("flags", &self.flags());
+                f.field("id_out", &self.id_out());
+                f.field("dq_datatype", &self.dq_datatype());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<TensorValueRef<'a>> for TensorValue {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: TensorValueRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    datatype: ::core::convert::TryInto::try_into(value.datatype()?)?,
+                    num_dims: ::core::convert::TryInto::try_into(value.num_dims()?)?,
+                    dims: if let ::core::option::Option::Some(dims) = value.dims()? {
+                        ::core::option::Option::Some(dims.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    constant_buffer_idx: ::core::convert::TryInto::try_into(value.constant_buffer_idx()?)?,
+                    external_id: ::core::convert::TryInto::try_into(value.external_id()?)?,
+                    flags: ::core::convert::TryInto::try_into(value.flags()?)?,
+                    id_out: ::core::convert::TryInto::try_into(value.id_out()?)?,
+                    dq_datatype: ::core::convert::TryInto::try_into(value.dq_datatype()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for TensorValueRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for TensorValueRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[TensorValueRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<TensorValue>> for TensorValue {
+            type Value = ::planus::Offset<TensorValue>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<TensorValue>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for TensorValueRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[TensorValueRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct QuantizedTensorValue {
+            pub tensor_value: ::core::option::Option<::planus::alloc::boxed::Box<self::TensorValue>>,
+            pub quant_params: ::core::option::Option<self::QuantParams>,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for QuantizedTensorValue {
+            fn default() -> Self {
+                Self {
+                    tensor_value: ::core::default::Default::default(),
+                    quant_params: ::core::default::Default::default(),
+                }
+            }
+        }
+        impl QuantizedTensorValue {
+            #[inline]
+            pub fn builder() -> QuantizedTensorValueBuilder<()> {
+                QuantizedTensorValueBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_tensor_value: impl ::planus::WriteAsOptional<::planus::Offset<self::TensorValue>>,
+                field_quant_params: impl ::planus::WriteAsOptionalUnion<self::QuantParams>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_tensor_value = field_tensor_value.prepare(builder);
+                let prepared_quant_params = field_quant_params.prepare(builder);
+                let mut table_writer: ::planus::table_writer::TableWriter<10> = ::core::default::Default::default();
+                if prepared_tensor_value.is_some() {
+                    table_writer.write_entry::<::planus::Offset<self::TensorValue>>(0);
+                }
+                if prepared_quant_params.is_some() {
+                    table_writer.write_entry::<::planus::Offset<self::QuantParams>>(2);
+                }
+                if prepared_quant_params.is_some() {
+                    table_writer.write_entry::<u8>(1);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_tensor_value) = prepared_tensor_value {
+                            object_writer.write::<_, _, 4>(&prepared_tensor_value);
+                        }
+                        if let ::core::option::Option::Some(prepared_quant_params) = prepared_quant_params {
+                            object_writer.write::<_, _, 4>(&prepared_quant_params.offset());
+                        }
+                        if let ::core::option::Option::Some(prepared_quant_params) = prepared_quant_params {
+                            object_writer.write::<_, _, 1>(&prepared_quant_params.tag());
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<QuantizedTensorValue>> for QuantizedTensorValue {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<QuantizedTensorValue> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<QuantizedTensorValue>> for QuantizedTensorValue {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<QuantizedTensorValue>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<QuantizedTensorValue> for QuantizedTensorValue {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<QuantizedTensorValue> {
+                QuantizedTensorValue::create(builder, &self.tensor_value, &self.quant_params)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct QuantizedTensorValueBuilder<State>(State);
+        impl QuantizedTensorValueBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn tensor_value<T0>(self, value: T0) -> QuantizedTensorValueBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsOptional<::planus::Offset<self::TensorValue>>,
+            {
+                QuantizedTensorValueBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn tensor_value_as_null(self) -> QuantizedTensorValueBuilder<((),)> {
+                self.tensor_value(())
+            }
+        }
+        impl<T0> QuantizedTensorValueBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn quant_params<T1>(self, value: T1) -> QuantizedTensorValueBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsOptionalUnion<self::QuantParams>,
+            {
+                let (v0,) = self.0;
+                QuantizedTensorValueBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn quant_params_as_null(self) -> QuantizedTensorValueBuilder<(T0, ())> {
+                self.quant_params(())
+            }
+        }
+        impl<T0, T1> QuantizedTensorValueBuilder<(T0, T1)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<QuantizedTensorValue>
+            where
+                Self: ::planus::WriteAsOffset<QuantizedTensorValue>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<self::TensorValue>>,
+                T1: ::planus::WriteAsOptionalUnion<self::QuantParams>,
+            > ::planus::WriteAs<::planus::Offset<QuantizedTensorValue>> for QuantizedTensorValueBuilder<(T0, T1)>
+        {
+            type Prepared = ::planus::Offset<QuantizedTensorValue>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<QuantizedTensorValue> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<self::TensorValue>>,
+                T1: ::planus::WriteAsOptionalUnion<self::QuantParams>,
+            > ::planus::WriteAsOptional<::planus::Offset<QuantizedTensorValue>>
+            for QuantizedTensorValueBuilder<(T0, T1)>
+        {
+            type Prepared = ::planus::Offset<QuantizedTensorValue>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<QuantizedTensorValue>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<self::TensorValue>>,
+                T1: ::planus::WriteAsOptionalUnion<self::QuantParams>,
+            > ::planus::WriteAsOffset<QuantizedTensorValue> for QuantizedTensorValueBuilder<(T0, T1)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<QuantizedTensorValue> {
+                let (v0, v1) = &self.0;
+                QuantizedTensorValue::create(builder, v0, v1)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct QuantizedTensorValueRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> QuantizedTensorValueRef<'a> {
+            #[inline]
+            pub fn tensor_value(&self) -> ::planus::Result<::core::option::Option<self::TensorValueRef<'a>>> {
+                self.0.access(0, "QuantizedTensorValue", "tensor_value")
+            }
+            #[inline]
+            pub fn quant_params(&self) -> ::planus::Result<::core::option::Option<self::QuantParamsRef<'a>>> {
+                self.0.access_union(1, "QuantizedTensorValue", "quant_params")
+            }
+        }
+        impl<'a> ::core::fmt::Debug for QuantizedTensorValueRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("QuantizedTensorValueRef");
+                if let ::core::option::Option::Some(field_tensor_value) = self.tensor_value().transpose() {
+                    f.field("tensor_value", &field_tensor_value);
+                }
+                if let ::core::option::Option::Some(field_quant_params) = self.quant_params().transpose() {
+                    f.field("quant_params", &field_quant_params);
+                }
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<QuantizedTensorValueRef<'a>> for QuantizedTensorValue {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: QuantizedTensorValueRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    tensor_value: if let ::core::option::Option::Some(tensor_value) = value.tensor_value()? {
+                        ::core::option::Option::Some(::planus::alloc::boxed::Box::new(
+                            ::core::convert::TryInto::try_into(tensor_value)?,
+                        ))
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    quant_params: if let ::core::option::Option::Some(quant_params) = value.quant_params()? {
+                        ::core::option::Option::Some(::core::convert::TryInto::try_into(quant_params)?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for QuantizedTensorValueRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for QuantizedTensorValueRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[QuantizedTensorValueRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<QuantizedTensorValue>> for QuantizedTensorValue {
+            type Value = ::planus::Offset<QuantizedTensorValue>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<QuantizedTensorValue>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for QuantizedTensorValueRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[QuantizedTensorValueRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, ::serde::Serialize, ::serde::Deserialize)]
+        pub enum ValueUnion {
+            TensorValue(::planus::alloc::boxed::Box<self::TensorValue>),
+            QuantizedTensorValue(::planus::alloc::boxed::Box<self::QuantizedTensorValue>),
+        }
+        impl ValueUnion {
+            #[inline]
+            pub fn builder() -> ValueUnionBuilder<::planus::Uninitialized> {
+                ValueUnionBuilder(::planus::Uninitialized)
+            }
+            #[inline]
+            pub fn create_tensor_value(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::TensorValue>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(1, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_quantized_tensor_value(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::QuantizedTensorValue>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(2, value.prepare(builder).downcast())
+            }
+        }
+        impl ::planus::WriteAsUnion<ValueUnion> for ValueUnion {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<Self> {
+                match self {
+                    Self::TensorValue(value) => Self::create_tensor_value(builder, value),
+                    Self::QuantizedTensorValue(value) => Self::create_quantized_tensor_value(builder, value),
+                }
+            }
+        }
+        impl ::planus::WriteAsOptionalUnion<ValueUnion> for ValueUnion {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<Self>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct ValueUnionBuilder<T>(T);
+        impl ValueUnionBuilder<::planus::Uninitialized> {
+            #[inline]
+            pub fn tensor_value<T>(self, value: T) -> ValueUnionBuilder<::planus::Initialized<1, T>>
+            where
+                T: ::planus::WriteAsOffset<self::TensorValue>,
+            {
+                ValueUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn quantized_tensor_value<T>(self, value: T) -> ValueUnionBuilder<::planus::Initialized<2, T>>
+            where
+                T: ::planus::WriteAsOffset<self::QuantizedTensorValue>,
+            {
+                ValueUnionBuilder(::planus::Initialized(value))
+            }
+        }
+        impl<const N: u8, T> ValueUnionBuilder<::planus::Initialized<N, T>> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<ValueUnion>
+            where
+                Self: ::planus::WriteAsUnion<ValueUnion>,
+            {
+                ::planus::WriteAsUnion::prepare(&self, builder)
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<ValueUnion> for ValueUnionBuilder<::planus::Initialized<1, T>>
+        where
+            T: ::planus::WriteAsOffset<self::TensorValue>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<ValueUnion> {
+                ::planus::UnionOffset::new(1, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<ValueUnion> for ValueUnionBuilder<::planus::Initialized<1, T>>
+        where
+            T: ::planus::WriteAsOffset<self::TensorValue>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<ValueUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<ValueUnion> for ValueUnionBuilder<::planus::Initialized<2, T>>
+        where
+            T: ::planus::WriteAsOffset<self::QuantizedTensorValue>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<ValueUnion> {
+                ::planus::UnionOffset::new(2, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<ValueUnion> for ValueUnionBuilder<::planus::Initialized<2, T>>
+        where
+            T: ::planus::WriteAsOffset<self::QuantizedTensorValue>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<ValueUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        #[derive(Copy, Clone, Debug)]
+        pub enum ValueUnionRef<'a> {
+            TensorValue(self::TensorValueRef<'a>),
+            QuantizedTensorValue(self::QuantizedTensorValueRef<'a>),
+        }
+        impl<'a> ::core::convert::TryFrom<ValueUnionRef<'a>> for ValueUnion {
+            type Error = ::planus::Error;
+            fn try_from(value: ValueUnionRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(match value {
+                    ValueUnionRef::TensorValue(value) => {
+                        Self::TensorValue(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    ValueUnionRef::QuantizedTensorValue(value) => Self::QuantizedTensorValue(
+                        ::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?),
+                    ),
+                })
+            }
+        }
+        impl<'a> ::planus::TableReadUnion<'a> for ValueUnionRef<'a> {
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                tag: u8,
+                field_offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                match tag {
+                    1 => ::core::result::Result::Ok(Self::TensorValue(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    2 => ::core::result::Result::Ok(Self::QuantizedTensorValue(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    _ => ::core::result::Result::Err(::planus::errors::ErrorKind::UnknownUnionTag { tag }),
+                }
+            }
+        }
+        impl<'a> ::planus::VectorReadUnion<'a> for ValueUnionRef<'a> {
+            const VECTOR_NAME: &'static str = "[ValueUnionRef]";
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct Value {
+            pub xvalue_union: ::core::option::Option<self::ValueUnion>,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for Value {
+            fn default() -> Self {
+                Self { xvalue_union: ::core::default::Default::default() }
+            }
+        }
+        impl Value {
+            #[inline]
+            pub fn builder() -> ValueBuilder<()> {
+                ValueBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_xvalue_union: impl ::planus::WriteAsOptionalUnion<self::ValueUnion>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_xvalue_union = field_xvalue_union.prepare(builder);
+                let mut table_writer: ::planus::table_writer::TableWriter<8> = ::core::default::Default::default();
+                if prepared_xvalue_union.is_some() {
+                    table_writer.write_entry::<::planus::Offset<self::ValueUnion>>(1);
+                }
+                if prepared_xvalue_union.is_some() {
+                    table_writer.write_entry::<u8>(0);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_xvalue_union) = prepared_xvalue_union {
+                            object_writer.write::<_, _, 4>(&prepared_xvalue_union.offset());
+                        }
+                        if let ::core::option::Option::Some(prepared_xvalue_union) = prepared_xvalue_union {
+                            object_writer.write::<_, _, 1>(&prepared_xvalue_union.tag());
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<Value>> for Value {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Value> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<Value>> for Value {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Value>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<Value> for Value {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Value> {
+                Value::create(builder, &self.xvalue_union)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct ValueBuilder<State>(State);
+        impl ValueBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn xvalue_union<T0>(self, value: T0) -> ValueBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsOptionalUnion<self::ValueUnion>,
+            {
+                ValueBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn xvalue_union_as_null(self) -> ValueBuilder<((),)> {
+                self.xvalue_union(())
+            }
+        }
+        impl<T0> ValueBuilder<(T0,)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<Value>
+            where
+                Self: ::planus::WriteAsOffset<Value>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<T0: ::planus::WriteAsOptionalUnion<self::ValueUnion>> ::planus::WriteAs<::planus::Offset<Value>>
+            for ValueBuilder<(T0,)>
+        {
+            type Prepared = ::planus::Offset<Value>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Value> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<T0: ::planus::WriteAsOptionalUnion<self::ValueUnion>> ::planus::WriteAsOptional<::planus::Offset<Value>>
+            for ValueBuilder<(T0,)>
+        {
+            type Prepared = ::planus::Offset<Value>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Value>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<T0: ::planus::WriteAsOptionalUnion<self::ValueUnion>> ::planus::WriteAsOffset<Value> for ValueBuilder<(T0,)> {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Value> {
+                let (v0,) = &self.0;
+                Value::create(builder, v0)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct ValueRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> ValueRef<'a> {
+            #[inline]
+            pub fn xvalue_union(&self) -> ::planus::Result<::core::option::Option<self::ValueUnionRef<'a>>> {
+                self.0.access_union(0, "Value", "xvalue_union")
+            }
+        }
+        impl<'a> ::core::fmt::Debug for ValueRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("ValueRef");
+                if let ::core::option::Option::Some(field_xvalue_union) = self.xvalue_union().transpose() {
+                    f.field("xvalue_union", &field_xvalue_union);
+                }
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<ValueRef<'a>> for Value {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: ValueRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    xvalue_union: if let ::core::option::Option::Some(xvalue_union) = value.xvalue_union()? {
+                        ::core::option::Option::Some(::core::convert::TryInto::try_into(xvalue_union)?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for ValueRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for ValueRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset)
+                    .map_err(|error_kind| error_kind.with_error_location("[ValueRef]", "get", buffer.offset_from_start))
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<Value>> for Value {
+            type Value = ::planus::Offset<Value>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<Value>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for ValueRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[ValueRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct OutputMinMax {
+            pub output_min: f32,
+            pub output_max: f32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for OutputMinMax {
+            fn default() -> Self {
+                Self { output_min: 0.0, output_max: 0.0 }
+            }
+        }
+        impl OutputMinMax {
+            #[inline]
+            pub fn builder() -> OutputMinMaxBuilder<()> {
+                OutputMinMaxBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_output_min: impl ::planus::WriteAsDefault<f32, f32>,
+                field_output_max: impl ::planus::WriteAsDefault<f32, f32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_output_min = field_output_min.prepare(builder, &0.0);
+                let prepared_output_max = field_output_max.prepare(builder, &0.0);
+                let mut table_writer: ::planus::table_writer::TableWriter<8> = ::core::default::Default::default();
+                if prepared_output_min.is_some() {
+                    table_writer.write_entry::<f32>(0);
+                }
+                if prepared_output_max.is_some() {
+                    table_writer.write_entry::<f32>(1);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_output_min) = prepared_output_min {
+                            object_writer.write::<_, _, 4>(&prepared_output_min);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_max) = prepared_output_max {
+                            object_writer.write::<_, _, 4>(&prepared_output_max);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<OutputMinMax>> for OutputMinMax {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<OutputMinMax> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<OutputMinMax>> for OutputMinMax {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<OutputMinMax>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<OutputMinMax> for OutputMinMax {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<OutputMinMax> {
+                OutputMinMax::create(builder, self.output_min, self.output_max)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct OutputMinMaxBuilder<State>(State);
+        impl OutputMinMaxBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_min<T0>(self, value: T0) -> OutputMinMaxBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<f32, f32>,
+            {
+                OutputMinMaxBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_min_as_default(self) -> OutputMinMaxBuilder<(::planus::DefaultValue,)> {
+                self.output_min(::planus::DefaultValue)
+            }
+        }
+        impl<T0> OutputMinMaxBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_max<T1>(self, value: T1) -> OutputMinMaxBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<f32, f32>,
+            {
+                let (v0,) = self.0;
+                OutputMinMaxBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_max_as_default(self) -> OutputMinMaxBuilder<(T0, ::planus::DefaultValue)> {
+                self.output_max(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> OutputMinMaxBuilder<(T0, T1)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<OutputMinMax>
+            where
+                Self: ::planus::WriteAsOffset<OutputMinMax>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<T0: ::planus::WriteAsDefault<f32, f32>, T1: ::planus::WriteAsDefault<f32, f32>>
+            ::planus::WriteAs<::planus::Offset<OutputMinMax>> for OutputMinMaxBuilder<(T0, T1)>
+        {
+            type Prepared = ::planus::Offset<OutputMinMax>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<OutputMinMax> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<T0: ::planus::WriteAsDefault<f32, f32>, T1: ::planus::WriteAsDefault<f32, f32>>
+            ::planus::WriteAsOptional<::planus::Offset<OutputMinMax>> for OutputMinMaxBuilder<(T0, T1)>
+        {
+            type Prepared = ::planus::Offset<OutputMinMax>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<OutputMinMax>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<T0: ::planus::WriteAsDefault<f32, f32>, T1: ::planus::WriteAsDefault<f32, f32>>
+            ::planus::WriteAsOffset<OutputMinMax> for OutputMinMaxBuilder<(T0, T1)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<OutputMinMax> {
+                let (v0, v1) = &self.0;
+                OutputMinMax::create(builder, v0, v1)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct OutputMinMaxRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> OutputMinMaxRef<'a> {
+            #[inline]
+            pub fn output_min(&self) -> ::planus::Result<f32> {
+                ::core::result::Result::Ok(self.0.access(0, "OutputMinMax", "output_min")?.unwrap_or(0.0))
+            }
+            #[inline]
+            pub fn output_max(&self) -> ::planus::Result<f32> {
+                ::core::result::Result::Ok(self.0.access(1, "OutputMinMax", "output_max")?.unwrap_or(0.0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for OutputMinMaxRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("OutputMinMaxRef");
+                f.field("output_min", &self.output_min());
+                f.field("output_max", &self.output_max());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<OutputMinMaxRef<'a>> for OutputMinMax {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: OutputMinMaxRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    output_min: ::core::convert::TryInto::try_into(value.output_min()?)?,
+                    output_max: ::core::convert::TryInto::try_into(value.output_max()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for OutputMinMaxRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for OutputMinMaxRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[OutputMinMaxRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<OutputMinMax>> for OutputMinMax {
+            type Value = ::planus::Offset<OutputMinMax>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<OutputMinMax>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for OutputMinMaxRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[OutputMinMaxRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct Node1x1 {
+            pub input_id: u32,
+            pub output_id: u32,
+            pub flags: u32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for Node1x1 {
+            fn default() -> Self {
+                Self { input_id: 0, output_id: 0, flags: 0 }
+            }
+        }
+        impl Node1x1 {
+            #[inline]
+            pub fn builder() -> Node1x1Builder<()> {
+                Node1x1Builder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_input_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_output_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_flags: impl ::planus::WriteAsDefault<u32, u32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_input_id = field_input_id.prepare(builder, &0);
+                let prepared_output_id = field_output_id.prepare(builder, &0);
+                let prepared_flags = field_flags.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<10> = ::core::default::Default::default();
+                if prepared_input_id.is_some() {
+                    table_writer.write_entry::<u32>(0);
+                }
+                if prepared_output_id.is_some() {
+                    table_writer.write_entry::<u32>(1);
+                }
+                if prepared_flags.is_some() {
+                    table_writer.write_entry::<u32>(2);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_input_id) = prepared_input_id {
+                            object_writer.write::<_, _, 4>(&prepared_input_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_id) = prepared_output_id {
+                            object_writer.write::<_, _, 4>(&prepared_output_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_flags) = prepared_flags {
+                            object_writer.write::<_, _, 4>(&prepared_flags);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<Node1x1>> for Node1x1 {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Node1x1> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<Node1x1>> for Node1x1 {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Node1x1>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<Node1x1> for Node1x1 {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Node1x1> {
+                Node1x1::create(builder, self.input_id, self.output_id, self.flags)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct Node1x1Builder<State>(State);
+        impl Node1x1Builder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id<T0>(self, value: T0) -> Node1x1Builder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<u32, u32>,
+            {
+                Node1x1Builder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id_as_default(self) -> Node1x1Builder<(::planus::DefaultValue,)> {
+                self.input_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0> Node1x1Builder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id<T1>(self, value: T1) -> Node1x1Builder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0,) = self.0;
+                Node1x1Builder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id_as_default(self) -> Node1x1Builder<(T0, ::planus::DefaultValue)> {
+                self.output_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> Node1x1Builder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags<T2>(self, value: T2) -> Node1x1Builder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1) = self.0;
+                Node1x1Builder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags_as_default(self) -> Node1x1Builder<(T0, T1, ::planus::DefaultValue)> {
+                self.flags(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> Node1x1Builder<(T0, T1, T2)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<Node1x1>
+            where
+                Self: ::planus::WriteAsOffset<Node1x1>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAs<::planus::Offset<Node1x1>> for Node1x1Builder<(T0, T1, T2)>
+        {
+            type Prepared = ::planus::Offset<Node1x1>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Node1x1> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOptional<::planus::Offset<Node1x1>> for Node1x1Builder<(T0, T1, T2)>
+        {
+            type Prepared = ::planus::Offset<Node1x1>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Node1x1>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOffset<Node1x1> for Node1x1Builder<(T0, T1, T2)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Node1x1> {
+                let (v0, v1, v2) = &self.0;
+                Node1x1::create(builder, v0, v1, v2)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct Node1x1Ref<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> Node1x1Ref<'a> {
+            #[inline]
+            pub fn input_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(0, "Node1x1", "input_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn output_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(1, "Node1x1", "output_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn flags(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(2, "Node1x1", "flags")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for Node1x1Ref<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("Node1x1Ref");
+                f.field("input_id", &self.input_id());
+                f.field("output_id", &self.output_id());
+                f.field("flags", &self.flags());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<Node1x1Ref<'a>> for Node1x1 {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: Node1x1Ref<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    input_id: ::core::convert::TryInto::try_into(value.input_id()?)?,
+                    output_id: ::core::convert::TryInto::try_into(value.output_id()?)?,
+                    flags: ::core::convert::TryInto::try_into(value.flags()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for Node1x1Ref<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for Node1x1Ref<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[Node1x1Ref]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<Node1x1>> for Node1x1 {
+            type Value = ::planus::Offset<Node1x1>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<Node1x1>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for Node1x1Ref<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[Node1x1Ref]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct Node2x1 {
+            pub input1_id: u32,
+            pub input2_id: u32,
+            pub output_id: u32,
+            pub flags: u32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for Node2x1 {
+            fn default() -> Self {
+                Self { input1_id: 0, input2_id: 0, output_id: 0, flags: 0 }
+            }
+        }
+        impl Node2x1 {
+            #[inline]
+            pub fn builder() -> Node2x1Builder<()> {
+                Node2x1Builder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_input1_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_input2_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_output_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_flags: impl ::planus::WriteAsDefault<u32, u32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_input1_id = field_input1_id.prepare(builder, &0);
+                let prepared_input2_id = field_input2_id.prepare(builder, &0);
+                let prepared_output_id = field_output_id.prepare(builder, &0);
+                let prepared_flags = field_flags.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<12> = ::core::default::Default::default();
+                if prepared_input1_id.is_some() {
+                    table_writer.write_entry::<u32>(0);
+                }
+                if prepared_input2_id.is_some() {
+                    table_writer.write_entry::<u32>(1);
+                }
+                if prepared_output_id.is_some() {
+                    table_writer.write_entry::<u32>(2);
+                }
+                if prepared_flags.is_some() {
+                    table_writer.write_entry::<u32>(3);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_input1_id) = prepared_input1_id {
+                            object_writer.write::<_, _, 4>(&prepared_input1_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_input2_id) = prepared_input2_id {
+                            object_writer.write::<_, _, 4>(&prepared_input2_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_id) = prepared_output_id {
+                            object_writer.write::<_, _, 4>(&prepared_output_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_flags) = prepared_flags {
+                            object_writer.write::<_, _, 4>(&prepared_flags);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<Node2x1>> for Node2x1 {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Node2x1> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<Node2x1>> for Node2x1 {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Node2x1>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<Node2x1> for Node2x1 {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Node2x1> {
+                Node2x1::create(builder, self.input1_id, self.input2_id, self.output_id, self.flags)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct Node2x1Builder<State>(State);
+        impl Node2x1Builder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input1_id<T0>(self, value: T0) -> Node2x1Builder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<u32, u32>,
+            {
+                Node2x1Builder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input1_id_as_default(self) -> Node2x1Builder<(::planus::DefaultValue,)> {
+                self.input1_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0> Node2x1Builder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input2_id<T1>(self, value: T1) -> Node2x1Builder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0,) = self.0;
+                Node2x1Builder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input2_id_as_default(self) -> Node2x1Builder<(T0, ::planus::DefaultValue)> {
+                self.input2_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> Node2x1Builder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id<T2>(self, value: T2) -> Node2x1Builder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1) = self.0;
+                Node2x1Builder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id_as_default(self) -> Node2x1Builder<(T0, T1, ::planus::DefaultValue)> {
+                self.output_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> Node2x1Builder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags<T3>(self, value: T3) -> Node2x1Builder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2) = self.0;
+                Node2x1Builder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags_as_default(self) -> Node2x1Builder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.flags(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> Node2x1Builder<(T0, T1, T2, T3)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<Node2x1>
+            where
+                Self: ::planus::WriteAsOffset<Node2x1>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAs<::planus::Offset<Node2x1>> for Node2x1Builder<(T0, T1, T2, T3)>
+        {
+            type Prepared = ::planus::Offset<Node2x1>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Node2x1> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOptional<::planus::Offset<Node2x1>> for Node2x1Builder<(T0, T1, T2, T3)>
+        {
+            type Prepared = ::planus::Offset<Node2x1>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Node2x1>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOffset<Node2x1> for Node2x1Builder<(T0, T1, T2, T3)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Node2x1> {
+                let (v0, v1, v2, v3) = &self.0;
+                Node2x1::create(builder, v0, v1, v2, v3)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct Node2x1Ref<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> Node2x1Ref<'a> {
+            #[inline]
+            pub fn input1_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(0, "Node2x1", "input1_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn input2_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(1, "Node2x1", "input2_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn output_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(2, "Node2x1", "output_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn flags(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(3, "Node2x1", "flags")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for Node2x1Ref<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("Node2x1Ref");
+                f.field("input1_id", &self.input1_id());
+                f.field("input2_id", &self.input2_id());
+                f.field("output_id", &self.output_id());
+                f.field("flags", &self.flags());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<Node2x1Ref<'a>> for Node2x1 {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: Node2x1Ref<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    input1_id: ::core::convert::TryInto::try_into(value.input1_id()?)?,
+                    input2_id: ::core::convert::TryInto::try_into(value.input2_id()?)?,
+                    output_id: ::core::convert::TryInto::try_into(value.output_id()?)?,
+                    flags: ::core::convert::TryInto::try_into(value.flags()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for Node2x1Ref<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for Node2x1Ref<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[Node2x1Ref]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<Node2x1>> for Node2x1 {
+            type Value = ::planus::Offset<Node2x1>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<Node2x1>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for Node2x1Ref<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[Node2x1Ref]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct FullyConnected {
+            pub input1_id: u32,
+            pub filter_id: u32,
+            pub bias_id: u32,
+            pub output_id: u32,
+            pub flags: u32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for FullyConnected {
+            fn default() -> Self {
+                Self { input1_id: 0, filter_id: 0, bias_id: 0, output_id: 0, flags: 0 }
+            }
+        }
+        impl FullyConnected {
+            #[inline]
+            pub fn builder() -> FullyConnectedBuilder<()> {
+                FullyConnectedBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_input1_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_filter_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_bias_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_output_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_flags: impl ::planus::WriteAsDefault<u32, u32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_input1_id = field_input1_id.prepare(builder, &0);
+                let prepared_filter_id = field_filter_id.prepare(builder, &0);
+                let prepared_bias_id = field_bias_id.prepare(builder, &0);
+                let prepared_output_id = field_output_id.prepare(builder, &0);
+                let prepared_flags = field_flags.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<14> = ::core::default::Default::default();
+                if prepared_input1_id.is_some() {
+                    table_writer.write_entry::<u32>(0);
+                }
+                if prepared_filter_id.is_some() {
+                    table_writer.write_entry::<u32>(1);
+                }
+                if prepared_bias_id.is_some() {
+                    table_writer.write_entry::<u32>(2);
+                }
+                if prepared_output_id.is_some() {
+                    table_writer.write_entry::<u32>(3);
+                }
+                if prepared_flags.is_some() {
+                    table_writer.write_entry::<u32>(4);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_input1_id) = prepared_input1_id {
+                            object_writer.write::<_, _, 4>(&prepared_input1_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_filter_id) = prepared_filter_id {
+                            object_writer.write::<_, _, 4>(&prepared_filter_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_bias_id) = prepared_bias_id {
+                            object_writer.write::<_, _, 4>(&prepared_bias_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_id) = prepared_output_id {
+                            object_writer.write::<_, _, 4>(&prepared_output_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_flags) = prepared_flags {
+                            object_writer.write::<_, _, 4>(&prepared_flags);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<FullyConnected>> for FullyConnected {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<FullyConnected> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<FullyConnected>> for FullyConnected {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<FullyConnected>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<FullyConnected> for FullyConnected {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<FullyConnected> {
+                FullyConnected::create(
+                    builder,
+                    self.input1_id,
+                    self.filter_id,
+                    self.bias_id,
+                    self.output_id,
+                    self.flags,
+                )
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct FullyConnectedBuilder<State>(State);
+        impl FullyConnectedBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input1_id<T0>(self, value: T0) -> FullyConnectedBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<u32, u32>,
+            {
+                FullyConnectedBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input1_id_as_default(self) -> FullyConnectedBuilder<(::planus::DefaultValue,)> {
+                self.input1_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0> FullyConnectedBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn filter_id<T1>(self, value: T1) -> FullyConnectedBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0,) = self.0;
+                FullyConnectedBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn filter_id_as_default(self) -> FullyConnectedBuilder<(T0, ::planus::DefaultValue)> {
+                self.filter_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> FullyConnectedBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn bias_id<T2>(self, value: T2) -> FullyConnectedBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1) = self.0;
+                FullyConnectedBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn bias_id_as_default(self) -> FullyConnectedBuilder<(T0, T1, ::planus::DefaultValue)> {
+                self.bias_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> FullyConnectedBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id<T3>(self, value: T3) -> FullyConnectedBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2) = self.0;
+                FullyConnectedBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id_as_default(self) -> FullyConnectedBuilder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.output_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> FullyConnectedBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags<T4>(self, value: T4) -> FullyConnectedBuilder<(T0, T1, T2, T3, T4)>
+            where
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3) = self.0;
+                FullyConnectedBuilder((v0, v1, v2, v3, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags_as_default(self) -> FullyConnectedBuilder<(T0, T1, T2, T3, ::planus::DefaultValue)> {
+                self.flags(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4> FullyConnectedBuilder<(T0, T1, T2, T3, T4)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<FullyConnected>
+            where
+                Self: ::planus::WriteAsOffset<FullyConnected>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAs<::planus::Offset<FullyConnected>> for FullyConnectedBuilder<(T0, T1, T2, T3, T4)>
+        {
+            type Prepared = ::planus::Offset<FullyConnected>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<FullyConnected> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOptional<::planus::Offset<FullyConnected>>
+            for FullyConnectedBuilder<(T0, T1, T2, T3, T4)>
+        {
+            type Prepared = ::planus::Offset<FullyConnected>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<FullyConnected>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOffset<FullyConnected> for FullyConnectedBuilder<(T0, T1, T2, T3, T4)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<FullyConnected> {
+                let (v0, v1, v2, v3, v4) = &self.0;
+                FullyConnected::create(builder, v0, v1, v2, v3, v4)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct FullyConnectedRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> FullyConnectedRef<'a> {
+            #[inline]
+            pub fn input1_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(0, "FullyConnected", "input1_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn filter_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(1, "FullyConnected", "filter_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn bias_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(2, "FullyConnected", "bias_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn output_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(3, "FullyConnected", "output_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn flags(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(4, "FullyConnected", "flags")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for FullyConnectedRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("FullyConnectedRef");
+                f.field("input1_id", &self.input1_id());
+                f.field("filter_id", &self.filter_id());
+                f.field("bias_id", &self.bias_id());
+                f.field("output_id", &self.output_id());
+                f.field("flags", &self.flags());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<FullyConnectedRef<'a>> for FullyConnected {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: FullyConnectedRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    input1_id: ::core::convert::TryInto::try_into(value.input1_id()?)?,
+                    filter_id: ::core::convert::TryInto::try_into(value.filter_id()?)?,
+                    bias_id: ::core::convert::TryInto::try_into(value.bias_id()?)?,
+                    output_id: ::core::convert::TryInto::try_into(value.output_id()?)?,
+                    flags: ::core::convert::TryInto::try_into(value.flags()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for FullyConnectedRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for FullyConnectedRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[FullyConnectedRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<FullyConnected>> for FullyConnected {
+            type Value = ::planus::Offset<FullyConnected>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<FullyConnected>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for FullyConnectedRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[FullyConnectedRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct StaticTranspose {
+            pub num_dims: u32,
+            pub perm: ::core::option::Option<::planus::alloc::vec::Vec<u32>>,
+            pub input_id: u32,
+            pub output_id: u32,
+            pub flags: u32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for StaticTranspose {
+            fn default() -> Self {
+                Self { num_dims: 0, perm: ::core::default::Default::default(), input_id: 0, output_id: 0, flags: 0 }
+            }
+        }
+        impl StaticTranspose {
+            #[inline]
+            pub fn builder() -> StaticTransposeBuilder<()> {
+                StaticTransposeBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_num_dims: impl ::planus::WriteAsDefault<u32, u32>,
+                field_perm: impl ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                field_input_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_output_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_flags: impl ::planus::WriteAsDefault<u32, u32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_num_dims = field_num_dims.prepare(builder, &0);
+                let prepared_perm = field_perm.prepare(builder);
+                let prepared_input_id = field_input_id.prepare(builder, &0);
+                let prepared_output_id = field_output_id.prepare(builder, &0);
+                let prepared_flags = field_flags.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<14> = ::core::default::Default::default();
+                if prepared_num_dims.is_some() {
+                    table_writer.write_entry::<u32>(0);
+                }
+                if prepared_perm.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[u32]>>(1);
+                }
+                if prepared_input_id.is_some() {
+                    table_writer.write_entry::<u32>(2);
+                }
+                if prepared_output_id.is_some() {
+                    table_writer.write_entry::<u32>(3);
+                }
+                if prepared_flags.is_some() {
+                    table_writer.write_entry::<u32>(4);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_num_dims) = prepared_num_dims {
+                            object_writer.write::<_, _, 4>(&prepared_num_dims);
+                        }
+                        if let ::core::option::Option::Some(prepared_perm) = prepared_perm {
+                            object_writer.write::<_, _, 4>(&prepared_perm);
+                        }
+                        if let ::core::option::Option::Some(prepared_input_id) = prepared_input_id {
+                            object_writer.write::<_, _, 4>(&prepared_input_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_id) = prepared_output_id {
+                            object_writer.write::<_, _, 4>(&prepared_output_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_flags) = prepared_flags {
+                            object_writer.write::<_, _, 4>(&prepared_flags);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<StaticTranspose>> for StaticTranspose {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticTranspose> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<StaticTranspose>> for StaticTranspose {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<StaticTranspose>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<StaticTranspose> for StaticTranspose {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticTranspose> {
+                StaticTranspose::create(builder, self.num_dims, &self.perm, self.input_id, self.output_id, self.flags)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct StaticTransposeBuilder<State>(State);
+        impl StaticTransposeBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn num_dims<T0>(self, value: T0) -> StaticTransposeBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<u32, u32>,
+            {
+                StaticTransposeBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn num_dims_as_default(self) -> StaticTransposeBuilder<(::planus::DefaultValue,)> {
+                self.num_dims(::planus::DefaultValue)
+            }
+        }
+        impl<T0> StaticTransposeBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn perm<T1>(self, value: T1) -> StaticTransposeBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+            {
+                let (v0,) = self.0;
+                StaticTransposeBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn perm_as_null(self) -> StaticTransposeBuilder<(T0, ())> {
+                self.perm(())
+            }
+        }
+        impl<T0, T1> StaticTransposeBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id<T2>(self, value: T2) -> StaticTransposeBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1) = self.0;
+                StaticTransposeBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id_as_default(self) -> StaticTransposeBuilder<(T0, T1, ::planus::DefaultValue)> {
+                self.input_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> StaticTransposeBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id<T3>(self, value: T3) -> StaticTransposeBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2) = self.0;
+                StaticTransposeBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id_as_default(self) -> StaticTransposeBuilder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.output_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> StaticTransposeBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags<T4>(self, value: T4) -> StaticTransposeBuilder<(T0, T1, T2, T3, T4)>
+            where
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3) = self.0;
+                StaticTransposeBuilder((v0, v1, v2, v3, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags_as_default(self) -> StaticTransposeBuilder<(T0, T1, T2, T3, ::planus::DefaultValue)> {
+                self.flags(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4> StaticTransposeBuilder<(T0, T1, T2, T3, T4)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticTranspose>
+            where
+                Self: ::planus::WriteAsOffset<StaticTranspose>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAs<::planus::Offset<StaticTranspose>> for StaticTransposeBuilder<(T0, T1, T2, T3, T4)>
+        {
+            type Prepared = ::planus::Offset<StaticTranspose>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticTranspose> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOptional<::planus::Offset<StaticTranspose>>
+            for StaticTransposeBuilder<(T0, T1, T2, T3, T4)>
+        {
+            type Prepared = ::planus::Offset<StaticTranspose>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<StaticTranspose>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOffset<StaticTranspose> for StaticTransposeBuilder<(T0, T1, T2, T3, T4)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticTranspose> {
+                let (v0, v1, v2, v3, v4) = &self.0;
+                StaticTranspose::create(builder, v0, v1, v2, v3, v4)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct StaticTransposeRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> StaticTransposeRef<'a> {
+            #[inline]
+            pub fn num_dims(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(0, "StaticTranspose", "num_dims")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn perm(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, u32>>> {
+                self.0.access(1, "StaticTranspose", "perm")
+            }
+            #[inline]
+            pub fn input_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(2, "StaticTranspose", "input_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn output_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(3, "StaticTranspose", "output_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn flags(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(4, "StaticTranspose", "flags")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for StaticTransposeRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("StaticTransposeRef");
+                f.field("num_dims", &self.num_dims());
+                if let ::core::option::Option::Some(field_perm) = self.perm().transpose() {
+                    f.field("perm", &field_perm);
+                }
+                f.field("input_id", &self.input_id());
+                f.field("output_id", &self.output_id());
+                f.field("flags", &self.flags());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<StaticTransposeRef<'a>> for StaticTranspose {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: StaticTransposeRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    num_dims: ::core::convert::TryInto::try_into(value.num_dims()?)?,
+                    perm: if let ::core::option::Option::Some(perm) = value.perm()? {
+                        ::core::option::Option::Some(perm.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    input_id: ::core::convert::TryInto::try_into(value.input_id()?)?,
+                    output_id: ::core::convert::TryInto::try_into(value.output_id()?)?,
+                    flags: ::core::convert::TryInto::try_into(value.flags()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for StaticTransposeRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for StaticTransposeRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[StaticTransposeRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<StaticTranspose>> for StaticTranspose {
+            type Value = ::planus::Offset<StaticTranspose>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<StaticTranspose>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for StaticTransposeRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[StaticTransposeRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct NodeConv {
+            pub padding_top: u32,
+            pub padding_right: u32,
+            pub padding_bottom: u32,
+            pub padding_left: u32,
+            pub kernel_height: u32,
+            pub kernel_width: u32,
+            pub subsampling_height: u32,
+            pub subsampling_width: u32,
+            pub dilation_height: u32,
+            pub dilation_width: u32,
+            pub group_input_channels: u32,
+            pub group_output_channels: u32,
+            pub groups: u32,
+            pub adjustment_height: u32,
+            pub adjustment_width: u32,
+            pub input1_id: u32,
+            pub filter_id: u32,
+            pub bias_id: u32,
+            pub output_id: u32,
+            pub flags: u32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for NodeConv {
+            fn default() -> Self {
+                Self {
+                    padding_top: 0,
+                    padding_right: 0,
+                    padding_bottom: 0,
+                    padding_left: 0,
+                    kernel_height: 0,
+                    kernel_width: 0,
+                    subsampling_height: 0,
+                    subsampling_width: 0,
+                    dilation_height: 0,
+                    dilation_width: 0,
+                    group_input_channels: 0,
+                    group_output_channels: 0,
+                    groups: 0,
+                    adjustment_height: 0,
+                    adjustment_width: 0,
+                    input1_id: 0,
+                    filter_id: 0,
+                    bias_id: 0,
+                    output_id: 0,
+                    flags: 0,
+                }
+            }
+        }
+        impl NodeConv {
+            #[inline]
+            pub fn builder() -> NodeConvBuilder<()> {
+                NodeConvBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_padding_top: impl ::planus::WriteAsDefault<u32, u32>,
+                field_padding_right: impl ::planus::WriteAsDefault<u32, u32>,
+                field_padding_bottom: impl ::planus::WriteAsDefault<u32, u32>,
+                field_padding_left: impl ::planus::WriteAsDefault<u32, u32>,
+                field_kernel_height: impl ::planus::WriteAsDefault<u32, u32>,
+                field_kernel_width: impl ::planus::WriteAsDefault<u32, u32>,
+                field_subsampling_height: impl ::planus::WriteAsDefault<u32, u32>,
+                field_subsampling_width: impl ::planus::WriteAsDefault<u32, u32>,
+                field_dilation_height: impl ::planus::WriteAsDefault<u32, u32>,
+                field_dilation_width: impl ::planus::WriteAsDefault<u32, u32>,
+                field_group_input_channels: impl ::planus::WriteAsDefault<u32, u32>,
+                field_group_output_channels: impl ::planus::WriteAsDefault<u32, u32>,
+                field_groups: impl ::planus::WriteAsDefault<u32, u32>,
+                field_adjustment_height: impl ::planus::WriteAsDefault<u32, u32>,
+                field_adjustment_width: impl ::planus::WriteAsDefault<u32, u32>,
+                field_input1_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_filter_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_bias_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_output_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_flags: impl ::planus::WriteAsDefault<u32, u32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_padding_top = field_padding_top.prepare(builder, &0);
+                let prepared_padding_right = field_padding_right.prepare(builder, &0);
+                let prepared_padding_bottom = field_padding_bottom.prepare(builder, &0);
+                let prepared_padding_left = field_padding_left.prepare(builder, &0);
+                let prepared_kernel_height = field_kernel_height.prepare(builder, &0);
+                let prepared_kernel_width = field_kernel_width.prepare(builder, &0);
+                let prepared_subsampling_height = field_subsampling_height.prepare(builder, &0);
+                let prepared_subsampling_width = field_subsampling_width.prepare(builder, &0);
+                let prepared_dilation_height = field_dilation_height.prepare(builder, &0);
+                let prepared_dilation_width = field_dilation_width.prepare(builder, &0);
+                let prepared_group_input_channels = field_group_input_channels.prepare(builder, &0);
+                let prepared_group_output_channels = field_group_output_channels.prepare(builder, &0);
+                let prepared_groups = field_groups.prepare(builder, &0);
+                let prepared_adjustment_height = field_adjustment_height.prepare(builder, &0);
+                let prepared_adjustment_width = field_adjustment_width.prepare(builder, &0);
+                let prepared_input1_id = field_input1_id.prepare(builder, &0);
+                let prepared_filter_id = field_filter_id.prepare(builder, &0);
+                let prepared_bias_id = field_bias_id.prepare(builder, &0);
+                let prepared_output_id = field_output_id.prepare(builder, &0);
+                let prepared_flags = field_flags.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<44> = ::core::default::Default::default();
+                if prepared_padding_top.is_some() {
+                    table_writer.write_entry::<u32>(0);
+                }
+                if prepared_padding_right.is_some() {
+                    table_writer.write_entry::<u32>(1);
+                }
+                if prepared_padding_bottom.is_some() {
+                    table_writer.write_entry::<u32>(2);
+                }
+                if prepared_padding_left.is_some() {
+                    table_writer.write_entry::<u32>(3);
+                }
+                if prepared_kernel_height.is_some() {
+                    table_writer.write_entry::<u32>(4);
+                }
+                if prepared_kernel_width.is_some() {
+                    table_writer.write_entry::<u32>(5);
+                }
+                if prepared_subsampling_height.is_some() {
+                    table_writer.write_entry::<u32>(6);
+                }
+                if prepared_subsampling_width.is_some() {
+                    table_writer.write_entry::<u32>(7);
+                }
+                if prepared_dilation_height.is_some() {
+                    table_writer.write_entry::<u32>(8);
+                }
+                if prepared_dilation_width.is_some() {
+                    table_writer.write_entry::<u32>(9);
+                }
+                if prepared_group_input_channels.is_some() {
+                    table_writer.write_entry::<u32>(10);
+                }
+                if prepared_group_output_channels.is_some() {
+                    table_writer.write_entry::<u32>(11);
+                }
+                if prepared_groups.is_some() {
+                    table_writer.write_entry::<u32>(12);
+                }
+                if prepared_adjustment_height.is_some() {
+                    table_writer.write_entry::<u32>(13);
+                }
+                if prepared_adjustment_width.is_some() {
+                    table_writer.write_entry::<u32>(14);
+                }
+                if prepared_input1_id.is_some() {
+                    table_writer.write_entry::<u32>(15);
+                }
+                if prepared_filter_id.is_some() {
+                    table_writer.write_entry::<u32>(16);
+                }
+                if prepared_bias_id.is_some() {
+                    table_writer.write_entry::<u32>(17);
+                }
+                if prepared_output_id.is_some() {
+                    table_writer.write_entry::<u32>(18);
+                }
+                if prepared_flags.is_some() {
+                    table_writer.write_entry::<u32>(19);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_padding_top) = prepared_padding_top {
+                            object_writer.write::<_, _, 4>(&prepared_padding_top);
+                        }
+                        if let ::core::option::Option::Some(prepared_padding_right) = prepared_padding_right {
+                            object_writer.write::<_, _, 4>(&prepared_padding_right);
+                        }
+                        if let ::core::option::Option::Some(prepared_padding_bottom) = prepared_padding_bottom {
+                            object_writer.write::<_, _, 4>(&prepared_padding_bottom);
+                        }
+                        if let ::core::option::Option::Some(prepared_padding_left) = prepared_padding_left {
+                            object_writer.write::<_, _, 4>(&prepared_padding_left);
+                        }
+                        if let ::core::option::Option::Some(prepared_kernel_height) = prepared_kernel_height {
+                            object_writer.write::<_, _, 4>(&prepared_kernel_height);
+                        }
+                        if let ::core::option::Option::Some(prepared_kernel_width) = prepared_kernel_width {
+                            object_writer.write::<_, _, 4>(&prepared_kernel_width);
+                        }
+                        if let ::core::option::Option::Some(prepared_subsampling_height) = prepared_subsampling_height {
+                            object_writer.write::<_, _, 4>(&prepared_subsampling_height);
+                        }
+                        if let ::core::option::Option::Some(prepared_subsampling_width) = prepared_subsampling_width {
+                            object_writer.write::<_, _, 4>(&prepared_subsampling_width);
+                        }
+                        if let ::core::option::Option::Some(prepared_dilation_height) = prepared_dilation_height {
+                            object_writer.write::<_, _, 4>(&prepared_dilation_height);
+                        }
+                        if let ::core::option::Option::Some(prepared_dilation_width) = prepared_dilation_width {
+                            object_writer.write::<_, _, 4>(&prepared_dilation_width);
+                        }
+                        if let ::core::option::Option::Some(prepared_group_input_channels) =
+                            prepared_group_input_channels
+                        {
+                            object_writer.write::<_, _, 4>(&prepared_group_input_channels);
+                        }
+                        if let ::core::option::Option::Some(prepared_group_output_channels) =
+                            prepared_group_output_channels
+                        {
+                            object_writer.write::<_, _, 4>(&prepared_group_output_channels);
+                        }
+                        if let ::core::option::Option::Some(prepared_groups) = prepared_groups {
+                            object_writer.write::<_, _, 4>(&prepared_groups);
+                        }
+                        if let ::core::option::Option::Some(prepared_adjustment_height) = prepared_adjustment_height {
+                            object_writer.write::<_, _, 4>(&prepared_adjustment_height);
+                        }
+                        if let ::core::option::Option::Some(prepared_adjustment_width) = prepared_adjustment_width {
+                            object_writer.write::<_, _, 4>(&prepared_adjustment_width);
+                        }
+                        if let ::core::option::Option::Some(prepared_input1_id) = prepared_input1_id {
+                            object_writer.write::<_, _, 4>(&prepared_input1_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_filter_id) = prepared_filter_id {
+                            object_writer.write::<_, _, 4>(&prepared_filter_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_bias_id) = prepared_bias_id {
+                            object_writer.write::<_, _, 4>(&prepared_bias_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_id) = prepared_output_id {
+                            object_writer.write::<_, _, 4>(&prepared_output_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_flags) = prepared_flags {
+                            object_writer.write::<_, _, 4>(&prepared_flags);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<NodeConv>> for NodeConv {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<NodeConv> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<NodeConv>> for NodeConv {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<NodeConv>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<NodeConv> for NodeConv {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<NodeConv> {
+                NodeConv::create(
+                    builder,
+                    self.padding_top,
+                    self.padding_right,
+                    self.padding_bottom,
+                    self.padding_left,
+                    self.kernel_height,
+                    self.kernel_width,
+                    self.subsampling_height,
+                    self.subsampling_width,
+                    self.dilation_height,
+                    self.dilation_width,
+                    self.group_input_channels,
+                    self.group_output_channels,
+                    self.groups,
+                    self.adjustment_height,
+                    self.adjustment_width,
+                    self.input1_id,
+                    self.filter_id,
+                    self.bias_id,
+                    self.output_id,
+                    self.flags,
+                )
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct NodeConvBuilder<State>(State);
+        impl NodeConvBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_top<T0>(self, value: T0) -> NodeConvBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<u32, u32>,
+            {
+                NodeConvBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_top_as_default(self) -> NodeConvBuilder<(::planus::DefaultValue,)> {
+                self.padding_top(::planus::DefaultValue)
+            }
+        }
+        impl<T0> NodeConvBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_right<T1>(self, value: T1) -> NodeConvBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0,) = self.0;
+                NodeConvBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_right_as_default(self) -> NodeConvBuilder<(T0, ::planus::DefaultValue)> {
+                self.padding_right(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> NodeConvBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_bottom<T2>(self, value: T2) -> NodeConvBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1) = self.0;
+                NodeConvBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_bottom_as_default(self) -> NodeConvBuilder<(T0, T1, ::planus::DefaultValue)> {
+                self.padding_bottom(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> NodeConvBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_left<T3>(self, value: T3) -> NodeConvBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2) = self.0;
+                NodeConvBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_left_as_default(self) -> NodeConvBuilder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.padding_left(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> NodeConvBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn kernel_height<T4>(self, value: T4) -> NodeConvBuilder<(T0, T1, T2, T3, T4)>
+            where
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3) = self.0;
+                NodeConvBuilder((v0, v1, v2, v3, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn kernel_height_as_default(self) -> NodeConvBuilder<(T0, T1, T2, T3, ::planus::DefaultValue)> {
+                self.kernel_height(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4> NodeConvBuilder<(T0, T1, T2, T3, T4)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn kernel_width<T5>(self, value: T5) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5)>
+            where
+                T5: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4) = self.0;
+                NodeConvBuilder((v0, v1, v2, v3, v4, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn kernel_width_as_default(self) -> NodeConvBuilder<(T0, T1, T2, T3, T4, ::planus::DefaultValue)> {
+                self.kernel_width(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5> NodeConvBuilder<(T0, T1, T2, T3, T4, T5)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn subsampling_height<T6>(self, value: T6) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6)>
+            where
+                T6: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5) = self.0;
+                NodeConvBuilder((v0, v1, v2, v3, v4, v5, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn subsampling_height_as_default(
+                self,
+            ) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, ::planus::DefaultValue)> {
+                self.subsampling_height(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn subsampling_width<T7>(self, value: T7) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)>
+            where
+                T7: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6) = self.0;
+                NodeConvBuilder((v0, v1, v2, v3, v4, v5, v6, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn subsampling_width_as_default(
+                self,
+            ) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, ::planus::DefaultValue)> {
+                self.subsampling_width(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn dilation_height<T8>(self, value: T8) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8)>
+            where
+                T8: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7) = self.0;
+                NodeConvBuilder((v0, v1, v2, v3, v4, v5, v6, v7, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn dilation_height_as_default(
+                self,
+            ) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, ::planus::DefaultValue)> {
+                self.dilation_height(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn dilation_width<T9>(self, value: T9) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9)>
+            where
+                T9: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8) = self.0;
+                NodeConvBuilder((v0, v1, v2, v3, v4, v5, v6, v7, v8, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn dilation_width_as_default(
+                self,
+            ) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, ::planus::DefaultValue)> {
+                self.dilation_width(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8, T9> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn group_input_channels<T10>(
+                self,
+                value: T10,
+            ) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10)>
+            where
+                T10: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9) = self.0;
+                NodeConvBuilder((v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn group_input_channels_as_default(
+                self,
+            ) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, ::planus::DefaultValue)> {
+                self.group_input_channels(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn group_output_channels<T11>(
+                self,
+                value: T11,
+            ) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11)>
+            where
+                T11: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10) = self.0;
+                NodeConvBuilder((v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn group_output_channels_as_default(
+                self,
+            ) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, ::planus::DefaultValue)> {
+                self.group_output_channels(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11>
+            NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11)>
+        {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn groups<T12>(
+                self,
+                value: T12,
+            ) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12)>
+            where
+                T12: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11) = self.0;
+                NodeConvBuilder((v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn groups_as_default(
+                self,
+            ) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, ::planus::DefaultValue)>
+            {
+                self.groups(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12>
+            NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12)>
+        {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn adjustment_height<T13>(
+                self,
+                value: T13,
+            ) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13)>
+            where
+                T13: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12) = self.0;
+                NodeConvBuilder((v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn adjustment_height_as_default(
+                self,
+            ) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, ::planus::DefaultValue)>
+            {
+                self.adjustment_height(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13>
+            NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13)>
+        {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn adjustment_width<T14>(
+                self,
+                value: T14,
+            ) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14)>
+            where
+                T14: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13) = self.0;
+                NodeConvBuilder((v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn adjustment_width_as_default(
+                self,
+            ) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, ::planus::DefaultValue)>
+            {
+                self.adjustment_width(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14>
+            NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14)>
+        {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input1_id<T15>(
+                self,
+                value: T15,
+            ) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15)>
+            where
+                T15: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14) = self.0;
+                NodeConvBuilder((v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input1_id_as_default(
+                self,
+            ) -> NodeConvBuilder<(
+                T0,
+                T1,
+                T2,
+                T3,
+                T4,
+                T5,
+                T6,
+                T7,
+                T8,
+                T9,
+                T10,
+                T11,
+                T12,
+                T13,
+                T14,
+                ::planus::DefaultValue,
+            )> {
+                self.input1_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15>
+            NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15)>
+        {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn filter_id<T16>(
+                self,
+                value: T16,
+            ) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16)>
+            where
+                T16: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15) = self.0;
+                NodeConvBuilder((v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn filter_id_as_default(
+                self,
+            ) -> NodeConvBuilder<(
+                T0,
+                T1,
+                T2,
+                T3,
+                T4,
+                T5,
+                T6,
+                T7,
+                T8,
+                T9,
+                T10,
+                T11,
+                T12,
+                T13,
+                T14,
+                T15,
+                ::planus::DefaultValue,
+            )> {
+                self.filter_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16>
+            NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16)>
+        {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn bias_id<T17>(
+                self,
+                value: T17,
+            ) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16, T17)>
+            where
+                T17: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16) = self.0;
+                NodeConvBuilder((v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn bias_id_as_default(
+                self,
+            ) -> NodeConvBuilder<(
+                T0,
+                T1,
+                T2,
+                T3,
+                T4,
+                T5,
+                T6,
+                T7,
+                T8,
+                T9,
+                T10,
+                T11,
+                T12,
+                T13,
+                T14,
+                T15,
+                T16,
+                ::planus::DefaultValue,
+            )> {
+                self.bias_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16, T17>
+            NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16, T17)>
+        {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id<T18>(
+                self,
+                value: T18,
+            ) -> NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16, T17, T18)>
+            where
+                T18: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16, v17) = self.0;
+                NodeConvBuilder((v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16, v17, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id_as_default(
+                self,
+            ) -> NodeConvBuilder<(
+                T0,
+                T1,
+                T2,
+                T3,
+                T4,
+                T5,
+                T6,
+                T7,
+                T8,
+                T9,
+                T10,
+                T11,
+                T12,
+                T13,
+                T14,
+                T15,
+                T16,
+                T17,
+                ::planus::DefaultValue,
+            )> {
+                self.output_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16, T17, T18>
+            NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16, T17, T18)>
+        {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags<T19>(
+                self,
+                value: T19,
+            ) -> NodeConvBuilder<(
+                T0,
+                T1,
+                T2,
+                T3,
+                T4,
+                T5,
+                T6,
+                T7,
+                T8,
+                T9,
+                T10,
+                T11,
+                T12,
+                T13,
+                T14,
+                T15,
+                T16,
+                T17,
+                T18,
+                T19,
+            )>
+            where
+                T19: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16, v17, v18) = self.0;
+                NodeConvBuilder((
+                    v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16, v17, v18, value,
+                ))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags_as_default(
+                self,
+            ) -> NodeConvBuilder<(
+                T0,
+                T1,
+                T2,
+                T3,
+                T4,
+                T5,
+                T6,
+                T7,
+                T8,
+                T9,
+                T10,
+                T11,
+                T12,
+                T13,
+                T14,
+                T15,
+                T16,
+                T17,
+                T18,
+                ::planus::DefaultValue,
+            )> {
+                self.flags(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16, T17, T18, T19>
+            NodeConvBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16, T17, T18, T19)>
+        {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<NodeConv>
+            where
+                Self: ::planus::WriteAsOffset<NodeConv>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+                T6: ::planus::WriteAsDefault<u32, u32>,
+                T7: ::planus::WriteAsDefault<u32, u32>,
+                T8: ::planus::WriteAsDefault<u32, u32>,
+                T9: ::planus::WriteAsDefault<u32, u32>,
+                T10: ::planus::WriteAsDefault<u32, u32>,
+                T11: ::planus::WriteAsDefault<u32, u32>,
+                T12: ::planus::WriteAsDefault<u32, u32>,
+                T13: ::planus::WriteAsDefault<u32, u32>,
+                T14: ::planus::WriteAsDefault<u32, u32>,
+                T15: ::planus::WriteAsDefault<u32, u32>,
+                T16: ::planus::WriteAsDefault<u32, u32>,
+                T17: ::planus::WriteAsDefault<u32, u32>,
+                T18: ::planus::WriteAsDefault<u32, u32>,
+                T19: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAs<::planus::Offset<NodeConv>>
+            for NodeConvBuilder<(
+                T0,
+                T1,
+                T2,
+                T3,
+                T4,
+                T5,
+                T6,
+                T7,
+                T8,
+                T9,
+                T10,
+                T11,
+                T12,
+                T13,
+                T14,
+                T15,
+                T16,
+                T17,
+                T18,
+                T19,
+            )>
+        {
+            type Prepared = ::planus::Offset<NodeConv>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<NodeConv> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+                T6: ::planus::WriteAsDefault<u32, u32>,
+                T7: ::planus::WriteAsDefault<u32, u32>,
+                T8: ::planus::WriteAsDefault<u32, u32>,
+                T9: ::planus::WriteAsDefault<u32, u32>,
+                T10: ::planus::WriteAsDefault<u32, u32>,
+                T11: ::planus::WriteAsDefault<u32, u32>,
+                T12: ::planus::WriteAsDefault<u32, u32>,
+                T13: ::planus::WriteAsDefault<u32, u32>,
+                T14: ::planus::WriteAsDefault<u32, u32>,
+                T15: ::planus::WriteAsDefault<u32, u32>,
+                T16: ::planus::WriteAsDefault<u32, u32>,
+                T17: ::planus::WriteAsDefault<u32, u32>,
+                T18: ::planus::WriteAsDefault<u32, u32>,
+                T19: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOptional<::planus::Offset<NodeConv>>
+            for NodeConvBuilder<(
+                T0,
+                T1,
+                T2,
+                T3,
+                T4,
+                T5,
+                T6,
+                T7,
+                T8,
+                T9,
+                T10,
+                T11,
+                T12,
+                T13,
+                T14,
+                T15,
+                T16,
+                T17,
+                T18,
+                T19,
+            )>
+        {
+            type Prepared = ::planus::Offset<NodeConv>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<NodeConv>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+                T6: ::planus::WriteAsDefault<u32, u32>,
+                T7: ::planus::WriteAsDefault<u32, u32>,
+                T8: ::planus::WriteAsDefault<u32, u32>,
+                T9: ::planus::WriteAsDefault<u32, u32>,
+                T10: ::planus::WriteAsDefault<u32, u32>,
+                T11: ::planus::WriteAsDefault<u32, u32>,
+                T12: ::planus::WriteAsDefault<u32, u32>,
+                T13: ::planus::WriteAsDefault<u32, u32>,
+                T14: ::planus::WriteAsDefault<u32, u32>,
+                T15: ::planus::WriteAsDefault<u32, u32>,
+                T16: ::planus::WriteAsDefault<u32, u32>,
+                T17: ::planus::WriteAsDefault<u32, u32>,
+                T18: ::planus::WriteAsDefault<u32, u32>,
+                T19: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOffset<NodeConv>
+            for NodeConvBuilder<(
+                T0,
+                T1,
+                T2,
+                T3,
+                T4,
+                T5,
+                T6,
+                T7,
+                T8,
+                T9,
+                T10,
+                T11,
+                T12,
+                T13,
+                T14,
+                T15,
+                T16,
+                T17,
+                T18,
+                T19,
+            )>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<NodeConv> {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16, v17, v18, v19) =
+                    &self.0;
+                NodeConv::create(
+                    builder, v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16, v17, v18, v19,
+                )
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct NodeConvRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> NodeConvRef<'a> {
+            #[inline]
+            pub fn padding_top(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(0, "NodeConv", "padding_top")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn padding_right(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(1, "NodeConv", "padding_right")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn padding_bottom(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(2, "NodeConv", "padding_bottom")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn padding_left(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(3, "NodeConv", "padding_left")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn kernel_height(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(4, "NodeConv", "kernel_height")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn kernel_width(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(5, "NodeConv", "kernel_width")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn subsampling_height(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(6, "NodeConv", "subsampling_height")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn subsampling_width(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(7, "NodeConv", "subsampling_width")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn dilation_height(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(8, "NodeConv", "dilation_height")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn dilation_width(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(9, "NodeConv", "dilation_width")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn group_input_channels(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(10, "NodeConv", "group_input_channels")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn group_output_channels(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(11, "NodeConv", "group_output_channels")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn groups(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(12, "NodeConv", "groups")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn adjustment_height(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(13, "NodeConv", "adjustment_height")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn adjustment_width(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(14, "NodeConv", "adjustment_width")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn input1_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(15, "NodeConv", "input1_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn filter_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(16, "NodeConv", "filter_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn bias_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(17, "NodeConv", "bias_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn output_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(18, "NodeConv", "output_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn flags(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(19, "NodeConv", "flags")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for NodeConvRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("NodeConvRef");
+                f.field("padding_top", &self.padding_top());
+                f.field("padding_right", &self.padding_right());
+                f.field("padding_bottom", &self.padding_bottom());
+                f.field("padding_left", &self.padding_left());
+                f.field("kernel_height", &self.kernel_height());
+                f.field("kernel_width", &self.kernel_width());
+                f.field("subsampling_height", &self.subsampling_height());
+                f.field("subsampling_width", &self.subsampling_width());
+                f.field("dilation_height", &self.dilation_height());
+                f.field("dilation_width", &self.dilation_width());
+                f.field("group_input_channels", &self.group_input_channels());
+                f.field("group_output_channels", &self.group_output_channels());
+                f.field("groups", &self.groups());
+                f.field("adjustment_height", &self.adjustment_height());
+                f.field("adjustment_width", &self.adjustment_width());
+                f.field("input1_id", &self.input1_id());
+                f.field("filter_id", &self.filter_id());
+                f.field("bias_id", &self.bias_id());
+                f.field("output_id", &self.output_id());
+                f.field("flags", &self.flags());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<NodeConvRef<'a>> for NodeConv {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: NodeConvRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    padding_top: ::core::convert::TryInto::try_into(value.padding_top()?)?,
+                    padding_right: ::core::convert::TryInto::try_into(value.padding_right()?)?,
+                    padding_bottom: ::core::convert::TryInto::try_into(value.padding_bottom()?)?,
+                    padding_left: ::core::convert::TryInto::try_into(value.padding_left()?)?,
+                    kernel_height: ::core::convert::TryInto::try_into(value.kernel_height()?)?,
+                    kernel_width: ::core::convert::TryInto::try_into(value.kernel_width()?)?,
+                    subsampling_height: ::core::convert::TryInto::try_into(value.subsampling_height()?)?,
+                    subsampling_width: ::core::convert::TryInto::try_into(value.subsampling_width()?)?,
+                    dilation_height: ::core::convert::TryInto::try_into(value.dilation_height()?)?,
+                    dilation_width: ::core::convert::TryInto::try_into(value.dilation_width()?)?,
+                    group_input_channels: ::core::convert::TryInto::try_into(value.group_input_channels()?)?,
+                    group_output_channels: ::core::convert::TryInto::try_into(value.group_output_channels()?)?,
+                    groups: ::core::convert::TryInto::try_into(value.groups()?)?,
+                    adjustment_height: ::core::convert::TryInto::try_into(value.adjustment_height()?)?,
+                    adjustment_width: ::core::convert::TryInto::try_into(value.adjustment_width()?)?,
+                    input1_id: ::core::convert::TryInto::try_into(value.input1_id()?)?,
+                    filter_id: ::core::convert::TryInto::try_into(value.filter_id()?)?,
+                    bias_id: ::core::convert::TryInto::try_into(value.bias_id()?)?,
+                    output_id: ::core::convert::TryInto::try_into(value.output_id()?)?,
+                    flags: ::core::convert::TryInto::try_into(value.flags()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for NodeConvRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for NodeConvRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[NodeConvRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<NodeConv>> for NodeConv {
+            type Value = ::planus::Offset<NodeConv>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<NodeConv>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for NodeConvRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[NodeConvRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct StaticResizeBilinear2D {
+            pub new_height: u32,
+            pub new_width: u32,
+            pub input_id: u32,
+            pub output_id: u32,
+            pub flags: u32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for StaticResizeBilinear2D {
+            fn default() -> Self {
+                Self { new_height: 0, new_width: 0, input_id: 0, output_id: 0, flags: 0 }
+            }
+        }
+        impl StaticResizeBilinear2D {
+            #[inline]
+            pub fn builder() -> StaticResizeBilinear2DBuilder<()> {
+                StaticResizeBilinear2DBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_new_height: impl ::planus::WriteAsDefault<u32, u32>,
+                field_new_width: impl ::planus::WriteAsDefault<u32, u32>,
+                field_input_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_output_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_flags: impl ::planus::WriteAsDefault<u32, u32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_new_height = field_new_height.prepare(builder, &0);
+                let prepared_new_width = field_new_width.prepare(builder, &0);
+                let prepared_input_id = field_input_id.prepare(builder, &0);
+                let prepared_output_id = field_output_id.prepare(builder, &0);
+                let prepared_flags = field_flags.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<14> = ::core::default::Default::default();
+                if prepared_new_height.is_some() {
+                    table_writer.write_entry::<u32>(0);
+                }
+                if prepared_new_width.is_some() {
+                    table_writer.write_entry::<u32>(1);
+                }
+                if prepared_input_id.is_some() {
+                    table_writer.write_entry::<u32>(2);
+                }
+                if prepared_output_id.is_some() {
+                    table_writer.write_entry::<u32>(3);
+                }
+                if prepared_flags.is_some() {
+                    table_writer.write_entry::<u32>(4);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_new_height) = prepared_new_height {
+                            object_writer.write::<_, _, 4>(&prepared_new_height);
+                        }
+                        if let ::core::option::Option::Some(prepared_new_width) = prepared_new_width {
+                            object_writer.write::<_, _, 4>(&prepared_new_width);
+                        }
+                        if let ::core::option::Option::Some(prepared_input_id) = prepared_input_id {
+                            object_writer.write::<_, _, 4>(&prepared_input_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_id) = prepared_output_id {
+                            object_writer.write::<_, _, 4>(&prepared_output_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_flags) = prepared_flags {
+                            object_writer.write::<_, _, 4>(&prepared_flags);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<StaticResizeBilinear2D>> for StaticResizeBilinear2D {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticResizeBilinear2D> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<StaticResizeBilinear2D>> for StaticResizeBilinear2D {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<StaticResizeBilinear2D>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<StaticResizeBilinear2D> for StaticResizeBilinear2D {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticResizeBilinear2D> {
+                StaticResizeBilinear2D::create(
+                    builder,
+                    self.new_height,
+                    self.new_width,
+                    self.input_id,
+                    self.output_id,
+                    self.flags,
+                )
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct StaticResizeBilinear2DBuilder<State>(State);
+        impl StaticResizeBilinear2DBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn new_height<T0>(self, value: T0) -> StaticResizeBilinear2DBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<u32, u32>,
+            {
+                StaticResizeBilinear2DBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn new_height_as_default(self) -> StaticResizeBilinear2DBuilder<(::planus::DefaultValue,)> {
+                self.new_height(::planus::DefaultValue)
+            }
+        }
+        impl<T0> StaticResizeBilinear2DBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn new_width<T1>(self, value: T1) -> StaticResizeBilinear2DBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0,) = self.0;
+                StaticResizeBilinear2DBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn new_width_as_default(self) -> StaticResizeBilinear2DBuilder<(T0, ::planus::DefaultValue)> {
+                self.new_width(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> StaticResizeBilinear2DBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id<T2>(self, value: T2) -> StaticResizeBilinear2DBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1) = self.0;
+                StaticResizeBilinear2DBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id_as_default(self) -> StaticResizeBilinear2DBuilder<(T0, T1, ::planus::DefaultValue)> {
+                self.input_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> StaticResizeBilinear2DBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id<T3>(self, value: T3) -> StaticResizeBilinear2DBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2) = self.0;
+                StaticResizeBilinear2DBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id_as_default(self) -> StaticResizeBilinear2DBuilder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.output_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> StaticResizeBilinear2DBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags<T4>(self, value: T4) -> StaticResizeBilinear2DBuilder<(T0, T1, T2, T3, T4)>
+            where
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3) = self.0;
+                StaticResizeBilinear2DBuilder((v0, v1, v2, v3, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags_as_default(self) -> StaticResizeBilinear2DBuilder<(T0, T1, T2, T3, ::planus::DefaultValue)> {
+                self.flags(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4> StaticResizeBilinear2DBuilder<(T0, T1, T2, T3, T4)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticResizeBilinear2D>
+            where
+                Self: ::planus::WriteAsOffset<StaticResizeBilinear2D>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAs<::planus::Offset<StaticResizeBilinear2D>>
+            for StaticResizeBilinear2DBuilder<(T0, T1, T2, T3, T4)>
+        {
+            type Prepared = ::planus::Offset<StaticResizeBilinear2D>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticResizeBilinear2D> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOptional<::planus::Offset<StaticResizeBilinear2D>>
+            for StaticResizeBilinear2DBuilder<(T0, T1, T2, T3, T4)>
+        {
+            type Prepared = ::planus::Offset<StaticResizeBilinear2D>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<StaticResizeBilinear2D>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOffset<StaticResizeBilinear2D> for StaticResizeBilinear2DBuilder<(T0, T1, T2, T3, T4)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticResizeBilinear2D> {
+                let (v0, v1, v2, v3, v4) = &self.0;
+                StaticResizeBilinear2D::create(builder, v0, v1, v2, v3, v4)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct StaticResizeBilinear2DRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> StaticResizeBilinear2DRef<'a> {
+            #[inline]
+            pub fn new_height(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(0, "StaticResizeBilinear2D", "new_height")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn new_width(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(1, "StaticResizeBilinear2D", "new_width")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn input_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(2, "StaticResizeBilinear2D", "input_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn output_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(3, "StaticResizeBilinear2D", "output_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn flags(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(4, "StaticResizeBilinear2D", "flags")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for StaticResizeBilinear2DRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("StaticResizeBilinear2DRef");
+                f.field("new_height", &self.new_height());
+                f.field("new_width", &self.new_width());
+                f.field("input_id", &self.input_id());
+                f.field("output_id", &self.output_id());
+                f.field("flags", &self.flags());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<StaticResizeBilinear2DRef<'a>> for StaticResizeBilinear2D {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: StaticResizeBilinear2DRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    new_height: ::core::convert::TryInto::try_into(value.new_height()?)?,
+                    new_width: ::core::convert::TryInto::try_into(value.new_width()?)?,
+                    input_id: ::core::convert::TryInto::try_into(value.input_id()?)?,
+                    output_id: ::core::convert::TryInto::try_into(value.output_id()?)?,
+                    flags: ::core::convert::TryInto::try_into(value.flags()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for StaticResizeBilinear2DRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for StaticResizeBilinear2DRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[StaticResizeBilinear2DRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<StaticResizeBilinear2D>> for StaticResizeBilinear2D {
+            type Value = ::planus::Offset<StaticResizeBilinear2D>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<StaticResizeBilinear2D>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for StaticResizeBilinear2DRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[StaticResizeBilinear2DRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct StaticConstantPad {
+            pub pre_paddings: ::core::option::Option<::planus::alloc::vec::Vec<u32>>,
+            pub post_paddings: ::core::option::Option<::planus::alloc::vec::Vec<u32>>,
+            pub padding_value: f32,
+            pub input_id: u32,
+            pub output_id: u32,
+            pub flags: u32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for StaticConstantPad {
+            fn default() -> Self {
+                Self {
+                    pre_paddings: ::core::default::Default::default(),
+                    post_paddings: ::core::default::Default::default(),
+                    padding_value: 0.0,
+                    input_id: 0,
+                    output_id: 0,
+                    flags: 0,
+                }
+            }
+        }
+        impl StaticConstantPad {
+            #[inline]
+            pub fn builder() -> StaticConstantPadBuilder<()> {
+                StaticConstantPadBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_pre_paddings: impl ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                field_post_paddings: impl ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                field_padding_value: impl ::planus::WriteAsDefault<f32, f32>,
+                field_input_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_output_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_flags: impl ::planus::WriteAsDefault<u32, u32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_pre_paddings = field_pre_paddings.prepare(builder);
+                let prepared_post_paddings = field_post_paddings.prepare(builder);
+                let prepared_padding_value = field_padding_value.prepare(builder, &0.0);
+                let prepared_input_id = field_input_id.prepare(builder, &0);
+                let prepared_output_id = field_output_id.prepare(builder, &0);
+                let prepared_flags = field_flags.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<16> = ::core::default::Default::default();
+                if prepared_pre_paddings.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[u32]>>(0);
+                }
+                if prepared_post_paddings.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[u32]>>(1);
+                }
+                if prepared_padding_value.is_some() {
+                    table_writer.write_entry::<f32>(2);
+                }
+                if prepared_input_id.is_some() {
+                    table_writer.write_entry::<u32>(3);
+                }
+                if prepared_output_id.is_some() {
+                    table_writer.write_entry::<u32>(4);
+                }
+                if prepared_flags.is_some() {
+                    table_writer.write_entry::<u32>(5);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_pre_paddings) = prepared_pre_paddings {
+                            object_writer.write::<_, _, 4>(&prepared_pre_paddings);
+                        }
+                        if let ::core::option::Option::Some(prepared_post_paddings) = prepared_post_paddings {
+                            object_writer.write::<_, _, 4>(&prepared_post_paddings);
+                        }
+                        if let ::core::option::Option::Some(prepared_padding_value) = prepared_padding_value {
+                            object_writer.write::<_, _, 4>(&prepared_padding_value);
+                        }
+                        if let ::core::option::Option::Some(prepared_input_id) = prepared_input_id {
+                            object_writer.write::<_, _, 4>(&prepared_input_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_id) = prepared_output_id {
+                            object_writer.write::<_, _, 4>(&prepared_output_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_flags) = prepared_flags {
+                            object_writer.write::<_, _, 4>(&prepared_flags);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<StaticConstantPad>> for StaticConstantPad {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticConstantPad> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<StaticConstantPad>> for StaticConstantPad {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<StaticConstantPad>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<StaticConstantPad> for StaticConstantPad {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticConstantPad> {
+                StaticConstantPad::create(
+                    builder,
+                    &self.pre_paddings,
+                    &self.post_paddings,
+                    self.padding_value,
+                    self.input_id,
+                    self.output_id,
+                    self.flags,
+                )
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct StaticConstantPadBuilder<State>(State);
+        impl StaticConstantPadBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn pre_paddings<T0>(self, value: T0) -> StaticConstantPadBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+            {
+                StaticConstantPadBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn pre_paddings_as_null(self) -> StaticConstantPadBuilder<((),)> {
+                self.pre_paddings(())
+            }
+        }
+        impl<T0> StaticConstantPadBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn post_paddings<T1>(self, value: T1) -> StaticConstantPadBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+            {
+                let (v0,) = self.0;
+                StaticConstantPadBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn post_paddings_as_null(self) -> StaticConstantPadBuilder<(T0, ())> {
+                self.post_paddings(())
+            }
+        }
+        impl<T0, T1> StaticConstantPadBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_value<T2>(self, value: T2) -> StaticConstantPadBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<f32, f32>,
+            {
+                let (v0, v1) = self.0;
+                StaticConstantPadBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_value_as_default(self) -> StaticConstantPadBuilder<(T0, T1, ::planus::DefaultValue)> {
+                self.padding_value(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> StaticConstantPadBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id<T3>(self, value: T3) -> StaticConstantPadBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2) = self.0;
+                StaticConstantPadBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id_as_default(self) -> StaticConstantPadBuilder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.input_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> StaticConstantPadBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id<T4>(self, value: T4) -> StaticConstantPadBuilder<(T0, T1, T2, T3, T4)>
+            where
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3) = self.0;
+                StaticConstantPadBuilder((v0, v1, v2, v3, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id_as_default(self) -> StaticConstantPadBuilder<(T0, T1, T2, T3, ::planus::DefaultValue)> {
+                self.output_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4> StaticConstantPadBuilder<(T0, T1, T2, T3, T4)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags<T5>(self, value: T5) -> StaticConstantPadBuilder<(T0, T1, T2, T3, T4, T5)>
+            where
+                T5: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4) = self.0;
+                StaticConstantPadBuilder((v0, v1, v2, v3, v4, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags_as_default(self) -> StaticConstantPadBuilder<(T0, T1, T2, T3, T4, ::planus::DefaultValue)> {
+                self.flags(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5> StaticConstantPadBuilder<(T0, T1, T2, T3, T4, T5)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticConstantPad>
+            where
+                Self: ::planus::WriteAsOffset<StaticConstantPad>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T2: ::planus::WriteAsDefault<f32, f32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAs<::planus::Offset<StaticConstantPad>>
+            for StaticConstantPadBuilder<(T0, T1, T2, T3, T4, T5)>
+        {
+            type Prepared = ::planus::Offset<StaticConstantPad>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticConstantPad> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T2: ::planus::WriteAsDefault<f32, f32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOptional<::planus::Offset<StaticConstantPad>>
+            for StaticConstantPadBuilder<(T0, T1, T2, T3, T4, T5)>
+        {
+            type Prepared = ::planus::Offset<StaticConstantPad>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<StaticConstantPad>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T2: ::planus::WriteAsDefault<f32, f32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOffset<StaticConstantPad> for StaticConstantPadBuilder<(T0, T1, T2, T3, T4, T5)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticConstantPad> {
+                let (v0, v1, v2, v3, v4, v5) = &self.0;
+                StaticConstantPad::create(builder, v0, v1, v2, v3, v4, v5)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct StaticConstantPadRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> StaticConstantPadRef<'a> {
+            #[inline]
+            pub fn pre_paddings(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, u32>>> {
+                self.0.access(0, "StaticConstantPad", "pre_paddings")
+            }
+            #[inline]
+            pub fn post_paddings(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, u32>>> {
+                self.0.access(1, "StaticConstantPad", "post_paddings")
+            }
+            #[inline]
+            pub fn padding_value(&self) -> ::planus::Result<f32> {
+                ::core::result::Result::Ok(self.0.access(2, "StaticConstantPad", "padding_value")?.unwrap_or(0.0))
+            }
+            #[inline]
+            pub fn input_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(3, "StaticConstantPad", "input_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn output_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(4, "StaticConstantPad", "output_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn flags(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(5, "StaticConstantPad", "flags")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for StaticConstantPadRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("StaticConstantPadRef");
+                if let ::core::option::Option::Some(field_pre_paddings) = self.pre_paddings().transpose() {
+                    f.field("pre_paddings", &field_pre_paddings);
+                }
+                if let ::core::option::Option::Some(field_post_paddings) = self.post_paddings().transpose() {
+                    f.field("post_paddings", &field_post_paddings);
+                }
+                f.field("padding_value", &self.padding_value());
+                f.field("input_id", &self.input_id());
+                f.field("output_id", &self.output_id());
+                f.field("flags", &self.flags());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<StaticConstantPadRef<'a>> for StaticConstantPad {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: StaticConstantPadRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    pre_paddings: if let ::core::option::Option::Some(pre_paddings) = value.pre_paddings()? {
+                        ::core::option::Option::Some(pre_paddings.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    post_paddings: if let ::core::option::Option::Some(post_paddings) = value.post_paddings()? {
+                        ::core::option::Option::Some(post_paddings.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    padding_value: ::core::convert::TryInto::try_into(value.padding_value()?)?,
+                    input_id: ::core::convert::TryInto::try_into(value.input_id()?)?,
+                    output_id: ::core::convert::TryInto::try_into(value.output_id()?)?,
+                    flags: ::core::convert::TryInto::try_into(value.flags()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for StaticConstantPadRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for StaticConstantPadRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[StaticConstantPadRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<StaticConstantPad>> for StaticConstantPad {
+            type Value = ::planus::Offset<StaticConstantPad>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<StaticConstantPad>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for StaticConstantPadRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[StaticConstantPadRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct Pooling2D {
+            pub padding_top: u32,
+            pub padding_right: u32,
+            pub padding_bottom: u32,
+            pub padding_left: u32,
+            pub pooling_height: u32,
+            pub pooling_width: u32,
+            pub stride_height: u32,
+            pub stride_width: u32,
+            pub dilation_height: u32,
+            pub dilation_width: u32,
+            pub input_id: u32,
+            pub output_id: u32,
+            pub flags: u32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for Pooling2D {
+            fn default() -> Self {
+                Self {
+                    padding_top: 0,
+                    padding_right: 0,
+                    padding_bottom: 0,
+                    padding_left: 0,
+                    pooling_height: 0,
+                    pooling_width: 0,
+                    stride_height: 0,
+                    stride_width: 0,
+                    dilation_height: 0,
+                    dilation_width: 0,
+                    input_id: 0,
+                    output_id: 0,
+                    flags: 0,
+                }
+            }
+        }
+        impl Pooling2D {
+            #[inline]
+            pub fn builder() -> Pooling2DBuilder<()> {
+                Pooling2DBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_padding_top: impl ::planus::WriteAsDefault<u32, u32>,
+                field_padding_right: impl ::planus::WriteAsDefault<u32, u32>,
+                field_padding_bottom: impl ::planus::WriteAsDefault<u32, u32>,
+                field_padding_left: impl ::planus::WriteAsDefault<u32, u32>,
+                field_pooling_height: impl ::planus::WriteAsDefault<u32, u32>,
+                field_pooling_width: impl ::planus::WriteAsDefault<u32, u32>,
+                field_stride_height: impl ::planus::WriteAsDefault<u32, u32>,
+                field_stride_width: impl ::planus::WriteAsDefault<u32, u32>,
+                field_dilation_height: impl ::planus::WriteAsDefault<u32, u32>,
+                field_dilation_width: impl ::planus::WriteAsDefault<u32, u32>,
+                field_input_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_output_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_flags: impl ::planus::WriteAsDefault<u32, u32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_padding_top = field_padding_top.prepare(builder, &0);
+                let prepared_padding_right = field_padding_right.prepare(builder, &0);
+                let prepared_padding_bottom = field_padding_bottom.prepare(builder, &0);
+                let prepared_padding_left = field_padding_left.prepare(builder, &0);
+                let prepared_pooling_height = field_pooling_height.prepare(builder, &0);
+                let prepared_pooling_width = field_pooling_width.prepare(builder, &0);
+                let prepared_stride_height = field_stride_height.prepare(builder, &0);
+                let prepared_stride_width = field_stride_width.prepare(builder, &0);
+                let prepared_dilation_height = field_dilation_height.prepare(builder, &0);
+                let prepared_dilation_width = field_dilation_width.prepare(builder, &0);
+                let prepared_input_id = field_input_id.prepare(builder, &0);
+                let prepared_output_id = field_output_id.prepare(builder, &0);
+                let prepared_flags = field_flags.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<30> = ::core::default::Default::default();
+                if prepared_padding_top.is_some() {
+                    table_writer.write_entry::<u32>(0);
+                }
+                if prepared_padding_right.is_some() {
+                    table_writer.write_entry::<u32>(1);
+                }
+                if prepared_padding_bottom.is_some() {
+                    table_writer.write_entry::<u32>(2);
+                }
+                if prepared_padding_left.is_some() {
+                    table_writer.write_entry::<u32>(3);
+                }
+                if prepared_pooling_height.is_some() {
+                    table_writer.write_entry::<u32>(4);
+                }
+                if prepared_pooling_width.is_some() {
+                    table_writer.write_entry::<u32>(5);
+                }
+                if prepared_stride_height.is_some() {
+                    table_writer.write_entry::<u32>(6);
+                }
+                if prepared_stride_width.is_some() {
+                    table_writer.write_entry::<u32>(7);
+                }
+                if prepared_dilation_height.is_some() {
+                    table_writer.write_entry::<u32>(8);
+                }
+                if prepared_dilation_width.is_some() {
+                    table_writer.write_entry::<u32>(9);
+                }
+                if prepared_input_id.is_some() {
+                    table_writer.write_entry::<u32>(10);
+                }
+                if prepared_output_id.is_some() {
+                    table_writer.write_entry::<u32>(11);
+                }
+                if prepared_flags.is_some() {
+                    table_writer.write_entry::<u32>(12);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_padding_top) = prepared_padding_top {
+                            object_writer.write::<_, _, 4>(&prepared_padding_top);
+                        }
+                        if let ::core::option::Option::Some(prepared_padding_right) = prepared_padding_right {
+                            object_writer.write::<_, _, 4>(&prepared_padding_right);
+                        }
+                        if let ::core::option::Option::Some(prepared_padding_bottom) = prepared_padding_bottom {
+                            object_writer.write::<_, _, 4>(&prepared_padding_bottom);
+                        }
+                        if let ::core::option::Option::Some(prepared_padding_left) = prepared_padding_left {
+                            object_writer.write::<_, _, 4>(&prepared_padding_left);
+                        }
+                        if let ::core::option::Option::Some(prepared_pooling_height) = prepared_pooling_height {
+                            object_writer.write::<_, _, 4>(&prepared_pooling_height);
+                        }
+                        if let ::core::option::Option::Some(prepared_pooling_width) = prepared_pooling_width {
+                            object_writer.write::<_, _, 4>(&prepared_pooling_width);
+                        }
+                        if let ::core::option::Option::Some(prepared_stride_height) = prepared_stride_height {
+                            object_writer.write::<_, _, 4>(&prepared_stride_height);
+                        }
+                        if let ::core::option::Option::Some(prepared_stride_width) = prepared_stride_width {
+                            object_writer.write::<_, _, 4>(&prepared_stride_width);
+                        }
+                        if let ::core::option::Option::Some(prepared_dilation_height) = prepared_dilation_height {
+                            object_writer.write::<_, _, 4>(&prepared_dilation_height);
+                        }
+                        if let ::core::option::Option::Some(prepared_dilation_width) = prepared_dilation_width {
+                            object_writer.write::<_, _, 4>(&prepared_dilation_width);
+                        }
+                        if let ::core::option::Option::Some(prepared_input_id) = prepared_input_id {
+                            object_writer.write::<_, _, 4>(&prepared_input_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_id) = prepared_output_id {
+                            object_writer.write::<_, _, 4>(&prepared_output_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_flags) = prepared_flags {
+                            object_writer.write::<_, _, 4>(&prepared_flags);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<Pooling2D>> for Pooling2D {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Pooling2D> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<Pooling2D>> for Pooling2D {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Pooling2D>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<Pooling2D> for Pooling2D {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Pooling2D> {
+                Pooling2D::create(
+                    builder,
+                    self.padding_top,
+                    self.padding_right,
+                    self.padding_bottom,
+                    self.padding_left,
+                    self.pooling_height,
+                    self.pooling_width,
+                    self.stride_height,
+                    self.stride_width,
+                    self.dilation_height,
+                    self.dilation_width,
+                    self.input_id,
+                    self.output_id,
+                    self.flags,
+                )
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct Pooling2DBuilder<State>(State);
+        impl Pooling2DBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_top<T0>(self, value: T0) -> Pooling2DBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<u32, u32>,
+            {
+                Pooling2DBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_top_as_default(self) -> Pooling2DBuilder<(::planus::DefaultValue,)> {
+                self.padding_top(::planus::DefaultValue)
+            }
+        }
+        impl<T0> Pooling2DBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_right<T1>(self, value: T1) -> Pooling2DBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0,) = self.0;
+                Pooling2DBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_right_as_default(self) -> Pooling2DBuilder<(T0, ::planus::DefaultValue)> {
+                self.padding_right(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> Pooling2DBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_bottom<T2>(self, value: T2) -> Pooling2DBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1) = self.0;
+                Pooling2DBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_bottom_as_default(self) -> Pooling2DBuilder<(T0, T1, ::planus::DefaultValue)> {
+                self.padding_bottom(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> Pooling2DBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_left<T3>(self, value: T3) -> Pooling2DBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2) = self.0;
+                Pooling2DBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_left_as_default(self) -> Pooling2DBuilder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.padding_left(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> Pooling2DBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn pooling_height<T4>(self, value: T4) -> Pooling2DBuilder<(T0, T1, T2, T3, T4)>
+            where
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3) = self.0;
+                Pooling2DBuilder((v0, v1, v2, v3, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn pooling_height_as_default(self) -> Pooling2DBuilder<(T0, T1, T2, T3, ::planus::DefaultValue)> {
+                self.pooling_height(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4> Pooling2DBuilder<(T0, T1, T2, T3, T4)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn pooling_width<T5>(self, value: T5) -> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5)>
+            where
+                T5: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4) = self.0;
+                Pooling2DBuilder((v0, v1, v2, v3, v4, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn pooling_width_as_default(self) -> Pooling2DBuilder<(T0, T1, T2, T3, T4, ::planus::DefaultValue)> {
+                self.pooling_width(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn stride_height<T6>(self, value: T6) -> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6)>
+            where
+                T6: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5) = self.0;
+                Pooling2DBuilder((v0, v1, v2, v3, v4, v5, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn stride_height_as_default(
+                self,
+            ) -> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, ::planus::DefaultValue)> {
+                self.stride_height(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn stride_width<T7>(self, value: T7) -> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)>
+            where
+                T7: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6) = self.0;
+                Pooling2DBuilder((v0, v1, v2, v3, v4, v5, v6, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn stride_width_as_default(
+                self,
+            ) -> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, ::planus::DefaultValue)> {
+                self.stride_width(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn dilation_height<T8>(self, value: T8) -> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8)>
+            where
+                T8: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7) = self.0;
+                Pooling2DBuilder((v0, v1, v2, v3, v4, v5, v6, v7, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn dilation_height_as_default(
+                self,
+            ) -> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, ::planus::DefaultValue)> {
+                self.dilation_height(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn dilation_width<T9>(self, value: T9) -> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9)>
+            where
+                T9: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8) = self.0;
+                Pooling2DBuilder((v0, v1, v2, v3, v4, v5, v6, v7, v8, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn dilation_width_as_default(
+                self,
+            ) -> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, ::planus::DefaultValue)> {
+                self.dilation_width(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8, T9> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id<T10>(self, value: T10) -> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10)>
+            where
+                T10: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9) = self.0;
+                Pooling2DBuilder((v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id_as_default(
+                self,
+            ) -> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, ::planus::DefaultValue)> {
+                self.input_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id<T11>(
+                self,
+                value: T11,
+            ) -> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11)>
+            where
+                T11: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10) = self.0;
+                Pooling2DBuilder((v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id_as_default(
+                self,
+            ) -> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, ::planus::DefaultValue)> {
+                self.output_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11>
+            Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11)>
+        {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags<T12>(
+                self,
+                value: T12,
+            ) -> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12)>
+            where
+                T12: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11) = self.0;
+                Pooling2DBuilder((v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags_as_default(
+                self,
+            ) -> Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, ::planus::DefaultValue)>
+            {
+                self.flags(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12>
+            Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12)>
+        {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<Pooling2D>
+            where
+                Self: ::planus::WriteAsOffset<Pooling2D>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+                T6: ::planus::WriteAsDefault<u32, u32>,
+                T7: ::planus::WriteAsDefault<u32, u32>,
+                T8: ::planus::WriteAsDefault<u32, u32>,
+                T9: ::planus::WriteAsDefault<u32, u32>,
+                T10: ::planus::WriteAsDefault<u32, u32>,
+                T11: ::planus::WriteAsDefault<u32, u32>,
+                T12: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAs<::planus::Offset<Pooling2D>>
+            for Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12)>
+        {
+            type Prepared = ::planus::Offset<Pooling2D>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Pooling2D> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+                T6: ::planus::WriteAsDefault<u32, u32>,
+                T7: ::planus::WriteAsDefault<u32, u32>,
+                T8: ::planus::WriteAsDefault<u32, u32>,
+                T9: ::planus::WriteAsDefault<u32, u32>,
+                T10: ::planus::WriteAsDefault<u32, u32>,
+                T11: ::planus::WriteAsDefault<u32, u32>,
+                T12: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOptional<::planus::Offset<Pooling2D>>
+            for Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12)>
+        {
+            type Prepared = ::planus::Offset<Pooling2D>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Pooling2D>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+                T6: ::planus::WriteAsDefault<u32, u32>,
+                T7: ::planus::WriteAsDefault<u32, u32>,
+                T8: ::planus::WriteAsDefault<u32, u32>,
+                T9: ::planus::WriteAsDefault<u32, u32>,
+                T10: ::planus::WriteAsDefault<u32, u32>,
+                T11: ::planus::WriteAsDefault<u32, u32>,
+                T12: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOffset<Pooling2D>
+            for Pooling2DBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Pooling2D> {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12) = &self.0;
+                Pooling2D::create(builder, v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct Pooling2DRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> Pooling2DRef<'a> {
+            #[inline]
+            pub fn padding_top(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(0, "Pooling2D", "padding_top")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn padding_right(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(1, "Pooling2D", "padding_right")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn padding_bottom(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(2, "Pooling2D", "padding_bottom")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn padding_left(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(3, "Pooling2D", "padding_left")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn pooling_height(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(4, "Pooling2D", "pooling_height")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn pooling_width(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(5, "Pooling2D", "pooling_width")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn stride_height(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(6, "Pooling2D", "stride_height")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn stride_width(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(7, "Pooling2D", "stride_width")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn dilation_height(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(8, "Pooling2D", "dilation_height")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn dilation_width(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(9, "Pooling2D", "dilation_width")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn input_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(10, "Pooling2D", "input_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn output_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(11, "Pooling2D", "output_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn flags(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(12, "Pooling2D", "flags")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for Pooling2DRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("Pooling2DRef");
+                f.field("padding_top", &self.padding_top());
+                f.field("padding_right", &self.padding_right());
+                f.field("padding_bottom", &self.padding_bottom());
+                f.field("padding_left", &self.padding_left());
+                f.field("pooling_height", &self.pooling_height());
+                f.field("pooling_width", &self.pooling_width());
+                f.field("stride_height", &self.stride_height());
+                f.field("stride_width", &self.stride_width());
+                f.field("dilation_height", &self.dilation_height());
+                f.field("dilation_width", &self.dilation_width());
+                f.field("input_id", &self.input_id());
+                f.field("output_id", &self.output_id());
+                f.field("flags", &self.flags());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<Pooling2DRef<'a>> for Pooling2D {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: Pooling2DRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    padding_top: ::core::convert::TryInto::try_into(value.padding_top()?)?,
+                    padding_right: ::core::convert::TryInto::try_into(value.padding_right()?)?,
+                    padding_bottom: ::core::convert::TryInto::try_into(value.padding_bottom()?)?,
+                    padding_left: ::core::convert::TryInto::try_into(value.padding_left()?)?,
+                    pooling_height: ::core::convert::TryInto::try_into(value.pooling_height()?)?,
+                    pooling_width: ::core::convert::TryInto::try_into(value.pooling_width()?)?,
+                    stride_height: ::core::convert::TryInto::try_into(value.stride_height()?)?,
+                    stride_width: ::core::convert::TryInto::try_into(value.stride_width()?)?,
+                    dilation_height: ::core::convert::TryInto::try_into(value.dilation_height()?)?,
+                    dilation_width: ::core::convert::TryInto::try_into(value.dilation_width()?)?,
+                    input_id: ::core::convert::TryInto::try_into(value.input_id()?)?,
+                    output_id: ::core::convert::TryInto::try_into(value.output_id()?)?,
+                    flags: ::core::convert::TryInto::try_into(value.flags()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for Pooling2DRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for Pooling2DRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[Pooling2DRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<Pooling2D>> for Pooling2D {
+            type Value = ::planus::Offset<Pooling2D>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<Pooling2D>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for Pooling2DRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[Pooling2DRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct StaticReshape {
+            pub num_dims: u32,
+            pub new_shape: ::core::option::Option<::planus::alloc::vec::Vec<u32>>,
+            pub input_id: u32,
+            pub output_id: u32,
+            pub flags: u32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for StaticReshape {
+            fn default() -> Self {
+                Self {
+                    num_dims: 0,
+                    new_shape: ::core::default::Default::default(),
+                    input_id: 0,
+                    output_id: 0,
+                    flags: 0,
+                }
+            }
+        }
+        impl StaticReshape {
+            #[inline]
+            pub fn builder() -> StaticReshapeBuilder<()> {
+                StaticReshapeBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_num_dims: impl ::planus::WriteAsDefault<u32, u32>,
+                field_new_shape: impl ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                field_input_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_output_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_flags: impl ::planus::WriteAsDefault<u32, u32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_num_dims = field_num_dims.prepare(builder, &0);
+                let prepared_new_shape = field_new_shape.prepare(builder);
+                let prepared_input_id = field_input_id.prepare(builder, &0);
+                let prepared_output_id = field_output_id.prepare(builder, &0);
+                let prepared_flags = field_flags.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<14> = ::core::default::Default::default();
+                if prepared_num_dims.is_some() {
+                    table_writer.write_entry::<u32>(0);
+                }
+                if prepared_new_shape.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[u32]>>(1);
+                }
+                if prepared_input_id.is_some() {
+                    table_writer.write_entry::<u32>(2);
+                }
+                if prepared_output_id.is_some() {
+                    table_writer.write_entry::<u32>(3);
+                }
+                if prepared_flags.is_some() {
+                    table_writer.write_entry::<u32>(4);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_num_dims) = prepared_num_dims {
+                            object_writer.write::<_, _, 4>(&prepared_num_dims);
+                        }
+                        if let ::core::option::Option::Some(prepared_new_shape) = prepared_new_shape {
+                            object_writer.write::<_, _, 4>(&prepared_new_shape);
+                        }
+                        if let ::core::option::Option::Some(prepared_input_id) = prepared_input_id {
+                            object_writer.write::<_, _, 4>(&prepared_input_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_id) = prepared_output_id {
+                            object_writer.write::<_, _, 4>(&prepared_output_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_flags) = prepared_flags {
+                            object_writer.write::<_, _, 4>(&prepared_flags);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<StaticReshape>> for StaticReshape {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticReshape> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<StaticReshape>> for StaticReshape {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<StaticReshape>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<StaticReshape> for StaticReshape {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticReshape> {
+                StaticReshape::create(
+                    builder,
+                    self.num_dims,
+                    &self.new_shape,
+                    self.input_id,
+                    self.output_id,
+                    self.flags,
+                )
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct StaticReshapeBuilder<State>(State);
+        impl StaticReshapeBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn num_dims<T0>(self, value: T0) -> StaticReshapeBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<u32, u32>,
+            {
+                StaticReshapeBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn num_dims_as_default(self) -> StaticReshapeBuilder<(::planus::DefaultValue,)> {
+                self.num_dims(::planus::DefaultValue)
+            }
+        }
+        impl<T0> StaticReshapeBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn new_shape<T1>(self, value: T1) -> StaticReshapeBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+            {
+                let (v0,) = self.0;
+                StaticReshapeBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn new_shape_as_null(self) -> StaticReshapeBuilder<(T0, ())> {
+                self.new_shape(())
+            }
+        }
+        impl<T0, T1> StaticReshapeBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id<T2>(self, value: T2) -> StaticReshapeBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1) = self.0;
+                StaticReshapeBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id_as_default(self) -> StaticReshapeBuilder<(T0, T1, ::planus::DefaultValue)> {
+                self.input_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> StaticReshapeBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id<T3>(self, value: T3) -> StaticReshapeBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2) = self.0;
+                StaticReshapeBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id_as_default(self) -> StaticReshapeBuilder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.output_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> StaticReshapeBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags<T4>(self, value: T4) -> StaticReshapeBuilder<(T0, T1, T2, T3, T4)>
+            where
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3) = self.0;
+                StaticReshapeBuilder((v0, v1, v2, v3, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags_as_default(self) -> StaticReshapeBuilder<(T0, T1, T2, T3, ::planus::DefaultValue)> {
+                self.flags(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4> StaticReshapeBuilder<(T0, T1, T2, T3, T4)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticReshape>
+            where
+                Self: ::planus::WriteAsOffset<StaticReshape>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAs<::planus::Offset<StaticReshape>> for StaticReshapeBuilder<(T0, T1, T2, T3, T4)>
+        {
+            type Prepared = ::planus::Offset<StaticReshape>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticReshape> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOptional<::planus::Offset<StaticReshape>>
+            for StaticReshapeBuilder<(T0, T1, T2, T3, T4)>
+        {
+            type Prepared = ::planus::Offset<StaticReshape>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<StaticReshape>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOffset<StaticReshape> for StaticReshapeBuilder<(T0, T1, T2, T3, T4)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticReshape> {
+                let (v0, v1, v2, v3, v4) = &self.0;
+                StaticReshape::create(builder, v0, v1, v2, v3, v4)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct StaticReshapeRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> StaticReshapeRef<'a> {
+            #[inline]
+            pub fn num_dims(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(0, "StaticReshape", "num_dims")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn new_shape(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, u32>>> {
+                self.0.access(1, "StaticReshape", "new_shape")
+            }
+            #[inline]
+            pub fn input_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(2, "StaticReshape", "input_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn output_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(3, "StaticReshape", "output_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn flags(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(4, "StaticReshape", "flags")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for StaticReshapeRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("StaticReshapeRef");
+                f.field("num_dims", &self.num_dims());
+                if let ::core::option::Option::Some(field_new_shape) = self.new_shape().transpose() {
+                    f.field("new_shape", &field_new_shape);
+                }
+                f.field("input_id", &self.input_id());
+                f.field("output_id", &self.output_id());
+                f.field("flags", &self.flags());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<StaticReshapeRef<'a>> for StaticReshape {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: StaticReshapeRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    num_dims: ::core::convert::TryInto::try_into(value.num_dims()?)?,
+                    new_shape: if let ::core::option::Option::Some(new_shape) = value.new_shape()? {
+                        ::core::option::Option::Some(new_shape.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    input_id: ::core::convert::TryInto::try_into(value.input_id()?)?,
+                    output_id: ::core::convert::TryInto::try_into(value.output_id()?)?,
+                    flags: ::core::convert::TryInto::try_into(value.flags()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for StaticReshapeRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for StaticReshapeRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[StaticReshapeRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<StaticReshape>> for StaticReshape {
+            type Value = ::planus::Offset<StaticReshape>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<StaticReshape>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for StaticReshapeRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[StaticReshapeRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct ArgMaxPooling2d {
+            pub padding_top: u32,
+            pub padding_right: u32,
+            pub padding_bottom: u32,
+            pub padding_left: u32,
+            pub pooling_height: u32,
+            pub pooling_width: u32,
+            pub input_id: u32,
+            pub output_value_id: u32,
+            pub output_index_id: u32,
+            pub flags: u32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for ArgMaxPooling2d {
+            fn default() -> Self {
+                Self {
+                    padding_top: 0,
+                    padding_right: 0,
+                    padding_bottom: 0,
+                    padding_left: 0,
+                    pooling_height: 0,
+                    pooling_width: 0,
+                    input_id: 0,
+                    output_value_id: 0,
+                    output_index_id: 0,
+                    flags: 0,
+                }
+            }
+        }
+        impl ArgMaxPooling2d {
+            #[inline]
+            pub fn builder() -> ArgMaxPooling2dBuilder<()> {
+                ArgMaxPooling2dBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_padding_top: impl ::planus::WriteAsDefault<u32, u32>,
+                field_padding_right: impl ::planus::WriteAsDefault<u32, u32>,
+                field_padding_bottom: impl ::planus::WriteAsDefault<u32, u32>,
+                field_padding_left: impl ::planus::WriteAsDefault<u32, u32>,
+                field_pooling_height: impl ::planus::WriteAsDefault<u32, u32>,
+                field_pooling_width: impl ::planus::WriteAsDefault<u32, u32>,
+                field_input_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_output_value_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_output_index_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_flags: impl ::planus::WriteAsDefault<u32, u32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_padding_top = field_padding_top.prepare(builder, &0);
+                let prepared_padding_right = field_padding_right.prepare(builder, &0);
+                let prepared_padding_bottom = field_padding_bottom.prepare(builder, &0);
+                let prepared_padding_left = field_padding_left.prepare(builder, &0);
+                let prepared_pooling_height = field_pooling_height.prepare(builder, &0);
+                let prepared_pooling_width = field_pooling_width.prepare(builder, &0);
+                let prepared_input_id = field_input_id.prepare(builder, &0);
+                let prepared_output_value_id = field_output_value_id.prepare(builder, &0);
+                let prepared_output_index_id = field_output_index_id.prepare(builder, &0);
+                let prepared_flags = field_flags.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<24> = ::core::default::Default::default();
+                if prepared_padding_top.is_some() {
+                    table_writer.write_entry::<u32>(0);
+                }
+                if prepared_padding_right.is_some() {
+                    table_writer.write_entry::<u32>(1);
+                }
+                if prepared_padding_bottom.is_some() {
+                    table_writer.write_entry::<u32>(2);
+                }
+                if prepared_padding_left.is_some() {
+                    table_writer.write_entry::<u32>(3);
+                }
+                if prepared_pooling_height.is_some() {
+                    table_writer.write_entry::<u32>(4);
+                }
+                if prepared_pooling_width.is_some() {
+                    table_writer.write_entry::<u32>(5);
+                }
+                if prepared_input_id.is_some() {
+                    table_writer.write_entry::<u32>(6);
+                }
+                if prepared_output_value_id.is_some() {
+                    table_writer.write_entry::<u32>(7);
+                }
+                if prepared_output_index_id.is_some() {
+                    table_writer.write_entry::<u32>(8);
+                }
+                if prepared_flags.is_some() {
+                    table_writer.write_entry::<u32>(9);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_padding_top) = prepared_padding_top {
+                            object_writer.write::<_, _, 4>(&prepared_padding_top);
+                        }
+                        if let ::core::option::Option::Some(prepared_padding_right) = prepared_padding_right {
+                            object_writer.write::<_, _, 4>(&prepared_padding_right);
+                        }
+                        if let ::core::option::Option::Some(prepared_padding_bottom) = prepared_padding_bottom {
+                            object_writer.write::<_, _, 4>(&prepared_padding_bottom);
+                        }
+                        if let ::core::option::Option::Some(prepared_padding_left) = prepared_padding_left {
+                            object_writer.write::<_, _, 4>(&prepared_padding_left);
+                        }
+                        if let ::core::option::Option::Some(prepared_pooling_height) = prepared_pooling_height {
+                            object_writer.write::<_, _, 4>(&prepared_pooling_height);
+                        }
+                        if let ::core::option::Option::Some(prepared_pooling_width) = prepared_pooling_width {
+                            object_writer.write::<_, _, 4>(&prepared_pooling_width);
+                        }
+                        if let ::core::option::Option::Some(prepared_input_id) = prepared_input_id {
+                            object_writer.write::<_, _, 4>(&prepared_input_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_value_id) = prepared_output_value_id {
+                            object_writer.write::<_, _, 4>(&prepared_output_value_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_index_id) = prepared_output_index_id {
+                            object_writer.write::<_, _, 4>(&prepared_output_index_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_flags) = prepared_flags {
+                            object_writer.write::<_, _, 4>(&prepared_flags);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<ArgMaxPooling2d>> for ArgMaxPooling2d {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ArgMaxPooling2d> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<ArgMaxPooling2d>> for ArgMaxPooling2d {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<ArgMaxPooling2d>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<ArgMaxPooling2d> for ArgMaxPooling2d {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ArgMaxPooling2d> {
+                ArgMaxPooling2d::create(
+                    builder,
+                    self.padding_top,
+                    self.padding_right,
+                    self.padding_bottom,
+                    self.padding_left,
+                    self.pooling_height,
+                    self.pooling_width,
+                    self.input_id,
+                    self.output_value_id,
+                    self.output_index_id,
+                    self.flags,
+                )
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct ArgMaxPooling2dBuilder<State>(State);
+        impl ArgMaxPooling2dBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_top<T0>(self, value: T0) -> ArgMaxPooling2dBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<u32, u32>,
+            {
+                ArgMaxPooling2dBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_top_as_default(self) -> ArgMaxPooling2dBuilder<(::planus::DefaultValue,)> {
+                self.padding_top(::planus::DefaultValue)
+            }
+        }
+        impl<T0> ArgMaxPooling2dBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_right<T1>(self, value: T1) -> ArgMaxPooling2dBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0,) = self.0;
+                ArgMaxPooling2dBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_right_as_default(self) -> ArgMaxPooling2dBuilder<(T0, ::planus::DefaultValue)> {
+                self.padding_right(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> ArgMaxPooling2dBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_bottom<T2>(self, value: T2) -> ArgMaxPooling2dBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1) = self.0;
+                ArgMaxPooling2dBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_bottom_as_default(self) -> ArgMaxPooling2dBuilder<(T0, T1, ::planus::DefaultValue)> {
+                self.padding_bottom(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> ArgMaxPooling2dBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_left<T3>(self, value: T3) -> ArgMaxPooling2dBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2) = self.0;
+                ArgMaxPooling2dBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn padding_left_as_default(self) -> ArgMaxPooling2dBuilder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.padding_left(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> ArgMaxPooling2dBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn pooling_height<T4>(self, value: T4) -> ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4)>
+            where
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3) = self.0;
+                ArgMaxPooling2dBuilder((v0, v1, v2, v3, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn pooling_height_as_default(self) -> ArgMaxPooling2dBuilder<(T0, T1, T2, T3, ::planus::DefaultValue)> {
+                self.pooling_height(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4> ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn pooling_width<T5>(self, value: T5) -> ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4, T5)>
+            where
+                T5: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4) = self.0;
+                ArgMaxPooling2dBuilder((v0, v1, v2, v3, v4, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn pooling_width_as_default(
+                self,
+            ) -> ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4, ::planus::DefaultValue)> {
+                self.pooling_width(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5> ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4, T5)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id<T6>(self, value: T6) -> ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4, T5, T6)>
+            where
+                T6: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5) = self.0;
+                ArgMaxPooling2dBuilder((v0, v1, v2, v3, v4, v5, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id_as_default(
+                self,
+            ) -> ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4, T5, ::planus::DefaultValue)> {
+                self.input_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6> ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4, T5, T6)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_value_id<T7>(self, value: T7) -> ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)>
+            where
+                T7: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6) = self.0;
+                ArgMaxPooling2dBuilder((v0, v1, v2, v3, v4, v5, v6, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_value_id_as_default(
+                self,
+            ) -> ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4, T5, T6, ::planus::DefaultValue)> {
+                self.output_value_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7> ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_index_id<T8>(self, value: T8) -> ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8)>
+            where
+                T8: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7) = self.0;
+                ArgMaxPooling2dBuilder((v0, v1, v2, v3, v4, v5, v6, v7, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_index_id_as_default(
+                self,
+            ) -> ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, ::planus::DefaultValue)> {
+                self.output_index_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8> ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags<T9>(self, value: T9) -> ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9)>
+            where
+                T9: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8) = self.0;
+                ArgMaxPooling2dBuilder((v0, v1, v2, v3, v4, v5, v6, v7, v8, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags_as_default(
+                self,
+            ) -> ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, ::planus::DefaultValue)> {
+                self.flags(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8, T9> ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<ArgMaxPooling2d>
+            where
+                Self: ::planus::WriteAsOffset<ArgMaxPooling2d>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+                T6: ::planus::WriteAsDefault<u32, u32>,
+                T7: ::planus::WriteAsDefault<u32, u32>,
+                T8: ::planus::WriteAsDefault<u32, u32>,
+                T9: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAs<::planus::Offset<ArgMaxPooling2d>>
+            for ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9)>
+        {
+            type Prepared = ::planus::Offset<ArgMaxPooling2d>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ArgMaxPooling2d> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+                T6: ::planus::WriteAsDefault<u32, u32>,
+                T7: ::planus::WriteAsDefault<u32, u32>,
+                T8: ::planus::WriteAsDefault<u32, u32>,
+                T9: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOptional<::planus::Offset<ArgMaxPooling2d>>
+            for ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9)>
+        {
+            type Prepared = ::planus::Offset<ArgMaxPooling2d>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<ArgMaxPooling2d>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+                T6: ::planus::WriteAsDefault<u32, u32>,
+                T7: ::planus::WriteAsDefault<u32, u32>,
+                T8: ::planus::WriteAsDefault<u32, u32>,
+                T9: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOffset<ArgMaxPooling2d>
+            for ArgMaxPooling2dBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8, T9)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ArgMaxPooling2d> {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9) = &self.0;
+                ArgMaxPooling2d::create(builder, v0, v1, v2, v3, v4, v5, v6, v7, v8, v9)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct ArgMaxPooling2dRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> ArgMaxPooling2dRef<'a> {
+            #[inline]
+            pub fn padding_top(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(0, "ArgMaxPooling2d", "padding_top")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn padding_right(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(1, "ArgMaxPooling2d", "padding_right")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn padding_bottom(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(2, "ArgMaxPooling2d", "padding_bottom")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn padding_left(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(3, "ArgMaxPooling2d", "padding_left")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn pooling_height(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(4, "ArgMaxPooling2d", "pooling_height")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn pooling_width(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(5, "ArgMaxPooling2d", "pooling_width")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn input_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(6, "ArgMaxPooling2d", "input_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn output_value_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(7, "ArgMaxPooling2d", "output_value_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn output_index_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(8, "ArgMaxPooling2d", "output_index_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn flags(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(9, "ArgMaxPooling2d", "flags")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for ArgMaxPooling2dRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("ArgMaxPooling2dRef");
+                f.field("padding_top", &self.padding_top());
+                f.field("padding_right", &self.padding_right());
+                f.field("padding_bottom", &self.padding_bottom());
+                f.field("padding_left", &self.padding_left());
+                f.field("pooling_height", &self.pooling_height());
+                f.field("pooling_width", &self.pooling_width());
+                f.field("input_id", &self.input_id());
+                f.field("output_value_id", &self.output_value_id());
+                f.field("output_index_id", &self.output_index_id());
+                f.field("flags", &self.flags());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<ArgMaxPooling2dRef<'a>> for ArgMaxPooling2d {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: ArgMaxPooling2dRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    padding_top: ::core::convert::TryInto::try_into(value.padding_top()?)?,
+                    padding_right: ::core::convert::TryInto::try_into(value.padding_right()?)?,
+                    padding_bottom: ::core::convert::TryInto::try_into(value.padding_bottom()?)?,
+                    padding_left: ::core::convert::TryInto::try_into(value.padding_left()?)?,
+                    pooling_height: ::core::convert::TryInto::try_into(value.pooling_height()?)?,
+                    pooling_width: ::core::convert::TryInto::try_into(value.pooling_width()?)?,
+                    input_id: ::core::convert::TryInto::try_into(value.input_id()?)?,
+                    output_value_id: ::core::convert::TryInto::try_into(value.output_value_id()?)?,
+                    output_index_id: ::core::convert::TryInto::try_into(value.output_index_id()?)?,
+                    flags: ::core::convert::TryInto::try_into(value.flags()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for ArgMaxPooling2dRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for ArgMaxPooling2dRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[ArgMaxPooling2dRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<ArgMaxPooling2d>> for ArgMaxPooling2d {
+            type Value = ::planus::Offset<ArgMaxPooling2d>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<ArgMaxPooling2d>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for ArgMaxPooling2dRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[ArgMaxPooling2dRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct LeakyReLu {
+            pub negative_slope: f32,
+            pub input_id: u32,
+            pub output_id: u32,
+            pub flags: u32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for LeakyReLu {
+            fn default() -> Self {
+                Self { negative_slope: 0.0, input_id: 0, output_id: 0, flags: 0 }
+            }
+        }
+        impl LeakyReLu {
+            #[inline]
+            pub fn builder() -> LeakyReLuBuilder<()> {
+                LeakyReLuBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_negative_slope: impl ::planus::WriteAsDefault<f32, f32>,
+                field_input_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_output_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_flags: impl ::planus::WriteAsDefault<u32, u32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_negative_slope = field_negative_slope.prepare(builder, &0.0);
+                let prepared_input_id = field_input_id.prepare(builder, &0);
+                let prepared_output_id = field_output_id.prepare(builder, &0);
+                let prepared_flags = field_flags.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<12> = ::core::default::Default::default();
+                if prepared_negative_slope.is_some() {
+                    table_writer.write_entry::<f32>(0);
+                }
+                if prepared_input_id.is_some() {
+                    table_writer.write_entry::<u32>(1);
+                }
+                if prepared_output_id.is_some() {
+                    table_writer.write_entry::<u32>(2);
+                }
+                if prepared_flags.is_some() {
+                    table_writer.write_entry::<u32>(3);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_negative_slope) = prepared_negative_slope {
+                            object_writer.write::<_, _, 4>(&prepared_negative_slope);
+                        }
+                        if let ::core::option::Option::Some(prepared_input_id) = prepared_input_id {
+                            object_writer.write::<_, _, 4>(&prepared_input_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_id) = prepared_output_id {
+                            object_writer.write::<_, _, 4>(&prepared_output_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_flags) = prepared_flags {
+                            object_writer.write::<_, _, 4>(&prepared_flags);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<LeakyReLu>> for LeakyReLu {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<LeakyReLu> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<LeakyReLu>> for LeakyReLu {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<LeakyReLu>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<LeakyReLu> for LeakyReLu {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<LeakyReLu> {
+                LeakyReLu::create(builder, self.negative_slope, self.input_id, self.output_id, self.flags)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct LeakyReLuBuilder<State>(State);
+        impl LeakyReLuBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn negative_slope<T0>(self, value: T0) -> LeakyReLuBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<f32, f32>,
+            {
+                LeakyReLuBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn negative_slope_as_default(self) -> LeakyReLuBuilder<(::planus::DefaultValue,)> {
+                self.negative_slope(::planus::DefaultValue)
+            }
+        }
+        impl<T0> LeakyReLuBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id<T1>(self, value: T1) -> LeakyReLuBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0,) = self.0;
+                LeakyReLuBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id_as_default(self) -> LeakyReLuBuilder<(T0, ::planus::DefaultValue)> {
+                self.input_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> LeakyReLuBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id<T2>(self, value: T2) -> LeakyReLuBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1) = self.0;
+                LeakyReLuBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id_as_default(self) -> LeakyReLuBuilder<(T0, T1, ::planus::DefaultValue)> {
+                self.output_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> LeakyReLuBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags<T3>(self, value: T3) -> LeakyReLuBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2) = self.0;
+                LeakyReLuBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags_as_default(self) -> LeakyReLuBuilder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.flags(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> LeakyReLuBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<LeakyReLu>
+            where
+                Self: ::planus::WriteAsOffset<LeakyReLu>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<f32, f32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAs<::planus::Offset<LeakyReLu>> for LeakyReLuBuilder<(T0, T1, T2, T3)>
+        {
+            type Prepared = ::planus::Offset<LeakyReLu>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<LeakyReLu> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<f32, f32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOptional<::planus::Offset<LeakyReLu>> for LeakyReLuBuilder<(T0, T1, T2, T3)>
+        {
+            type Prepared = ::planus::Offset<LeakyReLu>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<LeakyReLu>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<f32, f32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOffset<LeakyReLu> for LeakyReLuBuilder<(T0, T1, T2, T3)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<LeakyReLu> {
+                let (v0, v1, v2, v3) = &self.0;
+                LeakyReLu::create(builder, v0, v1, v2, v3)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct LeakyReLuRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> LeakyReLuRef<'a> {
+            #[inline]
+            pub fn negative_slope(&self) -> ::planus::Result<f32> {
+                ::core::result::Result::Ok(self.0.access(0, "LeakyReLu", "negative_slope")?.unwrap_or(0.0))
+            }
+            #[inline]
+            pub fn input_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(1, "LeakyReLu", "input_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn output_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(2, "LeakyReLu", "output_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn flags(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(3, "LeakyReLu", "flags")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for LeakyReLuRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("LeakyReLuRef");
+                f.field("negative_slope", &self.negative_slope());
+                f.field("input_id", &self.input_id());
+                f.field("output_id", &self.output_id());
+                f.field("flags", &self.flags());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<LeakyReLuRef<'a>> for LeakyReLu {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: LeakyReLuRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    negative_slope: ::core::convert::TryInto::try_into(value.negative_slope()?)?,
+                    input_id: ::core::convert::TryInto::try_into(value.input_id()?)?,
+                    output_id: ::core::convert::TryInto::try_into(value.output_id()?)?,
+                    flags: ::core::convert::TryInto::try_into(value.flags()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for LeakyReLuRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for LeakyReLuRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[LeakyReLuRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<LeakyReLu>> for LeakyReLu {
+            type Value = ::planus::Offset<LeakyReLu>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<LeakyReLu>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for LeakyReLuRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[LeakyReLuRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct Elu {
+            pub alpha: f32,
+            pub input_id: u32,
+            pub output_id: u32,
+            pub flags: u32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for Elu {
+            fn default() -> Self {
+                Self { alpha: 0.0, input_id: 0, output_id: 0, flags: 0 }
+            }
+        }
+        impl Elu {
+            #[inline]
+            pub fn builder() -> EluBuilder<()> {
+                EluBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_alpha: impl ::planus::WriteAsDefault<f32, f32>,
+                field_input_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_output_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_flags: impl ::planus::WriteAsDefault<u32, u32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_alpha = field_alpha.prepare(builder, &0.0);
+                let prepared_input_id = field_input_id.prepare(builder, &0);
+                let prepared_output_id = field_output_id.prepare(builder, &0);
+                let prepared_flags = field_flags.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<12> = ::core::default::Default::default();
+                if prepared_alpha.is_some() {
+                    table_writer.write_entry::<f32>(0);
+                }
+                if prepared_input_id.is_some() {
+                    table_writer.write_entry::<u32>(1);
+                }
+                if prepared_output_id.is_some() {
+                    table_writer.write_entry::<u32>(2);
+                }
+                if prepared_flags.is_some() {
+                    table_writer.write_entry::<u32>(3);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_alpha) = prepared_alpha {
+                            object_writer.write::<_, _, 4>(&prepared_alpha);
+                        }
+                        if let ::core::option::Option::Some(prepared_input_id) = prepared_input_id {
+                            object_writer.write::<_, _, 4>(&prepared_input_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_id) = prepared_output_id {
+                            object_writer.write::<_, _, 4>(&prepared_output_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_flags) = prepared_flags {
+                            object_writer.write::<_, _, 4>(&prepared_flags);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<Elu>> for Elu {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Elu> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<Elu>> for Elu {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Elu>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<Elu> for Elu {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Elu> {
+                Elu::create(builder, self.alpha, self.input_id, self.output_id, self.flags)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct EluBuilder<State>(State);
+        impl EluBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn alpha<T0>(self, value: T0) -> EluBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<f32, f32>,
+            {
+                EluBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn alpha_as_default(self) -> EluBuilder<(::planus::DefaultValue,)> {
+                self.alpha(::planus::DefaultValue)
+            }
+        }
+        impl<T0> EluBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id<T1>(self, value: T1) -> EluBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0,) = self.0;
+                EluBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id_as_default(self) -> EluBuilder<(T0, ::planus::DefaultValue)> {
+                self.input_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> EluBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id<T2>(self, value: T2) -> EluBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1) = self.0;
+                EluBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id_as_default(self) -> EluBuilder<(T0, T1, ::planus::DefaultValue)> {
+                self.output_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> EluBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags<T3>(self, value: T3) -> EluBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2) = self.0;
+                EluBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags_as_default(self) -> EluBuilder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.flags(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> EluBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<Elu>
+            where
+                Self: ::planus::WriteAsOffset<Elu>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<f32, f32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAs<::planus::Offset<Elu>> for EluBuilder<(T0, T1, T2, T3)>
+        {
+            type Prepared = ::planus::Offset<Elu>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Elu> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<f32, f32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOptional<::planus::Offset<Elu>> for EluBuilder<(T0, T1, T2, T3)>
+        {
+            type Prepared = ::planus::Offset<Elu>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Elu>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<f32, f32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOffset<Elu> for EluBuilder<(T0, T1, T2, T3)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Elu> {
+                let (v0, v1, v2, v3) = &self.0;
+                Elu::create(builder, v0, v1, v2, v3)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct EluRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> EluRef<'a> {
+            #[inline]
+            pub fn alpha(&self) -> ::planus::Result<f32> {
+                ::core::result::Result::Ok(self.0.access(0, "Elu", "alpha")?.unwrap_or(0.0))
+            }
+            #[inline]
+            pub fn input_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(1, "Elu", "input_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn output_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(2, "Elu", "output_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn flags(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(3, "Elu", "flags")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for EluRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("EluRef");
+                f.field("alpha", &self.alpha());
+                f.field("input_id", &self.input_id());
+                f.field("output_id", &self.output_id());
+                f.field("flags", &self.flags());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<EluRef<'a>> for Elu {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: EluRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    alpha: ::core::convert::TryInto::try_into(value.alpha()?)?,
+                    input_id: ::core::convert::TryInto::try_into(value.input_id()?)?,
+                    output_id: ::core::convert::TryInto::try_into(value.output_id()?)?,
+                    flags: ::core::convert::TryInto::try_into(value.flags()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for EluRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for EluRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset)
+                    .map_err(|error_kind| error_kind.with_error_location("[EluRef]", "get", buffer.offset_from_start))
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<Elu>> for Elu {
+            type Value = ::planus::Offset<Elu>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<Elu>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for EluRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[EluRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct Cat {
+            pub axis: u32,
+            pub input1_id: u32,
+            pub input2_id: u32,
+            pub input3_id: u32,
+            pub input4_id: u32,
+            pub output_id: u32,
+            pub flags: u32,
+            pub input5_id: u32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for Cat {
+            fn default() -> Self {
+                Self {
+                    axis: 0,
+                    input1_id: 0,
+                    input2_id: 0,
+                    input3_id: 0,
+                    input4_id: 0,
+                    output_id: 0,
+                    flags: 0,
+                    input5_id: 0,
+                }
+            }
+        }
+        impl Cat {
+            #[inline]
+            pub fn builder() -> CatBuilder<()> {
+                CatBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_axis: impl ::planus::WriteAsDefault<u32, u32>,
+                field_input1_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_input2_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_input3_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_input4_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_output_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_flags: impl ::planus::WriteAsDefault<u32, u32>,
+                field_input5_id: impl ::planus::WriteAsDefault<u32, u32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_axis = field_axis.prepare(builder, &0);
+                let prepared_input1_id = field_input1_id.prepare(builder, &0);
+                let prepared_input2_id = field_input2_id.prepare(builder, &0);
+                let prepared_input3_id = field_input3_id.prepare(builder, &0);
+                let prepared_input4_id = field_input4_id.prepare(builder, &0);
+                let prepared_output_id = field_output_id.prepare(builder, &0);
+                let prepared_flags = field_flags.prepare(builder, &0);
+                let prepared_input5_id = field_input5_id.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<20> = ::core::default::Default::default();
+                if prepared_axis.is_some() {
+                    table_writer.write_entry::<u32>(0);
+                }
+                if prepared_input1_id.is_some() {
+                    table_writer.write_entry::<u32>(1);
+                }
+                if prepared_input2_id.is_some() {
+                    table_writer.write_entry::<u32>(2);
+                }
+                if prepared_input3_id.is_some() {
+                    table_writer.write_entry::<u32>(3);
+                }
+                if prepared_input4_id.is_some() {
+                    table_writer.write_entry::<u32>(4);
+                }
+                if prepared_output_id.is_some() {
+                    table_writer.write_entry::<u32>(5);
+                }
+                if prepared_flags.is_some() {
+                    table_writer.write_entry::<u32>(6);
+                }
+                if prepared_input5_id.is_some() {
+                    table_writer.write_entry::<u32>(7);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_axis) = prepared_axis {
+                            object_writer.write::<_, _, 4>(&prepared_axis);
+                        }
+                        if let ::core::option::Option::Some(prepared_input1_id) = prepared_input1_id {
+                            object_writer.write::<_, _, 4>(&prepared_input1_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_input2_id) = prepared_input2_id {
+                            object_writer.write::<_, _, 4>(&prepared_input2_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_input3_id) = prepared_input3_id {
+                            object_writer.write::<_, _, 4>(&prepared_input3_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_input4_id) = prepared_input4_id {
+                            object_writer.write::<_, _, 4>(&prepared_input4_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_id) = prepared_output_id {
+                            object_writer.write::<_, _, 4>(&prepared_output_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_flags) = prepared_flags {
+                            object_writer.write::<_, _, 4>(&prepared_flags);
+                        }
+                        if let ::core::option::Option::Some(prepared_input5_id) = prepared_input5_id {
+                            object_writer.write::<_, _, 4>(&prepared_input5_id);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<Cat>> for Cat {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Cat> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<Cat>> for Cat {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Cat>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<Cat> for Cat {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Cat> {
+                Cat::create(
+                    builder,
+                    self.axis,
+                    self.input1_id,
+                    self.input2_id,
+                    self.input3_id,
+                    self.input4_id,
+                    self.output_id,
+                    self.flags,
+                    self.input5_id,
+                )
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct CatBuilder<State>(State);
+        impl CatBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn axis<T0>(self, value: T0) -> CatBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<u32, u32>,
+            {
+                CatBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn axis_as_default(self) -> CatBuilder<(::planus::DefaultValue,)> {
+                self.axis(::planus::DefaultValue)
+            }
+        }
+        impl<T0> CatBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input1_id<T1>(self, value: T1) -> CatBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0,) = self.0;
+                CatBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input1_id_as_default(self) -> CatBuilder<(T0, ::planus::DefaultValue)> {
+                self.input1_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> CatBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input2_id<T2>(self, value: T2) -> CatBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1) = self.0;
+                CatBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input2_id_as_default(self) -> CatBuilder<(T0, T1, ::planus::DefaultValue)> {
+                self.input2_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> CatBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input3_id<T3>(self, value: T3) -> CatBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2) = self.0;
+                CatBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input3_id_as_default(self) -> CatBuilder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.input3_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> CatBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input4_id<T4>(self, value: T4) -> CatBuilder<(T0, T1, T2, T3, T4)>
+            where
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3) = self.0;
+                CatBuilder((v0, v1, v2, v3, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input4_id_as_default(self) -> CatBuilder<(T0, T1, T2, T3, ::planus::DefaultValue)> {
+                self.input4_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4> CatBuilder<(T0, T1, T2, T3, T4)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id<T5>(self, value: T5) -> CatBuilder<(T0, T1, T2, T3, T4, T5)>
+            where
+                T5: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4) = self.0;
+                CatBuilder((v0, v1, v2, v3, v4, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id_as_default(self) -> CatBuilder<(T0, T1, T2, T3, T4, ::planus::DefaultValue)> {
+                self.output_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5> CatBuilder<(T0, T1, T2, T3, T4, T5)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags<T6>(self, value: T6) -> CatBuilder<(T0, T1, T2, T3, T4, T5, T6)>
+            where
+                T6: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5) = self.0;
+                CatBuilder((v0, v1, v2, v3, v4, v5, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags_as_default(self) -> CatBuilder<(T0, T1, T2, T3, T4, T5, ::planus::DefaultValue)> {
+                self.flags(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6> CatBuilder<(T0, T1, T2, T3, T4, T5, T6)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input5_id<T7>(self, value: T7) -> CatBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)>
+            where
+                T7: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6) = self.0;
+                CatBuilder((v0, v1, v2, v3, v4, v5, v6, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input5_id_as_default(self) -> CatBuilder<(T0, T1, T2, T3, T4, T5, T6, ::planus::DefaultValue)> {
+                self.input5_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7> CatBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<Cat>
+            where
+                Self: ::planus::WriteAsOffset<Cat>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+                T6: ::planus::WriteAsDefault<u32, u32>,
+                T7: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAs<::planus::Offset<Cat>> for CatBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)>
+        {
+            type Prepared = ::planus::Offset<Cat>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Cat> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+                T6: ::planus::WriteAsDefault<u32, u32>,
+                T7: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOptional<::planus::Offset<Cat>> for CatBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)>
+        {
+            type Prepared = ::planus::Offset<Cat>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Cat>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+                T6: ::planus::WriteAsDefault<u32, u32>,
+                T7: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOffset<Cat> for CatBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Cat> {
+                let (v0, v1, v2, v3, v4, v5, v6, v7) = &self.0;
+                Cat::create(builder, v0, v1, v2, v3, v4, v5, v6, v7)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct CatRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> CatRef<'a> {
+            #[inline]
+            pub fn axis(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(0, "Cat", "axis")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn input1_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(1, "Cat", "input1_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn input2_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(2, "Cat", "input2_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn input3_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(3, "Cat", "input3_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn input4_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(4, "Cat", "input4_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn output_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(5, "Cat", "output_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn flags(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(6, "Cat", "flags")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn input5_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(7, "Cat", "input5_id")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for CatRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("CatRef");
+                f.field("axis", &self.axis());
+                f.field("input1_id", &self.input1_id());
+                f.field("input2_id", &self.input2_id());
+                f.field("input3_id", &self.input3_id());
+                f.field("input4_id", &self.input4_id());
+                f.field("output_id", &self.output_id());
+                f.field("flags", &self.flags());
+                f.field("input5_id", &self.input5_id());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<CatRef<'a>> for Cat {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: CatRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    axis: ::core::convert::TryInto::try_into(value.axis()?)?,
+                    input1_id: ::core::convert::TryInto::try_into(value.input1_id()?)?,
+                    input2_id: ::core::convert::TryInto::try_into(value.input2_id()?)?,
+                    input3_id: ::core::convert::TryInto::try_into(value.input3_id()?)?,
+                    input4_id: ::core::convert::TryInto::try_into(value.input4_id()?)?,
+                    output_id: ::core::convert::TryInto::try_into(value.output_id()?)?,
+                    flags: ::core::convert::TryInto::try_into(value.flags()?)?,
+                    input5_id: ::core::convert::TryInto::try_into(value.input5_id()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for CatRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for CatRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset)
+                    .map_err(|error_kind| error_kind.with_error_location("[CatRef]", "get", buffer.offset_from_start))
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<Cat>> for Cat {
+            type Value = ::planus::Offset<Cat>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<Cat>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for CatRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[CatRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct StaticSlice {
+            pub num_dims: u32,
+            pub offsets: ::core::option::Option<::planus::alloc::vec::Vec<u32>>,
+            pub sizes: ::core::option::Option<::planus::alloc::vec::Vec<u32>>,
+            pub input_id: u32,
+            pub output_id: u32,
+            pub flags: u32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for StaticSlice {
+            fn default() -> Self {
+                Self {
+                    num_dims: 0,
+                    offsets: ::core::default::Default::default(),
+                    sizes: ::core::default::Default::default(),
+                    input_id: 0,
+                    output_id: 0,
+                    flags: 0,
+                }
+            }
+        }
+        impl StaticSlice {
+            #[inline]
+            pub fn builder() -> StaticSliceBuilder<()> {
+                StaticSliceBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_num_dims: impl ::planus::WriteAsDefault<u32, u32>,
+                field_offsets: impl ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                field_sizes: impl ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                field_input_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_output_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_flags: impl ::planus::WriteAsDefault<u32, u32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_num_dims = field_num_dims.prepare(builder, &0);
+                let prepared_offsets = field_offsets.prepare(builder);
+                let prepared_sizes = field_sizes.prepare(builder);
+                let prepared_input_id = field_input_id.prepare(builder, &0);
+                let prepared_output_id = field_output_id.prepare(builder, &0);
+                let prepared_flags = field_flags.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<16> = ::core::default::Default::default();
+                if prepared_num_dims.is_some() {
+                    table_writer.write_entry::<u32>(0);
+                }
+                if prepared_offsets.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[u32]>>(1);
+                }
+                if prepared_sizes.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[u32]>>(2);
+                }
+                if prepared_input_id.is_some() {
+                    table_writer.write_entry::<u32>(3);
+                }
+                if prepared_output_id.is_some() {
+                    table_writer.write_entry::<u32>(4);
+                }
+                if prepared_flags.is_some() {
+                    table_writer.write_entry::<u32>(5);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_num_dims) = prepared_num_dims {
+                            object_writer.write::<_, _, 4>(&prepared_num_dims);
+                        }
+                        if let ::core::option::Option::Some(prepared_offsets) = prepared_offsets {
+                            object_writer.write::<_, _, 4>(&prepared_offsets);
+                        }
+                        if let ::core::option::Option::Some(prepared_sizes) = prepared_sizes {
+                            object_writer.write::<_, _, 4>(&prepared_sizes);
+                        }
+                        if let ::core::option::Option::Some(prepared_input_id) = prepared_input_id {
+                            object_writer.write::<_, _, 4>(&prepared_input_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_id) = prepared_output_id {
+                            object_writer.write::<_, _, 4>(&prepared_output_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_flags) = prepared_flags {
+                            object_writer.write::<_, _, 4>(&prepared_flags);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<StaticSlice>> for StaticSlice {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticSlice> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<StaticSlice>> for StaticSlice {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<StaticSlice>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<StaticSlice> for StaticSlice {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticSlice> {
+                StaticSlice::create(
+                    builder,
+                    self.num_dims,
+                    &self.offsets,
+                    &self.sizes,
+                    self.input_id,
+                    self.output_id,
+                    self.flags,
+                )
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct StaticSliceBuilder<State>(State);
+        impl StaticSliceBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn num_dims<T0>(self, value: T0) -> StaticSliceBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<u32, u32>,
+            {
+                StaticSliceBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn num_dims_as_default(self) -> StaticSliceBuilder<(::planus::DefaultValue,)> {
+                self.num_dims(::planus::DefaultValue)
+            }
+        }
+        impl<T0> StaticSliceBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn offsets<T1>(self, value: T1) -> StaticSliceBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+            {
+                let (v0,) = self.0;
+                StaticSliceBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn offsets_as_null(self) -> StaticSliceBuilder<(T0, ())> {
+                self.offsets(())
+            }
+        }
+        impl<T0, T1> StaticSliceBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn sizes<T2>(self, value: T2) -> StaticSliceBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+            {
+                let (v0, v1) = self.0;
+                StaticSliceBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn sizes_as_null(self) -> StaticSliceBuilder<(T0, T1, ())> {
+                self.sizes(())
+            }
+        }
+        impl<T0, T1, T2> StaticSliceBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id<T3>(self, value: T3) -> StaticSliceBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2) = self.0;
+                StaticSliceBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_id_as_default(self) -> StaticSliceBuilder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.input_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> StaticSliceBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id<T4>(self, value: T4) -> StaticSliceBuilder<(T0, T1, T2, T3, T4)>
+            where
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3) = self.0;
+                StaticSliceBuilder((v0, v1, v2, v3, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id_as_default(self) -> StaticSliceBuilder<(T0, T1, T2, T3, ::planus::DefaultValue)> {
+                self.output_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4> StaticSliceBuilder<(T0, T1, T2, T3, T4)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags<T5>(self, value: T5) -> StaticSliceBuilder<(T0, T1, T2, T3, T4, T5)>
+            where
+                T5: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4) = self.0;
+                StaticSliceBuilder((v0, v1, v2, v3, v4, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags_as_default(self) -> StaticSliceBuilder<(T0, T1, T2, T3, T4, ::planus::DefaultValue)> {
+                self.flags(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5> StaticSliceBuilder<(T0, T1, T2, T3, T4, T5)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticSlice>
+            where
+                Self: ::planus::WriteAsOffset<StaticSlice>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAs<::planus::Offset<StaticSlice>> for StaticSliceBuilder<(T0, T1, T2, T3, T4, T5)>
+        {
+            type Prepared = ::planus::Offset<StaticSlice>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticSlice> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOptional<::planus::Offset<StaticSlice>>
+            for StaticSliceBuilder<(T0, T1, T2, T3, T4, T5)>
+        {
+            type Prepared = ::planus::Offset<StaticSlice>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<StaticSlice>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOffset<StaticSlice> for StaticSliceBuilder<(T0, T1, T2, T3, T4, T5)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<StaticSlice> {
+                let (v0, v1, v2, v3, v4, v5) = &self.0;
+                StaticSlice::create(builder, v0, v1, v2, v3, v4, v5)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct StaticSliceRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> StaticSliceRef<'a> {
+            #[inline]
+            pub fn num_dims(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(0, "StaticSlice", "num_dims")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn offsets(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, u32>>> {
+                self.0.access(1, "StaticSlice", "offsets")
+            }
+            #[inline]
+            pub fn sizes(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, u32>>> {
+                self.0.access(2, "StaticSlice", "sizes")
+            }
+            #[inline]
+            pub fn input_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(3, "StaticSlice", "input_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn output_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(4, "StaticSlice", "output_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn flags(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(5, "StaticSlice", "flags")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for StaticSliceRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("StaticSliceRef");
+                f.field("num_dims", &self.num_dims());
+                if let ::core::option::Option::Some(field_offsets) = self.offsets().transpose() {
+                    f.field("offsets", &field_offsets);
+                }
+                if let ::core::option::Option::Some(field_sizes) = self.sizes().transpose() {
+                    f.field("sizes", &field_sizes);
+                }
+                f.field("input_id", &self.input_id());
+                f.field("output_id", &self.output_id());
+                f.field("flags", &self.flags());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<StaticSliceRef<'a>> for StaticSlice {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: StaticSliceRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    num_dims: ::core::convert::TryInto::try_into(value.num_dims()?)?,
+                    offsets: if let ::core::option::Option::Some(offsets) = value.offsets()? {
+                        ::core::option::Option::Some(offsets.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    sizes: if let ::core::option::Option::Some(sizes) = value.sizes()? {
+                        ::core::option::Option::Some(sizes.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    input_id: ::core::convert::TryInto::try_into(value.input_id()?)?,
+                    output_id: ::core::convert::TryInto::try_into(value.output_id()?)?,
+                    flags: ::core::convert::TryInto::try_into(value.flags()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for StaticSliceRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for StaticSliceRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[StaticSliceRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<StaticSlice>> for StaticSlice {
+            type Value = ::planus::Offset<StaticSlice>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<StaticSlice>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for StaticSliceRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[StaticSliceRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct ScaledDotProductAttention {
+            pub query_id: u32,
+            pub key_id: u32,
+            pub value_id: u32,
+            pub scale_id: u32,
+            pub mask_id: u32,
+            pub output_id: u32,
+            pub flags: u32,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for ScaledDotProductAttention {
+            fn default() -> Self {
+                Self { query_id: 0, key_id: 0, value_id: 0, scale_id: 0, mask_id: 0, output_id: 0, flags: 0 }
+            }
+        }
+        impl ScaledDotProductAttention {
+            #[inline]
+            pub fn builder() -> ScaledDotProductAttentionBuilder<()> {
+                ScaledDotProductAttentionBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_query_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_key_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_value_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_scale_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_mask_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_output_id: impl ::planus::WriteAsDefault<u32, u32>,
+                field_flags: impl ::planus::WriteAsDefault<u32, u32>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_query_id = field_query_id.prepare(builder, &0);
+                let prepared_key_id = field_key_id.prepare(builder, &0);
+                let prepared_value_id = field_value_id.prepare(builder, &0);
+                let prepared_scale_id = field_scale_id.prepare(builder, &0);
+                let prepared_mask_id = field_mask_id.prepare(builder, &0);
+                let prepared_output_id = field_output_id.prepare(builder, &0);
+                let prepared_flags = field_flags.prepare(builder, &0);
+                let mut table_writer: ::planus::table_writer::TableWriter<18> = ::core::default::Default::default();
+                if prepared_query_id.is_some() {
+                    table_writer.write_entry::<u32>(0);
+                }
+                if prepared_key_id.is_some() {
+                    table_writer.write_entry::<u32>(1);
+                }
+                if prepared_value_id.is_some() {
+                    table_writer.write_entry::<u32>(2);
+                }
+                if prepared_scale_id.is_some() {
+                    table_writer.write_entry::<u32>(3);
+                }
+                if prepared_mask_id.is_some() {
+                    table_writer.write_entry::<u32>(4);
+                }
+                if prepared_output_id.is_some() {
+                    table_writer.write_entry::<u32>(5);
+                }
+                if prepared_flags.is_some() {
+                    table_writer.write_entry::<u32>(6);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_query_id) = prepared_query_id {
+                            object_writer.write::<_, _, 4>(&prepared_query_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_key_id) = prepared_key_id {
+                            object_writer.write::<_, _, 4>(&prepared_key_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_value_id) = prepared_value_id {
+                            object_writer.write::<_, _, 4>(&prepared_value_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_scale_id) = prepared_scale_id {
+                            object_writer.write::<_, _, 4>(&prepared_scale_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_mask_id) = prepared_mask_id {
+                            object_writer.write::<_, _, 4>(&prepared_mask_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_id) = prepared_output_id {
+                            object_writer.write::<_, _, 4>(&prepared_output_id);
+                        }
+                        if let ::core::option::Option::Some(prepared_flags) = prepared_flags {
+                            object_writer.write::<_, _, 4>(&prepared_flags);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<ScaledDotProductAttention>> for ScaledDotProductAttention {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ScaledDotProductAttention> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<ScaledDotProductAttention>> for ScaledDotProductAttention {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<ScaledDotProductAttention>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<ScaledDotProductAttention> for ScaledDotProductAttention {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ScaledDotProductAttention> {
+                ScaledDotProductAttention::create(
+                    builder,
+                    self.query_id,
+                    self.key_id,
+                    self.value_id,
+                    self.scale_id,
+                    self.mask_id,
+                    self.output_id,
+                    self.flags,
+                )
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct ScaledDotProductAttentionBuilder<State>(State);
+        impl ScaledDotProductAttentionBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn query_id<T0>(self, value: T0) -> ScaledDotProductAttentionBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<u32, u32>,
+            {
+                ScaledDotProductAttentionBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn query_id_as_default(self) -> ScaledDotProductAttentionBuilder<(::planus::DefaultValue,)> {
+                self.query_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0> ScaledDotProductAttentionBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn key_id<T1>(self, value: T1) -> ScaledDotProductAttentionBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0,) = self.0;
+                ScaledDotProductAttentionBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn key_id_as_default(self) -> ScaledDotProductAttentionBuilder<(T0, ::planus::DefaultValue)> {
+                self.key_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> ScaledDotProductAttentionBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn value_id<T2>(self, value: T2) -> ScaledDotProductAttentionBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1) = self.0;
+                ScaledDotProductAttentionBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn value_id_as_default(self) -> ScaledDotProductAttentionBuilder<(T0, T1, ::planus::DefaultValue)> {
+                self.value_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2> ScaledDotProductAttentionBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn scale_id<T3>(self, value: T3) -> ScaledDotProductAttentionBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2) = self.0;
+                ScaledDotProductAttentionBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn scale_id_as_default(self) -> ScaledDotProductAttentionBuilder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.scale_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> ScaledDotProductAttentionBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn mask_id<T4>(self, value: T4) -> ScaledDotProductAttentionBuilder<(T0, T1, T2, T3, T4)>
+            where
+                T4: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3) = self.0;
+                ScaledDotProductAttentionBuilder((v0, v1, v2, v3, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn mask_id_as_default(
+                self,
+            ) -> ScaledDotProductAttentionBuilder<(T0, T1, T2, T3, ::planus::DefaultValue)> {
+                self.mask_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4> ScaledDotProductAttentionBuilder<(T0, T1, T2, T3, T4)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id<T5>(self, value: T5) -> ScaledDotProductAttentionBuilder<(T0, T1, T2, T3, T4, T5)>
+            where
+                T5: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4) = self.0;
+                ScaledDotProductAttentionBuilder((v0, v1, v2, v3, v4, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_id_as_default(
+                self,
+            ) -> ScaledDotProductAttentionBuilder<(T0, T1, T2, T3, T4, ::planus::DefaultValue)> {
+                self.output_id(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5> ScaledDotProductAttentionBuilder<(T0, T1, T2, T3, T4, T5)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags<T6>(self, value: T6) -> ScaledDotProductAttentionBuilder<(T0, T1, T2, T3, T4, T5, T6)>
+            where
+                T6: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2, v3, v4, v5) = self.0;
+                ScaledDotProductAttentionBuilder((v0, v1, v2, v3, v4, v5, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn flags_as_default(
+                self,
+            ) -> ScaledDotProductAttentionBuilder<(T0, T1, T2, T3, T4, T5, ::planus::DefaultValue)> {
+                self.flags(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6> ScaledDotProductAttentionBuilder<(T0, T1, T2, T3, T4, T5, T6)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<ScaledDotProductAttention>
+            where
+                Self: ::planus::WriteAsOffset<ScaledDotProductAttention>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+                T6: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAs<::planus::Offset<ScaledDotProductAttention>>
+            for ScaledDotProductAttentionBuilder<(T0, T1, T2, T3, T4, T5, T6)>
+        {
+            type Prepared = ::planus::Offset<ScaledDotProductAttention>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ScaledDotProductAttention> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+                T6: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOptional<::planus::Offset<ScaledDotProductAttention>>
+            for ScaledDotProductAttentionBuilder<(T0, T1, T2, T3, T4, T5, T6)>
+        {
+            type Prepared = ::planus::Offset<ScaledDotProductAttention>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<ScaledDotProductAttention>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u32, u32>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsDefault<u32, u32>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsDefault<u32, u32>,
+                T5: ::planus::WriteAsDefault<u32, u32>,
+                T6: ::planus::WriteAsDefault<u32, u32>,
+            > ::planus::WriteAsOffset<ScaledDotProductAttention>
+            for ScaledDotProductAttentionBuilder<(T0, T1, T2, T3, T4, T5, T6)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ScaledDotProductAttention> {
+                let (v0, v1, v2, v3, v4, v5, v6) = &self.0;
+                ScaledDotProductAttention::create(builder, v0, v1, v2, v3, v4, v5, v6)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct ScaledDotProductAttentionRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> ScaledDotProductAttentionRef<'a> {
+            #[inline]
+            pub fn query_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(0, "ScaledDotProductAttention", "query_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn key_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(1, "ScaledDotProductAttention", "key_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn value_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(2, "ScaledDotProductAttention", "value_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn scale_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(3, "ScaledDotProductAttention", "scale_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn mask_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(4, "ScaledDotProductAttention", "mask_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn output_id(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(5, "ScaledDotProductAttention", "output_id")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn flags(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(6, "ScaledDotProductAttention", "flags")?.unwrap_or(0))
+            }
+        }
+        impl<'a> ::core::fmt::Debug for ScaledDotProductAttentionRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("ScaledDotProductAttentionRef");
+                f.field("query_id", &self.query_id());
+                f.field("key_id", &self.key_id());
+                f.field("value_id", &self.value_id());
+                f.field("scale_id", &self.scale_id());
+                f.field("mask_id", &self.mask_id());
+                f.field("output_id", &self.output_id());
+                f.field("flags", &self.flags());
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<ScaledDotProductAttentionRef<'a>> for ScaledDotProductAttention {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: ScaledDotProductAttentionRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    query_id: ::core::convert::TryInto::try_into(value.query_id()?)?,
+                    key_id: ::core::convert::TryInto::try_into(value.key_id()?)?,
+                    value_id: ::core::convert::TryInto::try_into(value.value_id()?)?,
+                    scale_id: ::core::convert::TryInto::try_into(value.scale_id()?)?,
+                    mask_id: ::core::convert::TryInto::try_into(value.mask_id()?)?,
+                    output_id: ::core::convert::TryInto::try_into(value.output_id()?)?,
+                    flags: ::core::convert::TryInto::try_into(value.flags()?)?,
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for ScaledDotProductAttentionRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for ScaledDotProductAttentionRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[ScaledDotProductAttentionRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<ScaledDotProductAttention>> for ScaledDotProductAttention {
+            type Value = ::planus::Offset<ScaledDotProductAttention>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<ScaledDotProductAttention>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for ScaledDotProductAttentionRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| {
+                    error_kind.with_error_location("[ScaledDotProductAttentionRef]", "read_as_root", 0)
+                })
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, ::serde::Serialize, ::serde::Deserialize)]
+        pub enum NodeUnion {
+            Add(::planus::alloc::boxed::Box<self::Node2x1>),
+            FullyConnected(::planus::alloc::boxed::Box<self::FullyConnected>),
+            Softmax(::planus::alloc::boxed::Box<self::Node1x1>),
+            Sigmoid(::planus::alloc::boxed::Box<self::Node1x1>),
+            StaticTranspose(::planus::alloc::boxed::Box<self::StaticTranspose>),
+            Clamp(::planus::alloc::boxed::Box<self::Node1x1>),
+            Conv2d(::planus::alloc::boxed::Box<self::NodeConv>),
+            Div(::planus::alloc::boxed::Box<self::Node2x1>),
+            StaticResizeBilinear2D(::planus::alloc::boxed::Box<self::StaticResizeBilinear2D>),
+            StaticConstantPad(::planus::alloc::boxed::Box<self::StaticConstantPad>),
+            AvgPooling2d(::planus::alloc::boxed::Box<self::Pooling2D>),
+            Minimum(::planus::alloc::boxed::Box<self::Node2x1>),
+            DepthwiseConv2d(::planus::alloc::boxed::Box<self::NodeConv>),
+            MaxPooling2d(::planus::alloc::boxed::Box<self::Pooling2D>),
+            Multiply(::planus::alloc::boxed::Box<self::Node2x1>),
+            Subtract(::planus::alloc::boxed::Box<self::Node2x1>),
+            Floor(::planus::alloc::boxed::Box<self::Node1x1>),
+            Convert(::planus::alloc::boxed::Box<self::Node1x1>),
+            GlobalAvgPooling2d(::planus::alloc::boxed::Box<self::Node1x1>),
+            StaticReshape(::planus::alloc::boxed::Box<self::StaticReshape>),
+            ArgMaxPooling2d(::planus::alloc::boxed::Box<self::ArgMaxPooling2d>),
+            SquareRoot(::planus::alloc::boxed::Box<self::Node1x1>),
+            Ceiling(::planus::alloc::boxed::Box<self::Node1x1>),
+            Hardswish(::planus::alloc::boxed::Box<self::Node1x1>),
+            LeakyReLu(::planus::alloc::boxed::Box<self::LeakyReLu>),
+            Maximum(::planus::alloc::boxed::Box<self::Node2x1>),
+            Negate(::planus::alloc::boxed::Box<self::Node1x1>),
+            Square(::planus::alloc::boxed::Box<self::Node1x1>),
+            Elu(::planus::alloc::boxed::Box<self::Elu>),
+            Abs(::planus::alloc::boxed::Box<self::Node1x1>),
+            PReLu(::planus::alloc::boxed::Box<self::Node2x1>),
+            Concatenate2(::planus::alloc::boxed::Box<self::Cat>),
+            Concatenate3(::planus::alloc::boxed::Box<self::Cat>),
+            Concatenate4(::planus::alloc::boxed::Box<self::Cat>),
+            StaticSlice(::planus::alloc::boxed::Box<self::StaticSlice>),
+            ScaledDotProductAttention(::planus::alloc::boxed::Box<self::ScaledDotProductAttention>),
+            BatchMatrixMultiply(::planus::alloc::boxed::Box<self::Node2x1>),
+            Concatenate5(::planus::alloc::boxed::Box<self::Cat>),
+            ConvTranspose2d(::planus::alloc::boxed::Box<self::NodeConv>),
+            ReciprocalSquareRoot(::planus::alloc::boxed::Box<self::Node1x1>),
+            Log(::planus::alloc::boxed::Box<self::Node1x1>),
+            Gelu(::planus::alloc::boxed::Box<self::Node1x1>),
+            Tanh(::planus::alloc::boxed::Box<self::Node1x1>),
+            Exp(::planus::alloc::boxed::Box<self::Node1x1>),
+            Sin(::planus::alloc::boxed::Box<self::Node1x1>),
+            Copy(::planus::alloc::boxed::Box<self::Node1x1>),
+            Cos(::planus::alloc::boxed::Box<self::Node1x1>),
+        }
+        impl NodeUnion {
+            #[inline]
+            pub fn builder() -> NodeUnionBuilder<::planus::Uninitialized> {
+                NodeUnionBuilder(::planus::Uninitialized)
+            }
+            #[inline]
+            pub fn create_add(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node2x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(1, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_fully_connected(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::FullyConnected>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(2, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_softmax(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(3, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_sigmoid(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(4, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_static_transpose(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::StaticTranspose>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(5, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_clamp(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(6, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_conv2d(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::NodeConv>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(7, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_div(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node2x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(8, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_static_resize_bilinear2_d(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::StaticResizeBilinear2D>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(9, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_static_constant_pad(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::StaticConstantPad>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(10, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_avg_pooling2d(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Pooling2D>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(11, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_minimum(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node2x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(12, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_depthwise_conv2d(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::NodeConv>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(13, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_max_pooling2d(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Pooling2D>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(14, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_multiply(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node2x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(15, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_subtract(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node2x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(16, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_floor(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(17, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_convert(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(18, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_global_avg_pooling2d(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(19, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_static_reshape(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::StaticReshape>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(20, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_arg_max_pooling2d(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::ArgMaxPooling2d>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(21, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_square_root(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(22, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_ceiling(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(23, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_hardswish(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(24, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_leaky_re_lu(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::LeakyReLu>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(25, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_maximum(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node2x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(26, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_negate(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(27, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_square(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(28, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_elu(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Elu>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(29, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_abs(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(30, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_p_re_lu(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node2x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(31, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_concatenate2(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Cat>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(32, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_concatenate3(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Cat>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(33, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_concatenate4(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Cat>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(34, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_static_slice(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::StaticSlice>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(35, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_scaled_dot_product_attention(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::ScaledDotProductAttention>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(36, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_batch_matrix_multiply(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node2x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(37, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_concatenate5(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Cat>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(38, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_conv_transpose2d(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::NodeConv>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(39, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_reciprocal_square_root(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(40, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_log(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(41, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_gelu(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(42, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_tanh(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(43, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_exp(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(44, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_sin(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(45, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_copy(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(46, value.prepare(builder).downcast())
+            }
+            #[inline]
+            pub fn create_cos(
+                builder: &mut ::planus::Builder,
+                value: impl ::planus::WriteAsOffset<self::Node1x1>,
+            ) -> ::planus::UnionOffset<Self> {
+                ::planus::UnionOffset::new(47, value.prepare(builder).downcast())
+            }
+        }
+        impl ::planus::WriteAsUnion<NodeUnion> for NodeUnion {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<Self> {
+                match self {
+                    Self::Add(value) => Self::create_add(builder, value),
+                    Self::FullyConnected(value) => Self::create_fully_connected(builder, value),
+                    Self::Softmax(value) => Self::create_softmax(builder, value),
+                    Self::Sigmoid(value) => Self::create_sigmoid(builder, value),
+                    Self::StaticTranspose(value) => Self::create_static_transpose(builder, value),
+                    Self::Clamp(value) => Self::create_clamp(builder, value),
+                    Self::Conv2d(value) => Self::create_conv2d(builder, value),
+                    Self::Div(value) => Self::create_div(builder, value),
+                    Self::StaticResizeBilinear2D(value) => Self::create_static_resize_bilinear2_d(builder, value),
+                    Self::StaticConstantPad(value) => Self::create_static_constant_pad(builder, value),
+                    Self::AvgPooling2d(value) => Self::create_avg_pooling2d(builder, value),
+                    Self::Minimum(value) => Self::create_minimum(builder, value),
+                    Self::DepthwiseConv2d(value) => Self::create_depthwise_conv2d(builder, value),
+                    Self::MaxPooling2d(value) => Self::create_max_pooling2d(builder, value),
+                    Self::Multiply(value) => Self::create_multiply(builder, value),
+                    Self::Subtract(value) => Self::create_subtract(builder, value),
+                    Self::Floor(value) => Self::create_floor(builder, value),
+                    Self::Convert(value) => Self::create_convert(builder, value),
+                    Self::GlobalAvgPooling2d(value) => Self::create_global_avg_pooling2d(builder, value),
+                    Self::StaticReshape(value) => Self::create_static_reshape(builder, value),
+                    Self::ArgMaxPooling2d(value) => Self::create_arg_max_pooling2d(builder, value),
+                    Self::SquareRoot(value) => Self::create_square_root(builder, value),
+                    Self::Ceiling(value) => Self::create_ceiling(builder, value),
+                    Self::Hardswish(value) => Self::create_hardswish(builder, value),
+                    Self::LeakyReLu(value) => Self::create_leaky_re_lu(builder, value),
+                    Self::Maximum(value) => Self::create_maximum(builder, value),
+                    Self::Negate(value) => Self::create_negate(builder, value),
+                    Self::Square(value) => Self::create_square(builder, value),
+                    Self::Elu(value) => Self::create_elu(builder, value),
+                    Self::Abs(value) => Self::create_abs(builder, value),
+                    Self::PReLu(value) => Self::create_p_re_lu(builder, value),
+                    Self::Concatenate2(value) => Self::create_concatenate2(builder, value),
+                    Self::Concatenate3(value) => Self::create_concatenate3(builder, value),
+                    Self::Concatenate4(value) => Self::create_concatenate4(builder, value),
+                    Self::StaticSlice(value) => Self::create_static_slice(builder, value),
+                    Self::ScaledDotProductAttention(value) => Self::create_scaled_dot_product_attention(builder, value),
+                    Self::BatchMatrixMultiply(value) => Self::create_batch_matrix_multiply(builder, value),
+                    Self::Concatenate5(value) => Self::create_concatenate5(builder, value),
+                    Self::ConvTranspose2d(value) => Self::create_conv_transpose2d(builder, value),
+                    Self::ReciprocalSquareRoot(value) => Self::create_reciprocal_square_root(builder, value),
+                    Self::Log(value) => Self::create_log(builder, value),
+                    Self::Gelu(value) => Self::create_gelu(builder, value),
+                    Self::Tanh(value) => Self::create_tanh(builder, value),
+                    Self::Exp(value) => Self::create_exp(builder, value),
+                    Self::Sin(value) => Self::create_sin(builder, value),
+                    Self::Copy(value) => Self::create_copy(builder, value),
+                    Self::Cos(value) => Self::create_cos(builder, value),
+                }
+            }
+        }
+        impl ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnion {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::UnionOffset<Self>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct NodeUnionBuilder<T>(T);
+        impl NodeUnionBuilder<::planus::Uninitialized> {
+            #[inline]
+            pub fn add<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<1, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node2x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn fully_connected<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<2, T>>
+            where
+                T: ::planus::WriteAsOffset<self::FullyConnected>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn softmax<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<3, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn sigmoid<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<4, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn static_transpose<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<5, T>>
+            where
+                T: ::planus::WriteAsOffset<self::StaticTranspose>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn clamp<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<6, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn conv2d<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<7, T>>
+            where
+                T: ::planus::WriteAsOffset<self::NodeConv>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn div<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<8, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node2x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn static_resize_bilinear2_d<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<9, T>>
+            where
+                T: ::planus::WriteAsOffset<self::StaticResizeBilinear2D>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn static_constant_pad<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<10, T>>
+            where
+                T: ::planus::WriteAsOffset<self::StaticConstantPad>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn avg_pooling2d<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<11, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Pooling2D>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn minimum<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<12, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node2x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn depthwise_conv2d<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<13, T>>
+            where
+                T: ::planus::WriteAsOffset<self::NodeConv>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn max_pooling2d<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<14, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Pooling2D>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn multiply<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<15, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node2x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn subtract<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<16, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node2x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn floor<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<17, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn convert<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<18, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn global_avg_pooling2d<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<19, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn static_reshape<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<20, T>>
+            where
+                T: ::planus::WriteAsOffset<self::StaticReshape>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn arg_max_pooling2d<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<21, T>>
+            where
+                T: ::planus::WriteAsOffset<self::ArgMaxPooling2d>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn square_root<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<22, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn ceiling<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<23, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn hardswish<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<24, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn leaky_re_lu<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<25, T>>
+            where
+                T: ::planus::WriteAsOffset<self::LeakyReLu>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn maximum<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<26, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node2x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn negate<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<27, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn square<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<28, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn elu<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<29, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Elu>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn abs<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<30, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn p_re_lu<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<31, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node2x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn concatenate2<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<32, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Cat>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn concatenate3<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<33, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Cat>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn concatenate4<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<34, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Cat>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn static_slice<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<35, T>>
+            where
+                T: ::planus::WriteAsOffset<self::StaticSlice>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn scaled_dot_product_attention<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<36, T>>
+            where
+                T: ::planus::WriteAsOffset<self::ScaledDotProductAttention>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn batch_matrix_multiply<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<37, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node2x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn concatenate5<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<38, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Cat>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn conv_transpose2d<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<39, T>>
+            where
+                T: ::planus::WriteAsOffset<self::NodeConv>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn reciprocal_square_root<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<40, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn log<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<41, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn gelu<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<42, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn tanh<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<43, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn exp<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<44, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn sin<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<45, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn copy<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<46, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+            #[inline]
+            pub fn cos<T>(self, value: T) -> NodeUnionBuilder<::planus::Initialized<47, T>>
+            where
+                T: ::planus::WriteAsOffset<self::Node1x1>,
+            {
+                NodeUnionBuilder(::planus::Initialized(value))
+            }
+        }
+        impl<const N: u8, T> NodeUnionBuilder<::planus::Initialized<N, T>> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion>
+            where
+                Self: ::planus::WriteAsUnion<NodeUnion>,
+            {
+                ::planus::WriteAsUnion::prepare(&self, builder)
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<1, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node2x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(1, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<1, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node2x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<2, T>>
+        where
+            T: ::planus::WriteAsOffset<self::FullyConnected>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(2, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<2, T>>
+        where
+            T: ::planus::WriteAsOffset<self::FullyConnected>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<3, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(3, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<3, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<4, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(4, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<4, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<5, T>>
+        where
+            T: ::planus::WriteAsOffset<self::StaticTranspose>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(5, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<5, T>>
+        where
+            T: ::planus::WriteAsOffset<self::StaticTranspose>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<6, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(6, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<6, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<7, T>>
+        where
+            T: ::planus::WriteAsOffset<self::NodeConv>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(7, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<7, T>>
+        where
+            T: ::planus::WriteAsOffset<self::NodeConv>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<8, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node2x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(8, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<8, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node2x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<9, T>>
+        where
+            T: ::planus::WriteAsOffset<self::StaticResizeBilinear2D>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(9, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<9, T>>
+        where
+            T: ::planus::WriteAsOffset<self::StaticResizeBilinear2D>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<10, T>>
+        where
+            T: ::planus::WriteAsOffset<self::StaticConstantPad>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(10, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<10, T>>
+        where
+            T: ::planus::WriteAsOffset<self::StaticConstantPad>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<11, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Pooling2D>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(11, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<11, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Pooling2D>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<12, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node2x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(12, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<12, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node2x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<13, T>>
+        where
+            T: ::planus::WriteAsOffset<self::NodeConv>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(13, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<13, T>>
+        where
+            T: ::planus::WriteAsOffset<self::NodeConv>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<14, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Pooling2D>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(14, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<14, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Pooling2D>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<15, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node2x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(15, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<15, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node2x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<16, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node2x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(16, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<16, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node2x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<17, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(17, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<17, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<18, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(18, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<18, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<19, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(19, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<19, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<20, T>>
+        where
+            T: ::planus::WriteAsOffset<self::StaticReshape>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(20, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<20, T>>
+        where
+            T: ::planus::WriteAsOffset<self::StaticReshape>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<21, T>>
+        where
+            T: ::planus::WriteAsOffset<self::ArgMaxPooling2d>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(21, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<21, T>>
+        where
+            T: ::planus::WriteAsOffset<self::ArgMaxPooling2d>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<22, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(22, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<22, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<23, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(23, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<23, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<24, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(24, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<24, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<25, T>>
+        where
+            T: ::planus::WriteAsOffset<self::LeakyReLu>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(25, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<25, T>>
+        where
+            T: ::planus::WriteAsOffset<self::LeakyReLu>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<26, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node2x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(26, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<26, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node2x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<27, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(27, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<27, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<28, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(28, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<28, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<29, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Elu>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(29, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<29, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Elu>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<30, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(30, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<30, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<31, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node2x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(31, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<31, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node2x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<32, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Cat>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(32, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<32, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Cat>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<33, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Cat>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(33, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<33, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Cat>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<34, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Cat>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(34, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<34, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Cat>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<35, T>>
+        where
+            T: ::planus::WriteAsOffset<self::StaticSlice>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(35, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<35, T>>
+        where
+            T: ::planus::WriteAsOffset<self::StaticSlice>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<36, T>>
+        where
+            T: ::planus::WriteAsOffset<self::ScaledDotProductAttention>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(36, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<36, T>>
+        where
+            T: ::planus::WriteAsOffset<self::ScaledDotProductAttention>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<37, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node2x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(37, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<37, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node2x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<38, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Cat>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(38, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<38, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Cat>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<39, T>>
+        where
+            T: ::planus::WriteAsOffset<self::NodeConv>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(39, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<39, T>>
+        where
+            T: ::planus::WriteAsOffset<self::NodeConv>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<40, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(40, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<40, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<41, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(41, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<41, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<42, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(42, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<42, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<43, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(43, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<43, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<44, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(44, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<44, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<45, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(45, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<45, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<46, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(46, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<46, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        impl<T> ::planus::WriteAsUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<47, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::UnionOffset<NodeUnion> {
+                ::planus::UnionOffset::new(47, (self.0).0.prepare(builder).downcast())
+            }
+        }
+        impl<T> ::planus::WriteAsOptionalUnion<NodeUnion> for NodeUnionBuilder<::planus::Initialized<47, T>>
+        where
+            T: ::planus::WriteAsOffset<self::Node1x1>,
+        {
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::UnionOffset<NodeUnion>> {
+                ::core::option::Option::Some(::planus::WriteAsUnion::prepare(self, builder))
+            }
+        }
+        #[derive(Copy, Clone, Debug)]
+        pub enum NodeUnionRef<'a> {
+            Add(self::Node2x1Ref<'a>),
+            FullyConnected(self::FullyConnectedRef<'a>),
+            Softmax(self::Node1x1Ref<'a>),
+            Sigmoid(self::Node1x1Ref<'a>),
+            StaticTranspose(self::StaticTransposeRef<'a>),
+            Clamp(self::Node1x1Ref<'a>),
+            Conv2d(self::NodeConvRef<'a>),
+            Div(self::Node2x1Ref<'a>),
+            StaticResizeBilinear2D(self::StaticResizeBilinear2DRef<'a>),
+            StaticConstantPad(self::StaticConstantPadRef<'a>),
+            AvgPooling2d(self::Pooling2DRef<'a>),
+            Minimum(self::Node2x1Ref<'a>),
+            DepthwiseConv2d(self::NodeConvRef<'a>),
+            MaxPooling2d(self::Pooling2DRef<'a>),
+            Multiply(self::Node2x1Ref<'a>),
+            Subtract(self::Node2x1Ref<'a>),
+            Floor(self::Node1x1Ref<'a>),
+            Convert(self::Node1x1Ref<'a>),
+            GlobalAvgPooling2d(self::Node1x1Ref<'a>),
+            StaticReshape(self::StaticReshapeRef<'a>),
+            ArgMaxPooling2d(self::ArgMaxPooling2dRef<'a>),
+            SquareRoot(self::Node1x1Ref<'a>),
+            Ceiling(self::Node1x1Ref<'a>),
+            Hardswish(self::Node1x1Ref<'a>),
+            LeakyReLu(self::LeakyReLuRef<'a>),
+            Maximum(self::Node2x1Ref<'a>),
+            Negate(self::Node1x1Ref<'a>),
+            Square(self::Node1x1Ref<'a>),
+            Elu(self::EluRef<'a>),
+            Abs(self::Node1x1Ref<'a>),
+            PReLu(self::Node2x1Ref<'a>),
+            Concatenate2(self::CatRef<'a>),
+            Concatenate3(self::CatRef<'a>),
+            Concatenate4(self::CatRef<'a>),
+            StaticSlice(self::StaticSliceRef<'a>),
+            ScaledDotProductAttention(self::ScaledDotProductAttentionRef<'a>),
+            BatchMatrixMultiply(self::Node2x1Ref<'a>),
+            Concatenate5(self::CatRef<'a>),
+            ConvTranspose2d(self::NodeConvRef<'a>),
+            ReciprocalSquareRoot(self::Node1x1Ref<'a>),
+            Log(self::Node1x1Ref<'a>),
+            Gelu(self::Node1x1Ref<'a>),
+            Tanh(self::Node1x1Ref<'a>),
+            Exp(self::Node1x1Ref<'a>),
+            Sin(self::Node1x1Ref<'a>),
+            Copy(self::Node1x1Ref<'a>),
+            Cos(self::Node1x1Ref<'a>),
+        }
+        impl<'a> ::core::convert::TryFrom<NodeUnionRef<'a>> for NodeUnion {
+            type Error = ::planus::Error;
+            fn try_from(value: NodeUnionRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(match value {
+                    NodeUnionRef::Add(value) => {
+                        Self::Add(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::FullyConnected(value) => Self::FullyConnected(::planus::alloc::boxed::Box::new(
+                        ::core::convert::TryFrom::try_from(value)?,
+                    )),
+                    NodeUnionRef::Softmax(value) => {
+                        Self::Softmax(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Sigmoid(value) => {
+                        Self::Sigmoid(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::StaticTranspose(value) => Self::StaticTranspose(::planus::alloc::boxed::Box::new(
+                        ::core::convert::TryFrom::try_from(value)?,
+                    )),
+                    NodeUnionRef::Clamp(value) => {
+                        Self::Clamp(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Conv2d(value) => {
+                        Self::Conv2d(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Div(value) => {
+                        Self::Div(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::StaticResizeBilinear2D(value) => Self::StaticResizeBilinear2D(
+                        ::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?),
+                    ),
+                    NodeUnionRef::StaticConstantPad(value) => Self::StaticConstantPad(
+                        ::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?),
+                    ),
+                    NodeUnionRef::AvgPooling2d(value) => {
+                        Self::AvgPooling2d(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Minimum(value) => {
+                        Self::Minimum(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::DepthwiseConv2d(value) => Self::DepthwiseConv2d(::planus::alloc::boxed::Box::new(
+                        ::core::convert::TryFrom::try_from(value)?,
+                    )),
+                    NodeUnionRef::MaxPooling2d(value) => {
+                        Self::MaxPooling2d(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Multiply(value) => {
+                        Self::Multiply(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Subtract(value) => {
+                        Self::Subtract(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Floor(value) => {
+                        Self::Floor(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Convert(value) => {
+                        Self::Convert(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::GlobalAvgPooling2d(value) => Self::GlobalAvgPooling2d(
+                        ::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?),
+                    ),
+                    NodeUnionRef::StaticReshape(value) => Self::StaticReshape(::planus::alloc::boxed::Box::new(
+                        ::core::convert::TryFrom::try_from(value)?,
+                    )),
+                    NodeUnionRef::ArgMaxPooling2d(value) => Self::ArgMaxPooling2d(::planus::alloc::boxed::Box::new(
+                        ::core::convert::TryFrom::try_from(value)?,
+                    )),
+                    NodeUnionRef::SquareRoot(value) => {
+                        Self::SquareRoot(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Ceiling(value) => {
+                        Self::Ceiling(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Hardswish(value) => {
+                        Self::Hardswish(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::LeakyReLu(value) => {
+                        Self::LeakyReLu(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Maximum(value) => {
+                        Self::Maximum(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Negate(value) => {
+                        Self::Negate(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Square(value) => {
+                        Self::Square(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Elu(value) => {
+                        Self::Elu(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Abs(value) => {
+                        Self::Abs(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::PReLu(value) => {
+                        Self::PReLu(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Concatenate2(value) => {
+                        Self::Concatenate2(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Concatenate3(value) => {
+                        Self::Concatenate3(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Concatenate4(value) => {
+                        Self::Concatenate4(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::StaticSlice(value) => {
+                        Self::StaticSlice(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::ScaledDotProductAttention(value) => Self::ScaledDotProductAttention(
+                        ::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?),
+                    ),
+                    NodeUnionRef::BatchMatrixMultiply(value) => Self::BatchMatrixMultiply(
+                        ::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?),
+                    ),
+                    NodeUnionRef::Concatenate5(value) => {
+                        Self::Concatenate5(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::ConvTranspose2d(value) => Self::ConvTranspose2d(::planus::alloc::boxed::Box::new(
+                        ::core::convert::TryFrom::try_from(value)?,
+                    )),
+                    NodeUnionRef::ReciprocalSquareRoot(value) => Self::ReciprocalSquareRoot(
+                        ::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?),
+                    ),
+                    NodeUnionRef::Log(value) => {
+                        Self::Log(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Gelu(value) => {
+                        Self::Gelu(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Tanh(value) => {
+                        Self::Tanh(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Exp(value) => {
+                        Self::Exp(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Sin(value) => {
+                        Self::Sin(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Copy(value) => {
+                        Self::Copy(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                    NodeUnionRef::Cos(value) => {
+                        Self::Cos(::planus::alloc::boxed::Box::new(::core::convert::TryFrom::try_from(value)?))
+                    }
+                })
+            }
+        }
+        impl<'a> ::planus::TableReadUnion<'a> for NodeUnionRef<'a> {
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                tag: u8,
+                field_offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                match tag {
+                    1 => ::core::result::Result::Ok(Self::Add(::planus::TableRead::from_buffer(buffer, field_offset)?)),
+                    2 => ::core::result::Result::Ok(Self::FullyConnected(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    3 => ::core::result::Result::Ok(Self::Softmax(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    4 => ::core::result::Result::Ok(Self::Sigmoid(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    5 => ::core::result::Result::Ok(Self::StaticTranspose(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    6 => {
+                        ::core::result::Result::Ok(Self::Clamp(::planus::TableRead::from_buffer(buffer, field_offset)?))
+                    }
+                    7 => ::core::result::Result::Ok(Self::Conv2d(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    8 => ::core::result::Result::Ok(Self::Div(::planus::TableRead::from_buffer(buffer, field_offset)?)),
+                    9 => ::core::result::Result::Ok(Self::StaticResizeBilinear2D(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    10 => ::core::result::Result::Ok(Self::StaticConstantPad(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    11 => ::core::result::Result::Ok(Self::AvgPooling2d(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    12 => ::core::result::Result::Ok(Self::Minimum(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    13 => ::core::result::Result::Ok(Self::DepthwiseConv2d(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    14 => ::core::result::Result::Ok(Self::MaxPooling2d(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    15 => ::core::result::Result::Ok(Self::Multiply(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    16 => ::core::result::Result::Ok(Self::Subtract(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    17 => {
+                        ::core::result::Result::Ok(Self::Floor(::planus::TableRead::from_buffer(buffer, field_offset)?))
+                    }
+                    18 => ::core::result::Result::Ok(Self::Convert(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    19 => ::core::result::Result::Ok(Self::GlobalAvgPooling2d(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    20 => ::core::result::Result::Ok(Self::StaticReshape(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    21 => ::core::result::Result::Ok(Self::ArgMaxPooling2d(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    22 => ::core::result::Result::Ok(Self::SquareRoot(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    23 => ::core::result::Result::Ok(Self::Ceiling(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    24 => ::core::result::Result::Ok(Self::Hardswish(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    25 => ::core::result::Result::Ok(Self::LeakyReLu(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    26 => ::core::result::Result::Ok(Self::Maximum(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    27 => ::core::result::Result::Ok(Self::Negate(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    28 => ::core::result::Result::Ok(Self::Square(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    29 => {
+                        ::core::result::Result::Ok(Self::Elu(::planus::TableRead::from_buffer(buffer, field_offset)?))
+                    }
+                    30 => {
+                        ::core::result::Result::Ok(Self::Abs(::planus::TableRead::from_buffer(buffer, field_offset)?))
+                    }
+                    31 => {
+                        ::core::result::Result::Ok(Self::PReLu(::planus::TableRead::from_buffer(buffer, field_offset)?))
+                    }
+                    32 => ::core::result::Result::Ok(Self::Concatenate2(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    33 => ::core::result::Result::Ok(Self::Concatenate3(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    34 => ::core::result::Result::Ok(Self::Concatenate4(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    35 => ::core::result::Result::Ok(Self::StaticSlice(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    36 => ::core::result::Result::Ok(Self::ScaledDotProductAttention(
+                        ::planus::TableRead::from_buffer(buffer, field_offset)?,
+                    )),
+                    37 => ::core::result::Result::Ok(Self::BatchMatrixMultiply(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    38 => ::core::result::Result::Ok(Self::Concatenate5(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    39 => ::core::result::Result::Ok(Self::ConvTranspose2d(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    40 => ::core::result::Result::Ok(Self::ReciprocalSquareRoot(::planus::TableRead::from_buffer(
+                        buffer,
+                        field_offset,
+                    )?)),
+                    41 => {
+                        ::core::result::Result::Ok(Self::Log(::planus::TableRead::from_buffer(buffer, field_offset)?))
+                    }
+                    42 => {
+                        ::core::result::Result::Ok(Self::Gelu(::planus::TableRead::from_buffer(buffer, field_offset)?))
+                    }
+                    43 => {
+                        ::core::result::Result::Ok(Self::Tanh(::planus::TableRead::from_buffer(buffer, field_offset)?))
+                    }
+                    44 => {
+                        ::core::result::Result::Ok(Self::Exp(::planus::TableRead::from_buffer(buffer, field_offset)?))
+                    }
+                    45 => {
+                        ::core::result::Result::Ok(Self::Sin(::planus::TableRead::from_buffer(buffer, field_offset)?))
+                    }
+                    46 => {
+                        ::core::result::Result::Ok(Self::Copy(::planus::TableRead::from_buffer(buffer, field_offset)?))
+                    }
+                    47 => {
+                        ::core::result::Result::Ok(Self::Cos(::planus::TableRead::from_buffer(buffer, field_offset)?))
+                    }
+                    _ => ::core::result::Result::Err(::planus::errors::ErrorKind::UnknownUnionTag { tag }),
+                }
+            }
+        }
+        impl<'a> ::planus::VectorReadUnion<'a> for NodeUnionRef<'a> {
+            const VECTOR_NAME: &'static str = "[NodeUnionRef]";
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct Node {
+            pub xnode_union: ::core::option::Option<self::NodeUnion>,
+            pub debug_handle: u32,
+            pub output_min_max: ::core::option::Option<::planus::alloc::boxed::Box<self::OutputMinMax>>,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for Node {
+            fn default() -> Self {
+                Self {
+                    xnode_union: ::core::default::Default::default(),
+                    debug_handle: 0,
+                    output_min_max: ::core::default::Default::default(),
+                }
+            }
+        }
+        impl Node {
+            #[inline]
+            pub fn builder() -> NodeBuilder<()> {
+                NodeBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_xnode_union: impl ::planus::WriteAsOptionalUnion<self::NodeUnion>,
+                field_debug_handle: impl ::planus::WriteAsDefault<u32, u32>,
+                field_output_min_max: impl ::planus::WriteAsOptional<::planus::Offset<self::OutputMinMax>>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_xnode_union = field_xnode_union.prepare(builder);
+                let prepared_debug_handle = field_debug_handle.prepare(builder, &0);
+                let prepared_output_min_max = field_output_min_max.prepare(builder);
+                let mut table_writer: ::planus::table_writer::TableWriter<12> = ::core::default::Default::default();
+                if prepared_xnode_union.is_some() {
+                    table_writer.write_entry::<::planus::Offset<self::NodeUnion>>(1);
+                }
+                if prepared_debug_handle.is_some() {
+                    table_writer.write_entry::<u32>(2);
+                }
+                if prepared_output_min_max.is_some() {
+                    table_writer.write_entry::<::planus::Offset<self::OutputMinMax>>(3);
+                }
+                if prepared_xnode_union.is_some() {
+                    table_writer.write_entry::<u8>(0);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_xnode_union) = prepared_xnode_union {
+                            object_writer.write::<_, _, 4>(&prepared_xnode_union.offset());
+                        }
+                        if let ::core::option::Option::Some(prepared_debug_handle) = prepared_debug_handle {
+                            object_writer.write::<_, _, 4>(&prepared_debug_handle);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_min_max) = prepared_output_min_max {
+                            object_writer.write::<_, _, 4>(&prepared_output_min_max);
+                        }
+                        if let ::core::option::Option::Some(prepared_xnode_union) = prepared_xnode_union {
+                            object_writer.write::<_, _, 1>(&prepared_xnode_union.tag());
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<Node>> for Node {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Node> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<Node>> for Node {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Node>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<Node> for Node {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Node> {
+                Node::create(builder, &self.xnode_union, self.debug_handle, &self.output_min_max)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct NodeBuilder<State>(State);
+        impl NodeBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn xnode_union<T0>(self, value: T0) -> NodeBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsOptionalUnion<self::NodeUnion>,
+            {
+                NodeBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn xnode_union_as_null(self) -> NodeBuilder<((),)> {
+                self.xnode_union(())
+            }
+        }
+        impl<T0> NodeBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn debug_handle<T1>(self, value: T1) -> NodeBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0,) = self.0;
+                NodeBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn debug_handle_as_default(self) -> NodeBuilder<(T0, ::planus::DefaultValue)> {
+                self.debug_handle(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> NodeBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_min_max<T2>(self, value: T2) -> NodeBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsOptional<::planus::Offset<self::OutputMinMax>>,
+            {
+                let (v0, v1) = self.0;
+                NodeBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_min_max_as_null(self) -> NodeBuilder<(T0, T1, ())> {
+                self.output_min_max(())
+            }
+        }
+        impl<T0, T1, T2> NodeBuilder<(T0, T1, T2)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<Node>
+            where
+                Self: ::planus::WriteAsOffset<Node>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptionalUnion<self::NodeUnion>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<self::OutputMinMax>>,
+            > ::planus::WriteAs<::planus::Offset<Node>> for NodeBuilder<(T0, T1, T2)>
+        {
+            type Prepared = ::planus::Offset<Node>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Node> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptionalUnion<self::NodeUnion>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<self::OutputMinMax>>,
+            > ::planus::WriteAsOptional<::planus::Offset<Node>> for NodeBuilder<(T0, T1, T2)>
+        {
+            type Prepared = ::planus::Offset<Node>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Node>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptionalUnion<self::NodeUnion>,
+                T1: ::planus::WriteAsDefault<u32, u32>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<self::OutputMinMax>>,
+            > ::planus::WriteAsOffset<Node> for NodeBuilder<(T0, T1, T2)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Node> {
+                let (v0, v1, v2) = &self.0;
+                Node::create(builder, v0, v1, v2)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct NodeRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> NodeRef<'a> {
+            #[inline]
+            pub fn xnode_union(&self) -> ::planus::Result<::core::option::Option<self::NodeUnionRef<'a>>> {
+                self.0.access_union(0, "Node", "xnode_union")
+            }
+            #[inline]
+            pub fn debug_handle(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(2, "Node", "debug_handle")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn output_min_max(&self) -> ::planus::Result<::core::option::Option<self::OutputMinMaxRef<'a>>> {
+                self.0.access(3, "Node", "output_min_max")
+            }
+        }
+        impl<'a> ::core::fmt::Debug for NodeRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("NodeRef");
+                if let ::core::option::Option::Some(field_xnode_union) = self.xnode_union().transpose() {
+                    f.field("xnode_union", &field_xnode_union);
+                }
+                f.field("debug_handle", &self.debug_handle());
+                if let ::core::option::Option::Some(field_output_min_max) = self.output_min_max().transpose() {
+                    f.field("output_min_max", &field_output_min_max);
+                }
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<NodeRef<'a>> for Node {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: NodeRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    xnode_union: if let ::core::option::Option::Some(xnode_union) = value.xnode_union()? {
+                        ::core::option::Option::Some(::core::convert::TryInto::try_into(xnode_union)?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    debug_handle: ::core::convert::TryInto::try_into(value.debug_handle()?)?,
+                    output_min_max: if let ::core::option::Option::Some(output_min_max) = value.output_min_max()? {
+                        ::core::option::Option::Some(::planus::alloc::boxed::Box::new(
+                            ::core::convert::TryInto::try_into(output_min_max)?,
+                        ))
+                    } else {
+                        ::core::option::Option::None
+                    },
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for NodeRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for NodeRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset)
+                    .map_err(|error_kind| error_kind.with_error_location("[NodeRef]", "get", buffer.offset_from_start))
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<Node>> for Node {
+            type Value = ::planus::Offset<Node>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<Node>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for NodeRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[NodeRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, Eq, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct ConstantDataOffset {
+            pub offset: u64,
+            pub size: u64,
+            pub named_key: ::core::option::Option<::planus::alloc::string::String>,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for ConstantDataOffset {
+            fn default() -> Self {
+                Self { offset: 0, size: 0, named_key: ::core::default::Default::default() }
+            }
+        }
+        impl ConstantDataOffset {
+            #[inline]
+            pub fn builder() -> ConstantDataOffsetBuilder<()> {
+                ConstantDataOffsetBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_offset: impl ::planus::WriteAsDefault<u64, u64>,
+                field_size: impl ::planus::WriteAsDefault<u64, u64>,
+                field_named_key: impl ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+            ) -> ::planus::Offset<Self> {
+                let prepared_offset = field_offset.prepare(builder, &0);
+                let prepared_size = field_size.prepare(builder, &0);
+                let prepared_named_key = field_named_key.prepare(builder);
+                let mut table_writer: ::planus::table_writer::TableWriter<10> = ::core::default::Default::default();
+                if prepared_offset.is_some() {
+                    table_writer.write_entry::<u64>(0);
+                }
+                if prepared_size.is_some() {
+                    table_writer.write_entry::<u64>(1);
+                }
+                if prepared_named_key.is_some() {
+                    table_writer.write_entry::<::planus::Offset<str>>(2);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_offset) = prepared_offset {
+                            object_writer.write::<_, _, 8>(&prepared_offset);
+                        }
+                        if let ::core::option::Option::Some(prepared_size) = prepared_size {
+                            object_writer.write::<_, _, 8>(&prepared_size);
+                        }
+                        if let ::core::option::Option::Some(prepared_named_key) = prepared_named_key {
+                            object_writer.write::<_, _, 4>(&prepared_named_key);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<ConstantDataOffset>> for ConstantDataOffset {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ConstantDataOffset> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<ConstantDataOffset>> for ConstantDataOffset {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<ConstantDataOffset>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<ConstantDataOffset> for ConstantDataOffset {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ConstantDataOffset> {
+                ConstantDataOffset::create(builder, self.offset, self.size, &self.named_key)
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct ConstantDataOffsetBuilder<State>(State);
+        impl ConstantDataOffsetBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn offset<T0>(self, value: T0) -> ConstantDataOffsetBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsDefault<u64, u64>,
+            {
+                ConstantDataOffsetBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn offset_as_default(self) -> ConstantDataOffsetBuilder<(::planus::DefaultValue,)> {
+                self.offset(::planus::DefaultValue)
+            }
+        }
+        impl<T0> ConstantDataOffsetBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn size<T1>(self, value: T1) -> ConstantDataOffsetBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsDefault<u64, u64>,
+            {
+                let (v0,) = self.0;
+                ConstantDataOffsetBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn size_as_default(self) -> ConstantDataOffsetBuilder<(T0, ::planus::DefaultValue)> {
+                self.size(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1> ConstantDataOffsetBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn named_key<T2>(self, value: T2) -> ConstantDataOffsetBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+            {
+                let (v0, v1) = self.0;
+                ConstantDataOffsetBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn named_key_as_null(self) -> ConstantDataOffsetBuilder<(T0, T1, ())> {
+                self.named_key(())
+            }
+        }
+        impl<T0, T1, T2> ConstantDataOffsetBuilder<(T0, T1, T2)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<ConstantDataOffset>
+            where
+                Self: ::planus::WriteAsOffset<ConstantDataOffset>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u64, u64>,
+                T1: ::planus::WriteAsDefault<u64, u64>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+            > ::planus::WriteAs<::planus::Offset<ConstantDataOffset>> for ConstantDataOffsetBuilder<(T0, T1, T2)>
+        {
+            type Prepared = ::planus::Offset<ConstantDataOffset>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ConstantDataOffset> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u64, u64>,
+                T1: ::planus::WriteAsDefault<u64, u64>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+            > ::planus::WriteAsOptional<::planus::Offset<ConstantDataOffset>>
+            for ConstantDataOffsetBuilder<(T0, T1, T2)>
+        {
+            type Prepared = ::planus::Offset<ConstantDataOffset>;
+            #[inline]
+            fn prepare(
+                &self,
+                builder: &mut ::planus::Builder,
+            ) -> ::core::option::Option<::planus::Offset<ConstantDataOffset>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsDefault<u64, u64>,
+                T1: ::planus::WriteAsDefault<u64, u64>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+            > ::planus::WriteAsOffset<ConstantDataOffset> for ConstantDataOffsetBuilder<(T0, T1, T2)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<ConstantDataOffset> {
+                let (v0, v1, v2) = &self.0;
+                ConstantDataOffset::create(builder, v0, v1, v2)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct ConstantDataOffsetRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> ConstantDataOffsetRef<'a> {
+            #[inline]
+            pub fn offset(&self) -> ::planus::Result<u64> {
+                ::core::result::Result::Ok(self.0.access(0, "ConstantDataOffset", "offset")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn size(&self) -> ::planus::Result<u64> {
+                ::core::result::Result::Ok(self.0.access(1, "ConstantDataOffset", "size")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn named_key(&self) -> ::planus::Result<::core::option::Option<&'a ::core::primitive::str>> {
+                self.0.access(2, "ConstantDataOffset", "named_key")
+            }
+        }
+        impl<'a> ::core::fmt::Debug for ConstantDataOffsetRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("ConstantDataOffsetRef");
+                f.field("offset", &self.offset());
+                f.field("size", &self.size());
+                if let ::core::option::Option::Some(field_named_key) = self.named_key().transpose() {
+                    f.field("named_key", &field_named_key);
+                }
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<ConstantDataOffsetRef<'a>> for ConstantDataOffset {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: ConstantDataOffsetRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    offset: ::core::convert::TryInto::try_into(value.offset()?)?,
+                    size: ::core::convert::TryInto::try_into(value.size()?)?,
+                    named_key: value.named_key()?.map(::core::convert::Into::into),
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for ConstantDataOffsetRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for ConstantDataOffsetRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset).map_err(|error_kind| {
+                    error_kind.with_error_location("[ConstantDataOffsetRef]", "get", buffer.offset_from_start)
+                })
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<ConstantDataOffset>> for ConstantDataOffset {
+            type Value = ::planus::Offset<ConstantDataOffset>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<ConstantDataOffset>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for ConstantDataOffsetRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[ConstantDataOffsetRef]", "read_as_root", 0))
+            }
+        }
+        #[derive(Clone, Debug, PartialEq, PartialOrd, ::serde::Serialize, ::serde::Deserialize)]
+        pub struct Graph {
+            pub version: ::core::option::Option<::planus::alloc::string::String>,
+            pub xnodes: ::core::option::Option<::planus::alloc::vec::Vec<self::Node>>,
+            pub xvalues: ::core::option::Option<::planus::alloc::vec::Vec<self::Value>>,
+            pub num_externs: u32,
+            pub input_ids: ::core::option::Option<::planus::alloc::vec::Vec<u32>>,
+            pub output_ids: ::core::option::Option<::planus::alloc::vec::Vec<u32>>,
+            pub constant_buffer: ::core::option::Option<::planus::alloc::vec::Vec<self::Buffer>>,
+            pub mem_buffer_sizes: ::core::option::Option<::planus::alloc::vec::Vec<u32>>,
+            pub constant_data: ::core::option::Option<::planus::alloc::vec::Vec<self::ConstantDataOffset>>,
+        }
+        #[allow(clippy::derivable_impls)]
+        impl ::core::default::Default for Graph {
+            fn default() -> Self {
+                Self {
+                    version: ::core::default::Default::default(),
+                    xnodes: ::core::default::Default::default(),
+                    xvalues: ::core::default::Default::default(),
+                    num_externs: 0,
+                    input_ids: ::core::default::Default::default(),
+                    output_ids: ::core::default::Default::default(),
+                    constant_buffer: ::core::default::Default::default(),
+                    mem_buffer_sizes: ::core::default::Default::default(),
+                    constant_data: ::core::default::Default::default(),
+                }
+            }
+        }
+        impl Graph {
+            #[inline]
+            pub fn builder() -> GraphBuilder<()> {
+                GraphBuilder(())
+            }
+            #[allow(clippy::too_many_arguments)]
+            pub fn create(
+                builder: &mut ::planus::Builder,
+                field_version: impl ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                field_xnodes: impl ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Node>]>>,
+                field_xvalues: impl ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Value>]>>,
+                field_num_externs: impl ::planus::WriteAsDefault<u32, u32>,
+                field_input_ids: impl ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                field_output_ids: impl ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                field_constant_buffer: impl ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Buffer>]>>,
+                field_mem_buffer_sizes: impl ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                field_constant_data: impl ::planus::WriteAsOptional<
+                    ::planus::Offset<[::planus::Offset<self::ConstantDataOffset>]>,
+                >,
+            ) -> ::planus::Offset<Self> {
+                let prepared_version = field_version.prepare(builder);
+                let prepared_xnodes = field_xnodes.prepare(builder);
+                let prepared_xvalues = field_xvalues.prepare(builder);
+                let prepared_num_externs = field_num_externs.prepare(builder, &0);
+                let prepared_input_ids = field_input_ids.prepare(builder);
+                let prepared_output_ids = field_output_ids.prepare(builder);
+                let prepared_constant_buffer = field_constant_buffer.prepare(builder);
+                let prepared_mem_buffer_sizes = field_mem_buffer_sizes.prepare(builder);
+                let prepared_constant_data = field_constant_data.prepare(builder);
+                let mut table_writer: ::planus::table_writer::TableWriter<22> = ::core::default::Default::default();
+                if prepared_version.is_some() {
+                    table_writer.write_entry::<::planus::Offset<str>>(0);
+                }
+                if prepared_xnodes.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::Node>]>>(1);
+                }
+                if prepared_xvalues.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::Value>]>>(2);
+                }
+                if prepared_num_externs.is_some() {
+                    table_writer.write_entry::<u32>(3);
+                }
+                if prepared_input_ids.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[u32]>>(4);
+                }
+                if prepared_output_ids.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[u32]>>(5);
+                }
+                if prepared_constant_buffer.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::Buffer>]>>(6);
+                }
+                if prepared_mem_buffer_sizes.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[u32]>>(7);
+                }
+                if prepared_constant_data.is_some() {
+                    table_writer.write_entry::<::planus::Offset<[::planus::Offset<self::ConstantDataOffset>]>>(8);
+                }
+                unsafe {
+                    table_writer.finish(builder, |object_writer| {
+                        if let ::core::option::Option::Some(prepared_version) = prepared_version {
+                            object_writer.write::<_, _, 4>(&prepared_version);
+                        }
+                        if let ::core::option::Option::Some(prepared_xnodes) = prepared_xnodes {
+                            object_writer.write::<_, _, 4>(&prepared_xnodes);
+                        }
+                        if let ::core::option::Option::Some(prepared_xvalues) = prepared_xvalues {
+                            object_writer.write::<_, _, 4>(&prepared_xvalues);
+                        }
+                        if let ::core::option::Option::Some(prepared_num_externs) = prepared_num_externs {
+                            object_writer.write::<_, _, 4>(&prepared_num_externs);
+                        }
+                        if let ::core::option::Option::Some(prepared_input_ids) = prepared_input_ids {
+                            object_writer.write::<_, _, 4>(&prepared_input_ids);
+                        }
+                        if let ::core::option::Option::Some(prepared_output_ids) = prepared_output_ids {
+                            object_writer.write::<_, _, 4>(&prepared_output_ids);
+                        }
+                        if let ::core::option::Option::Some(prepared_constant_buffer) = prepared_constant_buffer {
+                            object_writer.write::<_, _, 4>(&prepared_constant_buffer);
+                        }
+                        if let ::core::option::Option::Some(prepared_mem_buffer_sizes) = prepared_mem_buffer_sizes {
+                            object_writer.write::<_, _, 4>(&prepared_mem_buffer_sizes);
+                        }
+                        if let ::core::option::Option::Some(prepared_constant_data) = prepared_constant_data {
+                            object_writer.write::<_, _, 4>(&prepared_constant_data);
+                        }
+                    });
+                }
+                builder.current_offset()
+            }
+        }
+        impl ::planus::WriteAs<::planus::Offset<Graph>> for Graph {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Graph> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl ::planus::WriteAsOptional<::planus::Offset<Graph>> for Graph {
+            type Prepared = ::planus::Offset<Self>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Graph>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl ::planus::WriteAsOffset<Graph> for Graph {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Graph> {
+                Graph::create(
+                    builder,
+                    &self.version,
+                    &self.xnodes,
+                    &self.xvalues,
+                    self.num_externs,
+                    &self.input_ids,
+                    &self.output_ids,
+                    &self.constant_buffer,
+                    &self.mem_buffer_sizes,
+                    &self.constant_data,
+                )
+            }
+        }
+        #[derive(Debug)]
+        #[must_use]
+        pub struct GraphBuilder<State>(State);
+        impl GraphBuilder<()> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn version<T0>(self, value: T0) -> GraphBuilder<(T0,)>
+            where
+                T0: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+            {
+                GraphBuilder((value,))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn version_as_null(self) -> GraphBuilder<((),)> {
+                self.version(())
+            }
+        }
+        impl<T0> GraphBuilder<(T0,)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn xnodes<T1>(self, value: T1) -> GraphBuilder<(T0, T1)>
+            where
+                T1: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Node>]>>,
+            {
+                let (v0,) = self.0;
+                GraphBuilder((v0, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn xnodes_as_null(self) -> GraphBuilder<(T0, ())> {
+                self.xnodes(())
+            }
+        }
+        impl<T0, T1> GraphBuilder<(T0, T1)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn xvalues<T2>(self, value: T2) -> GraphBuilder<(T0, T1, T2)>
+            where
+                T2: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Value>]>>,
+            {
+                let (v0, v1) = self.0;
+                GraphBuilder((v0, v1, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn xvalues_as_null(self) -> GraphBuilder<(T0, T1, ())> {
+                self.xvalues(())
+            }
+        }
+        impl<T0, T1, T2> GraphBuilder<(T0, T1, T2)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn num_externs<T3>(self, value: T3) -> GraphBuilder<(T0, T1, T2, T3)>
+            where
+                T3: ::planus::WriteAsDefault<u32, u32>,
+            {
+                let (v0, v1, v2) = self.0;
+                GraphBuilder((v0, v1, v2, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn num_externs_as_default(self) -> GraphBuilder<(T0, T1, T2, ::planus::DefaultValue)> {
+                self.num_externs(::planus::DefaultValue)
+            }
+        }
+        impl<T0, T1, T2, T3> GraphBuilder<(T0, T1, T2, T3)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_ids<T4>(self, value: T4) -> GraphBuilder<(T0, T1, T2, T3, T4)>
+            where
+                T4: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+            {
+                let (v0, v1, v2, v3) = self.0;
+                GraphBuilder((v0, v1, v2, v3, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn input_ids_as_null(self) -> GraphBuilder<(T0, T1, T2, T3, ())> {
+                self.input_ids(())
+            }
+        }
+        impl<T0, T1, T2, T3, T4> GraphBuilder<(T0, T1, T2, T3, T4)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_ids<T5>(self, value: T5) -> GraphBuilder<(T0, T1, T2, T3, T4, T5)>
+            where
+                T5: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+            {
+                let (v0, v1, v2, v3, v4) = self.0;
+                GraphBuilder((v0, v1, v2, v3, v4, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn output_ids_as_null(self) -> GraphBuilder<(T0, T1, T2, T3, T4, ())> {
+                self.output_ids(())
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5> GraphBuilder<(T0, T1, T2, T3, T4, T5)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn constant_buffer<T6>(self, value: T6) -> GraphBuilder<(T0, T1, T2, T3, T4, T5, T6)>
+            where
+                T6: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Buffer>]>>,
+            {
+                let (v0, v1, v2, v3, v4, v5) = self.0;
+                GraphBuilder((v0, v1, v2, v3, v4, v5, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn constant_buffer_as_null(self) -> GraphBuilder<(T0, T1, T2, T3, T4, T5, ())> {
+                self.constant_buffer(())
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6> GraphBuilder<(T0, T1, T2, T3, T4, T5, T6)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn mem_buffer_sizes<T7>(self, value: T7) -> GraphBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)>
+            where
+                T7: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6) = self.0;
+                GraphBuilder((v0, v1, v2, v3, v4, v5, v6, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn mem_buffer_sizes_as_null(self) -> GraphBuilder<(T0, T1, T2, T3, T4, T5, T6, ())> {
+                self.mem_buffer_sizes(())
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7> GraphBuilder<(T0, T1, T2, T3, T4, T5, T6, T7)> {
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn constant_data<T8>(self, value: T8) -> GraphBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8)>
+            where
+                T8: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::ConstantDataOffset>]>>,
+            {
+                let (v0, v1, v2, v3, v4, v5, v6, v7) = self.0;
+                GraphBuilder((v0, v1, v2, v3, v4, v5, v6, v7, value))
+            }
+            #[inline]
+            #[allow(clippy::type_complexity)]
+            pub fn constant_data_as_null(self) -> GraphBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, ())> {
+                self.constant_data(())
+            }
+        }
+        impl<T0, T1, T2, T3, T4, T5, T6, T7, T8> GraphBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8)> {
+            #[inline]
+            pub fn finish(self, builder: &mut ::planus::Builder) -> ::planus::Offset<Graph>
+            where
+                Self: ::planus::WriteAsOffset<Graph>,
+            {
+                ::planus::WriteAsOffset::prepare(&self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Node>]>>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Value>]>>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T5: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T6: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Buffer>]>>,
+                T7: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T8: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::ConstantDataOffset>]>>,
+            > ::planus::WriteAs<::planus::Offset<Graph>> for GraphBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8)>
+        {
+            type Prepared = ::planus::Offset<Graph>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Graph> {
+                ::planus::WriteAsOffset::prepare(self, builder)
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Node>]>>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Value>]>>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T5: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T6: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Buffer>]>>,
+                T7: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T8: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::ConstantDataOffset>]>>,
+            > ::planus::WriteAsOptional<::planus::Offset<Graph>>
+            for GraphBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8)>
+        {
+            type Prepared = ::planus::Offset<Graph>;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::core::option::Option<::planus::Offset<Graph>> {
+                ::core::option::Option::Some(::planus::WriteAsOffset::prepare(self, builder))
+            }
+        }
+        impl<
+                T0: ::planus::WriteAsOptional<::planus::Offset<::core::primitive::str>>,
+                T1: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Node>]>>,
+                T2: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Value>]>>,
+                T3: ::planus::WriteAsDefault<u32, u32>,
+                T4: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T5: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T6: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::Buffer>]>>,
+                T7: ::planus::WriteAsOptional<::planus::Offset<[u32]>>,
+                T8: ::planus::WriteAsOptional<::planus::Offset<[::planus::Offset<self::ConstantDataOffset>]>>,
+            > ::planus::WriteAsOffset<Graph> for GraphBuilder<(T0, T1, T2, T3, T4, T5, T6, T7, T8)>
+        {
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> ::planus::Offset<Graph> {
+                let (v0, v1, v2, v3, v4, v5, v6, v7, v8) = &self.0;
+                Graph::create(builder, v0, v1, v2, v3, v4, v5, v6, v7, v8)
+            }
+        }
+        #[derive(Copy, Clone)]
+        pub struct GraphRef<'a>(#[allow(dead_code)] ::planus::table_reader::Table<'a>);
+        impl<'a> GraphRef<'a> {
+            #[inline]
+            pub fn version(&self) -> ::planus::Result<::core::option::Option<&'a ::core::primitive::str>> {
+                self.0.access(0, "Graph", "version")
+            }
+            #[inline]
+            pub fn xnodes(
+                &self,
+            ) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, ::planus::Result<self::NodeRef<'a>>>>>
+            {
+                self.0.access(1, "Graph", "xnodes")
+            }
+            #[inline]
+            pub fn xvalues(
+                &self,
+            ) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, ::planus::Result<self::ValueRef<'a>>>>>
+            {
+                self.0.access(2, "Graph", "xvalues")
+            }
+            #[inline]
+            pub fn num_externs(&self) -> ::planus::Result<u32> {
+                ::core::result::Result::Ok(self.0.access(3, "Graph", "num_externs")?.unwrap_or(0))
+            }
+            #[inline]
+            pub fn input_ids(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, u32>>> {
+                self.0.access(4, "Graph", "input_ids")
+            }
+            #[inline]
+            pub fn output_ids(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, u32>>> {
+                self.0.access(5, "Graph", "output_ids")
+            }
+            #[inline]
+            pub fn constant_buffer(
+                &self,
+            ) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, ::planus::Result<self::BufferRef<'a>>>>>
+            {
+                self.0.access(6, "Graph", "constant_buffer")
+            }
+            #[inline]
+            pub fn mem_buffer_sizes(&self) -> ::planus::Result<::core::option::Option<::planus::Vector<'a, u32>>> {
+                self.0.access(7, "Graph", "mem_buffer_sizes")
+            }
+            #[inline]
+            pub fn constant_data(
+                &self,
+            ) -> ::planus::Result<
+                ::core::option::Option<::planus::Vector<'a, ::planus::Result<self::ConstantDataOffsetRef<'a>>>>,
+            > {
+                self.0.access(8, "Graph", "constant_data")
+            }
+        }
+        impl<'a> ::core::fmt::Debug for GraphRef<'a> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut f = f.debug_struct("GraphRef");
+                if let ::core::option::Option::Some(field_version) = self.version().transpose() {
+                    f.field("version", &field_version);
+                }
+                if let ::core::option::Option::Some(field_xnodes) = self.xnodes().transpose() {
+                    f.field("xnodes", &field_xnodes);
+                }
+                if let ::core::option::Option::Some(field_xvalues) = self.xvalues().transpose() {
+                    f.field("xvalues", &field_xvalues);
+                }
+                f.field("num_externs", &self.num_externs());
+                if let ::core::option::Option::Some(field_input_ids) = self.input_ids().transpose() {
+                    f.field("input_ids", &field_input_ids);
+                }
+                if let ::core::option::Option::Some(field_output_ids) = self.output_ids().transpose() {
+                    f.field("output_ids", &field_output_ids);
+                }
+                if let ::core::option::Option::Some(field_constant_buffer) = self.constant_buffer().transpose() {
+                    f.field("constant_buffer", &field_constant_buffer);
+                }
+                if let ::core::option::Option::Some(field_mem_buffer_sizes) = self.mem_buffer_sizes().transpose() {
+                    f.field("mem_buffer_sizes", &field_mem_buffer_sizes);
+                }
+                if let ::core::option::Option::Some(field_constant_data) = self.constant_data().transpose() {
+                    f.field("constant_data", &field_constant_data);
+                }
+                f.finish()
+            }
+        }
+        impl<'a> ::core::convert::TryFrom<GraphRef<'a>> for Graph {
+            type Error = ::planus::Error;
+            #[allow(unreachable_code)]
+            fn try_from(value: GraphRef<'a>) -> ::planus::Result<Self> {
+                ::core::result::Result::Ok(Self {
+                    version: value.version()?.map(::core::convert::Into::into),
+                    xnodes: if let ::core::option::Option::Some(xnodes) = value.xnodes()? {
+                        ::core::option::Option::Some(xnodes.to_vec_result()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    xvalues: if let ::core::option::Option::Some(xvalues) = value.xvalues()? {
+                        ::core::option::Option::Some(xvalues.to_vec_result()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    num_externs: ::core::convert::TryInto::try_into(value.num_externs()?)?,
+                    input_ids: if let ::core::option::Option::Some(input_ids) = value.input_ids()? {
+                        ::core::option::Option::Some(input_ids.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    output_ids: if let ::core::option::Option::Some(output_ids) = value.output_ids()? {
+                        ::core::option::Option::Some(output_ids.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    constant_buffer: if let ::core::option::Option::Some(constant_buffer) = value.constant_buffer()? {
+                        ::core::option::Option::Some(constant_buffer.to_vec_result()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    mem_buffer_sizes: if let ::core::option::Option::Some(mem_buffer_sizes) =
+                        value.mem_buffer_sizes()?
+                    {
+                        ::core::option::Option::Some(mem_buffer_sizes.to_vec()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                    constant_data: if let ::core::option::Option::Some(constant_data) = value.constant_data()? {
+                        ::core::option::Option::Some(constant_data.to_vec_result()?)
+                    } else {
+                        ::core::option::Option::None
+                    },
+                })
+            }
+        }
+        impl<'a> ::planus::TableRead<'a> for GraphRef<'a> {
+            #[inline]
+            fn from_buffer(
+                buffer: ::planus::SliceWithStartOffset<'a>,
+                offset: usize,
+            ) -> ::core::result::Result<Self, ::planus::errors::ErrorKind> {
+                ::core::result::Result::Ok(Self(::planus::table_reader::Table::from_buffer(buffer, offset)?))
+            }
+        }
+        impl<'a> ::planus::VectorReadInner<'a> for GraphRef<'a> {
+            type Error = ::planus::Error;
+            const STRIDE: usize = 4;
+            unsafe fn from_buffer(buffer: ::planus::SliceWithStartOffset<'a>, offset: usize) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(buffer, offset)
+                    .map_err(|error_kind| error_kind.with_error_location("[GraphRef]", "get", buffer.offset_from_start))
+            }
+        }
+        unsafe impl ::planus::VectorWrite<::planus::Offset<Graph>> for Graph {
+            type Value = ::planus::Offset<Graph>;
+            const STRIDE: usize = 4;
+            #[inline]
+            fn prepare(&self, builder: &mut ::planus::Builder) -> Self::Value {
+                ::planus::WriteAs::prepare(self, builder)
+            }
+            #[inline]
+            unsafe fn write_values(
+                values: &[::planus::Offset<Graph>],
+                bytes: *mut ::core::mem::MaybeUninit<u8>,
+                buffer_position: u32,
+            ) {
+                let bytes = bytes as *mut [::core::mem::MaybeUninit<u8>; 4];
+                for (i, v) in ::core::iter::Iterator::enumerate(values.iter()) {
+                    ::planus::WriteAsPrimitive::write(
+                        v,
+                        ::planus::Cursor::new(unsafe { &mut *bytes.add(i) }),
+                        buffer_position - (Self::STRIDE * i) as u32,
+                    );
+                }
+            }
+        }
+        impl<'a> ::planus::ReadAsRoot<'a> for GraphRef<'a> {
+            fn read_as_root(slice: &'a [u8]) -> ::planus::Result<Self> {
+                ::planus::TableRead::from_buffer(
+                    ::planus::SliceWithStartOffset { buffer: slice, offset_from_start: 0 },
+                    0,
+                )
+                .map_err(|error_kind| error_kind.with_error_location("[GraphRef]", "read_as_root", 0))
+            }
+        }
+    }
 }

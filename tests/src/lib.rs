@@ -14,6 +14,7 @@ pub mod operators;
 pub mod programs;
 pub mod scale;
 pub mod schema_gen;
+pub mod xnnpack;
 
 /// Every file with one of these extensions in the corpus of the repository and, if `EDGEPACK_CORPUS` is set, in that one,
 /// in a fixed order.

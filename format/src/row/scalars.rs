@@ -34,6 +34,13 @@ impl<T> Default for Scalars<'_, T> {
 }
 
 impl<'a, T: Scalar> Scalars<'a, T> {
+    /// Numbers that lie in memory as in a file, little-endian; bytes that make no whole number at the end are left out.
+    pub fn from_bytes(bytes: &'a [u8]) -> Self {
+        let rest = bytes.len().checked_rem(T::SIZE).unwrap_or(0);
+        let whole = bytes.get(..bytes.len().saturating_sub(rest)).unwrap_or_default();
+        Scalars { repr: ScalarsRepr::Wire(whole) }
+    }
+
     /// Number of elements.
     #[inline]
     pub fn len(&self) -> usize {

@@ -217,7 +217,7 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
     use edgepack_builder::sink::flatbuffer;
-    use edgepack_format::{bundle, darwinn, pte, tflite, trace};
+    use edgepack_format::{bundle, darwinn, pte, tflite, trace, xnnpack};
 
     macro_rules! tables {
         ($($module:ident::$table:ident)*) => {
@@ -238,5 +238,5 @@ mod tests {
         };
     }
 
-    tables! { pte::Program bundle::BundledProgram trace::ETDump tflite::Model darwinn::Executable }
+    tables! { pte::Program bundle::BundledProgram trace::ETDump tflite::Model darwinn::Executable xnnpack::Graph }
 }

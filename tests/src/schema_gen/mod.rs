@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use planus_types::intermediate::Declarations;
 
 /// The schema files, without extension; each declares the namespace of its name.
-pub const FILES: [&str; 9] = [
+pub const FILES: [&str; 10] = [
     "scalar_type",
     "program",
     "flat_tensor",
@@ -19,6 +19,7 @@ pub const FILES: [&str; 9] = [
     "etdump",
     "darwinn",
     "tflite",
+    "xnnpack",
 ];
 
 /// Where a schema file is.

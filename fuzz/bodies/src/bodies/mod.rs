@@ -10,6 +10,7 @@ mod exported;
 mod header;
 mod library;
 mod operators;
+mod payload;
 mod program;
 mod rows;
 mod schema;
@@ -358,6 +359,16 @@ pub const BODIES: &[Body] = &[
         root: no_root,
         edit: no_edit,
         dictionary: "",
+    },
+    Body {
+        name: "xnnpack",
+        promise: "an accepted XNNPACK payload has an order of nodes, prints, and is written and read the same",
+        run: payload::payload,
+        extensions: &["xnn"],
+        seeds: payload::payload_seeds,
+        root: payload::payload_root,
+        edit: no_edit,
+        dictionary: FLATBUFFERS,
     },
 ];
 

@@ -1,0 +1,185 @@
+//! The verifier of payloads: every rule one can break, all findings, in linear time.
+//!
+//! A payload is looked at by itself first. What named data hold and what the delegate is called with is not in it; those
+//! rules are asked by [`with_context`], of bytes and arguments that the caller has.
+
+mod call;
+mod container;
+mod data;
+mod graph;
+mod nodes;
+mod numbers;
+mod order;
+mod report;
+mod scales;
+mod signatures;
+mod values;
+
+use alloc::format;
+use alloc::vec::Vec;
+
+pub use call::Argument;
+pub use data::Digest;
+
+use super::constants::{Constant, ConstantBytes};
+use super::header::Header;
+use super::node::Node;
+use super::payload::{Payload, ValueIds};
+use super::tables::{Graph, Value};
+use crate::check::{Checker, Path, StructureRules};
+use crate::finding::Findings;
+use crate::limits::Limits;
+use crate::room;
+use crate::row::{Rows, Table};
+use crate::rules::xnnpack as rule;
+use crate::wire;
+
+use report::Report;
+
+const STRUCTURE: StructureRules = StructureRules {
+    malformed: &rule::MALFORMED,
+    misaligned: &rule::MISALIGNED,
+    text: &rule::TEXT,
+    limits: &rule::LIMITS,
+};
+
+/// The outcome of verification.
+pub struct Verdict<'a> {
+    /// Everything found.
+    pub findings: Findings,
+    /// The payload, as far as it could be read at all.
+    pub payload: Option<Payload<'a>>,
+}
+
+/// Surroundings of a payload, as far as they are known. Rules about others are not asked.
+#[derive(Clone, Copy, Default)]
+pub struct Context<'c> {
+    /// Arguments of a call of the delegate: inputs, then outputs.
+    pub arguments: Option<&'c [Argument<'c>]>,
+    /// The bytes of constants: what [`Payload::constants`] gives.
+    pub constants: Option<&'c dyn ConstantBytes>,
+    /// SHA-256, if named data are to be compared with their keys: this reads all of them.
+    pub digest: Option<Digest>,
+}
+
+/// Verifies a payload by itself.
+pub fn verify<'a>(bytes: &'a [u8], limits: &Limits) -> Verdict<'a> {
+    let mut out = Checker::new(limits, STRUCTURE);
+    let payload = container::regions(bytes, &mut out).and_then(|regions| {
+        let base = regions.base;
+        out.within(base, |out| read(regions, limits, out))
+    });
+    Verdict { findings: out.findings, payload }
+}
+
+/// Verifies what a payload says about its surroundings, under limits of its own. The payload is one without errors.
+pub fn with_context(payload: &Payload<'_>, context: &Context<'_>, limits: &Limits) -> Findings {
+    let mut out = Checker::new(limits, STRUCTURE);
+    let base = payload.header.as_ref().map_or(0, |header| u64::from(header.flatbuffer_offset));
+    out.within(base, |out| {
+        let mut report = Report { payload, out, limits };
+        if let Some(arguments) = context.arguments {
+            call::check(arguments, &mut report);
+        }
+        if let Some(constants) = context.constants {
+            data::check(constants, context.digest, &mut report);
+        }
+    });
+    out.findings
+}
+
+impl<'a> Payload<'a> {
+    /// Parses and verifies a payload by itself. Rules about named data and about the call of the delegate are asked by
+    /// [`with_context`].
+    ///
+    /// The errors are all findings, the harmless ones included.
+    pub fn parse(bytes: &'a [u8], limits: &Limits) -> Result<Self, Findings> {
+        match verify(bytes, limits) {
+            Verdict { findings, payload: Some(payload) } if !findings.has_errors() => Ok(payload),
+            Verdict { findings, .. } => Err(findings),
+        }
+    }
+}
+
+/// The parts of a payload.
+struct Regions<'a> {
+    header: Option<Header>,
+    identifier: [u8; 4],
+    flatbuffer: &'a [u8],
+    /// Start of the flatbuffer in the payload.
+    base: u64,
+    constants: &'a [u8],
+}
+
+fn read<'a>(regions: Regions<'a>, limits: &Limits, out: &mut Checker) -> Option<Payload<'a>> {
+    let table = match wire::Table::root(regions.flatbuffer) {
+        Ok(table) => table,
+        Err(error) => {
+            out.unreadable(&Path::ROOT, error);
+            return None;
+        }
+    };
+    out.table::<Graph<'_>>(table, &Path::ROOT);
+    // What cannot be read has been reported by the check; what it means is asked of what can be read whole.
+    if out.findings.has_errors() {
+        return None;
+    }
+    let graph = Graph::decode(table).ok()?;
+    lists(&graph, limits, out)?;
+    let constants = graph::constants(&graph, &regions, out)?;
+    let values = rows(graph.xvalues.as_ref(), out)?;
+    let nodes = rows(graph.xnodes.as_ref(), out)?;
+    let ids = ValueIds::of(&values);
+    let ids = out.roomy(&Path::ROOT, ids)?;
+    let Regions { header, identifier, .. } = regions;
+    let mut payload = Payload { header, identifier, graph, values, nodes, constants, ids, order: Vec::new() };
+    let order = meaning(&mut Report { payload: &payload, out, limits });
+    payload.order = out.roomy(&Path::ROOT, order)?;
+    Some(payload)
+}
+
+/// Everything that the payload says by itself. The answer is an order in which the nodes can run.
+fn meaning(report: &mut Report<'_, '_>) -> room::Result<Vec<u32>> {
+    graph::check(report)?;
+    values::check(report);
+    let extremes = scales::inline(report)?;
+    numbers::products(&extremes, report);
+    nodes::check(report);
+    order::check(report)
+}
+
+/// The lists are there, and there is memory for their rows.
+fn lists(graph: &Graph<'_>, limits: &Limits, out: &mut Checker) -> Option<()> {
+    let rows = |len: usize, row: usize| (len as u64).saturating_mul(row as u64);
+    let values = graph.xvalues.as_ref().map(Rows::len);
+    let nodes = graph.xnodes.as_ref().map(Rows::len);
+    for (name, list) in [("xvalues", values), ("xnodes", nodes)] {
+        if list.is_none() {
+            out.report(&rule::LISTS, &Path::ROOT.field(name), None, format!("{name} is absent"));
+        }
+    }
+    let entries = graph.constant_data.as_ref().map_or(0, Rows::len);
+    let entries = entries.max(graph.constant_buffer.as_ref().map_or(0, Rows::len));
+    // Beside its row, a value or node has places in a few tables of numbers.
+    const TABLES: usize = 32;
+    let bytes = rows(values.unwrap_or(0), size_of::<Value<'_>>().saturating_add(TABLES))
+        .saturating_add(rows(nodes.unwrap_or(0), size_of::<Node<'_>>().saturating_add(TABLES)))
+        .saturating_add(rows(entries, size_of::<Constant<'_>>().saturating_add(TABLES)));
+    if bytes > limits.memory_bytes {
+        let message = format!("{bytes} bytes of rows, the limit is {}", limits.memory_bytes);
+        out.report(&rule::LIMITS, &Path::ROOT, None, message);
+        return None;
+    }
+    Some(())
+}
+
+fn rows<'a, T: Table<'a> + Clone>(rows: Option<&Rows<'a, T>>, out: &mut Checker) -> Option<Vec<T>> {
+    let tables = rows.map_or(wire::Tables::empty(), Rows::tables);
+    let list = room::with_room(tables.len());
+    let mut list = out.roomy(&Path::ROOT, list)?;
+    for table in tables.iter() {
+        // The structure is sound, so every row can be read.
+        list.push(T::decode(table.ok()?).ok()?);
+    }
+    Some(list)
+}
