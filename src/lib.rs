@@ -117,6 +117,17 @@ pub use edgepack_compute as compute;
 pub use edgepack_executor as executor;
 #[cfg(feature = "kernels")]
 pub use edgepack_kernels as kernels;
+#[cfg(feature = "xnnpack")]
+pub use edgepack_xnnpack as xnnpack;
+
+/// Returns the backends of this crate: those that run what programs were lowered to.
+#[cfg(feature = "kernels")]
+pub fn backends() -> executor::delegate::Backends {
+    let backends = executor::delegate::Backends::new();
+    #[cfg(feature = "xnnpack")]
+    let backends = backends.with(xnnpack::Xnnpack);
+    backends
+}
 #[cfg(feature = "native")]
 pub use edgepack_native as native;
 

@@ -296,7 +296,7 @@ fn run_recorded(program: &Program, cases: &Path, data: &[PathBuf]) -> Answer {
     for path in data {
         maps.push(Arc::new(DataFile::open(path).map_err(failed)?));
     }
-    let optimized = Options { data: maps, ..Options::default() };
+    let optimized = Options { data: maps, backends: edgepack::backends(), ..Options::default() };
     let plain = Options { no_optimize: true, ..optimized.clone() };
     for options in [optimized, plain] {
         judge(replay(program, &recorded, &registry, &options, Tolerance::default()), recorded.len())?;

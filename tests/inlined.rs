@@ -459,7 +459,7 @@ fn instructions_that_are_wrong_are_refused() {
         ("a constant of another length", |all, _| {
             all.constant(layout(&[2]), Bytes::from(vec![0; 7]));
         }),
-        ("a view of more bytes", |all, _| {
+        ("a view FLOAT[5] of 20 bytes of a tensor with 16", |all, _| {
             all.view(all.argument(1), layout(&[5]), false);
         }),
     ];

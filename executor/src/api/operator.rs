@@ -18,8 +18,8 @@ pub struct OperatorInfo {
     names: Vec<String>,
     /// Bit per argument: a tensor or list of tensors the operator writes.
     outs: u128,
-    /// The place of a number the operator computes.
-    result: Option<usize>,
+    /// What follows the arguments in a call.
+    trailing: Trailing,
 }
 
 /// Tags of numbers, as bits.
@@ -38,12 +38,11 @@ impl OperatorInfo {
         }
         let accepted =
             (0..len).map(|index| (0..12).filter(|&tag| schema.accepts(index, tag)).fold(0, |m, tag| m | 1 << tag));
-        let result = (schema.trailing() == Trailing::Result).then(|| schema.args().len());
         Ok(OperatorInfo {
             accepted: accepted.collect(),
             names: schema.args().iter().map(|arg| arg.name.to_owned()).collect(),
             outs: schema.mutated().fold(0, |mask, index| mask | 1 << index),
-            result,
+            trailing: schema.trailing(),
         })
     }
 
@@ -52,14 +51,9 @@ impl OperatorInfo {
         self.names.len()
     }
 
-    /// Number of results that calls repeat after the arguments.
-    pub(crate) fn results(&self) -> usize {
-        self.accepted.len() - self.names.len()
-    }
-
-    /// Returns whether it computes a number, for which calls have a place of its own.
-    pub(crate) fn makes_number(&self) -> bool {
-        self.result.is_some()
+    /// What follows the arguments in a call.
+    pub(crate) fn trailing(&self) -> Trailing {
+        self.trailing
     }
 
     /// Bit per argument: a tensor or list of tensors the operator writes. A tensor that receives a result of its own,
@@ -97,7 +91,9 @@ impl OperatorInfo {
             }
             outs &= outs - 1;
         }
-        if let Some(&id) = self.result.and_then(|result| ids.get(result)) {
+        if self.trailing == Trailing::Result
+            && let Some(&id) = ids.get(self.arity())
+        {
             variable[id as usize] = true;
         }
     }

@@ -30,6 +30,12 @@ impl From<NoRoom> for OutOfMemory {
     }
 }
 
+impl From<NoRoom> for KernelError {
+    fn from(error: NoRoom) -> Self {
+        OutOfMemory::from(error).into()
+    }
+}
+
 impl From<OutOfMemory> for KernelError {
     fn from(error: OutOfMemory) -> Self {
         KernelError::new(ErrorCode::MemoryAllocationFailed, error.0)

@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::operator::Trailing;
 use edgepack_format::tensor::TensorLayout;
 
 use crate::api::delegate::{Delegate, Instructions, Local};
@@ -254,12 +255,18 @@ impl Call<'_, '_> {
         })
     }
 
-    fn tensor(&mut self, layout: &TensorLayout, dynamic: bool, region: Region) -> Result<ValueId, KernelError> {
+    fn tensor(
+        &mut self,
+        layout: &TensorLayout,
+        dynamic: bool,
+        region: Region,
+        constant: bool,
+    ) -> Result<ValueId, KernelError> {
         let dynamism = if dynamic { Dynamism::Bound } else { Dynamism::Static };
         self.graph.state.grow_by_one()?;
         let state = &mut self.graph.state;
         let tensor =
-            state.push_tensor(layout.scalar_type(), layout.sizes(), layout.dim_order(), dynamism, region, false);
+            state.push_tensor(layout.scalar_type(), layout.sizes(), layout.dim_order(), dynamism, region, constant);
         self.push_value(Value::Tensor(tensor))
     }
 
@@ -271,7 +278,7 @@ impl Call<'_, '_> {
             return Err(KernelError::new(ErrorCode::MemoryAllocationFailed, "temporaries beyond all memory"));
         };
         *self.temporaries = next;
-        self.tensor(layout, dynamic, region)
+        self.tensor(layout, dynamic, region, false)
     }
 
     fn view(&mut self, of: ValueId, layout: &TensorLayout, dynamic: bool) -> Result<ValueId, KernelError> {
@@ -281,13 +288,12 @@ impl Call<'_, '_> {
         let base = self.graph.state.tensors[base as usize];
         let fits =
             layout.byte_len() <= base.region.len() && base.region.is_aligned(layout.scalar_type().size().unwrap_or(1));
-        if !fits || base.constant {
-            return Err(KernelError::new(
-                ErrorCode::InvalidProgram,
-                "a view of more bytes than there are, or of a constant",
-            ));
+        if !fits {
+            let (want, have) = (layout.byte_len(), base.region.len());
+            let message = format!("a view {layout} of {want} bytes of a tensor with {have}");
+            return Err(KernelError::new(ErrorCode::InvalidProgram, message));
         }
-        self.tensor(layout, dynamic, base.region.prefix(layout.byte_len()))
+        self.tensor(layout, dynamic, base.region.prefix(layout.byte_len()), base.constant)
     }
 
     fn calls(&mut self, locals: &Locals, instructions: &Instructions) -> Result<(), KernelError> {
@@ -295,36 +301,44 @@ impl Call<'_, '_> {
         grow(&mut operators, instructions.operators.len())?;
         for operator in &instructions.operators {
             let info = OperatorInfo::parse(&**operator)?;
-            if info.makes_number() {
+            if info.trailing() == Trailing::Result {
                 return Err(KernelError::unsupported(format!("{} returns a number of its own", operator.name())));
             }
-            let results = info.results();
             grow(&mut self.graph.operators, 1)?;
-            operators.push((self.graph.operators.len() as u32, results));
+            operators.push(self.graph.operators.len() as u32);
             let (name, kernel) = (operator.name().into(), operator.clone());
             self.graph.operators.push(PlanOperator { name, kernel, info });
         }
         for call in &instructions.calls {
-            let Some(&(operator, results)) = operators.get(call.operator as usize) else {
+            let Some(&operator) = operators.get(call.operator as usize) else {
                 return Err(KernelError::new(ErrorCode::Internal, "the instructions have no such operator"));
             };
             let mut args = Vec::new();
-            grow(&mut args, call.args.len() + results)?;
+            grow(&mut args, call.args.len() + 1)?;
             for local in &call.args {
                 args.push(locals.get(*local)?);
             }
             let info = &self.graph.operators[operator as usize].info;
-            // What a program repeats after the arguments: the tensors that were written.
+            let trailing = info.trailing();
             let outs = info.outs();
             let written: Vec<usize> = (0..call.args.len().min(128)).filter(|arg| outs >> arg & 1 == 1).collect();
-            let repeated: Vec<ValueId> =
-                written.iter().take(results).filter_map(|arg| args.get(*arg).copied()).collect();
             if let Some(arg) = written.iter().find(|&&arg| !self.may_write(locals, args[arg])) {
                 let name = &self.graph.operators[operator as usize].name;
                 let message = format!("{name} of node {} writes argument {arg}, an input or a constant", call.node);
                 return Err(KernelError::new(ErrorCode::InvalidProgram, message));
             }
-            args.extend(repeated);
+            // What programs repeat after the arguments: the tensor that was written, or a list of those that were.
+            match trailing {
+                Trailing::Again(arg) => args.extend(args.get(arg).copied()),
+                Trailing::List => {
+                    let ids = &mut self.graph.state.ids;
+                    grow(ids, written.len())?;
+                    let span = Span { start: ids.len() as u32, len: written.len() as u32 };
+                    ids.extend(written.iter().map(|arg| args[*arg]));
+                    args.push(self.push_value(Value::TensorList(span))?);
+                }
+                Trailing::Nothing | Trailing::Result => {}
+            }
             let graph = &mut *self.graph;
             let info = &graph.operators[operator as usize].info;
             info.check(&args, &graph.state, &graph.variable)?;

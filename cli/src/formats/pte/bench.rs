@@ -43,7 +43,8 @@ pub fn bench(
     let values = inputs(&meta, &given).map_err(Failure::usage)?;
     let inputs: Vec<Input<'_>> = values.iter().filter_map(Value::input).collect();
     let data = open_data(how.data, session)?;
-    let options = Options { data, threads: how.threads.map(usize::from), ..Options::default() };
+    let threads = how.threads.map(usize::from);
+    let options = Options { data, threads, backends: edgepack::backends(), ..Options::default() };
     let registry = edgepack_kernels::registry();
     let start = Instant::now();
     let mut method = Method::load(&opened, &name, &registry, &options)?;

@@ -26,7 +26,8 @@ pub fn check(
         (Some(path), _) => read_cases(path, session)?,
     };
     let data = open_data(how.data, session)?;
-    let options = Options { data, threads: how.threads.map(usize::from), ..Options::default() };
+    let threads = how.threads.map(usize::from);
+    let options = Options { data, threads, backends: edgepack::backends(), ..Options::default() };
     Ok(replay(&opened.program, &recorded, &registry, &options, tolerance))
 }
 

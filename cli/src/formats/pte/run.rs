@@ -24,7 +24,8 @@ pub fn run(
     let meta = opened.program.method_meta(&name)?;
     let given = read_inputs(paths, &meta, session)?;
     let values = inputs(&meta, &given).map_err(Failure::usage)?;
-    let options = Options { data, threads: how.threads.map(usize::from), ..Options::default() };
+    let threads = how.threads.map(usize::from);
+    let options = Options { data, threads, backends: edgepack::backends(), ..Options::default() };
     let mut method = Method::load(&opened.program, &name, &edgepack_kernels::registry(), &options)?;
     let given: Vec<Input<'_>> = values.iter().filter_map(Value::input).collect();
     let outputs: Result<Vec<Value>, _> = method.run(&given)?.iter().map(Value::of).collect();

@@ -1,0 +1,83 @@
+//! Programs that were lowered to XNNPACK, run by the backend that this SDK brings.
+//!
+//! Models whose nodes are integers from end to end answer what XNNPACK answers, to the bit. `EDGEPACK_CORPUS` adds larger
+//! ones to those of the repository.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use edgepack_cli::cases::{Recorded, from_safetensors, replay};
+use edgepack_cli::compare::Tolerance;
+use edgepack_executor::observer::{Event, Observer};
+use edgepack_executor::{Method, Options};
+use edgepack_loader::Program;
+
+/// The folders with models: the repository's, and the larger corpus if it is there.
+fn folders() -> Vec<PathBuf> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/models");
+    let larger = std::env::var_os("EDGEPACK_CORPUS").filter(|folder| !folder.is_empty());
+    match larger {
+        Some(folder) => vec![own, Path::new(&folder).join("models")],
+        None => {
+            println!("EDGEPACK_CORPUS is not set: only the models of the repository run");
+            vec![own]
+        }
+    }
+}
+
+fn options(threads: usize, no_optimize: bool) -> Options {
+    Options { threads: Some(threads), no_optimize, backends: edgepack::backends(), ..Options::default() }
+}
+
+fn open(path: &Path) -> (Program, Vec<Recorded>) {
+    let cases = fs::read(path.with_extension("safetensors")).unwrap();
+    (Program::open(path).unwrap(), from_safetensors(&cases).unwrap())
+}
+
+/// Every way to run a program.
+fn ways() -> impl Iterator<Item = Options> {
+    [(1, false), (2, false), (1, true)].into_iter().map(|(threads, plain)| options(threads, plain))
+}
+
+#[test]
+fn static_integer_models_answer_what_xnnpack_answers_to_the_bit() {
+    let names = ["mobilenet_v2_025_xnnpack_int8", "squeezenet_xnnpack_int8", "encoder_xnnpack_int8"];
+    let mut ran = 0;
+    for path in folders().iter().flat_map(|folder| names.map(|name| folder.join(name).with_extension("pte"))) {
+        if !path.is_file() {
+            continue;
+        }
+        let (program, recorded) = open(&path);
+        for options in ways() {
+            let exact = Tolerance { rtol: Some(0.0), atol: Some(0.0) };
+            for report in replay(&program, &recorded, &edgepack_kernels::registry(), &options, exact) {
+                assert!(report.failure.is_none(), "{}: {:?}", path.display(), report.failure);
+                assert!(report.outputs.iter().all(|(_, found)| found.passes()), "{}", path.display());
+            }
+        }
+        ran += 1;
+    }
+    println!("{ran} integer models ran");
+}
+
+/// The names of what runs.
+#[derive(Default)]
+struct Names(Vec<String>);
+
+impl Observer for Names {
+    fn before(&mut self, event: &Event<'_>) {
+        self.0.push(event.name.to_owned());
+    }
+}
+
+#[test]
+fn nodes_are_instructions_of_the_method() {
+    let path = folders()[0].join("mlp_xnnpack_int8.pte");
+    let (program, recorded) = open(&path);
+    let mut method = Method::load(&program, "forward", &edgepack_kernels::registry(), &options(1, false)).unwrap();
+    let inputs: Vec<_> = recorded[0].inputs.values().map(|input| input.view()).collect();
+    let mut names = Names::default();
+    method.run_observed(&inputs, Some(&mut names)).unwrap();
+    assert!(names.0.iter().any(|name| name == "xnnpack::product.int8"), "{:?}", names.0);
+    assert!(!names.0.iter().any(|name| name == "XnnpackBackend"), "{:?}", names.0);
+}

@@ -1,0 +1,87 @@
+//! From a payload to instructions: values become temporaries, nodes become calls of operators.
+//!
+//! Dimensions of a payload are physical, so every value is a contiguous tensor here. An argument of the call in another
+//! dim order is looked at through a view of the same bytes. Sizes are bounds: those of the arguments, and what nodes make
+//! of them; at run time every operator sets the sizes of its results.
+//!
+//! Invariant: a node whose meaning is not certain is refused by name, never approximated.
+
+mod float;
+mod image;
+mod quantized;
+mod shape;
+mod values;
+
+use edgepack_executor::delegate::Instructions;
+use edgepack_executor::kernel::{KernelError, Prepare};
+use edgepack_format::finding::ErrorCode;
+use edgepack_format::xnnpack::{Fields, Node, NodeUnion, Payload, Shape};
+
+use crate::constants::Weights;
+use values::{Lowered, Values};
+
+/// Makes the instructions for one call.
+pub(crate) fn lower(payload: &Payload<'_>, weights: &Weights, call: &Prepare<'_>) -> Result<Instructions, KernelError> {
+    let mut lowering = Lowering { values: Values::new(payload, weights, call)?, node: 0 };
+    for &index in payload.order() {
+        let Some(node) = payload.nodes().get(index as usize) else { continue };
+        lowering.node = index;
+        lowering.node(node).map_err(|error| {
+            let kind = node.xnode_union.as_ref().and_then(|node| node.name()).unwrap_or("of an unknown kind");
+            KernelError::new(error.code, format!("node {index}, {kind}: {}", error.message))
+        })?;
+    }
+    lowering.values.finish()
+}
+
+/// What a node is refused with.
+fn refused(why: impl Into<String>) -> KernelError {
+    KernelError::new(ErrorCode::NotSupported, why.into())
+}
+
+/// A graph that is being lowered.
+struct Lowering<'l> {
+    values: Values<'l>,
+    /// The node that is being lowered.
+    node: u32,
+}
+
+impl Lowering<'_> {
+    fn node(&mut self, node: &Node<'_>) -> Result<(), KernelError> {
+        let Some(union) = &node.xnode_union else { return Err(refused("it says nothing")) };
+        let inputs = union.inputs().filter(|input| input.is_present()).map(|input| self.values.get(input.id));
+        let inputs: Vec<Lowered> = inputs.collect::<Result<_, _>>()?;
+        let shapes: Vec<Shape> = inputs.iter().map(|input| input.shape).collect();
+        let shape = union.result_shape(&shapes).map_err(|error| refused(error.to_string()))?;
+        let id = union.outputs().next().ok_or_else(|| refused("it has no result"))?.id;
+        let dynamic = inputs.iter().any(|input| input.dynamic);
+        let made = Made { id, shape, dynamic };
+        match union.fields() {
+            Fields::Unary(_) => self.unary(node, union, &inputs, made),
+            Fields::Binary(fields) => match union {
+                NodeUnion::BatchMatrixMultiply(_) => self.batch_product(fields, &inputs, made),
+                _ => self.binary(node, union, &inputs, made),
+            },
+            Fields::FullyConnected(fields) => self.product(node, fields, &inputs, made),
+            Fields::Convolution(fields) => self.convolution(node, union, fields, &inputs, made),
+            Fields::Pooling(fields) => self.pooling(node, union, fields, &inputs, made),
+            Fields::Concatenate(fields, _) => self.concatenate(fields, &inputs, made),
+            Fields::Transpose(fields) => self.transpose(fields, &inputs, made),
+            Fields::Reshape(fields) => self.reshape(fields, &inputs, made),
+            Fields::Slice(fields) => self.slice(fields, &inputs, made),
+            Fields::Pad(fields) => self.pad(fields, &inputs, made),
+            Fields::Resize(fields) => self.resize(fields, &inputs, made),
+            Fields::LeakyReLU(fields) => self.leaky_relu(fields, &inputs, made),
+            Fields::ELU(fields) => self.elu(fields, &inputs, made),
+            _ => Err(refused("it is not run")),
+        }
+    }
+}
+
+/// A result that a node is about to make.
+#[derive(Clone, Copy)]
+struct Made {
+    id: u32,
+    shape: Shape,
+    dynamic: bool,
+}

@@ -1,0 +1,167 @@
+//! Nodes that move elements and compute nothing.
+
+use edgepack_executor::kernel::KernelError;
+use edgepack_format::row::Scalars;
+use edgepack_format::xnnpack::{Cat, StaticConstantPad, StaticReshape, StaticSlice, StaticTranspose};
+
+use super::float::is_float;
+use super::values::{Derived, Lowered, contiguous};
+use super::{Lowering, Made, refused};
+use crate::operators::relabel;
+
+fn numbers(list: &Option<Scalars<'_, u32>>) -> Vec<u32> {
+    list.iter().flat_map(|list| list.iter()).collect()
+}
+
+impl Lowering<'_> {
+    /// Moving quantised numbers is right only where they mean the same before and after.
+    pub(super) fn expect_same_meaning(&self, inputs: &[Lowered], made: Made) -> Result<(), KernelError> {
+        let datatype = self.values.datatype(made.id)?;
+        if inputs.iter().any(|input| input.datatype != datatype || input.rows.is_some()) {
+            return Err(refused("its input and its result are of different types"));
+        }
+        if is_float(datatype) || inputs.is_empty() {
+            return Ok(());
+        }
+        let meaning = |index| self.values.per_tensor(index).map(|(scale, zero)| (scale.to_bits(), zero));
+        let index = self.values.index_of(made.id)?;
+        for input in inputs {
+            if meaning(input.index)? != meaning(index)? {
+                return Err(refused("its input and its result have different scales"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn copy(&mut self, x: Lowered, made: Made) -> Result<(), KernelError> {
+        self.expect_same_meaning(&[x], made)?;
+        if !self.values.goes_outside(made.id) {
+            self.values.put(made.id, x);
+            return Ok(());
+        }
+        let out = self.values.make(made)?;
+        let none = self.values.all().none();
+        self.values.call("aten::clone.out", &[x.local, none, out.local], self.node)
+    }
+
+    pub(super) fn reshape(
+        &mut self,
+        fields: &StaticReshape<'_>,
+        inputs: &[Lowered],
+        made: Made,
+    ) -> Result<(), KernelError> {
+        let x = inputs[0];
+        self.expect_same_meaning(inputs, made)?;
+        if !self.values.goes_outside(made.id) && !x.dynamic {
+            let layout = contiguous(x.datatype, made.shape.dims())?;
+            let local = match self.values.is_constant(x.index) {
+                true => self.values.constant(x.index, layout)?,
+                false => self.values.all().view(x.local, layout, false),
+            };
+            self.values.put(made.id, Lowered { local, shape: made.shape, ..x });
+            return Ok(());
+        }
+        let operator = self.values.own(relabel::reshaped(numbers(&fields.new_shape)));
+        let out = match self.values.goes_outside(made.id) || !x.writable {
+            true => self.values.make(made)?,
+            false => {
+                let local = self.values.all().view(x.local, contiguous(x.datatype, made.shape.dims())?, true);
+                let out = Lowered { local, shape: made.shape, ..x };
+                self.values.put(made.id, out);
+                out
+            }
+        };
+        self.values.all().call(operator, &[x.local, out.local], self.node);
+        Ok(())
+    }
+
+    pub(super) fn transpose(
+        &mut self,
+        fields: &StaticTranspose<'_>,
+        inputs: &[Lowered],
+        made: Made,
+    ) -> Result<(), KernelError> {
+        self.expect_same_meaning(inputs, made)?;
+        let (x, perm) = (inputs[0].local, numbers(&fields.perm));
+        let derived = Derived::Permuted(perm.clone());
+        if self.values.again(x, &derived, made) {
+            return Ok(());
+        }
+        let out = self.values.make(made)?;
+        self.values.remember(x, derived, out);
+        let perm: Vec<i64> = perm.into_iter().map(i64::from).collect();
+        let perm = self.values.all().ints(&perm);
+        self.values.call("aten::permute_copy.out", &[x, perm, out.local], self.node)
+    }
+
+    pub(super) fn concatenate(&mut self, fields: &Cat, inputs: &[Lowered], made: Made) -> Result<(), KernelError> {
+        self.expect_same_meaning(inputs, made)?;
+        let out = self.values.make(made)?;
+        let items: Vec<_> = inputs.iter().map(|input| input.local).collect();
+        let all = self.values.all();
+        let (items, axis) = (all.tensors(&items), all.int(fields.axis.into()));
+        self.values.call("aten::cat.out", &[items, axis, out.local], self.node)
+    }
+
+    pub(super) fn slice(
+        &mut self,
+        fields: &StaticSlice<'_>,
+        inputs: &[Lowered],
+        made: Made,
+    ) -> Result<(), KernelError> {
+        let x = inputs[0];
+        self.expect_same_meaning(inputs, made)?;
+        let (offsets, sizes) = (numbers(&fields.offsets), numbers(&fields.sizes));
+        // Dimensions of which something is cut off, one call each.
+        let is_cut = |dim: &usize| offsets[*dim] != 0 || (sizes[*dim] != 0 && sizes[*dim] < x.shape.dims()[*dim]);
+        let cut: Vec<usize> = (0..x.shape.rank()).filter(is_cut).collect();
+        let Some((last, first)) = cut.split_last() else { return self.copy(x, made) };
+        let (mut from, mut dims) = (x.local, x.shape.dims().to_vec());
+        let out = self.values.make(made)?;
+        for &dim in first.iter().chain([last]) {
+            dims[dim] = made.shape.dims()[dim];
+            let to = match dim == *last {
+                true => out.local,
+                false => {
+                    let layout = contiguous(x.datatype, &dims)?;
+                    self.values.all().temporary(layout, x.dynamic)
+                }
+            };
+            let all = self.values.all();
+            let start = all.int(offsets[dim].into());
+            let end = match sizes[dim] {
+                0 => all.none(),
+                size => all.int(i64::from(offsets[dim]) + i64::from(size)),
+            };
+            let (dim, stride) = (all.int(dim as i64), all.int(1));
+            self.values.call("aten::slice_copy.Tensor_out", &[from, dim, start, end, stride, to], self.node)?;
+            from = to;
+        }
+        Ok(())
+    }
+
+    pub(super) fn pad(
+        &mut self,
+        fields: &StaticConstantPad<'_>,
+        inputs: &[Lowered],
+        made: Made,
+    ) -> Result<(), KernelError> {
+        self.expect_same_meaning(inputs, made)?;
+        let x = inputs[0];
+        let (before, after) = (numbers(&fields.pre_paddings), numbers(&fields.post_paddings));
+        // From the last dimension to the first.
+        let pads = before.iter().zip(&after).rev().flat_map(|(before, after)| [i64::from(*before), i64::from(*after)]);
+        let pads: Vec<i64> = pads.collect();
+        let value = match is_float(x.datatype) {
+            true => self.values.all().double(fields.padding_value.into()),
+            false => {
+                let (scale, zero) = self.values.per_tensor(x.index)?;
+                let quantised = (fields.padding_value / scale + zero as f32).round_ties_even().clamp(-128.0, 127.0);
+                self.values.all().int(quantised as i64)
+            }
+        };
+        let out = self.values.make(made)?;
+        let pads = self.values.all().ints(&pads);
+        self.values.call("aten::constant_pad_nd.out", &[x.local, pads, value, out.local], self.node)
+    }
+}

@@ -1,0 +1,68 @@
+//! Operators in single precision that the library does not have.
+
+use std::sync::Arc;
+
+use edgepack_compute::threads::for_each_piece;
+use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Run};
+use edgepack_format::finding::ErrorCode;
+use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::Dims;
+use half::f16;
+
+use super::own;
+
+/// `x * min(max(x + 3, 0), 6) / 6`.
+pub(crate) fn hardswish() -> Arc<dyn Operator> {
+    own("xnnpack::hardswish.out", "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", Alias::Disjoint, |args| {
+        let value = |x: f32| x * ((x + 3.0).max(0.0).min(6.0) * (1.0 / 6.0));
+        Ok(match args.tensor(0)?.meta.dtype {
+            ScalarType::FLOAT => Box::new(move |cx: &mut KernelContext<'_>| each::<f32>(cx, value)) as Box<dyn Run>,
+            ScalarType::HALF => {
+                let value = move |x: f16| f16::from_f32(value(x.to_f32()));
+                Box::new(move |cx: &mut KernelContext<'_>| each::<f16>(cx, value))
+            }
+            other => return Err(KernelError::unsupported(other.to_string())),
+        })
+    })
+}
+
+fn each<T: edgepack_executor::tensor::PodElement + Send + Sync>(
+    cx: &mut KernelContext<'_>,
+    value: impl Fn(T) -> T + Send + Sync,
+) -> Result<(), KernelError> {
+    let sizes: Dims = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
+    cx.resize(1, &sizes)?;
+    let views = cx.views();
+    let (x, out) = (views.tensor(0)?.as_slice::<T>()?, views.out(1)?.into_slice::<T>()?);
+    for_each_piece(out, 1, |start, out| {
+        for (out, x) in out.iter_mut().zip(&x[start..]) {
+            *out = value(*x);
+        }
+    });
+    Ok(())
+}
+
+/// Numbers below zero, times a slope that is repeated along the last dimension.
+pub(crate) fn prelu() -> Arc<dyn Operator> {
+    let schema = "(Tensor x, Tensor slope, *, Tensor(a!) out) -> Tensor(a!)";
+    own("xnnpack::prelu.out", schema, Alias::Disjoint, |_| {
+        Ok(Box::new(|cx: &mut KernelContext<'_>| {
+            let sizes: Dims = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
+            let slopes = cx.meta(1)?.element_count();
+            if slopes != 1 && sizes.last() != Some(&slopes) {
+                let message = format!("{slopes} slopes for {:?}", &sizes[..]);
+                return Err(KernelError::new(ErrorCode::InvalidArgument, message));
+            }
+            cx.resize(2, &sizes)?;
+            let views = cx.views();
+            let (x, slope) = (views.tensor(0)?.as_slice::<f32>()?, views.tensor(1)?.as_slice::<f32>()?);
+            let out = views.out(2)?.into_slice::<f32>()?;
+            for_each_piece(out, slopes.max(1), |start, out| {
+                for ((out, x), slope) in out.iter_mut().zip(&x[start..]).zip(slope.iter().cycle()) {
+                    *out = if *x < 0.0 { x * slope } else { *x };
+                }
+            });
+            Ok(())
+        }) as Box<dyn Run>)
+    })
+}
