@@ -416,7 +416,7 @@ fn tensors_are_replaced_where_they_are() {
         let other = TensorLayout::contiguous(ScalarType::BYTE, &[3]).unwrap();
         let other = NewTensor { name: &key, tensor: TensorView::new(other, &bytes).unwrap() };
         let error = patch(package.clone(), &[other]).unwrap_err().to_string();
-        assert!(error.contains("BYTE[3]") && error.contains(&layout.to_string()), "{error}");
+        assert!(error.contains("u8[3]") && error.contains(&layout.to_string()), "{error}");
         let missing = NewTensor { name: "nobody", tensor: TensorView::new(layout, &bytes).unwrap() };
         assert!(matches!(patch(package, &[missing]), Err(Error::NotFound { .. })));
     }

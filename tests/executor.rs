@@ -378,7 +378,7 @@ fn calls_that_do_not_fit_their_schema_are_refused_at_load() {
                 let (x, n) = (a.planned(float(&[1])), a.int(1));
                 vec![x, n, x, x]
             },
-            "`b` is value 1, a Int",
+            "`b` is %1, a Int",
         ),
         (
             |a| {
@@ -386,7 +386,7 @@ fn calls_that_do_not_fit_their_schema_are_refused_at_load() {
                 let list = a.tensors(&[x]);
                 vec![x, x, list, list]
             },
-            "`out` is value 1, a TensorList",
+            "`out` is %1, a TensorList",
         ),
     ];
     for (build, message) in cases {

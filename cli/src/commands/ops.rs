@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
 
+use edgepack_format::notation::ElementType;
 use edgepack_format::pte::{EValue, ExecutionPlan, InstructionArguments, KernelTypes};
 use edgepack_format::row::Scalars;
 use serde::Serialize;
@@ -152,7 +153,7 @@ fn dtypes(values: &[Option<EValue<'_>>], args: Option<&Scalars<'_, i32>>, found:
     let value = |id: i32| values.get(usize::try_from(id).ok()?)?.as_ref()?.val.as_ref();
     let mut tensor = |id: i32| {
         if let Some(KernelTypes::Tensor(tensor)) = value(id) {
-            found.insert(notation::dtype(tensor.scalar_type));
+            found.insert(ElementType(tensor.scalar_type).to_string());
         }
     };
     for id in args.iter().flat_map(|args| args.iter()) {

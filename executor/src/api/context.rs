@@ -8,6 +8,7 @@
 use std::cell::Cell;
 
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::notation::ValueName;
 
 use crate::api::error::KernelError;
 use crate::api::room::Retained;
@@ -235,7 +236,8 @@ impl<'m> KernelContext<'m> {
         let id = arg_id(self.args, arg)?;
         let slot = &mut self.state.values[id as usize];
         if !slot.is_number() {
-            let message = format!("the result is an {}, but value {id} is a {}", value.kind(), slot.kind());
+            let message =
+                format!("the result is an {}, but {id} is a {}", value.kind(), slot.kind(), id = ValueName(id));
             return Err(KernelError::kind(message));
         }
         // Exporters box a placeholder of any numeric kind where a number is computed.
@@ -576,8 +578,9 @@ impl State {
                 match ids.iter().find(|&&id| !matches!(self.values[id as usize], Value::Int(_))) {
                     None => Ok(Ints { state: self, ids }),
                     Some(&id) => Err(KernelError::kind(format!(
-                        "argument {arg} is a list with value {id}, a {}, in it",
-                        self.values[id as usize].kind()
+                        "argument {arg} is a list with {id}, a {}, in it",
+                        self.values[id as usize].kind(),
+                        id = ValueName(id)
                     ))),
                 }
             }

@@ -37,7 +37,7 @@ impl<'a, T: Element + Pod> TensorView<'a, T> {
     /// use edgepack_format::tensor::TensorView;
     /// let view = TensorView::from_slice(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0]).unwrap();
     /// assert_eq!(view.as_slice()[3], 4.0);
-    /// assert_eq!(view.layout().to_string(), "FLOAT[2, 2]");
+    /// assert_eq!(view.layout().to_string(), "f32[2, 2]");
     /// ```
     pub fn from_slice(sizes: &[usize], elements: &'a [T]) -> Result<Self, LayoutError> {
         Self::with_layout(TensorLayout::contiguous(T::SCALAR_TYPE, sizes)?, elements)

@@ -8,6 +8,7 @@ use super::quick::Quick;
 use super::{code, values};
 use crate::check::{Checker, Path};
 use crate::finding::Rule;
+use crate::notation::ValueName;
 use crate::pte::{
     BackendDelegate, BackendDelegateDataReference, CompileSpec, DataLocation, DeviceType, ExecutionPlan,
     NonConstBufferDevice, Operator,
@@ -88,7 +89,7 @@ impl Facts<'_> {
     ) -> Option<u8> {
         let found = usize::try_from(value).ok().and_then(|value| self.marks.get(value)).copied();
         if found.is_none() {
-            out.report(broken, path, at, format!("value {value} of {}", self.marks.len()));
+            out.report(broken, path, at, format!("{value} of {}", self.marks.len(), value = ValueName(value)));
         }
         found
     }
@@ -227,7 +228,12 @@ fn inputs_before(
     for (place, value) in inputs.iter().enumerate() {
         match facts.mark(value, &rule::IO_INDEX, &path.index(place), at, out) {
             Some(found) if found & mark::INPUT != 0 => {
-                out.report(&rule::INPUT_TWICE, &path.index(place), at, format!("value {value} again"));
+                out.report(
+                    &rule::INPUT_TWICE,
+                    &path.index(place),
+                    at,
+                    format!("{value} again", value = ValueName(value)),
+                );
             }
             Some(_) => {
                 if let Some(found) = usize::try_from(value).ok().and_then(|value| facts.marks.get_mut(value)) {
@@ -243,11 +249,11 @@ fn inputs_after(inputs: &Scalars<'_, i32>, facts: &Facts<'_>, at: Option<u32>, p
     for (place, value) in inputs.iter().enumerate() {
         let Some(found) = usize::try_from(value).ok().and_then(|value| facts.marks.get(value)) else { continue };
         if found & mark::CONSTANT != 0 {
-            let message = format!("value {value} is a constant tensor");
+            let message = format!("{value} is a constant tensor", value = ValueName(value));
             out.report(&rule::INPUT_CONSTANT, &path.index(place), at, message);
         }
         if (mark::INT_LIST..=mark::LAST_KIND).contains(&(found & mark::KIND)) {
-            let message = format!("value {value} is of kind {}", mark::name(found & mark::KIND));
+            let message = format!("{value} is of kind {}", mark::name(found & mark::KIND), value = ValueName(value));
             out.report(&rule::INPUT_KIND, &path.index(place), at, message);
         }
     }
