@@ -203,7 +203,7 @@ pub fn is_channels_last(dim_order: &[u8]) -> bool {
 }
 
 /// What a tensor looks like without its data.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TensorLayout {
     scalar_type: ScalarType,
     sizes: Dims,
@@ -287,7 +287,7 @@ impl fmt::Display for TensorLayout {
 /// A tensor whose data are somewhere else: a layout and at least as many bytes as it asks for.
 ///
 /// `TensorView<'a, f32>` knows its element type as well: its data are a slice of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct TensorView<'a, T = Untyped> {
     layout: TensorLayout,
     data: &'a [u8],
@@ -310,6 +310,11 @@ impl<'a> TensorView<'a> {
 }
 
 impl<'a, T> TensorView<'a, T> {
+    /// The same tensor, of which the element type is known at run time only.
+    pub fn untyped(&self) -> TensorView<'a> {
+        TensorView { layout: self.layout.clone(), data: self.data, element: PhantomData }
+    }
+
     /// What it looks like.
     pub fn layout(&self) -> &TensorLayout {
         &self.layout
