@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Crates without a circle of modules.
-const ONE_WAY: [&str; 6] = ["memory-plan", "compute", "builder", "loader", "executor", "smith"];
+const ONE_WAY: [&str; 8] = ["memory-plan", "compute", "builder", "loader", "executor", "exir", "native", "smith"];
 /// Crates that still have some: as many as here, at most.
-const CIRCLES: [(&str, usize); 5] = [("format", 11), ("kernels", 4), ("exir", 2), ("native", 1), ("cli", 2)];
+const CIRCLES: [(&str, usize); 3] = [("format", 1), ("kernels", 4), ("cli", 2)];
 
 type Module = Vec<String>;
 

@@ -8,7 +8,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::plan::mark;
+use super::facts::mark;
 use crate::check::{Checker, Path};
 use crate::notation::ValueName;
 use crate::operator::{Schema, lookup_overload};

@@ -4,7 +4,7 @@
 use alloc::format;
 
 use super::data::Data;
-use super::plan::{Facts, mark};
+use super::facts::{Facts, mark};
 use super::tensor;
 use crate::check::{Checker, Path};
 use crate::notation::ValueName;
