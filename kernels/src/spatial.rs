@@ -4,7 +4,7 @@
 //! are those of memory: contiguous and channels-last images need no separate code, only separate speed.
 
 use edgepack_executor::kernel::{KernelContext, KernelError};
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use edgepack_format::tensor::Dims;
 
 use crate::check::Shape;
@@ -27,7 +27,7 @@ pub struct Images {
 
 impl Images {
     /// A tensor of `rank` spatial dimensions after channels and, if it is there, the batch.
-    pub fn new(name: &str, meta: &TensorMeta<'_>, rank: usize) -> Result<Images, KernelError> {
+    pub fn new(name: &str, meta: &TensorShape<'_>, rank: usize) -> Result<Images, KernelError> {
         let (leading, spatial) = match meta.rank().checked_sub(rank) {
             Some(leading @ (1 | 2)) => (leading, leading..meta.rank()),
             _ => {
@@ -63,7 +63,7 @@ impl Images {
 }
 
 /// The sizes of a tensor with the channels and the last `rank` sizes replaced.
-pub fn resized(meta: &TensorMeta<'_>, rank: usize, channels: usize, sizes: [usize; 3]) -> Dims {
+pub fn resized(meta: &TensorShape<'_>, rank: usize, channels: usize, sizes: [usize; 3]) -> Dims {
     let mut result = Dims::from_slice(meta.sizes).unwrap_or_default();
     let first = result.len().saturating_sub(rank);
     result[first..].copy_from_slice(&sizes[3 - rank..]);

@@ -5,7 +5,7 @@
 //! patches. What does not fit goes to [`direct`](super::direct).
 
 use edgepack_executor::kernel::{KernelContext, KernelError, Retained, Run, room};
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use rten_gemm::{ColOffsets, Im2Col, RowOffsets};
 use rten_tensor::NdTensorView;
 
@@ -21,7 +21,7 @@ const PATCHES: usize = 1 << 16;
 const LEAST_ROWS: usize = 16;
 
 /// What scratch memory the patches of a channels-last image need, or the products of a transposed convolution.
-pub fn scratch_bytes(input: &TensorMeta<'_>, weight: &TensorMeta<'_>, transposed: bool) -> usize {
+pub fn scratch_bytes(input: &TensorShape<'_>, weight: &TensorShape<'_>, transposed: bool) -> usize {
     let rank = weight.rank().saturating_sub(2);
     let elements = if transposed {
         let pixels: usize = input.sizes.iter().rev().take(rank).product();

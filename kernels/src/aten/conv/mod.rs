@@ -12,7 +12,7 @@ mod lone;
 mod scatter;
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
@@ -183,7 +183,7 @@ fn spread(slide: &Slide, extra: usize) -> Option<usize> {
 }
 
 #[cold]
-fn shapes(input: &TensorMeta<'_>, weight: &TensorMeta<'_>, why: &str) -> KernelError {
+fn shapes(input: &TensorShape<'_>, weight: &TensorShape<'_>, why: &str) -> KernelError {
     KernelError::argument(format!("`input` is {}, `weight` is {}: {why}", Shape(input.sizes), Shape(weight.sizes)))
 }
 
