@@ -329,7 +329,7 @@ fn a_pattern_chooses_what_moves() {
         rows[0].tensor_layout.as_mut().unwrap().scalar_type = ScalarType::INT;
     }
     let error = join(parts.program, &[other]).unwrap_err().to_string();
-    assert!(error.contains("is INT[") && error.contains("the program has "), "{error}");
+    assert!(error.contains("is i32[") && error.contains("the program has "), "{error}");
     assert!(split(parts.data, &SplitOptions::default()).is_err());
 }
 

@@ -250,7 +250,7 @@ fn names_stand_for_one_thing() {
     let mut program = ProgramBuilder::new();
     program.constant("w", &floats(&[2], &[0; 8])).unwrap();
     let error = program.constant("w", &floats(&[1, 2], &[0; 8])).unwrap_err().to_string();
-    assert_eq!(error, "the constant `w` is FLOAT[2] with bytes 0 already, now FLOAT[1, 2] with bytes 0");
+    assert_eq!(error, "the constant `w` is f32[2] with bytes 0 already, now f32[1, 2] with bytes 0");
     let short = program.constant_from("v", TensorLayout::contiguous(FLOAT, &[2]).unwrap(), vec![0; 7]).unwrap_err();
     assert_eq!(short.to_string(), "tensor `v`: 7 bytes of data for a tensor of 8");
     program.getter("vocabulary", args![32_000i64, "text"]).unwrap();
