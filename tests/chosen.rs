@@ -19,7 +19,7 @@ fn view(values: &[f32]) -> TensorView<'_> {
 }
 
 fn input(values: &[f32]) -> Input<'_> {
-    Input::Tensor { dtype: ScalarType::FLOAT, sizes: &[2], dim_order: &[0], data: bytemuck::cast_slice(values) }
+    Input::Tensor(TensorView::of::<f32>(&[2], bytemuck::cast_slice(values)).unwrap())
 }
 
 fn spec() -> TensorSpec {

@@ -330,7 +330,7 @@ fn a_pattern_chooses_what_moves() {
         rows[0].tensor_layout.as_mut().unwrap().scalar_type = ScalarType::INT;
     }
     let error = join(parts.program, &[other]).unwrap_err().to_string();
-    assert!(error.contains("is INT[") && error.contains("the program has "), "{error}");
+    assert!(error.contains("is i32[") && error.contains("the program has "), "{error}");
     assert!(split(parts.data, &SplitOptions::default()).is_err());
 }
 
@@ -417,7 +417,7 @@ fn tensors_are_replaced_where_they_are() {
         let other = TensorLayout::contiguous(ScalarType::BYTE, &[3]).unwrap();
         let other = NewTensor { name: &key, tensor: TensorView::new(other, &bytes).unwrap() };
         let error = patch(package.clone(), &[other]).unwrap_err().to_string();
-        assert!(error.contains("BYTE[3]") && error.contains(&layout.to_string()), "{error}");
+        assert!(error.contains("u8[3]") && error.contains(&layout.to_string()), "{error}");
         let missing = NewTensor { name: "nobody", tensor: TensorView::new(layout, &bytes).unwrap() };
         assert!(matches!(patch(package, &[missing]), Err(Error::NotFound { .. })));
     }

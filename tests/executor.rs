@@ -66,20 +66,13 @@ fn inputs_are_checked_with_both_sides_named() {
         RunError::Input { index: 0, code, message } => (code, message),
         other => panic!("{other}"),
     };
-    let tensor = |dtype, sizes, dim_order, data| Input::Tensor { dtype, sizes, dim_order, data };
+    let tensor = |dtype, sizes, data| {
+        Input::Tensor(TensorView::new(TensorLayout::contiguous(dtype, sizes).unwrap(), data).unwrap())
+    };
     let cases = [
         (Input::Int(1), ErrorCode::InvalidArgument, "Int given, the program takes a Tensor"),
-        (
-            tensor(ScalarType::INT, &[2], &[0], &[0; 8]),
-            ErrorCode::InvalidArgument,
-            "a INT tensor, the program takes FLOAT",
-        ),
-        (tensor(ScalarType::FLOAT, &[3], &[0], &[0; 12]), ErrorCode::NotSupported, "sizes [3], the program takes [2]"),
-        (
-            tensor(ScalarType::FLOAT, &[2], &[0], &[0; 7]),
-            ErrorCode::InvalidArgument,
-            "7 bytes of data, the sizes need 8",
-        ),
+        (tensor(ScalarType::INT, &[2], &[0; 8]), ErrorCode::InvalidArgument, "a INT tensor, the program takes FLOAT"),
+        (tensor(ScalarType::FLOAT, &[3], &[0; 12]), ErrorCode::NotSupported, "sizes [3], the program takes [2]"),
     ];
     for (input, code, message) in cases {
         assert_eq!(refused(&mut method, input), (code, message.to_owned()));
@@ -378,7 +371,7 @@ fn calls_that_do_not_fit_their_schema_are_refused_at_load() {
                 let (x, n) = (a.planned(float(&[1])), a.int(1));
                 vec![x, n, x, x]
             },
-            "`b` is value 1, a Int",
+            "`b` is %1, a Int",
         ),
         (
             |a| {
@@ -386,7 +379,7 @@ fn calls_that_do_not_fit_their_schema_are_refused_at_load() {
                 let list = a.tensors(&[x]);
                 vec![x, x, list, list]
             },
-            "`out` is value 1, a TensorList",
+            "`out` is %1, a TensorList",
         ),
     ];
     for (build, message) in cases {

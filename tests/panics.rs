@@ -226,7 +226,7 @@ impl ToInput for Tensor<'_> {
     fn to_input(&self) -> Input<'_> {
         call_out();
         let data = bytemuck::cast_slice(self.0);
-        Input::Tensor { dtype: ScalarType::FLOAT, sizes: &[16], dim_order: &[0], data }
+        Input::Tensor(TensorView::of::<f32>(&[16], data).unwrap())
     }
 }
 

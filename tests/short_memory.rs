@@ -454,14 +454,7 @@ fn arenas_are_lazy_or_refused() {
             Ok(mut method) => {
                 assert!((gigabytes << 30) <= limits.memory_bytes);
                 assert_eq!(method.memory_bytes().planned, (gigabytes as usize) << 30);
-                method
-                    .run(&[edgepack_executor::Input::Tensor {
-                        dtype: ScalarType::FLOAT,
-                        sizes: &[1],
-                        dim_order: &[0],
-                        data: &1f32.to_le_bytes(),
-                    }])
-                    .unwrap();
+                method.run(&[TensorView::of::<f32>(&[1], &1f32.to_le_bytes()).unwrap()]).unwrap();
                 if let (Some(before), Some(after)) = (before, resident()) {
                     assert!(after < before + (64 << 20), "{gigabytes} GiB: {before} bytes were in memory, now {after}");
                 }

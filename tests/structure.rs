@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Crates without a circle of modules.
-const ONE_WAY: [&str; 7] = ["memory-plan", "compute", "builder", "loader", "executor", "smith", "cli"];
+const ONE_WAY: [&str; 9] =
+    ["memory-plan", "compute", "builder", "loader", "executor", "exir", "native", "smith", "cli"];
 /// Crates that still have some: as many as here, at most.
-const CIRCLES: [(&str, usize); 4] = [("format", 11), ("kernels", 2), ("exir", 2), ("native", 1)];
+const CIRCLES: [(&str, usize); 2] = [("format", 1), ("kernels", 2)];
 
 type Module = Vec<String>;
 

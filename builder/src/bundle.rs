@@ -10,6 +10,7 @@ use edgepack_format::bundle::{
     BundledMethodTestCase, BundledMethodTestSuite, BundledProgram, Tensor, VERSION, Value, ValueUnion,
 };
 use edgepack_format::limits::Limits;
+use edgepack_format::notation::ElementType;
 use edgepack_format::pte::{
     Bool, Double, ExecutionPlan, FileExtent, Int, KernelTypes, ProgramRef, Tensor as Declared, TensorShapeDynamism,
 };
@@ -208,7 +209,7 @@ fn check_shape(tensor: &TensorView<'_>, declared: &Declared<'_>, place: &str) ->
     let most = if declared.shape_dynamism == TensorShapeDynamism::STATIC { "" } else { " at most" };
     Err(BuildError::Kind {
         place: place.to_owned(),
-        want: format!("the tensor {}{most} {sizes:?} in order {order:?}", declared.scalar_type),
+        want: format!("the tensor {}{most} {sizes:?} in order {order:?}", ElementType(declared.scalar_type)),
         found: format!("the tensor {layout} in order {:?}", layout.dim_order()),
     })
 }
@@ -290,11 +291,11 @@ mod tests {
             ),
             (
                 refused("forward", &[own(&ints), 3i64.into()], &[]),
-                "case 0 of `forward`, inputs 0: the tensor INT[2] in order [0] where the tensor FLOAT [2] in order [0] is asked for",
+                "case 0 of `forward`, inputs 0: the tensor i32[2] in order [0] where the tensor f32 [2] in order [0] is asked for",
             ),
             (
                 refused("again", &[own(&wide)], &[]),
-                "case 0 of `again`, inputs 0: the tensor INT[5, 1] in order [0, 1] where the tensor INT at most [4, 3] in order [0, 1] is asked for",
+                "case 0 of `again`, inputs 0: the tensor i32[5, 1] in order [0, 1] where the tensor i32 at most [4, 3] in order [0, 1] is asked for",
             ),
         ] {
             assert_eq!(error, want);

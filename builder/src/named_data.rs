@@ -253,7 +253,7 @@ mod tests {
             assert!(matches!(store.add("a", data, 1, tag), Err(BuildError::Conflict { .. })));
         }
         let error = store.add_with_layout("a", vec![1; 40], layout(&[5, 8]), 1, None).unwrap_err();
-        assert_eq!(error.to_string(), "the key `a` is BYTE[40] already, now BYTE[5, 8]");
+        assert_eq!(error.to_string(), "the key `a` is u8[40] already, now u8[5, 8]");
         let error = store.add_with_layout("b", vec![1; 40], layout(&[41]), 1, None).unwrap_err();
         assert_eq!(error.to_string(), "named data `b`: 40 bytes of data for a tensor of 41");
         assert_eq!(store.entries().len(), 1);

@@ -1,35 +1,19 @@
 //! One spelling of types, numbers and names for all output: `f32[1, 3, 96, 96]`, `1.0`, `[1, 2]`, `"floor"`.
 
-use std::fmt::Write as _;
-
+use edgepack_format::notation::TensorType;
 use edgepack_format::pte::TensorShapeDynamism;
+use edgepack_format::pte::notation::Dynamism;
 use edgepack_format::row::{Scalar, Scalars};
 use edgepack_format::scalar::ScalarType;
-use edgepack_format::tensor::{TensorLayout, is_channels_last, is_contiguous};
+use edgepack_format::tensor::TensorLayout;
 
-/// The short name of an element type; PyTorch's of a type without one.
-pub fn dtype(scalar_type: ScalarType) -> String {
-    match scalar_type.names() {
-        Some(names) => names.short.unwrap_or(names.torch).to_owned(),
-        None => scalar_type.to_string().to_lowercase(),
-    }
-}
-
-/// Element type and sizes; `≤` before sizes that are upper bounds, and the dim order if it is not contiguous.
+/// Element type, sizes, the dim order if it is not contiguous, and whether sizes are bounds.
 pub fn shape(scalar_type: ScalarType, sizes: &[i64], dim_order: &[u8], dynamism: TensorShapeDynamism) -> String {
-    let bound = match dynamism {
-        TensorShapeDynamism::STATIC => "",
-        TensorShapeDynamism::DYNAMIC_UNBOUND => "?",
-        _ => "≤",
-    };
-    let sizes: Vec<String> = sizes.iter().map(|size| format!("{bound}{size}")).collect();
-    let mut text = format!("{}[{}]", dtype(scalar_type), sizes.join(", "));
-    if is_channels_last(dim_order) {
-        text.push_str(" channels-last");
-    } else if !is_contiguous(dim_order) {
-        let _ = write!(text, " order {dim_order:?}");
+    let shape = TensorType { element: scalar_type, sizes, dim_order };
+    match dynamism {
+        TensorShapeDynamism::STATIC => shape.to_string(),
+        _ => format!("{shape} {}", Dynamism(dynamism)),
     }
-    text
 }
 
 /// The shape of a layout.

@@ -62,15 +62,7 @@ impl Value {
             Value::Bool(value) => Input::Bool(*value),
             Value::Double(value) => Input::Double(*value),
             Value::Text(text) => Input::Text(text),
-            Value::Tensor(tensor) => {
-                let layout = tensor.layout();
-                Input::Tensor {
-                    dtype: layout.scalar_type(),
-                    sizes: layout.sizes(),
-                    dim_order: layout.dim_order(),
-                    data: tensor.data(),
-                }
-            }
+            Value::Tensor(tensor) => Input::Tensor(tensor.view()),
             Value::List(_) => return None,
         })
     }

@@ -21,8 +21,8 @@ pub mod number;
 pub mod panels;
 pub mod pointwise;
 pub mod pool;
-pub mod quantise;
 pub mod qgemm;
+pub mod quantise;
 #[doc(hidden)]
 pub mod random;
 pub mod select;

@@ -16,7 +16,6 @@ pub use api::operator::OperatorInfo;
 pub use api::pack_cache::PackCache;
 pub use api::{call, delegate, kernel, state, tensor, typed};
 pub use pte::arena::Arena;
-pub use pte::attribute::Attribute;
 pub use pte::error::{LoadError, Missing, Place, RunError};
 pub use pte::input::{Input, Output, ToInput};
 pub use pte::method::{LoadMethod, MemoryBytes, Method};

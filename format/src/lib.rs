@@ -36,6 +36,7 @@ pub mod layout;
 pub mod limits;
 pub mod mlf;
 pub mod named;
+pub mod notation;
 pub mod operator;
 pub mod payload;
 pub mod ptd;

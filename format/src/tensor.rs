@@ -8,6 +8,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
+use crate::notation::TensorType;
 use crate::scalar::{Element, ScalarType};
 
 mod typed;
@@ -205,8 +206,8 @@ pub fn is_channels_last(dim_order: &[u8]) -> bool {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TensorLayout {
     scalar_type: ScalarType,
-    sizes: Vec<usize>,
-    dim_order: Vec<u8>,
+    sizes: Dims,
+    dim_order: Dims<u8>,
     bytes: usize,
 }
 
@@ -214,17 +215,14 @@ impl TensorLayout {
     /// A layout whose byte count fits the address space.
     pub fn new(scalar_type: ScalarType, sizes: &[usize], dim_order: &[u8]) -> Result<Self, LayoutError> {
         let element = scalar_type.size().ok_or(LayoutError::ScalarType(scalar_type))?;
-        if sizes.len() > MAX_RANK {
-            return Err(LayoutError::Rank(sizes.len()));
-        }
+        let known = Dims::from_slice(sizes).ok_or(LayoutError::Rank(sizes.len()))?;
         if sizes.len() != dim_order.len() {
             return Err(LayoutError::DimOrderLength { sizes: sizes.len(), dim_order: dim_order.len() });
         }
-        if !is_permutation(dim_order, sizes.len()) {
-            return Err(LayoutError::DimOrder(sizes.len()));
-        }
+        let order = Dims::from_slice(dim_order).filter(|order| is_permutation(order, sizes.len()));
+        let dim_order = order.ok_or(LayoutError::DimOrder(sizes.len()))?;
         let bytes = byte_count(sizes, element).ok_or(LayoutError::Overflow)?;
-        Ok(TensorLayout { scalar_type, sizes: sizes.to_vec(), dim_order: dim_order.to_vec(), bytes })
+        Ok(TensorLayout { scalar_type, sizes: known, dim_order, bytes })
     }
 
     /// A contiguous layout.
@@ -282,11 +280,7 @@ impl TensorLayout {
 
 impl fmt::Display for TensorLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{:?}", self.scalar_type, self.sizes)?;
-        if !is_contiguous(&self.dim_order) {
-            write!(f, " order {:?}", self.dim_order)?;
-        }
-        Ok(())
+        TensorType { element: self.scalar_type, sizes: &self.sizes, dim_order: &self.dim_order }.fmt(f)
     }
 }
 
@@ -316,6 +310,11 @@ impl<'a> TensorView<'a> {
 }
 
 impl<'a, T> TensorView<'a, T> {
+    /// The same tensor, of which the element type is known at run time only.
+    pub fn untyped(&self) -> TensorView<'a> {
+        TensorView { layout: self.layout.clone(), data: self.data, element: PhantomData }
+    }
+
     /// What it looks like.
     pub fn layout(&self) -> &TensorLayout {
         &self.layout

@@ -231,7 +231,7 @@ fn attributes_say_where_and_how() {
         "model/weight 64 Some(\"weights\")",
     ];
     assert_eq!(shown, want);
-    assert_eq!(layouts(&store)[4].1, "FLOAT[2, 3]");
+    assert_eq!(layouts(&store)[4].1, "f32[2, 3]");
     let loaded = Attributes::load(&store).unwrap();
     assert_eq!((loaded.weight.len(), loaded.flat, loaded.norm), (6, inner.clone(), Some(inner.clone())));
 

@@ -4,7 +4,7 @@
 //! dimensions that can be walked as one are merged: equal shapes and dim orders give a single run.
 
 use edgepack_executor::kernel::KernelError;
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use edgepack_format::tensor::{Dims, MAX_RANK, element_count};
 
 /// The sizes two tensors have in common when dimensions of size 1 stretch; `None` if they do not fit, or if no
@@ -88,7 +88,7 @@ impl Walk {
     }
 
     /// An input stretched to the sizes of an output, in the output's memory order. The sizes must fit.
-    pub fn stretched(out: &TensorMeta<'_>, input: &TensorMeta<'_>) -> Walk {
+    pub fn stretched(out: &TensorShape<'_>, input: &TensorShape<'_>) -> Walk {
         if input.sizes == out.sizes && input.dim_order == out.dim_order {
             return Walk::linear(out.element_count());
         }
@@ -105,7 +105,7 @@ impl Walk {
     }
 
     /// Every element of a tensor, the last dimension fastest, wherever it lies in memory.
-    pub fn by_index(tensor: &TensorMeta<'_>) -> Walk {
+    pub fn by_index(tensor: &TensorShape<'_>) -> Walk {
         let step = |(&size, &stride): (&usize, &usize)| Step { size, stride: stride as isize };
         Walk::new(tensor.sizes.iter().zip(tensor.strides).map(step), 0)
     }
@@ -291,7 +291,7 @@ mod tests {
         let layout = |(sizes, order)| TensorLayout::new(ScalarType::SHORT, sizes, order).unwrap();
         let (out, input) = (layout(out), layout(input));
         let (out_strides, strides) = (out.strides(), input.strides());
-        let meta = |layout: &'static TensorLayout, strides: &'static [usize]| TensorMeta {
+        let meta = |layout: &'static TensorLayout, strides: &'static [usize]| TensorShape {
             dtype: ScalarType::SHORT,
             sizes: layout.sizes(),
             strides,

@@ -3,7 +3,7 @@
 
 use edgepack_compute::spatial::Images;
 use edgepack_executor::kernel::{KernelContext, KernelError};
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use edgepack_format::tensor::Dims;
 
 use crate::check::Shape;
@@ -12,7 +12,7 @@ use crate::check::Shape;
 pub const MOST: i64 = 1 << 31;
 
 /// A tensor, for messages `name`, of `rank` spatial dimensions after channels and, if it is there, the batch.
-pub fn images(name: &str, meta: &TensorMeta<'_>, rank: usize) -> Result<Images, KernelError> {
+pub fn images(name: &str, meta: &TensorShape<'_>, rank: usize) -> Result<Images, KernelError> {
     let (leading, spatial) = match meta.rank().checked_sub(rank) {
         Some(leading @ (1 | 2)) => (leading, leading..meta.rank()),
         _ => {
@@ -37,7 +37,7 @@ pub fn images(name: &str, meta: &TensorMeta<'_>, rank: usize) -> Result<Images, 
 }
 
 /// The sizes of a tensor with the channels and the last `rank` sizes replaced.
-pub fn resized(meta: &TensorMeta<'_>, rank: usize, channels: usize, sizes: [usize; 3]) -> Dims {
+pub fn resized(meta: &TensorShape<'_>, rank: usize, channels: usize, sizes: [usize; 3]) -> Dims {
     let mut result = Dims::from_slice(meta.sizes).unwrap_or_default();
     let first = result.len().saturating_sub(rank);
     result[first..].copy_from_slice(&sizes[3 - rank..]);

@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::compile::io_error;
-use crate::error::Error;
+use crate::error::{Error, io_error};
 
 /// The folder: the one given, that of the user's cache, or one of the user's own among temporary files. It exists, and
 /// nobody else can put anything into it.

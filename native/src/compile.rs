@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,7 +11,7 @@ use edgepack_loader::mlf::LibraryModule;
 use sha2::{Digest, Sha256};
 
 use crate::cache;
-use crate::error::Error;
+use crate::error::{Error, io_error};
 use crate::shim;
 
 /// How native code is made, and whether.
@@ -56,10 +55,6 @@ impl Options {
         flags.push(if self.optimize { "-O2" } else { "-O1" });
         flags
     }
-}
-
-pub(crate) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
-    move |error| Error::Io { what: path.display().to_string(), error }
 }
 
 /// The part of a path that names the file, with nothing but letters, digits, dots and underscores.

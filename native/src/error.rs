@@ -1,7 +1,7 @@
 //! Why code could not be compiled, loaded or called.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why code could not be compiled, loaded or called.
 #[derive(Debug, thiserror::Error)]
@@ -61,4 +61,9 @@ pub enum Error {
     /// The module wants something of its caller that is not here.
     #[error("the module wants {0}, which is not supported")]
     Unsupported(String),
+}
+
+/// Names the file that the system's answer is about.
+pub(crate) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
+    move |error| Error::Io { what: path.display().to_string(), error }
 }

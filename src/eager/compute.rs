@@ -11,6 +11,7 @@ use edgepack_exir::graph::{
 use edgepack_exir::lower;
 use edgepack_exir::operators::Operators;
 use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::{TensorLayout, TensorView};
 use edgepack_loader::{Program, ValueMeta};
 
 use super::call::Slot;
@@ -145,7 +146,10 @@ pub(super) fn run(method: &mut Method, inputs: &[Dense]) -> Result<Vec<Value>, E
                 Held::Bool(truth) => Input::Bool(truth),
                 _ => Input::Null,
             },
-            _ => Input::Tensor { dtype: dense.scalar_type, sizes, dim_order, data },
+            _ => {
+                let layout = TensorLayout::new(dense.scalar_type, sizes, dim_order).map_err(EagerError::new)?;
+                Input::Tensor(TensorView::new(layout, data).map_err(EagerError::new)?)
+            }
         });
     }
     let outputs = method.run(&given).map_err(EagerError::new)?;

@@ -13,7 +13,7 @@ use edgepack_builder::mlf::{LibraryParts, ModuleParts, archive, graph_text, para
 use edgepack_format::limits::Limits;
 use edgepack_format::mlf::Params;
 use edgepack_format::mlf::json::Json;
-use edgepack_format::mlf::{DataType, Metadata, Param, graph};
+use edgepack_format::mlf::{DataType, Metadata, Param, verify_graph};
 use edgepack_loader::mlf::Library;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -197,7 +197,7 @@ pub fn build_library_from(text: &str, open: &mut Open<'_>) -> Result<LibraryPart
 
 /// The text of a graph in the builder's form; one that is no graph stays as it is.
 fn graph_of(text: &str) -> Result<String, Error> {
-    match graph::verify(text.as_bytes(), &Limits::DEFAULT).1 {
+    match verify_graph(text.as_bytes(), &Limits::DEFAULT).1 {
         Some(graph) => Ok(graph_text(&graph)),
         None => {
             let mut budget = edgepack_format::limits::Budget::new(&Limits::DEFAULT);

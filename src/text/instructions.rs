@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use edgepack_format::notation::ValueName;
 use edgepack_format::pte::{
     BackendDelegate, DelegateCall, FreeCall, Instruction, InstructionArguments, JumpFalseCall, KernelCall, MoveCall,
     Operator,
@@ -70,7 +71,7 @@ pub(super) fn print(row: &Instruction<'_>, names: &Names, delegates: &[BackendDe
     let arguments = |args: &Option<Scalars<'_, i32>>| match args {
         None => String::new(),
         Some(args) => {
-            let items: Vec<String> = args.iter().map(|index| format!("%{index}")).collect();
+            let items: Vec<String> = args.iter().map(|index| ValueName(index).to_string()).collect();
             format!("({})", items.join(", "))
         }
     };
@@ -86,15 +87,17 @@ pub(super) fn print(row: &Instruction<'_>, names: &Names, delegates: &[BackendDe
             let note = found.map(|id| format!(" // {}", id.escape_debug())).unwrap_or_default();
             format!("delegate#{}{}{note}", call.delegate_index, arguments(&call.args))
         }
-        Some(InstructionArguments::MoveCall(call)) => format!("move %{} -> %{}", call.move_from, call.move_to),
+        Some(InstructionArguments::MoveCall(call)) => {
+            format!("move {} -> {}", ValueName(call.move_from), ValueName(call.move_to))
+        }
         Some(InstructionArguments::JumpFalseCall(jump)) => {
             let destination = match target(jump.destination_instruction, count) {
                 Some(target) => format!("L{target}"),
                 None => format!("@{}", jump.destination_instruction),
             };
-            format!("jump_if_false %{} -> {destination}", jump.cond_value_index)
+            format!("jump_if_false {} -> {destination}", ValueName(jump.cond_value_index))
         }
-        Some(InstructionArguments::FreeCall(call)) => format!("free %{}", call.value_index),
+        Some(InstructionArguments::FreeCall(call)) => format!("free {}", ValueName(call.value_index)),
         Some(InstructionArguments::Unknown(tag)) => format!("unknown#{tag}"),
     }
 }

@@ -29,7 +29,6 @@ mod parse;
 mod parse_method;
 mod print;
 mod print_method;
-mod types;
 mod values;
 
 pub use lexer::ParseError;

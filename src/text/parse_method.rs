@@ -1,5 +1,6 @@
 //! A method from its text.
 
+use edgepack_format::notation::ValueName;
 use edgepack_format::pte::{
     BackendDelegate, BackendDelegateDataReference, Chain, CompileSpec, ContainerMetadata, DataLocation, DeviceType,
     ExecutionPlan, Frame, FrameList, NonConstBufferDevice, Operator,
@@ -96,7 +97,11 @@ fn values_of(parser: &mut Parser<'_, '_>) -> Result<Vec<edgepack_format::pte::EV
         let place = parser.lexer.place();
         let number: i128 = parser.value()?;
         if number != list.len() as i128 {
-            let message = format!("expected `%{}`, found `%{number}`: values are numbered in order", list.len());
+            let message = format!(
+                "expected `{}`, found `{}`: values are numbered in order",
+                ValueName(list.len()),
+                ValueName(number)
+            );
             return Err(parser.lexer.error_at(place, message));
         }
         parser.mark('=')?;

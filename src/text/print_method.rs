@@ -1,5 +1,6 @@
 //! A method as text.
 
+use edgepack_format::notation::ValueName;
 use edgepack_format::pte::{BackendDelegate, Chain, DataLocation, ExecutionPlan, Operator};
 use edgepack_format::row::Scalars;
 
@@ -49,7 +50,7 @@ pub(super) fn print(plan: &ExecutionPlan<'_>, out: &mut String) -> Result<(), Er
     if let Some(list) = &plan.values {
         line(out, 2, "values {");
         for (index, value) in list.iter().enumerate() {
-            line(out, 3, &format!("%{index} = {}", values::print(&value?)));
+            line(out, 3, &format!("{} = {}", ValueName(index), values::print(&value?)));
         }
         line(out, 2, "}");
     }
@@ -77,7 +78,7 @@ pub(super) fn named(name: Option<&str>, number: i8) -> String {
 
 /// Values in brackets.
 pub(super) fn references<T: edgepack_format::row::Scalar + std::fmt::Display>(list: &Scalars<'_, T>) -> String {
-    let items: Vec<String> = list.iter().map(|item| format!("%{item}")).collect();
+    let items: Vec<String> = list.iter().map(|item| ValueName(item).to_string()).collect();
     format!("[{}]", items.join(", "))
 }
 

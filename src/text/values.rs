@@ -1,5 +1,7 @@
 //! Values as text and back.
 
+use edgepack_format::notation::ElementType;
+use edgepack_format::pte::notation::{Dynamism, kind};
 use edgepack_format::pte::{
     AllocationDetails, Bool, BoolList, DeviceType, Double, DoubleList, EValue, ExtraTensorInfo, Int, IntList,
     KernelTypes, Null, OptionalTensorList, String as Text, Tensor, TensorDataLocation, TensorList, TensorShapeDynamism,
@@ -10,34 +12,30 @@ use super::lexer::{ParseError, Token};
 use super::parse::Parser;
 use super::print::{numbers, quoted};
 use super::print_method::{named, references};
-use super::types;
 
 /// One value.
 pub(super) fn print(value: &EValue<'_>) -> String {
-    let listed = |kind: &str, items: Option<String>| match items {
-        Some(items) => format!("{kind} {items}"),
-        None => kind.to_owned(),
+    let Some(val) = &value.val else { return "absent".to_owned() };
+    let content = match val {
+        KernelTypes::Null(_) => None,
+        KernelTypes::Int(row) => Some(row.int_val.to_string()),
+        KernelTypes::Bool(row) => Some(row.bool_val.to_string()),
+        KernelTypes::Double(row) => Some(double(row.double_val)),
+        KernelTypes::Tensor(row) => Some(tensor(row)),
+        KernelTypes::String(row) => row.string_val.as_deref().map(quoted),
+        KernelTypes::IntList(row) => row.items.as_ref().map(references),
+        KernelTypes::DoubleList(row) => row.items.as_ref().map(|items| {
+            let items: Vec<String> = items.iter().map(double).collect();
+            format!("[{}]", items.join(", "))
+        }),
+        KernelTypes::BoolList(row) => row.items.as_ref().map(numbers),
+        KernelTypes::TensorList(row) => row.items.as_ref().map(references),
+        KernelTypes::OptionalTensorList(row) => row.items.as_ref().map(references),
+        KernelTypes::Unknown(tag) => return format!("{}#{tag}", kind(val)),
     };
-    match &value.val {
-        None => "absent".to_owned(),
-        Some(KernelTypes::Null(_)) => "none".to_owned(),
-        Some(KernelTypes::Int(row)) => format!("int {}", row.int_val),
-        Some(KernelTypes::Bool(row)) => format!("bool {}", row.bool_val),
-        Some(KernelTypes::Double(row)) => format!("double {}", double(row.double_val)),
-        Some(KernelTypes::Tensor(row)) => tensor(row),
-        Some(KernelTypes::String(row)) => listed("text", row.string_val.as_deref().map(quoted)),
-        Some(KernelTypes::IntList(row)) => listed("ints", row.items.as_ref().map(references)),
-        Some(KernelTypes::DoubleList(row)) => listed(
-            "doubles",
-            row.items.as_ref().map(|items| {
-                let items: Vec<String> = items.iter().map(double).collect();
-                format!("[{}]", items.join(", "))
-            }),
-        ),
-        Some(KernelTypes::BoolList(row)) => listed("bools", row.items.as_ref().map(numbers)),
-        Some(KernelTypes::TensorList(row)) => listed("tensors", row.items.as_ref().map(references)),
-        Some(KernelTypes::OptionalTensorList(row)) => listed("optional_tensors", row.items.as_ref().map(references)),
-        Some(KernelTypes::Unknown(tag)) => format!("unknown#{tag}"),
+    match content {
+        Some(content) => format!("{} {content}", kind(val)),
+        None => kind(val).to_owned(),
     }
 }
 
@@ -50,7 +48,7 @@ fn double(value: f64) -> String {
 }
 
 fn tensor(row: &Tensor<'_>) -> String {
-    let mut out = format!("tensor {}", types::name(row.scalar_type));
+    let mut out = ElementType(row.scalar_type).to_string();
     let rank = row.sizes.as_ref().map_or(0, |sizes| sizes.len());
     if let Some(sizes) = &row.sizes {
         out.push_str(&numbers(sizes));
@@ -62,9 +60,7 @@ fn tensor(row: &Tensor<'_>) -> String {
     }
     match row.shape_dynamism {
         TensorShapeDynamism::STATIC => {}
-        TensorShapeDynamism::DYNAMIC_BOUND => out.push_str(" bounded"),
-        TensorShapeDynamism::DYNAMIC_UNBOUND => out.push_str(" unbounded"),
-        other => out.push_str(&format!(" dynamism#{}", other.0)),
+        other => out.push_str(&format!(" {}", Dynamism(other))),
     }
     if let Some(place) = &row.allocation_info {
         out.push_str(&format!(" at {}:{}", place.memory_id, place.memory_offset()));
@@ -166,7 +162,7 @@ fn parse_tensor(parser: &mut Parser<'_, '_>) -> Result<Tensor<'static>, ParseErr
         "type" => ScalarType(parser.hash()?),
         name => {
             let unknown = || parser.lexer.error_at(place, format!("expected an element type, found `{name}`"));
-            types::from_name(name).ok_or_else(unknown)?
+            ElementType::from_name(name).ok_or_else(unknown)?
         }
     };
     let mut row = Tensor { scalar_type, sizes: parser.maybe_list(Parser::number)?, ..Tensor::default() };

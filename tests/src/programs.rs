@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use edgepack_executor::Input;
 use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::TensorView;
 use edgepack_loader::{DataFile, MethodMeta, NamedDataMap, Program, ValueMeta};
 
 /// Every model of the repository's corpus, with the data files beside it.
@@ -75,12 +76,7 @@ fn view<'a>(input: &'a ValueMeta, data: &'a [u8]) -> Input<'a> {
         ValueMeta::Bool(value) => Input::Bool(*value),
         ValueMeta::Double(value) => Input::Double(*value),
         ValueMeta::Text(text) => Input::Text(text),
-        ValueMeta::Tensor(tensor) => Input::Tensor {
-            dtype: tensor.layout.scalar_type(),
-            sizes: tensor.layout.sizes(),
-            dim_order: tensor.layout.dim_order(),
-            data,
-        },
+        ValueMeta::Tensor(tensor) => Input::Tensor(TensorView::new(tensor.layout.clone(), data).unwrap()),
         _ => Input::Null,
     }
 }

@@ -22,7 +22,7 @@ use edgepack_format::FileKind;
 use edgepack_format::limits::Limits;
 use edgepack_format::pte::{FileExtent, ProgramRef};
 use edgepack_format::scalar::ScalarType;
-use edgepack_format::tensor::TensorLayout;
+use edgepack_format::tensor::{TensorLayout, TensorView};
 use edgepack_loader::{AlignedBytes, FileHead, Program, ValueMeta};
 
 /// Name and function of every section.
@@ -100,13 +100,8 @@ impl Inputs {
     }
 
     fn views(&self) -> Vec<Input<'_>> {
-        let views = self.tensors.iter().map(|(layout, data)| Input::Tensor {
-            dtype: layout.scalar_type(),
-            sizes: layout.sizes(),
-            dim_order: layout.dim_order(),
-            data,
-        });
-        views.collect()
+        let view = |layout, data| TensorView::new(layout, data).expect("data of a layout");
+        self.tensors.iter().map(|(layout, data)| Input::Tensor(view(layout.clone(), data))).collect()
     }
 }
 

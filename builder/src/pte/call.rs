@@ -1,6 +1,7 @@
 //! Calls of operators: arguments held against the schema, defaults filled in, results made, the convention's repetition
 //! appended.
 
+use edgepack_format::notation::ValueName;
 use edgepack_format::operator::{Argument, ArgumentKind, List, Literal, MAX_NAME, Schema, Trailing, lookup};
 use edgepack_format::pte::KernelTypes;
 use edgepack_format::tensor::TensorLayout;
@@ -182,7 +183,7 @@ impl MethodBuilder<'_, '_> {
             Arg::Value(id) => {
                 let index = self.own(*id)?;
                 let kind = self.method().map_or(0, |method| method.tag(index));
-                (kind, format!("{} (value {index})", kind_name(kind)))
+                (kind, format!("{} ({index})", kind_name(kind), index = ValueName(index)))
             }
             other => {
                 let kind = kind(other);
@@ -226,7 +227,7 @@ impl MethodBuilder<'_, '_> {
         match self.method().and_then(|method| method.values.get(index)) {
             Some(Value::Tensor(tensor)) => Ok(&tensor.layout),
             other => Err(BuildError::Kind {
-                place: format!("value {index}"),
+                place: ValueName(index).to_string(),
                 want: kind_name(KernelTypes::TENSOR).to_owned(),
                 found: kind_name(other.map_or(0, Value::tag)).to_owned(),
             }),

@@ -1,5 +1,6 @@
 //! Instructions that are not calls: moves, jumps and frees; and the chains they stand in.
 
+use edgepack_format::notation::ValueName;
 use edgepack_format::pte::KernelTypes;
 use edgepack_format::scalar::ScalarType;
 
@@ -154,7 +155,11 @@ impl MethodBuilder<'_, '_> {
             });
         if !found.is_empty() {
             let want = "a bool, a number or a BOOL tensor".to_owned();
-            return Err(BuildError::Kind { place, want, found: format!("{found} (value {condition})") });
+            return Err(BuildError::Kind {
+                place,
+                want,
+                found: format!("{found} ({condition})", condition = ValueName(condition)),
+            });
         }
         self.step(Step::JumpFalse { condition, label: label.index });
         Ok(())
@@ -177,8 +182,8 @@ impl MethodBuilder<'_, '_> {
         if source != target {
             return Err(BuildError::Kind {
                 place,
-                want: format!("{} (value {to})", kind_name(target)),
-                found: format!("{} (value {from})", kind_name(source)),
+                want: format!("{} ({to})", kind_name(target), to = ValueName(to)),
+                found: format!("{} ({from})", kind_name(source), from = ValueName(from)),
             });
         }
         self.step(Step::Move { from, to });
@@ -196,7 +201,7 @@ impl MethodBuilder<'_, '_> {
             .is_some_and(|value| matches!(value, Value::Tensor(tensor) if tensor.role == Role::Plain));
         if !plain {
             let want = "a tensor that is neither constant nor state".to_owned();
-            return Err(BuildError::Kind { place, want, found: format!("value {index}") });
+            return Err(BuildError::Kind { place, want, found: ValueName(index).to_string() });
         }
         self.step(Step::Free { value: index });
         Ok(())

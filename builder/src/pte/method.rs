@@ -3,6 +3,7 @@
 //! Invariant: an index in a value, an instruction or a list of this method is one of its values; a list of tensors comes
 //! after what it holds.
 
+use edgepack_format::notation::ValueName;
 use edgepack_format::pte::{DataLocation, Frame, KernelTypes, TensorShapeDynamism};
 use edgepack_format::tensor::TensorView;
 
@@ -84,7 +85,7 @@ impl<'d> MethodBuilder<'_, 'd> {
     pub(crate) fn own(&self, id: ValueId) -> Result<usize, BuildError> {
         match self.method() {
             Some(method) if method.owner == id.owner => Ok(id.index),
-            _ => Err(self.foreign(format!("value {}", id.index), Some(id.owner))),
+            _ => Err(self.foreign(ValueName(id.index).to_string(), Some(id.owner))),
         }
     }
 
@@ -129,7 +130,7 @@ impl<'d> MethodBuilder<'_, 'd> {
         Err(BuildError::Kind {
             place: place.to_owned(),
             want: kind_name(want).to_owned(),
-            found: format!("{} (value {index})", kind_name(found)),
+            found: format!("{} ({index})", kind_name(found), index = ValueName(index)),
         })
     }
 
@@ -197,7 +198,7 @@ impl<'d> MethodBuilder<'_, 'd> {
     /// something that is replaced while it is still needed.
     pub fn view(&mut self, of: ValueId, spec: TensorSpec) -> Result<ValueId, BuildError> {
         let base = self.own(of)?;
-        let place = format!("view of value {base}");
+        let place = format!("view of {base}", base = ValueName(base));
         let mut tensor = self.resolve(spec, &place)?;
         let (layout, role) = match self.method().and_then(|method| method.values.get(base)) {
             Some(Value::Tensor(base)) => (base.layout.clone(), base.role.clone()),
@@ -248,7 +249,7 @@ impl<'d> MethodBuilder<'_, 'd> {
             });
         }
         if constant {
-            return Err(BuildError::ConstantWritten { place, value: format!("value {index}") });
+            return Err(BuildError::ConstantWritten { place, value: ValueName(index).to_string() });
         }
         if matches!(kind, KernelTypes::INT_LIST..=KernelTypes::OPTIONAL_TENSOR_LIST) {
             let want = "a tensor, a number, text or None".to_owned();
@@ -373,5 +374,5 @@ impl<'d> MethodBuilder<'_, 'd> {
 
 /// A constant stands where something is written.
 pub(crate) fn constant_written(place: &str, index: usize) -> BuildError {
-    BuildError::ConstantWritten { place: place.to_owned(), value: format!("value {index}") }
+    BuildError::ConstantWritten { place: place.to_owned(), value: ValueName(index).to_string() }
 }

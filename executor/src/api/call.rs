@@ -30,7 +30,7 @@ use std::cell::Cell;
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::operator::{Schema, Trailing};
 use edgepack_format::scalar::ScalarType;
-use edgepack_format::tensor::{Dims, TensorLayout};
+use edgepack_format::tensor::{Dims, TensorBuf, TensorLayout};
 
 use crate::api::context::{Access, KernelContext, bit};
 use crate::api::error::KernelError;
@@ -91,8 +91,7 @@ impl Arg {
 /// A tensor with its own bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnedTensor {
-    layout: TensorLayout,
-    bytes: Vec<u8>,
+    tensor: TensorBuf,
     dynamic: bool,
     constant: bool,
 }
@@ -100,27 +99,32 @@ pub struct OwnedTensor {
 impl OwnedTensor {
     /// A contiguous tensor. Panics if the values are not as many as the sizes say.
     pub fn new<T: PodElement>(sizes: &[usize], values: &[T]) -> Self {
-        let mut tensor = Self::zeros(T::SCALAR_TYPE, sizes);
-        tensor.bytes.copy_from_slice(bytemuck::cast_slice(values));
-        tensor
+        let tensor = Self::from_bytes(T::SCALAR_TYPE, sizes, bytemuck::cast_slice(values).to_vec());
+        tensor.expect("as many values as the sizes say")
     }
 
     /// A contiguous tensor of zeros. Panics if the sizes are no tensor's.
     pub fn zeros(dtype: ScalarType, sizes: &[usize]) -> Self {
         let layout = TensorLayout::contiguous(dtype, sizes).expect("sizes of a tensor");
-        OwnedTensor { bytes: vec![0; layout.byte_len()], layout, dynamic: false, constant: false }
+        let bytes = vec![0; layout.byte_len()];
+        Self::of(layout, bytes).expect("as many bytes as the layout says")
     }
 
     /// A contiguous tensor of these bytes, or `None` if they are not as many as its layout says.
     pub fn from_bytes(dtype: ScalarType, sizes: &[usize], bytes: Vec<u8>) -> Option<Self> {
-        let layout = TensorLayout::contiguous(dtype, sizes).ok()?;
-        (layout.byte_len() == bytes.len()).then_some(OwnedTensor { layout, bytes, dynamic: false, constant: false })
+        Self::of(TensorLayout::contiguous(dtype, sizes).ok()?, bytes)
+    }
+
+    fn of(layout: TensorLayout, bytes: Vec<u8>) -> Option<Self> {
+        let tensor = TensorBuf::from_bytes(layout, bytes).ok()?;
+        Some(OwnedTensor { tensor, dynamic: false, constant: false })
     }
 
     /// The same bytes under another dim order. Panics if it is no permutation.
     pub fn with_dim_order(mut self, dim_order: &[u8]) -> Self {
-        let layout = TensorLayout::new(self.layout.scalar_type(), self.layout.sizes(), dim_order);
-        self.layout = layout.expect("a dim order");
+        let layout = TensorLayout::new(self.layout().scalar_type(), self.layout().sizes(), dim_order);
+        let tensor = TensorBuf::from_bytes(layout.expect("a dim order"), self.tensor.into_data());
+        self.tensor = tensor.expect("as many bytes as before");
         self
     }
 
@@ -138,17 +142,17 @@ impl OwnedTensor {
 
     /// Shape and element type.
     pub fn layout(&self) -> &TensorLayout {
-        &self.layout
+        self.tensor.layout()
     }
 
     /// The bytes in memory order.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.tensor.data()
     }
 
     /// The elements in memory order, copied out.
     pub fn as_slice<T: PodElement>(&self) -> Option<Vec<T>> {
-        (self.layout.scalar_type() == T::SCALAR_TYPE).then(|| bytemuck::pod_collect_to_vec(&self.bytes))
+        (self.layout().scalar_type() == T::SCALAR_TYPE).then(|| bytemuck::pod_collect_to_vec(self.bytes()))
     }
 }
 
@@ -293,11 +297,11 @@ impl Bench {
     }
 
     fn push_tensor(&mut self, tensor: &OwnedTensor) -> u32 {
-        let mut block = Block::zeroed(tensor.bytes.len()).expect("a test tensor fits memory");
-        block.bytes_mut().copy_from_slice(&tensor.bytes);
+        let mut block = Block::zeroed(tensor.bytes().len()).expect("a test tensor fits memory");
+        block.bytes_mut().copy_from_slice(tensor.bytes());
         let region = block.region(0, block.len()).unwrap_or_else(Region::empty);
         self.blocks.push(block);
-        let layout = &tensor.layout;
+        let layout = tensor.layout();
         let dynamism = if tensor.dynamic { Dynamism::Bound } else { Dynamism::Static };
         let (sizes, order) = (layout.sizes(), layout.dim_order());
         self.state.push_tensor(layout.scalar_type(), sizes, order, dynamism, region, tensor.constant)
@@ -317,6 +321,6 @@ impl Bench {
         let layout = TensorLayout::new(meta.dtype, meta.sizes, &order).expect("a tensor of the state");
         // SAFETY: the block is owned by `self`, and no view is alive between calls.
         let bytes = unsafe { tensor.region.prefix(layout.byte_len()).bytes() }.to_vec();
-        OwnedTensor { layout, bytes, dynamic: false, constant: false }
+        OwnedTensor::of(layout, bytes).expect("as many bytes as the layout says")
     }
 }

@@ -8,12 +8,13 @@
 use std::cell::Cell;
 
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::notation::ValueName;
 
 use crate::api::error::KernelError;
 use crate::api::room::Retained;
 use crate::api::state::{NONE, ResizeError, Span, State, TensorState, Value, ValueId};
 use crate::api::storage::Region;
-use crate::api::tensor::{Scalar, TensorMeta, TensorMut, TensorRef};
+use crate::api::tensor::{Scalar, TensorMut, TensorRef, TensorShape};
 
 /// How one argument's memory is to be treated in one instruction; decided at load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -151,12 +152,12 @@ impl<'m> KernelContext<'m> {
     }
 
     /// Shape and element type of a tensor, input or output.
-    pub fn meta(&self, arg: usize) -> Result<TensorMeta<'_>, KernelError> {
+    pub fn meta(&self, arg: usize) -> Result<TensorShape<'_>, KernelError> {
         Ok(self.state.meta(self.state.tensor(self.args, arg)?))
     }
 
     /// Shape and element type of a tensor that may be `None`.
-    pub fn meta_opt(&self, arg: usize) -> Result<Option<TensorMeta<'_>>, KernelError> {
+    pub fn meta_opt(&self, arg: usize) -> Result<Option<TensorShape<'_>>, KernelError> {
         if self.is_none(arg) { Ok(None) } else { self.meta(arg).map(Some) }
     }
 
@@ -166,7 +167,7 @@ impl<'m> KernelContext<'m> {
     }
 
     /// Shape and element type of item `item` of a list; `None` for a missing one.
-    pub fn list_meta(&self, arg: usize, item: usize) -> Result<Option<TensorMeta<'_>>, KernelError> {
+    pub fn list_meta(&self, arg: usize, item: usize) -> Result<Option<TensorShape<'_>>, KernelError> {
         Ok(self.state.list_tensor(self.args, arg, item)?.map(|tensor| self.state.meta(tensor)))
     }
 
@@ -231,7 +232,8 @@ impl<'m> KernelContext<'m> {
         let id = arg_id(self.args, arg)?;
         let slot = &mut self.state.values[id as usize];
         if !slot.is_number() {
-            let message = format!("the result is an {}, but value {id} is a {}", value.kind(), slot.kind());
+            let message =
+                format!("the result is an {}, but {id} is a {}", value.kind(), slot.kind(), id = ValueName(id));
             return Err(KernelError::kind(message));
         }
         // Exporters box a placeholder of any numeric kind where a number is computed.
@@ -392,7 +394,7 @@ impl<'v> Views<'v> {
 }
 
 /// The region of exactly the tensor's current bytes.
-fn whole(region: Region, meta: &TensorMeta<'_>) -> Result<Region, KernelError> {
+fn whole(region: Region, meta: &TensorShape<'_>) -> Result<Region, KernelError> {
     let bytes = meta.byte_len();
     if region.len() < bytes {
         return Err(KernelError::new(
@@ -474,8 +476,8 @@ impl State {
     }
 
     #[inline]
-    pub(crate) fn meta(&self, tensor: &TensorState) -> TensorMeta<'_> {
-        TensorMeta {
+    pub(crate) fn meta(&self, tensor: &TensorState) -> TensorShape<'_> {
+        TensorShape {
             dtype: tensor.dtype,
             sizes: self.sizes(tensor),
             strides: self.strides(tensor),
@@ -563,8 +565,9 @@ impl State {
                 match ids.iter().find(|&&id| !matches!(self.values[id as usize], Value::Int(_))) {
                     None => Ok(Ints { state: self, ids }),
                     Some(&id) => Err(KernelError::kind(format!(
-                        "argument {arg} is a list with value {id}, a {}, in it",
-                        self.values[id as usize].kind()
+                        "argument {arg} is a list with {id}, a {}, in it",
+                        self.values[id as usize].kind(),
+                        id = ValueName(id)
                     ))),
                 }
             }

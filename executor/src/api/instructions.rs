@@ -3,6 +3,7 @@
 //! It is data without memory: where temporary values are, the method decides once it was rewritten. The loader checks it
 //! all when it takes it over: kinds against schemas, what is written, lengths of constants.
 
+use edgepack_format::notation::ValueName;
 use edgepack_format::tensor::TensorLayout;
 use edgepack_loader::Bytes;
 
@@ -197,7 +198,7 @@ impl Local {
     pub(crate) fn missing(self) -> KernelError {
         KernelError::new(
             edgepack_format::finding::ErrorCode::Internal,
-            format!("the instructions have no value {}", self.0),
+            format!("the instructions have no {}", ValueName(self.0)),
         )
     }
 }

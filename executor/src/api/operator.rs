@@ -1,6 +1,7 @@
 //! What an operator's schema says about its calls, in the form that checking and freezing need.
 
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::notation::ValueName;
 use edgepack_format::operator::{Schema, Trailing};
 use edgepack_format::pte::KernelTypes;
 
@@ -75,7 +76,11 @@ impl OperatorInfo {
             let computed = variable[id as usize] && tag & NUMBERS != 0 && accepted & NUMBERS != 0;
             if accepted & tag == 0 && !computed {
                 let name = self.names.get(index).map_or("the result", String::as_str);
-                let message = format!("`{name}` is value {id}, a {}, which the schema does not allow", value.kind());
+                let message = format!(
+                    "`{name}` is {id}, a {}, which the schema does not allow",
+                    value.kind(),
+                    id = ValueName(id)
+                );
                 return Err(KernelError::kind(message));
             }
         }

@@ -10,7 +10,7 @@ use edgepack_format::finding::ErrorCode;
 use crate::api::error::KernelError;
 use crate::api::room::Retained;
 use crate::api::state::{Dynamism, State, TensorState, Value, ValueId};
-use crate::api::tensor::{Scalar, TensorMeta, TensorRef};
+use crate::api::tensor::{Scalar, TensorRef, TensorShape};
 
 /// One instruction, seen at load.
 pub struct Prepare<'p> {
@@ -27,7 +27,7 @@ pub struct Prepare<'p> {
 #[derive(Clone, Copy)]
 pub struct TensorInfo<'p> {
     /// Element type and size bounds.
-    pub meta: TensorMeta<'p>,
+    pub meta: TensorShape<'p>,
     /// Whether the sizes may be smaller at run time.
     pub dynamic: bool,
     /// The data, if they never change.
@@ -73,7 +73,7 @@ impl<'p> Prepare<'p> {
 
     /// What is known of a tensor at load.
     pub(crate) fn known(state: &'p State, tensor: &TensorState) -> TensorInfo<'p> {
-        let meta = TensorMeta {
+        let meta = TensorShape {
             sizes: state.bounds(tensor),
             dtype: tensor.dtype,
             strides: state.strides(tensor),

@@ -9,7 +9,7 @@ use crate::api::error::KernelError;
 
 /// The shape and element type shared by both kinds of views.
 #[derive(Clone, Copy, Debug)]
-pub struct TensorMeta<'a> {
+pub struct TensorShape<'a> {
     /// Element type.
     pub dtype: ScalarType,
     /// Elements along each dimension.
@@ -20,7 +20,7 @@ pub struct TensorMeta<'a> {
     pub dim_order: &'a [u8],
 }
 
-impl<'a> TensorMeta<'a> {
+impl<'a> TensorShape<'a> {
     /// Number of dimensions.
     pub fn rank(&self) -> usize {
         self.sizes.len()
@@ -52,7 +52,7 @@ impl<'a> TensorMeta<'a> {
 /// A tensor to read.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorRef<'a> {
-    meta: TensorMeta<'a>,
+    meta: TensorShape<'a>,
     data: &'a [u8],
     in_place: bool,
 }
@@ -60,19 +60,19 @@ pub struct TensorRef<'a> {
 /// A tensor to write.
 #[derive(Debug)]
 pub struct TensorMut<'a> {
-    meta: TensorMeta<'a>,
+    meta: TensorShape<'a>,
     data: &'a mut [u8],
 }
 
 impl<'a> std::ops::Deref for TensorRef<'a> {
-    type Target = TensorMeta<'a>;
+    type Target = TensorShape<'a>;
     fn deref(&self) -> &Self::Target {
         &self.meta
     }
 }
 
 impl<'a> std::ops::Deref for TensorMut<'a> {
-    type Target = TensorMeta<'a>;
+    type Target = TensorShape<'a>;
     fn deref(&self) -> &Self::Target {
         &self.meta
     }
@@ -80,12 +80,12 @@ impl<'a> std::ops::Deref for TensorMut<'a> {
 
 impl<'a> TensorRef<'a> {
     /// Shape and bytes; the bytes are those of the elements, no more.
-    pub fn new(meta: TensorMeta<'a>, data: &'a [u8]) -> Self {
+    pub fn new(meta: TensorShape<'a>, data: &'a [u8]) -> Self {
         TensorRef { meta, data, in_place: false }
     }
 
     /// An input whose bytes are those of an output: it has none of its own.
-    pub(crate) fn in_place(meta: TensorMeta<'a>) -> Self {
+    pub(crate) fn in_place(meta: TensorShape<'a>) -> Self {
         TensorRef { meta, data: &[], in_place: true }
     }
 
@@ -95,7 +95,7 @@ impl<'a> TensorRef<'a> {
     }
 
     /// Shape and element type.
-    pub fn meta(&self) -> TensorMeta<'a> {
+    pub fn meta(&self) -> TensorShape<'a> {
         self.meta
     }
 
@@ -114,12 +114,12 @@ impl<'a> TensorRef<'a> {
 
 impl<'a> TensorMut<'a> {
     /// Shape and bytes; the bytes are those of the elements, no more.
-    pub fn new(meta: TensorMeta<'a>, data: &'a mut [u8]) -> Self {
+    pub fn new(meta: TensorShape<'a>, data: &'a mut [u8]) -> Self {
         TensorMut { meta, data }
     }
 
     /// Shape and element type.
-    pub fn meta(&self) -> TensorMeta<'a> {
+    pub fn meta(&self) -> TensorShape<'a> {
         self.meta
     }
 

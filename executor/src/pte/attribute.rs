@@ -1,32 +1,13 @@
 //! State by name: tensors that a program keeps between runs and names, such as the buffers of a module.
 
 use edgepack_format::pte::{KernelTypes, Tensor};
-use edgepack_format::tensor::TensorLayout;
+use edgepack_format::tensor::{TensorBuf, TensorLayout};
 
 use crate::api::state::Value;
 use crate::pte::error::RunError;
 use crate::pte::input::{Input, ToInput};
 use crate::pte::method::Method;
 use crate::pte::run::Running;
-
-/// A copy of a named tensor.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Attribute {
-    layout: TensorLayout,
-    data: Vec<u8>,
-}
-
-impl Attribute {
-    /// Element type, sizes as they are now, order of dimensions.
-    pub fn layout(&self) -> &TensorLayout {
-        &self.layout
-    }
-
-    /// The elements, little-endian, in memory order.
-    pub fn data(&self) -> &[u8] {
-        &self.data
-    }
-}
 
 impl Method {
     /// The names of the tensors that the method keeps between runs, in the order of its values.
@@ -36,7 +17,7 @@ impl Method {
         Ok(names)
     }
 
-    /// A copy of the tensor that is kept under this name.
+    /// A copy of the tensor that is kept under this name, with the sizes that it has now.
     ///
     /// ```
     /// # use edgepack_executor::Method;
@@ -46,7 +27,7 @@ impl Method {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn attribute(&mut self, name: &str) -> Result<Attribute, RunError> {
+    pub fn attribute(&mut self, name: &str) -> Result<TensorBuf, RunError> {
         let tensor = self.find_attribute(name)?;
         let running = Running::begin(self)?;
         let state = &running.method().state;
@@ -55,7 +36,7 @@ impl Method {
         let layout = TensorLayout::new(meta.dtype, meta.sizes, meta.dim_order).map_err(|error| wrong(name, error))?;
         // SAFETY: the method is exclusively borrowed and holds the locks of its shared memories, so nothing writes there.
         let data = unsafe { tensor.region.prefix(meta.byte_len()).bytes() }.to_vec();
-        Ok(Attribute { layout, data })
+        TensorBuf::from_bytes(layout, data).map_err(|error| wrong(name, error))
     }
 
     /// Writes elements into the tensor that is kept under this name; type, sizes and order of dimensions must be its own.
@@ -65,9 +46,11 @@ impl Method {
         let state = &running.method().state;
         let tensor = &state.tensors[tensor];
         let meta = state.meta(tensor);
-        let Input::Tensor { dtype, sizes, dim_order, data } = value.to_input() else {
+        let Input::Tensor(value) = value.to_input() else {
             return Err(wrong(name, "it is a tensor"));
         };
+        let (layout, data) = (value.layout(), value.data());
+        let (dtype, sizes, dim_order) = (layout.scalar_type(), layout.sizes(), layout.dim_order());
         if dtype != meta.dtype || sizes != meta.sizes || dim_order != meta.dim_order || data.len() != meta.byte_len() {
             let (of, have) = (meta.dtype, meta.sizes);
             return Err(wrong(name, format!("it is {of} {have:?}, what is written is {dtype} {sizes:?}")));

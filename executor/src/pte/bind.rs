@@ -2,7 +2,7 @@
 //! one run, read where it is.
 
 use edgepack_format::finding::ErrorCode;
-use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::TensorView;
 
 use crate::api::state::{Dynamism, ResizeError, Value};
 use crate::api::storage::Region;
@@ -42,10 +42,7 @@ impl Method {
                     return traced(format!("{have:?}"), format!("{want:?}"));
                 }
             }
-            (Value::Tensor(tensor), Input::Tensor { dtype, sizes, dim_order, data }) => {
-                let input = TensorInput { dtype, sizes, dim_order, data };
-                self.bind_tensor(index, tensor, &input, lend)?;
-            }
+            (Value::Tensor(tensor), Input::Tensor(input)) => self.bind_tensor(index, tensor, &input, lend)?,
             (have, input) => {
                 let message = format!("{} given, the program takes a {}", input.kind(), have.kind());
                 return fail(ErrorCode::InvalidArgument, message);
@@ -55,37 +52,34 @@ impl Method {
         Ok(())
     }
 
-    fn bind_tensor(&mut self, index: usize, tensor: u32, input: &TensorInput<'_>, lend: bool) -> Result<(), RunError> {
+    fn bind_tensor(&mut self, index: usize, tensor: u32, input: &TensorView<'_>, lend: bool) -> Result<(), RunError> {
         let facts = self.state.tensors[tensor as usize];
         let meta = self.state.meta(&facts);
         let bounds = self.state.bounds(&facts);
         let fail = |code, message| Err(input_error(index, code, message));
-        if input.dtype != facts.dtype {
-            let message = format!("a {} tensor, the program takes {}", input.dtype, facts.dtype);
+        let (dtype, sizes, dim_order) =
+            (input.layout().scalar_type(), input.layout().sizes(), input.layout().dim_order());
+        if dtype != facts.dtype {
+            let message = format!("a {dtype} tensor, the program takes {}", facts.dtype);
             return fail(ErrorCode::InvalidArgument, message);
         }
-        let fits = input.sizes.len() == bounds.len()
+        let fits = sizes.len() == bounds.len()
             && match facts.dynamism {
-                Dynamism::Static => input.sizes == bounds,
-                Dynamism::Bound => input.sizes.iter().zip(bounds).all(|(size, bound)| size <= bound),
+                Dynamism::Static => sizes == bounds,
+                Dynamism::Bound => sizes.iter().zip(bounds).all(|(size, bound)| size <= bound),
             };
         if !fits {
             let most = if facts.dynamism == Dynamism::Bound { "at most " } else { "" };
-            let message = format!("sizes {:?}, the program takes {most}{bounds:?}", input.sizes);
+            let message = format!("sizes {sizes:?}, the program takes {most}{bounds:?}");
             return fail(ErrorCode::NotSupported, message);
         }
         // Two orders of the same memory: dimensions of one element may stand anywhere.
-        if input.dim_order != meta.dim_order && !same_order(input.sizes, input.dim_order, meta.dim_order) {
-            let message = format!("dim order {:?}, the program takes {:?}", input.dim_order, meta.dim_order);
+        if dim_order != meta.dim_order && !same_order(sizes, dim_order, meta.dim_order) {
+            let message = format!("dim order {dim_order:?}, the program takes {:?}", meta.dim_order);
             return fail(ErrorCode::InvalidArgument, message);
         }
-        let want = input.sizes.iter().product::<usize>() * facts.dtype.size().unwrap_or(0);
-        if input.data.len() < want {
-            let message = format!("{} bytes of data, the sizes need {want}", input.data.len());
-            return fail(ErrorCode::InvalidArgument, message);
-        }
-        let data = &input.data[..want];
-        self.state.resize(tensor, input.sizes).map_err(|error| {
+        let data = &input.data()[..input.layout().byte_len()];
+        self.state.resize(tensor, sizes).map_err(|error| {
             let message = match error {
                 ResizeError::Rank(_) | ResizeError::Static | ResizeError::Bound => "the sizes do not fit".to_owned(),
             };
@@ -118,14 +112,6 @@ impl Method {
             }
         }
     }
-}
-
-/// The tensor case of [`Input`].
-struct TensorInput<'a> {
-    dtype: ScalarType,
-    sizes: &'a [usize],
-    dim_order: &'a [u8],
-    data: &'a [u8],
 }
 
 pub(crate) fn input_error(index: usize, code: ErrorCode, message: String) -> RunError {

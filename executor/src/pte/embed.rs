@@ -54,6 +54,7 @@ pub use crate::pte::options::Options;
 pub use crate::pte::registry::Registry;
 
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::tensor::TensorLayout;
 
 use crate::api::error::KernelError;
 use crate::api::tensor::PodElement;
@@ -104,7 +105,9 @@ pub enum ValueSpec {
 pub fn input<'a, T: bytemuck::Pod, const N: usize>(spec: &ValueSpec, elements: &'a [T; N]) -> Input<'a> {
     match *spec {
         ValueSpec::Tensor { scalar_type, sizes, dim_order, .. } => {
-            Input::Tensor { dtype: scalar_type, sizes, dim_order, data: bytemuck::cast_slice(elements) }
+            let layout = TensorLayout::new(scalar_type, sizes, dim_order);
+            let view = layout.and_then(|layout| TensorView::new(layout, bytemuck::cast_slice(elements)));
+            view.map_or(Input::Null, Input::Tensor)
         }
         _ => constant(spec),
     }

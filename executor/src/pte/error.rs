@@ -3,6 +3,7 @@
 use std::fmt;
 
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::notation::ValueName;
 use edgepack_format::wire::ReadError;
 
 use crate::api::error::KernelError;
@@ -19,7 +20,7 @@ pub enum LoadError {
     #[error("{0}")]
     Missing(Missing),
     /// A value cannot be represented.
-    #[error("values[{value}]: {message}")]
+    #[error("{}: {message}", ValueName(*value))]
     Value {
         /// Its index.
         value: usize,

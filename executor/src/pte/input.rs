@@ -1,12 +1,11 @@
 //! What goes into a method and what comes out.
 
-use edgepack_format::scalar::ScalarType;
-use edgepack_format::tensor::TensorView;
+use edgepack_format::tensor::{TensorLayout, TensorView};
 
 use crate::api::tensor::TensorRef;
 
 /// An input of one call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Input<'a> {
     /// `None`.
     Null,
@@ -18,17 +17,8 @@ pub enum Input<'a> {
     Double(f64),
     /// Text. Programs are traced with one; another is refused.
     Text(&'a str),
-    /// A tensor.
-    Tensor {
-        /// Element type.
-        dtype: ScalarType,
-        /// Elements along each dimension.
-        sizes: &'a [usize],
-        /// Dimensions from outermost to innermost in memory; must be the program's.
-        dim_order: &'a [u8],
-        /// The elements, little-endian, in memory order.
-        data: &'a [u8],
-    },
+    /// A tensor, little-endian; its dim order must be the program's.
+    Tensor(TensorView<'a>),
 }
 
 impl Input<'_> {
@@ -39,7 +29,7 @@ impl Input<'_> {
             Input::Bool(_) => "Bool",
             Input::Double(_) => "Double",
             Input::Text(_) => "String",
-            Input::Tensor { .. } => "Tensor",
+            Input::Tensor(_) => "Tensor",
         }
     }
 }
@@ -52,25 +42,21 @@ pub trait ToInput {
 
 impl ToInput for Input<'_> {
     fn to_input(&self) -> Input<'_> {
-        *self
+        self.clone()
     }
 }
 
 impl<T> ToInput for TensorView<'_, T> {
     fn to_input(&self) -> Input<'_> {
-        let layout = self.layout();
-        Input::Tensor {
-            dtype: layout.scalar_type(),
-            sizes: layout.sizes(),
-            dim_order: layout.dim_order(),
-            data: self.data(),
-        }
+        Input::Tensor(self.untyped())
     }
 }
 
 impl ToInput for TensorRef<'_> {
     fn to_input(&self) -> Input<'_> {
-        Input::Tensor { dtype: self.dtype, sizes: self.sizes, dim_order: self.dim_order, data: self.bytes() }
+        let layout = TensorLayout::new(self.dtype, self.sizes, self.dim_order);
+        // Every tensor that an executor holds has a layout.
+        layout.and_then(|layout| TensorView::new(layout, self.bytes())).map_or(Input::Null, Input::Tensor)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Outputs: read where the run left them, or, if other methods may write there, from a copy made at its end.
 
 use crate::api::state::Value;
-use crate::api::tensor::{TensorMeta, TensorRef};
+use crate::api::tensor::{TensorRef, TensorShape};
 use crate::pte::input::Output;
 use crate::pte::method::Method;
 
@@ -34,7 +34,7 @@ impl<'m> Outputs<'m> {
             Value::Str(span) => Output::Text(&state.text[span.range()]),
             Value::Tensor(tensor) => {
                 let tensor = &state.tensors[*tensor as usize];
-                let meta: TensorMeta<'m> = state.meta(tensor);
+                let meta: TensorShape<'m> = state.meta(tensor);
                 let copy = self.method.copies.get(index).copied().flatten();
                 let region = copy.unwrap_or(tensor.region).prefix(meta.byte_len());
                 // SAFETY: the memory belongs to this method alone or to its program: what lies in a shared memory has a

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::notation::ValueName;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{TensorLayout, is_permutation};
 use edgepack_loader::Bytes;
@@ -309,7 +310,7 @@ impl<'r> PlanGraph<'r> {
             Call::Kernel { operator, args } => {
                 let values = self.state.values.len();
                 if let Some(id) = args.iter().find(|&&id| id as usize >= values) {
-                    return refused(format!("an argument is value {id} of {values}"));
+                    return refused(format!("an argument is {id} of {values}", id = ValueName(id)));
                 }
                 let Some(called) = self.operators.get(operator as usize) else {
                     return refused(format!("operator {operator} of {}", self.operators.len()));

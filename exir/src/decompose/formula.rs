@@ -1,49 +1,13 @@
-//! Rules that are formulas: a table of text says what an operator computes, in terms of others.
+//! The grammar of formulas: text becomes terms.
 //!
-//! A local is computed where it is read first, and not at all if nothing reads it.
+//! A formula is `LOCAL = TERM; …; TERM, …`, one term per result. A local is computed where it is read first, and not at all
+//! if nothing reads it. Names are the arguments of the operator's schema or locals; a call names an operator of the library,
+//! with arguments in the order of its schema or by name (`dtype=…`), or one of the words in `words.rs`.
 //!
-//! A line of the table is `FLAG NAME: LOCAL = TERM; …; TERM, …`, one term per result. Names are the arguments of the
-//! operator's schema or locals; a call names an operator of the library, with arguments in the order of its schema or by
-//! name (`dtype=…`), or one of the words in `words.rs`. Flags: `f` computes in floats of at least 32 bits and gives the
-//! recorded type, `m` does so for what is floating already, `-` leaves types alone.
-//!
-//! Invariant: every line parses, and names an operator with a schema; a test holds it.
-
-use super::words::{Evaluator, Types};
-use super::{Answer, Composite, Rule};
-use crate::decompose::maker::Maker;
-
-/// The rules.
-const FORMULAS: &str = include_str!("formulas.txt");
+//! Invariant: terms nest at most `DEPTH` deep.
 
 /// How deep terms may nest.
 const DEPTH: usize = 40;
-
-pub(super) fn find(name: &str) -> Option<Rule> {
-    line(name).map(|_| expand as Rule)
-}
-
-/// The flag and the text of a formula.
-fn line(name: &str) -> Option<(&'static str, &'static str)> {
-    FORMULAS.lines().find_map(|line| {
-        let (head, text) = line.split_once(": ")?;
-        let (flag, known) = head.split_once(' ')?;
-        (known == name && flag != "#").then_some((flag, text))
-    })
-}
-
-fn expand(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
-    let name = node.node.target.to_string();
-    let Some((flag, text)) = line(name.strip_prefix("aten::").unwrap_or(&name)) else { return Ok(None) };
-    let formula = parse(text).ok_or_else(|| make.error(format!("the formula of {name} does not parse")))?;
-    let types = match flag {
-        "f" => Types::Floats,
-        "m" => Types::WideFloats,
-        _ => Types::AsGiven,
-    };
-    let mut evaluator = Evaluator::new(make, node, types, formula.locals)?;
-    evaluator.results(&formula.results).map(Some)
-}
 
 /// Names, and the term whose values they stand for.
 pub(super) type Local = (Vec<String>, Term);
@@ -51,8 +15,8 @@ pub(super) type Local = (Vec<String>, Term);
 /// A parsed line.
 #[derive(Debug)]
 pub(super) struct Formula {
-    locals: Vec<Local>,
-    results: Vec<Term>,
+    pub(super) locals: Vec<Local>,
+    pub(super) results: Vec<Term>,
 }
 
 /// What stands for a value.
@@ -108,7 +72,7 @@ const LEVELS: [&[(&str, Infix)]; 5] = [
     &[("*", Infix::Times), ("/", Infix::Over)],
 ];
 
-fn parse(text: &str) -> Option<Formula> {
+pub(super) fn parse(text: &str) -> Option<Formula> {
     let (head, last) = text.rsplit_once(';').unwrap_or(("", text));
     let mut locals = Vec::new();
     for statement in head.split(';').filter(|statement| !statement.trim().is_empty()) {
@@ -247,25 +211,6 @@ impl<'t> Reader<'t> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operators::Operators;
-
-    #[test]
-    fn every_formula_parses_and_is_of_an_operator() {
-        let operators = Operators::new();
-        let mut names = Vec::new();
-        for line in FORMULAS.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            let (head, text) = line.split_once(": ").unwrap_or_else(|| panic!("{line}"));
-            let (flag, name) = head.split_once(' ').unwrap();
-            assert!(["f", "m", "-"].contains(&flag), "{line}");
-            assert!(operators.text(&format!("aten::{name}")).is_some(), "{name} has no schema");
-            assert!(parse(text).is_some(), "{line}");
-            names.push(name);
-        }
-        names.sort_unstable();
-        for pair in names.windows(2) {
-            assert_ne!(pair[0], pair[1]);
-        }
-    }
 
     #[test]
     fn signs_bind_as_usual() {

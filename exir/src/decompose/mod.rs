@@ -11,6 +11,7 @@ mod attention;
 mod create;
 mod einsum;
 mod formula;
+mod formulas;
 mod fourier;
 mod index;
 mod literal;
@@ -268,7 +269,7 @@ fn rule(full_name: &str) -> Option<Rule> {
         windows::find,
         fourier::find,
         matrices::find,
-        formula::find,
+        formulas::find,
     ];
     families.iter().find_map(|find| find(name))
 }

@@ -1,21 +1,16 @@
 //! Graphs and programs as text, one line per node:
 //!
 //! ```text
-//! %mul: float32[2, 3] = aten::mul.Tensor(self: %x, other: 2)
+//! %mul: f32[2, 3] = aten::mul.Tensor(self: %x, other: 2)
 //! ```
 
 use std::fmt::{self, Display, Write as _};
 
-use edgepack_format::scalar::ScalarType;
+use edgepack_format::notation::{ElementType, TensorType, ValueName};
 
 use super::program::{InputKind, OutputKind};
-use super::value::{Meta, Size, TensorMeta, Value};
+use super::value::{Meta, Size, TensorMeta, Value, channels_last};
 use super::{Argument, ExportedProgram, Graph, Node, expr};
-
-/// The name of an element type as exporters write it.
-pub fn scalar_type_name(scalar_type: ScalarType) -> String {
-    scalar_type.names().map_or_else(|| scalar_type.to_string().to_lowercase(), |names| names.torch.to_owned())
-}
 
 impl Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,13 +23,9 @@ impl Display for Size {
 
 impl Display for TensorMeta {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}[", scalar_type_name(self.scalar_type))?;
-        separated(f, &self.sizes)?;
-        f.write_char(']')?;
-        if self.is_channels_last() {
-            f.write_str(" channels-last")?;
-        }
-        Ok(())
+        let order = if self.is_channels_last() { channels_last(self.sizes.len()) } else { None };
+        let order = order.unwrap_or_default();
+        Display::fmt(&TensorType { element: self.scalar_type, sizes: &self.sizes, dim_order: &order }, f)
     }
 }
 
@@ -69,13 +60,13 @@ impl Display for Shown<'_> {
         let Shown(graph, argument) = self;
         match argument {
             Argument::None => f.write_str("None"),
-            Argument::Value(id) => write!(f, "%{}", graph.name(*id)),
+            Argument::Value(id) => Display::fmt(&ValueName(graph.name(*id)), f),
             Argument::Int(number) => write!(f, "{number}"),
             Argument::Float(number) => write!(f, "{number:?}"),
             Argument::Bool(truth) => write!(f, "{truth}"),
             Argument::Text(text) => write!(f, "{text:?}"),
             Argument::Complex(number) => write!(f, "{:?}+{:?}j", number.real.0, number.imag.0),
-            Argument::ScalarType(scalar_type) => f.write_str(&scalar_type_name(*scalar_type)),
+            Argument::ScalarType(scalar_type) => Display::fmt(&ElementType(*scalar_type), f),
             Argument::MemoryFormat(format) => write!(f, "{format:?}"),
             Argument::Layout(code) => write!(f, "layout {code}"),
             Argument::Device(device) => f.write_str(&device.kind),

@@ -15,6 +15,7 @@ mod dim_order;
 mod edge;
 mod emit;
 mod fold;
+mod follow;
 mod manager;
 mod origin;
 mod partition;

@@ -7,10 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
-use super::verify::{self, Verdict};
 use super::{Executable, ExecutableType, MultiExecutable, Package, SerializedPackage};
-use crate::finding::Findings;
-use crate::limits::Limits;
 use crate::room;
 use crate::row::Table as _;
 use crate::wire;
@@ -59,21 +56,6 @@ pub struct ExecutableRef<'a> {
 }
 
 impl<'a> PackageRef<'a> {
-    /// Parses and verifies a package, all levels included. Bytes behind the last object are allowed.
-    ///
-    /// The errors are all findings, the harmless ones included.
-    pub fn parse(bytes: &'a [u8], limits: &Limits) -> Result<Self, Findings> {
-        Self::parse_as(bytes, limits, Accept::default())
-    }
-
-    /// The same for packages that `accept` names, too.
-    pub fn parse_as(bytes: &'a [u8], limits: &Limits, accept: Accept) -> Result<Self, Findings> {
-        match verify::verify(bytes, limits, accept) {
-            Verdict { findings, package: Some(package) } if !findings.has_errors() => Ok(package),
-            Verdict { findings, .. } => Err(findings),
-        }
-    }
-
     /// Views bytes that [`PackageRef::parse`] has accepted before, without verifying them again. Other bytes are not
     /// dangerous, every access stays checked, but nothing that parsing promises holds for them.
     pub fn reopen(bytes: &'a [u8]) -> wire::Result<Self> {

@@ -10,10 +10,6 @@ use alloc::vec::Vec;
 use super::data_type::DataType;
 use super::json::Json;
 use super::params::byte_count;
-use super::report::Report;
-use super::{dataflow, read_graph, structure};
-use crate::finding::Findings;
-use crate::limits::Limits;
 
 /// The function that does nothing: its result is its argument in another shape.
 pub const NOP: &str = "__nop";
@@ -106,21 +102,6 @@ impl Node {
 }
 
 impl Graph {
-    /// Reads a graph that breaks no rule.
-    pub fn parse(text: &[u8], limits: &Limits) -> Result<Graph, Findings> {
-        match verify(text, limits) {
-            (findings, Some(graph)) if !findings.has_errors() => Ok(graph),
-            (findings, _) => Err(findings),
-        }
-    }
-
-    /// Checks a graph that was made, as if it had been read.
-    pub fn check(&self, limits: &Limits) -> Findings {
-        let mut report = Report::new(limits);
-        check(self, &mut report);
-        report.findings
-    }
-
     /// The entry that a reference is to.
     pub fn entry_id(&self, reference: Reference) -> Option<u32> {
         let node = self.nodes.get(reference.node as usize)?;
@@ -155,26 +136,5 @@ impl Graph {
     pub fn calls(&self) -> impl Iterator<Item = (u32, &Node, &Call)> {
         let nodes = (0u32..).zip(&self.nodes);
         nodes.filter_map(|(id, node)| Some((id, node, node.call.as_ref()?)))
-    }
-}
-
-/// Verifies a graph. There is one if it can be read at all, whatever rules it breaks.
-pub fn verify(text: &[u8], limits: &Limits) -> (Findings, Option<Graph>) {
-    let mut report = Report::new(limits);
-    let graph = read(text, &mut report);
-    (report.findings, graph)
-}
-
-pub(super) fn read(text: &[u8], report: &mut Report) -> Option<Graph> {
-    let json = report.json(text)?;
-    let graph = read_graph::graph(&json, report)?;
-    check(&graph, report);
-    Some(graph)
-}
-
-fn check(graph: &Graph, report: &mut Report) {
-    // What is read when is only asked of a graph whose references can be followed.
-    if structure::check(graph, report) {
-        dataflow::check(graph, report);
     }
 }

@@ -8,8 +8,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::read_json;
-use crate::limits::Budget;
 use crate::room;
 
 /// How deep values may nest; files of the format nest eight deep.
@@ -142,13 +140,6 @@ impl Json {
             other => other.clone(),
         };
         Ok(Json { at: self.at, value })
-    }
-
-    /// Reads a text that is one value.
-    pub fn parse(text: &[u8], budget: &mut Budget) -> Result<Json, JsonError> {
-        let text = core::str::from_utf8(text)
-            .map_err(|error| JsonError { at: error.valid_up_to(), kind: JsonErrorKind::Text })?;
-        read_json::read(text, budget)
     }
 
     /// The text with one member or element per line, two spaces to a level, and only ASCII characters.
@@ -287,6 +278,7 @@ impl fmt::Display for JsonError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Budget;
     use crate::limits::Limits;
     use alloc::string::ToString;
     use proptest::prelude::*;
@@ -329,7 +321,7 @@ mod tests {
             assert_eq!(parse(text), Err(JsonError { at, kind }), "{text}");
         }
         assert_eq!(
-            Json::parse(b"\"\xff\"", &mut super::Budget::new(&Limits::hostile())),
+            Json::parse(b"\"\xff\"", &mut crate::limits::Budget::new(&Limits::hostile())),
             Err(JsonError { at: 1, kind: Text })
         );
     }

@@ -7,10 +7,6 @@ use alloc::vec::Vec;
 use serde::Serialize;
 
 use super::json::{Json, Value};
-use super::read_metadata;
-use super::report::Report;
-use crate::finding::Findings;
-use crate::limits::Limits;
 
 /// The oldest version there is.
 pub const OLDEST: u32 = 1;
@@ -170,13 +166,6 @@ pub struct BufferInfo {
 }
 
 impl Metadata {
-    /// Reads a `metadata.json` that breaks no rule.
-    pub fn parse(text: &[u8], limits: &Limits) -> Result<Metadata, Findings> {
-        let mut report = Report::new(limits);
-        let metadata = report.json(text).and_then(|json| read_metadata::metadata(&json, &mut report));
-        metadata.filter(|_| !report.findings.has_errors()).ok_or(report.findings)
-    }
-
     /// The module of a name.
     pub fn module(&self, name: &str) -> Option<&Module> {
         self.modules.iter().find(|module| module.name == name)

@@ -29,4 +29,5 @@ pub use metadata::{
 pub use package::{Member, ModuleFiles, Package};
 pub use params::{Param, Params};
 pub use place::Role;
+pub use read_graph::verify as verify_graph;
 pub use storage::{ALIGNMENT, Storage, StoragePlan};

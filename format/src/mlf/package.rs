@@ -6,13 +6,13 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::c_source::{definitions, has_function_macros};
-use super::graph::{self, COPY, Graph, NOP};
+use super::graph::{COPY, Graph, NOP};
 use super::metadata::{Metadata, Module, Style};
 use super::params::{self, Param, Params};
 use super::place::{self, METADATA, Role};
-use super::read_metadata;
 use super::report::{Report, clip, shown};
 use super::storage::StoragePlan;
+use super::{read_graph, read_metadata};
 use crate::finding::Findings;
 use crate::limits::Limits;
 use crate::room;
@@ -108,7 +108,7 @@ impl<'a> Files<'_, 'a> {
                 match self.by_path.get(path.as_str()) {
                     Some(member) => {
                         report.about(format!("{name}.graph"), member.at);
-                        files.graph = graph::read(member.bytes, report);
+                        files.graph = read_graph::read(member.bytes, report);
                     }
                     None => {
                         report.about("", 0);

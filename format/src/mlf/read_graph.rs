@@ -9,11 +9,52 @@ use super::data_type::DataType;
 use super::graph::{Call, Entry, Graph, Node, Reference};
 use super::json::{Json, Value};
 use super::report::{Report, clip};
+use super::{dataflow, structure};
+use crate::finding::Findings;
+use crate::limits::Limits;
 use crate::room;
 use crate::rules::mlf as rules;
 
+impl Graph {
+    /// Reads a graph that breaks no rule.
+    pub fn parse(text: &[u8], limits: &Limits) -> Result<Graph, Findings> {
+        match verify(text, limits) {
+            (findings, Some(graph)) if !findings.has_errors() => Ok(graph),
+            (findings, _) => Err(findings),
+        }
+    }
+
+    /// Checks a graph that was made, as if it had been read.
+    pub fn check(&self, limits: &Limits) -> Findings {
+        let mut report = Report::new(limits);
+        check(self, &mut report);
+        report.findings
+    }
+}
+
+/// Verifies a graph. There is one if it can be read at all, whatever rules it breaks.
+pub fn verify(text: &[u8], limits: &Limits) -> (Findings, Option<Graph>) {
+    let mut report = Report::new(limits);
+    let graph = read(text, &mut report);
+    (report.findings, graph)
+}
+
+pub(super) fn read(text: &[u8], report: &mut Report) -> Option<Graph> {
+    let json = report.json(text)?;
+    let graph = graph(&json, report)?;
+    check(&graph, report);
+    Some(graph)
+}
+
+fn check(graph: &Graph, report: &mut Report) {
+    // What is read when is only asked of a graph whose references can be followed.
+    if structure::check(graph, report) {
+        dataflow::check(graph, report);
+    }
+}
+
 /// Reads a graph. `None` if so much is missing that there is no graph; every reason has been reported.
-pub(super) fn graph(json: &Json, report: &mut Report) -> Option<Graph> {
+fn graph(json: &Json, report: &mut Report) -> Option<Graph> {
     let Some(members) = json.object() else {
         report.add(&rules::GRAPH_TYPE, "", json.at, format!("the graph is {}, not an object", json.kind()));
         return None;

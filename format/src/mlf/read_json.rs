@@ -7,8 +7,16 @@ use super::json::{Json, JsonError, JsonErrorKind, MAX_DEPTH, Value};
 use crate::limits::Budget;
 use crate::room;
 
-/// Reads a text that is one value.
-pub(super) fn read(source: &str, budget: &mut Budget) -> Result<Json, JsonError> {
+impl Json {
+    /// Reads a text that is one value.
+    pub fn parse(text: &[u8], budget: &mut Budget) -> Result<Json, JsonError> {
+        let text = core::str::from_utf8(text)
+            .map_err(|error| JsonError { at: error.valid_up_to(), kind: JsonErrorKind::Text })?;
+        read(text, budget)
+    }
+}
+
+fn read(source: &str, budget: &mut Budget) -> Result<Json, JsonError> {
     let mut reader = Reader { text: source.as_bytes(), source, at: 0, budget };
     let value = reader.value(0)?;
     reader.space();

@@ -10,7 +10,18 @@ use super::metadata::{
     BufferInfo, MainMemory, Memory, Metadata, Module, NEWEST, NamedBuffer, OLDEST, OperatorMemory, Sid, Style, Targets,
 };
 use super::report::{Report, clip};
+use crate::finding::Findings;
+use crate::limits::Limits;
 use crate::rules::mlf as rules;
+
+impl Metadata {
+    /// Reads a `metadata.json` that breaks no rule.
+    pub fn parse(text: &[u8], limits: &Limits) -> Result<Metadata, Findings> {
+        let mut report = Report::new(limits);
+        let metadata = report.json(text).and_then(|json| metadata(&json, &mut report));
+        metadata.filter(|_| !report.findings.has_errors()).ok_or(report.findings)
+    }
+}
 
 /// Reads it. `None` if not even the version is known.
 pub(super) fn metadata(json: &Json, report: &mut Report) -> Option<Metadata> {

@@ -6,6 +6,7 @@
 //!
 //! Invariant: parsing answers any text with a schema or a positioned error, in time linear in the text.
 
+mod items;
 mod literal;
 mod parse;
 mod schema;
@@ -14,7 +15,8 @@ mod table;
 /// Bytes that `name.overload` has at most: what runtimes look up.
 pub const MAX_NAME: usize = 99;
 
-pub use literal::{Items, Literal};
+pub use items::Items;
+pub use literal::Literal;
 pub use parse::{SchemaError, SchemaErrorKind};
 pub use schema::{Argument, ArgumentKind, List, Schema, Trailing};
 pub use table::{Operator, all, find, in_programs, lookup, lookup_overload, overloads, position, split_known};

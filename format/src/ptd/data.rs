@@ -7,12 +7,9 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
-use super::verify::{self, Verdict};
 use super::{BlobEntry, DataSegment, FlatData, FlatTensor, Generation, LegacyFlatTensor, NamedData, TensorMetadata};
 use crate::extent::FileExtent;
-use crate::finding::Findings;
 use crate::header::DataHeader;
-use crate::limits::Limits;
 use crate::row::{Rows, Scalars};
 use crate::scalar::ScalarType;
 use crate::tensor::{LayoutError, MAX_RANK, TensorLayout};
@@ -216,21 +213,6 @@ pub struct DataRef<'a> {
 }
 
 impl<'a> DataRef<'a> {
-    /// Parses and verifies a current file. `head` holds at least the first [`data_len`] bytes of a file of that extent.
-    ///
-    /// The errors are all findings, the harmless ones included.
-    pub fn parse(head: &'a [u8], extent: FileExtent, limits: &Limits) -> Result<Self, Findings> {
-        Self::parse_as(head, extent, limits, Accept::default())
-    }
-
-    /// The same for files that `accept` names, too.
-    pub fn parse_as(head: &'a [u8], extent: FileExtent, limits: &Limits, accept: Accept) -> Result<Self, Findings> {
-        match verify::verify(head, extent, limits, accept) {
-            Verdict { findings, data: Some(data) } if !findings.has_errors() => Ok(data),
-            Verdict { findings, .. } => Err(findings),
-        }
-    }
-
     /// The flatbuffer with the header in it.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes

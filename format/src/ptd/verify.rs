@@ -34,6 +34,23 @@ pub struct Verdict<'a> {
     pub data: Option<DataRef<'a>>,
 }
 
+impl<'a> DataRef<'a> {
+    /// Parses and verifies a current file. `head` holds at least the first [`data_len`] bytes of a file of that extent.
+    ///
+    /// The errors are all findings, the harmless ones included.
+    pub fn parse(head: &'a [u8], extent: FileExtent, limits: &Limits) -> Result<Self, Findings> {
+        Self::parse_as(head, extent, limits, Accept::default())
+    }
+
+    /// The same for files that `accept` names, too.
+    pub fn parse_as(head: &'a [u8], extent: FileExtent, limits: &Limits, accept: Accept) -> Result<Self, Findings> {
+        match verify(head, extent, limits, accept) {
+            Verdict { findings, data: Some(data) } if !findings.has_errors() => Ok(data),
+            Verdict { findings, .. } => Err(findings),
+        }
+    }
+}
+
 /// Verifies a data file: header, structure, segments, entries.
 pub fn verify<'a>(head: &'a [u8], extent: FileExtent, limits: &Limits, accept: Accept) -> Verdict<'a> {
     let mut walk = Walk { checker: Checker::new(limits, STRUCTURE), extent };

@@ -1,6 +1,7 @@
 //! ExecuTorch programs: `.pte` files, identifier `ET12`.
 
 pub mod fast;
+pub mod notation;
 mod program;
 mod tables;
 pub mod verify;

@@ -2,11 +2,8 @@
 
 use core::fmt;
 
-use super::verify::{self, Verdict};
 use super::{ExecutionPlan, Program};
-use crate::finding::Findings;
 use crate::header::ProgramHeader;
-use crate::limits::Limits;
 use crate::row::{Rows, Table};
 use crate::wire;
 
@@ -35,16 +32,6 @@ pub struct ProgramRef<'a> {
 }
 
 impl<'a> ProgramRef<'a> {
-    /// Parses and verifies. `head` holds at least the first [`program_len`] bytes of a file of that extent.
-    ///
-    /// The errors are all findings, the harmless ones included.
-    pub fn parse(head: &'a [u8], extent: FileExtent, limits: &Limits) -> Result<Self, Findings> {
-        match verify::verify(head, extent, limits) {
-            Verdict { findings, program: Some(program) } if !findings.has_errors() => Ok(program),
-            Verdict { findings, .. } => Err(findings),
-        }
-    }
-
     /// Views bytes that [`ProgramRef::parse`] has accepted before, without verifying them again. Other bytes are not
     /// dangerous, every access stays checked, but nothing that parsing promises holds for them.
     pub fn reopen(head: &'a [u8]) -> wire::Result<Self> {

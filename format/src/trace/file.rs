@@ -2,10 +2,7 @@
 
 use core::fmt;
 
-use super::verify::{self, Verdict};
 use super::{ETDump, RunData};
-use crate::finding::Findings;
-use crate::limits::Limits;
 use crate::row::{Rows, Table as _};
 use crate::wire;
 
@@ -23,16 +20,6 @@ pub struct TraceRef<'a> {
 }
 
 impl<'a> TraceRef<'a> {
-    /// Parses and verifies a whole file.
-    ///
-    /// The errors are all findings, the harmless ones included.
-    pub fn parse(bytes: &'a [u8], limits: &Limits) -> Result<Self, Findings> {
-        match verify::verify(bytes, limits) {
-            Verdict { findings, trace: Some(trace) } if !findings.has_errors() => Ok(trace),
-            Verdict { findings, .. } => Err(findings),
-        }
-    }
-
     /// Views bytes that [`TraceRef::parse`] has accepted before, without verifying them again. Other bytes are not
     /// dangerous, every access stays checked, but nothing that parsing promises holds for them.
     pub fn reopen(bytes: &'a [u8]) -> wire::Result<Self> {

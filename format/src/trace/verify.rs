@@ -28,6 +28,18 @@ pub struct Verdict<'a> {
     pub trace: Option<TraceRef<'a>>,
 }
 
+impl<'a> TraceRef<'a> {
+    /// Parses and verifies a whole file.
+    ///
+    /// The errors are all findings, the harmless ones included.
+    pub fn parse(bytes: &'a [u8], limits: &Limits) -> Result<Self, Findings> {
+        match verify(bytes, limits) {
+            Verdict { findings, trace: Some(trace) } if !findings.has_errors() => Ok(trace),
+            Verdict { findings, .. } => Err(findings),
+        }
+    }
+}
+
 /// Verifies a trace: its length, structure, events.
 pub fn verify<'a>(bytes: &'a [u8], limits: &Limits) -> Verdict<'a> {
     let mut out = Checker::new(limits, STRUCTURE);

@@ -3,7 +3,7 @@
 //! One loop per kind of norm; the operators differ in which pairs of rows they take.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use edgepack_format::tensor::Dims;
 
 use crate::broadcast::{Step, Walk, broadcast};
@@ -98,7 +98,7 @@ impl Norm {
 }
 
 /// Stacks of matrices: all dimensions but the last two, then rows and columns.
-fn matrices<'a>(name: &str, meta: &TensorMeta<'a>) -> Result<(&'a [usize], usize, usize), KernelError> {
+fn matrices<'a>(name: &str, meta: &TensorShape<'a>) -> Result<(&'a [usize], usize, usize), KernelError> {
     match meta.sizes {
         [stack @ .., rows, columns] => Ok((stack, *rows, *columns)),
         _ => Err(KernelError::argument(format!("`{name}` is {}, the operator wants matrices", Shape(meta.sizes)))),

@@ -5,7 +5,7 @@
 //! in memory before.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use edgepack_format::scalar::ScalarType;
 
 use super::{expect_contiguous, expect_sizes, sizes_of};
@@ -47,8 +47,8 @@ pub struct Write {
 impl Write {
     /// What a write into a cache looks like, or why the two do not fit.
     pub fn new(
-        (value_name, value): (&str, &TensorMeta<'_>),
-        (cache_name, cache): (&str, &TensorMeta<'_>),
+        (value_name, value): (&str, &TensorShape<'_>),
+        (cache_name, cache): (&str, &TensorShape<'_>),
     ) -> Result<Self, KernelError> {
         let [batch, tokens, heads, dim] = sizes_of(value_name, value)?;
         let [cache_batch, places, cache_heads, cache_dim] = sizes_of(cache_name, cache)?;

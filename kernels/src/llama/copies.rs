@@ -1,7 +1,7 @@
 //! Two operators that only move elements: a plain copy, and an image cut into square tiles.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use edgepack_format::tensor::Dims;
 
 use super::{expect_contiguous, sizes_of};
@@ -38,7 +38,7 @@ fn prepare_fallback(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
 }
 
 /// Channels, rows and columns of tiles, and their side.
-fn tiles(input: &TensorMeta<'_>, side: i64) -> Result<[usize; 4], KernelError> {
+fn tiles(input: &TensorShape<'_>, side: i64) -> Result<[usize; 4], KernelError> {
     let [channels, height, width] = sizes_of("input", input)?;
     match usize::try_from(side) {
         Ok(side) if side > 0 && height.is_multiple_of(side) && width.is_multiple_of(side) => {

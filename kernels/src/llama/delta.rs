@@ -6,7 +6,7 @@
 //! results do not depend on how a sequence is cut into calls.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use edgepack_format::scalar::ScalarType;
 
 use super::{expect_contiguous, expect_sizes, scratch_of, sizes_of};
@@ -51,7 +51,7 @@ struct Geometry {
 }
 
 impl Geometry {
-    fn new(metas: [TensorMeta<'_>; 6]) -> Result<Self, KernelError> {
+    fn new(metas: [TensorShape<'_>; 6]) -> Result<Self, KernelError> {
         let [query, key, value, decay, beta, state] = metas;
         let [batch, heads, tokens, width] = sizes_of("query", &query)?;
         let [_, states, ..] = sizes_of::<4>("key", &key)?;

@@ -4,7 +4,7 @@
 //! 28 is a Hadamard matrix of that order without a scale. 16-bit floats are computed in `f32`.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use edgepack_format::tensor::Dims;
 
 use super::{expect_contiguous, scratch_of};
@@ -33,7 +33,7 @@ const SIGNS: [u32; ORDER] = [
 ];
 
 /// A length as a number of blocks and their length, a power of two.
-fn lengths(meta: &TensorMeta<'_>) -> Result<[usize; 2], KernelError> {
+fn lengths(meta: &TensorShape<'_>) -> Result<[usize; 2], KernelError> {
     let length = meta.sizes.last().copied().unwrap_or(1);
     let blocks = if length > 0 && length.is_multiple_of(ORDER) { ORDER } else { 1 };
     if length == 0 || (length / blocks).is_power_of_two() {

@@ -15,7 +15,7 @@ mod sdpa;
 mod tests;
 
 use edgepack_executor::kernel::{Kernel, KernelError};
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 
 use crate::check::Shape;
 
@@ -35,7 +35,7 @@ pub static KERNELS: &[&Kernel] = &[
 ];
 
 /// The sizes of a tensor of rank `N`.
-fn sizes_of<const N: usize>(name: &str, meta: &TensorMeta<'_>) -> Result<[usize; N], KernelError> {
+fn sizes_of<const N: usize>(name: &str, meta: &TensorShape<'_>) -> Result<[usize; N], KernelError> {
     meta.sizes.try_into().map_err(|_| {
         let have = Shape(meta.sizes);
         KernelError::argument(format!("`{name}` is {have}, the operator wants {N} dimensions"))
@@ -43,7 +43,7 @@ fn sizes_of<const N: usize>(name: &str, meta: &TensorMeta<'_>) -> Result<[usize;
 }
 
 /// An error unless a tensor lies in memory in the order of its indices.
-fn expect_contiguous(name: &str, meta: &TensorMeta<'_>) -> Result<(), KernelError> {
+fn expect_contiguous(name: &str, meta: &TensorShape<'_>) -> Result<(), KernelError> {
     if meta.is_contiguous() {
         return Ok(());
     }

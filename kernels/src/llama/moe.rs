@@ -5,7 +5,7 @@
 //! unpacked a panel of rows at a time, so no expert is ever whole in memory.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use edgepack_format::scalar::ScalarType;
 
 use super::packed::{Form, Packed};
@@ -47,7 +47,7 @@ struct Numbers {
 
 impl Numbers {
     /// From the arguments `num_activated_experts` to `weight_nbit`, and the shapes they must agree with.
-    fn new(given: [i64; 6], metas: [TensorMeta<'_>; 5]) -> Result<Self, KernelError> {
+    fn new(given: [i64; 6], metas: [TensorShape<'_>; 5]) -> Result<Self, KernelError> {
         const NAMES: [&str; 6] =
             ["num_activated_experts", "num_experts", "hidden_dim", "dim", "group_size", "weight_nbit"];
         let mut numbers = [0; 6];
@@ -86,7 +86,7 @@ impl Numbers {
             expect_sizes(name, meta.sizes, &[experts, bytes], "`num_experts`")?;
         }
         let numbers = Numbers { tokens, activated, experts, hidden, dim, group, bits, biased };
-        let too_few = |name: &str, form: Form, meta: TensorMeta<'_>| match form.len() {
+        let too_few = |name: &str, form: Form, meta: TensorShape<'_>| match form.len() {
             Some(need) if need <= meta.sizes[1] => Ok(()),
             need => Err(KernelError::argument(format!(
                 "`{name}` has {} bytes per expert, {}x{} weights of {bits} bits need {}",

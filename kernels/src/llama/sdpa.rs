@@ -4,7 +4,7 @@
 //! and one for every query. With a mask all of the keys are, and `start_pos` is not looked at. Dropout is for training.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, Views};
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use edgepack_format::scalar::ScalarType;
 use half::{bf16, f16};
 
@@ -64,7 +64,7 @@ const AFFINE_NAMES: [&str; 6] = ["q_zero_points", "q_scales", "k_zero_points", "
 
 impl Form {
     /// The sizes of a call whose keys are all looked at, whether or not they fit each other.
-    fn sizes(&self, [query, key, _]: &[TensorMeta<'_>; 3], heads_first: bool) -> Result<Geometry, KernelError> {
+    fn sizes(&self, [query, key, _]: &[TensorShape<'_>; 3], heads_first: bool) -> Result<Geometry, KernelError> {
         let [batch, a, b, dim] = sizes_of("query", query)?;
         let (queries, heads) = if heads_first { (b, a) } else { (a, b) };
         let [_, a, b, _] = sizes_of(self.key_names[0], key)?;
@@ -76,7 +76,7 @@ impl Form {
     }
 
     /// The same, or why they do not fit.
-    fn geometry(&self, metas: &[TensorMeta<'_>; 3], heads_first: bool) -> Result<Geometry, KernelError> {
+    fn geometry(&self, metas: &[TensorShape<'_>; 3], heads_first: bool) -> Result<Geometry, KernelError> {
         let geometry = self.sizes(metas, heads_first)?;
         let [query, key, value] = metas;
         let [key_name, value_name] = self.key_names;
@@ -95,7 +95,7 @@ impl Form {
     }
 
     /// The writes into both caches.
-    fn write(&self, metas: [TensorMeta<'_>; 4]) -> Result<[Write; 2], KernelError> {
+    fn write(&self, metas: [TensorShape<'_>; 4]) -> Result<[Write; 2], KernelError> {
         let [key, value, key_cache, value_cache] = metas;
         let [key_name, value_name] = self.key_names;
         expect_sizes("value", value.sizes, key.sizes, "`key`")?;
@@ -107,7 +107,7 @@ impl Form {
 }
 
 /// An error unless the mask has a number for each query and key.
-fn expect_mask(mask: &TensorMeta<'_>, geometry: &Geometry) -> Result<(), KernelError> {
+fn expect_mask(mask: &TensorShape<'_>, geometry: &Geometry) -> Result<(), KernelError> {
     expect_sizes("attn_mask", mask.sizes, &[geometry.queries, geometry.keys], "the number of queries and keys")
 }
 
@@ -207,8 +207,8 @@ fn both() -> KernelError {
 /// An error unless scales and zero points have one element for every row of their tensor.
 fn check_affine<'a>(
     form: &Form,
-    metas: &[TensorMeta<'_>; 3],
-    meta_of: impl Fn(usize) -> Result<TensorMeta<'a>, KernelError>,
+    metas: &[TensorShape<'_>; 3],
+    meta_of: impl Fn(usize) -> Result<TensorShape<'a>, KernelError>,
 ) -> Result<(), KernelError> {
     let Some(affine) = form.affine else { return Ok(()) };
     for (index, name) in AFFINE_NAMES.into_iter().enumerate() {

@@ -76,8 +76,8 @@ fn ids_from_elsewhere_are_refused() {
     let mut decode = program.method("decode");
     let x = decode.input(spec(&[2])).unwrap();
     let message = |result: Result<ValueId, BuildError>| result.unwrap_err().to_string();
-    assert_eq!(message(decode.output(theirs)), "value 0 of method `prefill` is used in method `decode`");
-    assert_eq!(message(decode.output(stray)), "value 0 of another program is used in method `decode`");
+    assert_eq!(message(decode.output(theirs)), "%0 of method `prefill` is used in method `decode`");
+    assert_eq!(message(decode.output(stray)), "%0 of another program is used in method `decode`");
     assert_eq!(message(decode.output(constant)), "constant 0 of another program is used in method `decode`");
     for result in [
         decode.call("aten::add.out", args![x, theirs], TensorSpec::like(x)),
@@ -122,7 +122,7 @@ fn calls_that_do_not_fit_their_schema_say_both_sides() {
             "aten::add.out",
             args![x, before].into(),
             tensor(),
-            "`other` of aten::add.out: an integer (value 1) where a tensor is asked for",
+            "`other` of aten::add.out: an integer (%1) where a tensor is asked for",
         ),
         ("aten::add.out", args![x, x].into(), vec![], "aten::add.out: 0 results, 1 are asked for"),
         (
@@ -198,7 +198,7 @@ fn jumps_moves_and_frees_are_checked() {
     let wrong = message(forward.jump_if_false(x, end));
     assert_eq!(
         wrong,
-        "jump at 3 of method `forward`: a tensor that is not BOOL (value 0) where a bool, a number or a BOOL tensor is asked for"
+        "jump at 3 of method `forward`: a tensor that is not BOOL (%0) where a bool, a number or a BOOL tensor is asked for"
     );
     let constant = forward.output(w).unwrap();
     assert!(matches!(forward.assign(x, constant), Err(BuildError::ConstantWritten { .. })));
@@ -250,7 +250,7 @@ fn names_stand_for_one_thing() {
     let mut program = ProgramBuilder::new();
     program.constant("w", &floats(&[2], &[0; 8])).unwrap();
     let error = program.constant("w", &floats(&[1, 2], &[0; 8])).unwrap_err().to_string();
-    assert_eq!(error, "the constant `w` is FLOAT[2] with bytes 0 already, now FLOAT[1, 2] with bytes 0");
+    assert_eq!(error, "the constant `w` is f32[2] with bytes 0 already, now f32[1, 2] with bytes 0");
     let short = program.constant_from("v", TensorLayout::contiguous(FLOAT, &[2]).unwrap(), vec![0; 7]).unwrap_err();
     assert_eq!(short.to_string(), "tensor `v`: 7 bytes of data for a tensor of 8");
     program.getter("vocabulary", args![32_000i64, "text"]).unwrap();

@@ -1,7 +1,8 @@
-//! Values and instructions of a method as lines: `v12 = aten::add.out(v3, v7, 1)`.
+//! Values and instructions of a method as lines: `%12 = aten::add.out(%3, %7, 1)`.
 
 use std::collections::HashSet;
 
+use edgepack_format::notation::ValueName;
 use edgepack_format::operator::{Schema, Trailing, lookup};
 use edgepack_format::pte::{EValue, ExecutionPlan, InstructionArguments, KernelCall, KernelTypes, MoveCall};
 use edgepack_format::row::Scalars;
@@ -24,7 +25,7 @@ pub struct Code<'a> {
 
 /// One value for a table: what it is, and where it lives.
 pub struct ValueLine {
-    /// `v12`.
+    /// `%12`.
     pub id: String,
     /// `f32[1, 3]`, `int`.
     pub kind: String,
@@ -103,7 +104,7 @@ impl<'a> Code<'a> {
             };
             place.extend(named(&self.inputs, "input"));
             place.extend(named(&self.outputs, "output"));
-            ValueLine { id: format!("v{index}"), kind, literal, place: place.join(", ") }
+            ValueLine { id: ValueName(index).to_string(), kind, literal, place: place.join(", ") }
         })
     }
 
@@ -117,14 +118,14 @@ impl<'a> Code<'a> {
             KernelTypes::String(value) => spelling::text(value.string_val.as_deref().unwrap_or_default()),
             KernelTypes::IntList(list) => spelling::numbers(list.items.as_ref(), |id| match i32::try_from(id) {
                 Ok(id) => self.argument(id),
-                Err(_) => format!("v{id}"),
+                Err(_) => ValueName(id).to_string(),
             }),
             KernelTypes::DoubleList(list) => spelling::numbers(list.items.as_ref(), spelling::double),
             KernelTypes::BoolList(list) => spelling::numbers(list.items.as_ref(), |value| value.to_string()),
-            KernelTypes::TensorList(list) => spelling::numbers(list.items.as_ref(), |id| format!("v{id}")),
-            KernelTypes::OptionalTensorList(list) => {
-                spelling::numbers(list.items.as_ref(), |id| if id < 0 { "none".to_owned() } else { format!("v{id}") })
-            }
+            KernelTypes::TensorList(list) => spelling::numbers(list.items.as_ref(), |id| ValueName(id).to_string()),
+            KernelTypes::OptionalTensorList(list) => spelling::numbers(list.items.as_ref(), |id| {
+                if id < 0 { "none".to_owned() } else { ValueName(id).to_string() }
+            }),
             KernelTypes::Tensor(_) => "-".to_owned(),
             KernelTypes::Unknown(tag) => format!("kind {tag}"),
         }
@@ -133,15 +134,15 @@ impl<'a> Code<'a> {
     /// A value as an argument: a literal if nothing ever changes it, its number otherwise.
     fn argument(&self, id: i32) -> String {
         match self.value(id) {
-            Some(KernelTypes::Tensor(_) | KernelTypes::Unknown(_)) | None => format!("v{id}"),
-            Some(_) if self.variable.contains(&id) => format!("v{id}"),
+            Some(KernelTypes::Tensor(_) | KernelTypes::Unknown(_)) | None => ValueName(id).to_string(),
+            Some(_) if self.variable.contains(&id) => ValueName(id).to_string(),
             // A list of integers that names lists would not end; integers are all it may name.
             Some(list @ KernelTypes::IntList(items)) => {
                 let items = items.items.iter().flat_map(|items| items.iter());
                 let mut ids = items.map(|id| i32::try_from(id).ok().and_then(|id| self.value(id)));
                 match ids.all(|item| matches!(item, Some(KernelTypes::Int(_)))) {
                     true => self.literal(list),
-                    false => format!("v{id}"),
+                    false => ValueName(id).to_string(),
                 }
             }
             Some(value) => self.literal(value),
@@ -177,7 +178,7 @@ impl<'a> Code<'a> {
             let name = usize::try_from(index).ok().and_then(|index| names.get(index));
             name.cloned().unwrap_or_else(|| format!("{kind} {index}"))
         };
-        let ids = |ids: &[i32]| ids.iter().map(|id| format!("v{id}")).collect::<Vec<_>>().join(", ");
+        let ids = |ids: &[i32]| ids.iter().map(|id| ValueName(id).to_string()).collect::<Vec<_>>().join(", ");
         match call {
             None => "unreadable".to_owned(),
             Some(InstructionArguments::KernelCall(call)) => {
@@ -192,13 +193,13 @@ impl<'a> Code<'a> {
                 format!("delegate {} {name}({})", call.delegate_index, ids(&args))
             }
             Some(InstructionArguments::MoveCall(call)) => {
-                format!("v{} = {}", call.move_to, self.argument(call.move_from))
+                format!("{} = {}", ValueName(call.move_to), self.argument(call.move_from))
             }
             Some(InstructionArguments::JumpFalseCall(call)) => {
                 let condition = self.argument(call.cond_value_index);
                 format!("if not {condition} goto {}", call.destination_instruction)
             }
-            Some(InstructionArguments::FreeCall(call)) => format!("free v{}", call.value_index),
+            Some(InstructionArguments::FreeCall(call)) => format!("free {}", ValueName(call.value_index)),
             Some(InstructionArguments::Unknown(tag)) => format!("instruction of kind {tag}"),
         }
     }

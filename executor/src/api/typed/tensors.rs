@@ -7,19 +7,19 @@ use std::ops::Deref;
 
 use crate::api::error::KernelError;
 use crate::api::kernel::Views;
-use crate::api::tensor::{PodElement, TensorMeta, TensorRef};
+use crate::api::tensor::{PodElement, TensorRef, TensorShape};
 
 /// A tensor to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Tensor<'a, T> {
-    meta: TensorMeta<'a>,
+    meta: TensorShape<'a>,
     elements: &'a [T],
 }
 
 /// A tensor to write. It has its sizes already.
 #[derive(Debug)]
 pub struct TensorMut<'a, T> {
-    meta: TensorMeta<'a>,
+    meta: TensorShape<'a>,
     elements: &'a mut [T],
 }
 
@@ -32,7 +32,7 @@ impl<'a, T: PodElement> Tensor<'a, T> {
 
 impl<'a, T> Tensor<'a, T> {
     /// Shape and element type.
-    pub fn meta(&self) -> TensorMeta<'a> {
+    pub fn meta(&self) -> TensorShape<'a> {
         self.meta
     }
 
@@ -52,7 +52,7 @@ impl<'a, T: PodElement> TensorMut<'a, T> {
 
 impl<'a, T> TensorMut<'a, T> {
     /// Shape and element type.
-    pub fn meta(&self) -> TensorMeta<'a> {
+    pub fn meta(&self) -> TensorShape<'a> {
         self.meta
     }
 
@@ -70,14 +70,14 @@ impl<'a, T> TensorMut<'a, T> {
 }
 
 impl<'a, T> Deref for Tensor<'a, T> {
-    type Target = TensorMeta<'a>;
+    type Target = TensorShape<'a>;
     fn deref(&self) -> &Self::Target {
         &self.meta
     }
 }
 
 impl<'a, T> Deref for TensorMut<'a, T> {
-    type Target = TensorMeta<'a>;
+    type Target = TensorShape<'a>;
     fn deref(&self) -> &Self::Target {
         &self.meta
     }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::notation::ValueName;
 use edgepack_format::operator::MAX_NAME;
 use edgepack_format::pte::fast::FastCalls;
 use edgepack_format::pte::{
@@ -119,7 +120,7 @@ fn check_condition(graph: &PlanGraph<'_>, condition: ValueId) -> Result<(), Kern
     if fits {
         return Ok(());
     }
-    let message = format!("the condition, value {condition}, is a {}", value.kind());
+    let message = format!("the condition, {condition}, is a {}", value.kind(), condition = ValueName(condition));
     Err(KernelError::new(ErrorCode::InvalidProgram, message))
 }
 
@@ -191,7 +192,7 @@ fn instruction(
     };
     let values = graph.state.values.len();
     let id = |what: &'static str, id: i32| {
-        checked(id.into(), values, what).map_err(|_| invalid(what, format!("value {id} of {values}")))
+        checked(id.into(), values, what).map_err(|_| invalid(what, format!("{id} of {values}", id = ValueName(id))))
     };
     Ok(match tag {
         InstructionArguments::KERNEL_CALL => {
@@ -237,7 +238,11 @@ fn instruction(
             match &graph.state.values[value as usize] {
                 Value::Tensor(_) => PlanInstructionKind::Free { value },
                 other => {
-                    let error = KernelError::kind(format!("value {value} is a {}, no tensor", other.kind()));
+                    let error = KernelError::kind(format!(
+                        "{value} is a {}, no tensor",
+                        other.kind(),
+                        value = ValueName(value)
+                    ));
                     return Err(Fault::Refused(Some("FreeCall"), error));
                 }
             }
@@ -256,7 +261,7 @@ fn arguments(graph: &mut PlanGraph<'_>, args: Option<Scalars<'_, i32>>) -> Resul
             _ => {
                 return Err(invalid(
                     "call",
-                    format!("argument {} is value {id} of {values}", graph.args.len() - start),
+                    format!("argument {} is {id} of {values}", graph.args.len() - start, id = ValueName(id)),
                 ));
             }
         }
@@ -271,7 +276,9 @@ fn arguments(graph: &mut PlanGraph<'_>, args: Option<Scalars<'_, i32>>) -> Resul
 fn check_move(graph: &PlanGraph<'_>, from: ValueId, to: ValueId) -> Result<(), Fault> {
     let state = &graph.state;
     let (source, target) = (&state.values[from as usize], &state.values[to as usize]);
-    let fault = |message: String| Err(invalid("MoveCall", format!("value {from} onto value {to}: {message}")));
+    let fault = |message: String| {
+        Err(invalid("MoveCall", format!("{from} onto {to}: {message}", from = ValueName(from), to = ValueName(to))))
+    };
     match (source, target) {
         (Value::Null, Value::Null) => Ok(()),
         (source, target) if source.is_number() && target.is_number() => Ok(()),

@@ -7,6 +7,7 @@ mod quick;
 mod values;
 
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::notation::ValueName;
 use edgepack_format::pte::fast::FastValues;
 use edgepack_format::pte::{ExecutionPlan, ProgramRef};
 use edgepack_format::row::Scalars;
@@ -104,6 +105,6 @@ fn ids(list: &Option<Scalars<'_, i32>>, state: &State, what: &str) -> Result<Vec
 fn checked(id: i64, values: usize, what: &str) -> Result<ValueId, LoadError> {
     match u32::try_from(id) {
         Ok(id) if (id as usize) < values => Ok(id),
-        _ => Err(LoadError::method(ErrorCode::InvalidProgram, format!("{what}: value {id} of {values}"))),
+        _ => Err(LoadError::method(ErrorCode::InvalidProgram, format!("{what}: {id} of {values}", id = ValueName(id)))),
     }
 }

@@ -1,6 +1,7 @@
 //! Reads the values of a plan into flat state: single slots, no rows.
 
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::notation::ValueName;
 use edgepack_format::pte::fast::FastValues;
 use edgepack_format::pte::{
     AllocationDetails, Bool, BoolList, Double, DoubleList, EValue, ExtraTensorInfo, Int, IntList, KernelTypes,
@@ -117,7 +118,7 @@ fn ids<T: Scalar + Into<i64>>(
         match u32::try_from(item) {
             Ok(id) if (id as usize) < values => state.ids.push(id),
             _ if optional && item == -1 => state.ids.push(NONE),
-            _ => return Err(invalid(index, format!("its item is value {item} of {values}"))),
+            _ => return Err(invalid(index, format!("its item is {item} of {values}", item = ValueName(item)))),
         }
     }
     Ok(Span { start: start as u32, len: items.len() as u32 })
@@ -134,7 +135,7 @@ fn check_lists(state: &State) -> Result<(), LoadError> {
         for &id in &state.ids[span.range()] {
             if id != NONE && !fits(&state.values[id as usize]) {
                 let kind = state.values[id as usize].kind();
-                let message = format!("a {} with value {id}, a {kind}, in it", value.kind());
+                let message = format!("a {} with {id}, a {kind}, in it", value.kind(), id = ValueName(id));
                 return Err(LoadError::value(index, ErrorCode::InvalidType, message));
             }
         }

@@ -1,9 +1,9 @@
 //! One executable: its numbers and its instruction chunks; layers, fields and hints are looked at next door.
 
-use alloc::collections::BTreeMap;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 
+use super::context::Context;
 use super::{bytes_of, fields, hints, layers, root};
 use crate::check::{Checker, Path};
 use crate::darwinn::package::ExecutableRef;
@@ -11,29 +11,6 @@ use crate::darwinn::{Executable, ExecutableType, InstructionBitstream, PAGE};
 use crate::room;
 use crate::rules::darwinn as rule;
 use crate::wire;
-
-/// What fields and hints refer to.
-pub struct Context {
-    /// Padded bytes of the inputs by name; `None` for those whose sizes are wrong, which has been reported.
-    pub inputs: BTreeMap<String, Option<usize>>,
-    /// The same for outputs.
-    pub outputs: BTreeMap<String, Option<usize>>,
-    /// Batch entries of one run.
-    pub batch: i32,
-    /// Bytes of parameters.
-    pub parameters: usize,
-    /// Bytes of scratch memory.
-    pub scratch: usize,
-    /// How many instruction chunks there are.
-    pub chunks: usize,
-}
-
-impl Context {
-    /// Whether a batch entry exists.
-    pub fn has_batch(&self, batch: i32) -> bool {
-        (0..self.batch.max(1)).contains(&batch)
-    }
-}
 
 /// Verifies an executable that starts at `offset` of its package.
 pub fn check<'a>(bytes: &'a [u8], offset: usize, path: &Path<'_>, out: &mut Checker) -> Option<ExecutableRef<'a>> {

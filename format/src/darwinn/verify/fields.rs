@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use super::executable::Context;
+use super::context::Context;
 use crate::check::{Checker, Path};
 use crate::darwinn::{Description, FieldOffset, InstructionBitstream, Meta, Position};
 use crate::room;

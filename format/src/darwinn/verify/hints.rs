@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use super::executable::Context;
+use super::context::Context;
 use crate::check::{Checker, Path};
 use crate::darwinn::{
     Description, Direction, DmaDescriptorHint, DmaHint, DmaHints, Executable, InstructionHint, InterruptHint,

@@ -3,6 +3,7 @@
 //! What lies inside another flatbuffer as bytes is a walk of its own with its own positions; findings have positions in
 //! the whole file.
 
+mod context;
 mod executable;
 mod fields;
 mod hints;
@@ -40,6 +41,23 @@ pub struct Verdict<'a> {
     pub findings: Findings,
     /// The package, as far as it could be read at all.
     pub package: Option<PackageRef<'a>>,
+}
+
+impl<'a> PackageRef<'a> {
+    /// Parses and verifies a package, all levels included. Bytes behind the last object are allowed.
+    ///
+    /// The errors are all findings, the harmless ones included.
+    pub fn parse(bytes: &'a [u8], limits: &Limits) -> Result<Self, Findings> {
+        Self::parse_as(bytes, limits, Accept::default())
+    }
+
+    /// The same for packages that `accept` names, too.
+    pub fn parse_as(bytes: &'a [u8], limits: &Limits, accept: Accept) -> Result<Self, Findings> {
+        match verify(bytes, limits, accept) {
+            Verdict { findings, package: Some(package) } if !findings.has_errors() => Ok(package),
+            Verdict { findings, .. } => Err(findings),
+        }
+    }
 }
 
 /// Verifies a package.

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use super::plan::{Facts, mark};
+use super::facts::{Facts, mark};
 use super::quick::Quick;
 use crate::check::{Checker, Path};
 use crate::pte::{Chain, DelegateCall, FreeCall, Instruction, JumpFalseCall, KernelCall, MoveCall};

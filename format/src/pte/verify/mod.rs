@@ -6,6 +6,7 @@
 
 mod code;
 mod data;
+mod facts;
 mod header;
 mod operators;
 mod plan;
@@ -49,6 +50,18 @@ const MANY_TABLES: u64 = 1_000_000;
 
 /// The smallest position of a root table: behind the root word and the identifier.
 const FIRST_TABLE: u32 = 8;
+
+impl<'a> ProgramRef<'a> {
+    /// Parses and verifies. `head` holds at least the first [`program_len`] bytes of a file of that extent.
+    ///
+    /// The errors are all findings, the harmless ones included.
+    pub fn parse(head: &'a [u8], extent: FileExtent, limits: &Limits) -> Result<Self, Findings> {
+        match verify(head, extent, limits) {
+            Verdict { findings, program: Some(program) } if !findings.has_errors() => Ok(program),
+            Verdict { findings, .. } => Err(findings),
+        }
+    }
+}
 
 /// Verifies a program: header, structure, semantics.
 pub fn verify<'a>(head: &'a [u8], extent: FileExtent, limits: &Limits) -> Verdict<'a> {

@@ -8,8 +8,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::plan::mark;
+use super::facts::mark;
 use crate::check::{Checker, Path};
+use crate::notation::ValueName;
 use crate::operator::{Schema, lookup_overload};
 use crate::pte::{
     Chain, EValue, ExecutionPlan, ExtraTensorInfo, Instruction, KernelCall, Operator, OptionalTensorList, Tensor,
@@ -141,7 +142,8 @@ fn check_call(call: &Table<'_>, schemas: &[Known], marks: &[u8], path: &Path<'_>
             let message = format!("`{name}` of {} cannot be {}", schema.full_name(), mark::name(kind));
             out.report(&rule::CALL_KIND, &path.index(place), at, message);
         } else if schema.is_mutated(place) && found & mark::CONSTANT != 0 {
-            let message = format!("{} writes `{name}`, but value {value} is constant", schema.full_name());
+            let message =
+                format!("{} writes `{name}`, but {value} is constant", schema.full_name(), value = ValueName(value));
             out.report(&rule::CALL_CONSTANT, &path.index(place), at, message);
         }
     }

@@ -4,10 +4,12 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use super::data::{Data, Inline};
+use super::facts::{Facts, mark};
 use super::quick::Quick;
 use super::{code, values};
 use crate::check::{Checker, Path};
 use crate::finding::Rule;
+use crate::notation::ValueName;
 use crate::pte::{
     BackendDelegate, BackendDelegateDataReference, CompileSpec, DataLocation, DeviceType, ExecutionPlan,
     NonConstBufferDevice, Operator,
@@ -16,83 +18,6 @@ use crate::room;
 use crate::row::Scalars;
 use crate::rules::pte as rule;
 use crate::wire::{Table, Tables};
-
-/// One byte per value: what the other checks want to know about it.
-pub(super) mod mark {
-    use crate::pte::KernelTypes;
-
-    /// The bits of the kind, numbered as the tags of `KernelTypes`; 0 before the value was looked at.
-    pub const KIND: u8 = 0x0f;
-    pub const NULL: u8 = KernelTypes::NULL;
-    pub const INT: u8 = KernelTypes::INT;
-    pub const BOOL: u8 = KernelTypes::BOOL;
-    pub const DOUBLE: u8 = KernelTypes::DOUBLE;
-    pub const TENSOR: u8 = KernelTypes::TENSOR;
-    pub const STRING: u8 = KernelTypes::STRING;
-    pub const INT_LIST: u8 = KernelTypes::INT_LIST;
-    pub const DOUBLE_LIST: u8 = KernelTypes::DOUBLE_LIST;
-    pub const BOOL_LIST: u8 = KernelTypes::BOOL_LIST;
-    pub const TENSOR_LIST: u8 = KernelTypes::TENSOR_LIST;
-    pub const OPTIONAL_TENSOR_LIST: u8 = KernelTypes::OPTIONAL_TENSOR_LIST;
-    pub const LAST_KIND: u8 = OPTIONAL_TENSOR_LIST;
-    /// It could not be read, which was reported.
-    pub const UNCLEAR: u8 = 15;
-    /// It can be a condition.
-    pub const TRUTH: u8 = 0x10;
-    /// A tensor whose data are part of the file.
-    pub const CONSTANT: u8 = 0x40;
-    /// It is an input of the plan.
-    pub const INPUT: u8 = 0x80;
-
-    /// What a kind is called.
-    pub fn name(kind: u8) -> &'static str {
-        match kind {
-            NULL => "Null",
-            INT => "Int",
-            BOOL => "Bool",
-            DOUBLE => "Double",
-            TENSOR => "Tensor",
-            STRING => "String",
-            INT_LIST => "IntList",
-            DOUBLE_LIST => "DoubleList",
-            BOOL_LIST => "BoolList",
-            TENSOR_LIST => "TensorList",
-            OPTIONAL_TENSOR_LIST => "OptionalTensorList",
-            _ => "unknown",
-        }
-    }
-}
-
-/// What is known about the plan that is being checked.
-pub(super) struct Facts<'a> {
-    pub values: Tables<'a>,
-    /// One per value.
-    pub marks: Vec<u8>,
-    /// Bytes of each planned memory, if the plan says.
-    pub arenas: Option<Scalars<'a, i64>>,
-    /// Device of each planned memory; empty if all are on the CPU.
-    pub devices: Vec<(DeviceType, i8)>,
-    pub operators: usize,
-    pub delegates: usize,
-}
-
-impl Facts<'_> {
-    /// The mark of a value; reports and answers `None` if there is no such value.
-    pub(super) fn mark(
-        &self,
-        value: i32,
-        broken: &'static Rule,
-        path: &Path<'_>,
-        at: Option<u32>,
-        out: &mut Checker,
-    ) -> Option<u8> {
-        let found = usize::try_from(value).ok().and_then(|value| self.marks.get(value)).copied();
-        if found.is_none() {
-            out.report(broken, path, at, format!("value {value} of {}", self.marks.len()));
-        }
-        found
-    }
-}
 
 /// Checks one plan.
 pub(super) fn check<'a>(
@@ -227,7 +152,12 @@ fn inputs_before(
     for (place, value) in inputs.iter().enumerate() {
         match facts.mark(value, &rule::IO_INDEX, &path.index(place), at, out) {
             Some(found) if found & mark::INPUT != 0 => {
-                out.report(&rule::INPUT_TWICE, &path.index(place), at, format!("value {value} again"));
+                out.report(
+                    &rule::INPUT_TWICE,
+                    &path.index(place),
+                    at,
+                    format!("{value} again", value = ValueName(value)),
+                );
             }
             Some(_) => {
                 if let Some(found) = usize::try_from(value).ok().and_then(|value| facts.marks.get_mut(value)) {
@@ -243,11 +173,11 @@ fn inputs_after(inputs: &Scalars<'_, i32>, facts: &Facts<'_>, at: Option<u32>, p
     for (place, value) in inputs.iter().enumerate() {
         let Some(found) = usize::try_from(value).ok().and_then(|value| facts.marks.get(value)) else { continue };
         if found & mark::CONSTANT != 0 {
-            let message = format!("value {value} is a constant tensor");
+            let message = format!("{value} is a constant tensor", value = ValueName(value));
             out.report(&rule::INPUT_CONSTANT, &path.index(place), at, message);
         }
         if (mark::INT_LIST..=mark::LAST_KIND).contains(&(found & mark::KIND)) {
-            let message = format!("value {value} is of kind {}", mark::name(found & mark::KIND));
+            let message = format!("{value} is of kind {}", mark::name(found & mark::KIND), value = ValueName(value));
             out.report(&rule::INPUT_KIND, &path.index(place), at, message);
         }
     }

@@ -10,7 +10,7 @@
 )]
 
 use super::data::{Buffers, Data};
-use super::plan::{Facts, mark};
+use super::facts::{Facts, mark};
 use crate::check::Checker;
 use crate::pte::fast::{FastCalls, FastTensor, FastValue, FastValues};
 use crate::scalar::ScalarType;
@@ -75,13 +75,6 @@ impl<'a> Quick<'a> {
         let good = (call.operator as usize) < plan.operators
             && (call.args.is_empty() || (largest as usize) < plan.values.len());
         good.then(|| 2 + price(call.args.len() * 4))
-    }
-}
-
-impl Facts<'_> {
-    #[inline(always)]
-    fn is_of(&self, value: Option<usize>, kind: u8) -> bool {
-        value.and_then(|value| self.marks.get(value)).is_some_and(|known| known & mark::KIND == kind)
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 
 use super::data::{Buffers, Data, Room};
-use super::plan::{Facts, mark};
+use super::facts::{Facts, mark};
 use crate::check::{Checker, Path};
 use crate::pte::{AllocationDetails, DeviceType, ExtraTensorInfo, Tensor, TensorDataLocation, TensorShapeDynamism};
 use crate::rules::pte as rule;

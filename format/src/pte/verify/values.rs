@@ -4,9 +4,10 @@
 use alloc::format;
 
 use super::data::Data;
-use super::plan::{Facts, mark};
+use super::facts::{Facts, mark};
 use super::tensor;
 use crate::check::{Checker, Path};
+use crate::notation::ValueName;
 use crate::pte::{BoolList, DoubleList, EValue, IntList, OptionalTensorList, String, TensorList};
 use crate::rules::pte as rule;
 use crate::wire::Table;
@@ -107,7 +108,7 @@ impl List<'_> {
         }
         let found = usize::try_from(item).ok().and_then(|item| self.marks.get(item).map(|mark| (item, mark)));
         let Some((item, found)) = found else {
-            let message = format!("value {item} of {}", self.marks.len());
+            let message = format!("{item} of {}", self.marks.len(), item = ValueName(item));
             out.report(&rule::LIST_INDEX, &self.path.index(place), self.at, message);
             return;
         };
@@ -119,10 +120,11 @@ impl List<'_> {
             _ => kind == mark::TENSOR || kind == mark::NULL,
         };
         if !fits {
-            let message = format!("value {item} is of kind {}", mark::name(kind));
+            let message = format!("{item} is of kind {}", mark::name(kind), item = ValueName(item));
             out.report(&rule::LIST_KIND, &self.path.index(place), self.at, message);
         } else if self.kind != mark::INT_LIST && item >= self.index {
-            let message = format!("value {item} comes after the list, which is value {}", self.index);
+            let message =
+                format!("{item} comes after the list, which is {}", ValueName(self.index), item = ValueName(item));
             out.report(&rule::LIST_FORWARD, &self.path.index(place), self.at, message);
         }
     }

@@ -6,6 +6,7 @@ use edgepack_executor::Registry;
 use edgepack_executor::{Input, LoadError, Method, Options, Output};
 use edgepack_format::limits::Limits;
 use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::{TensorBuf, TensorLayout};
 use edgepack_loader::{MemorySource, MethodMeta, OpenOptions, Program, ValueMeta};
 use edgepack_smith::arbitrary::Unstructured;
 use edgepack_smith::{Generator, ProgramFile, Rng};
@@ -257,15 +258,13 @@ fn answer(output: Output<'_>) -> (i8, Vec<usize>, Vec<u8>) {
 
 enum OwnedInput {
     Value(ValueMeta),
-    Tensor { dtype: ScalarType, sizes: Vec<usize>, order: Vec<u8>, data: Vec<u8> },
+    Tensor(TensorBuf),
 }
 
 impl OwnedInput {
     fn borrow(&self) -> Input<'_> {
         match self {
-            OwnedInput::Tensor { dtype, sizes, order, data } => {
-                Input::Tensor { dtype: *dtype, sizes, dim_order: order, data }
-            }
+            OwnedInput::Tensor(tensor) => Input::Tensor(tensor.view()),
             OwnedInput::Value(ValueMeta::Int(value)) => Input::Int(*value),
             OwnedInput::Value(ValueMeta::Bool(value)) => Input::Bool(*value),
             OwnedInput::Value(ValueMeta::Double(value)) => Input::Double(*value),
@@ -298,7 +297,8 @@ fn inputs(meta: &MethodMeta, pattern: u8) -> Vec<OwnedInput> {
                 }
             }
         }
-        OwnedInput::Tensor { dtype, sizes, order: layout.dim_order().to_vec(), data }
+        let layout = TensorLayout::new(dtype, &sizes, layout.dim_order()).expect("sizes below those of a tensor");
+        OwnedInput::Tensor(TensorBuf::from_bytes(layout, data).expect("bytes of the layout"))
     };
     meta.inputs.iter().map(make).collect()
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use edgepack_builder::mlf::{LibraryParts, graph_text, params_file};
 use edgepack_executor::mlf::{Call, Function, FunctionError, FunctionTable, GraphExecutor, Operand, Signature};
 use edgepack_format::limits::Limits;
-use edgepack_format::mlf::graph;
 use edgepack_format::mlf::params;
+use edgepack_format::mlf::verify_graph;
 use edgepack_format::mlf::{COPY, Graph, NOP};
 use edgepack_format::tensor::TensorView;
 use edgepack_loader::MemorySource;
@@ -70,7 +70,7 @@ pub fn parameters(data: &[u8]) {
 
 /// See [`BODIES`](super::BODIES).
 pub fn graphs(data: &[u8]) {
-    let (findings, found) = graph::verify(data, &limits());
+    let (findings, found) = verify_graph(data, &limits());
     let Some(found) = found.filter(|_| !findings.has_errors()) else { return };
     let written = graph_text(&found);
     let again = Graph::parse(written.as_bytes(), &limits()).expect("a written graph");

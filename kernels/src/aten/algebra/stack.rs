@@ -1,7 +1,7 @@
 //! Stacks of matrices in tensors of any dim order.
 
 use edgepack_executor::kernel::KernelError;
-use edgepack_executor::tensor::{TensorMeta, TensorMut, TensorRef};
+use edgepack_executor::tensor::{TensorMut, TensorRef, TensorShape};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
@@ -20,7 +20,7 @@ pub struct Layout {
 
 impl Layout {
     /// The last two dimensions are the matrices'; `vectors` makes it the last one.
-    pub fn new(name: &str, meta: &TensorMeta<'_>, vectors: bool) -> Result<Layout, KernelError> {
+    pub fn new(name: &str, meta: &TensorShape<'_>, vectors: bool) -> Result<Layout, KernelError> {
         let inner = if vectors { 1 } else { 2 };
         let Some(outer) = meta.rank().checked_sub(inner) else {
             return Err(KernelError::argument(format!("`{name}` is {}, no matrix", Shape(meta.sizes))));

@@ -11,7 +11,7 @@ use edgepack_compute::epilogue::Epilogue;
 use edgepack_compute::number::Number;
 use edgepack_compute::spatial::{Images, Slide};
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
@@ -210,7 +210,7 @@ fn measure(cx: &KernelContext<'_>, args: &Arguments) -> Result<(Geometry, Dims),
 }
 
 #[cold]
-fn shapes(input: &TensorMeta<'_>, weight: &TensorMeta<'_>, why: &str) -> KernelError {
+fn shapes(input: &TensorShape<'_>, weight: &TensorShape<'_>, why: &str) -> KernelError {
     KernelError::argument(format!("`input` is {}, `weight` is {}: {why}", Shape(input.sizes), Shape(weight.sizes)))
 }
 

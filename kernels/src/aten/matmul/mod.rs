@@ -8,7 +8,7 @@ mod complex;
 mod halves;
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, Views};
-use edgepack_executor::tensor::{TensorMeta, TensorMut, TensorRef};
+use edgepack_executor::tensor::{TensorMut, TensorRef, TensorShape};
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
@@ -176,7 +176,7 @@ impl<T: Number, G: Gemm<T>> Run for Instruction<T, G> {
 }
 
 impl Form {
-    fn rhs_matrix<'a, T>(&self, meta: &TensorMeta<'_>, data: &'a [T]) -> Result<Mat<'a, T>, KernelError> {
+    fn rhs_matrix<'a, T>(&self, meta: &TensorShape<'_>, data: &'a [T]) -> Result<Mat<'a, T>, KernelError> {
         let (&[rows, cols], &[row_stride, col_stride]) = (meta.sizes, meta.strides) else {
             return Err(not_a_matrix(self.rhs.1, meta, 2));
         };
@@ -186,7 +186,7 @@ impl Form {
 }
 
 #[cold]
-fn not_a_matrix(name: &str, meta: &TensorMeta<'_>, rank: usize) -> KernelError {
+fn not_a_matrix(name: &str, meta: &TensorShape<'_>, rank: usize) -> KernelError {
     KernelError::argument(format!("`{name}` is {}, the operator wants {rank} dimensions", Shape(meta.sizes)))
 }
 
@@ -202,7 +202,7 @@ struct Product {
 }
 
 impl Product {
-    fn new(form: &Form, lhs: &TensorMeta<'_>, rhs: &TensorMeta<'_>) -> Result<Product, KernelError> {
+    fn new(form: &Form, lhs: &TensorShape<'_>, rhs: &TensorShape<'_>) -> Result<Product, KernelError> {
         let ((a, b), (a_name, b_name)) = ((lhs.sizes, rhs.sizes), (form.lhs.1, form.rhs.1));
         let fail = |why: &str| {
             Err(KernelError::argument(format!("`{a_name}` is {}, `{b_name}` is {}: {why}", Shape(a), Shape(b))))
@@ -331,8 +331,8 @@ struct Strides {
 }
 
 impl Strides {
-    fn new(form: &Form, product: &Product, [lhs, rhs]: [&TensorMeta<'_>; 2]) -> Self {
-        let stack = |meta: &TensorMeta<'_>| if form.shape == Shapes::Stacks { meta.strides[0] } else { 0 };
+    fn new(form: &Form, product: &Product, [lhs, rhs]: [&TensorShape<'_>; 2]) -> Self {
+        let stack = |meta: &TensorShape<'_>| if form.shape == Shapes::Stacks { meta.strides[0] } else { 0 };
         Strides {
             lhs: lhs_strides(lhs, product.k, form.shape),
             rhs: rhs_strides(rhs, form.shape),
@@ -342,7 +342,7 @@ impl Strides {
 }
 
 /// Row and column stride of the left operand; rows of a rank above 2 are contiguous.
-fn lhs_strides(meta: &TensorMeta<'_>, k: usize, shape: Shapes) -> [usize; 2] {
+fn lhs_strides(meta: &TensorShape<'_>, k: usize, shape: Shapes) -> [usize; 2] {
     match *meta.strides {
         [.., row, col] if shape == Shapes::Stacks || meta.rank() == 2 => [row, col],
         _ => [k, 1],
@@ -350,7 +350,7 @@ fn lhs_strides(meta: &TensorMeta<'_>, k: usize, shape: Shapes) -> [usize; 2] {
 }
 
 /// Row and column stride of the right operand as it is multiplied.
-fn rhs_strides(meta: &TensorMeta<'_>, shape: Shapes) -> [usize; 2] {
+fn rhs_strides(meta: &TensorShape<'_>, shape: Shapes) -> [usize; 2] {
     match (meta.strides, shape) {
         (&[.., row, col], Shapes::Rows) => [col, row],
         (&[.., row, col], _) => [row, col],
@@ -359,7 +359,7 @@ fn rhs_strides(meta: &TensorMeta<'_>, shape: Shapes) -> [usize; 2] {
 }
 
 /// Whether the matrices of the output are stored column by column.
-fn out_is_transposed(form: &Form, product: &Product, out: &TensorMeta<'_>) -> Result<bool, KernelError> {
+fn out_is_transposed(form: &Form, product: &Product, out: &TensorShape<'_>) -> Result<bool, KernelError> {
     let Product { m, n, .. } = *product;
     if out.is_contiguous() || m * n == 0 {
         return Ok(false);

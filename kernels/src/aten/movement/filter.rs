@@ -1,7 +1,7 @@
 //! Operators that pick or place by what the elements are: the places of non-zero elements, and masks.
 
 use edgepack_executor::kernel::{Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use edgepack_executor::with_element;
 use edgepack_format::scalar::{Bool, ScalarType};
 use edgepack_format::tensor::Dims;
@@ -22,7 +22,7 @@ fn expect_contiguous(args: &Prepare<'_>, tensors: &[(usize, &str)]) -> Result<()
 }
 
 /// A tensor stretched to some sizes, in index order.
-fn stretched(meta: &TensorMeta<'_>, sizes: &[usize]) -> Walk {
+fn stretched(meta: &TensorShape<'_>, sizes: &[usize]) -> Walk {
     let skip = sizes.len() - meta.rank().min(sizes.len());
     let steps = sizes.iter().enumerate().map(|(dim, &size)| {
         let own = dim.checked_sub(skip).filter(|&own| meta.sizes[own] != 1);
@@ -82,7 +82,7 @@ fn nonzero(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
 
 /// Whether the mask, stretched, is true; block by block.
 fn each_masked(
-    mask: &TensorMeta<'_>,
+    mask: &TensorShape<'_>,
     bytes: &[u8],
     sizes: &[usize],
     mut visit: impl FnMut(usize, bool) -> Result<(), KernelError>,

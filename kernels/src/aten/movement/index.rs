@@ -5,7 +5,7 @@
 //! turned into one list of offsets into the tensor, in scratch; what is left are plain nested loops.
 
 use edgepack_executor::kernel::{Kernel, KernelContext, KernelError, Prepare, Run, Views};
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use edgepack_executor::with_element;
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::scalar::ScalarType;
@@ -110,14 +110,14 @@ impl Plan {
         Ok(plan)
     }
 
-    fn walk(dims: &[usize], meta: &TensorMeta<'_>) -> Walk {
+    fn walk(dims: &[usize], meta: &TensorShape<'_>) -> Walk {
         Walk::new(dims.iter().map(|&dim| Step { size: meta.sizes[dim], stride: meta.strides[dim] as isize }), 0)
     }
 
     /// Calls `visit` with the offset of every place in front of the suffix, in the order of the result.
     fn for_each_place(
         &self,
-        meta: &TensorMeta<'_>,
+        meta: &TensorShape<'_>,
         offsets: &[u64],
         mut visit: impl FnMut(usize) -> Result<(), KernelError>,
     ) -> Result<(), KernelError> {
@@ -144,7 +144,7 @@ impl Plan {
 fn offsets<'s>(
     views: &Views<'_>,
     plan: &Plan,
-    meta: &TensorMeta<'_>,
+    meta: &TensorShape<'_>,
     counts: &Dims,
     scratch: &'s mut [u8],
 ) -> Result<&'s [u64], KernelError> {
@@ -192,7 +192,7 @@ fn offsets<'s>(
 }
 
 /// Adds the coordinates of the true elements, in index order, to every row of offsets.
-fn add_mask(mask: &TensorMeta<'_>, bytes: &[u8], strides: &[usize], plan: &Plan, count: usize, offsets: &mut [u64]) {
+fn add_mask(mask: &TensorShape<'_>, bytes: &[u8], strides: &[usize], plan: &Plan, count: usize, offsets: &mut [u64]) {
     let Some(&last) = plan.common.last() else { return };
     for row in offsets.chunks_mut(last.max(1)) {
         let mut place = 0;

@@ -1,7 +1,7 @@
 //! Operators that write inputs into parts of their output: joins, padding with a number, and writes into a slice.
 
 use edgepack_executor::kernel::{Kernel, KernelContext, KernelError, Prepare, Run, Views};
-use edgepack_executor::tensor::{TensorMeta, TensorMut, TensorRef};
+use edgepack_executor::tensor::{TensorMut, TensorRef, TensorShape};
 use edgepack_format::tensor::Dims;
 
 use super::row;
@@ -36,7 +36,7 @@ impl Part<'_> {
 }
 
 /// Whether an input of `cat` is skipped: an empty list of numbers joins anything.
-fn is_skipped(meta: &TensorMeta<'_>) -> bool {
+fn is_skipped(meta: &TensorShape<'_>) -> bool {
     meta.sizes == [0]
 }
 
@@ -117,7 +117,7 @@ fn cat(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
-fn item_meta<'c>(cx: &'c KernelContext<'_>, item: usize) -> Result<TensorMeta<'c>, KernelError> {
+fn item_meta<'c>(cx: &'c KernelContext<'_>, item: usize) -> Result<TensorShape<'c>, KernelError> {
     cx.list_meta(0, item)?.ok_or_else(|| KernelError::argument(format!("`tensors` holds no tensor at {item}")))
 }
 

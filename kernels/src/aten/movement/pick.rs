@@ -1,7 +1,7 @@
 //! Picking and placing by one index tensor along one dimension.
 
 use edgepack_executor::kernel::{Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::{TensorMeta, TensorRef};
+use edgepack_executor::tensor::{TensorRef, TensorShape};
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
@@ -131,14 +131,14 @@ fn embedding(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
 
 /// An error unless `index` has the rank of a tensor and is nowhere larger, except along `dim`.
 pub(super) fn expect_inside(
-    index: &TensorMeta<'_>,
+    index: &TensorShape<'_>,
     name: &str,
-    meta: &TensorMeta<'_>,
+    meta: &TensorShape<'_>,
     dim: Option<usize>,
 ) -> Result<(), KernelError> {
     // A tensor without dimensions counts as one element along one.
     let rank = index.rank().max(1);
-    let size = |meta: &TensorMeta<'_>, at: usize| meta.sizes.get(at).copied().unwrap_or(1);
+    let size = |meta: &TensorShape<'_>, at: usize| meta.sizes.get(at).copied().unwrap_or(1);
     let fits = rank == meta.rank().max(1) && (0..rank).all(|at| Some(at) == dim || size(index, at) <= size(meta, at));
     if fits || index.element_count() == 0 {
         return Ok(());

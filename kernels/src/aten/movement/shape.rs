@@ -1,7 +1,7 @@
 //! Reshaping, slicing and rearranging: every operator that is a view of its input.
 
 use edgepack_executor::kernel::{Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use edgepack_format::tensor::{Dims, element_count};
 
 use super::row;
@@ -53,7 +53,7 @@ fn permute(cx: &KernelContext<'_>) -> Result<View, KernelError> {
     Ok(view)
 }
 
-fn swapped(meta: &TensorMeta<'_>, a: usize, b: usize) -> Result<View, KernelError> {
+fn swapped(meta: &TensorShape<'_>, a: usize, b: usize) -> Result<View, KernelError> {
     let mut view = View::default();
     for dim in 0..meta.rank() {
         let from = if dim == a {
@@ -178,7 +178,7 @@ fn reshape(cx: &KernelContext<'_>) -> Result<View, KernelError> {
     Ok(view)
 }
 
-fn sliced(meta: &TensorMeta<'_>, dim: usize, start: usize, count: usize, step: usize) -> Result<View, KernelError> {
+fn sliced(meta: &TensorShape<'_>, dim: usize, start: usize, count: usize, step: usize) -> Result<View, KernelError> {
     let mut view = View::default();
     for own in 0..meta.rank() {
         let stride = meta.strides[own];
@@ -192,7 +192,7 @@ fn sliced(meta: &TensorMeta<'_>, dim: usize, start: usize, count: usize, step: u
     Ok(view)
 }
 
-fn expect_dims(meta: &TensorMeta<'_>) -> Result<(), KernelError> {
+fn expect_dims(meta: &TensorShape<'_>) -> Result<(), KernelError> {
     if meta.rank() > 0 {
         return Ok(());
     }
@@ -249,7 +249,7 @@ fn unsqueeze(cx: &KernelContext<'_>) -> Result<View, KernelError> {
     Ok(view)
 }
 
-fn squeezed(meta: &TensorMeta<'_>, named: [bool; 16]) -> Result<View, KernelError> {
+fn squeezed(meta: &TensorShape<'_>, named: [bool; 16]) -> Result<View, KernelError> {
     let mut view = View::default();
     for dim in (0..meta.rank()).filter(|&dim| !(named[dim] && meta.sizes[dim] == 1)) {
         view.push(meta.sizes[dim], meta.strides[dim] as isize)?;

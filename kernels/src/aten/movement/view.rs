@@ -4,7 +4,7 @@
 //! orders of input and output are, the result is right.
 
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use edgepack_format::tensor::Dims;
 
 use super::transfer::expect_same_type;
@@ -51,7 +51,7 @@ impl View {
     }
 
     /// Every dimension of a tensor as it is.
-    pub fn whole(meta: &TensorMeta<'_>) -> Result<View, KernelError> {
+    pub fn whole(meta: &TensorShape<'_>) -> Result<View, KernelError> {
         let mut view = View::default();
         for (&size, &stride) in meta.sizes.iter().zip(meta.strides) {
             view.push(size, stride as isize)?;

@@ -3,7 +3,7 @@
 //! Where rows do not lie in memory as such, because input or output are not contiguous, they are laid out in scratch memory.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, Views};
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use edgepack_format::tensor::Dims;
 
 use crate::broadcast::Walk;
@@ -78,7 +78,7 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
 }
 
 /// Scratch memory for the rows of a tensor.
-fn turned_bytes(meta: &TensorMeta<'_>) -> usize {
+fn turned_bytes(meta: &TensorShape<'_>) -> usize {
     if meta.is_contiguous() { 0 } else { meta.byte_len() }
 }
 

@@ -4,7 +4,7 @@
 //! become one loop over contiguous rows ("fold each row") or one over contiguous lanes ("fold rows into each other").
 
 use edgepack_executor::kernel::KernelError;
-use edgepack_executor::tensor::TensorMeta;
+use edgepack_executor::tensor::TensorShape;
 use edgepack_format::tensor::{Dims, MAX_RANK};
 
 use edgepack_compute::fold::Fold;
@@ -72,7 +72,7 @@ pub struct Plan {
 impl Plan {
     /// The loops from an input to a result that has the sizes [`Folded::result_sizes`] says. With `in_order` the folded
     /// elements are visited in index order, else as they lie in memory.
-    pub fn new(input: &TensorMeta<'_>, out: &TensorMeta<'_>, folded: Folded, in_order: bool) -> Plan {
+    pub fn new(input: &TensorShape<'_>, out: &TensorShape<'_>, folded: Folded, in_order: bool) -> Plan {
         let (mut kept, mut fold) = (Dims::new(), Dims::new());
         let keepdim = out.rank() == input.rank();
         let mut own = 0;
@@ -193,8 +193,8 @@ mod tests {
     use super::*;
     use edgepack_format::scalar::ScalarType;
 
-    fn meta<'a>(sizes: &'a [usize], strides: &'a [usize]) -> TensorMeta<'a> {
-        TensorMeta { dtype: ScalarType::FLOAT, sizes, strides, dim_order: &[] }
+    fn meta<'a>(sizes: &'a [usize], strides: &'a [usize]) -> TensorShape<'a> {
+        TensorShape { dtype: ScalarType::FLOAT, sizes, strides, dim_order: &[] }
     }
 
     #[test]
