@@ -14,12 +14,15 @@ pub mod fourier;
 pub mod functions;
 pub mod gemm;
 pub mod half;
+pub mod layout;
 pub mod number;
 pub mod panels;
 #[doc(hidden)]
 pub mod random;
 pub mod select;
 pub mod simd;
+pub mod softmax;
 pub mod threads;
+pub mod walk;
 
 pub use error::{Error, ErrorKind};

@@ -8,7 +8,7 @@ use super::row;
 use super::shape::slice_of;
 use super::transfer::{Conversion, SCRATCH, assign, transfer};
 use crate::aten::elementwise::fill::fill;
-use crate::broadcast::{Step, Walk};
+use crate::broadcast::{Axis, Walk};
 use crate::dims::{dim_of, index_of, size_of};
 use crate::promote::{expect_castable, promote};
 
@@ -25,7 +25,7 @@ struct Part<'p> {
 impl Part<'_> {
     fn write(&self, input: &TensorRef<'_>, out: &mut TensorMut<'_>, scratch: &mut [u8]) -> Result<(), KernelError> {
         let walk = |strides: &[usize], start| {
-            let step = |&dim: &u8| Step { size: self.sizes[dim as usize], stride: strides[dim as usize] as isize };
+            let step = |&dim: &u8| Axis { size: self.sizes[dim as usize], stride: strides[dim as usize] as isize };
             Walk::new(out.dim_order.iter().map(step), start)
         };
         let (source, target) = (walk(self.input_strides, self.input_start), walk(self.strides, self.start));

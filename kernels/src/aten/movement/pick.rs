@@ -9,7 +9,7 @@ use edgepack_format::tensor::Dims;
 use super::row;
 use super::transfer::{Conversion, SCRATCH, assign, expect_same_type, transfer};
 use crate::aten::elementwise::engine::scalar_bits;
-use crate::broadcast::{Step, Walk};
+use crate::broadcast::{Axis, Walk};
 use crate::dims::{dim_of, index_of};
 use crate::promote::expect_fit;
 use edgepack_compute::number::{Cast, Compute, Number};
@@ -86,7 +86,7 @@ fn index_select(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let out_meta = out.meta();
     let walk = |strides: &[usize], start: usize| {
         let dims = out_meta.dim_order.iter().map(|&own| own as usize).filter(|&own| own != dim);
-        Walk::new(dims.map(|own| Step { size: out_meta.sizes[own], stride: strides[own] as isize }), start)
+        Walk::new(dims.map(|own| Axis { size: out_meta.sizes[own], stride: strides[own] as isize }), start)
     };
     let rest: usize = sizes.iter().enumerate().filter(|(own, _)| *own != dim).map(|(_, size)| size).product();
     if rest == 0 {

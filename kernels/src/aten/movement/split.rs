@@ -5,7 +5,7 @@ use edgepack_format::tensor::Dims;
 
 use super::row;
 use super::transfer::{Conversion, SCRATCH, transfer};
-use crate::broadcast::{Step, Walk};
+use crate::broadcast::{Axis, Walk};
 use crate::dims::{dim_of, size_of};
 
 /// Where the list of outputs is, and where `dim`.
@@ -80,7 +80,7 @@ fn copy(cx: &mut KernelContext<'_>, out: usize, dim: usize, drop: bool) -> Resul
         let steps = target
             .dim_order
             .iter()
-            .map(|&to| Step { size: target.sizes[to as usize], stride: input.strides[own(to)] as isize });
+            .map(|&to| Axis { size: target.sizes[to as usize], stride: input.strides[own(to)] as isize });
         let source = Walk::new(steps, start);
         start += input.strides[dim] * if drop { 1 } else { target.sizes[dim] };
         let conversion = Conversion::new(input.dtype, target.dtype)?;

@@ -8,7 +8,7 @@ use edgepack_executor::tensor::TensorMeta;
 use edgepack_format::tensor::Dims;
 
 use super::transfer::expect_same_type;
-use crate::broadcast::{Step, Walk};
+use crate::broadcast::{Axis, Walk};
 
 /// A view of a tensor.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ pub struct View {
     /// The first element, in elements of the input.
     pub start: usize,
     /// Strides, outermost first within a dimension, and the dimension each belongs to.
-    steps: Dims<Step>,
+    steps: Dims<Axis>,
     dims: Dims<u8>,
 }
 
@@ -35,11 +35,11 @@ impl View {
 
     /// Appends a dimension of one stride.
     pub fn push(&mut self, size: usize, stride: isize) -> Result<(), KernelError> {
-        self.push_nested(&[Step { size, stride }])
+        self.push_nested(&[Axis { size, stride }])
     }
 
     /// Appends a dimension of nested strides, outermost first; its size is the product of theirs.
-    pub fn push_nested(&mut self, steps: &[Step]) -> Result<(), KernelError> {
+    pub fn push_nested(&mut self, steps: &[Axis]) -> Result<(), KernelError> {
         let dim = self.sizes.len() as u8;
         let size = steps.iter().try_fold(1usize, |size, step| size.checked_mul(step.size)).ok_or_else(too_many)?;
         self.sizes.push(size).ok_or_else(too_many)?;
