@@ -15,6 +15,7 @@ pub mod functions;
 pub mod gemm;
 pub mod half;
 pub mod layout;
+pub mod norm;
 pub mod number;
 pub mod panels;
 #[doc(hidden)]
