@@ -20,6 +20,7 @@ pub mod number;
 pub mod panels;
 #[doc(hidden)]
 pub mod random;
+pub mod reduce;
 pub mod select;
 pub mod simd;
 pub mod softmax;
