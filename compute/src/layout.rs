@@ -27,6 +27,47 @@ impl Layout<'_> {
     }
 }
 
+/// Sizes and strides of a tensor of `N` dimensions, in the order of its indices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Strided<const N: usize> {
+    /// Elements along each dimension.
+    pub sizes: [usize; N],
+    /// Elements of memory between neighbours along each dimension.
+    pub strides: [usize; N],
+}
+
+impl<const N: usize> Strided<N> {
+    /// Returns those of a tensor; `None` if it has another number of dimensions.
+    pub fn new<'a>(layout: impl Into<Layout<'a>>) -> Option<Self> {
+        let layout = layout.into();
+        Some(Strided { sizes: layout.sizes.try_into().ok()?, strides: layout.strides.try_into().ok()? })
+    }
+
+    /// Returns the number of elements.
+    pub fn count(&self) -> usize {
+        self.sizes.iter().product()
+    }
+
+    /// Returns how many elements of memory it takes to hold the last one.
+    ///
+    /// ```
+    /// use edgepack_compute::layout::Strided;
+    ///
+    /// assert_eq!(Strided { sizes: [2, 3], strides: [10, 1] }.reach(), 13);
+    /// ```
+    pub fn reach(&self) -> usize {
+        reach(self.sizes.into_iter().zip(self.strides))
+    }
+}
+
+/// Returns how many elements of memory dimensions of these sizes and strides need.
+pub(crate) fn reach(dims: impl Iterator<Item = (usize, usize)> + Clone) -> usize {
+    if dims.clone().any(|(size, _)| size == 0) {
+        return 0;
+    }
+    dims.fold(1, |reach: usize, (size, stride)| reach.saturating_add((size - 1).saturating_mul(stride)))
+}
+
 /// Returns the sizes two tensors have in common when dimensions of size 1 stretch; `None` if they do not fit, or if no
 /// tensor can have them.
 ///

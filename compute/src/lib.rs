@@ -21,6 +21,8 @@ pub mod panels;
 #[doc(hidden)]
 pub mod random;
 pub mod reduce;
+pub mod resize;
+pub mod sample;
 pub mod select;
 pub mod simd;
 pub mod softmax;

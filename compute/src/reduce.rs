@@ -8,7 +8,7 @@ use edgepack_format::tensor::{Dims, MAX_RANK};
 
 use crate::error::{Error, expect_elements};
 use crate::fold::Fold;
-use crate::layout::Layout;
+use crate::layout::{Layout, reach};
 
 /// Accumulators of neighbouring results, kept on the stack.
 const LANES: usize = 64;
@@ -138,11 +138,7 @@ impl Reduction {
 
     /// Elements of input up to the last one that is read.
     fn reach(&self) -> usize {
-        let axes = || self.outer.iter().chain(&*self.folded);
-        if axes().any(|axis| axis.size == 0) {
-            return 0;
-        }
-        axes().fold(1, |reach: usize, axis| reach.saturating_add((axis.size - 1).saturating_mul(axis.input)))
+        reach(self.outer.iter().chain(&*self.folded).map(|axis| (axis.size, axis.input)))
     }
 
     fn fold_one<T: Copy, F: Fold<T>>(&self, input: &[T], from: usize, fold: &F) -> F::Acc {

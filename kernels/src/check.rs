@@ -95,6 +95,12 @@ pub fn expect_same_order(a: (&str, &[u8]), b: (&str, &[u8])) -> Result<(), Kerne
     )))
 }
 
+/// The error of a computation with the argument it is about in front of what is wrong.
+pub fn named(name: &str, error: edgepack_compute::Error) -> KernelError {
+    let KernelError { code, message } = KernelError::from(error);
+    KernelError::new(code, format!("`{name}` {message}"))
+}
+
 /// Sizes as messages show them: `4x16`.
 pub struct Shape<'a>(pub &'a [usize]);
 
