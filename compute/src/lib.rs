@@ -5,18 +5,24 @@
 #![forbid(unsafe_code)]
 
 pub mod algebra;
+pub mod attention;
+pub mod cache;
 pub mod complex;
+pub mod delta;
 pub mod element;
 mod error;
+pub mod experts;
 pub mod float;
 pub mod fold;
 pub mod fourier;
 pub mod functions;
 pub mod gemm;
+pub mod hadamard;
 pub mod half;
 pub mod layout;
 pub mod norm;
 pub mod number;
+pub mod packed;
 pub mod panels;
 #[doc(hidden)]
 pub mod random;
