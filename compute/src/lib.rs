@@ -30,9 +30,12 @@ pub mod reduce;
 pub mod resize;
 pub mod sample;
 pub mod select;
+pub mod shift;
 pub mod simd;
 pub mod softmax;
 pub mod threads;
+pub mod transfer;
+pub mod view;
 pub mod walk;
 
 pub use error::{Error, ErrorKind};

@@ -12,7 +12,7 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{Dims, element_count};
 
 use super::row;
-use super::transfer::{Conversion, assign, expect_same_type};
+use super::transfer::{assign, conversion, expect_same_type};
 use crate::broadcast::{Axis, Walk, broadcast, expect_stretch};
 use crate::dims::index_of;
 use edgepack_compute::number::{Cast, Compute, Number};
@@ -286,7 +286,7 @@ fn put(cx: &mut KernelContext<'_>, out: usize) -> Result<(), KernelError> {
     }
     if out != 0 {
         let input = views.tensor(0)?;
-        assign(Conversion::new(input.dtype, target.dtype)?, &input, &mut target, &mut [])?;
+        assign(conversion(input.dtype, target.dtype)?, &input, &mut target, &mut [])?;
     }
     let meta = target.meta();
     let offsets = offsets(&views, &plan, &meta, &counts, views.scratch()?)?;

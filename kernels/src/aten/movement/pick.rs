@@ -7,7 +7,7 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
 use super::row;
-use super::transfer::{Conversion, SCRATCH, assign, expect_same_type, transfer};
+use super::transfer::{SCRATCH, assign, conversion, expect_same_type, transfer};
 use crate::aten::elementwise::engine::scalar_bits;
 use crate::broadcast::{Axis, Walk};
 use crate::dims::{dim_of, index_of};
@@ -95,8 +95,8 @@ fn index_select(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     for at in 0..count {
         let from = index_of("index", index_at(&index, at), have)?;
         let (source, target) = (walk(input.strides, from * from_stride), walk(out_meta.strides, at * to_stride));
-        let conversion = Conversion::new(input.dtype, input.dtype)?;
-        transfer(conversion, (input.bytes(), &source), (out.bytes(), &target), rest, scratch)?;
+        let change = conversion(input.dtype, input.dtype)?;
+        transfer(change, (input.bytes(), &source), (out.bytes(), &target), rest, scratch)?;
     }
     Ok(())
 }
@@ -198,7 +198,7 @@ fn scatter(cx: &mut KernelContext<'_>, what: Scattered, meeting: Meeting) -> Res
     };
     let views = cx.views();
     let (input, index, mut out) = (views.tensor(0)?, views.tensor(2)?, views.out(4)?);
-    assign(Conversion::new(input.dtype, out.dtype)?, &input, &mut out, &mut [])?;
+    assign(conversion(input.dtype, out.dtype)?, &input, &mut out, &mut [])?;
     let source = if what == Scattered::Tensor { Some(views.tensor(3)?) } else { None };
     let width = out.dtype.size().unwrap_or(1);
     let (size, stride) = (sizes.get(dim).copied().unwrap_or(1), out.strides.get(dim).copied().unwrap_or(0));

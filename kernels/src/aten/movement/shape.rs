@@ -78,7 +78,7 @@ fn transpose(cx: &KernelContext<'_>) -> Result<View, KernelError> {
 fn transpose_matrix(cx: &KernelContext<'_>) -> Result<View, KernelError> {
     let meta = cx.meta(0)?;
     match meta.rank() {
-        0 | 1 => View::whole(&meta),
+        0 | 1 => Ok(View::whole(&meta)?),
         2 => swapped(&meta, 0, 1),
         rank => Err(KernelError::argument(format!("`self` has {rank} dimensions, at most 2 can be transposed"))),
     }
