@@ -29,6 +29,7 @@ pub mod random;
 pub mod reduce;
 pub mod resize;
 pub mod sample;
+pub mod scan;
 pub mod select;
 pub mod shift;
 pub mod simd;
