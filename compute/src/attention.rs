@@ -164,12 +164,12 @@ impl<T: Number + Sync> Rows for Floats<'_, T> {
         if T::SCALAR_TYPE == f32::SCALAR_TYPE
             && let Ok(floats) = bytemuck::try_cast_slice::<T, f32>(self.0)
         {
-            return Ok(Mat::new(floats.get(first..).unwrap_or(&[]), [count, dim], [step, 1])?);
+            return Mat::new(floats.get(first..).unwrap_or(&[]), [count, dim], [step, 1]);
         }
         for (row, to) in buffer.chunks_exact_mut(dim.max(1)).enumerate().take(count) {
             to.iter_mut().zip(&self.0[first + row * step..][..dim]).for_each(|(to, &from)| *to = from.cast());
         }
-        Ok(Mat::new(buffer, [count, dim], [dim, 1])?)
+        Mat::new(buffer, [count, dim], [dim, 1])
     }
 }
 
@@ -204,7 +204,7 @@ impl Rows for Bytes<'_> {
             let values = &self.values[at..][..dim];
             wide(|| to.iter_mut().zip(values).for_each(|(to, &x)| *to = f32::from(i16::from(x) - zero) * scale));
         }
-        Ok(Mat::new(buffer, [count, dim], [dim, 1])?)
+        Mat::new(buffer, [count, dim], [dim, 1])
     }
 }
 

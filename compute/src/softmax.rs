@@ -202,7 +202,7 @@ mod tests {
             let (mut plain, mut log) = (vec![0.0f32; values.len()], vec![0.0f32; values.len()]);
             softmax(view, &values, &mut plain).unwrap();
             log_softmax(view, &values, &mut log).unwrap();
-            for start in (0..values.len()).filter(|at| at / view.inner % view.size == 0) {
+            for start in (0..values.len()).filter(|at| (at / view.inner).is_multiple_of(view.size)) {
                 let places = (0..view.size).map(|i| start + i * view.inner);
                 let row: Vec<f64> = places.clone().map(|at| values[at].into()).collect();
                 for (at, (want, want_log)) in places.zip(naive(&row, false).into_iter().zip(naive(&row, true))) {
