@@ -8,7 +8,7 @@ use edgepack_executor::tensor::Scalar;
 use edgepack_executor::{Method, Options, Output};
 use edgepack_exir::archive::{Archive, Storage, Weight};
 use edgepack_exir::graph::{
-    About, Argument, Dialect, ExportedProgram, Graph, InputKind, InputSpec, OutputKind, OutputSpec, Size, TensorShape,
+    About, Argument, Dialect, ExportedProgram, Graph, InputKind, InputSpec, OutputKind, OutputSpec, Size, TensorMeta,
     ValueId,
 };
 use edgepack_exir::lower::{Options as Lowering, lower, to_edge};
@@ -38,9 +38,9 @@ fn numbers(count: usize, seed: u64) -> Vec<f32> {
         .collect()
 }
 
-fn meta(sizes: &[usize]) -> TensorShape {
+fn meta(sizes: &[usize]) -> TensorMeta {
     let sizes: Vec<Size> = sizes.iter().map(|size| Size::Known(*size as i64)).collect();
-    TensorShape::contiguous(ScalarType::FLOAT, &sizes)
+    TensorMeta::contiguous(ScalarType::FLOAT, &sizes)
 }
 
 impl Growing {
@@ -336,7 +336,7 @@ proptest! {
 #[test]
 fn bytes_are_seen_as_another_type() {
     let like = |scalar_type, sizes: &[i64]| {
-        TensorShape::contiguous(scalar_type, &sizes.iter().copied().map(Size::Known).collect::<Vec<_>>())
+        TensorMeta::contiguous(scalar_type, &sizes.iter().copied().map(Size::Known).collect::<Vec<_>>())
     };
     let as_type = |value: ValueId, scalar_type| [("self", value.into()), ("dtype", Argument::ScalarType(scalar_type))];
     let mut graph = Graph::default();

@@ -13,11 +13,13 @@ use edgepack::edit::{DiffOptions, Opened, Package, Root, diff};
 use edgepack_builder::ptd::{DataFormat, data_file};
 use edgepack_builder::pte::{ProgramBuilder, TensorSpec};
 use edgepack_builder::{NamedDataStore, args};
+use edgepack_compute::fourier::Transform;
 use edgepack_compute::threads::Threads;
 use edgepack_executor::{LoadError, LoadMethod, MemoryBytes, Method, Options};
 use edgepack_format::limits::Limits;
 use edgepack_format::pte::{
     self, Buffer, Chain, EValue, ExecutionPlan, Instruction, InstructionArguments, IntList, KernelCall, KernelTypes,
+    TensorShapeDynamism,
 };
 use edgepack_format::row::Blob;
 use edgepack_format::scalar::ScalarType;
@@ -155,6 +157,7 @@ fn peaks_stay_within_what_is_said() {
         corpus();
         linear_layers_keep_their_weights_once();
         what_nobody_reads_is_given_back();
+        tables_and_working_memory_are_charged();
         differences_take_little_more_than_the_files();
     });
 }
@@ -222,6 +225,47 @@ fn what_nobody_reads_is_given_back() {
     let lent = Program::from_bytes(file).unwrap();
     let (_, _, method) = measure(move || lent.clone(), "forward", &Options::default()).unwrap();
     assert!(method.memory_bytes().lent > 1 << 18);
+}
+
+/// The inverse of a matrix, which is computed in memory of its own, and Fourier transforms, whose tables stay; with a bound
+/// on the points that is not reached, too.
+fn tables_and_working_memory_are_charged() {
+    const SIDE: usize = 192;
+    const POINTS: usize = 20_011;
+    let program = |dynamism: TensorShapeDynamism| {
+        let mut program = ProgramBuilder::new();
+        let mut forward = program.method("forward");
+        let matrix = forward.input(float(&[SIDE, SIDE])).unwrap();
+        let outs = [float(&[SIDE, SIDE]), TensorSpec::new(ScalarType::INT, [0usize; 0])];
+        let [inverse, _] = forward.call("aten::linalg_inv_ex.inverse", args![matrix, false], outs).unwrap();
+        let line = forward.input(float(&[POINTS]).dynamism(dynamism)).unwrap();
+        let half = TensorSpec::new(ScalarType::COMPLEX_FLOAT, [POINTS / 2 + 1]).dynamism(dynamism);
+        let spectrum = forward.call("aten::_fft_r2c.out", args![line, vec![0i64], 0i64, true], half).unwrap();
+        forward.output(inverse).unwrap();
+        forward.output(spectrum).unwrap();
+        program.finish().unwrap().to_bytes().unwrap()
+    };
+    let work = (2 * SIDE * SIDE + SIDE) * size_of::<f64>();
+    let tables = Transform::bytes_of(POINTS);
+    for dynamism in [TensorShapeDynamism::STATIC, TensorShapeDynamism::DYNAMIC_BOUND] {
+        let file = program(dynamism);
+        let open = read(&file);
+        let (peak, left, method) = measure(&open, "forward", &Options::default()).unwrap();
+        let memory = method.memory_bytes();
+        assert_eq!(memory.packed, work + tables, "{memory:?}");
+        assert!(peak <= allowed(&memory) && left <= allowed(&memory), "{peak} and {left} bytes, said {memory:?}");
+        // Without memory for what is retained, the method is not loaded.
+        let most = memory.heap() + Transform::most_bytes(POINTS) + ALLOWANCE;
+        let limited = |bytes: usize| {
+            let mut limits = Limits::default();
+            limits.method_bytes = bytes as u64;
+            measure(&open, "forward", &Options { limits: Some(limits), ..Options::default() })
+        };
+        assert!(limited(most).is_ok(), "{dynamism:?}: {memory:?}");
+        let less = memory.planned + memory.private + memory.packed - tables / 2;
+        let refused = limited(less).err().unwrap().to_string();
+        assert!(refused.contains("packed weights and tables, the limits leave"), "{dynamism:?}: {refused}");
+    }
 }
 
 /// Programs of many rows, of one long list, of large contents inside and outside the flatbuffer, and a data file of many

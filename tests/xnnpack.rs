@@ -6,8 +6,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use edgepack_cli::cases::{Recorded, from_safetensors, replay};
+use edgepack_cli::cases::{Recorded, from_safetensors};
 use edgepack_cli::compare::Tolerance;
+use edgepack_cli::formats::pte::replay;
 use edgepack_executor::observer::{Event, Observer};
 use edgepack_executor::{Method, Options};
 use edgepack_loader::Program;

@@ -24,6 +24,8 @@ pub enum ErrorKind {
     Unsupported,
     /// The memory is not there.
     Memory,
+    /// Data that are not of the form they are said to be of, or numbers out of their range.
+    Data,
 }
 
 impl Error {
@@ -31,6 +33,14 @@ impl Error {
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Error { kind, message: message.into() }
     }
+}
+
+/// Returns an error unless a slice has the elements its geometry says.
+pub(crate) fn expect_elements(name: &str, have: usize, need: usize) -> Result<(), Error> {
+    if have >= need {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Geometry, format!("{name} has {have} elements, its geometry says {need}")))
 }
 
 /// Returns an empty list with room for so many elements, or an error if the memory is not there.

@@ -3,10 +3,22 @@
 //! Lengths of small prime factors are split by them; a length with a large prime factor becomes a convolution of a power
 //! of two. Either way the time is that of `n log n`, so no length that a program asks for makes it hang.
 
+mod lines;
+
 use std::f64::consts::TAU;
 
 use crate::complex::{Complex, conjugate, plus, times};
 use crate::error::{Error, room};
+
+pub use lines::{Lines, Transforms};
+
+/// Bytes of a number.
+const COMPLEX: usize = size_of::<Complex<f64>>();
+
+/// The length of the convolution that a transform becomes.
+fn inner_length(length: usize) -> usize {
+    length.saturating_mul(2).saturating_sub(1).checked_next_power_of_two().unwrap_or(usize::MAX)
+}
 
 /// The greatest prime factor that is split by its definition.
 const SMALL: usize = 31;
@@ -14,14 +26,29 @@ const SMALL: usize = 31;
 /// A transform of one length.
 pub struct Transform {
     length: usize,
-    way: Way,
+    algorithm: Algorithm,
 }
 
-enum Way {
+enum Algorithm {
     /// Prime factors, and the roots of unity of the whole length.
     Split { factors: Vec<usize>, roots: Vec<Complex<f64>> },
     /// A convolution with a chirp.
     Chirp { chirp: Vec<Complex<f64>>, spectrum: Vec<Complex<f64>>, inner: Box<Transform> },
+}
+
+/// The small prime factors of a length, and what is left of it.
+fn factorised(length: usize) -> (Vec<usize>, usize) {
+    let mut factors = Vec::new();
+    let (mut rest, mut factor) = (length, 2);
+    while rest > 1 && factor <= SMALL {
+        if rest.is_multiple_of(factor) {
+            factors.push(factor);
+            rest /= factor;
+        } else {
+            factor += 1;
+        }
+    }
+    (factors, rest)
 }
 
 /// The root of unity at `index / length` of a turn, forward.
@@ -31,41 +58,76 @@ fn root(index: usize, length: usize) -> Complex<f64> {
 }
 
 impl Transform {
-    /// The transform of lines of `length`, at least 1. An error if there is no memory for it.
+    /// Returns the transform of lines of `length`, at least 1.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Memory`](crate::ErrorKind::Memory) if there is no memory for its tables.
     pub fn new(length: usize) -> Result<Transform, Error> {
-        let mut factors = Vec::new();
-        let (mut rest, mut factor) = (length, 2);
-        while rest > 1 && factor <= SMALL {
-            if rest.is_multiple_of(factor) {
-                factors.push(factor);
-                rest /= factor;
-            } else {
-                factor += 1;
-            }
-        }
+        let count = Self::scratch_to_make(length);
+        let mut scratch = room(count)?;
+        scratch.resize(count, [0.0; 2]);
+        Self::within(length, &mut scratch)
+    }
+
+    /// How many numbers of scratch memory [`within`](Self::within) needs.
+    fn scratch_to_make(length: usize) -> usize {
+        if factorised(length).1 <= 1 { 0 } else { inner_length(length) }
+    }
+
+    /// Returns the transform as [`new`](Self::new) does, made in scratch memory of the caller's, which has as many numbers
+    /// as a run needs.
+    fn within(length: usize, scratch: &mut [Complex<f64>]) -> Result<Transform, Error> {
+        let (factors, rest) = factorised(length);
         if rest <= 1 {
             let mut roots = room(length)?;
             roots.extend((0..length).map(|index| root(index, length)));
-            return Ok(Transform { length, way: Way::Split { factors, roots } });
+            return Ok(Transform { length, algorithm: Algorithm::Split { factors, roots } });
         }
-        let inner = Transform::new((2 * length - 1).next_power_of_two())?;
+        let inner = Transform::within(inner_length(length), scratch)?;
         // The square of the index, modulo two lengths: it would not stay exact as a float.
-        let turn = |index: usize| {
+        let root = |index: usize| {
             let square = (index as u128 * index as u128) % (2 * length as u128);
             root(square as usize, 2 * length)
         };
         let mut chirp: Vec<Complex<f64>> = room(length)?;
-        chirp.extend((0..length).map(turn));
+        chirp.extend((0..length).map(root));
         let mut spectrum = room(inner.length)?;
         spectrum.resize(inner.length, [0.0; 2]);
         for (index, &x) in chirp.iter().enumerate() {
             spectrum[index] = conjugate(x);
             spectrum[(inner.length - index) % inner.length] = conjugate(x);
         }
-        let mut scratch = room(inner.scratch())?;
-        scratch.resize(inner.scratch(), [0.0; 2]);
-        inner.run(&mut spectrum, &mut scratch);
-        Ok(Transform { length, way: Way::Chirp { chirp, spectrum, inner: Box::new(inner) } })
+        inner.run(&mut spectrum, scratch);
+        Ok(Transform { length, algorithm: Algorithm::Chirp { chirp, spectrum, inner: Box::new(inner) } })
+    }
+
+    /// Returns the bytes of its tables.
+    pub fn bytes(&self) -> usize {
+        match &self.algorithm {
+            Algorithm::Split { factors, roots } => size_of_val(&factors[..]) + size_of_val(&roots[..]),
+            Algorithm::Chirp { chirp, spectrum, inner } => {
+                size_of_val(&chirp[..]) + size_of_val(&spectrum[..]) + size_of::<Transform>() + inner.bytes()
+            }
+        }
+    }
+
+    /// Returns the bytes that the tables of the transform of a length have.
+    pub fn bytes_of(length: usize) -> usize {
+        let (factors, rest) = factorised(length);
+        if rest <= 1 {
+            return size_of_val(&factors[..]).saturating_add(length.saturating_mul(COMPLEX));
+        }
+        let inner = inner_length(length);
+        let tables = length.saturating_add(inner).saturating_mul(COMPLEX);
+        tables.saturating_add(size_of::<Transform>()).saturating_add(Self::bytes_of(inner))
+    }
+
+    /// Returns the most bytes that the tables of a transform of any length up to this one have.
+    pub fn most_bytes(length: usize) -> usize {
+        let inner = inner_length(length);
+        let tables = length.saturating_add(inner.saturating_mul(2)).saturating_mul(COMPLEX);
+        tables.saturating_add(size_of::<Transform>()).saturating_add(size_of::<[usize; usize::BITS as usize]>())
     }
 
     /// The length of the lines.
@@ -75,9 +137,9 @@ impl Transform {
 
     /// How many numbers of scratch memory [`run`](Self::run) needs.
     pub fn scratch(&self) -> usize {
-        match &self.way {
-            Way::Split { .. } => self.length,
-            Way::Chirp { inner, .. } => inner.length + inner.scratch(),
+        match &self.algorithm {
+            Algorithm::Split { .. } => self.length,
+            Algorithm::Chirp { inner, .. } => inner.length + inner.scratch(),
         }
     }
 
@@ -88,25 +150,25 @@ impl Transform {
 
     /// Transforms a line in place, forward and without a factor.
     pub fn run(&self, line: &mut [Complex<f64>], scratch: &mut [Complex<f64>]) {
-        match &self.way {
-            Way::Split { factors, roots } => {
+        match &self.algorithm {
+            Algorithm::Split { factors, roots } => {
                 let scratch = &mut scratch[..line.len()];
                 scratch.copy_from_slice(line);
                 split(scratch, 1, line, factors, roots);
             }
-            Way::Chirp { chirp, spectrum, inner } => {
+            Algorithm::Chirp { chirp, spectrum, inner } => {
                 let (work, scratch) = scratch.split_at_mut(inner.length);
                 work.fill([0.0; 2]);
-                for ((work, &x), &turn) in work.iter_mut().zip(&*line).zip(chirp) {
-                    *work = times(x, turn);
+                for ((work, &x), &root) in work.iter_mut().zip(&*line).zip(chirp) {
+                    *work = times(x, root);
                 }
                 inner.run(work, scratch);
                 // The inverse is the conjugate of the transform of the conjugate.
                 work.iter_mut().zip(spectrum).for_each(|(work, &by)| *work = conjugate(times(*work, by)));
                 inner.run(work, scratch);
                 let scale = 1.0 / inner.length as f64;
-                for ((x, &work), &turn) in line.iter_mut().zip(&*work).zip(chirp) {
-                    *x = times(conjugate(work), turn).map(|part| part * scale);
+                for ((x, &work), &root) in line.iter_mut().zip(&*work).zip(chirp) {
+                    *x = times(conjugate(work), root).map(|part| part * scale);
                 }
             }
         }
@@ -120,25 +182,25 @@ impl Transform {
     }
 }
 
-/// The transform of every `step`-th number of `from` into `to`: those of its interleaved parts, combined.
-fn split(from: &[Complex<f64>], step: usize, to: &mut [Complex<f64>], factors: &[usize], roots: &[Complex<f64>]) {
+/// The transform of every `stride`-th number of `from` into `to`: those of its interleaved parts, combined.
+fn split(from: &[Complex<f64>], stride: usize, to: &mut [Complex<f64>], factors: &[usize], roots: &[Complex<f64>]) {
     let Some((&radix, rest)) = factors.split_first() else {
         to[0] = from[0];
         return;
     };
     let (length, part) = (to.len(), to.len() / radix);
     for (index, to) in to.chunks_exact_mut(part).enumerate() {
-        split(&from[index * step..], step * radix, to, rest, roots);
+        split(&from[index * stride..], stride * radix, to, rest, roots);
     }
     let mut gathered = [[0.0; 2]; SMALL];
     for at in 0..part {
         for (index, x) in gathered[..radix].iter_mut().enumerate() {
-            *x = times(to[index * part + at], roots[index * at * step]);
+            *x = times(to[index * part + at], roots[index * at * stride]);
         }
         for out in 0..radix {
-            let turn = |index: usize| roots[(index * out) % radix * (length / radix) * step];
+            let root = |index: usize| roots[(index * out) % radix * (length / radix) * stride];
             let sum = gathered[..radix].iter().enumerate().skip(1);
-            to[out * part + at] = sum.fold(gathered[0], |sum, (index, &x)| plus(sum, times(x, turn(index))));
+            to[out * part + at] = sum.fold(gathered[0], |sum, (index, &x)| plus(sum, times(x, root(index))));
         }
     }
 }
@@ -155,6 +217,8 @@ mod tests {
             let line: Vec<Complex<f64>> = (0..length).map(|_| [random.float().into(), random.float().into()]).collect();
             let transform = Transform::new(length).unwrap();
             assert!(transform.scratch() <= Transform::most_scratch(length));
+            assert_eq!(transform.bytes(), Transform::bytes_of(length));
+            assert!(transform.bytes() <= Transform::most_bytes(length));
             let mut scratch = vec![[0.0; 2]; transform.scratch()];
             let mut have = line.clone();
             transform.run(&mut have, &mut scratch);

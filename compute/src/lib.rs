@@ -5,19 +5,27 @@
 #![deny(unsafe_code)]
 
 pub mod algebra;
+pub mod attention;
+pub mod cache;
 pub mod complex;
 pub mod conv;
+pub mod delta;
 pub mod element;
 pub mod epilogue;
 mod error;
+pub mod experts;
 pub mod float;
 pub mod fold;
 pub mod fourier;
 pub mod functions;
 pub mod gemm;
+pub mod hadamard;
 pub mod half;
 pub mod half_gemm;
+pub mod layout;
+pub mod norm;
 pub mod number;
+pub mod packed;
 pub mod panels;
 pub mod pointwise;
 pub mod pool;
@@ -25,9 +33,18 @@ pub mod qgemm;
 pub mod quantise;
 #[doc(hidden)]
 pub mod random;
+pub mod reduce;
+pub mod resize;
+pub mod sample;
+pub mod scan;
 pub mod select;
+pub mod shift;
 pub mod simd;
+pub mod softmax;
 pub mod spatial;
 pub mod threads;
+pub mod transfer;
+pub mod view;
+pub mod walk;
 
 pub use error::{Error, ErrorKind};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+pub use edgepack_compute::layout::AxisView as Around;
 use edgepack_executor::kernel::KernelError;
 use edgepack_format::scalar::ScalarType;
 
@@ -94,6 +95,12 @@ pub fn expect_same_order(a: (&str, &[u8]), b: (&str, &[u8])) -> Result<(), Kerne
     )))
 }
 
+/// The error of a computation with the argument it is about in front of what is wrong.
+pub fn named(name: &str, error: edgepack_compute::Error) -> KernelError {
+    let KernelError { code, message } = KernelError::from(error);
+    KernelError::new(code, format!("`{name}` {message}"))
+}
+
 /// Sizes as messages show them: `4x16`.
 pub struct Shape<'a>(pub &'a [usize]);
 
@@ -112,44 +119,9 @@ impl fmt::Display for Shape<'_> {
     }
 }
 
-/// The view of a dense tensor around one of its dimensions: `outer` blocks of `size` rows of `inner` elements.
-///
-/// It holds for every dim order, since memory is dense: what lies inside the dimension is `inner`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Around {
-    /// Blocks.
-    pub outer: usize,
-    /// Length of the dimension.
-    pub size: usize,
-    /// Distance of neighbours along the dimension.
-    pub inner: usize,
-}
-
-impl Around {
-    /// The view around `dim`; rank 0 counts as one element along one dimension.
-    pub fn new(sizes: &[usize], strides: &[usize], dim: usize) -> Around {
-        let (size, inner) = match (sizes.get(dim), strides.get(dim)) {
-            (Some(&size), Some(&stride)) => (size, stride),
-            _ => (1, 1),
-        };
-        let count: usize = sizes.iter().product();
-        // Without elements there is nothing to visit, whatever the strides say.
-        let outer = if count == 0 { 0 } else { count / (size * inner) };
-        Around { outer, size, inner }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn around_follows_memory() {
-        assert_eq!(Around::new(&[2, 3, 4], &[12, 4, 1], 1), Around { outer: 2, size: 3, inner: 4 });
-        assert_eq!(Around::new(&[2, 3, 4, 5], &[60, 1, 15, 3], 1), Around { outer: 40, size: 3, inner: 1 });
-        assert_eq!(Around::new(&[], &[], 0), Around { outer: 1, size: 1, inner: 1 });
-        assert_eq!(Around::new(&[2, 0], &[1, 1], 0).outer, 0);
-    }
 
     #[test]
     fn messages_name_both_sides() {

@@ -5,8 +5,8 @@
 use edgepack_executor::kernel::Kernel;
 
 use crate::aten::{
-    algebra, antialias, chance, conv, distance, elementwise, embedding_bag, fft, grid, matmul, median, movement, norm,
-    pool, reduce, scan, search, softmax, sort, upsample,
+    algebra, antialias, conv, distance, elementwise, embedding_bag, fft, grid, matmul, median, movement, norm, pool,
+    random, reduce, scan, search, softmax, sort, upsample,
 };
 use crate::{llama, prim, quantized};
 
@@ -90,7 +90,7 @@ pub static FAMILIES: &[Family] = &[
     family("antialiased upsampling", Speed::Element, &[antialias::KERNELS]),
     family("grid sampling", Speed::Element, &[grid::KERNELS]),
     family("Fourier transforms", Speed::Element, &[fft::KERNELS]),
-    family("random", Speed::Element, &[chance::KERNELS]),
+    family("random", Speed::Element, &[random::KERNELS]),
     family("quantised", Speed::Vector, quantized::TABLES),
     family("language models", Speed::Product, &[llama::KERNELS]),
     family("numbers and sizes", Speed::Number, prim::TABLES),

@@ -34,3 +34,11 @@ pub(crate) const fn position(full_name: &str, argument: &str) -> usize {
     };
     index
 }
+
+/// Declares constants for positions of arguments of a known operator: `arguments!("aten::cat.out"; TENSORS = "tensors");`.
+macro_rules! arguments {
+    ($operator:expr; $($constant:ident = $argument:literal),+ $(,)?) => {
+        $(const $constant: usize = crate::schema::position($operator, $argument);)+
+    };
+}
+pub(crate) use arguments;

@@ -2,3 +2,4 @@
 
 pub mod factor;
 pub mod spectrum;
+pub mod stack;

@@ -42,6 +42,7 @@ impl From<edgepack_compute::Error> for KernelError {
         let code = match error.kind {
             ErrorKind::Unsupported => ErrorCode::NotSupported,
             ErrorKind::Memory => ErrorCode::MemoryAllocationFailed,
+            ErrorKind::Data => ErrorCode::InvalidArgument,
             _ => ErrorCode::Internal,
         };
         KernelError { code, message: error.message }

@@ -1,6 +1,7 @@
 //! Tensors as kernels see them: shape, element type and bytes, borrowed for one call.
 
 pub use edgepack_compute::element::{PodElement, Scalar, storage_type};
+use edgepack_compute::layout::Layout;
 use edgepack_format::scalar::{Bool, ScalarType};
 use edgepack_format::tensor::{is_channels_last, is_contiguous};
 use half::{bf16, f16};
@@ -46,6 +47,18 @@ impl<'a> TensorShape<'a> {
     /// Whether a rank 4 or 5 tensor is stored channels-last.
     pub fn is_channels_last(&self) -> bool {
         is_channels_last(self.dim_order)
+    }
+}
+
+impl<'a> From<&TensorShape<'a>> for Layout<'a> {
+    fn from(meta: &TensorShape<'a>) -> Self {
+        Layout { sizes: meta.sizes, strides: meta.strides, dim_order: meta.dim_order }
+    }
+}
+
+impl<'a> From<&TensorRef<'a>> for Layout<'a> {
+    fn from(tensor: &TensorRef<'a>) -> Self {
+        Layout::from(&tensor.meta)
     }
 }
 

@@ -6,7 +6,7 @@ use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepa
 use edgepack_executor::tensor::TensorShape;
 use edgepack_format::tensor::Dims;
 
-use crate::broadcast::{Step, Walk, broadcast};
+use crate::broadcast::{Axis, Walk, broadcast};
 use crate::check::{Class, Shape, expect_class, expect_same, with_float};
 use edgepack_compute::float::Float;
 use edgepack_compute::number::{Cast, Compute, Number};
@@ -109,11 +109,11 @@ fn matrices<'a>(name: &str, meta: &TensorShape<'a>) -> Result<(&'a [usize], usiz
 fn starts(stack: &[usize], common: &[usize], matrix: usize) -> Walk {
     let skip = common.len() - stack.len();
     let mut stride = matrix;
-    let mut steps = Dims::<Step>::new();
+    let mut steps = Dims::<Axis>::new();
     for (dim, &size) in common.iter().enumerate().rev() {
         let own = dim.checked_sub(skip).map_or(1, |dim| stack[dim]);
         // A stack has fewer dimensions than a tensor, so there is room.
-        let _ = steps.push(Step { size, stride: if own == 1 { 0 } else { stride as isize } });
+        let _ = steps.push(Axis { size, stride: if own == 1 { 0 } else { stride as isize } });
         stride *= own;
     }
     Walk::new(steps.iter().rev().copied(), 0)
@@ -152,7 +152,7 @@ where
 
 /// The places of a walk, one after the other.
 fn places(walk: &Walk) -> impl Iterator<Item = usize> + '_ {
-    let steps = walk.steps();
+    let steps = walk.axes();
     let count: usize = steps.iter().map(|step| step.size).product();
     (0..count).map(move |flat| {
         let (mut rest, mut place) = (flat, 0);

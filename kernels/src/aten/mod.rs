@@ -2,7 +2,6 @@
 
 pub mod algebra;
 pub mod antialias;
-pub mod chance;
 pub mod conv;
 pub mod distance;
 pub mod elementwise;
@@ -14,6 +13,7 @@ pub mod median;
 pub mod movement;
 pub mod norm;
 pub mod pool;
+pub mod random;
 pub mod reduce;
 pub mod scan;
 pub mod search;

@@ -1,86 +1,51 @@
 //! Running sums, products, extremes and logarithms of sums along a dimension.
 //!
-//! Invariant: a line is read and written once, in order; what a line has in common is kept in registers.
+//! The loops are those of `edgepack_compute::scan`; input and outputs have one order of dimensions.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
-use crate::check::{Around, Class, expect_class, expect_dtype, expect_same, expect_same_order, with_float};
+use crate::check::{Class, expect_class, expect_dtype, expect_same, expect_same_order, with_float};
 use crate::dims::dim_of;
-use edgepack_compute::number::{Cast, Compute, Number};
+use crate::schema::{arguments, kernel};
+use edgepack_compute::layout::AxisView;
+use edgepack_compute::number::{Cast, Number};
+use edgepack_compute::scan;
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&CUMSUM, &CUMPROD, &CUMMAX, &CUMMIN, &LOGCUMSUMEXP];
 
-static CUMSUM: Kernel = Kernel {
-    name: "aten::cumsum.out",
-    schema: "(Tensor self, int dim, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare_totals(args, Total::Sum),
-};
-static CUMPROD: Kernel = Kernel {
-    name: "aten::cumprod.out",
-    schema: "(Tensor self, int dim, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare_totals(args, Total::Product),
-};
-static CUMMAX: Kernel = Kernel {
-    name: "aten::cummax.out",
-    schema: "(Tensor self, int dim, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare_extremes(args, true),
-};
-static CUMMIN: Kernel = Kernel {
-    name: "aten::cummin.out",
-    schema: "(Tensor self, int dim, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare_extremes(args, false),
-};
-static LOGCUMSUMEXP: Kernel = Kernel {
-    name: "aten::logcumsumexp.out",
-    schema: "(Tensor self, int dim, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| {
-        let dtype = args.tensor(0)?.meta.dtype;
-        expect_same(("self", dtype), ("out", args.tensor(2)?.meta.dtype))?;
-        with_float!(dtype, T => Ok(Box::new(logarithms::<T>)))
-    },
-};
+static CUMSUM: Kernel = kernel("aten::cumsum.out", Alias::Disjoint, |args| prepare_totals(args, Total::Sum));
+static CUMPROD: Kernel = kernel("aten::cumprod.out", Alias::Disjoint, |args| prepare_totals(args, Total::Product));
+static CUMMAX: Kernel = kernel("aten::cummax.out", Alias::Disjoint, prepare_extremes::<false>);
+static CUMMIN: Kernel = kernel("aten::cummin.out", Alias::Disjoint, prepare_extremes::<true>);
+static LOGCUMSUMEXP: Kernel = kernel("aten::logcumsumexp.out", Alias::Disjoint, |args| {
+    let dtype = args.tensor(SELF)?.meta.dtype;
+    expect_same(("self", dtype), ("out", args.tensor(LOGARITHMS)?.meta.dtype))?;
+    with_float!(dtype, T => Ok(Box::new(logarithms::<T>)))
+});
 
-/// The lines of the input along the dimension; the outputs have its sizes.
-fn lines(cx: &mut KernelContext<'_>, outs: &[usize]) -> Result<Around, KernelError> {
-    let (meta, dim) = (cx.meta(0)?, cx.int(1)?);
+// The input and the dimension of all, and their outputs.
+arguments!("aten::cumsum.out"; SELF = "self", DIM = "dim", TOTALS = "out");
+arguments!("aten::cummax.out"; VALUES = "values", INDICES = "indices");
+arguments!("aten::logcumsumexp.out"; LOGARITHMS = "out");
+
+/// The view of the input along the dimension; the outputs have its sizes.
+fn view(cx: &mut KernelContext<'_>, outs: &[usize]) -> Result<AxisView, KernelError> {
+    let (meta, dim) = (cx.meta(SELF)?, cx.int(DIM)?);
     let dim = dim_of("dim", dim, "self", meta.rank())?;
-    let around = Around::new(meta.sizes, meta.strides, dim);
+    let view = AxisView::new(meta.sizes, meta.strides, dim);
     let sizes = Dims::from_slice(meta.sizes).unwrap_or_default();
     for &out in outs {
         cx.resize(out, &sizes)?;
-        expect_same_order(("self", cx.meta(0)?.dim_order), ("out", cx.meta(out)?.dim_order))?;
+        expect_same_order(("self", cx.meta(SELF)?.dim_order), ("out", cx.meta(out)?.dim_order))?;
     }
-    Ok(around)
+    Ok(view)
 }
 
-/// The places of the elements of every line, in order.
-fn places(around: Around) -> impl Iterator<Item = impl Iterator<Item = usize>> {
-    let Around { outer, size, inner } = around;
-    let first = (0..outer).flat_map(move |block| (0..inner).map(move |lane| block * size * inner + lane));
-    first.map(move |first| (0..size).map(move |index| first + index * inner))
-}
-
-/// Writes what each line comes to, element by element, from `start` on.
-fn fold<T: Copy, U, S: Copy + Cast<U>>(around: Around, input: &[T], out: &mut [U], start: S, next: impl Fn(S, T) -> S) {
-    for line in places(around) {
-        let mut total = start;
-        for at in line {
-            total = next(total, input[at]);
-            out[at] = total.cast();
-        }
-    }
-}
-
-/// What lines come to.
+/// The value that a line comes to.
 #[derive(Clone, Copy)]
 enum Total {
     Sum,
@@ -88,7 +53,7 @@ enum Total {
 }
 
 fn prepare_totals(args: &Prepare<'_>, total: Total) -> Result<Box<dyn Run>, KernelError> {
-    let (input, out) = (args.tensor(0)?.meta.dtype, args.tensor(3)?.meta.dtype);
+    let (input, out) = (args.tensor(SELF)?.meta.dtype, args.tensor(TOTALS)?.meta.dtype);
     expect_class("self", input, Class::Any)?;
     expect_class("out", out, Class::Any)?;
     with_element!(input, T => with_element!(out, U => {
@@ -106,79 +71,47 @@ where
     f64: Cast<U>,
     i64: Cast<U>,
 {
-    let around = lines(cx, &[3])?;
+    let view = view(cx, &[TOTALS])?;
     let views = cx.views();
-    let (input, out) = (views.tensor(0)?.as_slice::<T>()?, views.out(3)?.into_slice::<U>()?);
+    let (input, out) = (views.tensor(SELF)?.as_slice::<T>()?, views.out(TOTALS)?.into_slice::<U>()?);
     let real = |x: T| Cast::<f64>::cast(Cast::<U>::cast(x));
     let whole = |x: T| Cast::<i64>::cast(Cast::<U>::cast(x));
     match (total, U::SCALAR_TYPE.is_floating()) {
-        (Total::Sum, true) => fold(around, input, out, 0.0, |sum: f64, x| sum + real(x)),
-        (Total::Sum, false) => fold(around, input, out, 0, |sum: i64, x| sum.wrapping_add(whole(x))),
-        (Total::Product, true) => fold(around, input, out, 1.0, |product: f64, x| product * real(x)),
-        (Total::Product, false) => fold(around, input, out, 1, |product: i64, x| product.wrapping_mul(whole(x))),
-    }
+        (Total::Sum, true) => scan::accumulate(view, input, out, 0.0, |sum: f64, x| sum + real(x)),
+        (Total::Sum, false) => scan::accumulate(view, input, out, 0, |sum: i64, x| sum.wrapping_add(whole(x))),
+        (Total::Product, true) => scan::accumulate(view, input, out, 1.0, |product: f64, x| product * real(x)),
+        (Total::Product, false) => {
+            scan::accumulate(view, input, out, 1, |product: i64, x| product.wrapping_mul(whole(x)))
+        }
+    }?;
     Ok(())
 }
 
-fn prepare_extremes(args: &Prepare<'_>, greatest: bool) -> Result<Box<dyn Run>, KernelError> {
-    let dtype = args.tensor(0)?.meta.dtype;
+fn prepare_extremes<const LEAST: bool>(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+    let dtype = args.tensor(SELF)?.meta.dtype;
     expect_class("self", dtype, Class::Any)?;
-    expect_same(("self", dtype), ("values", args.tensor(2)?.meta.dtype))?;
-    expect_dtype("indices", args.tensor(3)?.meta.dtype, ScalarType::LONG)?;
-    with_element!(dtype, T => Ok(Box::new(move |cx: &mut KernelContext<'_>| extremes::<T>(cx, greatest))), else => {
+    expect_same(("self", dtype), ("values", args.tensor(VALUES)?.meta.dtype))?;
+    expect_dtype("indices", args.tensor(INDICES)?.meta.dtype, ScalarType::LONG)?;
+    with_element!(dtype, T => Ok(Box::new(extremes::<T, LEAST>)), else => {
         Err(KernelError::unsupported(dtype.to_string()))
     })
 }
 
-fn extremes<T: Number>(cx: &mut KernelContext<'_>, greatest: bool) -> Result<(), KernelError> {
-    let around = lines(cx, &[2, 3])?;
+fn extremes<T: Number, const LEAST: bool>(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+    let view = view(cx, &[VALUES, INDICES])?;
     let views = cx.views();
-    let (input, values) = (views.tensor(0)?.as_slice::<T>()?, views.out(2)?.into_slice::<T>()?);
-    let indices = views.out(3)?.into_slice::<i64>()?;
-    for line in places(around) {
-        let (mut best, mut index) = (T::default(), 0);
-        for (here, at) in (0i64..).zip(line) {
-            let (x, known) = (input[at].to_compute(), best.to_compute());
-            // The later one of equals counts, and NaN stays.
-            let better = if greatest { known.less_or_same(x) } else { x.less_or_same(known) };
-            if here == 0 || x.is_nan() || !known.is_nan() && better {
-                (best, index) = (input[at], here);
-            }
-            values[at] = best;
-            indices[at] = index;
-        }
-    }
-    Ok(())
-}
-
-/// `ln(exp(a) + exp(b))`.
-fn logarithm_of_sum(a: f64, b: f64) -> f64 {
-    let (low, high) = if b < a { (b, a) } else { (a, b) };
-    match () {
-        () if a.is_nan() || b.is_nan() => f64::NAN,
-        // Of infinities there is no difference.
-        () if low == high && high.is_infinite() => high,
-        () => high + (low - high).exp().ln_1p(),
-    }
+    let (input, values) = (views.tensor(SELF)?.as_slice::<T>()?, views.out(VALUES)?.into_slice::<T>()?);
+    Ok(scan::extremes::<T, LEAST>(view, input, values, views.out(INDICES)?.into_slice::<i64>()?)?)
 }
 
 fn logarithms<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError>
 where
     f64: Cast<T>,
 {
-    let around = lines(cx, &[2])?;
+    let view = view(cx, &[LOGARITHMS])?;
     let views = cx.views();
-    let (input, out) = (views.tensor(0)?.as_slice::<T>()?, views.out(2)?.into_slice::<T>()?);
-    for line in places(around) {
-        let mut total: Option<f64> = None;
-        for at in line {
-            let x: f64 = input[at].cast();
-            let sum = total.map_or(x, |sum| logarithm_of_sum(sum, x));
-            total = Some(sum);
-            out[at] = sum.cast();
-        }
-    }
-    Ok(())
+    let (input, out) = (views.tensor(SELF)?.as_slice::<T>()?, views.out(LOGARITHMS)?.into_slice::<T>()?);
+    Ok(scan::logarithms_of_sums(view, input, out)?)
 }
 
 #[cfg(test)]

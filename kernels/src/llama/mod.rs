@@ -3,13 +3,11 @@
 //!
 //! Invariant: an operator that writes a cache has checked everything before it writes; a refused call changes nothing.
 
-mod attention;
 mod cache;
 mod copies;
 mod delta;
 mod hadamard;
 mod moe;
-mod packed;
 mod sdpa;
 #[cfg(test)]
 mod tests;

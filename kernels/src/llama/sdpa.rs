@@ -8,57 +8,93 @@ use edgepack_executor::tensor::TensorShape;
 use edgepack_format::scalar::ScalarType;
 use half::{bf16, f16};
 
-use super::attention::{Attention, Bytes, Floats, Geometry, Rows, Sight, Steps};
-use super::cache::{Write, start_in};
+use super::cache::{start_in, start_of, write_of};
 use super::{expect_contiguous, expect_sizes, scratch_of, sizes_of};
 use crate::check::{Shape, expect_dtype, expect_same};
+use crate::schema::{kernel, position};
+use edgepack_compute::attention::{Attention, Bytes, Floats, Geometry, Rows, Strides, Visible};
+use edgepack_compute::cache::CacheWrite;
 use edgepack_compute::number::{Cast, Number};
 
 /// `llama::custom_sdpa.out`.
-pub static CUSTOM: Kernel = Kernel {
-    name: "llama::custom_sdpa.out",
-    schema: "(Tensor query, Tensor key, Tensor value, SymInt start_pos, Tensor? attn_mask=None, float drpout_p=0.0, bool is_causal=False, float? scale=None, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &CUSTOM_FORM),
-};
+pub static CUSTOM: Kernel = kernel(CUSTOM_NAME, Alias::Disjoint, |args| prepare(args, &CUSTOM_FORM));
 
 /// `llama::custom_quantized_sdpa.out`.
-pub static QUANTIZED: Kernel = Kernel {
-    name: "llama::custom_quantized_sdpa.out",
-    schema: "(Tensor query, Tensor key, Tensor value, SymInt start_pos, Tensor? attn_mask=None, float drpout_p=0.0, bool is_causal=False, float? scale=None, Tensor? q_zero_points=None, Tensor? q_scales=None, Tensor? k_zero_points=None, Tensor? k_scales=None, Tensor? v_zero_points=None, Tensor? v_scales=None, bool is_seq_at_dim_2=False, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &QUANTIZED_FORM),
-};
+pub static QUANTIZED: Kernel = kernel(QUANTIZED_NAME, Alias::Disjoint, |args| prepare(args, &QUANTIZED_FORM));
 
 /// `llama::sdpa_with_kv_cache.out`.
-pub static WITH_CACHE: Kernel = Kernel {
-    name: "llama::sdpa_with_kv_cache.out",
-    schema: "(Tensor query, Tensor key, Tensor value, Tensor(a!) key_cache, Tensor(b!) value_cache, SymInt start_pos, SymInt seq_len, Tensor? attn_mask=None, float drpout_p=0.0, bool is_causal=False, float? scale=None, *, Tensor(c!) out) -> Tensor(c!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &WITH_CACHE_FORM),
-};
+pub static WITH_CACHE: Kernel = kernel(WITH_CACHE_NAME, Alias::Disjoint, |args| prepare(args, &WITH_CACHE_FORM));
 
-/// Where the arguments stand.
+const CUSTOM_NAME: &str = "llama::custom_sdpa.out";
+const QUANTIZED_NAME: &str = "llama::custom_quantized_sdpa.out";
+const WITH_CACHE_NAME: &str = "llama::sdpa_with_kv_cache.out";
+
+/// Arguments of all three.
+const QUERY: usize = position(CUSTOM_NAME, "query");
+const KEY: usize = position(CUSTOM_NAME, "key");
+const VALUE: usize = position(CUSTOM_NAME, "value");
+
+/// Positions of the arguments that differ.
 struct Form {
-    /// The keys that are looked at; the values follow.
-    key: usize,
+    /// The keys and values that are looked at.
+    looked_at: [usize; 2],
     key_names: [&'static str; 2],
-    /// Whether the keys and values are caches that arguments 1 and 2 are written to first.
-    writes: bool,
+    /// The number of tokens, where keys and values that are looked at are caches that [`KEY`] and [`VALUE`] are written
+    /// to first.
+    written: Option<usize>,
     start: usize,
-    /// The mask; dropout, whether to be causal, and the scale follow.
     mask: usize,
-    /// Zero points and scales of queries, keys and values, and where positions are.
-    affine: Option<usize>,
+    dropout: usize,
+    causal: usize,
+    scale: usize,
+    affine: Option<Affine>,
     out: usize,
 }
 
-static CUSTOM_FORM: Form =
-    Form { key: 1, key_names: ["key", "value"], writes: false, start: 3, mask: 4, affine: None, out: 8 };
-static QUANTIZED_FORM: Form =
-    Form { key: 1, key_names: ["key", "value"], writes: false, start: 3, mask: 4, affine: Some(8), out: 15 };
+/// Positions of what bytes need to be numbers, and of their layout.
+#[derive(Clone, Copy)]
+struct Affine {
+    /// In the order of [`AFFINE_NAMES`].
+    parameters: [usize; 6],
+    heads_first: usize,
+}
+
+impl Form {
+    const fn of(name: &str, key_names: [&'static str; 2], written: Option<usize>, affine: Option<Affine>) -> Form {
+        Form {
+            looked_at: [position(name, key_names[0]), position(name, key_names[1])],
+            key_names,
+            written,
+            start: position(name, "start_pos"),
+            mask: position(name, "attn_mask"),
+            dropout: position(name, "drpout_p"),
+            causal: position(name, "is_causal"),
+            scale: position(name, "scale"),
+            affine,
+            out: position(name, "out"),
+        }
+    }
+}
+
+static CUSTOM_FORM: Form = Form::of(CUSTOM_NAME, ["key", "value"], None, None);
+static QUANTIZED_FORM: Form = Form::of(
+    QUANTIZED_NAME,
+    ["key", "value"],
+    None,
+    Some(Affine {
+        parameters: [
+            position(QUANTIZED_NAME, AFFINE_NAMES[0]),
+            position(QUANTIZED_NAME, AFFINE_NAMES[1]),
+            position(QUANTIZED_NAME, AFFINE_NAMES[2]),
+            position(QUANTIZED_NAME, AFFINE_NAMES[3]),
+            position(QUANTIZED_NAME, AFFINE_NAMES[4]),
+            position(QUANTIZED_NAME, AFFINE_NAMES[5]),
+        ],
+        heads_first: position(QUANTIZED_NAME, "is_seq_at_dim_2"),
+    }),
+);
 static WITH_CACHE_FORM: Form =
-    Form { key: 3, key_names: ["key_cache", "value_cache"], writes: true, start: 5, mask: 7, affine: None, out: 11 };
+    Form::of(WITH_CACHE_NAME, ["key_cache", "value_cache"], Some(position(WITH_CACHE_NAME, "seq_len")), None);
 
 const AFFINE_NAMES: [&str; 6] = ["q_zero_points", "q_scales", "k_zero_points", "k_scales", "v_zero_points", "v_scales"];
 
@@ -68,11 +104,11 @@ impl Form {
         let [batch, a, b, dim] = sizes_of("query", query)?;
         let (queries, heads) = if heads_first { (b, a) } else { (a, b) };
         let [_, a, b, _] = sizes_of(self.key_names[0], key)?;
-        let (keys, shared) = if heads_first { (b, a) } else { (a, b) };
-        let (query_steps, key_steps) =
-            (Steps::new(queries, heads, dim, heads_first), Steps::new(keys, shared, dim, heads_first));
+        let (keys, key_heads) = if heads_first { (b, a) } else { (a, b) };
+        let (query_strides, key_strides) =
+            (Strides::new(queries, heads, dim, heads_first), Strides::new(keys, key_heads, dim, heads_first));
         let converted = query.dtype != ScalarType::FLOAT;
-        Ok(Geometry { batch, heads, shared, queries, keys, dim, converted, query_steps, key_steps })
+        Ok(Geometry { batch, heads, key_heads, queries, keys, dim, converted, query_strides, key_strides })
     }
 
     /// The same, or why they do not fit.
@@ -82,8 +118,8 @@ impl Form {
         let [key_name, value_name] = self.key_names;
         expect_sizes(value_name, value.sizes, key.sizes, "the other")?;
         let [batch, .., dim] = sizes_of::<4>(key_name, key)?;
-        let Geometry { heads, shared, .. } = geometry;
-        if [batch, dim] != [geometry.batch, geometry.dim] || shared == 0 || !heads.is_multiple_of(shared) {
+        let Geometry { heads, key_heads, .. } = geometry;
+        if [batch, dim] != [geometry.batch, geometry.dim] || key_heads == 0 || !heads.is_multiple_of(key_heads) {
             return Err(KernelError::argument(format!(
                 "`query` is {}, `{key_name}` is {}: batch and last dimension must be the same, and heads of keys \
                  divide those of queries",
@@ -95,14 +131,11 @@ impl Form {
     }
 
     /// The writes into both caches.
-    fn write(&self, metas: [TensorShape<'_>; 4]) -> Result<[Write; 2], KernelError> {
+    fn write(&self, metas: [TensorShape<'_>; 4]) -> Result<[CacheWrite; 2], KernelError> {
         let [key, value, key_cache, value_cache] = metas;
         let [key_name, value_name] = self.key_names;
         expect_sizes("value", value.sizes, key.sizes, "`key`")?;
-        Ok([
-            Write::new(("key", &key), (key_name, &key_cache))?,
-            Write::new(("value", &value), (value_name, &value_cache))?,
-        ])
+        Ok([write_of(("key", &key), (key_name, &key_cache))?, write_of(("value", &value), (value_name, &value_cache))?])
     }
 }
 
@@ -113,12 +146,13 @@ fn expect_mask(mask: &TensorShape<'_>, geometry: &Geometry) -> Result<(), Kernel
 
 fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(form.out + 2)?;
-    let (query, out) = (args.tensor(0)?, args.tensor(form.out)?);
+    let (query, out) = (args.tensor(QUERY)?, args.tensor(form.out)?);
     let dtype = query.meta.dtype;
     let mut fixed = !query.dynamic;
-    let mut tensors = vec![(0, "query"), (form.key, form.key_names[0]), (form.key + 1, form.key_names[1])];
-    if form.writes {
-        tensors.extend([(1, "key"), (2, "value")]);
+    let mut tensors =
+        vec![(QUERY, "query"), (form.looked_at[0], form.key_names[0]), (form.looked_at[1], form.key_names[1])];
+    if form.written.is_some() {
+        tensors.extend([(KEY, "key"), (VALUE, "value")]);
     }
     for (arg, name) in tensors {
         let info = args.tensor(arg)?;
@@ -135,35 +169,35 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
         sizes_of::<2>("attn_mask", &mask.meta)?;
         fixed &= !mask.dynamic;
     }
-    let causal = args.bool(form.mask + 2)?;
+    let causal = args.bool(form.causal)?;
     if causal == Some(true) && mask.is_some() {
         return Err(both());
     }
-    args.double(form.mask + 1)?;
-    if !args.is_none(form.mask + 3) {
-        args.double(form.mask + 3)?;
+    args.double(form.dropout)?;
+    if !args.is_none(form.scale) {
+        args.double(form.scale)?;
     }
     let heads_first = match form.affine {
         Some(affine) => args
-            .bool(affine + 6)?
+            .bool(affine.heads_first)?
             .ok_or_else(|| KernelError::unsupported("`is_seq_at_dim_2` must be known when the program is loaded"))?,
         None => false,
     };
     if let Some(affine) = form.affine {
-        for (index, name) in AFFINE_NAMES.into_iter().enumerate() {
-            if args.is_none(affine + index) {
+        for (index, (arg, name)) in affine.parameters.into_iter().zip(AFFINE_NAMES).enumerate() {
+            if args.is_none(arg) {
                 return Err(KernelError::argument(format!("`{name}` is None, `query` holds bytes that need it")));
             }
-            let info = args.tensor(affine + index)?;
+            let info = args.tensor(arg)?;
             expect_dtype(name, info.meta.dtype, [ScalarType::CHAR, ScalarType::FLOAT][index % 2])?;
             expect_contiguous(name, &info.meta)?;
             fixed &= !info.dynamic;
         }
     }
-    let metas = [query.meta, args.tensor(form.key)?.meta, args.tensor(form.key + 1)?.meta];
+    let metas = [query.meta, args.tensor(form.looked_at[0])?.meta, args.tensor(form.looked_at[1])?.meta];
     let start = args.int(form.start)?;
-    if form.writes {
-        args.int(form.start + 1)?;
+    if let Some(length) = form.written {
+        args.int(length)?;
     }
     // Sizes of dynamic tensors are bounds, which need not fit each other.
     args.scratch(form.sizes(&metas, heads_first)?.greatest_scratch().saturating_mul(size_of::<f32>()));
@@ -175,10 +209,10 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
         } else if let Some(start) = start {
             start_in("start_pos", start, geometry.queries, (form.key_names[0], geometry.keys))?;
         }
-        if form.writes {
-            let metas = [args.tensor(1)?.meta, args.tensor(2)?.meta, metas[1], metas[2]];
+        if form.written.is_some() {
+            let metas = [args.tensor(KEY)?.meta, args.tensor(VALUE)?.meta, metas[1], metas[2]];
             let [write, _] = form.write(metas)?;
-            start.map(|start| write.start(start, form.key_names[0])).transpose()?;
+            start.map(|start| start_of(&write, start, form.key_names[0])).transpose()?;
         }
     }
     if form.affine.is_some() {
@@ -211,10 +245,10 @@ fn check_affine<'a>(
     meta_of: impl Fn(usize) -> Result<TensorShape<'a>, KernelError>,
 ) -> Result<(), KernelError> {
     let Some(affine) = form.affine else { return Ok(()) };
-    for (index, name) in AFFINE_NAMES.into_iter().enumerate() {
+    for (index, (arg, name)) in affine.parameters.into_iter().zip(AFFINE_NAMES).enumerate() {
         let mut rows: [usize; 4] = sizes_of(["query", "key", "value"][index / 2], &metas[index / 2])?;
         rows[3] = 1;
-        expect_sizes(name, meta_of(affine + index)?.sizes, &rows, "a number per row")?;
+        expect_sizes(name, meta_of(arg)?.sizes, &rows, "a number per row")?;
     }
     Ok(())
 }
@@ -229,10 +263,10 @@ struct Call {
 
 /// Checks the sizes and numbers of a call.
 fn call(cx: &mut KernelContext<'_>, form: &Form, heads_first: bool) -> Result<Call, KernelError> {
-    let metas = [cx.meta(0)?, cx.meta(form.key)?, cx.meta(form.key + 1)?];
+    let metas = [cx.meta(QUERY)?, cx.meta(form.looked_at[0])?, cx.meta(form.looked_at[1])?];
     let mut geometry = form.geometry(&metas, heads_first)?;
     check_affine(form, &metas, |index| cx.meta(index))?;
-    let is_causal = cx.bool(form.mask + 2)?;
+    let is_causal = cx.bool(form.causal)?;
     let causal = match cx.meta_opt(form.mask)? {
         Some(_) if is_causal => return Err(both()),
         Some(mask) => {
@@ -246,7 +280,7 @@ fn call(cx: &mut KernelContext<'_>, form: &Form, heads_first: bool) -> Result<Ca
             is_causal.then_some(start)
         }
     };
-    let scale = cx.double_opt(form.mask + 3)?.unwrap_or_else(|| 1.0 / (geometry.dim as f64).sqrt());
+    let scale = cx.double_opt(form.scale)?.unwrap_or_else(|| 1.0 / (geometry.dim as f64).sqrt());
     let sizes: [usize; 4] = sizes_of("query", &metas[0])?;
     cx.resize(form.out, &sizes)?;
     Ok(Call { geometry, causal, scale: scale as f32 })
@@ -263,15 +297,15 @@ impl Call {
         f32: Cast<T>,
     {
         let mask = views.tensor_opt(form.mask)?;
-        let sight = match (&mask, self.causal) {
-            (Some(mask), _) => Sight::Mask(mask.as_slice()?),
-            (None, Some(start)) => Sight::Causal(start),
-            (None, None) => Sight::All,
+        let visible = match (&mask, self.causal) {
+            (Some(mask), _) => Visible::Mask(mask.as_slice()?),
+            (None, Some(start)) => Visible::Causal(start),
+            (None, None) => Visible::All,
         };
         let &Call { geometry, scale, .. } = self;
         let scratch = scratch_of(views.scratch()?, geometry.scratch())?;
         let out = views.out(form.out)?.into_slice::<T>()?;
-        Attention { geometry, query, key, value, sight, scale }.run(out, scratch)
+        Ok(Attention { geometry, query, key, value, visible, scale }.run(out, scratch)?)
     }
 }
 
@@ -279,28 +313,29 @@ fn floats<T: Number + Send + Sync>(cx: &mut KernelContext<'_>, form: &Form) -> R
 where
     f32: Cast<T>,
 {
-    if !form.writes {
+    let Some(length) = form.written else {
         let call = call(cx, form, false)?;
         let views = cx.views();
         let read = |arg: usize| views.tensor(arg)?.as_slice::<T>().map(Floats);
-        return call.run::<T, _>([read(0)?, read(1)?, read(2)?], &views, form);
-    }
-    let metas = [cx.meta(1)?, cx.meta(2)?, cx.meta(form.key)?, cx.meta(form.key + 1)?];
+        return call.run::<T, _>([read(QUERY)?, read(KEY)?, read(VALUE)?], &views, form);
+    };
+    let [key_cache, value_cache] = form.looked_at;
+    let metas = [cx.meta(KEY)?, cx.meta(VALUE)?, cx.meta(key_cache)?, cx.meta(value_cache)?];
     let [key_write, value_write] = form.write(metas)?;
     let [_, tokens, ..] = sizes_of::<4>("key", &metas[0])?;
-    let seq_len = cx.int(form.start + 1)?;
+    let seq_len = cx.int(length)?;
     if usize::try_from(seq_len) != Ok(tokens) {
         return Err(KernelError::argument(format!("`seq_len` is {seq_len}, `key` has {tokens} tokens")));
     }
-    let start = key_write.start(cx.int(form.start)?, form.key_names[0])?;
+    let start = start_of(&key_write, cx.int(form.start)?, form.key_names[0])?;
     let call = call(cx, form, false)?;
     let views = cx.views();
-    let mut caches = [views.out(form.key)?, views.out(form.key + 1)?];
-    for (index, (cache, write)) in caches.iter_mut().zip([key_write, value_write]).enumerate() {
-        write.run(views.tensor(1 + index)?.bytes(), cache.bytes(), start, size_of::<T>());
+    let mut caches = [views.out(key_cache)?, views.out(value_cache)?];
+    for ((cache, write), arg) in caches.iter_mut().zip([key_write, value_write]).zip([KEY, VALUE]) {
+        write.run(views.tensor(arg)?.bytes(), cache.bytes(), start)?;
     }
     let [key, value] = &mut caches;
-    let query = Floats(views.tensor(0)?.as_slice::<T>()?);
+    let query = Floats(views.tensor(QUERY)?.as_slice::<T>()?);
     let (key, value) = (Floats(&*key.as_slice::<T>()?), Floats(&*value.as_slice::<T>()?));
     call.run::<T, _>([query, key, value], &views, form)
 }
@@ -308,10 +343,12 @@ where
 fn quantized(cx: &mut KernelContext<'_>, form: &Form, heads_first: bool) -> Result<(), KernelError> {
     let call = call(cx, form, heads_first)?;
     let views = cx.views();
-    let affine = form.affine.unwrap_or_default();
-    let read = |index: usize| -> Result<Bytes<'_>, KernelError> {
-        let (zeros, scales) = (views.tensor(affine + 2 * index)?, views.tensor(affine + 2 * index + 1)?);
-        Ok(Bytes { values: views.tensor(index)?.as_slice()?, zeros: zeros.as_slice()?, scales: scales.as_slice()? })
+    let Some(affine) = form.affine else {
+        return Err(KernelError::argument("the operator has no scales and zero points"));
     };
-    call.run::<f32, _>([read(0)?, read(1)?, read(2)?], &views, form)
+    let read = |arg: usize, index: usize| -> Result<Bytes<'_>, KernelError> {
+        let [zeros, scales] = [0, 1].map(|part| views.tensor(affine.parameters[2 * index + part]));
+        Ok(Bytes { values: views.tensor(arg)?.as_slice()?, zeros: zeros?.as_slice()?, scales: scales?.as_slice()? })
+    };
+    call.run::<f32, _>([read(QUERY, 0)?, read(KEY, 1)?, read(VALUE, 2)?], &views, form)
 }

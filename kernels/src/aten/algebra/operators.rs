@@ -7,7 +7,8 @@ use edgepack_format::tensor::Dims;
 
 use super::orthogonal::{eigh, geqrf, householder_product, matrix_exp, ormqr, qr, qr_room, svd, svd_room};
 use super::room::{Matrix, Room, pieces, reserve};
-use super::stack::{Layout, together};
+use super::stack::{MatrixStack, expect_square, read, stack, together, write};
+use crate::schema::{arguments, kernel, position};
 use edgepack_compute::algebra::factor::{self, Triangle};
 
 /// Computes a call, with the working memory that its [`Room`] says.
@@ -15,7 +16,7 @@ type Compute = fn(&mut KernelContext<'_>, &mut [f64]) -> Result<(), KernelError>
 
 fn prepare(
     args: &Prepare<'_>,
-    inputs: &'static [usize],
+    inputs: &[usize],
     narrowest: ScalarType,
     room: Room,
     compute: Compute,
@@ -26,46 +27,58 @@ fn prepare(
             return Err(KernelError::unsupported(format!("matrices of {dtype}")));
         }
     }
-    let mut work = reserve(args, inputs, room)?;
-    Ok(Box::new(move |cx: &mut KernelContext<'_>| compute(cx, &mut work)))
+    Ok(Box::new(Algebra { work: reserve(args, inputs, room)?, compute }))
 }
 
-/// A row of the table.
+/// An instruction with the working memory it retains.
+struct Algebra {
+    work: Vec<f64>,
+    compute: Compute,
+}
+
+impl Run for Algebra {
+    fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+        (self.compute)(cx, &mut self.work)
+    }
+
+    fn retained_bytes(&self) -> usize {
+        size_of_val(&self.work[..])
+    }
+}
+
+/// Kernels: the narrowest element type, the inputs that are matrices, the working memory, and what is computed.
 macro_rules! rows {
-    ($($name:literal $schema:literal $narrowest:ident $inputs:expr, $room:expr => $compute:expr;)*) => {
+    ($($name:literal $narrowest:ident [$($input:literal),+], $room:expr => $compute:expr;)*) => {
         /// The operators of this family.
-        pub static KERNELS: &[&Kernel] = &[$(&Kernel {
-            name: $name,
-            schema: $schema,
-            alias: Alias::Disjoint,
-            prepare: |args| prepare(args, &$inputs, ScalarType::$narrowest, $room, $compute),
-        }),*];
+        pub static KERNELS: &[&Kernel] = &[$(&kernel($name, Alias::Disjoint, |args| {
+            prepare(args, &[$(position($name, $input)),+], ScalarType::$narrowest, $room, $compute)
+        })),*];
     };
 }
 
 rows! {
-    "aten::linalg_inv_ex.inverse" "(Tensor A, *, bool check_errors=False, Tensor(a!) inverse, Tensor(b!) info) -> (Tensor(a!) inverse, Tensor(b!) info)" FLOAT [0], |_, m| Ok(2 * m.a.len() + m.a.rows) => inverse;
-    "aten::_linalg_det.result" "(Tensor A, *, Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots) -> (Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots)" FLOAT [0], |_, m| Ok(m.a.len() + m.a.rows) => |cx, work| determinant(cx, work, false);
-    "aten::_linalg_slogdet.sign" "(Tensor A, *, Tensor(a!) sign, Tensor(b!) logabsdet, Tensor(c!) LU, Tensor(d!) pivots) -> (Tensor(a!) sign, Tensor(b!) logabsdet, Tensor(c!) LU, Tensor(d!) pivots)" FLOAT [0], |_, m| Ok(m.a.len() + m.a.rows) => |cx, work| determinant(cx, work, true);
-    "aten::linalg_lu_factor_ex.out" "(Tensor A, *, bool pivot=True, bool check_errors=False, Tensor(a!) LU, Tensor(b!) pivots, Tensor(c!) info) -> (Tensor(a!) LU, Tensor(b!) pivots, Tensor(c!) info)" FLOAT [0], |_, m| Ok(m.a.len() + m.a.least()) => lu_factor;
-    "aten::linalg_lu.out" "(Tensor A, *, bool pivot=True, Tensor(a!) P, Tensor(b!) L, Tensor(c!) U) -> (Tensor(a!) P, Tensor(b!) L, Tensor(c!) U)" FLOAT [0], |args, m| Ok(lu_parts_room(m.a, args.bool(1)?)) => |cx, work| lu_parts(cx, work, None);
-    "aten::lu_unpack.out" "(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True, *, Tensor(a!) P, Tensor(b!) L, Tensor(c!) U) -> (Tensor(a!) P, Tensor(b!) L, Tensor(c!) U)" FLOAT [0], |args, m| Ok(lu_parts_room(m.a, args.bool(3)?)) => |cx, work| lu_parts(cx, work, Some(1));
-    "aten::_linalg_solve_ex.result" "(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots, Tensor(d!) info) -> (Tensor(a!) result, Tensor(b!) LU, Tensor(c!) pivots, Tensor(d!) info)" FLOAT [0, 1], |_, m| Ok(m.a.len() + m.a.rows + 2 * m.b.len()) => solve;
-    "aten::linalg_lu_solve.out" "(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False, Tensor(a!) out) -> Tensor(a!)" FLOAT [0, 2], |_, m| Ok(m.a.len() + m.a.rows + 2 * m.b.len()) => lu_solve;
-    "aten::linalg_cholesky_ex.L" "(Tensor self, *, bool upper=False, bool check_errors=False, Tensor(a!) L, Tensor(b!) info) -> (Tensor(a!) L, Tensor(b!) info)" FLOAT [0], |_, m| Ok(2 * m.a.len()) => cholesky;
-    "aten::linalg_solve_triangular.out" "(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False, Tensor(a!) out) -> Tensor(a!)" FLOAT [0, 1], |_, m| Ok(m.a.len() + 2 * m.b.len()) => solve_triangular;
-    "aten::linalg_qr.out" "(Tensor A, str mode='reduced', *, Tensor(a!) Q, Tensor(b!) R) -> (Tensor(a!) Q, Tensor(b!) R)" FLOAT [0], |args, m| qr_room(args, m.a) => qr;
-    "aten::geqrf.a" "(Tensor self, *, Tensor(a!) a, Tensor(b!) tau) -> (Tensor(a!) a, Tensor(b!) tau)" FLOAT [0], |_, m| Ok(m.a.len() + m.a.least()) => geqrf;
-    "aten::linalg_householder_product.out" "(Tensor input, Tensor tau, *, Tensor(a!) out) -> Tensor(a!)" FLOAT [0], |_, m| Ok(2 * m.a.len() + m.a.columns) => householder_product;
-    "aten::ormqr.out" "(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False, *, Tensor(a!) out) -> Tensor(a!)" FLOAT [0, 2], |_, m| Ok(m.a.len() + m.a.columns + m.b.len()) => ormqr;
-    "aten::_linalg_svd.U" "(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None, Tensor(a!) U, Tensor(b!) S, Tensor(c!) Vh) -> (Tensor(a!) U, Tensor(b!) S, Tensor(c!) Vh)" FLOAT [0], |args, m| svd_room(args, m.a) => svd;
-    "aten::_linalg_eigh.eigenvalues" "(Tensor A, str UPLO='L', bool compute_v=True, *, Tensor(a!) eigenvalues, Tensor(b!) eigenvectors) -> (Tensor(a!) eigenvalues, Tensor(b!) eigenvectors)" FLOAT [0], |_, m| Ok(2 * m.a.len() + m.a.rows) => eigh;
-    "aten::linalg_matrix_exp.out" "(Tensor self, *, Tensor(a!) out) -> Tensor(a!)" DOUBLE [0], |_, m| Ok(6 * m.a.len()) => matrix_exp;
+    "aten::linalg_inv_ex.inverse" FLOAT ["A"], |_, m| Ok(2 * m.a.elements() + m.a.rows) => inverse;
+    "aten::_linalg_det.result" FLOAT ["A"], |_, m| Ok(m.a.elements() + m.a.rows) => |cx, work| determinant(cx, work, false);
+    "aten::_linalg_slogdet.sign" FLOAT ["A"], |_, m| Ok(m.a.elements() + m.a.rows) => |cx, work| determinant(cx, work, true);
+    "aten::linalg_lu_factor_ex.out" FLOAT ["A"], |_, m| Ok(m.a.elements() + m.a.least()) => lu_factor;
+    "aten::linalg_lu.out" FLOAT ["A"], |args, m| Ok(lu_parts_room(m.a, args.bool(position("aten::linalg_lu.out", "pivot"))?)) => |cx, work| lu_parts(cx, work, None);
+    "aten::lu_unpack.out" FLOAT ["LU_data"], |args, m| Ok(lu_parts_room(m.a, args.bool(position("aten::lu_unpack.out", "unpack_pivots"))?)) => |cx, work| lu_parts(cx, work, Some(position("aten::lu_unpack.out", "LU_pivots")));
+    "aten::_linalg_solve_ex.result" FLOAT ["A", "B"], |_, m| Ok(m.a.elements() + m.a.rows + 2 * m.b.elements()) => solve;
+    "aten::linalg_lu_solve.out" FLOAT ["LU", "B"], |_, m| Ok(m.a.elements() + m.a.rows + 2 * m.b.elements()) => lu_solve;
+    "aten::linalg_cholesky_ex.L" FLOAT ["self"], |_, m| Ok(2 * m.a.elements()) => cholesky;
+    "aten::linalg_solve_triangular.out" FLOAT ["self", "B"], |_, m| Ok(m.a.elements() + 2 * m.b.elements()) => solve_triangular;
+    "aten::linalg_qr.out" FLOAT ["A"], |args, m| qr_room(args, m.a) => qr;
+    "aten::geqrf.a" FLOAT ["self"], |_, m| Ok(m.a.elements() + m.a.least()) => geqrf;
+    "aten::linalg_householder_product.out" FLOAT ["input"], |_, m| Ok(2 * m.a.elements() + m.a.columns) => householder_product;
+    "aten::ormqr.out" FLOAT ["self", "input3"], |_, m| Ok(m.a.elements() + m.a.columns + m.b.elements()) => ormqr;
+    "aten::_linalg_svd.U" FLOAT ["A"], |args, m| svd_room(args, m.a) => svd;
+    "aten::_linalg_eigh.eigenvalues" FLOAT ["A"], |_, m| Ok(2 * m.a.elements() + m.a.rows) => eigh;
+    "aten::linalg_matrix_exp.out" DOUBLE ["self"], |_, m| Ok(6 * m.a.elements()) => matrix_exp;
 }
 
-/// The layout of an argument's matrices.
-pub(super) fn layout(cx: &KernelContext<'_>, arg: usize, name: &str) -> Result<Layout, KernelError> {
-    Layout::new(name, &cx.meta(arg)?, false)
+/// The matrices of an argument.
+pub(super) fn matrices(cx: &KernelContext<'_>, arg: usize, name: &str) -> Result<MatrixStack, KernelError> {
+    stack(name, &cx.meta(arg)?, false)
 }
 
 /// The most matrices without elements in one stack.
@@ -87,31 +100,31 @@ pub(super) fn resize(
     cx.resize(arg, &sizes.ok_or_else(|| KernelError::unsupported("the result has more than 16 dimensions"))?)
 }
 
-pub(super) fn sizes(layout: &Layout) -> Dims {
-    Dims::from_slice(layout.outer()).unwrap_or_default()
+pub(super) fn sizes(stack: &MatrixStack) -> Dims {
+    Dims::from_slice(stack.outer()).unwrap_or_default()
 }
 
-/// An output with its layout.
+/// An output with its matrices.
 pub(super) struct Out<'v> {
     tensor: TensorMut<'v>,
-    layout: Layout,
+    stack: MatrixStack,
 }
 
 impl<'v> Out<'v> {
     /// An output of matrices.
     pub(super) fn matrices(tensor: TensorMut<'v>) -> Result<Self, KernelError> {
-        let layout = Layout::new("out", &tensor.meta(), false)?;
-        Ok(Out { tensor, layout })
+        let stack = stack("out", &tensor.meta(), false)?;
+        Ok(Out { tensor, stack })
     }
 
     /// An output of vectors.
     pub(super) fn vectors(tensor: TensorMut<'v>) -> Result<Self, KernelError> {
-        let layout = Layout::new("out", &tensor.meta(), true)?;
-        Ok(Out { tensor, layout })
+        let stack = stack("out", &tensor.meta(), true)?;
+        Ok(Out { tensor, stack })
     }
 
     pub(super) fn write(&mut self, outer: &[usize], at: usize, from: &[f64]) -> Result<(), KernelError> {
-        self.layout.write(&mut self.tensor, outer, at, from)
+        write(&self.stack, &mut self.tensor, outer, at, from)
     }
 }
 
@@ -143,15 +156,16 @@ fn counted(pivots: &mut [f64]) {
 }
 
 fn inverse(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let a = layout(cx, 0, "A")?;
-    let (n, outer) = (a.expect_square("A")?, sizes(&a));
-    resize(cx, 2, &outer, &[n, n])?;
-    resize(cx, 3, &outer, &[])?;
+    arguments!("aten::linalg_inv_ex.inverse"; A = "A", INVERSE = "inverse", INFO = "info");
+    let a = matrices(cx, A, "A")?;
+    let (n, outer) = (expect_square("A", &a)?, sizes(&a));
+    resize(cx, INVERSE, &outer, &[n, n])?;
+    resize(cx, INFO, &outer, &[])?;
     let views = cx.views();
-    let (input, mut out, mut info) = (views.tensor(0)?, Out::matrices(views.out(2)?)?, views.out(3)?);
+    let (input, mut out, mut info) = (views.tensor(A)?, Out::matrices(views.out(INVERSE)?)?, views.out(INFO)?);
     for at in 0..outer.iter().product() {
         let [matrix, result, pivots] = pieces(work, [n * n, n * n, n])?;
-        a.read(&input, &outer, at, matrix)?;
+        read(&a, &input, &outer, at, matrix)?;
         let status = factor::lu(matrix, n, n, pivots, true);
         identity(result, n, n);
         factor::solve_lu(matrix, n, pivots, false, result, n);
@@ -162,19 +176,30 @@ fn inverse(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelErr
 }
 
 fn determinant(cx: &mut KernelContext<'_>, work: &mut [f64], logarithm: bool) -> Result<(), KernelError> {
-    let a = layout(cx, 0, "A")?;
-    let (n, outer) = (a.expect_square("A")?, sizes(&a));
-    let factors = if logarithm { 3 } else { 2 };
-    (1..factors).try_for_each(|arg| resize(cx, arg, &outer, &[]))?;
+    /// Positions of the sign, of the determinant or its logarithm, of the factors and of the pivots.
+    const PLAIN: [usize; 4] = {
+        arguments!("aten::_linalg_det.result"; RESULT = "result", LU = "LU", PIVOTS = "pivots");
+        [RESULT, RESULT, LU, PIVOTS]
+    };
+    const LOGARITHM: [usize; 4] = {
+        arguments!("aten::_linalg_slogdet.sign"; SIGN = "sign", LOGARITHM = "logabsdet", LU = "LU", PIVOTS = "pivots");
+        [SIGN, LOGARITHM, LU, PIVOTS]
+    };
+    arguments!("aten::_linalg_det.result"; A = "A");
+    let [sign, result, factors, order] = if logarithm { LOGARITHM } else { PLAIN };
+    let a = matrices(cx, A, "A")?;
+    let (n, outer) = (expect_square("A", &a)?, sizes(&a));
+    resize(cx, sign, &outer, &[])?;
+    resize(cx, result, &outer, &[])?;
     resize(cx, factors, &outer, &[n, n])?;
-    resize(cx, factors + 1, &outer, &[n])?;
+    resize(cx, order, &outer, &[n])?;
     let views = cx.views();
-    let (input, mut first) = (views.tensor(0)?, views.out(1)?);
-    let mut second = if logarithm { Some(views.out(2)?) } else { None };
-    let (mut lu, mut rows) = (Out::matrices(views.out(factors)?)?, Out::vectors(views.out(factors + 1)?)?);
+    let (input, mut first) = (views.tensor(A)?, views.out(sign)?);
+    let mut second = if logarithm { Some(views.out(result)?) } else { None };
+    let (mut lu, mut rows) = (Out::matrices(views.out(factors)?)?, Out::vectors(views.out(order)?)?);
     for at in 0..outer.iter().product() {
         let [matrix, pivots] = pieces(work, [n * n, n])?;
-        a.read(&input, &outer, at, matrix)?;
+        read(&a, &input, &outer, at, matrix)?;
         factor::lu(matrix, n, n, pivots, true);
         let exchanged = pivots.iter().enumerate().filter(|&(k, &pivot)| pivot != k as f64).count();
         let sign = if exchanged % 2 == 0 { 1.0 } else { -1.0 };
@@ -195,18 +220,19 @@ fn determinant(cx: &mut KernelContext<'_>, work: &mut [f64], logarithm: bool) ->
 }
 
 fn lu_factor(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let (a, exchange) = (layout(cx, 0, "A")?, cx.bool(1)?);
+    arguments!("aten::linalg_lu_factor_ex.out"; A = "A", PIVOT = "pivot", LU = "LU", PIVOTS = "pivots", INFO = "info");
+    let (a, exchange) = (matrices(cx, A, "A")?, cx.bool(PIVOT)?);
     let (outer, rows, columns) = (sizes(&a), a.rows, a.columns);
     let least = rows.min(columns);
-    resize(cx, 3, &outer, &[rows, columns])?;
-    resize(cx, 4, &outer, &[least])?;
-    resize(cx, 5, &outer, &[])?;
+    resize(cx, LU, &outer, &[rows, columns])?;
+    resize(cx, PIVOTS, &outer, &[least])?;
+    resize(cx, INFO, &outer, &[])?;
     let views = cx.views();
-    let (input, mut out) = (views.tensor(0)?, Out::matrices(views.out(3)?)?);
-    let (mut order, mut info) = (Out::vectors(views.out(4)?)?, views.out(5)?);
+    let (input, mut out) = (views.tensor(A)?, Out::matrices(views.out(LU)?)?);
+    let (mut order, mut info) = (Out::vectors(views.out(PIVOTS)?)?, views.out(INFO)?);
     for at in 0..outer.iter().product() {
         let [matrix, pivots] = pieces(work, [rows * columns, least])?;
-        a.read(&input, &outer, at, matrix)?;
+        read(&a, &input, &outer, at, matrix)?;
         let status = factor::lu(matrix, rows, columns, pivots, exchange);
         out.write(&outer, at, matrix)?;
         counted(pivots);
@@ -219,44 +245,54 @@ fn lu_factor(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelE
 /// The room of [`lu_parts`], of which the permutation is a square as long as the rows.
 fn lu_parts_room(a: Matrix, order: Option<bool>) -> u128 {
     let permutation = if order.unwrap_or(true) { a.rows * a.rows } else { 0 };
-    a.len() + a.least() + a.len().max(permutation)
+    a.elements() + a.least() + a.elements().max(permutation)
 }
 
 /// Permutation, lower and upper factor: of a matrix, or of factors with pivots.
 fn lu_parts(cx: &mut KernelContext<'_>, work: &mut [f64], given: Option<usize>) -> Result<(), KernelError> {
-    let a = layout(cx, 0, "A")?;
+    arguments!("aten::linalg_lu.out"; A = "A", PIVOT = "pivot");
+    arguments!("aten::lu_unpack.out"; DATA = "unpack_data", PIVOTS = "unpack_pivots");
+    const OF_MATRIX: [usize; 3] = {
+        arguments!("aten::linalg_lu.out"; P = "P", L = "L", U = "U");
+        [P, L, U]
+    };
+    const OF_FACTORS: [usize; 3] = {
+        arguments!("aten::lu_unpack.out"; P = "P", L = "L", U = "U");
+        [P, L, U]
+    };
+    let a = matrices(cx, A, "A")?;
     let (outer, rows, columns) = (sizes(&a), a.rows, a.columns);
     let least = rows.min(columns);
-    let (first, data, order) = match given {
-        Some(_) => (4, cx.bool(2)?, cx.bool(3)?),
-        None => (2, true, cx.bool(1)?),
+    let ([permutation, lower, upper], data, order) = match given {
+        Some(_) => (OF_FACTORS, cx.bool(DATA)?, cx.bool(PIVOTS)?),
+        None => (OF_MATRIX, true, cx.bool(PIVOT)?),
     };
     match order {
-        true => resize(cx, first, &outer, &[rows, rows])?,
-        false => cx.resize(first, &[0])?,
+        true => resize(cx, permutation, &outer, &[rows, rows])?,
+        false => cx.resize(permutation, &[0])?,
     }
     if data {
-        resize(cx, first + 1, &outer, &[rows, least])?;
-        resize(cx, first + 2, &outer, &[least, columns])?;
+        resize(cx, lower, &outer, &[rows, least])?;
+        resize(cx, upper, &outer, &[least, columns])?;
     } else {
-        cx.resize(first + 1, &[0])?;
-        cx.resize(first + 2, &[0])?;
+        cx.resize(lower, &[0])?;
+        cx.resize(upper, &[0])?;
     }
-    let pivot_layout = given.map(|arg| Layout::new("LU_pivots", &cx.meta(arg)?, true)).transpose()?;
+    let pivot_layout = given.map(|arg| stack("LU_pivots", &cx.meta(arg)?, true)).transpose()?;
     let views = cx.views();
-    let input = views.tensor(0)?;
-    let mut p = if order { Some(Out::matrices(views.out(first)?)?) } else { None };
+    let input = views.tensor(A)?;
+    let mut p = if order { Some(Out::matrices(views.out(permutation)?)?) } else { None };
     let mut parts = match data {
-        true => Some([Out::matrices(views.out(first + 1)?)?, Out::matrices(views.out(first + 2)?)?]),
+        true => Some([Out::matrices(views.out(lower)?)?, Out::matrices(views.out(upper)?)?]),
         false => None,
     };
     let square = if order { rows * rows } else { 0 };
     for at in 0..outer.iter().product() {
         let [matrix, pivots, result] = pieces(work, [rows * columns, least, square.max(rows * columns)])?;
-        a.read(&input, &outer, at, matrix)?;
+        read(&a, &input, &outer, at, matrix)?;
         match (given, &pivot_layout) {
             (Some(arg), Some(layout)) => {
-                layout.read(&views.tensor(arg)?, &outer, at, pivots)?;
+                read(layout, &views.tensor(arg)?, &outer, at, pivots)?;
                 pivots.iter_mut().for_each(|pivot| *pivot -= 1.0);
             }
             _ => {
@@ -290,54 +326,55 @@ fn from_side(
     rows: usize,
     columns: usize,
     left: bool,
-    turned: &mut [f64],
+    flipped: &mut [f64],
     solve: impl Fn(&mut [f64], usize),
 ) {
     if left {
         return solve(b, columns);
     }
     // X A = B is the transpose of A' X' = B'.
-    transpose(b, rows, columns, turned);
-    solve(turned, rows);
-    transpose(turned, columns, rows, b);
+    transpose(b, rows, columns, flipped);
+    solve(flipped, rows);
+    transpose(flipped, columns, rows, b);
 }
 
 fn solve(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let (a, left) = (layout(cx, 0, "A")?, cx.bool(2)?);
-    let n = a.expect_square("A")?;
-    let (all, meta) = (cx.meta(0)?, cx.meta(1)?);
+    arguments!("aten::_linalg_solve_ex.result"; A = "A", LEFT = "left", B = "B", RESULT = "result", LU = "LU", PIVOTS = "pivots", INFO = "info");
+    let (a, left) = (matrices(cx, A, "A")?, cx.bool(LEFT)?);
+    let n = expect_square("A", &a)?;
+    let (all, meta) = (cx.meta(A)?, cx.meta(B)?);
     let vector = meta.rank() == 1 || meta.rank() + 1 == all.rank() && all.sizes[..meta.rank()] == *meta.sizes;
-    let b = Layout::new("B", &meta, vector)?;
+    let b = stack("B", &meta, vector)?;
     let outer = if vector { sizes(&a) } else { together(a.outer(), b.outer())? };
     let (rows, columns) = (b.rows, b.columns);
     if (if left { rows } else { columns }) != n {
         return Err(KernelError::argument(format!("`B` holds {rows} by {columns}, `A` {n} by {n}: they do not fit")));
     }
     match vector {
-        true => resize(cx, 4, &outer, &[n])?,
-        false => resize(cx, 4, &outer, &[rows, columns])?,
+        true => resize(cx, RESULT, &outer, &[n])?,
+        false => resize(cx, RESULT, &outer, &[rows, columns])?,
     }
     let own = sizes(&a);
-    resize(cx, 5, &own, &[n, n])?;
-    resize(cx, 6, &own, &[n])?;
-    resize(cx, 7, &own, &[])?;
+    resize(cx, LU, &own, &[n, n])?;
+    resize(cx, PIVOTS, &own, &[n])?;
+    resize(cx, INFO, &own, &[])?;
     let views = cx.views();
-    let (matrices, sides) = (views.tensor(0)?, views.tensor(1)?);
-    let mut out = if vector { Out::vectors(views.out(4)?)? } else { Out::matrices(views.out(4)?)? };
-    let (mut lu, mut order) = (Out::matrices(views.out(5)?)?, Out::vectors(views.out(6)?)?);
-    let mut info = views.out(7)?;
+    let (matrices, sides) = (views.tensor(A)?, views.tensor(B)?);
+    let mut out = if vector { Out::vectors(views.out(RESULT)?)? } else { Out::matrices(views.out(RESULT)?)? };
+    let (mut lu, mut order) = (Out::matrices(views.out(LU)?)?, Out::vectors(views.out(PIVOTS)?)?);
+    let mut info = views.out(INFO)?;
     for at in 0..outer.iter().product() {
-        let [matrix, pivots, x, turned] = pieces(work, [n * n, n, rows * columns, rows * columns])?;
-        a.read(&matrices, &outer, at, matrix)?;
-        b.read(&sides, &outer, at, x)?;
+        let [matrix, pivots, x, flipped] = pieces(work, [n * n, n, rows * columns, rows * columns])?;
+        read(&a, &matrices, &outer, at, matrix)?;
+        read(&b, &sides, &outer, at, x)?;
         factor::lu(matrix, n, n, pivots, true);
         let (matrix, pivots) = (&*matrix, &*pivots);
-        from_side(x, rows, columns, left, turned, |x, columns| factor::solve_lu(matrix, n, pivots, !left, x, columns));
+        from_side(x, rows, columns, left, flipped, |x, columns| factor::solve_lu(matrix, n, pivots, !left, x, columns));
         out.write(&outer, at, x)?;
     }
     for at in 0..own.iter().product() {
         let [matrix, pivots] = pieces(work, [n * n, n])?;
-        a.read(&matrices, &own, at, matrix)?;
+        read(&a, &matrices, &own, at, matrix)?;
         let status = factor::lu(matrix, n, n, pivots, true);
         lu.write(&own, at, matrix)?;
         counted(pivots);
@@ -348,30 +385,31 @@ fn solve(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError
 }
 
 fn lu_solve(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let (a, b, left, adjoint) = (layout(cx, 0, "LU")?, layout(cx, 2, "B")?, cx.bool(3)?, cx.bool(4)?);
-    let n = a.expect_square("LU")?;
-    let order = Layout::new("pivots", &cx.meta(1)?, true)?;
+    arguments!("aten::linalg_lu_solve.out"; LU = "LU", B = "B", LEFT = "left", ADJOINT = "adjoint", PIVOTS = "pivots", OUT = "out");
+    let (a, b, left, adjoint) = (matrices(cx, LU, "LU")?, matrices(cx, B, "B")?, cx.bool(LEFT)?, cx.bool(ADJOINT)?);
+    let n = expect_square("LU", &a)?;
+    let order = stack("pivots", &cx.meta(PIVOTS)?, true)?;
     let outer = together(a.outer(), b.outer())?;
     let (rows, columns) = (b.rows, b.columns);
-    if (if left { rows } else { columns }) != n || order.len() != n {
-        let pivots = order.len();
+    if (if left { rows } else { columns }) != n || order.elements() != n {
+        let pivots = order.elements();
         return Err(KernelError::argument(format!(
             "`B` holds {rows} by {columns}, `LU` {n} by {n}, and there are {pivots} pivots: they do not fit"
         )));
     }
-    resize(cx, 5, &outer, &[rows, columns])?;
+    resize(cx, OUT, &outer, &[rows, columns])?;
     let views = cx.views();
-    let (matrices, rows_of, sides) = (views.tensor(0)?, views.tensor(1)?, views.tensor(2)?);
-    let mut out = Out::matrices(views.out(5)?)?;
+    let (matrices, rows_of, sides) = (views.tensor(LU)?, views.tensor(PIVOTS)?, views.tensor(B)?);
+    let mut out = Out::matrices(views.out(OUT)?)?;
     for at in 0..outer.iter().product() {
-        let [matrix, pivots, x, turned] = pieces(work, [n * n, n, rows * columns, rows * columns])?;
-        a.read(&matrices, &outer, at, matrix)?;
-        b.read(&sides, &outer, at, x)?;
-        order.read(&rows_of, &outer, at, pivots)?;
+        let [matrix, pivots, x, flipped] = pieces(work, [n * n, n, rows * columns, rows * columns])?;
+        read(&a, &matrices, &outer, at, matrix)?;
+        read(&b, &sides, &outer, at, x)?;
+        read(&order, &rows_of, &outer, at, pivots)?;
         pivots.iter_mut().for_each(|pivot| *pivot -= 1.0);
         let (matrix, pivots) = (&*matrix, &*pivots);
         let transposed = left == adjoint;
-        from_side(x, rows, columns, left, turned, |x, columns| {
+        from_side(x, rows, columns, left, flipped, |x, columns| {
             factor::solve_lu(matrix, n, pivots, transposed, x, columns);
         });
         out.write(&outer, at, x)?;
@@ -380,28 +418,29 @@ fn lu_solve(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelEr
 }
 
 fn cholesky(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let (a, upper) = (layout(cx, 0, "self")?, cx.bool(1)?);
-    let (n, outer) = (a.expect_square("self")?, sizes(&a));
-    resize(cx, 3, &outer, &[n, n])?;
-    resize(cx, 4, &outer, &[])?;
+    arguments!("aten::linalg_cholesky_ex.L"; SELF = "self", UPPER = "upper", L = "L", INFO = "info");
+    let (a, upper) = (matrices(cx, SELF, "self")?, cx.bool(UPPER)?);
+    let (n, outer) = (expect_square("self", &a)?, sizes(&a));
+    resize(cx, L, &outer, &[n, n])?;
+    resize(cx, INFO, &outer, &[])?;
     let views = cx.views();
-    let (input, mut out, mut info) = (views.tensor(0)?, Out::matrices(views.out(3)?)?, views.out(4)?);
+    let (input, mut out, mut info) = (views.tensor(SELF)?, Out::matrices(views.out(L)?)?, views.out(INFO)?);
     for at in 0..outer.iter().product() {
-        let [matrix, turned] = pieces(work, [n * n, n * n])?;
-        a.read(&input, &outer, at, turned)?;
+        let [matrix, flipped] = pieces(work, [n * n, n * n])?;
+        read(&a, &input, &outer, at, flipped)?;
         // Only one triangle is read; of the upper one the transpose is factored.
         if upper {
-            transpose(turned, n, n, matrix)
+            transpose(flipped, n, n, matrix)
         } else {
-            matrix.copy_from_slice(turned)
+            matrix.copy_from_slice(flipped)
         }
         let status = factor::cholesky(matrix, n);
         if status != 0 {
             return Err(KernelError::argument(format!("the minor of order {status} is not positive-definite")));
         }
         if upper {
-            transpose(matrix, n, n, turned);
-            out.write(&outer, at, turned)?;
+            transpose(matrix, n, n, flipped);
+            out.write(&outer, at, flipped)?;
         } else {
             out.write(&outer, at, matrix)?;
         }
@@ -411,9 +450,10 @@ fn cholesky(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelEr
 }
 
 fn solve_triangular(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let (a, b) = (layout(cx, 0, "self")?, layout(cx, 1, "B")?);
-    let (upper, left, unit) = (cx.bool(2)?, cx.bool(3)?, cx.bool(4)?);
-    let n = a.expect_square("self")?;
+    arguments!("aten::linalg_solve_triangular.out"; SELF = "self", B = "B", UPPER = "upper", LEFT = "left", UNITRIANGULAR = "unitriangular", OUT = "out");
+    let (a, b) = (matrices(cx, SELF, "self")?, matrices(cx, B, "B")?);
+    let (upper, left, unit) = (cx.bool(UPPER)?, cx.bool(LEFT)?, cx.bool(UNITRIANGULAR)?);
+    let n = expect_square("self", &a)?;
     let outer = together(a.outer(), b.outer())?;
     let (rows, columns) = (b.rows, b.columns);
     if (if left { rows } else { columns }) != n {
@@ -421,16 +461,16 @@ fn solve_triangular(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), 
             "`B` holds {rows} by {columns}, `self` {n} by {n}: they do not fit"
         )));
     }
-    resize(cx, 5, &outer, &[rows, columns])?;
+    resize(cx, OUT, &outer, &[rows, columns])?;
     let views = cx.views();
-    let (matrices, sides, mut out) = (views.tensor(0)?, views.tensor(1)?, Out::matrices(views.out(5)?)?);
+    let (matrices, sides, mut out) = (views.tensor(SELF)?, views.tensor(B)?, Out::matrices(views.out(OUT)?)?);
     let triangle = Triangle { upper, unit, transposed: !left };
     for at in 0..outer.iter().product() {
-        let [matrix, x, turned] = pieces(work, [n * n, rows * columns, rows * columns])?;
-        a.read(&matrices, &outer, at, matrix)?;
-        b.read(&sides, &outer, at, x)?;
+        let [matrix, x, flipped] = pieces(work, [n * n, rows * columns, rows * columns])?;
+        read(&a, &matrices, &outer, at, matrix)?;
+        read(&b, &sides, &outer, at, x)?;
         let matrix = &*matrix;
-        from_side(x, rows, columns, left, turned, |x, columns| {
+        from_side(x, rows, columns, left, flipped, |x, columns| {
             factor::solve_triangle(matrix, n, triangle, x, columns);
         });
         out.write(&outer, at, x)?;

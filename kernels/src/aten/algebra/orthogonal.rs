@@ -2,48 +2,50 @@
 
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare};
 
-use super::operators::{Out, identity, layout, resize, sizes, transpose};
+use super::operators::{Out, identity, matrices, resize, sizes, transpose};
 use super::room::{Matrix, pieces};
-use super::stack::Layout;
+use super::stack::{MatrixStack, expect_square, read, stack};
+use crate::schema::{arguments, position};
 use edgepack_compute::algebra::factor::{self, Applied};
 use edgepack_compute::algebra::spectrum;
 
 /// The room of [`qr`]: of a complete factor, a square as long as the rows.
 pub(super) fn qr_room(args: &Prepare<'_>, a: Matrix) -> Result<u128, KernelError> {
-    let square = if args.text(1)? == "complete" { a.rows * a.rows } else { 0 };
-    Ok(a.len() + a.least() + a.len().max(square))
+    let square = if args.text(position("aten::linalg_qr.out", "mode"))? == "complete" { a.rows * a.rows } else { 0 };
+    Ok(a.elements() + a.least() + a.elements().max(square))
 }
 
 pub(super) fn qr(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let a = layout(cx, 0, "A")?;
+    arguments!("aten::linalg_qr.out"; A = "A", MODE = "mode", Q = "Q", R = "R");
+    let a = matrices(cx, A, "A")?;
     let (outer, rows, columns) = (sizes(&a), a.rows, a.columns);
     let least = rows.min(columns);
-    let (wide, with_q) = match cx.text(1)? {
+    let (order, with_q) = match cx.text(MODE)? {
         "reduced" => (least, true),
         "complete" => (rows, true),
         "r" => (least, false),
         other => return Err(KernelError::argument(format!("`mode` is {other:?}"))),
     };
     match with_q {
-        true => resize(cx, 2, &outer, &[rows, wide])?,
-        false => cx.resize(2, &[0])?,
+        true => resize(cx, Q, &outer, &[rows, order])?,
+        false => cx.resize(Q, &[0])?,
     }
-    resize(cx, 3, &outer, &[wide, columns])?;
+    resize(cx, R, &outer, &[order, columns])?;
     let views = cx.views();
-    let (input, mut r) = (views.tensor(0)?, Out::matrices(views.out(3)?)?);
-    let mut q = if with_q { Some(Out::matrices(views.out(2)?)?) } else { None };
-    let square = if with_q { rows * wide } else { 0 };
+    let (input, mut r) = (views.tensor(A)?, Out::matrices(views.out(R)?)?);
+    let mut q = if with_q { Some(Out::matrices(views.out(Q)?)?) } else { None };
+    let square = if with_q { rows * order } else { 0 };
     for at in 0..outer.iter().product() {
         let [matrix, taus, result] = pieces(work, [rows * columns, least, (rows * columns).max(square)])?;
-        a.read(&input, &outer, at, matrix)?;
+        read(&a, &input, &outer, at, matrix)?;
         factor::reflections(matrix, rows, columns, taus);
         let upper = |i: usize, j: usize| if i <= j { matrix[i * columns + j] } else { 0.0 };
-        (0..wide * columns).for_each(|k| result[k] = upper(k / columns, k % columns));
-        r.write(&outer, at, &result[..wide * columns])?;
+        (0..order * columns).for_each(|k| result[k] = upper(k / columns, k % columns));
+        r.write(&outer, at, &result[..order * columns])?;
         if let Some(q) = &mut q {
-            let result = &mut result[..rows * wide];
-            identity(result, rows, wide);
-            let applied = Applied { matrix: result, sizes: [rows, wide], left: true, transposed: false };
+            let result = &mut result[..rows * order];
+            identity(result, rows, order);
+            let applied = Applied { matrix: result, sizes: [rows, order], left: true, transposed: false };
             factor::reflect(matrix, columns, taus, applied);
             q.write(&outer, at, result)?;
         }
@@ -52,16 +54,18 @@ pub(super) fn qr(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), Ker
 }
 
 pub(super) fn geqrf(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let a = layout(cx, 0, "self")?;
+    arguments!("aten::geqrf.a"; SELF = "self", A = "a", TAU = "tau");
+    let a = matrices(cx, SELF, "self")?;
     let (outer, rows, columns) = (sizes(&a), a.rows, a.columns);
     let least = rows.min(columns);
-    resize(cx, 1, &outer, &[rows, columns])?;
-    resize(cx, 2, &outer, &[least])?;
+    resize(cx, A, &outer, &[rows, columns])?;
+    resize(cx, TAU, &outer, &[least])?;
     let views = cx.views();
-    let (input, mut out, mut tau) = (views.tensor(0)?, Out::matrices(views.out(1)?)?, Out::vectors(views.out(2)?)?);
+    let (input, mut out, mut tau) =
+        (views.tensor(SELF)?, Out::matrices(views.out(A)?)?, Out::vectors(views.out(TAU)?)?);
     for at in 0..outer.iter().product() {
         let [matrix, taus] = pieces(work, [rows * columns, least])?;
-        a.read(&input, &outer, at, matrix)?;
+        read(&a, &input, &outer, at, matrix)?;
         factor::reflections(matrix, rows, columns, taus);
         out.write(&outer, at, matrix)?;
         tau.write(&outer, at, taus)?;
@@ -69,23 +73,24 @@ pub(super) fn geqrf(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), 
     Ok(())
 }
 
-fn read_taus(cx: &KernelContext<'_>, arg: usize) -> Result<Layout, KernelError> {
-    Layout::new("tau", &cx.meta(arg)?, true)
+fn read_taus(cx: &KernelContext<'_>, arg: usize) -> Result<MatrixStack, KernelError> {
+    stack("tau", &cx.meta(arg)?, true)
 }
 
 pub(super) fn householder_product(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let (a, tau) = (layout(cx, 0, "input")?, read_taus(cx, 1)?);
+    arguments!("aten::linalg_householder_product.out"; INPUT = "input", OUT = "out", TAU = "tau");
+    let (a, tau) = (matrices(cx, INPUT, "input")?, read_taus(cx, TAU)?);
     let (outer, rows, columns) = (sizes(&a), a.rows, a.columns);
     if tau.rows > columns || columns > rows {
         return Err(KernelError::argument(format!("{} reflections, `input` holds {rows} by {columns}", tau.rows)));
     }
-    resize(cx, 2, &outer, &[rows, columns])?;
+    resize(cx, OUT, &outer, &[rows, columns])?;
     let views = cx.views();
-    let (input, factors, mut out) = (views.tensor(0)?, views.tensor(1)?, Out::matrices(views.out(2)?)?);
+    let (input, factors, mut out) = (views.tensor(INPUT)?, views.tensor(TAU)?, Out::matrices(views.out(OUT)?)?);
     for at in 0..outer.iter().product() {
         let [matrix, taus, result] = pieces(work, [rows * columns, tau.rows, rows * columns])?;
-        a.read(&input, &outer, at, matrix)?;
-        tau.read(&factors, &outer, at, taus)?;
+        read(&a, &input, &outer, at, matrix)?;
+        read(&tau, &factors, &outer, at, taus)?;
         identity(result, rows, columns);
         let applied = Applied { matrix: result, sizes: [rows, columns], left: true, transposed: false };
         factor::reflect(matrix, columns, taus, applied);
@@ -95,21 +100,22 @@ pub(super) fn householder_product(cx: &mut KernelContext<'_>, work: &mut [f64]) 
 }
 
 pub(super) fn ormqr(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let (a, tau, b) = (layout(cx, 0, "self")?, read_taus(cx, 1)?, layout(cx, 2, "input3")?);
-    let (left, transposed) = (cx.bool(3)?, cx.bool(4)?);
+    arguments!("aten::ormqr.out"; SELF = "self", INPUT3 = "input3", LEFT = "left", TRANSPOSE = "transpose", OUT = "out", INPUT2 = "input2");
+    let (a, tau, b) = (matrices(cx, SELF, "self")?, read_taus(cx, INPUT2)?, matrices(cx, INPUT3, "input3")?);
+    let (left, transposed) = (cx.bool(LEFT)?, cx.bool(TRANSPOSE)?);
     let (outer, rows, columns) = (sizes(&b), b.rows, b.columns);
     if a.rows != if left { rows } else { columns } || tau.rows > a.columns {
         return Err(KernelError::argument(format!("reflections of {} for {rows} by {columns}", a.rows)));
     }
-    resize(cx, 5, &outer, &[rows, columns])?;
+    resize(cx, OUT, &outer, &[rows, columns])?;
     let views = cx.views();
-    let (vectors, factors, input) = (views.tensor(0)?, views.tensor(1)?, views.tensor(2)?);
-    let mut out = Out::matrices(views.out(5)?)?;
+    let (vectors, factors, input) = (views.tensor(SELF)?, views.tensor(INPUT2)?, views.tensor(INPUT3)?);
+    let mut out = Out::matrices(views.out(OUT)?)?;
     for at in 0..outer.iter().product() {
-        let [matrix, taus, result] = pieces(work, [a.len(), tau.rows, rows * columns])?;
-        a.read(&vectors, &outer, at, matrix)?;
-        tau.read(&factors, &outer, at, taus)?;
-        b.read(&input, &outer, at, result)?;
+        let [matrix, taus, result] = pieces(work, [a.elements(), tau.rows, rows * columns])?;
+        read(&a, &vectors, &outer, at, matrix)?;
+        read(&tau, &factors, &outer, at, taus)?;
+        read(&b, &input, &outer, at, result)?;
         factor::reflect(matrix, a.columns, taus, Applied { matrix: result, sizes: [rows, columns], left, transposed });
         out.write(&outer, at, result)?;
     }
@@ -118,28 +124,30 @@ pub(super) fn ormqr(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), 
 
 /// The room of [`svd`]: of all vectors, squares as long as the longer side.
 pub(super) fn svd_room(args: &Prepare<'_>, a: Matrix) -> Result<u128, KernelError> {
-    let (full, vectors) = (args.bool(1)?.unwrap_or(true), args.bool(2)?.unwrap_or(true));
+    arguments!("aten::_linalg_svd.U"; FULL = "full_matrices", VECTORS = "compute_uv");
+    let (full, vectors) = (args.bool(FULL)?.unwrap_or(true), args.bool(VECTORS)?.unwrap_or(true));
     let long = a.most() * if full && vectors { a.most() } else { a.least() };
-    Ok(a.len() + a.least() + a.least() * a.least() + if vectors { 2 * long } else { long })
+    Ok(a.elements() + a.least() + a.least() * a.least() + if vectors { 2 * long } else { long })
 }
 
 pub(super) fn svd(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let (a, full, vectors) = (layout(cx, 0, "A")?, cx.bool(1)?, cx.bool(2)?);
+    arguments!("aten::_linalg_svd.U"; A = "A", FULL_MATRICES = "full_matrices", COMPUTE_UV = "compute_uv", U = "U", VH = "Vh", S = "S");
+    let (a, full, vectors) = (matrices(cx, A, "A")?, cx.bool(FULL_MATRICES)?, cx.bool(COMPUTE_UV)?);
     let (outer, rows, columns) = (sizes(&a), a.rows, a.columns);
     let least = rows.min(columns);
     let (left, right) = if full { (rows, columns) } else { (least, least) };
     if vectors {
-        resize(cx, 4, &outer, &[rows, left])?;
-        resize(cx, 6, &outer, &[right, columns])?;
+        resize(cx, U, &outer, &[rows, left])?;
+        resize(cx, VH, &outer, &[right, columns])?;
     } else {
-        cx.resize(4, &[0])?;
-        cx.resize(6, &[0])?;
+        cx.resize(U, &[0])?;
+        cx.resize(VH, &[0])?;
     }
-    resize(cx, 5, &outer, &[least])?;
+    resize(cx, S, &outer, &[least])?;
     let views = cx.views();
-    let (input, mut s) = (views.tensor(0)?, Out::vectors(views.out(5)?)?);
+    let (input, mut s) = (views.tensor(A)?, Out::vectors(views.out(S)?)?);
     let mut sides = match vectors {
-        true => Some([Out::matrices(views.out(4)?)?, Out::matrices(views.out(6)?)?]),
+        true => Some([Out::matrices(views.out(U)?)?, Out::matrices(views.out(VH)?)?]),
         false => None,
     };
     let (tall, most) = (rows >= columns, rows.max(columns));
@@ -147,14 +155,14 @@ pub(super) fn svd(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), Ke
     let count = if full && vectors { most } else { least };
     let whole = if vectors { most * count } else { 0 };
     for at in 0..outer.iter().product() {
-        let [matrix, turned, values, other, long] =
+        let [matrix, flipped, values, other, long] =
             pieces(work, [rows * columns, most * count, least, least * least, whole])?;
         // Of a wide matrix, the transpose is decomposed.
         if tall {
-            a.read(&input, &outer, at, matrix)?;
+            read(&a, &input, &outer, at, matrix)?;
         } else {
-            a.read(&input, &outer, at, turned)?;
-            transpose(turned, rows, columns, matrix);
+            read(&a, &input, &outer, at, flipped)?;
+            transpose(flipped, rows, columns, matrix);
         }
         spectrum::singular(matrix, values, other, most, least);
         s.write(&outer, at, values)?;
@@ -166,31 +174,32 @@ pub(super) fn svd(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), Ke
         spectrum::complete(long, [most, count], known);
         if tall {
             u.write(&outer, at, long)?;
-            transpose(other, least, least, turned);
-            vh.write(&outer, at, &turned[..least * least])?;
+            transpose(other, least, least, flipped);
+            vh.write(&outer, at, &flipped[..least * least])?;
         } else {
             u.write(&outer, at, other)?;
-            transpose(long, most, count, turned);
-            vh.write(&outer, at, &turned[..most * count])?;
+            transpose(long, most, count, flipped);
+            vh.write(&outer, at, &flipped[..most * count])?;
         }
     }
     Ok(())
 }
 
 pub(super) fn eigh(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let (a, upper, with_vectors) = (layout(cx, 0, "A")?, cx.text(1)?.starts_with(['U', 'u']), cx.bool(2)?);
-    let (n, outer) = (a.expect_square("A")?, sizes(&a));
-    resize(cx, 3, &outer, &[n])?;
+    arguments!("aten::_linalg_eigh.eigenvalues"; A = "A", UPLO = "UPLO", COMPUTE_V = "compute_v", EIGENVECTORS = "eigenvectors", EIGENVALUES = "eigenvalues");
+    let (a, upper, with_vectors) = (matrices(cx, A, "A")?, cx.text(UPLO)?.starts_with(['U', 'u']), cx.bool(COMPUTE_V)?);
+    let (n, outer) = (expect_square("A", &a)?, sizes(&a));
+    resize(cx, EIGENVALUES, &outer, &[n])?;
     match with_vectors {
-        true => resize(cx, 4, &outer, &[n, n])?,
-        false => cx.resize(4, &[0])?,
+        true => resize(cx, EIGENVECTORS, &outer, &[n, n])?,
+        false => cx.resize(EIGENVECTORS, &[0])?,
     }
     let views = cx.views();
-    let (input, mut out) = (views.tensor(0)?, Out::vectors(views.out(3)?)?);
-    let mut columns = if with_vectors { Some(Out::matrices(views.out(4)?)?) } else { None };
+    let (input, mut out) = (views.tensor(A)?, Out::vectors(views.out(EIGENVALUES)?)?);
+    let mut columns = if with_vectors { Some(Out::matrices(views.out(EIGENVECTORS)?)?) } else { None };
     for at in 0..outer.iter().product() {
         let [matrix, values, vectors] = pieces(work, [n * n, n, n * n])?;
-        a.read(&input, &outer, at, matrix)?;
+        read(&a, &input, &outer, at, matrix)?;
         // One triangle counts, the other mirrors it.
         for i in 0..n {
             for j in 0..i {
@@ -208,14 +217,15 @@ pub(super) fn eigh(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), K
 
 /// Only of doubles: in single precision PyTorch's digits hang on the order in which it adds.
 pub(super) fn matrix_exp(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), KernelError> {
-    let a = layout(cx, 0, "self")?;
-    let (n, outer) = (a.expect_square("self")?, sizes(&a));
-    resize(cx, 1, &outer, &[n, n])?;
+    arguments!("aten::linalg_matrix_exp.out"; SELF = "self", OUT = "out");
+    let a = matrices(cx, SELF, "self")?;
+    let (n, outer) = (expect_square("self", &a)?, sizes(&a));
+    resize(cx, OUT, &outer, &[n, n])?;
     let views = cx.views();
-    let (input, mut out) = (views.tensor(0)?, Out::matrices(views.out(1)?)?);
+    let (input, mut out) = (views.tensor(SELF)?, Out::matrices(views.out(OUT)?)?);
     for at in 0..outer.iter().product() {
         let [matrix, rest] = pieces(work, [n * n, 5 * n * n])?;
-        a.read(&input, &outer, at, matrix)?;
+        read(&a, &input, &outer, at, matrix)?;
         spectrum::exponential(matrix, rest, n);
         out.write(&outer, at, matrix)?;
     }
@@ -250,7 +260,7 @@ mod tests {
         assert!(have.iter().zip(want).all(|(have, want)| (have - want).abs() < 1e-10));
     }
 
-    /// Matrices that are much longer than they are wide need memory for their elements, not for squares.
+    /// Matrices that are much longer than they are order need memory for their elements, not for squares.
     #[test]
     fn tall_and_wide_matrices_are_factored() {
         for [rows, columns] in [[5000, 4], [4, 5000]] {

@@ -33,7 +33,7 @@ impl Matrix {
     }
 
     /// Number of elements.
-    pub fn len(self) -> u128 {
+    pub fn elements(self) -> u128 {
         self.rows * self.columns
     }
 
@@ -54,7 +54,7 @@ const MOST_WORK: u128 = 4 << 20;
 /// More than any operator needs: six matrices as large as those it is given or gives, and some vectors.
 const WORK_PER_ELEMENT: u128 = 8;
 
-/// The working memory of a call.
+/// The working memory of a call, which is charged to the method.
 pub fn reserve(args: &Prepare<'_>, inputs: &[usize], room: Room) -> Result<Vec<f64>, KernelError> {
     let mut sizes = [Matrix::default(); 2];
     for (matrix, &input) in sizes.iter_mut().zip(inputs) {
@@ -72,6 +72,7 @@ pub fn reserve(args: &Prepare<'_>, inputs: &[usize], room: Room) -> Result<Vec<f
         return Err(refused());
     }
     let needed = usize::try_from(needed).map_err(|_| refused())?;
+    args.retained().reserve(needed.saturating_mul(size_of::<f64>()))?;
     let mut work: Vec<f64> = Vec::new();
     work.try_reserve_exact(needed).map_err(|_| refused())?;
     work.resize(needed, 0.0);

@@ -1,125 +1,134 @@
 //! Fourier transforms: `_fft_r2c` from real numbers to the half of the spectrum that is not a mirror image of the rest
 //! (or all of it), `_fft_c2r` back, `_fft_c2c` from complex numbers to complex numbers.
 //!
-//! The last of the dimensions is where real and complex meet; the others are transformed as complex lines. Lines are
-//! gathered into scratch memory, transformed in double precision and put back, so any length and any dimension will do.
+//! The loops are those of `edgepack_compute::fourier`. Tables of the lengths that are known at load are made there; those
+//! of other lengths at run, in memory that was reserved for the longest there may be.
 
 use bytemuck::Pod;
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
+use edgepack_executor::tensor::TensorShape;
 use edgepack_format::scalar::ScalarType;
-use edgepack_format::tensor::{Dims, MAX_RANK};
+use edgepack_format::tensor::Dims;
 
-use crate::check::{Around, Shape, expect_dtype};
-use crate::complex::{Complex, conjugate, elements};
+use crate::check::{Shape, expect_dtype};
+use crate::complex::{Complex, elements};
 use crate::dims::{dim_of, size_of};
-use edgepack_compute::fourier::Transform;
+use crate::schema::{kernel, position};
+use edgepack_compute::fourier::{Lines, Transform, Transforms};
 use edgepack_compute::number::{Cast, Number};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&COMPLEX, &TO_COMPLEX, &TO_REAL];
 
-static COMPLEX: Kernel = Kernel {
-    name: "aten::_fft_c2c.out",
-    schema: "(Tensor self, SymInt[] dim, int normalization, bool forward, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| match args.tensor(0)?.meta.dtype {
-        ScalarType::COMPLEX_FLOAT => prepare_complex::<f32>(args),
-        ScalarType::COMPLEX_DOUBLE => prepare_complex::<f64>(args),
-        other => {
-            Err(KernelError::argument(format!("`self` is {other}, the operator wants COMPLEX_FLOAT or COMPLEX_DOUBLE")))
-        }
-    },
-};
+const COMPLEX_NAME: &str = "aten::_fft_c2c.out";
+const TO_COMPLEX_NAME: &str = "aten::_fft_r2c.out";
+const TO_REAL_NAME: &str = "aten::_fft_c2r.out";
 
-static TO_COMPLEX: Kernel = Kernel {
-    name: "aten::_fft_r2c.out",
-    schema: "(Tensor self, int[] dim, int normalization, bool onesided, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| match args.tensor(0)?.meta.dtype {
-        ScalarType::FLOAT => prepare::<f32>(args, ScalarType::COMPLEX_FLOAT, false),
-        ScalarType::DOUBLE => prepare::<f64>(args, ScalarType::COMPLEX_DOUBLE, false),
-        other => Err(KernelError::argument(format!("`self` is {other}, the operator wants FLOAT or DOUBLE"))),
-    },
-};
-static TO_REAL: Kernel = Kernel {
-    name: "aten::_fft_c2r.out",
-    schema: "(Tensor self, int[] dim, int normalization, SymInt last_dim_size, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| match args.tensor(0)?.meta.dtype {
-        ScalarType::COMPLEX_FLOAT => prepare::<f32>(args, ScalarType::FLOAT, true),
-        ScalarType::COMPLEX_DOUBLE => prepare::<f64>(args, ScalarType::DOUBLE, true),
-        other => {
-            Err(KernelError::argument(format!("`self` is {other}, the operator wants COMPLEX_FLOAT or COMPLEX_DOUBLE")))
-        }
-    },
-};
+/// Arguments of all three.
+const SELF: usize = position(COMPLEX_NAME, "self");
+const DIMS: usize = position(COMPLEX_NAME, "dim");
+const NORMALIZATION: usize = position(COMPLEX_NAME, "normalization");
+const OUT: usize = position(COMPLEX_NAME, "out");
+/// The argument that differs.
+const FORWARD: usize = position(COMPLEX_NAME, "forward");
+const ONE_SIDED: usize = position(TO_COMPLEX_NAME, "onesided");
+const LENGTH: usize = position(TO_REAL_NAME, "last_dim_size");
 
-fn prepare<R: Number>(args: &Prepare<'_>, out_type: ScalarType, to_real: bool) -> Result<Box<dyn Run>, KernelError>
-where
-    f64: Cast<R>,
-{
-    expect_dtype("out", args.tensor(4)?.meta.dtype, out_type)?;
-    scratch(args)?;
-    let mut transforms = Transforms::default();
-    if to_real {
-        return Ok(Box::new(move |cx: &mut KernelContext<'_>| to_real_numbers::<R>(cx, &mut transforms)));
-    }
-    Ok(Box::new(move |cx: &mut KernelContext<'_>| to_complex_numbers::<R>(cx, &mut transforms)))
+static COMPLEX: Kernel = kernel(COMPLEX_NAME, Alias::Disjoint, |args| match args.tensor(SELF)?.meta.dtype {
+    dtype @ ScalarType::COMPLEX_FLOAT => prepare(args, dtype, SELF, among_complex_numbers::<f32>),
+    dtype @ ScalarType::COMPLEX_DOUBLE => prepare(args, dtype, SELF, among_complex_numbers::<f64>),
+    other => Err(wanted(other, "COMPLEX_FLOAT or COMPLEX_DOUBLE")),
+});
+static TO_COMPLEX: Kernel = kernel(TO_COMPLEX_NAME, Alias::Disjoint, |args| match args.tensor(SELF)?.meta.dtype {
+    ScalarType::FLOAT => prepare(args, ScalarType::COMPLEX_FLOAT, SELF, to_complex_numbers::<f32>),
+    ScalarType::DOUBLE => prepare(args, ScalarType::COMPLEX_DOUBLE, SELF, to_complex_numbers::<f64>),
+    other => Err(wanted(other, "FLOAT or DOUBLE")),
+});
+static TO_REAL: Kernel = kernel(TO_REAL_NAME, Alias::Disjoint, |args| match args.tensor(SELF)?.meta.dtype {
+    ScalarType::COMPLEX_FLOAT => prepare(args, ScalarType::FLOAT, OUT, to_real_numbers::<f32>),
+    ScalarType::COMPLEX_DOUBLE => prepare(args, ScalarType::DOUBLE, OUT, to_real_numbers::<f64>),
+    other => Err(wanted(other, "COMPLEX_FLOAT or COMPLEX_DOUBLE")),
+});
+
+fn wanted(dtype: ScalarType, wanted: &str) -> KernelError {
+    KernelError::argument(format!("`self` is {dtype}, the operator wants {wanted}"))
 }
 
-/// Asks for the working memory of a call.
-fn scratch(args: &Prepare<'_>) -> Result<(), KernelError> {
-    let (input, out) = (args.tensor(0)?, args.tensor(4)?);
+/// Computes a call with the transforms of its instruction.
+type Compute = fn(&mut KernelContext<'_>, &mut Transforms) -> Result<(), KernelError>;
+
+/// An instruction with the tables it retains.
+struct Fourier {
+    transforms: Transforms,
+    compute: Compute,
+}
+
+impl Run for Fourier {
+    fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+        (self.compute)(cx, &mut self.transforms)
+    }
+
+    fn retained_bytes(&self) -> usize {
+        self.transforms.tables()
+    }
+}
+
+/// Checks a call whose lines are as long as the dimensions of argument `whole`, and asks for its memory.
+fn prepare(
+    args: &Prepare<'_>,
+    out_type: ScalarType,
+    whole: usize,
+    compute: Compute,
+) -> Result<Box<dyn Run>, KernelError> {
+    let (input, out) = (args.tensor(SELF)?, args.tensor(OUT)?);
+    expect_dtype("out", out.meta.dtype, out_type)?;
     if !input.meta.is_contiguous() || !out.meta.is_contiguous() {
         return Err(KernelError::unsupported("`self` and `out` must be contiguous"));
     }
     // Scratch: the complex numbers of all lines, one line of any dimension, and what its transform needs.
     let count = input.meta.element_count().max(out.meta.element_count());
-    let longest = |sizes: &[usize]| sizes.iter().copied().max().unwrap_or(1);
-    let line = longest(input.meta.sizes).max(longest(out.meta.sizes));
-    let numbers = count.saturating_add(line).saturating_add(Transform::most_scratch(line));
-    args.scratch(numbers.saturating_mul(size_of_complex()));
-    Ok(())
+    let line = longest(&input.meta).max(longest(&out.meta));
+    args.scratch(Lines::scratch(count, line).saturating_mul(size_of_complex()));
+    Ok(Box::new(Fourier { transforms: tables(args, whole)?, compute }))
 }
 
-fn prepare_complex<R: Number>(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError>
-where
-    f64: Cast<R>,
-{
-    expect_dtype("out", args.tensor(4)?.meta.dtype, args.tensor(0)?.meta.dtype)?;
-    scratch(args)?;
-    let mut transforms = Transforms::default();
-    Ok(Box::new(move |cx: &mut KernelContext<'_>| among_complex_numbers::<R>(cx, &mut transforms)))
+fn longest(meta: &TensorShape<'_>) -> usize {
+    meta.sizes.iter().copied().max().unwrap_or(1)
+}
+
+/// The tables of all lengths, if they are known; else room for those there may be.
+fn tables(args: &Prepare<'_>, whole: usize) -> Result<Transforms, KernelError> {
+    let (tensor, dims) = (args.tensor(whole)?, args.ints(DIMS)?);
+    let (rank, dynamic) = (tensor.meta.rank(), args.tensor(SELF)?.dynamic || tensor.dynamic);
+    let Some(dims) = dims.filter(|_| !dynamic) else {
+        let bytes = Transform::most_bytes(longest(&tensor.meta)).saturating_mul(rank);
+        args.retained().reserve(bytes)?;
+        return Ok(Transforms::new(rank, bytes)?);
+    };
+    // A call with dimensions that are not there, or no points, is refused when it runs.
+    let mut lengths = Dims::new();
+    for dim in dims {
+        let length = dim_of("dim", dim, "self", rank).ok().and_then(|dim| tensor.meta.sizes.get(dim).copied());
+        if let Some(length) = length.filter(|length| *length > 0 && !lengths.contains(length)) {
+            // There are as many lengths as dimensions at most.
+            let _ = lengths.push(length);
+        }
+    }
+    let bytes = lengths.iter().fold(0usize, |all, &length| all.saturating_add(Transform::bytes_of(length)));
+    args.retained().reserve(bytes)?;
+    let mut transforms = Transforms::new(lengths.len(), bytes)?;
+    lengths.iter().try_for_each(|&length| transforms.of(length, &mut []).map(drop))?;
+    Ok(transforms)
 }
 
 const fn size_of_complex() -> usize {
     std::mem::size_of::<Complex<f64>>()
 }
 
-/// The transforms of an instruction, one for each of its dimensions, kept from call to call.
-#[derive(Default)]
-struct Transforms(Vec<Transform>);
-
-impl Transforms {
-    fn of(&mut self, length: usize) -> Result<&Transform, KernelError> {
-        let known = self.0.iter().position(|transform| transform.length() == length);
-        let at = match known {
-            Some(at) => at,
-            None => {
-                // Lengths that change with every call must not pile up.
-                self.0.truncate(MAX_RANK - 1);
-                self.0.insert(0, Transform::new(length)?);
-                0
-            }
-        };
-        Ok(&self.0[at])
-    }
-}
-
-/// Which dimensions are transformed, the last one where real and complex meet.
+/// The dimensions that are transformed, the last one where real and complex meet.
 fn dimensions(cx: &KernelContext<'_>, rank: usize) -> Result<Dims, KernelError> {
     let mut dims = Dims::new();
-    for dim in cx.ints(1)?.iter() {
+    for dim in cx.ints(DIMS)?.iter() {
         let dim = dim_of("dim", dim, "self", rank)?;
         if dims.contains(&dim) || rank == 0 {
             return Err(KernelError::argument(format!("`dim` names dimension {dim} of {rank} once too often")));
@@ -133,10 +142,10 @@ fn dimensions(cx: &KernelContext<'_>, rank: usize) -> Result<Dims, KernelError> 
     Ok(dims)
 }
 
-/// What results are multiplied with, by the number of points of a transform.
+/// The factor of results, by the number of points of a transform.
 fn factor(cx: &KernelContext<'_>, sizes: &[usize], dims: &[usize]) -> Result<f64, KernelError> {
     let points: f64 = dims.iter().map(|&dim| sizes[dim] as f64).product();
-    match cx.int(2)? {
+    match cx.int(NORMALIZATION)? {
         0 => Ok(1.0),
         1 => Ok(1.0 / points.sqrt()),
         2 => Ok(1.0 / points),
@@ -144,162 +153,75 @@ fn factor(cx: &KernelContext<'_>, sizes: &[usize], dims: &[usize]) -> Result<f64
     }
 }
 
-/// The scratch memory of a call, split.
-struct Work<'a> {
-    all: &'a mut [Complex<f64>],
-    line: &'a mut [Complex<f64>],
-    inner: &'a mut [Complex<f64>],
-}
-
-impl<'a> Work<'a> {
-    fn new(scratch: &'a mut [u8], count: usize, longest: usize) -> Result<Work<'a>, KernelError> {
-        let small = || KernelError::unsupported(format!("{count} numbers are more than at load"));
-        let numbers: &mut [Complex<f64>] = bytemuck::try_cast_slice_mut(scratch).map_err(|_| small())?;
-        let (all, rest) = numbers.split_at_mut_checked(count).ok_or_else(small)?;
-        let (line, inner) = rest.split_at_mut_checked(longest).ok_or_else(small)?;
-        if inner.len() < Transform::most_scratch(longest) {
-            return Err(small());
-        }
-        Ok(Work { all, line, inner })
-    }
-
-    /// Transforms the complex lines along a dimension of `all`, in place.
-    fn along(&mut self, around: Around, transform: &Transform, backward: bool) {
-        let Around { outer, size, inner } = around;
-        let line = &mut self.line[..size];
-        for at in 0..outer * inner {
-            let start = at / inner * size * inner + at % inner;
-            let places = self.all[start..].iter().step_by(inner);
-            line.iter_mut().zip(places).for_each(|(x, &from)| *x = from);
-            if backward {
-                transform.run_backward(line, self.inner);
-            } else {
-                transform.run(line, self.inner);
-            }
-            let places = self.all[start..].iter_mut().step_by(inner);
-            places.zip(&*line).for_each(|(to, &x)| *to = x);
-        }
-    }
+/// The scratch memory of a call as complex numbers.
+fn numbers(scratch: &mut [u8], count: usize) -> Result<&mut [Complex<f64>], KernelError> {
+    bytemuck::try_cast_slice_mut(scratch)
+        .map_err(|_| KernelError::unsupported(format!("{count} numbers are more than at load")))
 }
 
 fn to_complex_numbers<R: Number>(cx: &mut KernelContext<'_>, transforms: &mut Transforms) -> Result<(), KernelError>
 where
     f64: Cast<R>,
 {
-    let meta = cx.meta(0)?;
+    let meta = cx.meta(SELF)?;
     let input: Dims = Dims::from_slice(meta.sizes).unwrap_or_default();
     let dims = dimensions(cx, input.len())?;
     let last = dims[dims.len() - 1];
     if input[last] == 0 {
         return Err(KernelError::argument(format!("`self` is {}: no points to transform", Shape(&input))));
     }
-    let strides: Dims = Dims::from_slice(meta.strides).unwrap_or_default();
     let factor = factor(cx, &input, &dims)?;
     let mut sizes = Dims::from_slice(&input).unwrap_or_default();
-    if cx.bool(3)? {
+    if cx.bool(ONE_SIDED)? {
         sizes[last] = input[last] / 2 + 1;
     }
-    cx.resize(4, &sizes)?;
+    cx.resize(OUT, &sizes)?;
     let views = cx.views();
-    let (data, mut out) = (views.tensor(0)?, views.out(4)?);
-    let data = data.as_slice::<R>()?;
-    let to: &mut [Complex<R>] = cast_mut(out.bytes())?;
-    if data.is_empty() {
-        return Ok(());
-    }
-    let longest = input.iter().copied().max().unwrap_or(1);
-    let mut work = Work::new(views.scratch()?, data.len(), longest)?;
-    work.all.iter_mut().zip(data).for_each(|(to, &x)| *to = [x.cast(), 0.0]);
-    for &dim in dims.iter() {
-        work.along(Around::new(&input, &strides, dim), transforms.of(input[dim])?, false);
-    }
-    // One side of the last dimension, or all of it.
-    let Around { outer, size, inner } = Around::new(&input, &strides, last);
-    for block in 0..outer {
-        let from = &work.all[block * size * inner..][..sizes[last] * inner];
-        let to = &mut to[block * sizes[last] * inner..][..sizes[last] * inner];
-        to.iter_mut().zip(from).for_each(|(to, x)| *to = x.map(|part| (part * factor).cast()));
-    }
-    Ok(())
+    let (input, mut out) = (views.tensor(SELF)?, views.out(OUT)?);
+    let data = input.as_slice::<R>()?;
+    let lines = Lines { sizes: input.sizes, strides: input.strides, dims: &dims, factor };
+    let scratch = numbers(views.scratch()?, data.len())?;
+    Ok(lines.real_to_complex(data, sizes[last], cast_mut(out.bytes())?, scratch, transforms)?)
 }
 
 fn to_real_numbers<R: Number>(cx: &mut KernelContext<'_>, transforms: &mut Transforms) -> Result<(), KernelError>
 where
     f64: Cast<R>,
 {
-    let meta = cx.meta(0)?;
-    let input: Dims = Dims::from_slice(meta.sizes).unwrap_or_default();
-    let strides: Dims = Dims::from_slice(meta.strides).unwrap_or_default();
-    let dims = dimensions(cx, input.len())?;
+    let meta = cx.meta(SELF)?;
+    let dims = dimensions(cx, meta.rank())?;
     let last = dims[dims.len() - 1];
-    let length = size_of("last_dim_size", cx.int(3)?)?;
-    if length == 0 || input[last] != length / 2 + 1 {
-        let have = input[last];
+    let length = size_of("last_dim_size", cx.int(LENGTH)?)?;
+    let have = meta.sizes[last];
+    if length == 0 || have != length / 2 + 1 {
         return Err(KernelError::argument(format!("`last_dim_size` is {length}, `self` has {have} numbers there")));
     }
-    let mut sizes = Dims::from_slice(&input).unwrap_or_default();
+    let mut sizes = Dims::from_slice(meta.sizes).unwrap_or_default();
     sizes[last] = length;
     let factor = factor(cx, &sizes, &dims)?;
-    cx.resize(4, &sizes)?;
+    cx.resize(OUT, &sizes)?;
     let views = cx.views();
-    let (data, out) = (views.tensor(0)?, views.out(4)?);
-    let data = elements::<R>(data.bytes())?;
-    let to = out.into_slice::<R>()?;
-    if data.is_empty() {
-        return Ok(());
-    }
-    let longest = sizes.iter().copied().max().unwrap_or(1);
-    let mut work = Work::new(views.scratch()?, data.len(), longest)?;
-    work.all.iter_mut().zip(data).for_each(|(to, x)| *to = x.map(Cast::cast));
-    for &dim in dims.iter().filter(|&&dim| dim != last) {
-        work.along(Around::new(&input, &strides, dim), transforms.of(input[dim])?, true);
-    }
-    let transform = transforms.of(length)?;
-    let Around { outer, size, inner } = Around::new(&input, &strides, last);
-    for at in 0..outer * inner {
-        let places = work.all[at / inner * size * inner + at % inner..].iter().step_by(inner);
-        let line = &mut work.line[..length];
-        line.iter_mut().zip(places).for_each(|(x, &from)| *x = from);
-        // The ends of the half are their own mirror images, so they are real; the rest is mirrored.
-        line[0][1] = 0.0;
-        if length.is_multiple_of(2) {
-            line[length / 2][1] = 0.0;
-        }
-        for k in length / 2 + 1..length {
-            line[k] = conjugate(line[length - k]);
-        }
-        transform.run_backward(line, work.inner);
-        let places = to[at / inner * length * inner + at % inner..].iter_mut().step_by(inner);
-        places.zip(&*line).for_each(|(to, x)| *to = (x[0] * factor).cast());
-    }
-    Ok(())
+    let (input, out) = (views.tensor(SELF)?, views.out(OUT)?);
+    let data = elements::<R>(input.bytes())?;
+    let lines = Lines { sizes: input.sizes, strides: input.strides, dims: &dims, factor };
+    let scratch = numbers(views.scratch()?, data.len())?;
+    Ok(lines.complex_to_real(data, length, out.into_slice::<R>()?, scratch, transforms)?)
 }
 
 fn among_complex_numbers<R: Number>(cx: &mut KernelContext<'_>, transforms: &mut Transforms) -> Result<(), KernelError>
 where
     f64: Cast<R>,
 {
-    let meta = cx.meta(0)?;
-    let sizes: Dims = Dims::from_slice(meta.sizes).unwrap_or_default();
-    let strides: Dims = Dims::from_slice(meta.strides).unwrap_or_default();
+    let sizes: Dims = Dims::from_slice(cx.meta(SELF)?.sizes).unwrap_or_default();
     let dims = dimensions(cx, sizes.len())?;
-    let (factor, backward) = (factor(cx, &sizes, &dims)?, !cx.bool(3)?);
-    cx.resize(4, &sizes)?;
+    let (factor, backward) = (factor(cx, &sizes, &dims)?, !cx.bool(FORWARD)?);
+    cx.resize(OUT, &sizes)?;
     let views = cx.views();
-    let (data, mut out) = (views.tensor(0)?, views.out(4)?);
-    let data = elements::<R>(data.bytes())?;
-    let to: &mut [Complex<R>] = cast_mut(out.bytes())?;
-    if data.is_empty() {
-        return Ok(());
-    }
-    let longest = sizes.iter().copied().max().unwrap_or(1);
-    let mut work = Work::new(views.scratch()?, data.len(), longest)?;
-    work.all.iter_mut().zip(data).for_each(|(to, x)| *to = x.map(Cast::cast));
-    for &dim in dims.iter() {
-        work.along(Around::new(&sizes, &strides, dim), transforms.of(sizes[dim])?, backward);
-    }
-    to.iter_mut().zip(&*work.all).for_each(|(to, x)| *to = x.map(|part| (part * factor).cast()));
-    Ok(())
+    let (input, mut out) = (views.tensor(SELF)?, views.out(OUT)?);
+    let data = elements::<R>(input.bytes())?;
+    let lines = Lines { sizes: input.sizes, strides: input.strides, dims: &dims, factor };
+    let scratch = numbers(views.scratch()?, data.len())?;
+    Ok(lines.complex(data, backward, cast_mut(out.bytes())?, scratch, transforms)?)
 }
 
 fn cast_mut<R: Pod>(bytes: &mut [u8]) -> Result<&mut [Complex<R>], KernelError> {

@@ -4,14 +4,14 @@ use edgepack_executor::kernel::{Kernel, KernelContext, KernelError, Prepare, Run
 use edgepack_format::tensor::Dims;
 
 use super::row;
-use super::transfer::{Conversion, SCRATCH, assign, expect_same_type};
+use super::transfer::{SCRATCH, assign, conversion, expect_same_type};
 use crate::aten::elementwise::schema::UNARY;
 use crate::broadcast::expect_stretch;
 
 /// A copy of argument 0 to `out`, sizes and all.
 fn convert(args: &Prepare<'_>, out: usize) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(out + 2)?;
-    let conversion = Conversion::new(args.tensor(0)?.meta.dtype, args.tensor(out)?.meta.dtype)?;
+    let change = conversion(args.tensor(0)?.meta.dtype, args.tensor(out)?.meta.dtype)?;
     args.scratch(SCRATCH);
     Ok(Box::new(move |cx: &mut KernelContext<'_>| {
         let input = cx.meta(0)?.sizes;
@@ -20,7 +20,7 @@ fn convert(args: &Prepare<'_>, out: usize) -> Result<Box<dyn Run>, KernelError> 
             cx.resize(out, &sizes)?;
         }
         let views = cx.views();
-        assign(conversion, &views.tensor(0)?, &mut views.out(out)?, views.scratch()?)
+        assign(change, &views.tensor(0)?, &mut views.out(out)?, views.scratch()?)
     }))
 }
 
@@ -33,14 +33,14 @@ fn same<const OUT: usize>(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelErro
 /// `src` (argument 1), stretched to the sizes of `self` (argument 0), into `out`.
 fn onto(args: &Prepare<'_>, out: usize, count: usize) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(count)?;
-    let conversion = Conversion::new(args.tensor(1)?.meta.dtype, args.tensor(out)?.meta.dtype)?;
+    let change = conversion(args.tensor(1)?.meta.dtype, args.tensor(out)?.meta.dtype)?;
     args.scratch(SCRATCH);
     Ok(Box::new(move |cx: &mut KernelContext<'_>| {
         let sizes = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
         expect_stretch("src", cx.meta(1)?.sizes, &sizes)?;
         cx.resize(out, &sizes)?;
         let views = cx.views();
-        assign(conversion, &views.tensor(1)?, &mut views.out(out)?, views.scratch()?)
+        assign(change, &views.tensor(1)?, &mut views.out(out)?, views.scratch()?)
     }))
 }
 

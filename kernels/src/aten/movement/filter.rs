@@ -9,7 +9,7 @@ use edgepack_format::tensor::Dims;
 use super::row;
 use super::transfer::expect_same_type;
 use crate::aten::elementwise::schema::UNARY;
-use crate::broadcast::{Step, Walk, broadcast};
+use crate::broadcast::{Axis, Walk, broadcast};
 use edgepack_compute::number::Cast;
 
 fn expect_contiguous(args: &Prepare<'_>, tensors: &[(usize, &str)]) -> Result<(), KernelError> {
@@ -26,7 +26,7 @@ fn stretched(meta: &TensorShape<'_>, sizes: &[usize]) -> Walk {
     let skip = sizes.len() - meta.rank().min(sizes.len());
     let steps = sizes.iter().enumerate().map(|(dim, &size)| {
         let own = dim.checked_sub(skip).filter(|&own| meta.sizes[own] != 1);
-        Step { size, stride: own.map_or(0, |own| meta.strides[own] as isize) }
+        Axis { size, stride: own.map_or(0, |own| meta.strides[own] as isize) }
     });
     Walk::new(steps, 0)
 }

@@ -12,8 +12,8 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{Dims, element_count};
 
 use super::row;
-use super::transfer::{Conversion, assign, expect_same_type};
-use crate::broadcast::{Step, Walk, broadcast, expect_stretch};
+use super::transfer::{assign, conversion, expect_same_type};
+use crate::broadcast::{Axis, Walk, broadcast, expect_stretch};
 use crate::dims::index_of;
 use edgepack_compute::number::{Cast, Compute, Number};
 
@@ -111,7 +111,7 @@ impl Plan {
     }
 
     fn walk(dims: &[usize], meta: &TensorShape<'_>) -> Walk {
-        Walk::new(dims.iter().map(|&dim| Step { size: meta.sizes[dim], stride: meta.strides[dim] as isize }), 0)
+        Walk::new(dims.iter().map(|&dim| Axis { size: meta.sizes[dim], stride: meta.strides[dim] as isize }), 0)
     }
 
     /// Calls `visit` with the offset of every place in front of the suffix, in the order of the result.
@@ -169,7 +169,7 @@ fn offsets<'s>(
         let skip = plan.common.len() - index.rank();
         let steps = plan.common.iter().enumerate().map(|(at, &size)| {
             let own = at.checked_sub(skip).filter(|&own| index.sizes[own] != 1);
-            Step { size, stride: own.map_or(0, |own| index.strides[own] as isize) }
+            Axis { size, stride: own.map_or(0, |own| index.strides[own] as isize) }
         });
         let walk = Walk::new(steps, 0);
         let mut cursor = walk.cursor();
@@ -286,7 +286,7 @@ fn put(cx: &mut KernelContext<'_>, out: usize) -> Result<(), KernelError> {
     }
     if out != 0 {
         let input = views.tensor(0)?;
-        assign(Conversion::new(input.dtype, target.dtype)?, &input, &mut target, &mut [])?;
+        assign(conversion(input.dtype, target.dtype)?, &input, &mut target, &mut [])?;
     }
     let meta = target.meta();
     let offsets = offsets(&views, &plan, &meta, &counts, views.scratch()?)?;
@@ -294,7 +294,7 @@ fn put(cx: &mut KernelContext<'_>, out: usize) -> Result<(), KernelError> {
     let skip = plan.sizes.len() - values.rank();
     let steps = plan.sizes.iter().enumerate().map(|(dim, &size)| {
         let own = dim.checked_sub(skip).filter(|&own| values.sizes[own] != 1);
-        Step { size, stride: own.map_or(0, |own| values.strides[own] as isize) }
+        Axis { size, stride: own.map_or(0, |own| values.strides[own] as isize) }
     });
     let source = Walk::new(steps, 0);
     let mut source = source.cursor();

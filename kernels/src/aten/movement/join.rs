@@ -6,9 +6,9 @@ use edgepack_format::tensor::Dims;
 
 use super::row;
 use super::shape::slice_of;
-use super::transfer::{Conversion, SCRATCH, assign, transfer};
+use super::transfer::{SCRATCH, assign, conversion, transfer};
 use crate::aten::elementwise::fill::fill;
-use crate::broadcast::{Step, Walk};
+use crate::broadcast::{Axis, Walk};
 use crate::dims::{dim_of, index_of, size_of};
 use crate::promote::{expect_castable, promote};
 
@@ -25,13 +25,13 @@ struct Part<'p> {
 impl Part<'_> {
     fn write(&self, input: &TensorRef<'_>, out: &mut TensorMut<'_>, scratch: &mut [u8]) -> Result<(), KernelError> {
         let walk = |strides: &[usize], start| {
-            let step = |&dim: &u8| Step { size: self.sizes[dim as usize], stride: strides[dim as usize] as isize };
+            let step = |&dim: &u8| Axis { size: self.sizes[dim as usize], stride: strides[dim as usize] as isize };
             Walk::new(out.dim_order.iter().map(step), start)
         };
         let (source, target) = (walk(self.input_strides, self.input_start), walk(self.strides, self.start));
-        let conversion = Conversion::new(input.dtype, out.dtype)?;
+        let change = conversion(input.dtype, out.dtype)?;
         let count = self.sizes.iter().product();
-        transfer(conversion, (input.bytes(), &source), (out.bytes(), &target), count, scratch)
+        Ok(transfer(change, (input.bytes(), &source), (out.bytes(), &target), count, scratch)?)
     }
 }
 
@@ -59,7 +59,7 @@ fn join(
                 KernelError::argument(format!("`tensors` holds {dtype}, which has no common type with {common}"))
             })?),
         };
-        Conversion::new(dtype, args.tensor(2)?.meta.dtype)?;
+        conversion(dtype, args.tensor(2)?.meta.dtype)?;
     }
     if let Some(common) = common {
         expect_castable(common, args.tensor(2)?.meta.dtype)?;
@@ -178,7 +178,7 @@ fn into_copy(
 ) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(out + 2)?;
     for input in [0, 1] {
-        Conversion::new(args.tensor(input)?.meta.dtype, args.tensor(out)?.meta.dtype)?;
+        conversion(args.tensor(input)?.meta.dtype, args.tensor(out)?.meta.dtype)?;
     }
     args.scratch(SCRATCH);
     Ok(Box::new(run))
@@ -198,7 +198,7 @@ fn slice_scatter(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     expect_sizes("src", cx.meta(1)?.sizes, &sizes)?;
     let views = cx.views();
     let (input, src, mut out, scratch) = (views.tensor(0)?, views.tensor(1)?, views.out(6)?, views.scratch()?);
-    assign(Conversion::new(input.dtype, out.dtype)?, &input, &mut out, scratch)?;
+    assign(conversion(input.dtype, out.dtype)?, &input, &mut out, scratch)?;
     let mut strides = Dims::from_slice(out.strides).unwrap_or_default();
     let start = start * strides[dim];
     strides[dim] = strides[dim].saturating_mul(step as usize);
@@ -220,7 +220,7 @@ fn select_scatter(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     expect_sizes("src", cx.meta(1)?.sizes, &want)?;
     let views = cx.views();
     let (input, src, mut out, scratch) = (views.tensor(0)?, views.tensor(1)?, views.out(4)?, views.scratch()?);
-    assign(Conversion::new(input.dtype, out.dtype)?, &input, &mut out, scratch)?;
+    assign(conversion(input.dtype, out.dtype)?, &input, &mut out, scratch)?;
     let strides = Dims::from_slice(out.strides).unwrap_or_default();
     let (mut part, mut input_strides) = (sizes, Dims::filled(0, sizes.len()).unwrap_or_default());
     part[dim] = 1;
@@ -282,7 +282,7 @@ fn constant_pad(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
 
 fn pad(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(5)?;
-    Conversion::new(args.tensor(0)?.meta.dtype, args.tensor(3)?.meta.dtype)?;
+    conversion(args.tensor(0)?.meta.dtype, args.tensor(3)?.meta.dtype)?;
     args.scratch(SCRATCH);
     Ok(Box::new(constant_pad))
 }

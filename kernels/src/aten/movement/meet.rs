@@ -7,7 +7,7 @@ use edgepack_format::tensor::Dims;
 
 use super::pick::{Places, expect_indices, expect_inside, index_at};
 use super::row;
-use super::transfer::{Conversion, assign, expect_same_type};
+use super::transfer::{assign, conversion, expect_same_type};
 use crate::dims::{dim_of, index_of};
 use edgepack_compute::number::{Cast, Compute, Number};
 
@@ -116,7 +116,7 @@ fn run<T: Number>(cx: &mut KernelContext<'_>, form: &Form, meeting: Meeting) -> 
     };
     let views = cx.views();
     let (input, index, mut out) = (views.tensor(0)?, views.tensor(2)?, views.out(form.out)?);
-    assign(Conversion::new(input.dtype, out.dtype)?, &input, &mut out, &mut [])?;
+    assign(conversion(input.dtype, out.dtype)?, &input, &mut out, &mut [])?;
     let source = if form.number { None } else { Some(views.tensor(3)?) };
     let values = source.as_ref().map(|source| source.as_slice::<T>()).transpose()?;
     let counts: &mut [u32] = bytemuck::try_cast_slice_mut(views.scratch()?).unwrap_or_default();

@@ -12,8 +12,8 @@ pub mod join;
 pub mod meet;
 pub mod pick;
 pub mod reinterpret;
-pub mod remap;
 pub mod shape;
+pub mod shift;
 pub mod split;
 #[cfg(test)]
 mod tests;
@@ -29,8 +29,8 @@ pub const TABLES: &[&[&Kernel]] = &[
     meet::KERNELS,
     pick::KERNELS,
     reinterpret::KERNELS,
-    remap::KERNELS,
     shape::KERNELS,
+    shift::KERNELS,
     split::KERNELS,
 ];
 

@@ -7,9 +7,9 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
 use super::row;
-use super::transfer::{Conversion, SCRATCH, assign, expect_same_type, transfer};
+use super::transfer::{SCRATCH, assign, conversion, expect_same_type, transfer};
 use crate::aten::elementwise::engine::scalar_bits;
-use crate::broadcast::{Step, Walk};
+use crate::broadcast::{Axis, Walk};
 use crate::dims::{dim_of, index_of};
 use crate::promote::expect_fit;
 use edgepack_compute::number::{Cast, Compute, Number};
@@ -86,7 +86,7 @@ fn index_select(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let out_meta = out.meta();
     let walk = |strides: &[usize], start: usize| {
         let dims = out_meta.dim_order.iter().map(|&own| own as usize).filter(|&own| own != dim);
-        Walk::new(dims.map(|own| Step { size: out_meta.sizes[own], stride: strides[own] as isize }), start)
+        Walk::new(dims.map(|own| Axis { size: out_meta.sizes[own], stride: strides[own] as isize }), start)
     };
     let rest: usize = sizes.iter().enumerate().filter(|(own, _)| *own != dim).map(|(_, size)| size).product();
     if rest == 0 {
@@ -95,8 +95,8 @@ fn index_select(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     for at in 0..count {
         let from = index_of("index", index_at(&index, at), have)?;
         let (source, target) = (walk(input.strides, from * from_stride), walk(out_meta.strides, at * to_stride));
-        let conversion = Conversion::new(input.dtype, input.dtype)?;
-        transfer(conversion, (input.bytes(), &source), (out.bytes(), &target), rest, scratch)?;
+        let change = conversion(input.dtype, input.dtype)?;
+        transfer(change, (input.bytes(), &source), (out.bytes(), &target), rest, scratch)?;
     }
     Ok(())
 }
@@ -198,7 +198,7 @@ fn scatter(cx: &mut KernelContext<'_>, what: Scattered, meeting: Meeting) -> Res
     };
     let views = cx.views();
     let (input, index, mut out) = (views.tensor(0)?, views.tensor(2)?, views.out(4)?);
-    assign(Conversion::new(input.dtype, out.dtype)?, &input, &mut out, &mut [])?;
+    assign(conversion(input.dtype, out.dtype)?, &input, &mut out, &mut [])?;
     let source = if what == Scattered::Tensor { Some(views.tensor(3)?) } else { None };
     let width = out.dtype.size().unwrap_or(1);
     let (size, stride) = (sizes.get(dim).copied().unwrap_or(1), out.strides.get(dim).copied().unwrap_or(0));

@@ -5,7 +5,7 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
 use super::row;
-use super::transfer::{Conversion, SCRATCH, assign};
+use super::transfer::{SCRATCH, assign, conversion};
 use crate::check::{Shape, expect_dtype};
 
 /// The operators of this table.
@@ -22,7 +22,7 @@ fn reinterpret(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     if from != to && !(input.is_contiguous() && out.is_contiguous()) {
         return Err(KernelError::unsupported("`self` and `out` must be contiguous, their elements differ in size"));
     }
-    let conversion = Conversion::new(out.dtype, out.dtype)?;
+    let change = conversion(out.dtype, out.dtype)?;
     args.scratch(SCRATCH);
     Ok(Box::new(move |cx: &mut KernelContext<'_>| {
         let code = cx.int(1)?;
@@ -33,7 +33,7 @@ fn reinterpret(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         let views = cx.views();
         let (input, mut out) = (views.tensor(0)?, views.out(2)?);
         if from == to {
-            return assign(conversion, &input, &mut out, views.scratch()?);
+            return assign(change, &input, &mut out, views.scratch()?);
         }
         out.bytes().copy_from_slice(input.bytes());
         Ok(())

@@ -7,7 +7,7 @@ use edgepack_format::tensor::{Dims, element_count};
 use super::row;
 use super::view::{MakeView, View, prepare};
 use crate::aten::elementwise::schema::UNARY;
-use crate::broadcast::Step;
+use crate::broadcast::Axis;
 use crate::dims::{dim_of, index_of, size_of};
 
 /// Start, number of elements and step of a slice, with every bound brought inside the dimension.
@@ -78,7 +78,7 @@ fn transpose(cx: &KernelContext<'_>) -> Result<View, KernelError> {
 fn transpose_matrix(cx: &KernelContext<'_>) -> Result<View, KernelError> {
     let meta = cx.meta(0)?;
     match meta.rank() {
-        0 | 1 => View::whole(&meta),
+        0 | 1 => Ok(View::whole(&meta)?),
         2 => swapped(&meta, 0, 1),
         rank => Err(KernelError::argument(format!("`self` has {rank} dimensions, at most 2 can be transposed"))),
     }
@@ -160,11 +160,11 @@ fn reshape(cx: &KernelContext<'_>) -> Result<View, KernelError> {
     }
     let mut own = 0;
     for &size in &*sizes {
-        let mut steps: Dims<Step> = Dims::new();
+        let mut steps: Dims<Axis> = Dims::new();
         let mut covered = 1;
         while covered < size && own < meta.rank() {
             covered *= meta.sizes[own];
-            steps.push(Step { size: meta.sizes[own], stride: meta.strides[own] as isize });
+            steps.push(Axis { size: meta.sizes[own], stride: meta.strides[own] as isize });
             own += 1;
         }
         if covered != size {
@@ -293,11 +293,11 @@ fn repeat(cx: &KernelContext<'_>) -> Result<View, KernelError> {
     };
     let mut view = View::default();
     for (dim, times) in repeats.iter().enumerate() {
-        let again = Step { size: size_of("repeats", times)?, stride: 0 };
+        let again = Axis { size: size_of("repeats", times)?, stride: 0 };
         match dim.checked_sub(new) {
             None => view.push_nested(&[again])?,
             Some(own) => {
-                view.push_nested(&[again, Step { size: meta.sizes[own], stride: meta.strides[own] as isize }])?;
+                view.push_nested(&[again, Axis { size: meta.sizes[own], stride: meta.strides[own] as isize }])?;
             }
         }
     }
@@ -397,9 +397,9 @@ fn pixel_shuffle(cx: &KernelContext<'_>) -> Result<View, KernelError> {
     // Without channels, or without rows, a step over them may lead beyond any memory, and is never taken.
     let over = |dim: usize, times: usize| step(dim).saturating_mul(times as isize);
     view.push(meta.sizes[c] / (factor * factor), over(c, factor * factor))?;
-    let sub = |stride| Step { size: factor, stride };
-    view.push_nested(&[Step { size: meta.sizes[c + 1], stride: step(c + 1) }, sub(over(c, factor))])?;
-    view.push_nested(&[Step { size: meta.sizes[c + 2], stride: step(c + 2) }, sub(step(c))])?;
+    let sub = |stride| Axis { size: factor, stride };
+    view.push_nested(&[Axis { size: meta.sizes[c + 1], stride: step(c + 1) }, sub(over(c, factor))])?;
+    view.push_nested(&[Axis { size: meta.sizes[c + 2], stride: step(c + 2) }, sub(step(c))])?;
     Ok(view)
 }
 
@@ -415,8 +415,8 @@ fn pixel_unshuffle(cx: &KernelContext<'_>) -> Result<View, KernelError> {
     for dim in 0..c {
         view.push(meta.sizes[dim], step(dim))?;
     }
-    let sub = |stride| Step { size: factor, stride };
-    view.push_nested(&[Step { size: meta.sizes[c], stride: step(c) }, sub(step(c + 1)), sub(step(c + 2))])?;
+    let sub = |stride| Axis { size: factor, stride };
+    view.push_nested(&[Axis { size: meta.sizes[c], stride: step(c) }, sub(step(c + 1)), sub(step(c + 2))])?;
     // As above.
     let over = |dim: usize, times: usize| step(dim).saturating_mul(times as isize);
     view.push(height / factor, over(c + 1, factor))?;

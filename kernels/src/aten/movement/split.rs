@@ -4,8 +4,8 @@ use edgepack_executor::kernel::{Kernel, KernelContext, KernelError, Prepare, Run
 use edgepack_format::tensor::Dims;
 
 use super::row;
-use super::transfer::{Conversion, SCRATCH, transfer};
-use crate::broadcast::{Step, Walk};
+use super::transfer::{SCRATCH, conversion, transfer};
+use crate::broadcast::{Axis, Walk};
 use crate::dims::{dim_of, size_of};
 
 /// Where the list of outputs is, and where `dim`.
@@ -24,7 +24,7 @@ fn first(
     let dtype = args.tensor(0)?.meta.dtype;
     for item in 0..args.list_len(arguments.out)? {
         if let Some(out) = args.item(arguments.out, item)? {
-            Conversion::new(dtype, out.meta.dtype)?;
+            conversion(dtype, out.meta.dtype)?;
         }
     }
     args.scratch(SCRATCH);
@@ -80,11 +80,11 @@ fn copy(cx: &mut KernelContext<'_>, out: usize, dim: usize, drop: bool) -> Resul
         let steps = target
             .dim_order
             .iter()
-            .map(|&to| Step { size: target.sizes[to as usize], stride: input.strides[own(to)] as isize });
+            .map(|&to| Axis { size: target.sizes[to as usize], stride: input.strides[own(to)] as isize });
         let source = Walk::new(steps, start);
         start += input.strides[dim] * if drop { 1 } else { target.sizes[dim] };
-        let conversion = Conversion::new(input.dtype, target.dtype)?;
-        transfer(conversion, (input.bytes(), &source), (target.bytes(), &Walk::linear(count)), count, scratch)?;
+        let change = conversion(input.dtype, target.dtype)?;
+        transfer(change, (input.bytes(), &source), (target.bytes(), &Walk::linear(count)), count, scratch)?;
     }
     Ok(())
 }

@@ -1,66 +1,92 @@
 //! Batch norm: every channel gets a factor and an offset, from statistics that are given or taken from the input.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::TensorRef;
+use edgepack_executor::tensor::{TensorMut, TensorRef};
 use edgepack_format::tensor::Dims;
 
-use crate::check::{Around, Shape, expect_same, expect_same_order, with_float};
+use crate::check::{Shape, expect_same, expect_same_order, with_float};
+use crate::schema::{kernel, position};
 use edgepack_compute::float::Float;
-use edgepack_compute::fold::Moments;
-use edgepack_compute::number::{Cast, Compute, Number};
+use edgepack_compute::layout::AxisView;
+use edgepack_compute::norm::{ChannelStatistics, rounded};
+use edgepack_compute::number::Number;
 
 /// `aten::_native_batch_norm_legit_no_training.out`.
-pub static NO_TRAINING: Kernel = Kernel {
-    name: "aten::_native_batch_norm_legit_no_training.out",
-    schema: "(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps, *, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &NO_TRAINING_FORM),
-};
+pub static NO_TRAINING: Kernel =
+    kernel("aten::_native_batch_norm_legit_no_training.out", Alias::Disjoint, |args| prepare(args, &NO_TRAINING_FORM));
 
 /// `aten::_native_batch_norm_legit.out`.
-pub static LEGIT: Kernel = Kernel {
-    name: "aten::_native_batch_norm_legit.out",
-    schema: "(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps, *, Tensor(d!) out, Tensor(e!) save_mean, Tensor(f!) save_invstd) -> (Tensor(d!), Tensor(e!), Tensor(f!))",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &LEGIT_FORM),
-};
+pub static LEGIT: Kernel =
+    kernel("aten::_native_batch_norm_legit.out", Alias::Disjoint, |args| prepare(args, &LEGIT_FORM));
 
 /// `aten::_native_batch_norm_legit.no_stats_out`.
-pub static NO_STATS: Kernel = Kernel {
-    name: "aten::_native_batch_norm_legit.no_stats_out",
-    schema: "(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &NO_STATS_FORM),
-};
+pub static NO_STATS: Kernel =
+    kernel("aten::_native_batch_norm_legit.no_stats_out", Alias::Disjoint, |args| prepare(args, &NO_STATS_FORM));
 
-/// Where the arguments stand.
+/// Input, weight and bias of all three.
+const INPUT: usize = position("aten::_native_batch_norm_legit.out", "input");
+const WEIGHT: usize = position("aten::_native_batch_norm_legit.out", "weight");
+const BIAS: usize = position("aten::_native_batch_norm_legit.out", "bias");
+
+/// Positions of the arguments that differ.
 struct Form {
-    /// Running mean; the running variance follows. They are outputs if `training` is there.
-    running: Option<usize>,
+    /// Running mean and variance. They are outputs if `training` is there.
+    running: Option<[usize; 2]>,
     training: Option<usize>,
-    /// Momentum; eps follows.
-    momentum: usize,
+    eps: usize,
     out: usize,
+    /// The outputs of the statistics: means, and one over the standard deviations.
+    statistics: [usize; 2],
 }
 
-static NO_TRAINING_FORM: Form = Form { running: Some(3), training: None, momentum: 5, out: 7 };
-static LEGIT_FORM: Form = Form { running: Some(3), training: Some(5), momentum: 6, out: 8 };
-static NO_STATS_FORM: Form = Form { running: None, training: Some(3), momentum: 4, out: 6 };
+static NO_TRAINING_FORM: Form = {
+    const NAME: &str = "aten::_native_batch_norm_legit_no_training.out";
+    Form {
+        running: Some([position(NAME, "running_mean"), position(NAME, "running_var")]),
+        training: None,
+        eps: position(NAME, "eps"),
+        out: position(NAME, "out0"),
+        statistics: [position(NAME, "out1"), position(NAME, "out2")],
+    }
+};
+
+static LEGIT_FORM: Form = {
+    const NAME: &str = "aten::_native_batch_norm_legit.out";
+    Form {
+        running: Some([position(NAME, "running_mean"), position(NAME, "running_var")]),
+        training: Some(position(NAME, "training")),
+        eps: position(NAME, "eps"),
+        out: position(NAME, "out"),
+        statistics: [position(NAME, "save_mean"), position(NAME, "save_invstd")],
+    }
+};
+
+static NO_STATS_FORM: Form = {
+    const NAME: &str = "aten::_native_batch_norm_legit.no_stats_out";
+    Form {
+        running: None,
+        training: Some(position(NAME, "training")),
+        eps: position(NAME, "eps"),
+        out: position(NAME, "out"),
+        statistics: [position(NAME, "save_mean"), position(NAME, "save_invstd")],
+    }
+};
 
 fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
-    let input = args.tensor(0)?;
+    let input = args.tensor(INPUT)?;
     let dtype = input.meta.dtype;
-    for (arg, name) in [(1, "weight"), (2, "bias")] {
+    for (arg, name) in [(WEIGHT, "weight"), (BIAS, "bias")] {
         if let Some(tensor) = args.tensor_opt(arg)? {
             expect_same(("input", dtype), (name, tensor.meta.dtype))?;
         }
     }
-    if let Some(running) = form.running {
-        expect_same(("input", dtype), ("running_mean", args.tensor(running)?.meta.dtype))?;
-        expect_same(("input", dtype), ("running_var", args.tensor(running + 1)?.meta.dtype))?;
+    if let Some([mean, variance]) = form.running {
+        expect_same(("input", dtype), ("running_mean", args.tensor(mean)?.meta.dtype))?;
+        expect_same(("input", dtype), ("running_var", args.tensor(variance)?.meta.dtype))?;
     }
-    for (index, name) in ["out", "save_mean", "save_invstd"].into_iter().enumerate() {
-        expect_same(("input", dtype), (name, args.tensor(form.out + index)?.meta.dtype))?;
+    let [mean, scale] = form.statistics;
+    for (arg, name) in [(form.out, "out"), (mean, "save_mean"), (scale, "save_invstd")] {
+        expect_same(("input", dtype), (name, args.tensor(arg)?.meta.dtype))?;
     }
     let channels = match (input.dynamic, input.meta.sizes) {
         (false, [_, channels, ..]) => *channels,
@@ -71,7 +97,7 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
 }
 
 fn run<T: Number<Compute: Float>>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-    let meta = cx.meta(0)?;
+    let meta = cx.meta(INPUT)?;
     let &[_, channels, ..] = meta.sizes else {
         return Err(KernelError::argument(format!("`input` is {}, it must have channels", Shape(meta.sizes))));
     };
@@ -82,20 +108,20 @@ fn run<T: Number<Compute: Float>>(form: &Form, cx: &mut KernelContext<'_>) -> Re
             if training { "updates running statistics, which is not supported" } else { "has no statistics to use" };
         return Err(KernelError::unsupported(format!("`training` is {training}: this operator {why}")));
     }
-    let eps = cx.double(form.momentum + 1)?;
+    let eps = cx.double(form.eps)?;
     cx.resize(form.out, &sizes)?;
     // Statistics are results only where they were taken from the input.
     let saved = if training { channels } else { 0 };
-    for stat in [form.out + 1, form.out + 2] {
+    for stat in form.statistics {
         if cx.meta(stat)?.rank() == 1 {
             cx.resize(stat, &[saved])?;
         }
     }
     let views = cx.views();
-    let input = views.tensor(0)?;
+    let input = views.tensor(INPUT)?;
     let out = views.out(form.out)?;
     expect_same_order(("input", input.dim_order), ("out", out.dim_order))?;
-    let around = Around::new(input.sizes, input.strides, 1);
+    let view = AxisView::new(input.sizes, input.strides, 1);
     let (input, out) = (input.as_slice::<T>()?, out.into_slice::<T>()?);
     let per_channel = |tensor: Option<TensorRef<'_>>, name: &str| match tensor {
         Some(tensor) if tensor.element_count() != channels => Err(KernelError::argument(format!(
@@ -104,90 +130,54 @@ fn run<T: Number<Compute: Float>>(form: &Form, cx: &mut KernelContext<'_>) -> Re
         ))),
         _ => Ok(()),
     };
-    let (weight, bias) = (views.tensor_opt(1)?, views.tensor_opt(2)?);
+    let (weight, bias) = (views.tensor_opt(WEIGHT)?, views.tensor_opt(BIAS)?);
     per_channel(weight, "weight")?;
     per_channel(bias, "bias")?;
     let scratch: &mut [f64] = bytemuck::try_cast_slice_mut(views.scratch()?)
         .map_err(|_| KernelError::argument("the scratch memory is not aligned"))?;
     let (means, rest) = scratch.split_at_mut(channels.min(scratch.len()));
     let scales = rest.get_mut(..channels).ok_or_else(|| KernelError::unsupported("more channels than at load"))?;
+    let mut statistics = ChannelStatistics { means, scales };
     if training {
-        let (mut save_mean, mut save_scale) = (views.out(form.out + 1)?, views.out(form.out + 2)?);
-        let of = <T::Compute as Float>::of;
-        let saves = save_mean.as_slice::<T>()?.iter_mut().zip(save_scale.as_slice::<T>()?);
-        for (channel, save) in saves.enumerate().take(channels) {
-            let moments = channel_moments(around, channel, input);
-            (means[channel], scales[channel]) = (moments.mean(), 1.0 / (moments.variance(0.0) + eps).sqrt());
-            (*save.0, *save.1) = (of(means[channel]).cast(), of(scales[channel]).cast());
-        }
-    } else if let Some(running) = form.running {
+        statistics.measure(view, input, eps)?;
+        let [save_mean, save_scale] = form.statistics;
+        save::<T>(&mut views.out(save_mean)?, statistics.means)?;
+        save::<T>(&mut views.out(save_scale)?, statistics.scales)?;
+    } else if let Some([mean, variance]) = form.running {
         // The running statistics are outputs by schema where training could update them.
-        let is_out = form.training.is_some();
-        if is_out {
-            let (mut mean, mut var) = (views.out(running)?, views.out(running + 1)?);
-            load_statistics(mean.as_slice::<T>()?, var.as_slice::<T>()?, eps, means, scales)?;
+        if form.training.is_some() {
+            let (mut mean, mut variance) = (views.out(mean)?, views.out(variance)?);
+            load(mean.as_slice::<T>()?, variance.as_slice::<T>()?, eps, &mut statistics)?;
         } else {
-            let (mean, var) = (views.tensor(running)?, views.tensor(running + 1)?);
-            load_statistics(mean.as_slice::<T>()?, var.as_slice::<T>()?, eps, means, scales)?;
+            let (mean, variance) = (views.tensor(mean)?, views.tensor(variance)?);
+            load(mean.as_slice::<T>()?, variance.as_slice::<T>()?, eps, &mut statistics)?;
         }
     }
-    // From here on: y = x * scale + offset, the offset where the mean was.
     let (weight, bias) = (weight.map(|t| t.as_slice::<T>()).transpose()?, bias.map(|t| t.as_slice::<T>()).transpose()?);
-    for (channel, (offset, scale)) in means.iter_mut().zip(&mut *scales).enumerate() {
-        let factor = weight.map_or(1.0, |weight| weight[channel].cast());
-        let bias: f64 = bias.map_or(0.0, |bias| bias[channel].cast());
-        *scale *= factor;
-        *offset = bias - *offset * *scale;
-    }
-    apply(around, input, out, scales, means);
+    Ok(statistics.normalise(view, input, weight, bias, out)?)
+}
+
+/// Stores statistics as results, as many as these have room for.
+fn save<T: Number<Compute: Float>>(out: &mut TensorMut<'_>, statistics: &[f64]) -> Result<(), KernelError> {
+    out.as_slice::<T>()?.iter_mut().zip(statistics).for_each(|(to, &from)| *to = rounded(from));
     Ok(())
 }
 
-fn load_statistics<T: Number>(
-    mean: &[T],
-    var: &[T],
+/// Takes running statistics, one of each for every channel.
+fn load<T: Number>(
+    means: &[T],
+    variances: &[T],
     eps: f64,
-    means: &mut [f64],
-    scales: &mut [f64],
+    statistics: &mut ChannelStatistics<'_>,
 ) -> Result<(), KernelError> {
-    if mean.len() != means.len() || var.len() != means.len() {
+    let channels = statistics.means.len();
+    if means.len() != channels || variances.len() != channels {
         return Err(KernelError::argument(format!(
-            "`running_mean` has {} and `running_var` has {} elements, `input` has {} channels",
-            mean.len(),
-            var.len(),
-            means.len()
+            "`running_mean` has {} and `running_var` has {} elements, `input` has {channels} channels",
+            means.len(),
+            variances.len(),
         )));
     }
-    means.iter_mut().zip(mean).for_each(|(to, &from)| *to = from.cast());
-    scales.iter_mut().zip(var).for_each(|(to, &from)| *to = 1.0 / (Cast::<f64>::cast(from) + eps).sqrt());
+    statistics.load(means, variances, eps);
     Ok(())
-}
-
-fn channel_moments<T: Number>(around: Around, channel: usize, input: &[T]) -> Moments {
-    let mut moments = Moments::default();
-    for block in 0..around.outer {
-        let first = (block * around.size + channel) * around.inner;
-        input[first..first + around.inner].iter().for_each(|&x| moments.add(x.cast()));
-    }
-    moments
-}
-
-fn apply<T: Number<Compute: Float>>(around: Around, input: &[T], out: &mut [T], scales: &[f64], offsets: &[f64]) {
-    let of = <T::Compute as Float>::of;
-    let block = (around.size * around.inner).max(1);
-    for (input, out) in input.chunks_exact(block).zip(out.chunks_exact_mut(block)) {
-        if around.inner == 1 {
-            for (((out, &x), &scale), &offset) in out.iter_mut().zip(input).zip(scales).zip(offsets) {
-                *out = x.to_compute().times(of(scale)).plus(of(offset)).cast();
-            }
-            continue;
-        }
-        let rows = input.chunks_exact(around.inner).zip(out.chunks_exact_mut(around.inner));
-        for (((input, out), &scale), &offset) in rows.zip(scales).zip(offsets) {
-            let (scale, offset) = (of(scale), of(offset));
-            for (out, &x) in out.iter_mut().zip(input) {
-                *out = x.to_compute().times(scale).plus(offset).cast();
-            }
-        }
-    }
 }

@@ -1,10 +1,9 @@
 //! Reductions: sums, means, products, extremes and their places, truth, variance.
 //!
-//! One engine, a row per operator. The loop is chosen by the input's element type when the method is loaded; a result
+//! The loops are those of `edgepack_compute::reduce`, a row here is an operator. The loop is chosen by the input's element type when the method is loaded; a result
 //! is converted to the output's type as it is stored.
 
 pub mod operators;
-pub mod plan;
 
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::tensor::{Scalar, TensorMut, TensorRef};
@@ -16,13 +15,18 @@ pub use operators::KERNELS;
 use crate::check::{Class, Shape, expect_class, expect_dtype, expect_same};
 use crate::complex::{self, Complex, with_parts};
 use crate::dims::dim_of;
+use crate::schema::position;
+use edgepack_compute::Error;
 use edgepack_compute::fold::{ComplexSum, Extreme, MomentsOf, Place, Product, Sum, Truth, WholeProduct, WholeSum};
 use edgepack_compute::number::{Cast, Compute, Number};
-use plan::{Folded, Plan};
+use edgepack_compute::reduce::{Folded, Reduction};
 
-/// An operator of this family. The input is argument 0.
+/// The input of all.
+const SELF: usize = position("aten::sum.IntList_out", "self");
+
+/// An operator of this family: the operation, and the positions of the arguments.
 struct Row {
-    what: What,
+    operation: Operation,
     over: Over,
     keepdim: Option<usize>,
     out: usize,
@@ -30,9 +34,9 @@ struct Row {
     second: Option<usize>,
 }
 
-/// What is computed.
+/// Operation is computed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
+enum Operation {
     Sum,
     Mean,
     Product,
@@ -53,7 +57,7 @@ enum What {
     Variance(usize),
 }
 
-/// Which dimensions are folded.
+/// The dimensions that are folded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Over {
     /// All.
@@ -68,31 +72,31 @@ enum Over {
     ExactList(usize),
 }
 
-impl What {
+impl Operation {
     fn keeps_place(self) -> bool {
-        matches!(self, What::ArgMax | What::ArgMin | What::MaxWithPlace | What::MinWithPlace)
+        matches!(self, Operation::ArgMax | Operation::ArgMin | Operation::MaxWithPlace | Operation::MinWithPlace)
     }
 
     fn needs_elements(self) -> bool {
-        self.keeps_place() || matches!(self, What::Max | What::Min)
+        self.keeps_place() || matches!(self, Operation::Max | Operation::Min)
     }
 }
 
 fn prepare(args: &Prepare<'_>, row: &'static Row) -> Result<Box<dyn Run>, KernelError> {
-    let (input, out) = (args.tensor(0)?.meta.dtype, args.tensor(row.out)?.meta.dtype);
-    if row.what == What::Sum && input.is_complex() {
+    let (input, out) = (args.tensor(SELF)?.meta.dtype, args.tensor(row.out)?.meta.dtype);
+    if row.operation == Operation::Sum && input.is_complex() {
         expect_same(("self", input), ("out", out))?;
         return with_parts!(input, R => Ok(Box::new(move |cx: &mut KernelContext<'_>| complex_sum::<R>(row, cx))), else => {
             Err(KernelError::unsupported(input.to_string()))
         });
     }
     expect_class("self", input, Class::Any)?;
-    match row.what {
-        What::Mean => expect_class("out", out, Class::Float)?,
-        What::Any | What::All if out != ScalarType::BYTE => expect_dtype("out", out, ScalarType::BOOL)?,
-        What::ArgMax | What::ArgMin => expect_dtype("out", out, ScalarType::LONG)?,
-        What::MaxWithPlace | What::MinWithPlace => expect_same(("self", input), ("out", out))?,
-        What::Variance(_) | What::VarianceUnbiased(_) => {
+    match row.operation {
+        Operation::Mean => expect_class("out", out, Class::Float)?,
+        Operation::Any | Operation::All if out != ScalarType::BYTE => expect_dtype("out", out, ScalarType::BOOL)?,
+        Operation::ArgMax | Operation::ArgMin => expect_dtype("out", out, ScalarType::LONG)?,
+        Operation::MaxWithPlace | Operation::MinWithPlace => expect_same(("self", input), ("out", out))?,
+        Operation::Variance(_) | Operation::VarianceUnbiased(_) => {
             expect_class("self", input, Class::Float)?;
             expect_class("out", out, Class::Float)?;
         }
@@ -100,7 +104,7 @@ fn prepare(args: &Prepare<'_>, row: &'static Row) -> Result<Box<dyn Run>, Kernel
     }
     if let Some(second) = row.second {
         let dtype = args.tensor(second)?.meta.dtype;
-        if row.what.keeps_place() {
+        if row.operation.keeps_place() {
             expect_dtype("indices", dtype, ScalarType::LONG)?;
         } else {
             expect_class("out1", dtype, Class::Float)?;
@@ -115,7 +119,10 @@ fn folded(row: &Row, cx: &KernelContext<'_>, rank: usize) -> Result<Folded, Kern
     // A tensor of rank 0 has nothing to fold; its only dimension may be named all the same.
     let with = |folded: Folded, dim: i64| {
         let dim = dim_of("dim", dim, "self", rank)?;
-        if rank == 0 { Ok(folded) } else { folded.with(dim) }
+        if rank == 0 {
+            return Ok(folded);
+        }
+        folded.with(dim).ok_or_else(|| KernelError::argument(format!("`dim` names dimension {dim} twice")))
     };
     let list = |arg| -> Result<Option<Folded>, KernelError> {
         let Some(dims) = cx.ints_opt(arg)? else { return Ok(None) };
@@ -134,16 +141,16 @@ fn folded(row: &Row, cx: &KernelContext<'_>, rank: usize) -> Result<Folded, Kern
 }
 
 /// How much is taken from the count before a variance divides.
-fn correction(what: What, cx: &KernelContext<'_>) -> Result<f64, KernelError> {
-    match what {
-        What::VarianceUnbiased(arg) => Ok(f64::from(u8::from(cx.bool(arg)?))),
-        What::Variance(arg) => Ok(cx.scalar_opt(arg)?.map_or(1.0, Scalar::to_f64)),
+fn correction(operation: Operation, cx: &KernelContext<'_>) -> Result<f64, KernelError> {
+    match operation {
+        Operation::VarianceUnbiased(arg) => Ok(f64::from(u8::from(cx.bool(arg)?))),
+        Operation::Variance(arg) => Ok(cx.scalar_opt(arg)?.map_or(1.0, Scalar::to_f64)),
         _ => Ok(0.0),
     }
 }
 
 fn run<T: Number>(row: &Row, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-    let meta = cx.meta(0)?;
+    let meta = cx.meta(SELF)?;
     let folded = folded(row, cx, meta.rank())?;
     let keepdim = match row.keepdim {
         Some(arg) => cx.bool(arg)?,
@@ -151,24 +158,24 @@ fn run<T: Number>(row: &Row, cx: &mut KernelContext<'_>) -> Result<(), KernelErr
     };
     let count = folded.count(meta.sizes);
     let sizes = folded.result_sizes(meta.sizes, keepdim);
-    if count == 0 && row.what.needs_elements() && !sizes.contains(&0) {
+    if count == 0 && row.operation.needs_elements() && !sizes.contains(&0) {
         return Err(KernelError::argument(format!("`self` is {}: no elements to choose from", Shape(meta.sizes))));
     }
-    let correction = correction(row.what, cx)?;
+    let correction = correction(row.operation, cx)?;
     cx.resize(row.out, &sizes)?;
     if let Some(second) = row.second {
         cx.resize(second, &sizes)?;
     }
     let views = cx.views();
-    let (input, out) = (views.tensor(0)?, views.out(row.out)?);
+    let (input, out) = (views.tensor(SELF)?, views.out(row.out)?);
     let second = row.second.map(|arg| views.out(arg)).transpose()?;
-    let plan = Plan::new(&input.meta(), &out.meta(), folded, row.what.keeps_place());
+    let reduction = Reduction::new(&input.meta(), &out.meta(), folded, row.operation.keeps_place());
     if let Some(second) = &second
         && second.strides != out.strides
     {
         return Err(KernelError::unsupported("the two outputs have different dim orders"));
     }
-    fold_into::<T>(row.what, &plan, &input, count, correction, out, second)
+    fold_into::<T>(row.operation, &reduction, &input, count, correction, out, second)
 }
 
 /// Sums of complex numbers; real parts and imaginary parts do not meet.
@@ -176,22 +183,22 @@ fn complex_sum<R: Number>(row: &Row, cx: &mut KernelContext<'_>) -> Result<(), K
 where
     f64: Cast<R>,
 {
-    let meta = cx.meta(0)?;
+    let meta = cx.meta(SELF)?;
     let folded = folded(row, cx, meta.rank())?;
     let keepdim = row.keepdim.map_or(Ok(false), |arg| cx.bool(arg))?;
     let sizes = folded.result_sizes(meta.sizes, keepdim);
     cx.resize(row.out, &sizes)?;
     let views = cx.views();
-    let (input, mut out) = (views.tensor(0)?, views.out(row.out)?);
-    let plan = Plan::new(&input.meta(), &out.meta(), folded, false);
+    let (input, mut out) = (views.tensor(SELF)?, views.out(row.out)?);
+    let reduction = Reduction::new(&input.meta(), &out.meta(), folded, false);
     let to: &mut [Complex<R>] = bytemuck::cast_slice_mut(out.bytes());
-    plan.run(complex::elements::<R>(input.bytes())?, &ComplexSum, |at, sum| to[at] = sum.map(Cast::cast));
+    reduction.run(complex::elements::<R>(input.bytes())?, &ComplexSum, |at, sum| to[at] = sum.map(Cast::cast))?;
     Ok(())
 }
 
 fn fold_into<T: Number>(
-    what: What,
-    plan: &Plan,
+    operation: Operation,
+    reduction: &Reduction,
     input: &TensorRef<'_>,
     count: usize,
     correction: f64,
@@ -202,49 +209,49 @@ fn fold_into<T: Number>(
     let mut out = Store::new(&mut out)?;
     let mut second = second.as_mut().map(Store::new).transpose()?;
     let whole = |value: usize| Scalar::Int(value as i64);
-    match what {
-        What::Sum if out.floating => plan.run(input, &Sum, |at, sum| out.put(at, Scalar::Double(sum))),
-        What::Sum if out.truth => any(plan, input, &mut out),
-        What::Sum => plan.run(input, &WholeSum, |at, sum| out.put(at, Scalar::Int(sum))),
-        What::Mean => plan.run(input, &Sum, |at, sum| out.put(at, Scalar::Double(sum / count as f64))),
-        What::Product if out.floating => plan.run(input, &Product, |at, x| out.put(at, Scalar::Double(x))),
-        What::Product if out.truth => all(plan, input, &mut out),
-        What::Product => plan.run(input, &WholeProduct, |at, x| out.put(at, Scalar::Int(x))),
-        What::Any => any(plan, input, &mut out),
-        What::All => all(plan, input, &mut out),
-        What::Max => plan.run(input, &Extreme::<T, false>::NEW, |at, x| out.put(at, number(x))),
-        What::Min => plan.run(input, &Extreme::<T, true>::NEW, |at, x| out.put(at, number(x))),
-        What::ArgMax => plan.run(input, &Place::<T, false>::NEW, |at, (_, place)| out.put(at, whole(place))),
-        What::ArgMin => plan.run(input, &Place::<T, true>::NEW, |at, (_, place)| out.put(at, whole(place))),
-        What::MaxWithPlace | What::MinWithPlace => {
+    match operation {
+        Operation::Sum if out.floating => reduction.run(input, &Sum, |at, sum| out.put(at, Scalar::Double(sum))),
+        Operation::Sum if out.truth => any(reduction, input, &mut out),
+        Operation::Sum => reduction.run(input, &WholeSum, |at, sum| out.put(at, Scalar::Int(sum))),
+        Operation::Mean => reduction.run(input, &Sum, |at, sum| out.put(at, Scalar::Double(sum / count as f64))),
+        Operation::Product if out.floating => reduction.run(input, &Product, |at, x| out.put(at, Scalar::Double(x))),
+        Operation::Product if out.truth => all(reduction, input, &mut out),
+        Operation::Product => reduction.run(input, &WholeProduct, |at, x| out.put(at, Scalar::Int(x))),
+        Operation::Any => any(reduction, input, &mut out),
+        Operation::All => all(reduction, input, &mut out),
+        Operation::Max => reduction.run(input, &Extreme::<T, false>::NEW, |at, x| out.put(at, number(x))),
+        Operation::Min => reduction.run(input, &Extreme::<T, true>::NEW, |at, x| out.put(at, number(x))),
+        Operation::ArgMax => reduction.run(input, &Place::<T, false>::NEW, |at, (_, place)| out.put(at, whole(place))),
+        Operation::ArgMin => reduction.run(input, &Place::<T, true>::NEW, |at, (_, place)| out.put(at, whole(place))),
+        Operation::MaxWithPlace | Operation::MinWithPlace => {
             let mut both = |at, (value, place): (T::Compute, usize)| {
                 out.put(at, number(value));
                 if let Some(second) = &mut second {
                     second.put(at, whole(place));
                 }
             };
-            if what == What::MaxWithPlace {
-                plan.run(input, &Place::<T, false>::NEW, &mut both);
+            if operation == Operation::MaxWithPlace {
+                reduction.run(input, &Place::<T, false>::NEW, &mut both)
             } else {
-                plan.run(input, &Place::<T, true>::NEW, &mut both);
+                reduction.run(input, &Place::<T, true>::NEW, &mut both)
             }
         }
-        What::Variance(_) | What::VarianceUnbiased(_) => plan.run(input, &MomentsOf, |at, moments| {
+        Operation::Variance(_) | Operation::VarianceUnbiased(_) => reduction.run(input, &MomentsOf, |at, moments| {
             out.put(at, Scalar::Double(moments.variance(correction)));
             if let Some(second) = &mut second {
                 second.put(at, Scalar::Double(moments.mean()));
             }
         }),
-    }
+    }?;
     Ok(())
 }
 
-fn any<T: Number>(plan: &Plan, input: &[T], out: &mut Store<'_>) {
-    plan.run(input, &Truth::<false>, |at, x| out.put(at, Scalar::Bool(x)));
+fn any<T: Number>(reduction: &Reduction, input: &[T], out: &mut Store<'_>) -> Result<(), Error> {
+    reduction.run(input, &Truth::<false>, |at, x| out.put(at, Scalar::Bool(x)))
 }
 
-fn all<T: Number>(plan: &Plan, input: &[T], out: &mut Store<'_>) {
-    plan.run(input, &Truth::<true>, |at, x| out.put(at, Scalar::Bool(x)));
+fn all<T: Number>(reduction: &Reduction, input: &[T], out: &mut Store<'_>) -> Result<(), Error> {
+    reduction.run(input, &Truth::<true>, |at, x| out.put(at, Scalar::Bool(x)))
 }
 
 /// A number of the type that was computed in, as one to store.

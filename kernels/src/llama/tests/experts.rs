@@ -1,36 +1,7 @@
-//! Mixtures of experts, and the packed weights they are made of.
+//! Mixtures of experts.
 
 use super::*;
-use crate::llama::packed::{Form, Packed, pack};
-
-#[test]
-fn packed_weights_come_back() {
-    let mut random = Random::new(75);
-    for bits in [4, 8] {
-        for rows in [1, 8, 70] {
-            let form = Form { rows, columns: 96, group: 32, bits };
-            let half = 1 << (bits - 1);
-            let weights: Vec<i8> =
-                (0..rows * 96).map(|_| (random.below(2 * half) as i64 - half as i64) as i8).collect();
-            let scales = random.floats(rows * 3);
-            let bytes = pack(form, &weights, &scales);
-            assert_eq!(form.len(), Some(bytes.len()));
-            let packed = Packed::new("w", form, &bytes).unwrap();
-            let mut have = vec![0.0; rows * 96];
-            packed.unpack(0, &mut have);
-            let want: Vec<f32> = (0..rows * 96).map(|at| f32::from(weights[at]) * scales[at / 32]).collect();
-            assert_eq!(have, want, "{form:?}");
-            packed.unpack(rows / 8 * 8, &mut have[..rows % 8 * 96]);
-            assert_eq!(have[..rows % 8 * 96], want[rows / 8 * 8 * 96..], "{form:?}");
-            let short = Packed::new("w", form, &bytes[..bytes.len() - 1]).unwrap_err().message;
-            let need = bytes.len();
-            assert_eq!(
-                short,
-                format!("`w` has {} bytes per expert, {rows}x96 weights of {bits} bits need {need}", need - 1)
-            );
-        }
-    }
-}
+use edgepack_compute::packed::{Shape, pack};
 
 struct Experts {
     numbers: [usize; 6],
@@ -52,7 +23,7 @@ impl Experts {
                     (0..rows * columns).map(|_| (random.below(2 * half as usize) as i64 - half) as i8).collect();
                 let scales: Vec<f32> = random.floats(rows * columns / 16).iter().map(|x| x / half as f32).collect();
                 real.extend((0..rows * columns).map(|at| f64::from(weights[at]) * f64::from(scales[at / 16])));
-                packed.extend(pack(Form { rows, columns, group: 16, bits }, &weights, &scales));
+                packed.extend(pack(Shape { rows, columns, group: 16, bits }, &weights, &scales).unwrap());
             }
             (real, packed)
         };

@@ -14,29 +14,18 @@ use edgepack_format::tensor::Dims;
 
 use crate::check::{Class, expect_class, expect_dtype, expect_same, expect_same_order, with_float};
 use crate::dims::size_of;
+use crate::schema::{arguments, kernel};
 use edgepack_compute::number::{Cast, Compute, Number};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&RAND, &RANDN, &DROPOUT];
 
-static RAND: Kernel = Kernel {
-    name: "aten::rand.out",
-    schema: "(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare_fill(args, Generator::uniform),
-};
-static RANDN: Kernel = Kernel {
-    name: "aten::randn.out",
-    schema: "(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare_fill(args, Generator::normal),
-};
-static DROPOUT: Kernel = Kernel {
-    name: "aten::native_dropout.out",
-    schema: "(Tensor input, float p, bool? train, *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))",
-    alias: Alias::Disjoint,
-    prepare: prepare_dropout,
-};
+static RAND: Kernel = kernel("aten::rand.out", Alias::Disjoint, |args| prepare_fill(args, Generator::uniform));
+static RANDN: Kernel = kernel("aten::randn.out", Alias::Disjoint, |args| prepare_fill(args, Generator::normal));
+static DROPOUT: Kernel = kernel("aten::native_dropout.out", Alias::Disjoint, prepare_dropout);
+
+arguments!("aten::rand.out"; SIZE = "size", OUT = "out");
+arguments!("aten::native_dropout.out"; INPUT = "input", P = "p", TRAIN = "train", DROPPED = "out0", MASK = "out1");
 
 /// A sequence of random numbers, by counting up and mixing the bits.
 struct Generator(u64);
@@ -78,8 +67,8 @@ fn bits(dtype: ScalarType) -> u32 {
 }
 
 fn prepare_fill(args: &Prepare<'_>, draw: fn(&mut Generator, u32) -> f64) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(3)?;
-    let dtype = args.tensor(1)?.meta.dtype;
+    args.expect_len(OUT + 2)?;
+    let dtype = args.tensor(OUT)?.meta.dtype;
     expect_class("out", dtype, Class::Float)?;
     let mut generator = Generator::new();
     with_float!(dtype, T => Ok(Box::new(move |cx: &mut KernelContext<'_>| fill::<T>(cx, &mut generator, draw))))
@@ -91,20 +80,20 @@ fn fill<T: Number>(
     draw: fn(&mut Generator, u32) -> f64,
 ) -> Result<(), KernelError> {
     let mut sizes = Dims::new();
-    for size in cx.ints(0)?.iter() {
+    for size in cx.ints(SIZE)?.iter() {
         let size = size_of("size", size)?;
         sizes.push(size).ok_or_else(|| KernelError::argument("`size` has more than 16 dimensions"))?;
     }
-    cx.resize(1, &sizes)?;
-    for element in cx.views().out(1)?.as_slice::<T>()? {
+    cx.resize(OUT, &sizes)?;
+    for element in cx.views().out(OUT)?.as_slice::<T>()? {
         *element = T::from_scalar(Scalar::Double(draw(generator, bits(T::SCALAR_TYPE))));
     }
     Ok(())
 }
 
 fn prepare_dropout(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(6)?;
-    let (input, out, mask) = (args.tensor(0)?.meta, args.tensor(3)?.meta, args.tensor(4)?.meta);
+    args.expect_len(MASK + 2)?;
+    let (input, out, mask) = (args.tensor(INPUT)?.meta, args.tensor(DROPPED)?.meta, args.tensor(MASK)?.meta);
     expect_class("input", input.dtype, Class::Float)?;
     expect_same(("input", input.dtype), ("out0", out.dtype))?;
     expect_dtype("out1", mask.dtype, ScalarType::BOOL)?;
@@ -115,16 +104,16 @@ fn prepare_dropout(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
 }
 
 fn dropout<T: Number>(cx: &mut KernelContext<'_>, generator: &mut Generator) -> Result<(), KernelError> {
-    let p = cx.double(1)?;
+    let p = cx.double(P)?;
     if !(0.0..=1.0).contains(&p) {
         return Err(KernelError::argument(format!("`p` is {p}, no probability")));
     }
-    let training = cx.is_none(2) || cx.bool(2)?;
-    let sizes = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
-    cx.resize(3, &sizes)?;
-    cx.resize(4, &sizes)?;
+    let training = cx.is_none(TRAIN) || cx.bool(TRAIN)?;
+    let sizes = Dims::from_slice(cx.meta(INPUT)?.sizes).unwrap_or_default();
+    cx.resize(DROPPED, &sizes)?;
+    cx.resize(MASK, &sizes)?;
     let views = cx.views();
-    let (input, out, mask) = (views.tensor(0)?.as_slice::<T>()?, views.out(3)?, views.out(4)?);
+    let (input, out, mask) = (views.tensor(INPUT)?.as_slice::<T>()?, views.out(DROPPED)?, views.out(MASK)?);
     let (out, mask) = (out.into_slice::<T>()?, mask.into_slice::<Bool>()?);
     if !training || p == 0.0 {
         out.copy_from_slice(input);

@@ -1,18 +1,19 @@
-//! The walk of a reduction: which dimensions stay, which are folded, and the loops over both.
+//! Reductions: which dimensions of a dense tensor stay, which are folded, and the loops over both.
 //!
-//! Works for every dim order of input and output. Neighbouring dimensions that lie dense are merged, so most reductions
-//! become one loop over contiguous rows ("fold each row") or one over contiguous lanes ("fold rows into each other").
+//! They hold for every dim order of input and output. Neighbouring dimensions that lie dense are merged, so most
+//! reductions become one loop over contiguous rows ("fold each row") or one over contiguous lanes ("fold rows into each
+//! other"). An operation on elements is a [`Fold`].
 
-use edgepack_executor::kernel::KernelError;
-use edgepack_executor::tensor::TensorShape;
 use edgepack_format::tensor::{Dims, MAX_RANK};
 
-use edgepack_compute::fold::Fold;
+use crate::error::{Error, expect_elements};
+use crate::fold::Fold;
+use crate::layout::{Layout, reach};
 
 /// Accumulators of neighbouring results, kept on the stack.
 const LANES: usize = 64;
 
-/// A loop: how often, and how far it moves in input and output.
+/// A loop: its rounds, and the elements it moves by in input and output.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 struct Axis {
     size: usize,
@@ -20,30 +21,27 @@ struct Axis {
     out: usize,
 }
 
-/// Which dimensions of a tensor are folded: one bit each.
+/// The dimensions of a tensor that are folded, one bit each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Folded(u32);
 
 impl Folded {
-    /// All of them.
+    /// Returns all of so many, up to 31.
     pub fn all(rank: usize) -> Self {
         Folded((1 << rank) - 1)
     }
 
-    /// One more; an error if it was named before.
-    pub fn with(self, dim: usize) -> Result<Self, KernelError> {
-        if self.contains(dim) {
-            return Err(KernelError::argument(format!("`dim` names dimension {dim} twice")));
-        }
-        Ok(Folded(self.0 | 1 << dim))
+    /// Returns these and one more; `None` if it is one of them.
+    pub fn with(self, dim: usize) -> Option<Self> {
+        (!self.contains(dim)).then_some(Folded(self.0 | 1 << dim))
     }
 
-    /// Whether the dimension is folded.
+    /// Returns whether the dimension is folded.
     pub fn contains(self, dim: usize) -> bool {
         self.0 & 1 << dim != 0
     }
 
-    /// The sizes of the result.
+    /// Returns the sizes of the result; with `keepdim` a folded dimension stays, of size 1.
     pub fn result_sizes(self, sizes: &[usize], keepdim: bool) -> Dims {
         let mut result = Dims::new();
         for (dim, &size) in sizes.iter().enumerate() {
@@ -56,7 +54,7 @@ impl Folded {
         result
     }
 
-    /// How many elements are folded into one.
+    /// Returns the number of elements that are folded into one.
     pub fn count(self, sizes: &[usize]) -> usize {
         sizes.iter().enumerate().filter(|&(dim, _)| self.contains(dim)).map(|(_, &size)| size).product()
     }
@@ -64,16 +62,24 @@ impl Folded {
 
 /// The loops of one reduction.
 #[derive(Clone, Debug)]
-pub struct Plan {
-    kept: Dims<Axis>,
+pub struct Reduction {
+    /// Over results.
+    outer: Dims<Axis>,
+    /// Over what is folded into one.
     folded: Dims<Axis>,
 }
 
-impl Plan {
-    /// The loops from an input to a result that has the sizes [`Folded::result_sizes`] says. With `in_order` the folded
+impl Reduction {
+    /// Returns the loops from an input to a result that has the sizes [`Folded::result_sizes`] says. With `in_order` the folded
     /// elements are visited in index order, else as they lie in memory.
-    pub fn new(input: &TensorShape<'_>, out: &TensorShape<'_>, folded: Folded, in_order: bool) -> Plan {
-        let (mut kept, mut fold) = (Dims::new(), Dims::new());
+    pub fn new<'a>(
+        input: impl Into<Layout<'a>>,
+        out: impl Into<Layout<'a>>,
+        folded: Folded,
+        in_order: bool,
+    ) -> Reduction {
+        let (input, out) = (input.into(), out.into());
+        let (mut outer, mut fold) = (Dims::new(), Dims::new());
         let keepdim = out.rank() == input.rank();
         let mut own = 0;
         for (dim, (&size, &stride)) in input.sizes.iter().zip(input.strides).enumerate() {
@@ -82,26 +88,57 @@ impl Plan {
                 own += usize::from(keepdim);
             } else {
                 let out = out.strides.get(own).copied().unwrap_or(1);
-                let _ = kept.push(Axis { size, input: stride, out });
+                let _ = outer.push(Axis { size, input: stride, out });
                 own += 1;
             }
         }
-        Plan { kept: merged(kept, true), folded: merged(fold, !in_order) }
+        Reduction { outer: merged(outer, true), folded: merged(fold, !in_order) }
     }
 
-    /// Folds, and hands every result with its place in the output to `emit`.
-    pub fn run<T: Copy, F: Fold<T>>(&self, input: &[T], fold: &F, mut emit: impl FnMut(usize, F::Acc)) {
+    /// Folds, and hands every result with its place in the output to `emit`. Without elements results are what a fold
+    /// starts with.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Geometry`](crate::ErrorKind::Geometry) if the input has some elements, but fewer than the loops reach.
+    ///
+    /// ```
+    /// use edgepack_compute::fold::Sum;
+    /// use edgepack_compute::layout::Layout;
+    /// use edgepack_compute::reduce::{Folded, Reduction};
+    ///
+    /// let input = Layout { sizes: &[2, 3], strides: &[3, 1], dim_order: &[0, 1] };
+    /// let out = Layout { sizes: &[3], strides: &[1], dim_order: &[0] };
+    /// let rows = Folded::default().with(0).unwrap();
+    /// let mut sums = [0.0; 3];
+    /// Reduction::new(input, out, rows, false).run(&[1, 2, 3, 10, 20, 30], &Sum, |at, sum| sums[at] = sum)?;
+    /// assert_eq!(sums, [11.0, 22.0, 33.0]);
+    /// # Ok::<(), edgepack_compute::Error>(())
+    /// ```
+    pub fn run<T: Copy, F: Fold<T>>(
+        &self,
+        input: &[T],
+        fold: &F,
+        mut emit: impl FnMut(usize, F::Acc),
+    ) -> Result<(), Error> {
         if input.is_empty() {
-            each(&self.kept, |_, to, _| emit(to, fold.start()));
-            return;
+            each(&self.outer, |_, to, _| emit(to, fold.start()));
+            return Ok(());
         }
+        expect_elements("the input", input.len(), self.reach())?;
         let rows_are_dense = self.folded.last().is_none_or(|axis| axis.input == 1);
-        match self.kept.split_last() {
+        match self.outer.split_last() {
             Some((lane, outer)) if lane.input == 1 && lane.size > 1 && !rows_are_dense => {
                 each(outer, |from, to, _| self.fold_lanes(*lane, &input[from..], to, fold, &mut emit));
             }
-            _ => each(&self.kept, |from, to, _| emit(to, self.fold_one(input, from, fold))),
+            _ => each(&self.outer, |from, to, _| emit(to, self.fold_one(input, from, fold))),
         }
+        Ok(())
+    }
+
+    /// Elements of input up to the last one that is read.
+    fn reach(&self) -> usize {
+        reach(self.outer.iter().chain(&*self.folded).map(|axis| (axis.size, axis.input)))
     }
 
     fn fold_one<T: Copy, F: Fold<T>>(&self, input: &[T], from: usize, fold: &F) -> F::Acc {
@@ -191,32 +228,42 @@ fn each(axes: &[Axis], mut f: impl FnMut(usize, usize, usize)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use edgepack_format::scalar::ScalarType;
 
-    fn meta<'a>(sizes: &'a [usize], strides: &'a [usize]) -> TensorShape<'a> {
-        TensorShape { dtype: ScalarType::FLOAT, sizes, strides, dim_order: &[] }
+    fn layout<'a>(sizes: &'a [usize], strides: &'a [usize]) -> Layout<'a> {
+        Layout { sizes, strides, dim_order: &[] }
     }
 
     #[test]
     fn dense_dimensions_merge() {
         let folded = Folded::default().with(2).unwrap().with(3).unwrap();
-        let plan = Plan::new(&meta(&[2, 3, 4, 5], &[60, 20, 5, 1]), &meta(&[2, 3, 1, 1], &[3, 1, 1, 1]), folded, false);
-        assert_eq!(*plan.kept, [Axis { size: 6, input: 20, out: 1 }]);
+        let plan =
+            Reduction::new(layout(&[2, 3, 4, 5], &[60, 20, 5, 1]), layout(&[2, 3, 1, 1], &[3, 1, 1, 1]), folded, false);
+        assert_eq!(*plan.outer, [Axis { size: 6, input: 20, out: 1 }]);
         assert_eq!(*plan.folded, [Axis { size: 20, input: 1, out: 0 }]);
     }
 
     #[test]
     fn channels_last_folds_lanes() {
         let folded = Folded::default().with(2).unwrap().with(3).unwrap();
-        let plan = Plan::new(&meta(&[2, 3, 4, 5], &[60, 1, 15, 3]), &meta(&[2, 3], &[3, 1]), folded, false);
-        assert_eq!(*plan.kept, [Axis { size: 2, input: 60, out: 3 }, Axis { size: 3, input: 1, out: 1 }]);
+        let plan = Reduction::new(layout(&[2, 3, 4, 5], &[60, 1, 15, 3]), layout(&[2, 3], &[3, 1]), folded, false);
+        assert_eq!(*plan.outer, [Axis { size: 2, input: 60, out: 3 }, Axis { size: 3, input: 1, out: 1 }]);
         assert_eq!(*plan.folded, [Axis { size: 20, input: 3, out: 0 }]);
     }
 
     #[test]
     fn a_dimension_is_named_once() {
-        assert!(Folded::default().with(1).unwrap().with(1).is_err());
+        assert!(Folded::default().with(1).unwrap().with(1).is_none());
         assert_eq!(*Folded::all(2).result_sizes(&[3, 4], true), [1, 1]);
         assert_eq!(Folded::all(2).count(&[3, 4]), 12);
+    }
+
+    #[test]
+    fn short_inputs_are_refused() {
+        let folded = Folded::default().with(1).unwrap();
+        let reduction = Reduction::new(layout(&[2, 3], &[3, 1]), layout(&[2], &[1]), folded, false);
+        assert!(reduction.run(&[1.0f32; 5], &crate::fold::Sum, |_, _| ()).is_err());
+        let mut sums = [0.0; 2];
+        reduction.run(&[1.0f32; 6], &crate::fold::Sum, |at, sum| sums[at] = sum).unwrap();
+        assert_eq!(sums, [3.0; 2]);
     }
 }

@@ -1,0 +1,330 @@
+//! Normalisation: of rows, which get mean 0 and variance 1, and of channels, which get a factor and an offset each.
+//!
+//! Statistics are taken in double precision from sums in the element's own; what is scaled is computed in the element's
+//! own precision, in `f32` for 16-bit floats. A row does not depend on the others, nor on threads.
+
+use crate::error::{Error, expect_elements};
+use crate::float::Float;
+use crate::fold::{Moments, row_sum};
+use crate::layout::AxisView;
+use crate::number::{Cast, Compute, Number};
+use crate::simd::wide;
+use crate::threads::{Read, Write, for_each, pays};
+
+/// Rows of neighbouring elements and the factors they use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rows {
+    /// Elements of a row, at least 1.
+    pub width: usize,
+    /// Neighbouring elements that share a factor: all of a channel, or one.
+    pub span: usize,
+    /// Factors a row uses: `width / span`.
+    pub factors: usize,
+    /// Rows until the factors repeat.
+    pub period: usize,
+}
+
+/// Operands of a normalisation of rows.
+#[derive(Clone, Copy, Debug)]
+pub struct RowOperands<'a, T> {
+    /// The rows, one after the other.
+    pub input: &'a [T],
+    /// Factors of the normalised elements, `factors × period`.
+    pub weight: Option<&'a [T]>,
+    /// Offsets of the normalised elements, `factors × period`.
+    pub bias: Option<&'a [T]>,
+    /// Added to every variance before its root is taken.
+    pub eps: f64,
+}
+
+/// Results of a normalisation of rows.
+#[derive(Debug)]
+pub struct RowResults<'a, T> {
+    /// The normalised rows, laid out as the input.
+    pub out: &'a mut [T],
+    /// The mean of every row.
+    pub means: &'a mut [T],
+    /// One over the standard deviation of every row.
+    pub scales: &'a mut [T],
+}
+
+/// Normalises rows: `(x - mean) / sqrt(variance + eps) * weight + bias`.
+///
+/// # Errors
+///
+/// [`ErrorKind::Geometry`](crate::ErrorKind::Geometry) if output, statistics or factors are shorter than the rows of the
+/// input need.
+///
+/// ```
+/// use edgepack_compute::norm::{RowOperands, RowResults, Rows, normalise_rows};
+///
+/// let rows = Rows { width: 2, span: 1, factors: 2, period: 1 };
+/// let operands = RowOperands { input: &[1.0f32, 3.0, 5.0, 9.0], weight: None, bias: None, eps: 0.0 };
+/// let (mut out, mut means, mut scales) = ([0.0; 4], [0.0; 2], [0.0; 2]);
+/// normalise_rows(rows, operands, RowResults { out: &mut out, means: &mut means, scales: &mut scales })?;
+/// assert_eq!((out, means, scales), ([-1.0, 1.0, -1.0, 1.0], [2.0, 7.0], [1.0, 0.5]));
+/// # Ok::<(), edgepack_compute::Error>(())
+/// ```
+pub fn normalise_rows<T>(rows: Rows, operands: RowOperands<'_, T>, results: RowResults<'_, T>) -> Result<(), Error>
+where
+    T: Number<Compute: Float>,
+{
+    let RowOperands { input, weight, bias, eps } = operands;
+    let RowResults { out, means, scales } = results;
+    let count = input.len() / rows.width.max(1);
+    expect_elements("the output", out.len(), count * rows.width)?;
+    expect_elements("the list of means", means.len(), count)?;
+    expect_elements("the list of scales", scales.len(), count)?;
+    for factors in [weight, bias].into_iter().flatten() {
+        expect_elements("a list of factors", factors.len(), rows.factors * rows.period)?;
+    }
+    let parallel = pays(size_of_val(out));
+    let lists = (Read(input, rows.width), Write(out, rows.width), Write(means, 1), Write(scales, 1));
+    for_each(parallel, lists, |index, (input, out, saved_mean, saved_scale)| {
+        let first = index % rows.period.max(1) * rows.factors;
+        let (mean, scale) = wide(|| statistics(input, eps));
+        (saved_mean[0], saved_scale[0]) = (rounded(mean), rounded(scale));
+        let weight = weight.map(|all| &all[first..first + rows.factors]);
+        let bias = bias.map(|all| &all[first..first + rows.factors]);
+        wide(|| normalise(input, out, rows.span, Float::of(mean), Float::of(scale), weight, bias));
+    });
+    Ok(())
+}
+
+/// Returns a double as an element, rounded through the type the element is computed in.
+pub fn rounded<T: Number<Compute: Float>>(x: f64) -> T {
+    <T::Compute as Float>::of(x).cast()
+}
+
+/// The mean, and one over the standard deviation.
+#[inline(always)]
+fn statistics<T: Number<Compute: Float>>(row: &[T], eps: f64) -> (f64, f64) {
+    let count = row.len() as f64;
+    let mean = row_sum(row, |x| x) / count;
+    let center = <T::Compute as Float>::of(mean);
+    let variance = row_sum(row, |x| x.minus(center).times(x.minus(center))) / count;
+    (mean, 1.0 / (variance + eps).sqrt())
+}
+
+#[inline(always)]
+fn normalise<T: Number<Compute: Float>>(
+    input: &[T],
+    out: &mut [T],
+    span: usize,
+    mean: T::Compute,
+    scale: T::Compute,
+    weight: Option<&[T]>,
+    bias: Option<&[T]>,
+) {
+    let one = |x: T| x.to_compute().minus(mean).times(scale);
+    if span > 1 {
+        for (channel, (input, out)) in input.chunks_exact(span).zip(out.chunks_exact_mut(span)).enumerate() {
+            let factor = weight.map_or(T::Compute::ONE, |weight| weight[channel].to_compute());
+            let offset = bias.map_or(T::Compute::ZERO, |bias| bias[channel].to_compute());
+            for (out, &x) in out.iter_mut().zip(input) {
+                *out = one(x).times(factor).plus(offset).cast();
+            }
+        }
+        return;
+    }
+    let pairs = out.iter_mut().zip(input);
+    match (weight, bias) {
+        (None, None) => pairs.for_each(|(out, &x)| *out = one(x).cast()),
+        (Some(weight), None) => {
+            pairs.zip(weight).for_each(|((out, &x), w)| *out = one(x).times(w.to_compute()).cast());
+        }
+        (None, Some(bias)) => pairs.zip(bias).for_each(|((out, &x), b)| *out = one(x).plus(b.to_compute()).cast()),
+        (Some(weight), Some(bias)) => {
+            for (((out, &x), w), b) in pairs.zip(weight).zip(bias) {
+                *out = one(x).times(w.to_compute()).plus(b.to_compute()).cast();
+            }
+        }
+    }
+}
+
+/// Means and inverse deviations (`1 / sqrt(variance + eps)`), one of each for every channel.
+#[derive(Debug)]
+pub struct ChannelStatistics<'a> {
+    /// The means.
+    pub means: &'a mut [f64],
+    /// One over the standard deviations.
+    pub scales: &'a mut [f64],
+}
+
+impl ChannelStatistics<'_> {
+    /// Takes the statistics of the channels of an input, which are the viewed dimension.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Geometry`](crate::ErrorKind::Geometry) if a slice has fewer elements than the view.
+    pub fn measure<T: Number>(&mut self, channels: AxisView, input: &[T], eps: f64) -> Result<(), Error> {
+        self.expect(channels)?;
+        expect_elements("the input", input.len(), channels.count())?;
+        for (channel, (mean, scale)) in self.means.iter_mut().zip(&mut *self.scales).enumerate().take(channels.size) {
+            let mut moments = Moments::default();
+            for block in 0..channels.outer {
+                let first = (block * channels.size + channel) * channels.inner;
+                input[first..first + channels.inner].iter().for_each(|&x| moments.add(x.cast()));
+            }
+            (*mean, *scale) = (moments.mean(), 1.0 / (moments.variance(0.0) + eps).sqrt());
+        }
+        Ok(())
+    }
+
+    /// Takes given means and variances, as many as there are in all lists.
+    pub fn load<T: Number>(&mut self, means: &[T], variances: &[T], eps: f64) {
+        self.means.iter_mut().zip(means).for_each(|(to, &from)| *to = from.cast());
+        self.scales
+            .iter_mut()
+            .zip(variances)
+            .for_each(|(to, &from)| *to = 1.0 / (Cast::<f64>::cast(from) + eps).sqrt());
+    }
+
+    /// Normalises the channels of an input, which are the viewed dimension, with these statistics:
+    /// `(x - mean) * scale * weight + bias`. Afterwards the statistics are gone: the lists hold what each element was
+    /// multiplied with, and what was added to it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Geometry`](crate::ErrorKind::Geometry) if a slice has fewer elements than the view.
+    ///
+    /// ```
+    /// use edgepack_compute::layout::AxisView;
+    /// use edgepack_compute::norm::ChannelStatistics;
+    ///
+    /// let mut statistics = ChannelStatistics { means: &mut [0.0; 2], scales: &mut [0.0; 2] };
+    /// statistics.load(&[1.0f32, 2.0], &[4.0, 1.0], 0.0);
+    /// let mut out = [0.0; 4];
+    /// let channels = AxisView { outer: 1, size: 2, inner: 2 };
+    /// statistics.normalise(channels, &[3.0f32, 5.0, 2.0, 4.0], None, Some(&[0.0, 1.0]), &mut out)?;
+    /// assert_eq!(out, [1.0, 2.0, 1.0, 3.0]);
+    /// # Ok::<(), edgepack_compute::Error>(())
+    /// ```
+    pub fn normalise<T: Number<Compute: Float>>(
+        self,
+        channels: AxisView,
+        input: &[T],
+        weight: Option<&[T]>,
+        bias: Option<&[T]>,
+        out: &mut [T],
+    ) -> Result<(), Error> {
+        self.expect(channels)?;
+        expect_elements("the input", input.len(), channels.count())?;
+        expect_elements("the output", out.len(), channels.count())?;
+        for factors in [weight, bias].into_iter().flatten() {
+            expect_elements("a list of factors", factors.len(), channels.size)?;
+        }
+        // From here on: y = x * scale + offset, the offset where the mean was.
+        let (offsets, scales) = (self.means, self.scales);
+        let pairs = offsets.iter_mut().zip(&mut *scales).take(channels.size);
+        for (channel, (offset, scale)) in pairs.enumerate() {
+            let factor = weight.map_or(1.0, |weight| weight[channel].cast());
+            let bias: f64 = bias.map_or(0.0, |bias| bias[channel].cast());
+            *scale *= factor;
+            *offset = bias - *offset * *scale;
+        }
+        scale_channels(channels, input, out, scales, offsets);
+        Ok(())
+    }
+
+    fn expect(&self, channels: AxisView) -> Result<(), Error> {
+        expect_elements("the list of means", self.means.len(), channels.size)?;
+        expect_elements("the list of scales", self.scales.len(), channels.size)
+    }
+}
+
+fn scale_channels<T>(view: AxisView, input: &[T], out: &mut [T], scales: &[f64], offsets: &[f64])
+where
+    T: Number<Compute: Float>,
+{
+    let of = <T::Compute as Float>::of;
+    let block = (view.size * view.inner).max(1);
+    for (input, out) in input.chunks_exact(block).zip(out.chunks_exact_mut(block)) {
+        if view.inner == 1 {
+            for (((out, &x), &scale), &offset) in out.iter_mut().zip(input).zip(scales).zip(offsets) {
+                *out = x.to_compute().times(of(scale)).plus(of(offset)).cast();
+            }
+            continue;
+        }
+        let rows = input.chunks_exact(view.inner).zip(out.chunks_exact_mut(view.inner));
+        for (((input, out), &scale), &offset) in rows.zip(scales).zip(offsets) {
+            let (scale, offset) = (of(scale), of(offset));
+            for (out, &x) in out.iter_mut().zip(input) {
+                *out = x.to_compute().times(scale).plus(offset).cast();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+    use crate::random::Random;
+
+    fn moments(x: &[f32]) -> (f64, f64) {
+        let mean = x.iter().map(|&x| f64::from(x)).sum::<f64>() / x.len() as f64;
+        let variance = x.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / x.len() as f64;
+        (mean, 1.0 / (variance + 1e-5).sqrt())
+    }
+
+    fn close(have: f32, want: f64) {
+        assert!((f64::from(have) - want).abs() < 1e-4, "{have} is not {want}");
+    }
+
+    #[test]
+    fn rows_agree_with_the_formula() {
+        let mut random = Random::new(31);
+        // Rows with a factor for every element, and rows of channels with one each.
+        for rows in
+            [Rows { width: 37, span: 1, factors: 37, period: 1 }, Rows { width: 10, span: 5, factors: 2, period: 3 }]
+        {
+            let (x, w) = (random.floats(6 * rows.width), random.floats(rows.factors * rows.period));
+            let b = random.floats(w.len());
+            let (mut out, mut means, mut scales) = (vec![0.0; x.len()], [0.0; 6], [0.0; 6]);
+            for (weight, bias) in [(true, true), (true, false), (false, true), (false, false)] {
+                let (weight, bias) = (weight.then_some(&w[..]), bias.then_some(&b[..]));
+                let operands = RowOperands { input: &x, weight, bias, eps: 1e-5 };
+                let results = RowResults { out: &mut out, means: &mut means, scales: &mut scales };
+                normalise_rows(rows, operands, results).unwrap();
+                for (row, x) in x.chunks(rows.width).enumerate() {
+                    let (mean, scale) = moments(x);
+                    close(means[row], mean);
+                    close(scales[row], scale);
+                    for (i, &x) in x.iter().enumerate() {
+                        let factor = row % rows.period * rows.factors + i / rows.span;
+                        let y = (f64::from(x) - mean) * scale * weight.map_or(1.0, |w| w[factor].into());
+                        close(out[row * rows.width + i], y + bias.map_or(0.0, |b| f64::from(b[factor])));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn channels_get_the_statistics_of_their_elements() {
+        let x = Random::new(34).floats(2 * 3 * 5);
+        for view in [AxisView { outer: 2, size: 3, inner: 5 }, AxisView { outer: 10, size: 3, inner: 1 }] {
+            let (mut means, mut scales, mut out) = ([0.0; 3], [0.0; 3], [0.0; 30]);
+            let mut statistics = ChannelStatistics { means: &mut means, scales: &mut scales };
+            statistics.measure(view, &x, 1e-5).unwrap();
+            statistics.normalise(view, &x, None, None, &mut out).unwrap();
+            for channel in 0..3 {
+                let own: Vec<usize> = (0..30).filter(|at| at / view.inner % 3 == channel).collect();
+                let (mean, scale) = moments(&own.iter().map(|&at| x[at]).collect::<Vec<_>>());
+                own.iter().for_each(|&at| close(out[at], (f64::from(x[at]) - mean) * scale));
+            }
+        }
+    }
+
+    #[test]
+    fn short_slices_are_refused() {
+        let rows = Rows { width: 2, span: 1, factors: 2, period: 1 };
+        let operands = RowOperands { input: &[1.0f32; 4], weight: None, bias: None, eps: 0.0 };
+        let results = RowResults { out: &mut [0.0; 4], means: &mut [0.0; 1], scales: &mut [0.0; 2] };
+        assert_eq!(normalise_rows(rows, operands, results).unwrap_err().kind, ErrorKind::Geometry);
+        let mut statistics = ChannelStatistics { means: &mut [0.0; 2], scales: &mut [0.0; 2] };
+        let view = AxisView { outer: 1, size: 3, inner: 1 };
+        assert_eq!(statistics.measure(view, &[0.0f32; 3], 0.0).unwrap_err().kind, ErrorKind::Geometry);
+    }
+}

@@ -1,0 +1,335 @@
+//! Walks: the elements of a strided input in the order an output lies in memory, and copies along them.
+//!
+//! Outputs are always dense, so one walk per input is all that a loop over several tensors needs. Neighbouring
+//! dimensions that can be walked as one are merged: equal shapes and dim orders give a single run.
+
+use edgepack_format::tensor::{Dims, MAX_RANK};
+
+use crate::layout::Layout;
+
+/// One dimension of a walk.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Axis {
+    /// Elements along it.
+    pub size: usize,
+    /// Elements of memory between neighbours; negative to walk backwards, 0 to repeat.
+    pub stride: isize,
+}
+
+/// In which order the elements of an input are read: nested dimensions from outermost to innermost, merged.
+#[derive(Clone, Copy, Debug)]
+pub struct Walk {
+    /// Never empty, no dimension of size 1 unless it is the only one.
+    axes: Dims<Axis>,
+    /// The first element.
+    start: usize,
+}
+
+impl Walk {
+    /// The given dimensions, outermost first, from element `start`.
+    pub fn new(axes: impl IntoIterator<Item = Axis>, start: usize) -> Walk {
+        let mut merged = [Axis::default(); MAX_RANK];
+        let mut len = 0;
+        for axis in axes {
+            if axis.size == 1 {
+                continue;
+            }
+            // Sizes whose product overflows stand beside a size of zero, and stay apart.
+            let joined = |outer: &Axis| outer.size.checked_mul(axis.size);
+            match merged[..len].last_mut() {
+                Some(outer)
+                    if outer.stride == axis.stride.wrapping_mul(axis.size as isize) && joined(outer).is_some() =>
+                {
+                    *outer = Axis { size: joined(outer).unwrap_or_default(), stride: axis.stride };
+                }
+                _ if len < MAX_RANK => {
+                    merged[len] = axis;
+                    len += 1;
+                }
+                _ => {}
+            }
+        }
+        if len == 0 {
+            merged[0] = Axis { size: 1, stride: 1 };
+            len = 1;
+        }
+        Walk { axes: Dims::from_slice(&merged[..len]).unwrap_or_default(), start }
+    }
+
+    /// `count` elements one after the other.
+    pub fn linear(count: usize) -> Walk {
+        Walk { axes: Dims::from_slice(&[Axis { size: count, stride: 1 }]).unwrap_or_default(), start: 0 }
+    }
+
+    /// An input stretched to the sizes of an output, in the output's memory order. The sizes must fit.
+    ///
+    /// ```
+    /// use edgepack_compute::layout::Layout;
+    /// use edgepack_compute::walk::Walk;
+    ///
+    /// let out = Layout { sizes: &[2, 3], strides: &[3, 1], dim_order: &[0, 1] };
+    /// let column = Layout { sizes: &[2, 1], strides: &[1, 1], dim_order: &[0, 1] };
+    /// let mut bytes = [0; 6];
+    /// Walk::stretched(out, column).gather(1, &[7, 9], &mut bytes);
+    /// assert_eq!(bytes, [7, 7, 7, 9, 9, 9]);
+    /// ```
+    pub fn stretched<'a>(out: impl Into<Layout<'a>>, input: impl Into<Layout<'a>>) -> Walk {
+        let (out, input) = (out.into(), input.into());
+        if input.sizes == out.sizes && input.dim_order == out.dim_order {
+            return Walk::linear(out.element_count());
+        }
+        let skip = out.rank() - input.rank().min(out.rank());
+        let axes = out.dim_order.iter().map(|&dim| {
+            let dim = dim as usize;
+            let stride = match dim.checked_sub(skip) {
+                Some(own) if input.sizes[own] != 1 => input.strides[own] as isize,
+                _ => 0,
+            };
+            Axis { size: out.sizes[dim], stride }
+        });
+        Walk::new(axes, 0)
+    }
+
+    /// Every element of a tensor, the last dimension fastest, wherever it lies in memory.
+    pub fn by_index<'a>(tensor: impl Into<Layout<'a>>) -> Walk {
+        let tensor = tensor.into();
+        let axis = |(&size, &stride): (&usize, &usize)| Axis { size, stride: stride as isize };
+        Walk::new(tensor.sizes.iter().zip(tensor.strides).map(axis), 0)
+    }
+
+    /// Whether the elements lie one after the other.
+    pub fn is_linear(&self) -> bool {
+        matches!(*self.axes, [Axis { stride: 1, .. }])
+    }
+
+    /// Whether it is the same element every time.
+    pub fn is_constant(&self) -> bool {
+        matches!(*self.axes, [Axis { stride: 0, .. }] | [Axis { size: 1, .. }])
+    }
+
+    /// The first element.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// The merged dimensions, outermost first.
+    pub fn axes(&self) -> &[Axis] {
+        &self.axes
+    }
+
+    /// A reader at the first element.
+    pub fn cursor(&self) -> Cursor<'_> {
+        Cursor { walk: self, index: [0; MAX_RANK], offset: self.start as isize }
+    }
+
+    /// Copies all elements, `width` bytes each (1, 2, 4, 8 or 16), one after the other into `to`.
+    ///
+    /// # Panics
+    ///
+    /// If the walk leaves `from`, if `to` holds another number of elements, or if slices are not whole elements.
+    pub fn gather(&self, width: usize, from: &[u8], to: &mut [u8]) {
+        if self.is_linear() {
+            let start = self.start * width;
+            to.copy_from_slice(&from[start..start + to.len()]);
+        } else {
+            self.cursor().gather(width, from, to);
+        }
+    }
+}
+
+/// A place within a walk.
+#[derive(Clone, Debug)]
+pub struct Cursor<'w> {
+    walk: &'w Walk,
+    index: [usize; MAX_RANK],
+    offset: isize,
+}
+
+impl Cursor<'_> {
+    /// Copies the next elements, `width` bytes each (1, 2, 4, 8 or 16), until `to` is full.
+    ///
+    /// # Panics
+    ///
+    /// If the walk leaves `from`, or if slices are not whole elements.
+    pub fn gather(&mut self, width: usize, from: &[u8], to: &mut [u8]) {
+        match width {
+            1 => self.gather_as::<[u8; 1]>(from, to),
+            2 => self.gather_as::<[u8; 2]>(from, to),
+            4 => self.gather_as::<[u8; 4]>(from, to),
+            8 => self.gather_as::<[u8; 8]>(from, to),
+            _ => self.gather_as::<[u8; 16]>(from, to),
+        }
+    }
+
+    fn gather_as<T: bytemuck::Pod>(&mut self, from: &[u8], to: &mut [u8]) {
+        let (from, mut to): (&[T], &mut [T]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
+        let axes = self.walk.axes();
+        let inner = axes.len() - 1;
+        let Axis { size, stride } = axes[inner];
+        while !to.is_empty() {
+            let offset = self.offset as usize;
+            if let Some(columns) = self.columns(axes).filter(|columns| size * columns <= to.len()) {
+                let (tile, rest) = to.split_at_mut(size * columns);
+                transpose(&from[offset..], stride as usize, tile, size);
+                to = rest;
+                (self.index[inner], self.index[inner - 1]) = (size, columns - 1);
+                self.offset += (columns - 1) as isize + size as isize * stride;
+                self.carry(axes);
+                continue;
+            }
+            let count = (size - self.index[inner]).min(to.len());
+            let (run, rest) = to.split_at_mut(count);
+            match stride {
+                1 => run.copy_from_slice(&from[offset..offset + count]),
+                0 => run.fill(from[offset]),
+                2.. => {
+                    let source = from[offset..].iter().step_by(stride as usize);
+                    run.iter_mut().zip(source).for_each(|(to, from)| *to = *from);
+                }
+                _ => {
+                    let source = from[..=offset].iter().rev().step_by(stride.unsigned_abs());
+                    run.iter_mut().zip(source).for_each(|(to, from)| *to = *from);
+                }
+            }
+            to = rest;
+            self.index[inner] += count;
+            self.offset += count as isize * stride;
+            self.carry(axes);
+        }
+    }
+
+    /// How many columns are read one after the other if a matrix is read by columns from here on.
+    fn columns(&self, axes: &[Axis]) -> Option<usize> {
+        let inner = axes.len() - 1;
+        let Axis { size, stride } = *axes.get(inner.checked_sub(1)?)?;
+        let whole = self.index[inner] == 0 && self.index[inner - 1] == 0;
+        (whole && stride == 1 && axes[inner].stride > 1 && size > 1 && axes[inner].size > 1).then_some(size)
+    }
+
+    /// Copies the elements of `from`, `width` bytes each (1, 2, 4, 8 or 16), to the next places of the walk within `to`.
+    ///
+    /// # Panics
+    ///
+    /// If the walk leaves `to`, or if slices are not whole elements.
+    pub fn scatter(&mut self, width: usize, from: &[u8], to: &mut [u8]) {
+        match width {
+            1 => self.scatter_as::<[u8; 1]>(from, to),
+            2 => self.scatter_as::<[u8; 2]>(from, to),
+            4 => self.scatter_as::<[u8; 4]>(from, to),
+            8 => self.scatter_as::<[u8; 8]>(from, to),
+            _ => self.scatter_as::<[u8; 16]>(from, to),
+        }
+    }
+
+    fn scatter_as<T: bytemuck::Pod>(&mut self, from: &[u8], to: &mut [u8]) {
+        let (mut from, to): (&[T], &mut [T]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
+        let axes = self.walk.axes();
+        let inner = axes.len() - 1;
+        let Axis { size, stride } = axes[inner];
+        while !from.is_empty() {
+            let count = (size - self.index[inner]).min(from.len());
+            let (run, rest) = from.split_at(count);
+            let offset = self.offset as usize;
+            if stride == 1 {
+                to[offset..offset + count].copy_from_slice(run);
+            } else {
+                let target = to[offset..].iter_mut().step_by(stride.unsigned_abs().max(1));
+                target.zip(run).for_each(|(to, from)| *to = *from);
+            }
+            from = rest;
+            self.index[inner] += count;
+            self.offset += count as isize * stride;
+            self.carry(axes);
+        }
+    }
+
+    fn carry(&mut self, axes: &[Axis]) {
+        for dim in (1..axes.len()).rev() {
+            if self.index[dim] < axes[dim].size {
+                return;
+            }
+            self.offset += axes[dim - 1].stride - axes[dim].size as isize * axes[dim].stride;
+            self.index[dim] = 0;
+            self.index[dim - 1] += 1;
+        }
+    }
+}
+
+/// Rows and columns that are read and written together: few enough that their lines of memory stay in the cache.
+const TILE: usize = 16;
+
+/// Writes the columns of a matrix, of `rows` elements each, one after the other.
+fn transpose<T: Copy>(from: &[T], stride: usize, to: &mut [T], rows: usize) {
+    for (first, columns) in to.chunks_mut(rows * TILE).enumerate() {
+        for top in (0..rows).step_by(TILE) {
+            let tall = TILE.min(rows - top);
+            for (column, out) in columns.chunks_exact_mut(rows).enumerate() {
+                let source = from[top * stride + first * TILE + column..].iter().step_by(stride);
+                out[top..][..tall].iter_mut().zip(source).for_each(|(to, from)| *to = *from);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use edgepack_format::scalar::ScalarType;
+    use edgepack_format::tensor::TensorLayout;
+
+    fn walked(out: (&[usize], &[u8]), input: (&[usize], &[u8]), block: usize) -> (Vec<u16>, usize) {
+        let layout = |(sizes, order)| TensorLayout::new(ScalarType::SHORT, sizes, order).unwrap();
+        let (out, input) = (layout(out), layout(input));
+        let (out_strides, strides) = (out.strides(), input.strides());
+        let (out_order, order) = (out.dim_order(), input.dim_order());
+        let out_meta = Layout { sizes: out.sizes(), strides: &out_strides, dim_order: out_order };
+        let meta = Layout { sizes: input.sizes(), strides: &strides, dim_order: order };
+        let walk = Walk::stretched(out_meta, meta);
+        let data: Vec<u16> = (0..meta.element_count() as u16).collect();
+        let mut result = vec![0u16; out_meta.element_count()];
+        let mut cursor = walk.cursor();
+        for chunk in result.chunks_mut(block) {
+            cursor.gather(2, bytemuck::cast_slice(&data), bytemuck::cast_slice_mut(chunk));
+        }
+        // The slow twin: every index of the output by itself.
+        let skip = out_meta.rank() - meta.rank();
+        let mut expected = vec![0u16; result.len()];
+        for flat in 0..result.len() {
+            let (mut rest, mut to, mut from) = (flat, 0, 0);
+            for dim in (0..out_meta.rank()).rev() {
+                let index = rest % out_meta.sizes[dim];
+                rest /= out_meta.sizes[dim];
+                to += index * out_meta.strides[dim];
+                if dim >= skip && meta.sizes[dim - skip] != 1 {
+                    from += index * meta.strides[dim - skip];
+                }
+            }
+            expected[to] = data[from];
+        }
+        assert_eq!(result, expected);
+        (result, walk.axes().len())
+    }
+
+    #[test]
+    fn walks_agree_with_indexing() {
+        for block in [1, 3, 7, 1000] {
+            assert_eq!(walked((&[2, 3, 4], &[0, 1, 2]), (&[2, 3, 4], &[0, 1, 2]), block).1, 1);
+            assert_eq!(walked((&[2, 3, 4], &[0, 1, 2]), (&[4], &[0]), block).1, 2);
+            assert_eq!(walked((&[2, 3, 4], &[0, 1, 2]), (&[3, 1], &[0, 1]), block).1, 3);
+            assert_eq!(walked((&[2, 3, 4, 5], &[0, 2, 3, 1]), (&[2, 3, 4, 5], &[0, 1, 2, 3]), block).1, 3);
+            assert_eq!(walked((&[2, 3, 4, 5], &[0, 2, 3, 1]), (&[1, 3, 1, 1], &[0, 1, 2, 3]), block).1, 2);
+            assert_eq!(walked((&[5, 1], &[0, 1]), (&[], &[]), block).1, 1);
+            assert_eq!(walked((&[3, 37, 21], &[0, 1, 2]), (&[3, 37, 21], &[0, 2, 1]), block).1, 3);
+            assert_eq!(walked((&[40, 2, 18], &[2, 1, 0]), (&[40, 2, 18], &[0, 1, 2]), block).1, 3);
+            walked((&[2, 3, 4, 5], &[3, 1, 0, 2]), (&[3, 4, 1], &[2, 0, 1]), block);
+        }
+    }
+
+    #[test]
+    fn backward_walks_reverse() {
+        let walk = Walk::new([Axis { size: 2, stride: 3 }, Axis { size: 3, stride: -1 }], 2);
+        let mut to = [0u8; 6];
+        walk.gather(1, &[0, 1, 2, 3, 4, 5], &mut to);
+        assert_eq!(to, [2, 1, 0, 5, 4, 3]);
+    }
+}
