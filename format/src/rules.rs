@@ -1,8 +1,9 @@
 //! The catalogue of rules: everything a verifier asks of a file, by stable id.
 //!
 //! An id is never reused and never changes its meaning. Families follow the formats: `PTE-` programs, `PTD-` data
-//! files, `BND-` bundled programs, `TRC-` traces, `DWN-` Edge TPU packages, `TFL-` the
-//! models around them, `MLF-` packages of the Model Library Format, `XNN-` payloads of the XNNPACK backend; the letter after the dash groups rules by what they look at.
+//! files, `BND-` bundled programs, `TRC-` traces, `DWN-` Edge TPU packages, `TFL-` the models around them, `MLF-` packages
+//! of the Model Library Format, `XNN-` payloads of the XNNPACK backend; the letter after the dash groups rules by what
+//! they look at.
 //! `docs/rules.md` is [`markdown`] of this list.
 
 use alloc::format;

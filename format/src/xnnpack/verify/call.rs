@@ -62,8 +62,11 @@ pub(super) fn check(arguments: &[Argument<'_>], report: &mut Report<'_, '_>) {
             about(&rule::ARGUMENT_ALIAS, position, format!("it is argument {other} too"), report);
         }
         let is_index = tensor.datatype == Datatype::INT32 && indices.contains(&tensor.id_out);
-        let has_type = tensor.datatype.scalar_type() == Some(scalar_type);
-        if !has_type && !(is_index && scalar_type == ScalarType::LONG) {
+        let has_type = match scalar_type {
+            ScalarType::LONG => is_index,
+            _ => tensor.datatype.scalar_type() == Some(scalar_type),
+        };
+        if !has_type {
             let message = format!("{scalar_type}, the value is {}", tensor.datatype);
             about(&rule::ARGUMENT_TYPE, position, message, report);
         }
