@@ -11,7 +11,7 @@ use edgepack_executor::{Method, Options};
 use edgepack_exir::archive::{Storage, Weight, Weights};
 use edgepack_exir::graph::{
     About, Argument, Dialect, ExportedProgram, Graph, InputKind, InputSpec, Node, OutputKind, OutputSpec, Ranges, Size,
-    TensorShape, ValueId,
+    TensorMeta, ValueId,
 };
 use edgepack_exir::lower::{Options as Lowering, lower};
 use edgepack_exir::operators::Operators;
@@ -38,9 +38,9 @@ impl Random {
     }
 }
 
-fn meta(sizes: &[i64]) -> TensorShape {
+fn meta(sizes: &[i64]) -> TensorMeta {
     let sizes: Vec<Size> = sizes.iter().copied().map(Size::Known).collect();
-    TensorShape::contiguous(ScalarType::FLOAT, &sizes)
+    TensorMeta::contiguous(ScalarType::FLOAT, &sizes)
 }
 
 /// A program that grows, and the tensors it has so far with their sizes.
@@ -254,7 +254,7 @@ impl Growing {
             _ => {
                 let mask = self.node("aten::gt.Scalar", [this.clone(), ("other", 0.3.into())], &sizes);
                 let sizes_known: Vec<Size> = sizes.iter().copied().map(Size::Known).collect();
-                self.graph.set_meta(mask, TensorShape::contiguous(ScalarType::BOOL, &sizes_known).into());
+                self.graph.set_meta(mask, TensorMeta::contiguous(ScalarType::BOOL, &sizes_known).into());
                 let args = [this, ("mask", mask.into()), ("value", (-1.0).into())];
                 self.change(at, "aten::masked_fill_.Scalar", args, sizes);
             }

@@ -1,6 +1,7 @@
 //! Vector units of the machine the program runs on: plain loops compiled for them, and products of bytes.
 
 pub(crate) mod dot;
+pub(crate) mod path;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 

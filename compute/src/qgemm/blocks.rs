@@ -3,11 +3,10 @@
 use super::channels::{check_bits, check_rows, limited};
 use super::pack::{Bits, check};
 use super::tile;
-use super::{
-    Inputs, Limits, Place, Product, RowScale, Weights, by_tile, check_channels, check_scales, multiply, store,
-};
+use super::{Inputs, Limits, Place, Product, RowScale, Weights, bias_by_tile, by_tile, check_scales, multiply, store};
 use crate::error::{Error, ErrorKind, room};
-use crate::simd::dot::{CHANNELS, Dot, Path};
+use crate::simd::dot::{CHANNELS, Dot};
+use crate::simd::path::Path;
 use crate::threads::Columns;
 
 /// A product of dynamically quantised rows with weights in blocks, each of which has a scale:
@@ -97,17 +96,6 @@ fn real(scale: u16) -> f32 {
     f32::from_bits(u32::from(scale) << 16)
 }
 
-/// A bias by tile, 0 if there is none.
-pub(super) fn bias_by_tile(bias: Option<&[f32]>, channels: usize) -> Result<Vec<[f32; CHANNELS]>, Error> {
-    check_channels("biases", bias.map_or(channels, <[f32]>::len), channels)?;
-    let Some(bias) = bias else {
-        let mut tiles = room(channels.div_ceil(CHANNELS))?;
-        tiles.resize(channels.div_ceil(CHANNELS), [0.0; CHANNELS]);
-        return Ok(tiles);
-    };
-    by_tile(bias)
-}
-
 struct BlockRows<'a> {
     product: &'a DynamicBlocks,
     inputs: &'a Inputs<'a>,
@@ -132,24 +120,28 @@ impl Product for BlockRows<'_> {
         let tiles: [_; C] = std::array::from_fn(|tile| product.weights.tile(at.tile + tile));
         let scales: [_; C] = std::array::from_fn(|tile| &product.scales[(at.tile + tile) * blocks..][..blocks]);
         let groups = product.block / Bits::Four.inputs();
-        let mut floats: [[D::Floats; C]; R] = std::array::from_fn(|row| {
-            let zero_point = rows[row].zero_point as f32;
-            std::array::from_fn(|tile| dot.floats(product.sums[at.tile + tile].map(|sum| -sum * zero_point)))
-        });
+        let mut floats = [[dot.floats([0.0; CHANNELS]); C]; R];
+        for (floats, row) in floats.iter_mut().zip(rows) {
+            for (floats, sums) in floats.iter_mut().zip(&product.sums[at.tile..]) {
+                let mut start = *sums;
+                start.iter_mut().for_each(|sum| *sum = -*sum * row.zero_point as f32);
+                *floats = dot.floats(start);
+            }
+        }
         for block in 0..blocks {
             let starts = row_sums.map(|sums| sums[block].wrapping_mul(-Bits::Four.offset()));
             let inputs = bytes.map(|bytes| &bytes[block * groups..][..groups]);
             let sums = tile::block(dot, inputs, starts, tiles.map(|tile| &tile[block * groups..][..groups]));
-            for (floats, sums) in floats.iter_mut().zip(sums) {
+            for (floats, sums) in floats.iter_mut().zip(&sums) {
                 for ((floats, sums), scales) in floats.iter_mut().zip(sums).zip(scales) {
-                    *floats = dot.add_scaled(*floats, sums, &scales[block]);
+                    *floats = dot.add_scaled(*floats, *sums, &scales[block]);
                 }
             }
         }
-        for (row, floats) in floats.into_iter().enumerate() {
+        for (row, floats) in floats.iter().enumerate() {
             let to = &mut to.row(at.to_row + row)[at.to_column..];
-            for ((tile, floats), to) in floats.into_iter().enumerate().zip(to.chunks_mut(CHANNELS)) {
-                store(product.finish(at.tile + tile, dot.to_array(floats), rows[row].scale), to);
+            for ((tile, floats), to) in floats.iter().enumerate().zip(to.chunks_mut(CHANNELS)) {
+                store(product.finish(at.tile + tile, dot.to_array(*floats), rows[row].scale), to);
             }
         }
     }

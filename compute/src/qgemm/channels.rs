@@ -3,10 +3,12 @@
 use super::pack::Bits;
 use super::tile::{Sums, eight_bits, four_bits};
 use super::{
-    Inputs, Limits, Place, Product, RowScale, Weights, by_tile, check_channels, check_scales, multiply, store,
+    Inputs, Limits, Place, Product, RowScale, Weights, bias_by_tile, by_tile, check_channels, check_scales, multiply,
+    store,
 };
 use crate::error::{Error, ErrorKind};
-use crate::simd::dot::{CHANNELS, Dot, Path};
+use crate::simd::dot::{CHANNELS, Dot};
+use crate::simd::path::Path;
 use crate::threads::Columns;
 
 /// Scales and zero points of a product of statically quantised numbers.
@@ -113,12 +115,14 @@ impl Product for StaticRows<'_> {
 impl Static {
     #[inline(always)]
     fn requantise(&self, tile: usize, sums: &[i32; CHANNELS]) -> [i8; CHANNELS] {
+        /// 1.5 · 2²³: a float near it has no fraction, so adding it to a small one rounds that, ties to even, into its bits.
+        const ROUND: f32 = 12_582_912.0;
         let (starts, scales) = (&self.starts[tile], &self.scales[tile]);
         let [low, high] = self.limits;
         std::array::from_fn(|channel| {
             let scaled = sums[channel].wrapping_add(starts[channel]) as f32 * scales[channel];
-            let rounded = limited(scaled, low, high).round_ties_even() as i32;
-            rounded.wrapping_add(self.output_zero) as i8
+            let rounded = (limited(scaled, low, high) + ROUND).to_bits().wrapping_sub(ROUND.to_bits());
+            (rounded as i32).wrapping_add(self.output_zero) as i8
         })
     }
 }
@@ -152,7 +156,7 @@ impl Dynamic {
         Ok(Dynamic {
             sums: by_tile(&sums)?,
             scales: by_tile(scales)?,
-            bias: super::blocks::bias_by_tile(bias, channels)?,
+            bias: bias_by_tile(bias, channels)?,
             limits,
             weights,
             path: Path::best(),

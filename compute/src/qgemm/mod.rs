@@ -20,8 +20,9 @@ pub use pack::{Inputs, RowScale, Weights};
 
 use std::ops::Range;
 
-use crate::error::{Error, ErrorKind};
-use crate::simd::dot::{CHANNELS, Dot, Path, WithDot};
+use crate::error::{Error, ErrorKind, room};
+use crate::simd::dot::{CHANNELS, Dot, WithDot};
+use crate::simd::path::Path;
 use crate::threads::{Columns, Cost, WriteAll, WriteColumns, for_each_at};
 
 /// Limits of a real result, smallest and largest.
@@ -152,13 +153,24 @@ fn store<T: Copy>(results: [T; CHANNELS], to: &mut [T]) {
 
 /// Numbers by channel, by tile; what is missing at the end is 0.
 fn by_tile<T: Copy + Default>(numbers: &[T]) -> Result<Vec<[T; CHANNELS]>, Error> {
-    let mut tiles = crate::error::room(numbers.len().div_ceil(CHANNELS))?;
+    let mut tiles = room(numbers.len().div_ceil(CHANNELS))?;
     tiles.extend(numbers.chunks(CHANNELS).map(|numbers| {
         let mut tile = [T::default(); CHANNELS];
         tile[..numbers.len()].copy_from_slice(numbers);
         tile
     }));
     Ok(tiles)
+}
+
+/// A bias by tile, 0 if there is none.
+fn bias_by_tile(bias: Option<&[f32]>, channels: usize) -> Result<Vec<[f32; CHANNELS]>, Error> {
+    check_channels("biases", bias.map_or(channels, <[f32]>::len), channels)?;
+    let Some(bias) = bias else {
+        let mut tiles = room(channels.div_ceil(CHANNELS))?;
+        tiles.resize(channels.div_ceil(CHANNELS), [0.0; CHANNELS]);
+        return Ok(tiles);
+    };
+    by_tile(bias)
 }
 
 /// Refuses numbers by channel that are not as many.

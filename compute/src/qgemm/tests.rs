@@ -107,10 +107,12 @@ fn random_of(seed: usize) -> Random {
 }
 
 /// Runs a product on one thread and on three, and compares.
-fn agree<T: PartialEq + Clone + std::fmt::Debug>(want: &[T], before: T, name: &str, run: impl Fn(&mut [T]) + Sync)
-where
-    T: Send + Sync,
-{
+fn agree<T: PartialEq + Clone + std::fmt::Debug + Send>(
+    want: &[T],
+    before: T,
+    name: &str,
+    run: impl Fn(&mut [T]) + Sync,
+) {
     thread_local! {
         static POOLS: [Threads; 2] = [1, 3].map(|count| Threads::new(count).unwrap());
     }

@@ -1,7 +1,8 @@
 //! Sums of products of some rows of inputs with some tiles of weights.
 //!
 //! Invariant: every function is inlined into what a path of `simd::dot` runs, and gives sums of products with packed
-//! weights on top of what sums start from, wrapped.
+//! weights on top of what sums start from, wrapped. Vectors go through loops, never through `array::map` and its like,
+//! which are not always inlined, and then neither are the instructions.
 
 use crate::simd::dot::{CHANNELS, Dot, Group};
 
@@ -16,22 +17,22 @@ pub(super) fn eight_bits<D: Dot, const R: usize, const C: usize>(
     starts: [i32; R],
     tiles: [&[Group]; C],
 ) -> Sums<R, C> {
-    let mut sums = starts.map(|start| [dot.start(start); C]);
+    let mut sums = started(dot, starts);
     let rows = inputs.map(|row| row.as_chunks::<4>());
     let whole = rows[0].0.len();
     for group in 0..whole {
-        let weights: [D::Weights; C] = std::array::from_fn(|tile| dot.bytes(&tiles[tile][group]));
+        let weights = loaded(dot, tiles, group);
         for (sums, row) in sums.iter_mut().zip(&rows) {
             add(dot, sums, &weights, row.0[group]);
         }
     }
     if !rows[0].1.is_empty() {
-        let weights: [D::Weights; C] = std::array::from_fn(|tile| dot.bytes(&tiles[tile][whole]));
+        let weights = loaded(dot, tiles, whole);
         for (sums, row) in sums.iter_mut().zip(&rows) {
             add(dot, sums, &weights, filled(row.1));
         }
     }
-    sums.map(|sums| sums.map(|sums| dot.sums(sums)))
+    stored(dot, &sums)
 }
 
 /// Half bytes of weights.
@@ -42,7 +43,7 @@ pub(super) fn four_bits<D: Dot, const R: usize, const C: usize>(
     starts: [i32; R],
     tiles: [&[Group]; C],
 ) -> Sums<R, C> {
-    let mut sums = starts.map(|start| [dot.start(start); C]);
+    let mut sums = started(dot, starts);
     let rows = inputs.map(|row| row.as_chunks::<8>());
     let whole = rows[0].0.len();
     for group in 0..whole {
@@ -51,7 +52,7 @@ pub(super) fn four_bits<D: Dot, const R: usize, const C: usize>(
     if !rows[0].1.is_empty() {
         add_halves(dot, &mut sums, tiles.map(|tile| &tile[whole]), rows.map(|row| filled(row.1)));
     }
-    sums.map(|sums| sums.map(|sums| dot.sums(sums)))
+    stored(dot, &sums)
 }
 
 /// A block of half bytes of weights: as many groups as the tiles have.
@@ -62,7 +63,7 @@ pub(super) fn block<D: Dot, const R: usize, const C: usize>(
     starts: [i32; R],
     tiles: [&[Group]; C],
 ) -> [[D::Sums; C]; R] {
-    let mut sums = starts.map(|start| [dot.start(start); C]);
+    let mut sums = started(dot, starts);
     for group in 0..tiles[0].len() {
         add_halves(dot, &mut sums, tiles.map(|tile| &tile[group]), inputs.map(|row| row[group]));
     }
@@ -76,7 +77,10 @@ fn add_halves<D: Dot, const R: usize, const C: usize>(
     groups: [&Group; C],
     inputs: [[i8; 8]; R],
 ) {
-    let weights: [[D::Weights; 2]; C] = std::array::from_fn(|tile| dot.halves(groups[tile]));
+    let mut weights = [dot.halves(groups[0]); C];
+    for (weights, group) in weights.iter_mut().zip(groups) {
+        *weights = dot.halves(group);
+    }
     for (sums, inputs) in sums.iter_mut().zip(inputs) {
         let [a, b, c, d, e, f, g, h] = inputs;
         for (sums, weights) in sums.iter_mut().zip(&weights) {
@@ -84,6 +88,38 @@ fn add_halves<D: Dot, const R: usize, const C: usize>(
             *sums = dot.add(*sums, weights[1], [e, f, g, h]);
         }
     }
+}
+
+/// Sums that start from a number a row.
+#[inline(always)]
+fn started<D: Dot, const R: usize, const C: usize>(dot: D, starts: [i32; R]) -> [[D::Sums; C]; R] {
+    let mut sums = [[dot.start(0); C]; R];
+    for (sums, start) in sums.iter_mut().zip(starts) {
+        *sums = [dot.start(start); C];
+    }
+    sums
+}
+
+/// The sums as numbers.
+#[inline(always)]
+fn stored<D: Dot, const R: usize, const C: usize>(dot: D, sums: &[[D::Sums; C]; R]) -> Sums<R, C> {
+    let mut numbers = [[[0; CHANNELS]; C]; R];
+    for (numbers, sums) in numbers.iter_mut().zip(sums) {
+        for (numbers, sums) in numbers.iter_mut().zip(sums) {
+            *numbers = dot.sums(*sums);
+        }
+    }
+    numbers
+}
+
+/// Bytes of a group of each tile.
+#[inline(always)]
+fn loaded<D: Dot, const C: usize>(dot: D, tiles: [&[Group]; C], group: usize) -> [D::Weights; C] {
+    let mut weights = [dot.bytes(&tiles[0][group]); C];
+    for (weights, tile) in weights.iter_mut().zip(tiles) {
+        *weights = dot.bytes(&tile[group]);
+    }
+    weights
 }
 
 #[inline(always)]

@@ -73,10 +73,11 @@ fn add_scaled(_: Avx2, floats: [__m256; 2], sums: [__m256i; 2], scales: &[u16; C
     // SAFETY: there are 16 scales of two bytes, and a token of these instructions exists.
     unsafe {
         let scales = [_mm_loadu_si128(at.cast()), _mm_loadu_si128(at.add(8).cast())];
-        let scale = |scales| _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(scales)));
+        let first = _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(scales[0])));
+        let second = _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(scales[1])));
         [
-            _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[0]), scale(scales[0]), floats[0]),
-            _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[1]), scale(scales[1]), floats[1]),
+            _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[0]), first, floats[0]),
+            _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[1]), second, floats[1]),
         ]
     }
 }
@@ -110,14 +111,16 @@ fn store_sums(_: Avx2, sums: [__m256i; 2]) -> [i32; CHANNELS] {
 }
 
 impl Avx2 {
-    /// Bytes of eight channels as 16-bit numbers, four channels a vector.
+    /// Bytes of eight channels each as 16-bit numbers, four channels a vector.
     #[inline(always)]
-    fn to_words(self, bytes: __m256i) -> [__m256i; 2] {
+    fn words(self, first: __m256i, second: __m256i) -> [__m256i; 4] {
         // SAFETY: the token exists.
         unsafe {
             [
-                _mm256_cvtepu8_epi16(_mm256_castsi256_si128(bytes)),
-                _mm256_cvtepu8_epi16(_mm256_extracti128_si256::<1>(bytes)),
+                _mm256_cvtepu8_epi16(_mm256_castsi256_si128(first)),
+                _mm256_cvtepu8_epi16(_mm256_extracti128_si256::<1>(first)),
+                _mm256_cvtepu8_epi16(_mm256_castsi256_si128(second)),
+                _mm256_cvtepu8_epi16(_mm256_extracti128_si256::<1>(second)),
             ]
         }
     }
@@ -152,29 +155,33 @@ impl Dot for Avx2 {
 
     #[inline(always)]
     fn bytes(self, group: &Group) -> Self::Weights {
-        let [[a, b], [c, d]] = two(self, group).map(|bytes| self.to_words(bytes));
-        [a, b, c, d]
+        let [first, second] = two(self, group);
+        self.words(first, second)
     }
 
     #[inline(always)]
     fn halves(self, group: &Group) -> [Self::Weights; 2] {
-        let [first, second] = two(self, group).map(|bytes| halves(self, bytes));
-        [0, 1].map(|half| {
-            let [[a, b], [c, d]] = [self.to_words(first[half]), self.to_words(second[half])];
-            [a, b, c, d]
-        })
+        let [first, second] = two(self, group);
+        let ([a, b], [c, d]) = (halves(self, first), halves(self, second));
+        [self.words(a, c), self.words(b, d)]
     }
 
     #[inline(always)]
     fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [i8; 4]) -> Self::Sums {
         // SAFETY: the token exists.
         let inputs = unsafe {
-            _mm256_broadcastq_epi64(_mm_cvtepi8_epi16(_mm_cvtsi32_si128(i32::from_ne_bytes(inputs.map(|x| x as u8)))))
+            _mm256_broadcastq_epi64(_mm_cvtepi8_epi16(_mm_cvtsi32_si128(bytemuck::cast::<[i8; 4], i32>(inputs))))
         };
         // A product is at most 255 · 128, and two of them fit 32 bits.
         // SAFETY: the token exists.
-        let add = |i: usize| unsafe { _mm256_add_epi32(sums[i], _mm256_madd_epi16(weights[i], inputs)) };
-        [add(0), add(1), add(2), add(3)]
+        unsafe {
+            [
+                _mm256_add_epi32(sums[0], _mm256_madd_epi16(weights[0], inputs)),
+                _mm256_add_epi32(sums[1], _mm256_madd_epi16(weights[1], inputs)),
+                _mm256_add_epi32(sums[2], _mm256_madd_epi16(weights[2], inputs)),
+                _mm256_add_epi32(sums[3], _mm256_madd_epi16(weights[3], inputs)),
+            ]
+        }
     }
 
     #[inline(always)]
@@ -227,15 +234,16 @@ impl Dot for AvxVnni {
 
     #[inline(always)]
     fn halves(self, group: &Group) -> [Self::Weights; 2] {
-        let [first, second] = two(self.avx2(), group).map(|bytes| halves(self.avx2(), bytes));
-        [[first[0], second[0]], [first[1], second[1]]]
+        let [first, second] = two(self.avx2(), group);
+        let ([a, b], [c, d]) = (halves(self.avx2(), first), halves(self.avx2(), second));
+        [[a, c], [b, d]]
     }
 
     #[inline(always)]
     fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [i8; 4]) -> Self::Sums {
         // SAFETY: the token exists.
         unsafe {
-            let inputs = _mm256_set1_epi32(i32::from_ne_bytes(inputs.map(|x| x as u8)));
+            let inputs = _mm256_set1_epi32(bytemuck::cast::<[i8; 4], i32>(inputs));
             [_mm256_dpbusd_avx_epi32(sums[0], weights[0], inputs), _mm256_dpbusd_avx_epi32(sums[1], weights[1], inputs)]
         }
     }
@@ -295,7 +303,7 @@ impl Dot for Avx512Vnni {
     fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [i8; 4]) -> Self::Sums {
         // SAFETY: the token exists.
         unsafe {
-            let inputs = _mm512_set1_epi32(i32::from_ne_bytes(inputs.map(|x| x as u8)));
+            let inputs = _mm512_set1_epi32(bytemuck::cast::<[i8; 4], i32>(inputs));
             _mm512_dpbusd_epi32(sums, weights, inputs)
         }
     }

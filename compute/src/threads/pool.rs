@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
@@ -56,8 +56,15 @@ impl Pool {
             }
         };
         let shared = Arc::new(Shared::new(rayon.current_num_threads()));
-        let served = shared.clone();
-        rayon.spawn_broadcast(move |worker| served.serve(worker.index()));
+        // Nobody hands out work before all serve: a thread that took a part of a product first would begin to serve where
+        // it waits for others inside of that part, and never end it.
+        let all_serve = Arc::new(Barrier::new(shared.count() + 1));
+        let (served, serves) = (shared.clone(), all_serve.clone());
+        rayon.spawn_broadcast(move |worker| {
+            serves.wait();
+            served.serve(worker.index());
+        });
+        all_serve.wait();
         Ok(Pool { shared, rayon: Some(rayon), handles })
     }
 }
