@@ -438,7 +438,7 @@ fn instructions_that_are_wrong_are_refused() {
             let view = all.view(all.argument(0), layout(&[2, 2]), false);
             all.call(stage, &[all.argument(0), by, view], 0);
         }),
-        ("have no value", |all, _| {
+        ("have no %", |all, _| {
             let stage = all.operator(&STAGE);
             all.call(stage, &[all.argument(0), all.argument(2), all.argument(1)], 0);
         }),
@@ -459,7 +459,7 @@ fn instructions_that_are_wrong_are_refused() {
         ("a constant of another length", |all, _| {
             all.constant(layout(&[2]), Bytes::from(vec![0; 7]));
         }),
-        ("a view FLOAT[5] of 20 bytes of a tensor with 16", |all, _| {
+        ("a view f32[5] of 20 bytes of a tensor with 16", |all, _| {
             all.view(all.argument(1), layout(&[5]), false);
         }),
     ];

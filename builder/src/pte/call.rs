@@ -136,7 +136,7 @@ impl MethodBuilder<'_, '_> {
     /// The value that is to receive a result: a new one, or one there is and that can be written.
     pub(crate) fn ready(&mut self, out: Out, place: &str) -> Result<Ready, BuildError> {
         Ok(Ready::New(match out {
-            Out::Tensor(spec) => Value::Tensor(self.resolve(spec, place)?),
+            Out::Tensor(spec) => Value::Tensor(Box::new(self.resolve(spec, place)?)),
             Out::Int => Value::Int(0),
             Out::Bool => Value::Bool(false),
             Out::Double => Value::Double(0.0),

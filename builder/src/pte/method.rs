@@ -107,7 +107,7 @@ impl<'d> MethodBuilder<'_, 'd> {
             place: Place::default(),
             role: Role::Constant(id.index),
         };
-        let value = self.push(Value::Tensor(tensor));
+        let value = self.push(Value::Tensor(Box::new(tensor)));
         self.with(|method| method.constants.insert(id.index, value));
         Ok(value)
     }
@@ -190,7 +190,7 @@ impl<'d> MethodBuilder<'_, 'd> {
     /// A tensor that is neither input nor output nor the result of a call yet.
     pub fn tensor(&mut self, spec: TensorSpec) -> Result<ValueId, BuildError> {
         let tensor = self.resolve(spec, "tensor")?;
-        let index = self.push(Value::Tensor(tensor));
+        let index = self.push(Value::Tensor(Box::new(tensor)));
         self.id(index)
     }
 
@@ -220,7 +220,7 @@ impl<'d> MethodBuilder<'_, 'd> {
             return Err(BuildError::Length { place, have, want });
         }
         tensor.role = Role::View(root);
-        let index = self.push(Value::Tensor(tensor));
+        let index = self.push(Value::Tensor(Box::new(tensor)));
         self.id(index)
     }
 
@@ -228,7 +228,7 @@ impl<'d> MethodBuilder<'_, 'd> {
     pub fn input(&mut self, spec: TensorSpec) -> Result<ValueId, BuildError> {
         let place = format!("input {} of {}", self.method().map_or(0, |method| method.inputs.len()), self.name());
         let tensor = self.resolve(spec, &place)?;
-        let index = self.push(Value::Tensor(tensor));
+        let index = self.push(Value::Tensor(Box::new(tensor)));
         self.with(|method| method.inputs.push(index));
         self.id(index)
     }
@@ -308,7 +308,7 @@ impl<'d> MethodBuilder<'_, 'd> {
     fn check_state_name(&self, name: &str) -> Result<(), BuildError> {
         let taken = self.method().is_some_and(|method| {
             method.values.iter().any(|value| {
-                matches!(value, Value::Tensor(Tensor { role: Role::State { name: known, .. }, .. }) if known == name)
+                matches!(value, Value::Tensor(tensor) if matches!(&tensor.role, Role::State { name: known, .. } if known == name))
             })
         });
         if name.is_empty() {
@@ -334,7 +334,7 @@ impl<'d> MethodBuilder<'_, 'd> {
             return Err(BuildError::Memory { place, message });
         }
         tensor.role = Role::State { name: name.to_owned(), initial };
-        let index = self.push(Value::Tensor(tensor));
+        let index = self.push(Value::Tensor(Box::new(tensor)));
         self.id(index)
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use edgepack_format::pte::{CompileSpec, DataLocation, DeviceType, Frame};
 
 use super::args::Owner;
-use super::values::{Role, Tensor, Value};
+use super::values::{Role, Value};
 
 /// All of a method.
 pub(crate) struct Method {
@@ -49,7 +49,7 @@ impl Method {
     }
 
     pub(crate) fn is_constant(&self, index: usize) -> bool {
-        matches!(self.values.get(index), Some(Value::Tensor(Tensor { role: Role::Constant(_), .. })))
+        matches!(self.values.get(index), Some(Value::Tensor(tensor)) if matches!(tensor.role, Role::Constant(_)))
     }
 
     pub(crate) fn tag(&self, index: usize) -> u8 {

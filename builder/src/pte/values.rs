@@ -18,7 +18,7 @@ pub(crate) enum Value {
     Doubles(Vec<f64>),
     Tensors(Vec<usize>),
     OptionalTensors(Vec<Option<usize>>),
-    Tensor(Tensor),
+    Tensor(Box<Tensor>),
 }
 
 impl Value {

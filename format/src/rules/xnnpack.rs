@@ -11,8 +11,7 @@ catalogue! {
     CONSTANT_RANGE = "XNN-C02", Error, Some(InvalidProgram), "A constant without a key lies in the region of constants",
         "`offset` and `size` reach beyond what the header calls the region, so the bytes would be those of something else.";
     CONSTANT_LENGTH = "XNN-C03", Error, Some(InvalidProgram), "A constant has as many bytes as the value it belongs to",
-        "Dimensions and element type of the value, or the number of its scales, ask for more bytes than the constant has. \
-         The reference goes by the dimensions alone and reads whatever lies behind.";
+        "Dimensions and element type of the value, or the number of its scales, ask for more bytes than the constant has.";
     NAMED = "XNN-C04", Error, Some(InvalidExternalData), "Named data of a constant are there and long enough",
         "Nothing is found under the key in the program and its data files, or fewer bytes than `size`. Caused by a missing or \
          wrong data file, or by tools that rebuild programs without their named data.";
@@ -38,14 +37,14 @@ catalogue! {
     LISTS = "XNN-G01", Error, Some(InvalidProgram), "There are nodes and values",
         "`xnodes` or `xvalues` is absent. An empty list is fine.";
     EXTERNS = "XNN-G02", Error, Some(InvalidProgram), "The number of external values is right",
-        "`num_externs` is above 4096, or an external id is not below it. The reference reserves as many values as it says.";
+        "`num_externs` is above 4096, or an external id is not below it.";
     EXTERNAL_IDS = "XNN-G03", Error, Some(InvalidProgram), "External ids count from 0, inputs first",
         "They are positions in the argument list of the delegate call: the inputs and then the outputs, without gaps. A value \
          that comes from outside or goes there has one, another has 4294967295.";
     ARGUMENT_COUNT = "XNN-G04", Error, Some(InvalidArgument), "A delegate call has a tensor for every external value",
-        "It has fewer or more arguments, or one that is not a tensor. The reference takes them without looking.";
+        "It has fewer or more arguments, or one that is not a tensor.";
     ARGUMENT_TYPE = "XNN-G05", Error, Some(InvalidArgument), "An argument has the element type of its value",
-        "The reference takes a pointer of whatever it is given. The indices of ArgMaxPooling2d may be 64-bit outside.";
+        "It is of another type, so its bytes would be read as other numbers. The indices of ArgMaxPooling2d may be 64-bit outside.";
     ARGUMENT_SHAPE = "XNN-G06", Error, Some(InvalidArgument), "An argument has the dimensions of its value",
         "Its sizes, in the order in which they lie in memory, are other than the dimensions in the payload, or of another \
          rank. A tensor without dimensions meets a value of one element.";
@@ -81,7 +80,7 @@ catalogue! {
     PRODUCER = "XNN-N03", Error, Some(InvalidProgram), "Every value is made once",
         "A value that is neither an input nor a constant comes out of exactly one node; inputs and constants out of none.";
     CYCLE = "XNN-N04", Error, Some(InvalidProgram), "Nodes can be ordered",
-        "A node needs, by way of others, what it makes itself. The reference drops such nodes with a line in its log.";
+        "A node needs, by way of others, what it makes itself.";
     OUTPUT = "XNN-N05", Error, Some(InvalidProgram), "Outputs are made",
         "No node makes this output, so the caller would get whatever was there.";
     SIGNATURE = "XNN-N06", Error, Some(InvalidProgram), "Nodes of these element types run",
@@ -92,7 +91,7 @@ catalogue! {
         "A bit is set that nothing is known to mean for this kind of node.";
     DIMENSION_LISTS = "XNN-N09", Error, Some(InvalidProgram), "Lists of dimensions fit the rank",
         "A permutation is none, or a list of paddings, offsets or sizes has another length than the value has dimensions, or \
-         an axis lies beyond them. The reference reads past the end of some of these.";
+         an axis lies beyond them.";
     SIZES = "XNN-N10", Error, Some(InvalidProgram), "Kernels, strides and groups are positive",
         "A kernel, window, stride, dilation, number of groups or of channels, or an image size is 0, a maximum has strides \
          beyond its window, or channels of a depthwise convolution do not divide.";
@@ -102,8 +101,8 @@ catalogue! {
     RESHAPE = "XNN-N12", Error, Some(InvalidProgram), "A reshape has as many elements as its input",
         "The product of the new dimensions is another, or more than one of them is 0, which stands for what is left.";
     DECLARED = "XNN-N13", Warning, None, "Declared dimensions are those that come out",
-        "The node makes a result of other dimensions than its value declares. Exporters have done so for images whose channels \
-         are in another place, and the reference then stops when it resizes the output.";
+        "The node makes a result of other dimensions than its value declares. Dimensions are taken from the arguments of the call, \
+         so the declared ones are not used.";
     SCALE_RANGE = "XNN-N14", Error, Some(InvalidProgram), "Scales of integer arithmetic are within its range",
         "Input scales over the output scale: from 2^-10 and below 2^8 for sums, from 2^-16 and below 2^8 for \
          products of two tensors, below 256 for products with weights. Beyond, shifts of the integer forms have no meaning.";
@@ -135,8 +134,7 @@ catalogue! {
         "`num_nonbatch_dims` is negative or above the rank, or the tensor is constant, though its parameters are known only \
          at run time.";
     PARAMETERS = "XNN-Q07", Error, Some(InvalidProgram), "A quantised value says how its numbers are meant",
-        "`quant_params` is absent or of an unknown kind, or there are no scales in any of the places for them. The reference \
-         follows a null pointer.";
+        "`quant_params` is absent or of an unknown kind, or there are no scales in any of the places for them.";
     DERIVED = "XNN-Q08", Error, Some(InvalidProgram), "Scales that are computed from scales are numbers",
         "Input scale times weight scale over output scale, or one over a scale, is infinite or vanishes.";
     GROUP_SIZE = "XNN-Q09", Warning, None, "Blocks have a multiple of 32 elements",
@@ -146,9 +144,9 @@ catalogue! {
     VALUE_KIND = "XNN-V01", Error, Some(NotImplemented), "A value is of a known kind",
         "The tag names none, or a table that makes it up is absent.";
     VALUE_ID = "XNN-V02", Error, Some(InvalidProgram), "Values have ids of their own",
-        "Two values share an `id_out`, or one has 4294967295. The reference keeps the first and takes it for both.";
+        "Two values share an `id_out`, or one has 4294967295. A node could mean either.";
     RANK = "XNN-V03", Error, Some(InvalidProgram), "A value has up to six dimensions, as many as it says",
-        "`num_dims` is above 6 or is not the length of `dims`. The reference reads as many as the number says.";
+        "`num_dims` is above 6 or is not the length of `dims`.";
     VALUE_FLAGS = "XNN-V04", Error, Some(InvalidProgram), "A value is an input, an output or neither",
         "Other bits than 1 and 2 are set, or both, or one of them on a constant.";
     DATATYPE = "XNN-V05", Error, Some(InvalidProgram), "A value has an element type of its kind",

@@ -14,7 +14,7 @@ use super::own;
 /// `x * min(max(x + 3, 0), 6) / 6`.
 pub(crate) fn hardswish() -> Arc<dyn Operator> {
     own("xnnpack::hardswish.out", "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", Alias::Disjoint, |args| {
-        let value = |x: f32| x * ((x + 3.0).max(0.0).min(6.0) * (1.0 / 6.0));
+        let value = |x: f32| x * ((x + 3.0).clamp(0.0, 6.0) * (1.0 / 6.0));
         Ok(match args.tensor(0)?.meta.dtype {
             ScalarType::FLOAT => Box::new(move |cx: &mut KernelContext<'_>| each::<f32>(cx, value)) as Box<dyn Run>,
             ScalarType::HALF => {

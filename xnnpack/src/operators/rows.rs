@@ -62,7 +62,7 @@ fn quantize_row(x: impl Iterator<Item = f32> + Clone, out: &mut [i8], params: &m
     params[0] = 1.0 / k;
     params[1] = zero;
     for (out, x) in out.iter_mut().zip(x) {
-        let t = (x * k).min(32767.0).max(-32768.0).round_ties_even();
+        let t = (x * k).clamp(-32768.0, 32767.0).round_ties_even();
         *out = (t + zero).clamp(-128.0, 127.0) as i8;
     }
 }

@@ -48,6 +48,10 @@ pub fn list_needs(opened: &Opened, file: &File, session: &mut Session) -> Result
     for need in needs.operators.values_mut() {
         need.available = registry.find(&need.name).is_some();
     }
+    let backends = edgepack::backends();
+    for need in needs.delegates.values_mut() {
+        need.available = backends.find(&need.name).is_some();
+    }
     let (operators, delegates): (Vec<_>, Vec<_>) =
         (needs.operators.into_values().collect(), needs.delegates.into_values().collect());
     let source = SourceRanges(&**opened.program.source());
