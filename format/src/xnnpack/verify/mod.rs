@@ -145,7 +145,9 @@ fn meaning(report: &mut Report<'_, '_>) -> room::Result<Vec<u32>> {
     let extremes = scales::inline(report)?;
     numbers::products(&extremes, report);
     nodes::check(report);
-    order::check(report)
+    let order = order::check(report)?;
+    nodes::dimensions(&order, report)?;
+    Ok(order)
 }
 
 /// The lists are there, and there is memory for their rows.
@@ -161,7 +163,7 @@ fn lists(graph: &Graph<'_>, limits: &Limits, out: &mut Checker) -> Option<()> {
     let entries = graph.constant_data.as_ref().map_or(0, Rows::len);
     let entries = entries.max(graph.constant_buffer.as_ref().map_or(0, Rows::len));
     // Beside its row, a value or node has places in a few tables of numbers.
-    const TABLES: usize = 32;
+    const TABLES: usize = 64;
     let bytes = rows(values.unwrap_or(0), size_of::<Value<'_>>().saturating_add(TABLES))
         .saturating_add(rows(nodes.unwrap_or(0), size_of::<Node<'_>>().saturating_add(TABLES)))
         .saturating_add(rows(entries, size_of::<Constant<'_>>().saturating_add(TABLES)));

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use super::report::Report;
 use super::signatures;
 use crate::finding::Rule;
+use crate::room;
 use crate::rules::xnnpack as rule;
 use crate::xnnpack::node::{Fields, Node, NodeUnion};
 use crate::xnnpack::shapes::{KEEP_DIMS, SAME_PADDING, ShapeError, ShapeProblem, TRANSPOSE_WEIGHTS};
@@ -59,8 +60,21 @@ fn of_kind(index: usize, node: &Node<'_>, kind: &NodeUnion<'_>, report: &mut Rep
     if is_whole {
         signatures::check(index, kind, report);
         channels(index, kind, report);
-        dimensions(index, kind, report);
     }
+}
+
+/// Dimensions of every result, in the order in which nodes run. What nodes make counts, not what values declare: a value of
+/// another node has the dimensions that come out of that node.
+pub(super) fn dimensions(order: &[u32], report: &mut Report<'_, '_>) -> room::Result<()> {
+    let payload = report.payload;
+    let mut made = room::filled(None, payload.values.len())?;
+    for index in order {
+        let index = *index as usize;
+        if let Some(kind) = payload.nodes.get(index).and_then(|node| node.xnode_union.as_ref()) {
+            of_node(index, kind, &mut made, report);
+        }
+    }
+    Ok(())
 }
 
 fn known_flags(kind: &NodeUnion<'_>) -> u32 {
@@ -94,15 +108,21 @@ fn channels(index: usize, kind: &NodeUnion<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-fn shape_of(id: u32, report: &Report<'_, '_>) -> Option<Shape> {
-    report.find(id)?.tensor()?.shape()
+/// The dimensions of a value, and whether they are the declared ones.
+fn shape_of(id: u32, made: &[Option<Shape>], report: &Report<'_, '_>) -> Option<(Shape, bool)> {
+    let declared = report.find(id)?.tensor()?.shape();
+    match made.get(report.payload.index_of(id)?)? {
+        Some(shape) => Some((*shape, declared == Some(*shape))),
+        None => Some((declared?, true)),
+    }
 }
 
-fn dimensions(index: usize, kind: &NodeUnion<'_>, report: &mut Report<'_, '_>) {
+fn of_node(index: usize, kind: &NodeUnion<'_>, made: &mut [Option<Shape>], report: &mut Report<'_, '_>) {
     let inputs = kind.inputs().filter(|input| input.is_present());
-    // At most five, so this is not a table of the file's size.
-    let shapes: Option<Vec<Shape>> = inputs.map(|input| shape_of(input.id, report)).collect();
-    let Some(shapes) = shapes else { return };
+    // At most five, so these are not tables of the file's size.
+    let inputs: Option<Vec<(Shape, bool)>> = inputs.map(|input| shape_of(input.id, made, report)).collect();
+    let Some(inputs) = inputs else { return };
+    let shapes: Vec<Shape> = inputs.iter().map(|(shape, _)| *shape).collect();
     let result = match kind.result_shape(&shapes) {
         Ok(result) => result,
         Err(ShapeError { problem, message }) => return report.node(rule_of(problem), index, message),
@@ -112,16 +132,21 @@ fn dimensions(index: usize, kind: &NodeUnion<'_>, report: &mut Report<'_, '_>) {
     if entries.is_none_or(|bytes| bytes > limit) {
         report.node(&rule::RESULT_SIZE, index, format!("a table of windows for {:?}", result.dims()));
     }
+    let is_first = inputs.iter().all(|(_, is_declared)| *is_declared);
     for output in kind.outputs() {
         let Some(tensor) = report.find(output.id).and_then(|value| value.tensor()) else { continue };
         let bytes = tensor.datatype.byte_len(result.dims().iter().copied());
         if tensor.datatype.bits().is_some() && bytes.is_none_or(|bytes| bytes > limit) {
             report.node(&rule::RESULT_SIZE, index, format!("a result of {:?}", result.dims()));
         }
-        let declared = tensor.shape();
-        if let Some(declared) = declared.filter(|declared| declared.dims() != result.dims()) {
+        // Named where it begins; what follows from it is not.
+        let declared = tensor.shape().filter(|declared| is_first && declared.dims() != result.dims());
+        if let Some(declared) = declared {
             let message = format!("{:?}, %{} is declared as {:?}", result.dims(), output.id, declared.dims());
             report.node(&rule::DECLARED, index, message);
+        }
+        if let Some(place) = report.payload.index_of(output.id).and_then(|index| made.get_mut(index)) {
+            *place = Some(result);
         }
     }
 }
