@@ -229,7 +229,7 @@ impl<R: Rows> Attention<'_, R> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Geometry`](crate::ErrorKind::Geometry) if heads of keys do not divide those of queries, or if a slice
+    /// [`ErrorKind::Geometry`] if heads of keys do not divide those of queries, or if a slice
     /// has fewer elements than the geometry says.
     ///
     /// ```

@@ -114,7 +114,7 @@ impl Cost {
         self.0
     }
 
-    /// Returns whether sharing so many units pays here: there are other threads, and [`Cost::is_worth`].
+    /// Returns whether sharing so many units pays here: there are other threads, and their work is worth handing over.
     pub fn pays(self, units: usize) -> bool {
         self.is_worth(units) && current() > 1
     }

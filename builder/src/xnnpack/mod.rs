@@ -1,6 +1,6 @@
 //! Payloads of the XNNPACK backend, laid out as the reference exporter lays them out.
 //!
-//! [`PayloadBuilder`] takes typed values and nodes and promises that what it finishes verifies; [`write`] takes rows as they
+//! [`PayloadBuilder`] takes typed values and nodes and promises that what it finishes verifies; [`write()`] takes rows as they
 //! are.
 
 mod builder;

@@ -11,7 +11,7 @@ use crate::simd::wide;
 
 /// Weights of some channels, each for all inputs.
 ///
-/// Tiles of [`CHANNELS`] channels follow each other, in each of them groups of inputs: four inputs of each channel in bytes,
+/// Tiles of `CHANNELS` channels follow each other, in each of them groups of inputs: four inputs of each channel in bytes,
 /// or eight in half bytes, the first four in the low halves.
 pub struct Weights {
     groups: Vec<Group>,

@@ -1,7 +1,7 @@
 //! JSON with the position of every value: what `metadata.json` and graph files are read from and written with.
 //!
 //! Objects keep the order and the repetitions of their keys, so a verifier can point at them. Reading is charged to a
-//! [`Budget`] and nests at most [`MAX_DEPTH`] deep.
+//! [budget](crate::limits::Budget) and nests at most [`MAX_DEPTH`] deep.
 
 use alloc::format;
 use alloc::string::String;

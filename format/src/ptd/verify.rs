@@ -35,7 +35,7 @@ pub struct Verdict<'a> {
 }
 
 impl<'a> DataRef<'a> {
-    /// Parses and verifies a current file. `head` holds at least the first [`data_len`] bytes of a file of that extent.
+    /// Parses and verifies a current file. `head` holds at least the first [`data_len`](super::data_len) bytes of a file of that extent.
     ///
     /// The errors are all findings, the harmless ones included.
     pub fn parse(head: &'a [u8], extent: FileExtent, limits: &Limits) -> Result<Self, Findings> {

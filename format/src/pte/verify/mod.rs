@@ -52,7 +52,7 @@ const MANY_TABLES: u64 = 1_000_000;
 const FIRST_TABLE: u32 = 8;
 
 impl<'a> ProgramRef<'a> {
-    /// Parses and verifies. `head` holds at least the first [`program_len`] bytes of a file of that extent.
+    /// Parses and verifies. `head` holds at least the first [`program_len`](crate::pte::program_len) bytes of a file of that extent.
     ///
     /// The errors are all findings, the harmless ones included.
     pub fn parse(head: &'a [u8], extent: FileExtent, limits: &Limits) -> Result<Self, Findings> {
