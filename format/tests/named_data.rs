@@ -147,25 +147,25 @@ fn keys_and_layouts_follow_the_fields() {
     let layouts = layouts(&stored(&value));
     let shown: Vec<String> = layouts.iter().map(|(key, layout)| format!("{key} {layout}")).collect();
     let want = [
-        "array UINT16[3]",
-        "errors BYTE[]",
-        "flag BOOL[]",
-        "inner.weight FLOAT[1]",
-        "layers.0.weight FLOAT[1]",
-        "list HALF[0]",
-        "lookup BYTE[]",
-        "matrix CHAR[3, 2]",
-        "number LONG[]",
-        "pair.0.weight FLOAT[1]",
-        "pair.1.scale DOUBLE[]",
-        "pair.1.weight FLOAT[1]",
-        "place BYTE[]",
-        "rows UINT32[4, 2]",
-        "sink BYTE[]",
-        "tensor BFLOAT16[1, 1]",
-        "tensors.0 BYTE[2]",
-        "tensors.1 BYTE[2]",
-        "type BYTE[]",
+        "array u16[3]",
+        "errors u8[]",
+        "flag bool[]",
+        "inner.weight f32[1]",
+        "layers.0.weight f32[1]",
+        "list f16[0]",
+        "lookup u8[]",
+        "matrix i8[3, 2]",
+        "number i64[]",
+        "pair.0.weight f32[1]",
+        "pair.1.scale f64[]",
+        "pair.1.weight f32[1]",
+        "place u8[]",
+        "rows u32[4, 2]",
+        "sink u8[]",
+        "tensor bf16[1, 1]",
+        "tensors.0 u8[2]",
+        "tensors.1 u8[2]",
+        "type u8[]",
     ];
     assert_eq!(shown, want);
     assert_eq!(Everything::load(&stored(&value)).unwrap(), Everything { calls: 0, ..value });
@@ -317,7 +317,7 @@ fn data_that_nobody_described_are_seen_as_the_field_says() {
     put(&mut store, "column", &[0; 6], None);
     let bare = Bare::load(&store).unwrap();
     assert_eq!((bare.matrix.layout().sizes(), bare.flat.layout().sizes()), (&[2, 3][..], &[6][..]));
-    assert_eq!(layouts(&stored(&bare))[0].1, "UINT16[3, 1]");
+    assert_eq!(layouts(&stored(&bare))[0].1, "u16[3, 1]");
 }
 
 #[test]
