@@ -21,11 +21,11 @@ pub mod dynbatch_portable {
 
 | | |
 |---|---|
-| takes 0 | `FLOAT[10, 8]`, sizes at most these |
+| takes 0 | `f32[10, 8]`, sizes at most these |
 
 | | |
 |---|---|
-| returns 0 | `FLOAT[10, 4]`, sizes at most these |
+| returns 0 | `f32[10, 4]`, sizes at most these |
 
 */
     pub struct Forward {

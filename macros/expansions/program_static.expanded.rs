@@ -21,11 +21,11 @@ pub mod classifier {
 
 | | |
 |---|---|
-| takes 0 | `FLOAT[3, 8]` |
+| takes 0 | `f32[3, 8]` |
 
 | | |
 |---|---|
-| returns 0 | `FLOAT[3, 4]` |
+| returns 0 | `f32[3, 4]` |
 
 */
     pub struct Forward {
