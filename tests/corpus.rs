@@ -311,6 +311,10 @@ fn judge(reports: Vec<Replayed>, runs: usize) -> Answer {
     for report in reports {
         match &report.failure {
             Some(ReplayError::Load(LoadError::Missing(missing))) => return Err(Outcome::Skipped(missing.to_string())),
+            // An exporter's mistake: a delegate whose nodes make other sizes than the program has for their result.
+            Some(ReplayError::Load(LoadError::Delegate { error, .. })) if error.message.contains("for a result of") => {
+                return Err(Outcome::Skipped("a delegate's result does not fit the program".into()));
+            }
             // An exporter's mistake: eager PyTorch, which has no bounds, answers more than the program has room for.
             Some(ReplayError::Run(RunError::Instruction { error, .. })) if error.message.contains("holds at most") => {
                 return Err(Outcome::Skipped("the program bounds an output below what it computes".into()));
