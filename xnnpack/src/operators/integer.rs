@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use edgepack_compute::simd::wide;
 use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Run};
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::tensor::Dims;
@@ -23,7 +24,7 @@ pub(crate) struct Requantize {
 }
 
 impl Requantize {
-    #[inline]
+    #[inline(always)]
     fn result(&self, sum: i32, channel: usize) -> i8 {
         let y = sum as f32 * self.scales[channel % self.scales.len()];
         let [least, most] = self.bounds.map(|bound| (bound - self.zero_y) as f32);
@@ -32,7 +33,7 @@ impl Requantize {
 }
 
 /// The sum of products, wrapping.
-#[inline]
+#[inline(always)]
 pub(super) fn dot(a: &[i8], b: &[i8]) -> i32 {
     a.iter().zip(b).fold(0i32, |sum, (a, b)| sum.wrapping_add(i32::from(*a) * i32::from(*b)))
 }
@@ -73,12 +74,15 @@ pub(crate) fn product(how: Requantize) -> Arc<dyn Operator> {
             let (x, w) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<i8>()?);
             let bias = views.tensor_opt(2)?.map(|bias| bias.as_slice::<i32>()).transpose()?;
             let mut out = views.out(OUT)?;
-            for (out, x) in out.as_slice::<i8>()?.chunks_exact_mut(channels).zip(x.chunks_exact(width)) {
-                for (channel, (out, w)) in out.iter_mut().zip(w.chunks_exact(width)).enumerate() {
-                    let sum = dot(x, w).wrapping_sub(how.zero_x.wrapping_mul(sums[channel]));
-                    *out = how.result(sum.wrapping_add(bias_of(bias, channel)), channel);
+            let out = out.as_slice::<i8>()?;
+            wide(|| {
+                for (out, x) in out.chunks_exact_mut(channels).zip(x.chunks_exact(width)) {
+                    for (channel, (out, w)) in out.iter_mut().zip(w.chunks_exact(width)).enumerate() {
+                        let sum = dot(x, w).wrapping_sub(how.zero_x.wrapping_mul(sums[channel]));
+                        *out = how.result(sum.wrapping_add(bias_of(bias, channel)), channel);
+                    }
                 }
-            }
+            });
             Ok(())
         }) as Box<dyn Run>)
     })
@@ -107,7 +111,7 @@ impl Windows {
     }
 
     /// The place in the image that a tap of a window looks at.
-    #[inline]
+    #[inline(always)]
     fn place(&self, side: usize, window: usize, tap: usize, size: usize) -> Option<usize> {
         let place = (window * self.stride[side] + tap * self.dilation[side]).checked_sub(self.padding[side][0])?;
         (place < size).then_some(place)
@@ -166,20 +170,22 @@ pub(crate) fn convolution(how: Requantize, windows: Windows) -> Arc<dyn Operator
             let mut out = views.out(OUT)?;
             let mut pixels = out.as_slice::<i8>()?.chunks_exact_mut(outputs);
             let each = outputs / windows.groups;
-            for image in x.chunks_exact((h * w * c).max(1)).take(n) {
-                for (oy, ox) in (0..oh).flat_map(|oy| (0..ow).map(move |ox| (oy, ox))) {
-                    let Some(pixel) = pixels.next() else { return Ok(()) };
-                    for group in 0..windows.groups {
-                        let channels = group * inputs..(group + 1) * inputs;
-                        gather(&windows, image, [h, w, c], [oy, ox], channels, how.zero_x as i8, patch);
-                        for channel in group * each..(group + 1) * each {
-                            let row = &weights[channel * width..][..width];
-                            let sum = dot(patch, row).wrapping_sub(how.zero_x.wrapping_mul(sums[channel]));
-                            pixel[channel] = how.result(sum.wrapping_add(bias_of(bias, channel)), channel);
+            wide(|| {
+                for image in x.chunks_exact((h * w * c).max(1)).take(n) {
+                    for (oy, ox) in (0..oh).flat_map(|oy| (0..ow).map(move |ox| (oy, ox))) {
+                        let Some(pixel) = pixels.next() else { return };
+                        for group in 0..windows.groups {
+                            let channels = group * inputs..(group + 1) * inputs;
+                            gather(&windows, image, [h, w, c], [oy, ox], channels, how.zero_x as i8, patch);
+                            for channel in group * each..(group + 1) * each {
+                                let row = &weights[channel * width..][..width];
+                                let sum = dot(patch, row).wrapping_sub(how.zero_x.wrapping_mul(sums[channel]));
+                                pixel[channel] = how.result(sum.wrapping_add(bias_of(bias, channel)), channel);
+                            }
                         }
                     }
                 }
-            }
+            });
             Ok(())
         }) as Box<dyn Run>)
     })
@@ -203,45 +209,47 @@ pub(crate) fn depthwise(how: Requantize, windows: Windows) -> Arc<dyn Operator> 
             let mut out = views.out(OUT)?;
             let mut pixels = out.as_slice::<i8>()?.chunks_exact_mut(outputs);
             let multiplier = outputs / c.max(1);
-            for image in x.chunks_exact((h * w * c).max(1)).take(n) {
-                for (oy, ox) in (0..oh).flat_map(|oy| (0..ow).map(move |ox| (oy, ox))) {
-                    let Some(pixel) = pixels.next() else { return Ok(()) };
-                    for (part, pixel) in pixel.chunks_mut(CHANNELS).enumerate() {
-                        let first = part * CHANNELS;
-                        let mut sums = [0i32; CHANNELS];
-                        let sums = &mut sums[..pixel.len()];
-                        for (place, sum) in sums.iter_mut().enumerate() {
-                            *sum = bias_of(bias, first + place);
-                        }
-                        for ky in 0..kh {
-                            let Some(y) = windows.place(0, oy, ky, h) else { continue };
-                            for kx in 0..kw {
-                                let Some(column) = windows.place(1, ox, kx, w) else { continue };
-                                let seen = &image[(y * w + column) * c..][..c];
-                                let row = &weights[(ky * kw + kx) * outputs + first..][..sums.len()];
-                                match multiplier {
-                                    1 => accumulate(sums, &seen[first..], row, how.zero_x),
-                                    _ => {
-                                        for (place, (sum, weight)) in sums.iter_mut().zip(row).enumerate() {
-                                            let x = i32::from(seen[(first + place) / multiplier]) - how.zero_x;
-                                            *sum = sum.wrapping_add(x * i32::from(*weight));
+            wide(|| {
+                for image in x.chunks_exact((h * w * c).max(1)).take(n) {
+                    for (oy, ox) in (0..oh).flat_map(|oy| (0..ow).map(move |ox| (oy, ox))) {
+                        let Some(pixel) = pixels.next() else { return };
+                        for (part, pixel) in pixel.chunks_mut(CHANNELS).enumerate() {
+                            let first = part * CHANNELS;
+                            let mut sums = [0i32; CHANNELS];
+                            let sums = &mut sums[..pixel.len()];
+                            for (place, sum) in sums.iter_mut().enumerate() {
+                                *sum = bias_of(bias, first + place);
+                            }
+                            for ky in 0..kh {
+                                let Some(y) = windows.place(0, oy, ky, h) else { continue };
+                                for kx in 0..kw {
+                                    let Some(column) = windows.place(1, ox, kx, w) else { continue };
+                                    let seen = &image[(y * w + column) * c..][..c];
+                                    let row = &weights[(ky * kw + kx) * outputs + first..][..sums.len()];
+                                    match multiplier {
+                                        1 => accumulate(sums, &seen[first..], row, how.zero_x),
+                                        _ => {
+                                            for (place, (sum, weight)) in sums.iter_mut().zip(row).enumerate() {
+                                                let x = i32::from(seen[(first + place) / multiplier]) - how.zero_x;
+                                                *sum = sum.wrapping_add(x * i32::from(*weight));
+                                            }
                                         }
                                     }
                                 }
                             }
-                        }
-                        for (place, (out, sum)) in pixel.iter_mut().zip(sums).enumerate() {
-                            *out = how.result(*sum, first + place);
+                            for (place, (out, sum)) in pixel.iter_mut().zip(sums).enumerate() {
+                                *out = how.result(*sum, first + place);
+                            }
                         }
                     }
                 }
-            }
+            });
             Ok(())
         }) as Box<dyn Run>)
     })
 }
 
-#[inline]
+#[inline(always)]
 fn accumulate(sums: &mut [i32], x: &[i8], weights: &[i8], zero: i32) {
     for ((sum, x), weight) in sums.iter_mut().zip(x).zip(weights) {
         *sum = sum.wrapping_add((i32::from(*x) - zero) * i32::from(*weight));
@@ -279,26 +287,28 @@ pub(crate) fn transposed(how: Requantize, windows: Windows, adjust: [usize; 2]) 
                 let place = (place + windows.padding[side][0]).checked_sub(tap * windows.dilation[side])?;
                 (place % windows.stride[side] == 0).then_some(place / windows.stride[side]).filter(|p| *p < size)
             };
-            for image in x.chunks_exact((h * w * c).max(1)).take(n) {
-                for (oy, ox) in (0..oh).flat_map(|oy| (0..ow).map(move |ox| (oy, ox))) {
-                    let Some(pixel) = pixels.next() else { return Ok(()) };
-                    for (channel, out) in pixel.iter_mut().enumerate() {
-                        let mut sum = bias_of(bias, channel);
-                        for ky in 0..kh {
-                            let Some(y) = source(0, oy, ky, h) else { continue };
-                            for kx in 0..kw {
-                                let Some(column) = source(1, ox, kx, w) else { continue };
-                                let tap = (channel * kh + ky) * kw + kx;
-                                let row = &weights[tap * inputs..][..inputs];
-                                let seen = &image[(y * w + column) * c..][..inputs];
-                                sum = sum.wrapping_add(dot(seen, row));
-                                sum = sum.wrapping_sub(how.zero_x.wrapping_mul(sums[tap]));
+            wide(|| {
+                for image in x.chunks_exact((h * w * c).max(1)).take(n) {
+                    for (oy, ox) in (0..oh).flat_map(|oy| (0..ow).map(move |ox| (oy, ox))) {
+                        let Some(pixel) = pixels.next() else { return };
+                        for (channel, out) in pixel.iter_mut().enumerate() {
+                            let mut sum = bias_of(bias, channel);
+                            for ky in 0..kh {
+                                let Some(y) = source(0, oy, ky, h) else { continue };
+                                for kx in 0..kw {
+                                    let Some(column) = source(1, ox, kx, w) else { continue };
+                                    let tap = (channel * kh + ky) * kw + kx;
+                                    let row = &weights[tap * inputs..][..inputs];
+                                    let seen = &image[(y * w + column) * c..][..inputs];
+                                    sum = sum.wrapping_add(dot(seen, row));
+                                    sum = sum.wrapping_sub(how.zero_x.wrapping_mul(sums[tap]));
+                                }
                             }
+                            *out = how.result(sum, channel);
                         }
-                        *out = how.result(sum, channel);
                     }
                 }
-            }
+            });
             Ok(())
         }) as Box<dyn Run>)
     })
@@ -330,7 +340,7 @@ impl Sum {
         Some(Sum { multipliers: [whole(ra), if subtract { -b } else { b }], shift, zeros, zero_y, bounds })
     }
 
-    #[inline]
+    #[inline(always)]
     fn result(&self, a: i8, b: i8) -> i8 {
         let [ma, mb] = self.multipliers;
         let bias = (1i32 << (self.shift - 1)).wrapping_sub(ma.wrapping_mul(self.zeros[0]));
@@ -350,7 +360,7 @@ pub(crate) struct Multiple {
 }
 
 impl Multiple {
-    #[inline]
+    #[inline(always)]
     fn result(&self, a: i8, b: i8) -> i8 {
         let product = (i32::from(a) - self.zeros[0]) * (i32::from(b) - self.zeros[1]);
         let [least, most] = self.bounds.map(|bound| (bound - self.zero_y) as f32);

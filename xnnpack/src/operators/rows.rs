@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use edgepack_compute::simd::wide;
 use edgepack_compute::threads::{WriteAll, for_each};
 use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Run, room};
 use edgepack_executor::tensor::TensorMut;
@@ -85,7 +86,7 @@ const PRODUCT: &str = "(Tensor x, Tensor params, Tensor w, Tensor? b, *, Tensor(
 const OUT: usize = 4;
 
 /// Sum of products of rows with four-bit weights: the low half of a byte comes first, 8 stands for 0.
-#[inline]
+#[inline(always)]
 fn dot_four(x: &[i8], weights: &[u8]) -> i32 {
     let pairs = x.chunks(2).zip(weights);
     pairs.fold(0i32, |sum, (x, byte)| {
@@ -156,13 +157,15 @@ pub(crate) fn product(weights: Weights, bounds: Bounds) -> Arc<dyn Operator> {
             let row = |x: &[i8], params: &[f32], out: &mut [f32]| {
                 let work = channels.saturating_mul(width) > 1 << 16;
                 for_each(work, WriteAll(out, CHANNELS), |part, out| {
-                    for (place, out) in out.iter_mut().enumerate() {
-                        let channel = part * CHANNELS + place;
-                        let w = &w[channel * bytes..][..bytes];
-                        let add = bias.map_or(0.0, |bias| bias[channel]);
-                        let y = one(&weights, x, params, w, channel, &sums, &offsets, add);
-                        *out = y.max(bounds.0).min(bounds.1);
-                    }
+                    wide(|| {
+                        for (place, out) in out.iter_mut().enumerate() {
+                            let channel = part * CHANNELS + place;
+                            let w = &w[channel * bytes..][..bytes];
+                            let add = bias.map_or(0.0, |bias| bias[channel]);
+                            let y = one(&weights, x, params, w, channel, &sums, &offsets, add);
+                            *out = y.max(bounds.0).min(bounds.1);
+                        }
+                    });
                 });
             };
             let out: TensorMut<'_> = views.out(OUT)?;
@@ -179,7 +182,7 @@ const CHANNELS: usize = 64;
 
 /// One element of a product.
 #[expect(clippy::too_many_arguments, reason = "a row, a channel, and what is known of both")]
-#[inline]
+#[inline(always)]
 fn one(
     weights: &Weights,
     x: &[i8],
