@@ -87,6 +87,10 @@ fn prepare(
     }
     // Scratch: the complex numbers of all lines, one line of any dimension, and what its transform needs.
     let count = input.meta.element_count().max(out.meta.element_count());
+    if count == 0 {
+        // Without elements there are no lines, however long they would be.
+        return Ok(Box::new(Fourier { transforms: Transforms::new(0, 0)?, compute }));
+    }
     let line = longest(&input.meta).max(longest(&out.meta));
     args.scratch(Lines::scratch(count, line).saturating_mul(size_of_complex()));
     Ok(Box::new(Fourier { transforms: tables(args, whole)?, compute }))
@@ -273,6 +277,13 @@ mod tests {
         let parts: Vec<f64> = bytemuck::pod_collect_to_vec(out.bytes());
         let want = [5.0, 0.0, -1.0, 1.0, -1.0, 0.0, -1.0, -1.0];
         assert!(parts.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-12), "{parts:?}");
+    }
+
+    #[test]
+    fn lines_of_no_tensor_take_no_memory() {
+        let long = i32::MAX as usize;
+        let out = forward(&[0, long], &[], &[1], 0, &[0, long]);
+        assert_eq!(out.bytes().len(), 0);
     }
 
     #[test]
