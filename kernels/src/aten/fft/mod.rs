@@ -87,7 +87,7 @@ fn prepare(
     }
     // Scratch: the complex numbers of all lines, one line of any dimension, and what its transform needs.
     let count = input.meta.element_count().max(out.meta.element_count());
-    if count == 0 {
+    if input.meta.element_count() == 0 || out.meta.element_count() == 0 {
         // Without elements there are no lines, however long they would be.
         return Ok(Box::new(Fourier { transforms: Transforms::new(0, 0)?, compute }));
     }
