@@ -10,7 +10,7 @@ use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Run
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::tensor::Dims;
 
-use super::own;
+use super::{own, retaining};
 
 /// From sums to 8-bit numbers.
 #[derive(Clone, Debug)]
@@ -60,10 +60,11 @@ pub(crate) fn product(how: Requantize) -> Arc<dyn Operator> {
         let weights = args.tensor(1)?;
         let [channels, width] = *weights.meta.sizes else { return Err(KernelError::unsupported("weights")) };
         let constant = weights.constant.ok_or_else(|| KernelError::unsupported("weights that change"))?;
-        args.retained().reserve(channels * size_of::<i32>())?;
+        let retained = channels * size_of::<i32>();
+        args.retained().reserve(retained)?;
         let sums = row_sums(constant.as_slice::<i8>()?, width)?;
         let how = how.clone();
-        Ok(Box::new(move |cx: &mut KernelContext<'_>| {
+        retaining(retained, move |cx: &mut KernelContext<'_>| {
             let mut sizes: Dims = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
             match sizes.last_mut() {
                 Some(last) if *last == width => *last = channels,
@@ -84,7 +85,7 @@ pub(crate) fn product(how: Requantize) -> Arc<dyn Operator> {
                 }
             });
             Ok(())
-        }) as Box<dyn Run>)
+        })
     })
 }
 
@@ -119,7 +120,7 @@ impl Windows {
 }
 
 /// Gathers what a window sees of one group of channels, tap after tap; padding is `zero`.
-pub(super) fn gather(
+fn gather(
     windows: &Windows,
     image: &[i8],
     [h, w, c]: [usize; 3],
@@ -142,9 +143,54 @@ pub(super) fn gather(
     }
 }
 
-pub(super) fn image_sizes(cx: &KernelContext<'_>, arg: usize) -> Result<[usize; 4], KernelError> {
-    let sizes = cx.meta(arg)?.sizes;
-    <[usize; 4]>::try_from(sizes).map_err(|_| KernelError::new(ErrorCode::InvalidArgument, "not an image"))
+/// The sizes of the image that is argument 0. Its channels are as many as the weights take: sizes that change from run to
+/// run are looked at in every run.
+pub(super) fn image_sizes(cx: &KernelContext<'_>, channels: Option<usize>) -> Result<[usize; 4], KernelError> {
+    let sizes = cx.meta(0)?.sizes;
+    match <[usize; 4]>::try_from(sizes) {
+        Ok(image) if channels.is_none_or(|channels| channels == image[3]) => Ok(image),
+        _ => Err(KernelError::new(ErrorCode::InvalidArgument, format!("an image of sizes {sizes:?}"))),
+    }
+}
+
+/// Images `[n, h, w, c]` under weights `[groups * Co, kh * kw * c / groups]`.
+pub(super) struct Convolution<'c> {
+    pub windows: &'c Windows,
+    pub sizes: [usize; 3],
+    pub weights: &'c [i8],
+    /// Of each row of weights.
+    pub sums: &'c [i32],
+}
+
+impl Convolution<'_> {
+    /// Computes one image pixel after pixel: `result` makes an element of a sum and a channel. `patch` has room for what
+    /// one window sees, `zero` is the zero point of the image.
+    #[inline(always)]
+    pub fn image<'o, T: 'o>(
+        &self,
+        image: &[i8],
+        zero: i32,
+        patch: &mut [i8],
+        pixels: &mut std::slice::ChunksExactMut<'o, T>,
+        result: impl Fn(i32, usize) -> T,
+    ) {
+        let ([h, w, c], groups) = (self.sizes, self.windows.groups);
+        let ([oh, ow], (inputs, each)) = (self.windows.counts([h, w]), (c / groups, self.sums.len() / groups));
+        let width = patch.len();
+        for (oy, ox) in (0..oh).flat_map(|oy| (0..ow).map(move |ox| (oy, ox))) {
+            let Some(pixel) = pixels.next() else { return };
+            for group in 0..groups {
+                let channels = group * inputs..(group + 1) * inputs;
+                gather(self.windows, image, self.sizes, [oy, ox], channels, zero as i8, patch);
+                let first = group * each;
+                for (at, element) in pixel[first..first + each].iter_mut().enumerate() {
+                    let channel = first + at;
+                    let sum = dot(patch, &self.weights[channel * width..][..width]);
+                    *element = result(sum.wrapping_sub(zero.wrapping_mul(self.sums[channel])), channel);
+                }
+            }
+        }
+    }
 }
 
 /// A convolution with weights `[groups * Co, kh, kw, Ci]`.
@@ -154,12 +200,13 @@ pub(crate) fn convolution(how: Requantize, windows: Windows) -> Arc<dyn Operator
         let [outputs, kh, kw, inputs] = *weights.meta.sizes else { return Err(KernelError::unsupported("weights")) };
         let width = kh * kw * inputs;
         let constant = weights.constant.ok_or_else(|| KernelError::unsupported("weights that change"))?;
-        args.retained().reserve(outputs * size_of::<i32>())?;
+        let retained = outputs * size_of::<i32>();
+        args.retained().reserve(retained)?;
         args.scratch(width);
         let sums = row_sums(constant.as_slice::<i8>()?, width)?;
         let how = how.clone();
-        Ok(Box::new(move |cx: &mut KernelContext<'_>| {
-            let [n, h, w, c] = image_sizes(cx, 0)?;
+        retaining(retained, move |cx: &mut KernelContext<'_>| {
+            let [n, h, w, c] = image_sizes(cx, Some(inputs * windows.groups))?;
             let [oh, ow] = windows.counts([h, w]);
             cx.resize(OUT, &[n, oh, ow, outputs])?;
             let views = cx.views();
@@ -167,27 +214,16 @@ pub(crate) fn convolution(how: Requantize, windows: Windows) -> Arc<dyn Operator
             let bias = views.tensor_opt(2)?.map(|bias| bias.as_slice::<i32>()).transpose()?;
             let patch: &mut [i8] = bytemuck::cast_slice_mut(views.scratch()?);
             let patch = &mut patch[..width];
-            let mut out = views.out(OUT)?;
-            let mut pixels = out.as_slice::<i8>()?.chunks_exact_mut(outputs);
-            let each = outputs / windows.groups;
+            let mut pixels = views.out(OUT)?.into_slice::<i8>()?.chunks_exact_mut(outputs);
+            let convolution = Convolution { windows: &windows, sizes: [h, w, c], weights, sums: &sums };
+            let result = |sum: i32, channel| how.result(sum.wrapping_add(bias_of(bias, channel)), channel);
             wide(|| {
                 for image in x.chunks_exact((h * w * c).max(1)).take(n) {
-                    for (oy, ox) in (0..oh).flat_map(|oy| (0..ow).map(move |ox| (oy, ox))) {
-                        let Some(pixel) = pixels.next() else { return };
-                        for group in 0..windows.groups {
-                            let channels = group * inputs..(group + 1) * inputs;
-                            gather(&windows, image, [h, w, c], [oy, ox], channels, how.zero_x as i8, patch);
-                            for channel in group * each..(group + 1) * each {
-                                let row = &weights[channel * width..][..width];
-                                let sum = dot(patch, row).wrapping_sub(how.zero_x.wrapping_mul(sums[channel]));
-                                pixel[channel] = how.result(sum.wrapping_add(bias_of(bias, channel)), channel);
-                            }
-                        }
-                    }
+                    convolution.image(image, how.zero_x, patch, &mut pixels, result);
                 }
             });
             Ok(())
-        }) as Box<dyn Run>)
+        })
     })
 }
 
@@ -198,9 +234,10 @@ const CHANNELS: usize = 64;
 pub(crate) fn depthwise(how: Requantize, windows: Windows) -> Arc<dyn Operator> {
     own("xnnpack::depthwise.int8", PRODUCT, Alias::Disjoint, move |args| {
         let [_, kh, kw, outputs] = *args.tensor(1)?.meta.sizes else { return Err(KernelError::unsupported("weights")) };
+        let inputs = args.tensor(0)?.meta.sizes.last().copied();
         let how = how.clone();
         Ok(Box::new(move |cx: &mut KernelContext<'_>| {
-            let [n, h, w, c] = image_sizes(cx, 0)?;
+            let [n, h, w, c] = image_sizes(cx, inputs)?;
             let [oh, ow] = windows.counts([h, w]);
             cx.resize(OUT, &[n, oh, ow, outputs])?;
             let views = cx.views();
@@ -263,11 +300,12 @@ pub(crate) fn transposed(how: Requantize, windows: Windows, adjust: [usize; 2]) 
             return Err(KernelError::unsupported("weights"));
         };
         let weights = args.tensor(1)?.constant.ok_or_else(|| KernelError::unsupported("weights that change"))?;
-        args.retained().reserve(outputs * kh * kw * size_of::<i32>())?;
+        let retained = outputs * kh * kw * size_of::<i32>();
+        args.retained().reserve(retained)?;
         let sums = row_sums(weights.as_slice::<i8>()?, inputs)?;
         let how = how.clone();
-        Ok(Box::new(move |cx: &mut KernelContext<'_>| {
-            let [n, h, w, c] = image_sizes(cx, 0)?;
+        retaining(retained, move |cx: &mut KernelContext<'_>| {
+            let [n, h, w, c] = image_sizes(cx, Some(inputs))?;
             let size = |side: usize, size: usize| {
                 let whole = size.saturating_sub(1) * windows.stride[side]
                     + adjust[side]
@@ -310,7 +348,7 @@ pub(crate) fn transposed(how: Requantize, windows: Windows, adjust: [usize; 2]) 
                 }
             });
             Ok(())
-        }) as Box<dyn Run>)
+        })
     })
 }
 
@@ -457,7 +495,7 @@ pub(crate) fn table(table: [i8; 256]) -> Arc<dyn Operator> {
 pub(crate) fn mean([sx, sy]: [f32; 2], [zx, zy]: [i32; 2], keep: bool) -> Arc<dyn Operator> {
     own("xnnpack::mean.int8", UNARY, Alias::Disjoint, move |_| {
         Ok(Box::new(move |cx: &mut KernelContext<'_>| {
-            let [n, h, w, c] = image_sizes(cx, 0)?;
+            let [n, h, w, c] = image_sizes(cx, None)?;
             match keep {
                 true => cx.resize(1, &[n, 1, 1, c])?,
                 false => cx.resize(1, &[n, c])?,

@@ -7,7 +7,7 @@ pub(crate) mod rows;
 
 use std::sync::Arc;
 
-use edgepack_executor::kernel::{Alias, KernelError, Operator, Prepare, Run};
+use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Prepare, Run};
 
 /// An operator that was made for one node.
 struct Own<F> {
@@ -43,4 +43,30 @@ where
     F: Fn(&Prepare<'_>) -> Result<Box<dyn Run>, KernelError> + Send + Sync + 'static,
 {
     Arc::new(Own { name, schema, alias, prepare })
+}
+
+/// What runs an instruction and retains tables of its own, which were reserved.
+struct Retaining<F> {
+    bytes: usize,
+    run: F,
+}
+
+impl<F> Run for Retaining<F>
+where
+    F: FnMut(&mut KernelContext<'_>) -> Result<(), KernelError> + Send,
+{
+    fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+        (self.run)(cx)
+    }
+
+    fn retained_bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+fn retaining<F>(bytes: usize, run: F) -> Result<Box<dyn Run>, KernelError>
+where
+    F: FnMut(&mut KernelContext<'_>) -> Result<(), KernelError> + Send + 'static,
+{
+    Ok(Box::new(Retaining { bytes, run }))
 }

@@ -13,8 +13,8 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 use half::f16;
 
-use super::integer::{Windows, dot, gather, image_sizes, row_sums};
-use super::own;
+use super::integer::{Convolution, Windows, dot, image_sizes, row_sums};
+use super::{own, retaining};
 
 const QUANTIZE: &str = "(Tensor x, *, Tensor(a!) out, Tensor(b!) params) -> (Tensor(a!), Tensor(b!))";
 
@@ -124,7 +124,13 @@ pub(crate) fn product(weights: Weights, bounds: Bounds) -> Arc<dyn Operator> {
         if !fits {
             return Err(KernelError::unsupported("weights of another width"));
         }
-        args.retained().reserve(channels * size_of::<i32>())?;
+        // A sum for each row, or for each of its blocks, and then what they add up to.
+        let numbers = match &weights {
+            Weights::Blocks(_, block) => channels.saturating_mul(width.div_ceil((*block).max(1)).saturating_add(1)),
+            _ => channels,
+        };
+        let retained = numbers.saturating_mul(size_of::<i32>());
+        args.retained().reserve(retained)?;
         let sums = match &weights {
             Weights::Eight(_) => row_sums(bytemuck::cast_slice(constant), width)?,
             Weights::Four(_) => sums_four(constant, width, width)?,
@@ -143,7 +149,7 @@ pub(crate) fn product(weights: Weights, bounds: Bounds) -> Arc<dyn Operator> {
             _ => Vec::new(),
         };
         let weights = weights.clone();
-        Ok(Box::new(move |cx: &mut KernelContext<'_>| {
+        retaining(retained, move |cx: &mut KernelContext<'_>| {
             let mut sizes: Dims = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
             match sizes.last_mut() {
                 Some(last) if *last == width => *last = channels,
@@ -173,7 +179,7 @@ pub(crate) fn product(weights: Weights, bounds: Bounds) -> Arc<dyn Operator> {
             let out = out.into_slice::<f32>()?;
             rows.zip(out.chunks_exact_mut(channels.max(1))).for_each(|((x, params), out)| row(x, params, out));
             Ok(())
-        }) as Box<dyn Run>)
+        })
     })
 }
 
@@ -220,12 +226,13 @@ pub(crate) fn convolution(scales: Vec<f32>, windows: Windows, bounds: Bounds) ->
         let [outputs, kh, kw, inputs] = *w.meta.sizes else { return Err(KernelError::unsupported("weights")) };
         let width = kh * kw * inputs;
         let constant = w.constant.ok_or_else(|| KernelError::unsupported("weights that change"))?;
-        args.retained().reserve(outputs * size_of::<i32>())?;
+        let retained = outputs * size_of::<i32>();
+        args.retained().reserve(retained)?;
         args.scratch(width);
         let sums = row_sums(constant.as_slice::<i8>()?, width)?;
         let scales = scales.clone();
-        Ok(Box::new(move |cx: &mut KernelContext<'_>| {
-            let [n, h, w, c] = image_sizes(cx, 0)?;
+        retaining(retained, move |cx: &mut KernelContext<'_>| {
+            let [n, h, w, c] = image_sizes(cx, Some(inputs * windows.groups))?;
             let [oh, ow] = windows.counts([h, w]);
             cx.resize(OUT, &[n, oh, ow, outputs])?;
             let views = cx.views();
@@ -235,25 +242,18 @@ pub(crate) fn convolution(scales: Vec<f32>, windows: Windows, bounds: Bounds) ->
             let patch: &mut [i8] = bytemuck::cast_slice_mut(views.scratch()?);
             let patch = &mut patch[..width];
             let mut pixels = views.out(OUT)?.into_slice::<f32>()?.chunks_exact_mut(outputs);
-            let each = outputs / windows.groups;
-            for (image, params) in x.chunks_exact((h * w * c).max(1)).take(n).zip(params.chunks_exact(2)) {
-                let zero = params[1] as i32;
-                for (oy, ox) in (0..oh).flat_map(|oy| (0..ow).map(move |ox| (oy, ox))) {
-                    let Some(pixel) = pixels.next() else { return Ok(()) };
-                    for group in 0..windows.groups {
-                        let channels = group * inputs..(group + 1) * inputs;
-                        gather(&windows, image, [h, w, c], [oy, ox], channels, zero as i8, patch);
-                        for channel in group * each..(group + 1) * each {
-                            let row = &weights[channel * width..][..width];
-                            let sum = dot(patch, row).wrapping_sub(zero.wrapping_mul(sums[channel]));
-                            let add = bias.map_or(0.0, |bias| bias[channel]);
-                            let y = (sum as f32 * params[0]).mul_add(scales[channel], add);
-                            pixel[channel] = y.max(bounds.0).min(bounds.1);
-                        }
-                    }
+            let convolution = Convolution { windows: &windows, sizes: [h, w, c], weights, sums: &sums };
+            wide(|| {
+                let images = x.chunks_exact((h * w * c).max(1)).take(n);
+                for (image, params) in images.zip(params.chunks_exact(2)) {
+                    convolution.image(image, params[1] as i32, patch, &mut pixels, |sum, channel| {
+                        let add = bias.map_or(0.0, |bias| bias[channel]);
+                        let y = (sum as f32 * params[0]).mul_add(scales[channel], add);
+                        y.max(bounds.0).min(bounds.1)
+                    });
                 }
-            }
+            });
             Ok(())
-        }) as Box<dyn Run>)
+        })
     })
 }
