@@ -1,4 +1,4 @@
-"""Times the reference on request: the other lane of `edgepack-bench compare`, `operators`, `serialize` and `lower`.
+"""Times the reference on request: the other lane of `edgepack-bench suite`, `operators`, `serialize` and `lower`.
 
 usage: python reference.py MODELS_DIR THREADS
 

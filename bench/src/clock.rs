@@ -18,8 +18,6 @@ struct Lane<'a> {
     times: Vec<Duration>,
     /// How many units of work one turn does.
     units: f64,
-    /// It takes a turn in one of so many rounds.
-    every: usize,
 }
 
 /// What one lane took.
@@ -59,17 +57,7 @@ impl<'a> Race<'a> {
 
     /// Adds a lane whose turn does `units` of work. The first lane is what the others are compared with.
     pub fn lane(&mut self, name: impl Into<String>, units: usize, run: impl FnMut() -> Duration + 'a) {
-        self.push(name.into(), units, 1, Box::new(run));
-    }
-
-    /// Adds a lane that takes its turn in one of eight rounds: a slow one would leave the others few rounds, and cold
-    /// caches in each.
-    pub fn slow_lane(&mut self, name: impl Into<String>, units: usize, run: impl FnMut() -> Duration + 'a) {
-        self.push(name.into(), units, 8, Box::new(run));
-    }
-
-    fn push(&mut self, name: String, units: usize, every: usize, run: Box<dyn FnMut() -> Duration + 'a>) {
-        self.lanes.push(Lane { name, run, times: Vec::new(), units: units.max(1) as f64, every });
+        self.lanes.push(Lane { name: name.into(), run: Box::new(run), times: Vec::new(), units: units.max(1) as f64 });
     }
 
     /// Runs all lanes in turn for about `budget` (at least five rounds, after one that does not count) and returns
@@ -81,7 +69,7 @@ impl<'a> Race<'a> {
         let start = Instant::now();
         let mut rounds = 0;
         while rounds < 5 || (start.elapsed() < budget && rounds < 2000) {
-            for lane in self.lanes.iter_mut().filter(|lane| rounds % lane.every == 0) {
+            for lane in &mut self.lanes {
                 lane.times.push((lane.run)());
             }
             rounds += 1;

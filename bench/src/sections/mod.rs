@@ -1,6 +1,5 @@
 //! The measurements, one module each.
 
-mod compare;
 mod edgetpu;
 mod instructions;
 mod library;
@@ -12,6 +11,7 @@ mod operators;
 mod reference;
 mod serialize;
 mod small;
+mod suite;
 mod values;
 mod write;
 
@@ -37,13 +37,13 @@ pub const ALL: &[(&str, fn())] = &[
     ("write", write::run),
     ("edgetpu", edgetpu::run),
     ("library", library::run),
-    ("compare", compare::run),
+    ("suite", suite::run),
     ("serialize", serialize::run),
     ("lower", lower::run),
 ];
 
 /// Those that need the reference runtime.
-pub const WITH_REFERENCE: [&str; 3] = ["compare", "serialize", "lower"];
+pub const WITH_REFERENCE: [&str; 3] = ["suite", "serialize", "lower"];
 
 /// How long a table may take.
 const BUDGET: Duration = Duration::from_secs(4);

@@ -1,0 +1,130 @@
+//! Whole models beside the reference's XNNPACK, one table: every program of the folder, on one and two threads.
+//!
+//! Of a model `NAME` there may be three files: `NAME.pte` has portable operators only, `NAME_xnn.pte` is lowered to
+//! XNNPACK, `NAME_xnn_int8.pte` is quantised and lowered. The reference runs the lowered form of the same numbers, so a
+//! portable program stands beside `NAME_xnn.pte`.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use edgepack_executor::{Method, Options};
+use edgepack_kernels::registry;
+use edgepack_loader::Program;
+
+use super::reference::Reference;
+use super::{Inputs, run_once};
+use crate::clock::{Figure, Race, timed};
+use crate::programs;
+
+/// How long one pair of lanes takes turns.
+const BUDGET: Duration = Duration::from_millis(1500);
+
+/// Forms of a model: what the table calls it, what its file adds to the name, and what the reference's file adds.
+const FORMS: [(&str, &str, &str); 3] =
+    [("portable", "", "_xnn"), ("XNNPACK", "_xnn", "_xnn"), ("XNNPACK, int8", "_xnn_int8", "_xnn_int8")];
+
+/// One line of the table; times are the best of many, in nanoseconds.
+struct Row {
+    model: String,
+    form: &'static str,
+    threads: usize,
+    run: [f64; 2],
+    load: [f64; 2],
+}
+
+pub fn run() {
+    let names = names();
+    let mut rows = Vec::new();
+    for threads in [1, 2] {
+        let reference = match Reference::start(threads) {
+            Ok(reference) => RefCell::new(reference),
+            Err(reason) => return println!("\nsuite: {reason}, nothing is measured"),
+        };
+        for name in &names {
+            for (form, ours, theirs) in FORMS {
+                let (file, peer) = (format!("{name}{ours}"), format!("{name}{theirs}"));
+                if programs::model(&peer).is_none() {
+                    continue;
+                }
+                match measure(&reference, &file, &peer, threads) {
+                    Ok(Some([run, load])) => rows.push(Row { model: name.clone(), form, threads, run, load }),
+                    Ok(None) => {}
+                    Err(reason) => println!("{file}, {threads} threads: {reason}"),
+                }
+            }
+        }
+    }
+    print(&mut rows);
+}
+
+/// Names of the models in the folder, without what their forms add.
+fn names() -> Vec<String> {
+    let entries = programs::models_dir().into_iter().flat_map(std::fs::read_dir).flatten().flatten();
+    let files = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let stems = files.filter_map(|file| file.strip_suffix(".pte").map(str::to_owned));
+    let mut names: Vec<String> = stems.filter(|stem| !stem.contains("_xnn")).collect();
+    names.sort();
+    names
+}
+
+/// Times runs and loads of one program beside the reference's; nothing if there is no such file.
+fn measure(
+    reference: &RefCell<Reference>,
+    file: &str,
+    peer: &str,
+    threads: usize,
+) -> Result<Option<[[f64; 2]; 2]>, String> {
+    let Some(sample) = programs::model(file) else { return Ok(None) };
+    let kernels = registry();
+    let options = Options { threads: Some(threads), backends: edgepack::backends(), ..Options::default() };
+    let open = |bytes: Arc<[u8]>| Program::from_bytes(bytes).map_err(|error| error.to_string());
+    let load = || {
+        let program = open(sample.bytes.clone())?;
+        Method::load(&program, "forward", &kernels, &options).map_err(|error| error.to_string())
+    };
+    let mut method = load()?;
+    reference.borrow_mut().answer(&format!("run {peer}"))?;
+    let ask = |request: String| move || reference.borrow_mut().ask(&request);
+
+    let inputs = Inputs::of(method.program());
+    let inputs = inputs.views();
+    let mut race = Race::new("");
+    race.lane("edgepack", 1, || timed(|| run_once(&mut method, &inputs)));
+    race.lane("reference", 1, ask(format!("run {peer}")));
+    let runs = bests(race.run(BUDGET));
+
+    let mut race = Race::new("");
+    race.lane("edgepack", 1, || timed(&load));
+    race.lane("reference", 1, ask(format!("load {peer}")));
+    Ok(Some([runs, bests(race.run(BUDGET))]))
+}
+
+fn bests(figures: Vec<Figure>) -> [f64; 2] {
+    [0, 1].map(|lane| figures.get(lane).map_or(f64::NAN, |figure| figure.best))
+}
+
+fn print(rows: &mut [Row]) {
+    rows.sort_by(|a, b| (&a.model, a.form).cmp(&(&b.model, b.form)).then(a.threads.cmp(&b.threads)));
+    println!("\nModels beside the reference's XNNPACK: best of many, in ms; a ratio below 1 is faster\n");
+    println!("| model | form | threads | run | reference | ratio | load | reference | ratio |");
+    println!("| --- | --- | --: | --: | --: | --: | --: | --: | --: |");
+    for Row { model, form, threads, run, load } in &*rows {
+        let columns =
+            [run, load].map(|[ours, theirs]| format!("{:.3} | {:.3} | {:.2}", ours / 1e6, theirs / 1e6, ours / theirs));
+        println!("| {model} | {form} | {threads} | {} |", columns.join(" | "));
+    }
+    println!("\n| geometric mean of ratios | threads | models | run | load |");
+    println!("| --- | --: | --: | --: | --: |");
+    for (form, ..) in FORMS {
+        for threads in [1, 2] {
+            let of: Vec<&Row> = rows.iter().filter(|row| row.form == form && row.threads == threads).collect();
+            let mean = |pair: fn(&Row) -> [f64; 2]| {
+                let logs: f64 = of.iter().map(|row| pair(row)).map(|[ours, theirs]| (ours / theirs).ln()).sum();
+                (logs / of.len() as f64).exp()
+            };
+            let (run, load) = (mean(|row| row.run), mean(|row| row.load));
+            println!("| {form} | {threads} | {} | {run:.2} | {load:.2} |", of.len());
+        }
+    }
+}
