@@ -2,7 +2,7 @@
 
 use edgepack_executor::Registry;
 use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Prepare, Run};
-use edgepack_format::operator::in_programs;
+use edgepack_format::operators::in_programs;
 
 struct Idle {
     name: &'static str,

@@ -5,7 +5,7 @@
 use std::io;
 
 use edgepack_format::finding::Findings;
-use edgepack_format::operator::SchemaError;
+use edgepack_format::operators::SchemaError;
 use edgepack_format::tensor::LayoutError;
 
 use crate::Error;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 mod payload;
 
 use edgepack_builder::plan::{ReplanOptions, Strategy, lifetimes, replan};
-use edgepack_format::operator::lookup_overload;
+use edgepack_format::operators::lookup_overload;
 use edgepack_format::pte::{
     AllocationDetails, Chain, DelegateCall, EValue, ExecutionPlan, Instruction, InstructionArguments, KernelTypes,
     Program, ProgramRef, Tensor,
@@ -242,7 +242,7 @@ impl Judge<'_> {
             return self.write(args[0]);
         }
         let schema =
-            lookup_overload(name, overload).map(|text| edgepack_format::operator::Schema::parse(text).unwrap());
+            lookup_overload(name, overload).map(|text| edgepack_format::operators::Schema::parse(text).unwrap());
         let outs = |place: usize| match &schema {
             Some(schema) => schema.args().get(place).is_none_or(|arg| arg.is_out()),
             None => place + 2 >= args.len(),

@@ -37,7 +37,7 @@ pub mod limits;
 pub mod mlf;
 pub mod named;
 pub mod notation;
-pub mod operator;
+pub mod operators;
 pub mod payload;
 pub mod ptd;
 pub mod pte;

@@ -2,7 +2,7 @@
 
 use edgepack_exir::graph::{Argument, Graph, ListKind, MemoryFormat, Meta, Node, OpName, Size, TensorMeta};
 use edgepack_exir::operators::arguments;
-use edgepack_format::operator::Schema;
+use edgepack_format::operators::Schema;
 use edgepack_format::scalar::ScalarType;
 
 use super::compute::Computed;

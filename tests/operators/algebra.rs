@@ -2,7 +2,7 @@
 //! and the order of memory changes nothing.
 
 use edgepack_executor::call::{Arg, OwnedTensor};
-use edgepack_format::operator::Schema;
+use edgepack_format::operators::Schema;
 use edgepack_format::scalar::ScalarType;
 use edgepack_kernels::registry;
 use edgepack_tests::catalogue::{READS_MEMORY, layouts, types};

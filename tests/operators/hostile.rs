@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use edgepack_executor::call::{Arg, OwnedTensor};
 use edgepack_executor::kernel::Operator;
 use edgepack_executor::tensor::Scalar;
-use edgepack_format::operator::Schema;
+use edgepack_format::operators::Schema;
 use edgepack_format::scalar::ScalarType;
 use edgepack_kernels::registry;
 use edgepack_tests::catalogue::{channels_last, types};

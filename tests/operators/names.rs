@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use edgepack_format::operator::lookup;
+use edgepack_format::operators::lookup;
 use edgepack_kernels::registry;
 use edgepack_tests::catalogue::{by_name, types};
 use edgepack_tests::examples::{all, schema_text};

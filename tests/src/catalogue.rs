@@ -9,7 +9,7 @@ use std::fmt::Write;
 use edgepack_executor::Registry;
 use edgepack_executor::call::{Arg, OwnedTensor};
 use edgepack_executor::kernel::Operator;
-use edgepack_format::operator::Schema;
+use edgepack_format::operators::Schema;
 use edgepack_format::scalar::ScalarType;
 use edgepack_kernels::{FAMILIES, Speed};
 

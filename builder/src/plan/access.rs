@@ -3,7 +3,7 @@
 //! Where a schema says which arguments an operator writes, it counts. Where nobody says, as for a delegate, what was never
 //! seen before and is followed by nothing that was is taken for an output.
 
-use edgepack_format::operator::{Schema, lookup_overload};
+use edgepack_format::operators::{Schema, lookup_overload};
 use edgepack_format::pte::{ExecutionPlan, Instruction, InstructionArguments, KernelTypes, Operator};
 use edgepack_format::row::Rows;
 use edgepack_format::wire;

@@ -2,7 +2,7 @@
 //! appended.
 
 use edgepack_format::notation::ValueName;
-use edgepack_format::operator::{Argument, ArgumentKind, List, Literal, MAX_NAME, Schema, Trailing, lookup};
+use edgepack_format::operators::{Argument, ArgumentKind, List, Literal, MAX_NAME, Schema, Trailing, lookup};
 use edgepack_format::pte::KernelTypes;
 use edgepack_format::tensor::TensorLayout;
 

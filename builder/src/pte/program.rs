@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use edgepack_format::operator::{Schema, lookup};
+use edgepack_format::operators::{Schema, lookup};
 use edgepack_format::tensor::{TensorLayout, TensorView};
 
 use super::args::{ConstantId, Owner};

@@ -4,7 +4,7 @@
 //! what is asked.
 
 pub mod bundle;
-mod darwinn;
+pub mod darwinn;
 mod exir;
 mod fields;
 mod head;
@@ -36,6 +36,7 @@ use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::value::Value;
 
+pub use exir::{Lowering, lower};
 pub use head::Head;
 pub use measured::Measured;
 pub use ptd::open_data;

@@ -28,7 +28,7 @@
 use std::cell::Cell;
 
 use edgepack_format::finding::ErrorCode;
-use edgepack_format::operator::{Schema, Trailing};
+use edgepack_format::operators::{Schema, Trailing};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{Dims, TensorBuf, TensorLayout};
 

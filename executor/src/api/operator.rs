@@ -2,7 +2,7 @@
 
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::notation::ValueName;
-use edgepack_format::operator::{Schema, Trailing};
+use edgepack_format::operators::{Schema, Trailing};
 use edgepack_format::pte::KernelTypes;
 
 use crate::api::context::MAX_ARGS;

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 
 use edgepack_format::finding::ErrorCode;
-use edgepack_format::operator::Trailing;
+use edgepack_format::operators::Trailing;
 use edgepack_format::tensor::TensorLayout;
 
 use crate::api::delegate::{Delegate, Instructions, Local};

@@ -32,7 +32,7 @@ mod words;
 use std::collections::BTreeMap;
 
 use edgepack_format::limits::Limits;
-use edgepack_format::operator::Schema;
+use edgepack_format::operators::Schema;
 
 use crate::error::Error;
 use crate::graph::{Argument, Dialect, ExportedProgram, Graph, Node, Size, ValueId};

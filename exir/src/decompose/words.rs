@@ -11,7 +11,7 @@
 //! - `cast(x, like)`, `float(x)`, `fill(number, like)`, `scalar(number, like)`, `view(x, sizes)`, `expand(x, like)`,
 //!   `along(x, d, like)`: one dimension as dimension `d` of `like`, `but(x, d)`: all dimensions but one, `arange(n)`, `zeros(i)`: zeros of the form of the recorded result `i`; `recorded(i)` are its sizes.
 
-use edgepack_format::operator::Schema;
+use edgepack_format::operators::Schema;
 use edgepack_format::scalar::ScalarType;
 
 use super::Composite;

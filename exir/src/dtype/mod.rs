@@ -11,7 +11,7 @@ mod yaml;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use edgepack_format::operator::{self, Argument as Parameter, ArgumentKind, Schema};
+use edgepack_format::operators::{self, Argument as Parameter, ArgumentKind, Schema};
 use edgepack_format::scalar::ScalarType;
 
 pub use yaml::DslError;
@@ -239,7 +239,7 @@ impl Constraint {
 /// Gives each operator of the table of operators the rows that it names.
 fn built_in(text: &str) -> Option<Table> {
     let rows = named_rows(text)?;
-    let named = operator::all().filter_map(|known| Some((known.full_name().to_owned(), known.dtype_rows()?)));
+    let named = operators::all().filter_map(|known| Some((known.full_name().to_owned(), known.dtype_rows()?)));
     let operators = named.map(|(name, key)| Some((name, rows.get(key)?.clone()))).collect::<Option<_>>()?;
     Some(Table { operators })
 }
@@ -283,7 +283,7 @@ mod tests {
         let table = Table::built_in();
         assert_eq!(table.len(), 141);
         let rows = named_rows(ROWS).unwrap();
-        let named: BTreeSet<&str> = operator::all().filter_map(operator::Operator::dtype_rows).collect();
+        let named: BTreeSet<&str> = operators::all().filter_map(operators::Operator::dtype_rows).collect();
         assert!(named.iter().eq(rows.keys()), "rows that no operator names, or that are not there");
         assert_eq!(table.operators().map(|(_, constraint)| constraint.rows()).sum::<usize>(), 1766);
         let operators = Operators::new();

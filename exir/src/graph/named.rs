@@ -4,7 +4,7 @@
 //! tensors. Everything here goes by names, so both are settled when a graph is read, and again when operators are known
 //! that were not known then.
 
-use edgepack_format::operator::{ArgumentKind, Schema};
+use edgepack_format::operators::{ArgumentKind, Schema};
 
 use super::{Argument, Graph, ListKind, Node, Target};
 use crate::operators::Operators;
@@ -67,7 +67,7 @@ fn name(node: &mut Node, operators: &Operators) {
     }
 }
 
-fn find<'s>(schema: &'s Schema<'_>, name: &str) -> Option<edgepack_format::operator::Argument<'s>> {
+fn find<'s>(schema: &'s Schema<'_>, name: &str) -> Option<edgepack_format::operators::Argument<'s>> {
     schema.args().iter().find(|parameter| parameter.name == name).copied()
 }
 

@@ -1,7 +1,7 @@
 //! Calls: each operator becomes its out variant, with every argument said.
 
 use edgepack_builder::pte::{Arg, IntArg, Out, TensorArg};
-use edgepack_format::operator::{Argument as Parameter, ArgumentKind, Schema, Trailing, lookup};
+use edgepack_format::operators::{Argument as Parameter, ArgumentKind, Schema, Trailing, lookup};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorLayout;
 

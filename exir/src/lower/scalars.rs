@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use edgepack_format::operator::ArgumentKind;
+use edgepack_format::operators::ArgumentKind;
 use edgepack_format::scalar::ScalarType;
 use half::{bf16, f16};
 

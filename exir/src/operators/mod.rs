@@ -14,7 +14,7 @@ pub use shape::{Call, ShapeRule, promote};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use edgepack_format::operator::{self, Argument as Parameter, ArgumentKind, Literal, Schema};
+use edgepack_format::operators::{self, Argument as Parameter, ArgumentKind, Literal, Schema};
 
 use crate::error::Error;
 use crate::graph::{Argument, ListKind, MemoryFormat, Node, OpName, TensorMeta};
@@ -101,7 +101,7 @@ impl Operators {
         if let Some(own) = self.own.get(full_name) {
             return Some(&own.schema);
         }
-        operator::find(full_name).map(operator::Operator::schema)
+        operators::find(full_name).map(operators::Operator::schema)
     }
 
     /// The schema of an operator.
@@ -111,7 +111,7 @@ impl Operators {
 
     /// What is known about an operator.
     pub fn traits(&self, op: &OpName) -> Traits {
-        operator::find(&op.to_string()).map_or(Traits::default(), |known| Traits {
+        operators::find(&op.to_string()).map_or(Traits::default(), |known| Traits {
             core: known.is_core(),
             view_copy: known.is_view_copy(),
             pointwise: known.is_pointwise(),
@@ -120,7 +120,7 @@ impl Operators {
 
     /// The core set.
     pub fn core(&self) -> impl Iterator<Item = OpName> {
-        operator::all().filter(|known| known.is_core()).filter_map(|known| OpName::parse(known.full_name()))
+        operators::all().filter(|known| known.is_core()).filter_map(|known| OpName::parse(known.full_name()))
     }
 
     /// The copying twin of a view, which the Edge dialect has in its place.

@@ -3,7 +3,7 @@
 //! The two have the same name and, results apart, the same arguments. Names of overloads and of results follow no
 //! pattern, so nothing is concluded from them unless arguments leave a choice.
 
-use edgepack_format::operator::{self, Argument as Parameter, Schema};
+use edgepack_format::operators::{self, Argument as Parameter, Schema};
 
 use super::Operators;
 use crate::graph::{Node, OpName};
@@ -93,7 +93,7 @@ impl Operators {
         let own = self.own.range(base.to_owned()..).map(|(name, own)| (name.as_str(), own.schema.as_str()));
         let own =
             own.take_while(|(name, _)| name.starts_with(base)).filter(|(name, _)| of_base(name)).map(|(_, text)| text);
-        own.chain(operator::overloads(base).map(|known| known.schema())).collect()
+        own.chain(operators::overloads(base).map(|known| known.schema())).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Calls against schemas: nothing missing, nothing unknown, tensors where tensors are asked for.
 
-use edgepack_format::operator::{ArgumentKind, Schema};
+use edgepack_format::operators::{ArgumentKind, Schema};
 use edgepack_format::rules::exir as rule;
 
 use super::Checker;

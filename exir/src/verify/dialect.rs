@@ -1,6 +1,6 @@
 //! What each dialect asks of calls: core operators, Edge operators, element types, backend libraries.
 
-use edgepack_format::operator::{ArgumentKind, Schema};
+use edgepack_format::operators::{ArgumentKind, Schema};
 use edgepack_format::rules::exir as rule;
 use edgepack_format::scalar::ScalarType;
 

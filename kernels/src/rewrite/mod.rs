@@ -9,7 +9,7 @@ mod transposed;
 
 use edgepack_executor::Registry;
 use edgepack_executor::rewrite::FoldConstants;
-use edgepack_format::operator;
+use edgepack_format::operators;
 
 /// Adds the rules, in the order they run.
 pub(crate) fn with_rewrites(registry: Registry) -> Registry {
@@ -24,5 +24,5 @@ pub(crate) fn with_rewrites(registry: Registry) -> Registry {
 
 /// Whether calling an operator at load gives what calling it at each run would; of one that is not known, nothing is said.
 fn is_pure(full_name: &str) -> bool {
-    operator::find(full_name).is_some_and(operator::Operator::is_pure)
+    operators::find(full_name).is_some_and(operators::Operator::is_pure)
 }

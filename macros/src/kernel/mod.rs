@@ -6,7 +6,7 @@
 mod options;
 mod parameters;
 
-use edgepack_format::operator::{Argument, ArgumentKind, Schema, Trailing};
+use edgepack_format::operators::{Argument, ArgumentKind, Schema, Trailing};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use arbitrary::{Arbitrary, Unstructured};
 use edgepack_builder::raw;
-use edgepack_format::operator::{Argument, ArgumentKind, Schema, SchemaError, Trailing, in_programs};
+use edgepack_format::operators::{Argument, ArgumentKind, Schema, SchemaError, Trailing, in_programs};
 use edgepack_format::pte::{
     AllocationDetails, BackendDelegate, BackendDelegateDataReference, BackendDelegateInlineData, Bool, BoolList, Chain,
     CompileSpec, DataLocation, DelegateCall as DelegateRow, Double, DoubleList, EValue, ExecutionPlan, FreeCall,

@@ -10,7 +10,7 @@ mod tensors;
 use edgepack_executor::call::{Arg, OwnedTensor, call, call_scalar};
 use edgepack_executor::kernel::{KernelError, Operator};
 use edgepack_executor::tensor::Scalar;
-use edgepack_format::operator::{ArgumentKind, Schema, Trailing};
+use edgepack_format::operators::{ArgumentKind, Schema, Trailing};
 use edgepack_format::scalar::ScalarType;
 
 pub use parse::all;

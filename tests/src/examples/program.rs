@@ -4,7 +4,7 @@ use edgepack_builder::BuildError;
 use edgepack_builder::pte::{Arg, Out, ProgramBuilder, TensorArg, TensorSpec, ValueId};
 use edgepack_executor::call::OwnedTensor;
 use edgepack_executor::tensor::Scalar;
-use edgepack_format::operator::{Argument, ArgumentKind, Schema, lookup};
+use edgepack_format::operators::{Argument, ArgumentKind, Schema, lookup};
 use edgepack_format::scalar::ScalarType;
 
 use super::{Example, Pattern, Token, Values, parse, tensors};

@@ -1,5 +1,6 @@
 //! Edge TPU packages.
 
+pub mod host;
 mod levels;
 mod print;
 mod size;

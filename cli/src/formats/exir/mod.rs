@@ -1,5 +1,6 @@
 //! Archives of export IR.
 
+mod lower;
 mod ops;
 mod program;
 mod summary;
@@ -18,6 +19,8 @@ use crate::session::Session;
 use crate::spelling;
 use crate::status::{Failure, Status};
 use summary::ArchiveSummary;
+
+pub use lower::{Lowering, lower};
 
 /// Archives.
 pub struct Exir;

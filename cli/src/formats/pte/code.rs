@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use edgepack_format::notation::ValueName;
-use edgepack_format::operator::{Schema, Trailing, lookup};
+use edgepack_format::operators::{Schema, Trailing, lookup};
 use edgepack_format::pte::{EValue, ExecutionPlan, InstructionArguments, KernelCall, KernelTypes, MoveCall};
 use edgepack_format::row::Scalars;
 

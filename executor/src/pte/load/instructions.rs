@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::notation::ValueName;
-use edgepack_format::operator::MAX_NAME;
+use edgepack_format::operators::MAX_NAME;
 use edgepack_format::pte::fast::FastCalls;
 use edgepack_format::pte::{
     Chain, DelegateCall, FreeCall, Instruction as InstructionRow, InstructionArguments, JumpFalseCall, KernelCall,

@@ -16,7 +16,7 @@
 
 use std::sync::Arc;
 
-use edgepack_format::operator::{Argument as Parameter, ArgumentKind, Schema};
+use edgepack_format::operators::{Argument as Parameter, ArgumentKind, Schema};
 use edgepack_format::scalar::ScalarType;
 
 use super::numbers::{Choice, broadcast};

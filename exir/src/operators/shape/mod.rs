@@ -18,7 +18,7 @@ pub use numbers::promote;
 
 use std::sync::Arc;
 
-use edgepack_format::operator::{self, Schema};
+use edgepack_format::operators::{self, Schema};
 use edgepack_format::scalar::ScalarType;
 
 use super::{Operators, arguments};
@@ -135,14 +135,14 @@ impl Operators {
         if let Some(own) = self.own.get(&full_name).and_then(|own| own.shape.clone()) {
             return Some(own);
         }
-        let wanted = operator::find(&full_name)?.shape_rule()?;
+        let wanted = operators::find(&full_name)?.shape_rule()?;
         let (_, function) = rules().find(|(name, _)| *name == wanted)?;
         Some(Arc::new(*function))
     }
 
     /// What a call gives: whether the schema of an operator says that it gives tensors.
     pub fn gives_tensors(&self, op: &OpName) -> bool {
-        use edgepack_format::operator::ArgumentKind;
+        use edgepack_format::operators::ArgumentKind;
         let tensors = |schema: &Schema<'_>| schema.returns().iter().any(|result| result.kind == ArgumentKind::Tensor);
         self.schema(op).is_some_and(|schema| tensors(&schema))
     }
@@ -191,7 +191,7 @@ mod tests {
         let names: Vec<&str> = rules().map(|(name, _)| *name).collect();
         let rules: BTreeSet<&str> = names.iter().copied().collect();
         assert_eq!(names.len(), rules.len());
-        let named: BTreeSet<&str> = operator::all().filter_map(operator::Operator::shape_rule).collect();
+        let named: BTreeSet<&str> = operators::all().filter_map(operators::Operator::shape_rule).collect();
         assert_eq!(rules, named);
     }
 }

@@ -17,7 +17,7 @@ mod view;
 
 use std::collections::BTreeMap;
 
-use edgepack_format::operator::Schema;
+use edgepack_format::operators::Schema;
 
 use crate::decompose::Composite;
 use crate::decompose::maker::{Maker, Sizes, Work};

@@ -1,6 +1,6 @@
 //! What a call does to storages: makes new ones, shows parts of one, or changes one.
 
-use edgepack_format::operator::Schema;
+use edgepack_format::operators::Schema;
 
 use super::layout::{can_be_viewed, is_contiguous, memory_order};
 use super::storage::{Base, Storages};

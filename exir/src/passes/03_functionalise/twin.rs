@@ -1,6 +1,6 @@
 //! The functional twin of a call that changes what it is given: what it would have written, as a new value.
 
-use edgepack_format::operator::Schema;
+use edgepack_format::operators::Schema;
 
 use super::storage::Storages;
 use super::view::{Places, Step};

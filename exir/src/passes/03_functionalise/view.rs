@@ -4,7 +4,7 @@ use crate::decompose::Composite;
 use crate::decompose::maker::Maker;
 use crate::error::Error;
 use crate::graph::{Argument, Node, Size, TensorMeta, ValueId};
-use edgepack_format::operator::Schema;
+use edgepack_format::operators::Schema;
 
 /// The most elements of a view whose places in memory are compared one by one.
 const MOST_PLACES: i64 = 1 << 20;

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use super::facts::mark;
 use crate::check::{Checker, Path};
 use crate::notation::ValueName;
-use crate::operator::{Schema, lookup_overload};
+use crate::operators::{Schema, lookup_overload};
 use crate::pte::{
     Chain, EValue, ExecutionPlan, ExtraTensorInfo, Instruction, KernelCall, Operator, OptionalTensorList, Tensor,
     TensorDataLocation,

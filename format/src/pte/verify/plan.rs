@@ -237,7 +237,7 @@ fn check_operators(operators: Tables<'_>, path: &Path<'_>, out: &mut Checker) {
         };
         let overload = table.string(Operator::OVERLOAD.index).ok().flatten().map_or(0, |overload| overload.len());
         let len = name.saturating_add(overload).saturating_add(usize::from(overload > 0));
-        if len > crate::operator::MAX_NAME {
+        if len > crate::operators::MAX_NAME {
             out.report(&rule::OPERATOR_LONG, &path, at, format!("{len} bytes"));
         }
     }

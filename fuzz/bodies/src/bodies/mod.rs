@@ -19,7 +19,7 @@ mod structs;
 use std::path::PathBuf;
 
 use edgepack_format::limits::Limits;
-use edgepack_format::operator::in_programs;
+use edgepack_format::operators::in_programs;
 use edgepack_format::row::TableDesc;
 
 use edgepack_smith::{Rng, dictionary, mutate};

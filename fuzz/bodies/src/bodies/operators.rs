@@ -6,7 +6,7 @@
 
 use edgepack_executor::call::{Arg, OwnedTensor, call, call_scalar};
 use edgepack_executor::tensor::Scalar;
-use edgepack_format::operator::{Argument, ArgumentKind, Schema, Trailing};
+use edgepack_format::operators::{Argument, ArgumentKind, Schema, Trailing};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorLayout;
 

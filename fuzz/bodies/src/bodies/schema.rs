@@ -1,6 +1,6 @@
 //! The parser of operator schemas.
 
-use edgepack_format::operator::{Schema, Trailing};
+use edgepack_format::operators::{Schema, Trailing};
 
 /// See [`BODIES`](super::BODIES).
 pub fn schema(data: &[u8]) {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::operator::{Operator, in_programs};
+use crate::operators::{Operator, in_programs};
 
 fn parse(text: &str) -> Schema<'_> {
     match Schema::parse(text) {

@@ -1,4 +1,6 @@
-//! `edgepack lower`: export IR to a program.
+//! Export IR to a program: archives in, a program and its data files out, and what became of each method.
+//!
+//! Invariant: nothing is written unless everything that was asked for before that agrees.
 
 mod data;
 mod knobs;
@@ -40,11 +42,9 @@ use self_check::Judged;
 /// The largest program, in bytes, that is loaded to see whether it can be.
 const TRIED: u64 = 16 << 20;
 
-/// Turn what torch.export saved into a program
-///
-/// Each archive becomes a method of the program; equal weights are stored once.
+/// What is lowered, and how.
 #[derive(clap::Args, Debug)]
-pub struct Args {
+pub struct Lowering {
     /// Archives (.pt2) and ETRecords, each with the name of its method in front. Without a name a single archive becomes
     /// `forward`, one of several is called as its file, and an ETRecord says the names of its methods
     #[arg(required = true, value_name = "[NAME=]FILE")]
@@ -129,8 +129,8 @@ struct DebugMap<'o> {
     methods: &'o [MethodOrigins],
 }
 
-/// Runs the command.
-pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+/// Lowers archives to a program and writes it.
+pub fn lower(args: &Lowering, session: &mut Session) -> Result<Status, Failure> {
     let mut programs = Vec::new();
     for file in &args.files {
         let (name, path) = match file.split_once('=') {
@@ -217,7 +217,12 @@ fn check(programs: &[(String, ExportedProgram<'static>)], options: &Options) -> 
 }
 
 /// What was written, as one reads it.
-fn report(args: &Args, built: &BuiltProgram<'_>, checked: &[Judged], session: &mut Session) -> Result<Status, Failure> {
+fn report(
+    args: &Lowering,
+    built: &BuiltProgram<'_>,
+    checked: &[Judged],
+    session: &mut Session,
+) -> Result<Status, Failure> {
     let file = built.program();
     // What was built is verified.
     let program = ProgramRef::reopen(file.head())?;

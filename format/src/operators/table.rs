@@ -2,20 +2,24 @@
 //!
 //! Its lines are searched as they stand, so that opening a file or starting a command costs nothing: a look-up takes as
 //! many comparisons as the number of lines has bits, in constants too. Adding an operator is adding a line, whose words the
-//! table explains at its beginning.
+//! table explains at its beginning. Without the feature `operators` the lines are only the schemas of operators that
+//! programs may hold: what a device asks for.
 //!
-//! Invariant: lines are sorted by full name, each name once, facts in the order of the legend; a test holds it.
+//! Invariant: lines are sorted by full name, each name once.
 
 use core::cmp::Ordering;
 
-const TABLE: &str = include_str!("operators.txt");
+#[cfg(feature = "operators")]
+const TABLE: &str = super::facts::TABLE;
+#[cfg(not(feature = "operators"))]
+const TABLE: &str = super::programs::SCHEMAS;
 
 /// An operator of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operator {
     schema: &'static str,
     /// What follows the schema: empty, or a semicolon and words.
-    facts: &'static str,
+    pub(super) facts: &'static str,
 }
 
 impl Operator {
@@ -36,71 +40,18 @@ impl Operator {
 
     /// Whether a program may hold it: a stock kernel library has it, or exporters leave it there.
     pub const fn is_in_programs(self) -> bool {
-        starts_with(self.facts.as_bytes(), b"; program")
+        !cfg!(feature = "operators") || starts_with(self.facts.as_bytes(), b"; program")
     }
-
-    /// Whether calling it at load gives what calling it at each run would. Said of operators in programs only.
-    pub fn is_pure(self) -> bool {
-        self.facts().any(|fact| fact == "pure")
-    }
-
-    /// Whether it is one of the core set.
-    pub fn is_core(self) -> bool {
-        self.facts().any(|fact| fact == "core")
-    }
-
-    /// Whether it is the copying twin of a view.
-    pub fn is_view_copy(self) -> bool {
-        self.facts().any(|fact| fact == "view_copy")
-    }
-
-    /// Whether each element of the result comes from the elements at its place.
-    pub fn is_pointwise(self) -> bool {
-        self.facts().any(|fact| fact == "pointwise")
-    }
-
-    /// The name of the function that gives the sizes and element types of the results.
-    pub fn shape_rule(self) -> Option<&'static str> {
-        self.facts().find_map(|fact| fact.strip_prefix("shape="))
-    }
-
-    /// The name of the rows of element types that the Edge dialect accepts.
-    pub fn dtype_rows(self) -> Option<&'static str> {
-        self.facts().find_map(|fact| fact.strip_prefix("dtypes="))
-    }
-
-    fn facts(self) -> impl Iterator<Item = &'static str> {
-        self.facts.split([';', ' ']).filter(|word| !word.is_empty())
-    }
-}
-
-/// Every operator, sorted by full name.
-pub fn all() -> impl Iterator<Item = Operator> + Clone {
-    from(0)
 }
 
 /// The operators that programs may hold, sorted by full name.
 pub fn in_programs() -> impl Iterator<Item = Operator> + Clone {
-    all().filter(|operator| operator.is_in_programs())
-}
-
-/// The operators of this name without overload, `aten::add`, sorted by full name.
-pub fn overloads(name: &str) -> impl Iterator<Item = Operator> {
-    let of_name = move |full_name: &str| match full_name.strip_prefix(name) {
-        Some(overload) => overload.is_empty() || overload.starts_with('.'),
-        None => false,
-    };
-    from(lower_bound(&[name])).take_while(move |operator| of_name(operator.full_name()))
-}
-
-/// Returns an operator, by full name: `aten::add.out`.
-pub const fn find(full_name: &str) -> Option<Operator> {
-    search(&[full_name])
+    from(0).filter(|operator| operator.is_in_programs())
 }
 
 /// Returns the schema of an operator that programs may hold, by full name: `aten::add.out`.
 pub fn lookup(full_name: &str) -> Option<&'static str> {
-    find(full_name).filter(|found| found.is_in_programs()).map(Operator::schema)
+    search(&[full_name]).filter(|found| found.is_in_programs()).map(Operator::schema)
 }
 
 /// Returns the schema of an operator that programs may hold, by name and overload as programs store them: `aten::add`
@@ -113,14 +64,14 @@ pub fn lookup_overload(name: &str, overload: &str) -> Option<&'static str> {
 /// Finds a schema as [`lookup`] does, and cuts it into the operator's full name and what follows it. Works in constants.
 ///
 /// ```
-/// use edgepack_format::operator::split_known;
+/// use edgepack_format::operators::split_known;
 ///
 /// const ABS: Option<(&str, &str)> = split_known("aten::abs.out");
 /// assert_eq!(ABS, Some(("aten::abs.out", "(Tensor self, *, Tensor(a!) out) -> Tensor(a!)")));
 /// assert_eq!(split_known("aten::abs"), None);
 /// ```
 pub const fn split_known(full_name: &str) -> Option<(&'static str, &'static str)> {
-    match find(full_name) {
+    match search(&[full_name]) {
         Some(found) if found.is_in_programs() => Some(until(found.schema, b'(')),
         _ => None,
     }
@@ -129,7 +80,7 @@ pub const fn split_known(full_name: &str) -> Option<(&'static str, &'static str)
 /// Returns the position of an argument in a schema, counted from 0. Works in constants.
 ///
 /// ```
-/// use edgepack_format::operator::position;
+/// use edgepack_format::operators::position;
 ///
 /// const SCHEMA: &str = "(Tensor self, int[2] size=[1, 2], *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)";
 /// const ALPHA: Option<usize> = position(SCHEMA, "alpha");
@@ -161,12 +112,12 @@ pub const fn position(schema: &str, argument: &str) -> Option<usize> {
 }
 
 /// The operators from this place of the table on.
-fn from(place: usize) -> impl Iterator<Item = Operator> + Clone {
+pub(super) fn from(place: usize) -> impl Iterator<Item = Operator> + Clone {
     TABLE.get(place..).unwrap_or_default().lines().filter(|line| !line.starts_with('#')).map(Operator::of_line)
 }
 
 /// Finds the operator whose full name these pieces make together.
-const fn search(pieces: &[&str]) -> Option<Operator> {
+pub(super) const fn search(pieces: &[&str]) -> Option<Operator> {
     let (line, _) = until(split(TABLE, lower_bound(pieces)).1, b'\n');
     match compare(line, pieces) {
         Ordering::Equal => Some(Operator::of_line(line)),
@@ -175,7 +126,7 @@ const fn search(pieces: &[&str]) -> Option<Operator> {
 }
 
 /// The place of the first line whose full name is not less than these pieces together.
-const fn lower_bound(pieces: &[&str]) -> usize {
+pub(super) const fn lower_bound(pieces: &[&str]) -> usize {
     let (mut low, mut high) = (0usize, TABLE.len());
     // Both are places where lines begin; a line from the middle is at or behind `low`, and before `high`.
     while low < high {
@@ -225,7 +176,7 @@ const fn line_start(text: &str) -> usize {
 }
 
 /// The text before this ASCII character, and from it on.
-const fn until(text: &'static str, end: u8) -> (&'static str, &'static str) {
+pub(super) const fn until(text: &'static str, end: u8) -> (&'static str, &'static str) {
     let mut rest = text.as_bytes();
     while let Some((byte, next)) = rest.split_first() {
         if *byte == end {
@@ -244,7 +195,7 @@ const fn split(text: &'static str, place: usize) -> (&'static str, &'static str)
     }
 }
 
-const fn starts_with(mut bytes: &[u8], mut start: &[u8]) -> bool {
+pub(super) const fn starts_with(mut bytes: &[u8], mut start: &[u8]) -> bool {
     while let Some((wanted, others)) = start.split_first() {
         match bytes.split_first() {
             Some((byte, rest)) if *byte == *wanted => (bytes, start) = (rest, others),
@@ -256,58 +207,21 @@ const fn starts_with(mut bytes: &[u8], mut start: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec::Vec;
-
     use super::*;
-    use crate::operator::{Schema, Trailing};
+    use crate::operators::{ArgumentKind, Schema, Trailing};
 
     #[test]
-    fn lines_are_sorted_and_name_facts_in_order() {
-        assert!(TABLE.is_ascii() && TABLE.ends_with('\n') && !TABLE.contains("\n\n"));
-        let names: Vec<&str> = all().map(Operator::full_name).collect();
-        assert!(names.len() > 2000);
-        for pair in names.windows(2) {
-            assert!(pair[0] < pair[1], "{} before {}", pair[0], pair[1]);
-        }
-        const LEGEND: [&str; 7] = ["program", "pure", "core", "view_copy", "pointwise", "shape=", "dtypes="];
-        for operator in all() {
-            let place = |fact: &str| {
-                LEGEND.iter().position(|known| match known.strip_suffix('=') {
-                    Some(key) => fact.split_once('=').is_some_and(|(word, name)| word == key && !name.is_empty()),
-                    None => fact == *known,
-                })
-            };
-            let places: Vec<usize> = operator.facts().map(|fact| place(fact).expect(fact)).collect();
-            assert!(places.is_sorted_by(|a, b| a < b), "{operator:?}");
-            assert!(operator.facts.is_empty() || operator.facts.starts_with("; "), "{operator:?}");
-            assert!(operator.is_in_programs() || !operator.is_pure(), "{operator:?}");
-        }
-    }
-
-    #[test]
-    fn all_parse_and_are_found() {
-        for operator in all() {
-            let text = operator.schema();
-            let schema = Schema::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    fn operators_of_programs_are_found() {
+        assert!(in_programs().count() > 390);
+        assert!(in_programs().is_sorted_by(|a, b| a.full_name() < b.full_name()));
+        for operator in in_programs() {
+            let schema = Schema::parse(operator.schema()).unwrap();
             assert_eq!(schema.full_name(), operator.full_name());
-            assert_eq!(find(schema.full_name()), Some(operator));
-            assert!(overloads(schema.name()).any(|found| found == operator));
-            let known = operator.is_in_programs().then_some(text);
-            assert_eq!(lookup(schema.full_name()), known);
-            assert_eq!(lookup_overload(schema.name(), schema.overload()), known);
+            assert_eq!(lookup(schema.full_name()), Some(operator.schema()));
+            assert_eq!(lookup_overload(schema.name(), schema.overload()), Some(operator.schema()));
         }
-        assert!(lookup("aten::add").is_none() && lookup("aten::add.Tensor").is_none());
-        assert!(lookup("aten::add.out(").is_none());
-        assert!(lookup_overload("aten::add", "").is_none());
-        assert!(lookup_overload("aten::add.out", "").is_some_and(|text| text.starts_with("aten::add.out(")));
-        for line in
-            TABLE.lines().filter(|line| line.starts_with('#')).chain(["", "#", "zz::z", "aten::ad", "aten::add."])
-        {
-            assert_eq!(find(line), None, "{line}");
-        }
-        let names: Vec<&str> = overloads("aten::sort").map(Operator::full_name).collect();
-        assert_eq!(names, ["aten::sort", "aten::sort.stable", "aten::sort.values", "aten::sort.values_stable"]);
-        assert_eq!(overloads("aten::no_such").count(), 0);
+        // Known, but in no program.
+        assert_eq!((lookup("aten::add.Tensor"), lookup_overload("aten::add", "Tensor")), (None, None));
     }
 
     #[test]
@@ -315,7 +229,7 @@ mod tests {
         for text in in_programs().map(Operator::schema) {
             let schema = Schema::parse(text).unwrap();
             for arg in schema.args() {
-                assert!(!matches!(arg.kind, crate::operator::ArgumentKind::Other(_)), "{text}: {arg:?}");
+                assert!(!matches!(arg.kind, ArgumentKind::Other(_)), "{text}: {arg:?}");
                 assert!((0..=11).any(|tag| arg.accepts(tag)), "{text}: {arg:?}");
             }
             let outs = schema.outs().count();
