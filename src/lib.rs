@@ -8,7 +8,7 @@
 //! use edgepack::prelude::*;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/models/mlp_portable.pte");
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/corpus/models/mlp_portable.pte");
 //! let program = Program::open(path)?; // verified; segments are read on demand
 //! let mut forward = program.method("forward")?.load(&kernels::registry(), &Options::default())?;
 //!
@@ -74,7 +74,7 @@
 //! }
 //!
 //! // A program, verified when this is compiled: a module with a struct for each method.
-//! include_program!("tests/corpus/models/mlp_portable.pte");
+//! include_program!("tests/data/corpus/models/mlp_portable.pte");
 //!
 //! # pub
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {

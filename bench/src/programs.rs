@@ -31,7 +31,7 @@ pub fn model(name: &str) -> Option<Sample> {
 
 /// A small program of the corpus.
 pub fn small() -> Sample {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/corpus/models/mlp_portable.pte");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/models/mlp_portable.pte");
     let bytes = std::fs::read(path).expect("the corpus is part of the checkout");
     Sample { name: "mlp_portable.pte".to_owned(), bytes: bytes.into() }
 }

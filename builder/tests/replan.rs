@@ -22,7 +22,7 @@ use edgepack_format::scalar::ScalarType;
 
 /// The programs to plan: those of the repository, and those of a larger corpus where there is one.
 fn programs() -> Vec<PathBuf> {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus");
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/corpus");
     let roots = [Some(own), std::env::var_os("EDGEPACK_CORPUS").map(PathBuf::from)];
     let mut found = Vec::new();
     for root in roots.into_iter().flatten() {
@@ -336,7 +336,7 @@ fn no_program_needs_more_than_its_file_says() {
 
 #[test]
 fn the_judge_notices_an_overwritten_value() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus/models/mlp_portable.pte");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/corpus/models/mlp_portable.pte");
     let bytes = fs::read(path).unwrap();
     let old = ProgramRef::reopen(&bytes).unwrap().plans().get(0).unwrap();
     let mut new = old.clone();

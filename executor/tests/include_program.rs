@@ -3,9 +3,9 @@
 mod programs {
     use edgepack_executor::embed::include_program;
 
-    include_program!("../tests/corpus/models/constants_out_portable.pte", operators = ["aten::add.out"]);
-    include_program!("../tests/corpus/models/multimethod_portable.pte", module = two);
-    include_program!("../tests/corpus/models/dynbatch_portable.pte");
+    include_program!("../tests/data/corpus/models/constants_out_portable.pte", operators = ["aten::add.out"]);
+    include_program!("../tests/data/corpus/models/multimethod_portable.pte", module = two);
+    include_program!("../tests/data/corpus/models/dynbatch_portable.pte");
 }
 
 use edgepack_executor::Registry;
@@ -44,7 +44,7 @@ fn agree(meta: &MethodMeta, inputs: &[ValueSpec], outputs: &[ValueSpec]) {
 
 #[test]
 fn the_file_is_in_the_executable_aligned_and_not_copied() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/corpus/models/multimethod_portable.pte");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/models/multimethod_portable.pte");
     assert_eq!(two::BYTES, std::fs::read(path).unwrap());
     assert!(two::BYTES.as_ptr().addr().is_multiple_of(64));
     let program = two::program().unwrap();

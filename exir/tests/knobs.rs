@@ -14,7 +14,7 @@ use edgepack_format::pte::{KernelTypes, ProgramRef, Tensor};
 use edgepack_format::scalar::ScalarType;
 
 fn corpus(name: &str) -> ExportedProgram<'static> {
-    let path = format!("{}/../tests/corpus/pt2/{name}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../tests/data/corpus/pt2/{name}", env!("CARGO_MANIFEST_DIR"));
     Archive::open(path).unwrap().program().unwrap()
 }
 

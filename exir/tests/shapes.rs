@@ -9,7 +9,7 @@ use edgepack_exir::operators::Operators;
 use edgepack_format::scalar::ScalarType;
 
 fn archives() -> Vec<PathBuf> {
-    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/corpus");
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus");
     let other = std::env::var("EDGEPACK_CORPUS").ok();
     let mut found = Vec::new();
     for corpus in [Some(own.to_owned()), other].into_iter().flatten() {

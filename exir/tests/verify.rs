@@ -250,7 +250,7 @@ fn rules_that_options_turn_on() {
 
 #[test]
 fn nestings_are_held_against_the_signature() {
-    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/corpus/pt2/add/model.pt2");
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/pt2/add/model.pt2");
     let bytes = std::fs::read(own).unwrap();
     let mut program = Archive::parse(&bytes).unwrap().program().unwrap();
     assert!(said(&program).is_empty());
@@ -261,7 +261,7 @@ fn nestings_are_held_against_the_signature() {
 
 #[test]
 fn broken_archives_are_findings() {
-    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/corpus/pt2/add/model.pt2");
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/pt2/add/model.pt2");
     let bytes = std::fs::read(own).unwrap();
     assert!(verify_archive(&bytes).is_empty());
     for len in [0, 1, 100, bytes.len() / 2, bytes.len() - 1] {
@@ -272,7 +272,7 @@ fn broken_archives_are_findings() {
 
 /// The archives of the repository's own corpus and of another one, if there is one.
 fn archives(name: &str) -> Vec<PathBuf> {
-    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/corpus");
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus");
     let other = std::env::var("EDGEPACK_CORPUS").ok();
     let corpora = [Some(own.to_owned()), other].into_iter().flatten();
     let models = corpora.flat_map(|corpus| std::fs::read_dir(format!("{corpus}/pt2")).into_iter().flatten());

@@ -22,7 +22,7 @@ use crate::source::Source;
 /// # use edgepack_format::{FileKind, limits::Limits};
 /// # use edgepack_loader::{FileHead, FileSource};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/corpus/models/mlp_portable.pte");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/models/mlp_portable.pte");
 /// let source = FileSource::open(path)?;
 /// let head = FileHead::detect(&source, &Limits::DEFAULT)?;
 /// assert_eq!(head.kind, FileKind::Program);

@@ -1,11 +1,11 @@
-/**The program `../tests/corpus/models/dynbatch_portable.pte`, 4752 bytes:
+/**The program `../tests/data/corpus/models/dynbatch_portable.pte`, 4752 bytes:
 
 - [`Forward`]: the method `forward`*/
 #[allow(clippy::all, dead_code)]
 pub mod dynbatch_portable {
     static FILE: &::edgepack_executor::embed::Aligned<[u8]> = &::edgepack_executor::embed::Aligned(
         *::core::include_bytes!(
-            "/../tests/corpus/models/dynbatch_portable.pte"
+            "/../tests/data/corpus/models/dynbatch_portable.pte"
         ),
     );
     /// The file.

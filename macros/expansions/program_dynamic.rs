@@ -1,1 +1,1 @@
-include_program! { "../tests/corpus/models/dynbatch_portable.pte" }
+include_program! { "../tests/data/corpus/models/dynbatch_portable.pte" }

@@ -1,11 +1,11 @@
-/**The program `../tests/corpus/models/mlp_portable.pte`, 4752 bytes:
+/**The program `../tests/data/corpus/models/mlp_portable.pte`, 4752 bytes:
 
 - [`Forward`]: the method `forward`*/
 #[allow(clippy::all, dead_code)]
 pub mod classifier {
     static FILE: &::edgepack_executor::embed::Aligned<[u8]> = &::edgepack_executor::embed::Aligned(
         *::core::include_bytes!(
-            "/../tests/corpus/models/mlp_portable.pte"
+            "/../tests/data/corpus/models/mlp_portable.pte"
         ),
     );
     /// The file.

@@ -1,1 +1,1 @@
-include_program! { "../tests/corpus/models/mlp_portable.pte", module = classifier }
+include_program! { "../tests/data/corpus/models/mlp_portable.pte", module = classifier }

@@ -54,22 +54,22 @@ fn refused(input: &str) -> String {
 #[test]
 fn a_file_that_is_no_good_program_is_refused_with_every_error() {
     assert_eq!(
-        refused(r#""../tests/hostile/pte/jump_negative.pte""#),
-        "../tests/hostile/pte/jump_negative.pte is no valid program:\n\
+        refused(r#""../tests/data/hostile/pte/jump_negative.pte""#),
+        "../tests/data/hostile/pte/jump_negative.pte is no valid program:\n\
          error PTE-C08 execution_plan[0].chains[0].instructions[3].instr_args.destination_instruction at 0x2c0: \
          -7 of 5 instructions"
     );
     assert!(refused(r#""no/file.pte""#).starts_with("cannot read HERE/no/file.pte: "));
-    let data = r#""../tests/corpus/data/one.ptd""#;
-    assert_eq!(refused(data), "../tests/corpus/data/one.ptd is no program: ExecuTorch data file");
+    let data = r#""../tests/data/corpus/data/one.ptd""#;
+    assert_eq!(refused(data), "../tests/data/corpus/data/one.ptd is no program: ExecuTorch data file");
     assert!(refused(r#""Cargo.toml""#).starts_with("Cargo.toml is no valid program:\nerror PTE-"));
 }
 
 #[test]
 fn an_operator_outside_the_list_is_refused_with_its_place() {
     assert_eq!(
-        refused(r#""../tests/corpus/models/mlp_portable.pte", operators = ["aten::addmm.out", "aten::relu.out"]"#),
-        "../tests/corpus/models/mlp_portable.pte calls operators that are not listed:\n\
+        refused(r#""../tests/data/corpus/models/mlp_portable.pte", operators = ["aten::addmm.out", "aten::relu.out"]"#),
+        "../tests/data/corpus/models/mlp_portable.pte calls operators that are not listed:\n\
          `aten::permute_copy.out`, first in method `forward` at chains[0].instructions[0]\n\
          `aten::tanh.out`, first in method `forward` at chains[0].instructions[5]"
     );

@@ -10,7 +10,7 @@
 //! use edgepack::edit::{self, Opened, Root};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/models/mlp_portable.pte");
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/corpus/models/mlp_portable.pte");
 //! let file = Opened::open(path)?;
 //! let mut package = file.package()?;
 //! if let Root::Program(program) = &mut package.root {

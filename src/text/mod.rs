@@ -10,7 +10,7 @@
 //! use edgepack::text;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/models/cond_portable.pte");
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/corpus/models/cond_portable.pte");
 //! let file = Opened::open(path)?;
 //! let package = file.package()?;
 //! let printed = text::print(&package)?;

@@ -7,7 +7,7 @@ use super::add;
 #[allow(warnings, clippy::all, clippy::undocumented_unsafe_blocks)]
 #[rustfmt::skip]
 pub mod generated {
-    include!("../../../tests/generated/schema.rs");
+    include!("../../../tests/support/generated/schema.rs");
 }
 
 use generated::program::{InstructionArgumentsRef, KernelTypesRef, ProgramRef, TensorRef};

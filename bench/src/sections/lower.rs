@@ -21,7 +21,7 @@ use crate::clock::{Figure, Race, timed};
 const BUDGET: Duration = Duration::from_secs(2);
 
 /// The archives that are part of the checkout.
-const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/corpus");
+const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus");
 
 pub fn run() {
     let reference = match Reference::start_in(Path::new(OWN), 1) {

@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_mapped_file_is_resident_as_far_as_it_was_read() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/corpus/models/mlp_portable.pte");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/models/mlp_portable.pte");
         assert_eq!(resident(path), None);
         let program = open(path, true).unwrap();
         assert!(program.method("forward").is_ok());

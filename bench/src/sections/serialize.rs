@@ -23,7 +23,7 @@ pub fn run() {
         Ok(reference) => RefCell::new(reference),
         Err(reason) => return println!("\nserialize: {reason}, nothing is measured"),
     };
-    serialize(&reference, &programs::small(), concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/corpus/models"));
+    serialize(&reference, &programs::small(), concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/models"));
     for name in MODELS.iter().flat_map(|name| [(*name).to_owned(), format!("{name}_xnn")]).chain(["deep".to_owned()]) {
         if let Some(sample) = programs::model(&name) {
             serialize(&reference, &sample, "");

@@ -60,7 +60,7 @@ pub fn named_root() -> Option<PathBuf> {
 
 /// Every payload, in a fixed order.
 pub fn payloads() -> Vec<Found> {
-    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus/models");
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/corpus/models");
     let mut folders = vec![("repository", ours)];
     folders.extend(named_root().into_iter().flat_map(|root| FOLDERS.map(|name| (name, root.join(name)))));
     let mut found = Vec::new();

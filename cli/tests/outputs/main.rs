@@ -57,7 +57,7 @@ impl Folder {
 
     /// Puts a file of the corpus there.
     fn take(&self, from: &str, name: &str) {
-        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus");
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/corpus");
         fs::copy(corpus.join(from), self.path(name)).unwrap_or_else(|error| panic!("{from}: {error}"));
     }
 

@@ -9,7 +9,7 @@
 //! use edgepack_executor::embed::include_program;
 //!
 //! include_program!(
-//!     "../tests/corpus/models/mlp_portable.pte",
+//!     "../tests/data/corpus/models/mlp_portable.pte",
 //!     operators = ["aten::permute_copy.out", "aten::addmm.out", "aten::relu.out", "aten::tanh.out"]
 //! );
 //! # }

@@ -2,4 +2,4 @@
 #![allow(missing_docs, rust_2018_idioms, unused_qualifications, dead_code, clippy::all)]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "planus writes vectors with unsafe code and no comments")]
 
-include!("../../../tests/generated/schema.rs");
+include!("../../../tests/support/generated/schema.rs");

@@ -14,7 +14,7 @@ pub fn findings_path(body: &str) -> PathBuf {
 
 /// Files of the tests with one of these extensions, small enough to mutate, sorted by path.
 pub fn corpus(extensions: &[&str]) -> Vec<PathBuf> {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data");
     let mut out: Vec<PathBuf> =
         ["corpus", "hostile"].iter().flat_map(|folder| below(&tests.join(folder), extensions)).collect();
     out.sort();

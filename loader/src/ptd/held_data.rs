@@ -29,7 +29,7 @@ use crate::named_data::NamedDataMap;
 /// }
 ///
 /// # let path = concat!(env!("CARGO_MANIFEST_DIR"),
-/// #     "/../tests/corpus/models/external_portable._default_external_constant.ptd");
+/// #     "/../tests/data/corpus/models/external_portable._default_external_constant.ptd");
 /// let file = DataFile::open(path)?;
 /// let held = HeldData::new(&file);
 /// let first = Linear::load_at("net.0", &held)?;

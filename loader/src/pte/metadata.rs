@@ -25,7 +25,7 @@ impl Metadata {
     /// ```
     /// # use edgepack_loader::{Program, ValueMeta};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/corpus/models/mlp_portable.pte");
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/models/mlp_portable.pte");
     /// let metadata = Program::open(path)?.metadata()?;
     /// if let Some(ValueMeta::Int(size)) = metadata.value("get_vocab_size") {
     ///     println!("{size} tokens");

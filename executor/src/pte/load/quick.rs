@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn values_are_what_the_long_way_makes_of_them() {
-        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus/models");
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/corpus/models");
         let mut methods = 0;
         for entry in std::fs::read_dir(corpus).unwrap() {
             let path = entry.unwrap().path();

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     fn files(folder: &str) -> Vec<PathBuf> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests").join(folder);
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data").join(folder);
         let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.retain(|file| file.extension().is_some_and(|extension| extension == "pte"));
         files.sort();

@@ -1,0 +1,115 @@
+//! The command, by transcripts: `tests/data/cli/*.txt` hold command lines and everything they print.
+//!
+//! A case is a text file. Lines of comment at its head are kept; every line `$ COMMAND` is followed by what the command
+//! wrote to standard output, then by what it wrote to standard error with `! ` in front, then by `= STATUS`. Commands
+//! run inside `tests/data/corpus`; `TMP` is an empty folder of the case, and `< FILE` at the end is standard input.
+//! Besides `edgepack` there are two commands to make broken files: `truncate FILE LENGTH OUT` and
+//! `patch FILE OFFSET HEX OUT`. `EDGEPACK_BLESS=1` writes transcripts anew.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use edgepack_tests::command::{Folder, Ran, edgepack};
+use libtest_mimic::{Failed, Trial};
+
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data");
+
+/// Lists a test per transcript. Commands find files from the folder of the corpus, which becomes that of the process.
+pub fn trials() -> Vec<Trial> {
+    env::set_current_dir(Path::new(DATA).join("corpus")).expect("the corpus");
+    let entries = fs::read_dir(Path::new(DATA).join("cli")).expect("the transcripts");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    paths.sort();
+    assert!(paths.len() >= 10, "only {} transcripts", paths.len());
+    let name = |path: &Path| path.file_stem().expect("a name").to_string_lossy().into_owned();
+    let one = |path: PathBuf| Trial::test(format!("commands::{}", name(&path)), move || replay(&path, &name(&path)));
+    let mut trials: Vec<Trial> = paths.into_iter().map(one).collect();
+    trials.push(Trial::test("commands::the_tour", tour));
+    trials
+}
+
+/// Every command of the tour in `docs/tour.md` succeeds.
+fn tour() -> Result<(), Failed> {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tour.md"))?;
+    let folder = Folder::new("tour");
+    let lines = page.lines().filter(|line| line.starts_with("edgepack "));
+    let lines: Vec<&str> = lines.map(|line| line.split(" #").next().unwrap_or(line).trim_end()).collect();
+    assert!(lines.len() > 10, "only {} commands", lines.len());
+    for line in lines {
+        let ran = execute(&line.replace("/tmp", "TMP"), folder.path())?;
+        if ran.status != 0 {
+            return Err(Failed::from(format!("{line}: status {}\n{}", ran.status, ran.stderr)));
+        }
+    }
+    Ok(())
+}
+
+/// Compares a transcript with what its commands print now.
+fn replay(path: &Path, name: &str) -> Result<(), Failed> {
+    let case = fs::read_to_string(path)?;
+    let folder = Folder::new(name);
+    let now = transcript(&case, folder.path())?;
+    if now == case {
+        return Ok(());
+    }
+    if env::var_os("EDGEPACK_BLESS").is_some() {
+        return Ok(fs::write(path, &now)?);
+    }
+    let at = now.lines().zip(case.lines()).take_while(|(now, case)| now == case).count();
+    let line = |text: &str| text.lines().nth(at).unwrap_or("(end)").to_owned();
+    Err(Failed::from(format!("line {}:\n  want {}\n  have {}", at + 1, line(&case), line(&now))))
+}
+
+/// Runs one line of a case.
+fn execute(line: &str, tmp: &Path) -> Result<Ran, String> {
+    let line = line.replace("TMP", &tmp.display().to_string());
+    let (line, stdin) = match line.split_once(" < ") {
+        Some((line, file)) => (line, fs::read(file.trim()).map_err(|error| format!("{file}: {error}"))?),
+        None => (line.as_str(), Vec::new()),
+    };
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let done = || Ran { stdout: Vec::new(), stderr: String::new(), status: 0 };
+    let read = |file: &str| fs::read(file).map_err(|error| format!("{file}: {error}"));
+    match words.as_slice() {
+        ["edgepack", args @ ..] => Ok(edgepack(args, stdin, false)),
+        ["truncate", file, len, out] => {
+            let mut bytes = read(file)?;
+            bytes.truncate(len.parse().map_err(|error| format!("{len}: {error}"))?);
+            fs::write(out, bytes).map_err(|error| error.to_string())?;
+            Ok(done())
+        }
+        ["patch", file, offset, hex, out] => {
+            let mut bytes = read(file)?;
+            let offset: usize = offset.parse().map_err(|error| format!("{offset}: {error}"))?;
+            for (index, pair) in hex.as_bytes().chunks(2).enumerate() {
+                let digits = std::str::from_utf8(pair).map_err(|error| error.to_string())?;
+                bytes[offset + index] = u8::from_str_radix(digits, 16).map_err(|error| error.to_string())?;
+            }
+            fs::write(out, bytes).map_err(|error| error.to_string())?;
+            Ok(done())
+        }
+        _ => Err(format!("no such command: {line}")),
+    }
+}
+
+/// The transcript of a case: its head, and every command with what it prints now.
+fn transcript(case: &str, tmp: &Path) -> Result<String, String> {
+    let mut out = String::new();
+    for line in case.lines().take_while(|line| !line.starts_with("$ ")) {
+        out.push_str(&format!("{line}\n"));
+    }
+    for line in case.lines().filter(|line| line.starts_with("$ ")) {
+        let ran = execute(&line[2..], tmp)?;
+        out.push_str(&format!("{line}\n{}", String::from_utf8_lossy(&ran.stdout)));
+        if !ran.stdout.is_empty() && !ran.stdout.ends_with(b"\n") {
+            out.push('\n');
+        }
+        for complaint in ran.stderr.lines() {
+            out.push_str(format!("! {complaint}").trim_end());
+            out.push('\n');
+        }
+        out.push_str(&format!("= {}\n", ran.status));
+    }
+    Ok(out.replace(&tmp.display().to_string(), "TMP"))
+}

@@ -1,0 +1,134 @@
+//! The command on every file there is, and what transcripts cannot show.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use edgepack_tests::command::{Folder, edgepack};
+
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data");
+
+fn corpus(path: &str) -> PathBuf {
+    Path::new(DATA).join("corpus").join(path)
+}
+
+/// Every file of the corpora, sound or broken: no command panics, and statuses mean what they should.
+#[test]
+fn every_file_can_be_inspected() {
+    let mut folders = vec![corpus(""), Path::new(DATA).join("hostile")];
+    let mut seen = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let name = path.to_str().expect("a name in UTF-8");
+            let verified = edgepack(&["verify", name, "--limits", "hostile", "--json"], Vec::new(), false);
+            for args in [&["inspect", name, "--all"][..], &["inspect", name, "--all", "--json"], &["size", name]] {
+                let args: Vec<&str> = args.iter().copied().chain(["--limits", "hostile"]).collect();
+                let ran = edgepack(&args, Vec::new(), false);
+                assert_eq!(ran.status, verified.status, "{args:?}: {}", ran.stderr);
+                if args.contains(&"--json") {
+                    let document: serde_json::Value = serde_json::from_slice(&ran.stdout).expect("a document");
+                    assert_eq!(document["schema"], "edgepack/inspect/1", "{name}");
+                }
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 150, "only {seen} files");
+}
+
+/// Everything a text inspection can say of a program is in the document, too: every field of the schema by name.
+#[test]
+fn no_field_is_forgotten() {
+    use edgepack_format::pte::Program;
+    use edgepack_format::row::{FieldKind, Table as _, TableDesc};
+
+    fn names(desc: &'static TableDesc, found: &mut Vec<&'static str>) {
+        for field in desc.fields {
+            found.push(field.name);
+            match field.kind {
+                FieldKind::Table(below) | FieldKind::Rows(below) => names(below, found),
+                FieldKind::Union(union) => union.variants.iter().for_each(|(_, _, below)| names(below, found)),
+                _ => {}
+            }
+        }
+    }
+    let mut wanted = Vec::new();
+    names(Program::DESC, &mut wanted);
+    let (mut text, mut json) = (String::new(), String::new());
+    for entry in fs::read_dir(corpus("models")).expect("the corpus") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "pte") {
+            let name = path.to_str().expect("a name in UTF-8");
+            text += &String::from_utf8_lossy(&edgepack(&["inspect", "--all", name], Vec::new(), false).stdout);
+            json +=
+                &String::from_utf8_lossy(&edgepack(&["inspect", "--all", "--json", name], Vec::new(), false).stdout);
+        }
+    }
+    for entry in fs::read_dir(Path::new(DATA).join("hostile/pte")).expect("broken programs") {
+        let path = entry.expect("an entry").path();
+        let name = path.to_str().expect("a name in UTF-8");
+        json += &String::from_utf8_lossy(
+            &edgepack(&["inspect", "--all", "--json", name, "--limits", "hostile"], Vec::new(), false).stdout,
+        );
+    }
+    let missing: Vec<_> = wanted.iter().filter(|name| !json.contains(&format!("\"{name}\""))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    let fields = Program::DESC.fields.iter().filter(|field| !text.contains(&format!("\n  {} ", field.name)));
+    assert_eq!(fields.count(), 0);
+}
+
+#[test]
+fn bench_measures_and_no_binary_goes_to_a_terminal() {
+    let model = corpus("models/mlp_portable.pte");
+    let model = model.to_str().expect("a name in UTF-8");
+    let ran = edgepack(&["bench", model, "--time", "0.01", "--json"], Vec::new(), false);
+    let document: serde_json::Value = serde_json::from_slice(&ran.stdout).expect("a document");
+    assert_eq!(document["schema"], "edgepack/bench/1");
+    assert!(document["steady"]["median_ns"].as_u64().is_some_and(|time| time > 0));
+    assert!(document["memory"]["planned_bytes"].as_u64().is_some_and(|bytes| bytes > 0));
+
+    let extract = ["extract", model, "--segment", "0", "-o", "-"];
+    let ran = edgepack(&extract, Vec::new(), true);
+    assert_eq!((ran.status, ran.stdout.len()), (2, 0));
+    let ran = edgepack(&extract, Vec::new(), false);
+    assert_eq!((ran.status, ran.stdout.len()), (0, 1936));
+}
+
+#[test]
+fn data_files_and_tolerances_are_heeded() {
+    let path = |name: &str| corpus(name).to_str().expect("a name in UTF-8").to_owned();
+    let (model, cases) = (path("models/external_portable.pte"), path("models/external_portable.safetensors"));
+    let data = path("models/external_portable._default_external_constant.ptd");
+    let check = |more: &[&str]| {
+        let args: Vec<&str> = ["check", &model, &cases].iter().chain(more).copied().collect();
+        edgepack(&args, Vec::new(), false)
+    };
+    assert_eq!(check(&["--data", &data]).status, 0);
+    assert_eq!(check(&[]).status, 4);
+    assert_eq!(check(&["--data", &model]).status, 2);
+    // The runs of one input against the outputs of another: different by far, equal for a tolerance that allows all.
+    let other = path("models/mutated_input_portable.safetensors");
+    assert_eq!(edgepack(&["check", &model, &other, "--data", &data], Vec::new(), false).status, 1);
+    let strict = check(&["--data", &data, "--rtol", "0", "--atol", "0", "--json"]);
+    let document: serde_json::Value = serde_json::from_slice(&strict.stdout).expect("a document");
+    let output = &document["runs"][0]["outputs"][0];
+    assert_eq!(output["pass"], output["max_abs"] == 0.0);
+}
+
+#[test]
+fn completions_and_manual_are_written() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let ran = edgepack(&["completions", shell], Vec::new(), false);
+        assert!(ran.status == 0 && String::from_utf8_lossy(&ran.stdout).contains("inspect"), "{shell}");
+    }
+    let ran = edgepack(&["man"], Vec::new(), false);
+    assert!(ran.status == 0 && String::from_utf8_lossy(&ran.stdout).contains(".TH edgepack 1"));
+    let folder = Folder::new("man");
+    let path = folder.path().to_str().expect("a name in UTF-8");
+    assert_eq!(edgepack(&["man", "--output", path], Vec::new(), false).status, 0);
+    assert!(folder.path().join("edgepack-inspect.1").is_file());
+}

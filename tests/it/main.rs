@@ -1,0 +1,33 @@
+//! Ordinary tests of what crosses crates, in one binary.
+
+mod aliasing;
+mod builder;
+mod chosen;
+mod commands;
+mod data_files;
+mod edgetpu;
+mod edit;
+mod epilogue;
+mod executor;
+mod exported;
+mod fields;
+mod fused_mlp;
+mod hostile;
+mod hostile_data;
+mod independent_reader;
+mod inlined;
+mod library;
+mod loader;
+mod macros;
+mod mlf;
+mod operators;
+mod panics;
+mod payloads;
+mod rewrites;
+mod roundtrip;
+mod schema_contract;
+mod sharing;
+mod structure;
+mod text;
+mod unsafe_code;
+mod xnnpack;

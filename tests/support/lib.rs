@@ -1,0 +1,36 @@
+//! What the tests share.
+
+pub mod alike;
+pub mod assemble;
+pub mod built;
+pub mod catalogue;
+pub mod command;
+pub mod edgetpu;
+pub mod examples;
+pub mod fields;
+pub mod hostile;
+pub mod mlf;
+pub mod operators;
+pub mod programs;
+pub mod scale;
+pub mod schema_gen;
+pub mod xnnpack;
+
+/// Every file with one of these extensions in the corpus of the repository and, if `EDGEPACK_CORPUS` is set, in that one,
+/// in a fixed order.
+pub fn files(extensions: &[&str]) -> Vec<std::path::PathBuf> {
+    let mut folders = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/corpus")];
+    folders.extend(std::env::var_os("EDGEPACK_CORPUS").filter(|value| !value.is_empty()).map(Into::into));
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|have| extensions.iter().any(|want| have == *want)) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
