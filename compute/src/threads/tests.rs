@@ -8,6 +8,11 @@ use std::time::Duration;
 use super::*;
 use crate::random::Random;
 
+/// How often something is tried: Miri takes a thousand times as long, and needs fewer orders to see a race.
+fn rounds(many: usize) -> usize {
+    if cfg!(miri) { many.min(2) } else { many }
+}
+
 fn pool(count: usize) -> Threads {
     Threads::new(count).unwrap()
 }
@@ -29,6 +34,7 @@ fn check_rows(rows_of: usize) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "many elements")]
 fn pieces_are_whole_units_and_cover_everything() {
     let mut out = vec![0usize; 100_003];
     pool(2).run(|| {
@@ -88,7 +94,7 @@ fn columns_are_disjoint_and_cover_the_matrix() {
 fn the_first_error_is_the_one_of_a_single_thread() {
     for count in [1, 2, 3, 8] {
         let pool = pool(count);
-        for first in 0..50 {
+        for first in 0..rounds(50) {
             let failed = pool.run(|| {
                 try_for_each(true, Read(&[0u8; 50], 1), |index, _| if index >= first { Err(index) } else { Ok(()) })
             });
@@ -148,10 +154,10 @@ fn many_threads_call_one_pool() {
     for count in [1, 2, 5] {
         let pool = pool(count);
         thread::scope(|scope| {
-            for caller in 0..8 {
+            for caller in 0..rounds(8) {
                 let pool = &pool;
                 scope.spawn(move || {
-                    for round in 0..60 {
+                    for round in 0..rounds(60) {
                         // Inside, and of the process.
                         assert_eq!(pool.run(|| (check_rows(caller * 7 + round + 1), round).1), round);
                         check_rows(caller * 5 + round + 1);
@@ -171,9 +177,9 @@ fn loops_find_workers_awake_and_asleep() {
         1 => thread::sleep(Duration::from_micros(random.below(300) as u64)),
         _ => (0..random.below(2000)).for_each(|_| std::hint::spin_loop()),
     };
-    for round in 0..40 {
+    for round in 0..rounds(40) {
         pool.run(|| {
-            for inner in 0..10 {
+            for inner in 0..rounds(10) {
                 check_rows(round + inner * 13 + 1);
                 pauses();
             }
@@ -186,7 +192,7 @@ fn loops_find_workers_awake_and_asleep() {
 fn a_panic_of_any_piece_reaches_the_caller_when_all_have_ended() {
     for count in [1, 2, 3, 8] {
         let pool = pool(count);
-        for bad in 0..17 {
+        for bad in (0..17).step_by(17 / rounds(17)) {
             let running = AtomicUsize::new(0);
             let mut out = [0u8; 17];
             let panic = catch_unwind(AssertUnwindSafe(|| {
@@ -218,7 +224,7 @@ fn a_panic_of_any_piece_reaches_the_caller_when_all_have_ended() {
 #[test]
 fn a_panic_outside_of_loops_reaches_the_caller() {
     let pool = pool(2);
-    for _ in 0..20 {
+    for _ in 0..rounds(20) {
         let panic = catch_unwind(AssertUnwindSafe(|| pool.run(|| panic!("outside")))).unwrap_err();
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"outside"));
         pool.run(|| check_rows(9));
@@ -267,7 +273,7 @@ fn pools_may_call_each_other_in_a_ring() {
     thread::scope(|scope| {
         for (first, second) in [(&a, &b), (&b, &a)] {
             scope.spawn(move || {
-                for _ in 0..100 {
+                for _ in 0..rounds(100) {
                     first.run(|| {
                         let mut out = [0usize; 12];
                         for_each(true, Write(&mut out, 1), |index, out| out[0] = second.run(|| index + 1));
@@ -282,7 +288,7 @@ fn pools_may_call_each_other_in_a_ring() {
 #[test]
 fn pools_end_at_any_time() {
     // At once, after work with workers still awake, and with workers parked; each drop waits for its threads.
-    for round in 0..60 {
+    for round in 0..rounds(60) {
         let pool = pool(round % 5 + 1);
         let shared = Arc::downgrade(&pool.0.as_ref().unwrap().shared);
         if round % 3 > 0 {
@@ -305,7 +311,7 @@ fn what_rayon_cuts_is_done_by_the_same_threads() {
     for count in [1, 2, 4] {
         let pool = pool(count);
         for pays in [false, true] {
-            for _ in 0..20 {
+            for _ in 0..rounds(20) {
                 let have = pool.run(|| cut_by_rayon(pays, || (sum(&values), rayon::current_num_threads())));
                 assert_eq!(have, (9_999 * 5_000, count));
             }
@@ -317,7 +323,8 @@ fn what_rayon_cuts_is_done_by_the_same_threads() {
     // From outside, also from several threads at once.
     thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| (0..20).for_each(|_| assert_eq!(cut_by_rayon(true, || sum(&values)), 9_999 * 5_000)));
+            scope
+                .spawn(|| (0..rounds(20)).for_each(|_| assert_eq!(cut_by_rayon(true, || sum(&values)), 9_999 * 5_000)));
         }
     });
 }
