@@ -134,6 +134,7 @@ fn parts_and_results_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "counts to a million")]
 fn no_part_is_cheaper_than_handing_it_over() {
     for cost in [0.3, 7.0, 999.0, 50_000.0] {
         for units in [1, 2, 100, 33_333, 1_000_000] {
