@@ -7,60 +7,15 @@ use std::sync::{Arc, Mutex};
 
 use edgepack_builder::xnnpack::{BuiltPayload, PayloadBuilder, Quant, Scales, Storage, ValueId, ValueSpec};
 use edgepack_executor::observer::{Event, Observer};
-use edgepack_executor::{LoadError, Method, Options, Output, RunError};
+use edgepack_executor::{Options, Output};
 use edgepack_format::limits::Limits;
 use edgepack_format::tensor::{TensorLayout, TensorView};
 use edgepack_format::xnnpack::{
-    Datatype, FullyConnected, NO_ID, Node1x1, Node2x1, NodeConv, NodeUnion, Pooling2D, StaticResizeBilinear2D,
+    Datatype, FullyConnected, NO_ID, Node2x1, NodeConv, NodeUnion, Pooling2D, StaticResizeBilinear2D,
 };
-use edgepack_loader::{Bytes, Error, NamedDataMap, Program};
+use edgepack_loader::{Bytes, Error, NamedDataMap};
 use edgepack_tests::assemble::{Assembly, Id, Spec, float};
-
-const BACKEND: &str = "XnnpackBackend";
-
-fn plain(dims: &[u32]) -> ValueSpec {
-    ValueSpec::new(Datatype::FP32, dims)
-}
-
-fn quantized(dims: &[u32], scale: f32, zero_point: i32) -> ValueSpec {
-    ValueSpec::new(Datatype::QINT8, dims).quantized(Quant::PerTensor { scale, zero_point })
-}
-
-fn unary(input: ValueId, output: ValueId) -> Node1x1 {
-    Node1x1 { input_id: input.id(), output_id: output.id(), flags: 0 }
-}
-
-fn options() -> Options {
-    Options { threads: Some(1), backends: edgepack::backends(), ..Options::default() }
-}
-
-fn load(assembly: &Assembly, options: &Options) -> Result<Method, LoadError> {
-    let program = Program::from_bytes(assembly.build()).unwrap();
-    Method::load(&program, "forward", &edgepack_kernels::registry(), options)
-}
-
-/// A method with one input and one output, in one call of a payload.
-fn one_call(payload: &BuiltPayload, input: Spec, output: Spec) -> Assembly {
-    let mut a = Assembly::new();
-    let (x, y) = (a.planned(input), a.planned(output));
-    a.inputs(&[x]);
-    a.delegate(BACKEND, &payload.bytes, &[x, y]);
-    a.outputs(&[y]);
-    a
-}
-
-fn run(method: &mut Method, sizes: &[usize], input: &[f32]) -> Result<(Vec<usize>, Vec<f32>), RunError> {
-    let input = TensorView::of::<f32>(sizes, bytemuck::cast_slice(input)).unwrap();
-    let outputs = method.run(&[input])?;
-    match &outputs[0] {
-        Output::Tensor(tensor) => Ok((tensor.sizes().to_vec(), tensor.as_slice::<f32>().unwrap().to_vec())),
-        other => panic!("{other:?}"),
-    }
-}
-
-fn floats(count: usize) -> Vec<f32> {
-    (0..count).map(|index| (index * 7 % 23) as f32 / 8.0 - 1.0).collect()
-}
+use edgepack_tests::payload::{BACKEND, floats, load, one_call, options, plain, quantized, run, unary};
 
 /// Kinds of nodes with windows over images of four channels.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -180,16 +135,16 @@ fn channels_that_change_from_run_to_run_are_errors_where_weights_need_them() {
     ];
     for kind in convolutions {
         let spec = || float(&[1, 4, 4, 4]).dynamic();
-        let mut method = load(&one_call(&windowed(kind), spec(), spec()), &options()).unwrap();
-        let (sizes, whole) = run(&mut method, &[1, 4, 4, 4], &floats(64)).unwrap();
+        let mut method = load(&one_call(&windowed(kind), &[spec()], spec()), &options()).unwrap();
+        let (sizes, whole) = run(&mut method, &[(&[1, 4, 4, 4], &floats(64))]).unwrap();
         assert_eq!(sizes, [1, 4, 4, 4], "{kind:?}");
         for channels in [1, 2, 3] {
-            let less = run(&mut method, &[1, 4, 4, channels], &floats(16 * channels));
+            let less = run(&mut method, &[(&[1, 4, 4, channels], &floats(16 * channels))]);
             assert!(less.is_err(), "{kind:?} of {channels} channels");
         }
         // Other heights are none of its concern, and the method is as it was.
-        assert_eq!(run(&mut method, &[1, 2, 4, 4], &floats(32)).unwrap().0, [1, 2, 4, 4], "{kind:?}");
-        assert_eq!(run(&mut method, &[1, 4, 4, 4], &floats(64)).unwrap().1, whole, "{kind:?}");
+        assert_eq!(run(&mut method, &[(&[1, 2, 4, 4], &floats(32))]).unwrap().0, [1, 2, 4, 4], "{kind:?}");
+        assert_eq!(run(&mut method, &[(&[1, 4, 4, 4], &floats(64))]).unwrap().1, whole, "{kind:?}");
     }
 }
 
@@ -197,9 +152,9 @@ fn channels_that_change_from_run_to_run_are_errors_where_weights_need_them() {
 fn pooling_takes_the_channels_that_are_there() {
     for kind in [Windows::Greatest, Windows::GreatestBytes, Windows::Mean] {
         let spec = || float(&[1, 4, 4, 4]).dynamic();
-        let mut method = load(&one_call(&windowed(kind), spec(), spec()), &options()).unwrap();
+        let mut method = load(&one_call(&windowed(kind), &[spec()], spec()), &options()).unwrap();
         let input = floats(4 * 4 * 3);
-        let (sizes, found) = run(&mut method, &[1, 4, 4, 3], &input).unwrap();
+        let (sizes, found) = run(&mut method, &[(&[1, 4, 4, 3], &input)]).unwrap();
         assert_eq!(sizes, [1, 4, 4, 3], "{kind:?}");
         for (at, found) in found.iter().enumerate() {
             let (here, above) = (input[at], at.checked_sub(12).map(|above| input[above]));
@@ -295,10 +250,10 @@ fn named_data_are_asked_for_once_however_many_calls_there_are() {
     let mut method = load(&a, &Options { data, ..options() }).unwrap();
     assert_eq!(map.asked.load(Ordering::Relaxed), payload.named.len(), "{:?}", map.seen.lock());
     let input = floats(8);
-    let (_, once) = run(&mut method, &[2, 4], &input).unwrap();
+    let (_, once) = run(&mut method, &[(&[2, 4], &input)]).unwrap();
     assert!(once.iter().any(|y| *y != 0.0));
     // What was found the first time is what runs.
-    assert_eq!(run(&mut method, &[2, 4], &input).unwrap().1, once);
+    assert_eq!(run(&mut method, &[(&[2, 4], &input)]).unwrap().1, once);
     assert_eq!(map.asked.load(Ordering::Relaxed), payload.named.len());
 }
 
@@ -323,7 +278,7 @@ fn refusal(scale: f32, scales: [f32; 2]) -> Option<String> {
     let scale: Vec<u8> = [0.02, scale, 0.02, 0.02].iter().flat_map(|scale: &f32| scale.to_le_bytes()).collect();
     let map = Changing::new(&[(key.to_owned(), scale), (weights.to_owned(), vec![1; 16])]);
     let data: Vec<Arc<dyn NamedDataMap>> = vec![map];
-    load(&one_call(&payload, rows(), rows()), &Options { data, ..options() }).err().map(|error| error.to_string())
+    load(&one_call(&payload, &[rows()], rows()), &Options { data, ..options() }).err().map(|error| error.to_string())
 }
 
 #[test]
@@ -367,7 +322,7 @@ fn resized(to: u32) -> BuiltPayload {
 #[test]
 fn results_inside_are_charged_to_the_limits_of_the_method() {
     let payload = resized(512);
-    let call = one_call(&payload, float(&[1, 2, 2, 4]), float(&[1, 4]));
+    let call = one_call(&payload, &[float(&[1, 2, 2, 4])], float(&[1, 4]));
     assert!(load(&call, &options()).is_ok());
     let small = |limits: Limits| load(&call, &Options { limits: Some(limits), ..options() }).err();
     // Four MiB are between the nodes.
@@ -382,7 +337,7 @@ fn places_under_windows_are_charged_before_anything_is_reserved() {
     let payload = windowed(Windows::Float);
     // The payload says four pixels; the call has a million.
     let image = || float(&[1, 1024, 1024, 4]);
-    let call = one_call(&payload, image(), image());
+    let call = one_call(&payload, &[image()], image());
     let limits = Limits { arena_bytes: 40 << 20, ..Limits::default() };
     assert!(load(&call, &Options { limits: Some(limits), ..options() }).is_ok());
     // 16 MiB are the image and its result, the places are 8 MiB.

@@ -53,6 +53,13 @@ impl Lowering<'_> {
         made: Made,
     ) -> Result<(), KernelError> {
         if let Some(params) = a.rows {
+            self.expect_constant(b)?;
+            let Some((batches, _)) = b.shape.dims().split_last_chunk::<2>() else {
+                return Err(refused("a matrix has two dimensions"));
+            };
+            if batches.iter().any(|size| *size != 1) {
+                return Err(refused("weights of several batches"));
+            }
             let channel = b.shape.rank() - 1 - usize::from(transposed);
             let scales: Vec<f32> = match (b.datatype, self.values.quantization(b.index)?) {
                 (Datatype::QCINT8, Quantization::PerChannel { channel_dim, scales, .. })

@@ -35,7 +35,8 @@ impl Lowering<'_> {
                 self.values.call("quantized_decomposed::dequantize_per_tensor.out", &args, self.node)
             }
             (Datatype::QINT8, Datatype::QINT8) => {
-                let table = bytes::tabulated(self.meaning(x.index)?, self.meaning(out.index)?, |x| x);
+                let table = bytes::sloped(self.meaning(x.index)?, self.meaning(out.index)?, 1.0);
+                let table = table.ok_or_else(|| refused("its scales are too far apart"))?;
                 let operator = self.values.own(integer::table(table));
                 self.values.all().call(operator, &[x.local, out.local], self.node);
                 Ok(())
@@ -50,7 +51,7 @@ impl Lowering<'_> {
     /// Scale and zero point of a value, as operators take them.
     pub(super) fn meaning(&self, index: usize) -> Result<bytes::Affine, KernelError> {
         let (scale, zero) = self.values.per_tensor(index)?;
-        Ok(bytes::Affine { scale, zero })
+        Ok(bytes::Affine { scale, zero, less: self.values.less(index) })
     }
 
     fn quantize(&mut self, x: Lowered, made: Made) -> Result<(), KernelError> {
@@ -121,6 +122,9 @@ impl Lowering<'_> {
             _ => return Err(refused("its weights are quantised in another way")),
         };
         let dims = w.shape.dims();
+        if dims[..channel.min(dims.len().saturating_sub(2))].iter().any(|size| *size != 1) {
+            return Err(refused("weights of several batches"));
+        }
         let stored = self.values.elements(w.index, &contiguous(w.datatype, dims)?)?;
         let layout = contiguous(Datatype::FP32, dims)?;
         self.values.reserve(layout.byte_len())?;

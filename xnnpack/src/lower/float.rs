@@ -197,6 +197,9 @@ impl Lowering<'_> {
             (true, true) if transposed => self.exchanged(w)?,
             (true, false) if transposed => self.turned(w)?,
             (true, _) => Lowered { local: self.values.as_type(w, seen_as, self.node)?, datatype: seen_as, ..w },
+            (false, true) if inputs.len() > 2 => {
+                return Err(refused("its weights are quantised, and scales of weights would be those of its bias too"));
+            }
             (false, true) if !transposed => Lowered { local: self.dequantized(w, 0)?, datatype: seen_as, ..w },
             _ => return Err(refused("its weights are quantised, and transposed or not constant")),
         };

@@ -189,7 +189,7 @@ impl Lowering<'_> {
         let ((sa, za), (sb, zb)) = (self.signed(a.index, a.datatype)?, self.signed(b.index, b.datatype)?);
         let (sy, zy) = self.signed_result(made)?;
         let bounds = self.bounds_of(node, (sy, zy));
-        let meanings = [(sa, za), (sb, zb), (sy, zy)].map(|(scale, zero)| bytes::Affine { scale, zero });
+        let meanings = [self.meaning(a.index)?, self.meaning(b.index)?, self.meaning(self.values.index_of(made.id)?)?];
         let operator = match union {
             NodeUnion::Add(_) | NodeUnion::Subtract(_) => {
                 let subtract = matches!(union, NodeUnion::Subtract(_));
@@ -243,7 +243,8 @@ impl Lowering<'_> {
             NodeUnion::Sin(_) => table(&f64::sin),
             NodeUnion::Cos(_) => table(&f64::cos),
             NodeUnion::LeakyReLU(fields) => {
-                bytes::tabulated(from, to, |x| if x < 0.0 { x * fields.negative_slope } else { x })
+                let table = bytes::sloped(from, to, fields.negative_slope);
+                table.ok_or_else(|| refused("its scales are too far apart"))?
             }
             NodeUnion::ELU(fields) => table(&|x| if x < 0.0 { f64::from(fields.alpha) * x.exp_m1() } else { x }),
             _ => return Err(refused("its input is quantised")),

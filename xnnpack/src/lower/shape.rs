@@ -170,8 +170,7 @@ impl Lowering<'_> {
         let pads: Vec<i64> = pads.collect();
         let value = match x.datatype {
             datatype if is_float(datatype) => self.values.all().double(fields.padding_value.into()),
-            // The bits are what the field holds.
-            Datatype::INT32 => self.values.all().int(i64::from(fields.padding_value.to_bits() as i32)),
+            Datatype::INT32 => return Err(refused("its elements are integers, and what it pads with is not one")),
             _ => {
                 let (scale, zero) = self.values.per_tensor(x.index)?;
                 let quantised = (fields.padding_value / scale + zero as f32).round_ties_even().clamp(-128.0, 127.0);

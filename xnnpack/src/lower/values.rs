@@ -359,14 +359,16 @@ impl<'l> Values<'l> {
         self.payload.values()[index].quantization(self.weights).map_err(|e| error(e.to_string()))
     }
 
+    /// By how much numbers are less in here than in the payload.
+    pub fn less(&self, index: usize) -> i32 {
+        let tensor = self.payload.values().get(index).and_then(|value| value.tensor());
+        if tensor.is_some_and(|tensor| tensor.datatype == Datatype::QUINT8) { 128 } else { 0 }
+    }
+
     /// Scale and zero point of a value that has one of each.
     pub fn per_tensor(&self, index: usize) -> Result<(f32, i32), KernelError> {
         match self.quantization(index)? {
-            Quantization::PerTensor { scale, zero_point } => {
-                let tensor = self.payload.values()[index].tensor();
-                let is_unsigned = tensor.is_some_and(|tensor| tensor.datatype == Datatype::QUINT8);
-                Ok((scale, if is_unsigned { zero_point - 128 } else { zero_point }))
-            }
+            Quantization::PerTensor { scale, zero_point } => Ok((scale, zero_point - self.less(index))),
             _ => Err(refused("a value that has not one scale")),
         }
     }

@@ -41,11 +41,13 @@ pub(crate) fn converted() -> Arc<dyn Operator> {
     })
 }
 
-/// Scales and zero points of numbers between which a function of floats is computed.
+/// Scale and zero point of numbers between which a function of floats is computed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Affine {
     pub scale: f32,
     pub zero: i32,
+    /// By how much stored numbers are less than those of the payload: rounding happens where these are.
+    pub less: i32,
 }
 
 impl Affine {
@@ -56,9 +58,31 @@ impl Affine {
 
     /// The byte that stands for a number; that of NaN is the least.
     pub fn byte(self, real: f32) -> i8 {
-        let byte = (real * (1.0 / self.scale) + self.zero as f32).clamp(-128.0, 127.0);
-        if byte.is_nan() { i8::MIN } else { byte.round_ties_even() as i8 }
+        let less = self.less as f32;
+        let number = real * (1.0 / self.scale) + (self.zero + self.less) as f32;
+        let number = if number.is_nan() { f32::NEG_INFINITY } else { number };
+        (number.clamp(less - 128.0, less + 127.0).round_ties_even() - less) as i8
     }
+}
+
+/// The ratios of scales that eight bits behind the point can say.
+const RATIOS: std::ops::RangeInclusive<f32> = 1.0 / 256.0..=128.0;
+
+/// A table of other scales, with a slope for numbers below zero: integers with eight bits behind the point, as XNNPACK
+/// has them. `None` if the scales are too far apart.
+pub(crate) fn sloped(x: Affine, y: Affine, slope: f32) -> Option<[i8; 256]> {
+    let ratio = x.scale / y.scale;
+    if !RATIOS.contains(&ratio) || !(-RATIOS.end()..=*RATIOS.end()).contains(&(ratio * slope)) {
+        return None;
+    }
+    let [above, below] = [256.0 * ratio, 256.0 * ratio * slope].map(|ratio| ratio.round_ties_even() as i32);
+    let mut table = [0i8; 256];
+    for (entry, number) in table.iter_mut().zip(i8::MIN..=i8::MAX) {
+        let number = i32::from(number) - x.zero;
+        let scaled = number * if number < 0 { below } else { above };
+        *entry = (((y.zero << 8) + 0x80 + scaled) >> 8).clamp(-128, 127) as i8;
+    }
+    Some(table)
 }
 
 /// A table of a function of one number, for [`table`](super::integer::table).

@@ -54,7 +54,8 @@ fn mean_of<T: PodElement>(
     Ok(())
 }
 
-/// The greatest elements of windows, and their places: rows of the window one after another, of equal ones the first.
+/// The greatest elements of windows, and their places: columns of the window one after another, of equal ones the first.
+/// Padding is the nearest pixel of the image.
 pub(crate) fn greatest(windows: Windows) -> Arc<dyn Operator> {
     let schema = "(Tensor x, *, Tensor(a!) out, Tensor(b!) places) -> (Tensor(a!), Tensor(b!))";
     own("xnnpack::greatest.out", schema, Alias::Disjoint, move |args| {
@@ -75,12 +76,14 @@ pub(crate) fn greatest(windows: Windows) -> Arc<dyn Operator> {
                     let Some((pixel, places)) = pixels.next() else { return Ok(()) };
                     for (channel, (out, found)) in pixel.iter_mut().zip(places).enumerate() {
                         let mut best: Option<(f32, usize)> = None;
-                        windows.seen([oy, ox], [h, w], |tap, place| {
-                            let number = image[place * c + channel];
+                        for tap in 0..windows.kernel[0] * windows.kernel[1] {
+                            let (kx, ky) = (tap / windows.kernel[0], tap % windows.kernel[0]);
+                            let (y, x) = (windows.nearest(0, oy, ky, h), windows.nearest(1, ox, kx, w));
+                            let number = image[(y * w + x) * c + channel];
                             if best.is_none_or(|(most, _)| number > most) {
                                 best = Some((number, tap));
                             }
-                        });
+                        }
                         let (most, tap) = best.unwrap_or((f32::NEG_INFINITY, 0));
                         (*out, *found) = (most, tap as i32);
                     }
@@ -92,6 +95,12 @@ pub(crate) fn greatest(windows: Windows) -> Arc<dyn Operator> {
 }
 
 impl Windows {
+    /// The place in the image that is nearest to what a tap of a window looks at.
+    fn nearest(&self, side: usize, window: usize, tap: usize, size: usize) -> usize {
+        let place = (window * self.stride[side] + tap * self.dilation[side]).saturating_sub(self.padding[side][0]);
+        place.min(size.saturating_sub(1))
+    }
+
     /// Hands every tap of a window that is inside the image to `each`, with the pixel under it.
     fn seen(&self, [oy, ox]: [usize; 2], [h, w]: [usize; 2], mut each: impl FnMut(usize, usize)) {
         for ky in 0..self.kernel[0] {
