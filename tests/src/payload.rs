@@ -1,6 +1,7 @@
 //! Programs that are one call of an XNNPACK payload, in single precision outside.
 
 use edgepack_builder::xnnpack::{BuiltPayload, Quant, ValueId, ValueSpec};
+use edgepack_executor::observer::{Event, Observer};
 use edgepack_executor::{LoadError, Method, Options, Output, RunError};
 use edgepack_format::tensor::TensorView;
 use edgepack_format::xnnpack::{Datatype, Node1x1};
@@ -61,4 +62,14 @@ pub fn run(method: &mut Method, inputs: &[(&[usize], &[f32])]) -> Result<(Vec<us
 /// So many different numbers between -1 and 2.
 pub fn floats(count: usize) -> Vec<f32> {
     (0..count).map(|index| (index * 7 % 23) as f32 / 8.0 - 1.0).collect()
+}
+
+/// The names of what runs.
+#[derive(Default)]
+pub struct Names(pub Vec<String>);
+
+impl Observer for Names {
+    fn before(&mut self, event: &Event<'_>) {
+        self.0.push(event.name.to_owned());
+    }
 }

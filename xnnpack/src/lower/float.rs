@@ -99,13 +99,6 @@ impl Lowering<'_> {
         self.values.call("aten::elu.out", &[inputs[0].local, alpha, scale, input, out.local], self.node)
     }
 
-    pub(super) fn expect_float(&self, inputs: &[Lowered]) -> Result<(), KernelError> {
-        match inputs.iter().all(|input| is_float(input.datatype)) {
-            true => Ok(()),
-            false => Err(refused("an input is quantised")),
-        }
-    }
-
     /// Holds numbers within bounds; infinite ones hold nothing.
     pub(super) fn clamp(&mut self, (least, most): (f32, f32), from: Local, to: Local) -> Result<(), KernelError> {
         let all = self.values.all();

@@ -8,6 +8,7 @@
 
 mod batch;
 mod convert;
+mod elements;
 mod float;
 mod image;
 mod quantized;
