@@ -16,7 +16,8 @@ use super::values::{Lowered, Values, contiguous, error, scalar_type};
 impl<'l> Values<'l> {
     /// The elements of a constant in a layout of as many elements; those of other types are converted.
     pub fn constant(&mut self, index: usize, layout: TensorLayout) -> Result<Local, KernelError> {
-        let tensor = self.payload.values()[index].tensor().ok_or_else(|| error("a constant of an unknown kind"))?;
+        let tensor = self.payload.values().get(index).and_then(|value| value.tensor());
+        let tensor = tensor.ok_or_else(|| error("a constant of an unknown kind"))?;
         if tensor.datatype == Datatype::QUINT8 || scalar_type(tensor.datatype)? != layout.scalar_type() {
             let bytes = self.elements(index, &layout)?;
             return Ok(self.all.constant(layout, Bytes::from(bytes)));
@@ -26,17 +27,18 @@ impl<'l> Values<'l> {
         Ok(self.all.constant(layout, bytes))
     }
 
-    /// The first `len` bytes of a constant that is about to be copied; the copy is charged to the method.
+    /// The first `len` bytes of a constant.
     fn bytes(&self, index: usize, len: usize) -> Result<&'l [u8], KernelError> {
-        self.call.retained().reserve(len)?;
         let tensor = self.payload.values().get(index).and_then(|value| value.tensor());
         let bytes = tensor.and_then(|tensor| self.weights.bytes(tensor.constant_buffer_idx)?.get(..len));
         bytes.ok_or_else(|| error("a constant is too short"))
     }
 
-    /// A copy of the elements of a constant, as many as a layout has and of its type.
+    /// A copy of the elements of a constant, as many as a layout has and of its type; it is charged to the method.
     pub fn elements(&self, index: usize, layout: &TensorLayout) -> Result<Vec<u8>, KernelError> {
-        let tensor = self.payload.values()[index].tensor().ok_or_else(|| error("a constant of an unknown kind"))?;
+        let tensor = self.payload.values().get(index).and_then(|value| value.tensor());
+        let tensor = tensor.ok_or_else(|| error("a constant of an unknown kind"))?;
+        self.reserve(layout.byte_len())?;
         let (from, len) = (tensor.datatype, layout.byte_len());
         let of_size = |bytes: usize| len.checked_mul(bytes).ok_or_else(|| refused("a constant beyond all memory"));
         let (from, mut to) = match (from, layout.scalar_type()) {
@@ -93,7 +95,8 @@ impl<'l> Values<'l> {
 
     /// The parameters of a value.
     pub fn quantization(&self, index: usize) -> Result<Quantization<'l>, KernelError> {
-        self.payload.values()[index].quantization(self.weights).map_err(|e| error(e.to_string()))
+        let value = self.payload.values().get(index).ok_or_else(|| error("a value that is not in the payload"))?;
+        value.quantization(self.weights).map_err(|e| error(e.to_string()))
     }
 
     /// By how much numbers are less in here than in the payload.
