@@ -102,6 +102,22 @@ impl<T: Number> Fold<T> for Sum {
     }
 }
 
+/// The sum in single precision, one element after another: the order in which the portable mean of ExecuTorch adds.
+pub struct OrderedSum;
+
+impl Fold<f32> for OrderedSum {
+    type Acc = f32;
+
+    fn start(&self) -> f32 {
+        0.0
+    }
+
+    #[inline(always)]
+    fn add(&self, acc: &mut f32, x: f32, _: usize) {
+        *acc += x;
+    }
+}
+
 /// The sum of complex numbers, part by part.
 pub struct ComplexSum;
 

@@ -31,3 +31,5 @@ mod structure;
 mod text;
 mod unsafe_code;
 mod xnnpack;
+mod xnnpack_hostile;
+mod xnnpack_nodes;

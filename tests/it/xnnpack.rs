@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use edgepack_cli::cases::{Recorded, from_safetensors};
 use edgepack_cli::compare::Tolerance;
 use edgepack_cli::formats::pte::replay;
-use edgepack_executor::observer::{Event, Observer};
 use edgepack_executor::{Method, Options};
 use edgepack_loader::Program;
+use edgepack_tests::payload::Names;
 
 /// The folders with models: the repository's, and the larger corpus if it is there.
 fn folders() -> Vec<PathBuf> {
@@ -56,7 +56,7 @@ fn integer_models() -> Vec<PathBuf> {
 #[test]
 fn integer_models_answer_what_xnnpack_answers_to_the_bit() {
     let models = integer_models();
-    assert!(models.len() >= 11, "{models:?}");
+    assert!(models.len() >= 26, "{models:?}");
     for path in &models {
         let (program, recorded) = open(path);
         for options in ways() {
@@ -68,16 +68,6 @@ fn integer_models_answer_what_xnnpack_answers_to_the_bit() {
         }
     }
     println!("{} integer models ran", models.len());
-}
-
-/// The names of what runs.
-#[derive(Default)]
-struct Names(Vec<String>);
-
-impl Observer for Names {
-    fn before(&mut self, event: &Event<'_>) {
-        self.0.push(event.name.to_owned());
-    }
 }
 
 #[test]

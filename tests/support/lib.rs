@@ -11,6 +11,7 @@ pub mod fields;
 pub mod hostile;
 pub mod mlf;
 pub mod operators;
+pub mod payload;
 pub mod programs;
 pub mod scale;
 pub mod schema_gen;

@@ -1,15 +1,16 @@
 //! The backend: a payload at load, instructions for every call of it.
+//!
+//! A payload is verified once, when its delegate is made, and its constants are asked for once; calls read it again.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use edgepack_executor::delegate::{Backend, Delegate, DelegateInit, Instructions};
 use edgepack_executor::kernel::{KernelError, Prepare, Run};
 use edgepack_format::finding::{ErrorCode, Findings, Severity};
 use edgepack_format::limits::Limits;
 use edgepack_format::xnnpack::Payload;
-use edgepack_format::xnnpack::verify::{Context, with_context};
-use edgepack_loader::{Bytes, NamedDataMap};
+use edgepack_format::xnnpack::verify::{Context, Verified, with_context};
+use edgepack_loader::Bytes;
 
 use crate::constants::Weights;
 use crate::lower;
@@ -24,16 +25,21 @@ impl Backend for Xnnpack {
     }
 
     fn init(&self, cx: DelegateInit<'_>) -> Result<Box<dyn Delegate>, KernelError> {
-        let payload = parse(&cx.processed)?;
-        let inputs = payload.inputs()?.len();
-        Ok(Box::new(Graph { processed: cx.processed, named: cx.named_data, inputs }))
+        let payload = Payload::parse(&cx.processed, &cx.limits).map_err(invalid)?;
+        let weights = Weights::of(&payload, &cx.processed, &*cx.named_data)?;
+        let context = Context { constants: Some(&weights), ..Context::default() };
+        refuse(with_context(&payload, &context, &cx.limits))?;
+        let (verified, inputs) = (payload.verified(), payload.inputs()?.len());
+        Ok(Box::new(Graph { processed: cx.processed, limits: cx.limits, verified, weights, inputs }))
     }
 }
 
-/// A payload and where its weights are.
+/// A payload that was verified, and its weights, each of which was asked for once.
 struct Graph {
     processed: Bytes,
-    named: Arc<dyn NamedDataMap>,
+    limits: Limits,
+    verified: Verified,
+    weights: Weights,
     /// Arguments that are read; those behind them are written.
     inputs: usize,
 }
@@ -44,20 +50,14 @@ impl Delegate for Graph {
     }
 
     fn instructions(&self, call: &Prepare<'_>) -> Result<Option<Instructions>, KernelError> {
-        let payload = parse(&self.processed)?;
-        let weights = Weights::of(&payload, &self.processed, &*self.named)?;
-        let context = Context { constants: Some(&weights), ..Context::default() };
-        refuse(with_context(&payload, &context, &Limits::default()))?;
-        lower::lower(&payload, &weights, call).map(Some)
+        let payload = self.verified.read(&self.processed, &self.limits);
+        let payload = payload.ok_or_else(|| KernelError::new(ErrorCode::Internal, "the payload is another one"))?;
+        lower::lower(&payload, &self.weights, call, &self.limits).map(Some)
     }
 
     fn prepare(&self, _: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         Err(KernelError::new(ErrorCode::Internal, "the payload is run as instructions"))
     }
-}
-
-fn parse(processed: &Bytes) -> Result<Payload<'_>, KernelError> {
-    Payload::parse(processed, &Limits::default()).map_err(invalid)
 }
 
 fn refuse(findings: Findings) -> Result<(), KernelError> {

@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use edgepack_compute::threads::Threads;
+use edgepack_format::limits::Limits;
 use edgepack_loader::{Bytes, NamedDataMap};
 
 use super::error::KernelError;
@@ -47,6 +48,8 @@ pub struct DelegateInit<'a> {
     pub threads: Option<&'a Threads>,
     /// Name of the method.
     pub method: &'a str,
+    /// Ceilings of the method: a delegate keeps what it reads and makes of its bytes below them.
+    pub limits: Limits,
     /// What the caller asks of the backend (see [`Backends::with_option`]), in the order in which it was said.
     pub options: &'a [(String, OptionValue)],
 }

@@ -25,6 +25,12 @@ pub trait Operator: Send + Sync {
         Alias::Disjoint
     }
 
+    /// Whether its name and its arguments say all that it computes: another operator of this name that says the same
+    /// computes the same. Equal calls of one value are made once then, if a method is optimised.
+    fn is_pure(&self) -> bool {
+        false
+    }
+
     /// Looks at one instruction and returns what will run it.
     fn prepare(&self, args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError>;
 }

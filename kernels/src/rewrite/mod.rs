@@ -8,7 +8,7 @@ mod layout;
 mod transposed;
 
 use edgepack_executor::Registry;
-use edgepack_executor::rewrite::FoldConstants;
+use edgepack_executor::rewrite::{FoldConstants, ShareEqual};
 use edgepack_format::operators;
 
 /// Adds the rules, in the order they run.
@@ -17,6 +17,7 @@ pub(crate) fn with_rewrites(registry: Registry) -> Registry {
         // Before constants are folded, which would copy what need not be copied.
         .with_rewrite(transposed::ViewTransposed)
         .with_rewrite(FoldConstants::new(is_pure))
+        .with_rewrite(ShareEqual::new(is_pure))
         .with_rewrite(batch_norm::FoldBatchNorm)
         .with_rewrite(epilogue::FuseEpilogues)
         .with_rewrite(layout::ChannelsLast)

@@ -1,12 +1,12 @@
-//! Nodes on numbers in floating point: element by element, products of matrices, and means.
+//! Nodes on numbers in floating point: element by element, products with weights, and means.
 
 use edgepack_executor::delegate::Local;
 use edgepack_executor::kernel::KernelError;
 use edgepack_format::xnnpack::{
-    Datatype, ELU, FullyConnected, KEEP_DIMS, LeakyReLU, Node, Node2x1, NodeUnion, Shape, TRANSPOSE_WEIGHTS,
+    Datatype, ELU, FullyConnected, KEEP_DIMS, LeakyReLU, Node, NodeUnion, TRANSPOSE_WEIGHTS,
 };
 
-use super::values::{Lowered, contiguous};
+use super::values::Lowered;
 use super::{Lowering, Made, refused};
 use crate::operators::float;
 
@@ -29,8 +29,7 @@ impl Lowering<'_> {
             NodeUnion::Convert(_) => return self.convert(x, made),
             NodeUnion::Copy(_) => return self.copy(x, made),
             NodeUnion::GlobalAvgPooling2d(fields) => return self.mean(fields.flags & KEEP_DIMS != 0, x, made),
-            NodeUnion::Clamp(_) if !is_float(x.datatype) => return self.clamp_bytes(node, x, made),
-            _ if !is_float(x.datatype) => return Err(refused("its input is quantised")),
+            _ if !is_float(x.datatype) => return self.unary_bytes(node, union, x, made),
             _ => {}
         }
         let out = self.values.make(made)?;
@@ -67,26 +66,37 @@ impl Lowering<'_> {
         }
     }
 
-    pub(super) fn leaky_relu(&mut self, fields: &LeakyReLU, inputs: &[Lowered], made: Made) -> Result<(), KernelError> {
-        self.expect_float(inputs)?;
+    pub(super) fn leaky_relu(
+        &mut self,
+        node: &Node<'_>,
+        union: &NodeUnion<'_>,
+        fields: &LeakyReLU,
+        inputs: &[Lowered],
+        made: Made,
+    ) -> Result<(), KernelError> {
+        if !is_float(inputs[0].datatype) {
+            return self.unary_bytes(node, union, inputs[0], made);
+        }
         let out = self.values.make(made)?;
         let slope = self.values.all().double(fields.negative_slope.into());
         self.values.call("aten::leaky_relu.out", &[inputs[0].local, slope, out.local], self.node)
     }
 
-    pub(super) fn elu(&mut self, fields: &ELU, inputs: &[Lowered], made: Made) -> Result<(), KernelError> {
-        self.expect_float(inputs)?;
+    pub(super) fn elu(
+        &mut self,
+        node: &Node<'_>,
+        union: &NodeUnion<'_>,
+        fields: &ELU,
+        inputs: &[Lowered],
+        made: Made,
+    ) -> Result<(), KernelError> {
+        if !is_float(inputs[0].datatype) {
+            return self.unary_bytes(node, union, inputs[0], made);
+        }
         let out = self.values.make(made)?;
         let all = self.values.all();
         let (alpha, scale, input) = (all.double(fields.alpha.into()), all.double(1.0), all.double(1.0));
         self.values.call("aten::elu.out", &[inputs[0].local, alpha, scale, input, out.local], self.node)
-    }
-
-    pub(super) fn expect_float(&self, inputs: &[Lowered]) -> Result<(), KernelError> {
-        match inputs.iter().all(|input| is_float(input.datatype)) {
-            true => Ok(()),
-            false => Err(refused("an input is quantised")),
-        }
     }
 
     /// Holds numbers within bounds; infinite ones hold nothing.
@@ -125,15 +135,14 @@ impl Lowering<'_> {
         inputs: &[Lowered],
         made: Made,
     ) -> Result<(), KernelError> {
-        if !inputs.iter().all(|input| is_float(input.datatype)) {
+        let is_extreme = matches!(union, NodeUnion::Minimum(_) | NodeUnion::Maximum(_));
+        let is_whole = inputs.iter().all(|input| input.datatype == Datatype::INT32);
+        if !(inputs.iter().all(|input| is_float(input.datatype)) || is_whole && is_extreme) {
             return self.binary_bytes(node, union, inputs, made);
         }
         let (a, b) = (inputs[0].local, inputs[1].local);
         let out = self.values.make(made)?;
         if let NodeUnion::PReLU(_) = union {
-            if inputs[0].datatype != Datatype::FP32 {
-                return Err(refused("its elements are not in single precision"));
-            }
             let operator = self.values.own(float::prelu());
             self.values.all().call(operator, &[a, b, out.local], self.node);
             return Ok(());
@@ -170,72 +179,46 @@ impl Lowering<'_> {
         inputs: &[Lowered],
         made: Made,
     ) -> Result<(), KernelError> {
-        if fields.flags & TRANSPOSE_WEIGHTS != 0 {
-            return Err(refused("its weights are transposed"));
-        }
+        let transposed = fields.flags & TRANSPOSE_WEIGHTS != 0;
         let (x, w) = (inputs[0], inputs[1]);
-        if !is_float(x.datatype) || !is_float(w.datatype) {
-            return self.product_bytes(node, inputs, made);
+        if !is_float(x.datatype) {
+            return self.product_bytes(node, inputs, transposed, made);
         }
-        let w = self.values.as_type(w, x.datatype)?;
-        let bias = self.float_bias(inputs)?;
-        let out = self.values.make(made)?;
-        self.bounded(node, out, |this, to| {
-            this.values.call("aten::linear.out", &[x.local, w, bias, to.local], this.node)
-        })
+        // Sums of half the precision are those of single precision here.
+        let seen_as = if x.datatype == Datatype::BF16 { Datatype::FP32 } else { x.datatype };
+        let w = match (is_float(w.datatype), self.values.is_constant(w.index)) {
+            (true, true) if transposed => self.exchanged(w)?,
+            (true, false) if transposed => self.turned(w)?,
+            (true, _) => Lowered { local: self.values.as_type(w, seen_as, self.node)?, datatype: seen_as, ..w },
+            (false, true) if inputs.len() > 2 => {
+                return Err(refused("its weights are quantised, and scales of weights would be those of its bias too"));
+            }
+            (false, true) if !transposed => Lowered { local: self.dequantized(w, 0)?, datatype: seen_as, ..w },
+            _ => return Err(refused("its weights are quantised, and transposed or not constant")),
+        };
+        if w.datatype != seen_as {
+            return Err(refused("its weights are of another type, and transposed"));
+        }
+        let x = self.values.as_type(x, seen_as, self.node)?;
+        let bias = match inputs.get(2) {
+            Some(bias) => self.values.as_type(*bias, seen_as, self.node)?,
+            None => self.values.all().none(),
+        };
+        let compute = |this: &mut Self, to: Lowered| {
+            this.values.call("aten::linear.out", &[x, w.local, bias, to.local], this.node)
+        };
+        if seen_as == Datatype::FP16 {
+            let out = self.values.make(made)?;
+            return self.bounded(node, out, compute);
+        }
+        self.in_single(made, |this, out| this.bounded(node, out, compute))
     }
 
     /// The third input as elements of the type of the first, or none.
     pub(super) fn float_bias(&mut self, inputs: &[Lowered]) -> Result<Local, KernelError> {
         match inputs.get(2) {
-            Some(bias) => self.values.as_type(*bias, inputs[0].datatype),
+            Some(bias) => self.values.as_type(*bias, inputs[0].datatype, self.node),
             None => Ok(self.values.all().none()),
-        }
-    }
-
-    /// Products of matrices, batch by batch.
-    pub(super) fn batch_product(
-        &mut self,
-        fields: &Node2x1,
-        inputs: &[Lowered],
-        made: Made,
-    ) -> Result<(), KernelError> {
-        self.expect_float(inputs)?;
-        let (a, b) = (inputs[0], inputs[1]);
-        let transposed = fields.flags & TRANSPOSE_WEIGHTS != 0;
-        let same_batches = {
-            let batches = |shape: &Shape| shape.dims()[..shape.rank().saturating_sub(2)].to_vec();
-            batches(&a.shape) == batches(&b.shape)
-        };
-        if !same_batches || transposed || made.shape.rank() < 2 {
-            return Err(refused("its batches differ, or one side is transposed"));
-        }
-        let out = self.values.make(made)?;
-        let [a, b, to] = [a, b, out].map(|value| self.as_batches(value));
-        let (a, b, to) = (a?, b?, to?);
-        self.values.call("aten::bmm.out", &[a, b, to], self.node)?;
-        if out.dynamic && to != out.local {
-            return Err(refused("batches of several dimensions change their sizes"));
-        }
-        Ok(())
-    }
-
-    /// A value as `[batch, rows, columns]`.
-    fn as_batches(&mut self, value: Lowered) -> Result<Local, KernelError> {
-        let dims = value.shape.dims();
-        let Some((batches, [rows, columns])) = dims.split_last_chunk::<2>() else {
-            return Err(refused("a matrix has two dimensions"));
-        };
-        if batches.len() == 1 {
-            return Ok(value.local);
-        }
-        if value.dynamic {
-            return Err(refused("batches of several dimensions change their sizes"));
-        }
-        let layout = contiguous(value.datatype, &[batches.iter().product(), *rows, *columns])?;
-        match self.values.is_constant(value.index) {
-            true => self.values.constant(value.index, layout),
-            false => Ok(self.values.all().view(value.local, layout, false)),
         }
     }
 

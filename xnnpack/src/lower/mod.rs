@@ -6,6 +6,9 @@
 //!
 //! Invariant: a node whose meaning is not certain is refused by name, never approximated.
 
+mod batch;
+mod convert;
+mod elements;
 mod float;
 mod image;
 mod quantized;
@@ -15,14 +18,20 @@ mod values;
 use edgepack_executor::delegate::Instructions;
 use edgepack_executor::kernel::{KernelError, Prepare};
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::limits::Limits;
 use edgepack_format::xnnpack::{Fields, Node, NodeUnion, Payload, Shape};
 
 use crate::constants::Weights;
 use values::{Lowered, Values};
 
 /// Makes the instructions for one call.
-pub(crate) fn lower(payload: &Payload<'_>, weights: &Weights, call: &Prepare<'_>) -> Result<Instructions, KernelError> {
-    let mut lowering = Lowering { values: Values::new(payload, weights, call)?, node: 0 };
+pub(crate) fn lower(
+    payload: &Payload<'_>,
+    weights: &Weights,
+    call: &Prepare<'_>,
+    limits: &Limits,
+) -> Result<Instructions, KernelError> {
+    let mut lowering = Lowering { values: Values::new(payload, weights, call)?, node: 0, most: limits.arena_bytes };
     for &index in payload.order() {
         let Some(node) = payload.nodes().get(index as usize) else { continue };
         lowering.node = index;
@@ -44,6 +53,8 @@ struct Lowering<'l> {
     values: Values<'l>,
     /// The node that is being lowered.
     node: u32,
+    /// Bytes that places under the windows of one node could take, at most.
+    most: u64,
 }
 
 impl Lowering<'_> {
@@ -53,13 +64,17 @@ impl Lowering<'_> {
         let inputs: Vec<Lowered> = inputs.collect::<Result<_, _>>()?;
         let shapes: Vec<Shape> = inputs.iter().map(|input| input.shape).collect();
         let shape = union.result_shape(&shapes).map_err(|error| refused(error.to_string()))?;
+        let places = union.window_entries(&shape).and_then(|cells| cells.checked_mul(size_of::<u64>() as u64));
+        if places.is_none_or(|bytes| bytes > self.most) {
+            return Err(refused("its windows look at more places than the limits allow"));
+        }
         let id = union.outputs().next().ok_or_else(|| refused("it has no result"))?.id;
         let dynamic = inputs.iter().any(|input| input.dynamic);
         let made = Made { id, shape, dynamic };
         match union.fields() {
             Fields::Unary(_) => self.unary(node, union, &inputs, made),
             Fields::Binary(fields) => match union {
-                NodeUnion::BatchMatrixMultiply(_) => self.batch_product(fields, &inputs, made),
+                NodeUnion::BatchMatrixMultiply(_) => self.batch_product(node, fields, &inputs, made),
                 _ => self.binary(node, union, &inputs, made),
             },
             Fields::FullyConnected(fields) => self.product(node, fields, &inputs, made),
@@ -71,9 +86,11 @@ impl Lowering<'_> {
             Fields::Slice(fields) => self.slice(fields, &inputs, made),
             Fields::Pad(fields) => self.pad(fields, &inputs, made),
             Fields::Resize(fields) => self.resize(fields, &inputs, made),
-            Fields::LeakyReLU(fields) => self.leaky_relu(fields, &inputs, made),
-            Fields::ELU(fields) => self.elu(fields, &inputs, made),
-            _ => Err(refused("it is not run")),
+            Fields::LeakyReLU(fields) => self.leaky_relu(node, union, fields, &inputs, made),
+            Fields::ELU(fields) => self.elu(node, union, fields, &inputs, made),
+            Fields::ArgMaxPooling(fields) => self.greatest(fields, &inputs, made),
+            Fields::Attention(_) => self.attention(&inputs, made),
+            _ => Err(refused("its kind is not known")),
         }
     }
 }

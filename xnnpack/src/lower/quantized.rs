@@ -2,13 +2,12 @@
 
 use edgepack_executor::delegate::Local;
 use edgepack_executor::kernel::KernelError;
-use edgepack_format::scalar::ScalarType;
-use edgepack_format::tensor::TensorLayout;
 use edgepack_format::xnnpack::{Datatype, Node, NodeConv, NodeUnion, Quantization};
 
-use super::float::is_float;
-use super::values::{Derived, Lowered};
+use super::values::Lowered;
 use super::{Lowering, Made, refused};
+use crate::operators::affine::{self, Kind, Weighted};
+use crate::operators::bytes::{self, Pair};
 use crate::operators::integer::{self, Multiple, Requantize, Sum, Windows};
 use crate::operators::rows;
 
@@ -35,101 +34,34 @@ impl Lowering<'_> {
         [quantized_bound(least, scale, zero), quantized_bound(most, scale, zero)]
     }
 
-    /// Another element type.
-    pub(super) fn convert(&mut self, x: Lowered, made: Made) -> Result<(), KernelError> {
-        let to = self.values.datatype(made.id)?;
-        if to == Datatype::QDINT8 {
-            return self.quantize_rows(x, made);
-        }
-        if to == x.datatype {
-            return self.copy(x, made);
-        }
-        let out = self.values.make(made)?;
-        match (x.datatype, to) {
-            (from, to) if is_float(from) && is_float(to) => {
-                let all = self.values.all();
-                let (blocking, format) = (all.bool(false), all.none());
-                self.values.call("aten::_to_copy.out", &[x.local, blocking, format, out.local], self.node)
-            }
-            (Datatype::FP32, Datatype::QINT8) => {
-                let (scale, zero) = self.values.per_tensor(out.index)?;
-                let args = self.affine(x.local, scale, zero);
-                let args = [&args[..], &[out.local]].concat();
-                self.values.call("quantized_decomposed::quantize_per_tensor.out", &args, self.node)
-            }
-            (Datatype::QINT8, Datatype::FP32) => {
-                let (scale, zero) = self.values.per_tensor(x.index)?;
-                let args = self.affine(x.local, scale, zero);
-                let none = self.values.all().none();
-                let args = [&args[..], &[none, out.local]].concat();
-                self.values.call("quantized_decomposed::dequantize_per_tensor.out", &args, self.node)
-            }
-            (from, to) => {
-                let label = |datatype: Datatype| datatype.label().unwrap_or("unknown");
-                Err(refused(format!("from {} to {}", label(from), label(to))))
-            }
-        }
-    }
-
-    /// The arguments of quantising and dequantising signed bytes.
-    fn affine(&mut self, x: Local, scale: f32, zero: i32) -> [Local; 6] {
-        let all = self.values.all();
-        let (scale, zero) = (all.double(scale.into()), all.int(zero.into()));
-        [x, scale, zero, all.int(-128), all.int(127), all.int(ScalarType::CHAR.0.into())]
-    }
-
-    fn quantize_rows(&mut self, x: Lowered, made: Made) -> Result<(), KernelError> {
-        if !matches!(x.datatype, Datatype::FP32 | Datatype::FP16) {
-            return Err(refused("its input is not in floating point"));
-        }
-        let index = self.values.index_of(made.id)?;
-        let Quantization::PerToken { num_nonbatch_dims } = self.values.quantization(index)? else {
-            return Err(refused("its result has no rows"));
-        };
-        let inner = num_nonbatch_dims as usize;
-        if self.values.again(x.local, &Derived::Rows(inner), made) {
-            return Ok(());
-        }
-        let out = self.values.make(made)?;
-        let outer =
-            out.shape.rank().checked_sub(inner).ok_or_else(|| refused("rows of more dimensions than it has"))?;
-        let rows = out.shape.dims()[..outer].iter().map(|dim| *dim as usize).product();
-        let layout = TensorLayout::contiguous(ScalarType::FLOAT, &[rows, 2]);
-        let layout = layout.map_err(|error| refused(error.to_string()))?;
-        let params = self.values.all().temporary(layout, out.dynamic);
-        let operator = self.values.own(rows::quantize(inner));
-        self.values.all().call(operator, &[x.local, out.local, params], self.node);
-        let out = Lowered { rows: Some(params), ..out };
-        self.values.remember(x.local, Derived::Rows(inner), out);
-        self.values.put(made.id, out);
-        Ok(())
-    }
-
-    /// `scale_x * scale_w / scale_y` for every channel.
-    fn requantize(
+    /// `scale_x * scale_w / scale_y` for every channel along a dimension of the weights, and the weight that stands for zero.
+    pub(super) fn requantize(
         &self,
         node: &Node<'_>,
         x: Lowered,
         w: Lowered,
         channel_dim: usize,
         made: Made,
-    ) -> Result<Requantize, KernelError> {
+    ) -> Result<Weighted, KernelError> {
         let (sx, zero_x) = self.signed(x.index, x.datatype)?;
         let (sy, zero_y) = self.signed_result(made)?;
-        let scales: Vec<f32> = match (w.datatype, self.values.quantization(w.index)?) {
+        let (scales, zero): (Vec<f32>, i32) = match (w.datatype, self.values.quantization(w.index)?) {
             (Datatype::QCINT8, Quantization::PerChannel { channel_dim: dim, scales, .. })
                 if dim as usize == channel_dim =>
             {
-                scales.iter().map(|sw| (sx * sw) / sy).collect()
+                (scales.iter().map(|sw| (sx * sw) / sy).collect(), 0)
             }
-            (Datatype::QINT8, Quantization::PerTensor { scale, zero_point: 0 }) => vec![(sx * scale) / sy],
+            (Datatype::QINT8, Quantization::PerTensor { .. }) => {
+                let (scale, zero) = self.values.per_tensor(w.index)?;
+                (vec![(sx * scale) / sy], zero)
+            }
             _ => return Err(refused("its weights are quantised in another way")),
         };
         // Derived numbers can be anything, whatever they are derived of.
-        if !scales.iter().all(|scale| scale.is_normal() && *scale < 256.0) {
+        if !scales.iter().all(|scale| scale.is_normal() && (0.0..256.0).contains(scale)) {
             return Err(refused("a scale of its sums is 0, too great or not a number"));
         }
-        Ok(Requantize { scales, zero_x, zero_y, bounds: self.bounds_of(node, (sy, zero_y)) })
+        Ok(Weighted { how: Requantize { scales, zero_x, zero_y, bounds: self.bounds_of(node, (sy, zero_y)) }, zero })
     }
 
     /// Bias, or none.
@@ -141,38 +73,53 @@ impl Lowering<'_> {
         }
     }
 
+    pub(super) fn expect_constant(&self, w: Lowered) -> Result<(), KernelError> {
+        match self.values.is_constant(w.index) {
+            true => Ok(()),
+            false => Err(refused("its weights are not constant")),
+        }
+    }
+
     /// A product of quantised rows with weights.
-    pub(super) fn product_bytes(&mut self, node: &Node<'_>, inputs: &[Lowered], made: Made) -> Result<(), KernelError> {
-        let (x, w) = (inputs[0], inputs[1]);
-        if !self.values.is_constant(w.index) {
-            return Err(refused("its weights are not constant"));
-        }
+    pub(super) fn product_bytes(
+        &mut self,
+        node: &Node<'_>,
+        inputs: &[Lowered],
+        transposed: bool,
+        made: Made,
+    ) -> Result<(), KernelError> {
+        let x = inputs[0];
+        self.expect_constant(inputs[1])?;
+        let channel = usize::from(transposed);
         if let Some(params) = x.rows {
-            let weights = self.row_weights(w)?;
+            let weights = self.row_weights(inputs[1], channel)?;
+            let w = if transposed { self.exchanged(inputs[1])? } else { inputs[1] };
             let bias = self.bias(inputs, &[Datatype::FP32])?;
-            let out = self.float_result(made)?;
-            let operator = self.values.own(rows::product(weights, node.bounds()));
-            self.values.all().call(operator, &[x.local, params, w.local, bias, out.local], self.node);
-            return Ok(());
+            return self.in_single(made, |this, out| {
+                let operator = this.values.own(rows::product(weights, node.bounds()));
+                this.values.all().call(operator, &[x.local, params, w.local, bias, out.local], this.node);
+                Ok(())
+            });
         }
-        let how = self.requantize(node, x, w, 0, made)?;
+        let weighted = self.requantize(node, x, inputs[1], channel, made)?;
+        let w = if transposed { self.exchanged(inputs[1])? } else { inputs[1] };
         let bias = self.bias(inputs, &[Datatype::QCINT32, Datatype::QINT32])?;
         let out = self.values.make(made)?;
-        let operator = self.values.own(integer::product(how));
+        let operator = match weighted.zero {
+            0 => integer::product(weighted.how),
+            _ => affine::product(weighted),
+        };
+        let operator = self.values.own(operator);
         self.values.all().call(operator, &[x.local, w.local, bias, out.local], self.node);
         Ok(())
     }
 
-    fn float_result(&mut self, made: Made) -> Result<Lowered, KernelError> {
-        match self.values.datatype(made.id)? {
-            Datatype::FP32 => self.values.make(made),
-            _ => Err(refused("its result is not in single precision")),
-        }
-    }
-
-    fn row_weights(&self, w: Lowered) -> Result<rows::Weights, KernelError> {
+    /// Weights of products with rows, whose channels are dimension `channel`.
+    fn row_weights(&self, w: Lowered, channel: usize) -> Result<rows::Weights, KernelError> {
         Ok(match (w.datatype, self.values.quantization(w.index)?) {
-            (Datatype::QCINT8, Quantization::PerChannel { channel_dim: 0, scales, .. }) => {
+            (Datatype::QCINT8, Quantization::PerChannel { channel_dim, scales, .. })
+                if channel_dim as usize == channel =>
+            {
                 rows::Weights::Eight(scales.iter().collect())
             }
             (Datatype::QCINT4, Quantization::PerChannel { channel_dim: 0, scales, .. }) => {
@@ -187,49 +134,44 @@ impl Lowering<'_> {
         })
     }
 
+    /// A convolution of quantised numbers.
     pub(super) fn convolution_bytes(
         &mut self,
         node: &Node<'_>,
         union: &NodeUnion<'_>,
         fields: &NodeConv,
+        windows: Windows,
         inputs: &[Lowered],
         made: Made,
     ) -> Result<(), KernelError> {
         let (x, w) = (inputs[0], inputs[1]);
-        if !self.values.is_constant(w.index) {
-            return Err(refused("its weights are not constant"));
-        }
-        let pair = |height: u32, width: u32| [height as usize, width as usize];
-        let windows = Windows {
-            kernel: pair(fields.kernel_height, fields.kernel_width),
-            stride: pair(fields.subsampling_height, fields.subsampling_width),
-            dilation: pair(fields.dilation_height, fields.dilation_width),
-            padding: [pair(fields.padding_top, fields.padding_bottom), pair(fields.padding_left, fields.padding_right)],
-            groups: fields.groups as usize,
-        };
+        self.expect_constant(w)?;
         if let Some(params) = x.rows {
-            let (NodeUnion::Conv2d(_), rows::Weights::Eight(scales)) = (union, self.row_weights(w)?) else {
+            let (NodeUnion::Conv2d(_), rows::Weights::Eight(scales)) = (union, self.row_weights(w, 0)?) else {
                 return Err(refused("its input is quantised row by row"));
             };
             let bias = self.bias(inputs, &[Datatype::FP32])?;
-            let out = self.float_result(made)?;
-            let operator = self.values.own(rows::convolution(scales, windows, node.bounds()));
-            self.values.all().call(operator, &[x.local, params, w.local, bias, out.local], self.node);
-            return Ok(());
+            return self.in_single(made, |this, out| {
+                let operator = this.values.own(rows::convolution(scales, windows, node.bounds()));
+                this.values.all().call(operator, &[x.local, params, w.local, bias, out.local], this.node);
+                Ok(())
+            });
         }
-        let how = match union {
-            NodeUnion::DepthwiseConv2d(_) => self.requantize(node, x, w, 3, made)?,
-            _ => self.requantize(node, x, w, 0, made)?,
+        let more = [fields.adjustment_height as usize, fields.adjustment_width as usize];
+        let (kind, channel) = match union {
+            NodeUnion::DepthwiseConv2d(_) => (Kind::Depthwise, 3),
+            NodeUnion::ConvTranspose2d(_) => (Kind::Transposed(more), 0),
+            _ => (Kind::Dense, 0),
         };
+        let weighted = self.requantize(node, x, w, channel, made)?;
         let bias = self.bias(inputs, &[Datatype::QCINT32, Datatype::QINT32])?;
         let out = self.values.make(made)?;
-        let operator = match union {
-            NodeUnion::Conv2d(_) => integer::convolution(how, windows),
-            NodeUnion::DepthwiseConv2d(_) => integer::depthwise(how, windows),
-            _ if windows.groups == 1 => {
-                integer::transposed(how, windows, pair(fields.adjustment_height, fields.adjustment_width))
-            }
-            _ => return Err(refused("a transposed convolution in groups")),
+        let operator = match kind {
+            _ if weighted.zero != 0 => affine::convolution(weighted, windows, kind),
+            Kind::Dense => integer::convolution(weighted.how, windows),
+            Kind::Depthwise => integer::depthwise(weighted.how, windows),
+            Kind::Transposed(more) if windows.groups == 1 => integer::transposed(weighted.how, windows, more),
+            Kind::Transposed(_) => affine::convolution(weighted, windows, kind),
         };
         let operator = self.values.own(operator);
         self.values.all().call(operator, &[x.local, w.local, bias, out.local], self.node);
@@ -247,6 +189,7 @@ impl Lowering<'_> {
         let ((sa, za), (sb, zb)) = (self.signed(a.index, a.datatype)?, self.signed(b.index, b.datatype)?);
         let (sy, zy) = self.signed_result(made)?;
         let bounds = self.bounds_of(node, (sy, zy));
+        let meanings = [self.meaning(a.index)?, self.meaning(b.index)?, self.meaning(self.values.index_of(made.id)?)?];
         let operator = match union {
             NodeUnion::Add(_) | NodeUnion::Subtract(_) => {
                 let subtract = matches!(union, NodeUnion::Subtract(_));
@@ -260,6 +203,8 @@ impl Lowering<'_> {
                 }
                 integer::multiple(Multiple { scale, zeros: [za, zb], zero_y: zy, bounds })
             }
+            NodeUnion::Div(_) => bytes::pair(Pair::Quotient, meanings, bounds),
+            NodeUnion::PReLU(_) => bytes::pair(Pair::Slope, meanings, [-128, 127]),
             _ => return Err(refused("its inputs are quantised")),
         };
         let out = self.values.make(made)?;
@@ -268,22 +213,80 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    pub(super) fn clamp_bytes(&mut self, node: &Node<'_>, x: Lowered, made: Made) -> Result<(), KernelError> {
-        self.expect_same_meaning(&[x], made)?;
-        let (scale, zero) = self.signed(x.index, x.datatype)?;
-        let [least, most] = self.bounds_of(node, (scale, zero));
-        let mut table = [0i8; 256];
-        for (entry, number) in table.iter_mut().zip(i8::MIN..=i8::MAX) {
-            *entry = i32::from(number).max(least).min(most) as i8;
+    /// A node with one input and a function of single numbers: a table.
+    pub(super) fn unary_bytes(
+        &mut self,
+        node: &Node<'_>,
+        union: &NodeUnion<'_>,
+        x: Lowered,
+        made: Made,
+    ) -> Result<(), KernelError> {
+        self.signed(x.index, x.datatype)?;
+        self.signed_result(made)?;
+        if let NodeUnion::Clamp(_) = union
+            && self.expect_same_meaning(&[x], made).is_ok()
+        {
+            let bounds = self.bounds_of(node, self.values.per_tensor(x.index)?);
+            let out = self.values.make(made)?;
+            return self.held(bounds, x.local, out.local);
         }
+        let (least, most) = node.bounds();
+        let (from, to) = (self.meaning(x.index)?, self.meaning(self.values.index_of(made.id)?)?);
+        // In double precision, rounded once.
+        let table = |function: &dyn Fn(f64) -> f64| bytes::tabulated(from, to, |x| function(x.into()) as f32);
+        let table = match union {
+            NodeUnion::Clamp(_) => bytes::tabulated(from, to, |x| x.max(least).min(most)),
+            NodeUnion::Sigmoid(_) => table(&|x| 1.0 / (1.0 + (-x).exp())),
+            NodeUnion::Tanh(_) => table(&f64::tanh),
+            NodeUnion::Exp(_) => table(&f64::exp),
+            NodeUnion::Log(_) => table(&f64::ln),
+            NodeUnion::Sin(_) => table(&f64::sin),
+            NodeUnion::Cos(_) => table(&f64::cos),
+            NodeUnion::LeakyReLU(fields) => {
+                let table = bytes::sloped(from, to, fields.negative_slope);
+                table.ok_or_else(|| refused("its scales are too far apart"))?
+            }
+            NodeUnion::ELU(fields) => table(&|x| if x < 0.0 { f64::from(fields.alpha) * x.exp_m1() } else { x }),
+            _ => return Err(refused("its input is quantised")),
+        };
         let out = self.values.make(made)?;
         let operator = self.values.own(integer::table(table));
         self.values.all().call(operator, &[x.local, out.local], self.node);
         Ok(())
     }
 
+    /// Holds stored numbers within bounds.
+    fn held(&mut self, [least, most]: [i32; 2], from: Local, to: Local) -> Result<(), KernelError> {
+        let mut table = [0i8; 256];
+        for (entry, number) in table.iter_mut().zip(i8::MIN..=i8::MAX) {
+            *entry = i32::from(number).max(least).min(most) as i8;
+        }
+        let operator = self.values.own(integer::table(table));
+        self.values.all().call(operator, &[from, to], self.node);
+        Ok(())
+    }
+
+    /// What `compute` makes of stored numbers, within the bounds of the node.
+    pub(super) fn bounded_bytes(
+        &mut self,
+        node: &Node<'_>,
+        out: Lowered,
+        compute: impl FnOnce(&mut Self, Lowered) -> Result<(), KernelError>,
+    ) -> Result<(), KernelError> {
+        if node.bounds() == (f32::NEG_INFINITY, f32::INFINITY) {
+            return compute(self, out);
+        }
+        let bounds = self.bounds_of(node, self.signed(out.index, out.datatype)?);
+        let local = self.values.temporary(out.datatype, &out.shape, out.dynamic)?;
+        compute(self, Lowered { local, writable: true, ..out })?;
+        self.held(bounds, local, out.local)
+    }
+
     pub(super) fn mean_bytes(&mut self, x: Lowered, made: Made) -> Result<(), KernelError> {
         let ((sx, zx), (sy, zy)) = (self.signed(x.index, x.datatype)?, self.signed_result(made)?);
+        if !(sx / sy).is_normal() {
+            return Err(refused("its scales are too far apart"));
+        }
         let keep = made.shape.rank() == 4;
         let out = self.values.make(made)?;
         let operator = self.values.own(integer::mean([sx, sy], [zx, zy], keep));

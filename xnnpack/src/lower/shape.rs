@@ -2,7 +2,7 @@
 
 use edgepack_executor::kernel::KernelError;
 use edgepack_format::row::Scalars;
-use edgepack_format::xnnpack::{Cat, StaticConstantPad, StaticReshape, StaticSlice, StaticTranspose};
+use edgepack_format::xnnpack::{Cat, Datatype, StaticConstantPad, StaticReshape, StaticSlice, StaticTranspose};
 
 use super::float::is_float;
 use super::values::{Derived, Lowered, contiguous};
@@ -20,7 +20,7 @@ impl Lowering<'_> {
         if inputs.iter().any(|input| input.datatype != datatype || input.rows.is_some()) {
             return Err(refused("its input and its result are of different types"));
         }
-        if is_float(datatype) || inputs.is_empty() {
+        if is_float(datatype) || datatype == Datatype::INT32 || inputs.is_empty() {
             return Ok(());
         }
         let meaning = |index| self.values.per_tensor(index).map(|(scale, zero)| (scale.to_bits(), zero));
@@ -112,15 +112,31 @@ impl Lowering<'_> {
         let x = inputs[0];
         self.expect_same_meaning(inputs, made)?;
         let (offsets, sizes) = (numbers(&fields.offsets), numbers(&fields.sizes));
-        // Dimensions of which something is cut off, one call each.
-        let is_cut = |dim: &usize| offsets[*dim] != 0 || (sizes[*dim] != 0 && sizes[*dim] < x.shape.dims()[*dim]);
-        let cut: Vec<usize> = (0..x.shape.rank()).filter(is_cut).collect();
-        let Some((last, first)) = cut.split_last() else { return self.copy(x, made) };
-        let (mut from, mut dims) = (x.local, x.shape.dims().to_vec());
+        let is_whole = |dim: usize| offsets[dim] == 0 && (sizes[dim] == 0 || sizes[dim] >= x.shape.dims()[dim]);
+        if (0..x.shape.rank()).all(is_whole) {
+            return self.copy(x, made);
+        }
         let out = self.values.make(made)?;
-        for &dim in first.iter().chain([last]) {
-            dims[dim] = made.shape.dims()[dim];
-            let to = match dim == *last {
+        let ends = offsets.iter().zip(&sizes).map(|(offset, size)| match size {
+            0 => None,
+            size => Some(i64::from(*offset) + i64::from(*size)),
+        });
+        self.part(x, &offsets, &ends.collect::<Vec<_>>(), out)
+    }
+
+    /// What is left of a value when so many elements are cut off both ends of every dimension.
+    pub(super) fn cut(&mut self, x: Lowered, first: &[u32], last: &[u32], out: Lowered) -> Result<(), KernelError> {
+        let ends: Vec<_> = last.iter().map(|last| (*last > 0).then(|| -i64::from(*last))).collect();
+        self.part(x, first, &ends, out)
+    }
+
+    /// Elements from `starts` to `ends`, as slices count them; one call for each dimension of which something is cut off.
+    fn part(&mut self, x: Lowered, starts: &[u32], ends: &[Option<i64>], out: Lowered) -> Result<(), KernelError> {
+        let cut: Vec<usize> = (0..x.shape.rank()).filter(|&dim| starts[dim] != 0 || ends[dim].is_some()).collect();
+        let (mut from, mut dims) = (x.local, x.shape.dims().to_vec());
+        for &dim in &cut {
+            dims[dim] = out.shape.dims()[dim];
+            let to = match Some(&dim) == cut.last() {
                 true => out.local,
                 false => {
                     let layout = contiguous(x.datatype, &dims)?;
@@ -128,10 +144,10 @@ impl Lowering<'_> {
                 }
             };
             let all = self.values.all();
-            let start = all.int(offsets[dim].into());
-            let end = match sizes[dim] {
-                0 => all.none(),
-                size => all.int(i64::from(offsets[dim]) + i64::from(size)),
+            let start = all.int(starts[dim].into());
+            let end = match ends[dim] {
+                Some(end) => all.int(end),
+                None => all.none(),
             };
             let (dim, stride) = (all.int(dim as i64), all.int(1));
             self.values.call("aten::slice_copy.Tensor_out", &[from, dim, start, end, stride, to], self.node)?;
@@ -152,9 +168,10 @@ impl Lowering<'_> {
         // From the last dimension to the first.
         let pads = before.iter().zip(&after).rev().flat_map(|(before, after)| [i64::from(*before), i64::from(*after)]);
         let pads: Vec<i64> = pads.collect();
-        let value = match is_float(x.datatype) {
-            true => self.values.all().double(fields.padding_value.into()),
-            false => {
+        let value = match x.datatype {
+            datatype if is_float(datatype) => self.values.all().double(fields.padding_value.into()),
+            Datatype::INT32 => return Err(refused("its elements are integers, and what it pads with is not one")),
+            _ => {
                 let (scale, zero) = self.values.per_tensor(x.index)?;
                 let quantised = (fields.padding_value / scale + zero as f32).round_ties_even().clamp(-128.0, 127.0);
                 self.values.all().int(quantised as i64)

@@ -1,21 +1,22 @@
 //! Values of a payload as values of instructions.
+//!
+//! Unsigned 8-bit numbers are signed ones in here: 128 less, and so is their zero point. Arguments and constants are
+//! converted where they come in and go out.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use edgepack_executor::delegate::{Instructions, Local, LocalOperator};
-use edgepack_executor::kernel::{Kernel, KernelError, Operator, Prepare, room};
+use edgepack_executor::kernel::{Kernel, KernelError, Operator, Prepare};
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{MAX_RANK, TensorLayout};
-use edgepack_format::xnnpack::{ConstantBytes, Datatype, Payload, Quantization, Shape, Value};
+use edgepack_format::xnnpack::{Datatype, Payload, Shape, Value};
 use edgepack_kernels::FAMILIES;
-use edgepack_loader::Bytes;
-use half::f16;
 
 use super::{Made, refused};
 use crate::constants::Weights;
-use crate::operators::relabel;
+use crate::operators::{bytes, relabel, rows};
 
 /// A value of a payload.
 #[derive(Clone, Copy)]
@@ -24,7 +25,7 @@ pub(super) struct Lowered {
     pub local: Local,
     /// Physical dimensions; of a dynamic value the bounds.
     pub shape: Shape,
-    /// What the payload says its elements are.
+    /// What its elements are: see [`signed`].
     pub datatype: Datatype,
     /// Whether sizes may be smaller than the shape.
     pub dynamic: bool,
@@ -49,20 +50,24 @@ struct Outside {
 pub(super) enum Derived {
     /// Rows of so many dimensions, quantised.
     Rows(usize),
+    /// Quantised, by the bits of the scale and the zero point.
+    Quantized(u32, i32),
     /// Another order of dimensions.
     Permuted(Vec<u32>),
 }
 
 /// All values, and the instructions so far.
 pub(super) struct Values<'l> {
-    payload: &'l Payload<'l>,
-    weights: &'l Weights,
-    call: &'l Prepare<'l>,
-    all: Instructions,
+    pub(super) payload: &'l Payload<'l>,
+    pub(super) weights: &'l Weights,
+    pub(super) call: &'l Prepare<'l>,
+    pub(super) all: Instructions,
     lowered: Vec<Option<Lowered>>,
     /// By value: its position among the arguments, if it is a result that goes outside.
     outside: HashMap<usize, usize>,
     relabelled: Vec<Outside>,
+    /// Results that go outside as another type: from, to.
+    converted: Vec<(Local, Local)>,
     library: HashMap<&'static str, LocalOperator>,
     derived: HashMap<(Local, Derived), Lowered>,
 }
@@ -72,8 +77,16 @@ fn library(name: &str) -> Option<&'static Kernel> {
     FAMILIES.iter().flat_map(|family| family.tables).flat_map(|table| table.iter()).copied().find(|k| k.name == name)
 }
 
-fn error(message: impl Into<String>) -> KernelError {
+pub(super) fn error(message: impl Into<String>) -> KernelError {
     KernelError::new(ErrorCode::InvalidProgram, message.into())
+}
+
+/// The type that elements have in here.
+fn signed(datatype: Datatype) -> Datatype {
+    match datatype {
+        Datatype::QUINT8 => Datatype::QINT8,
+        other => other,
+    }
 }
 
 /// Bytes of one element as a tensor of the executor has them; four-bit rows are rows of bytes.
@@ -112,6 +125,7 @@ impl<'l> Values<'l> {
             lowered: vec![None; payload.values().len()],
             outside: HashMap::new(),
             relabelled: Vec::new(),
+            converted: Vec::new(),
             library: HashMap::new(),
             derived: HashMap::new(),
         };
@@ -119,6 +133,11 @@ impl<'l> Values<'l> {
             let index = values.index(value)?;
             let lowered = values.argument(argument, index, value, false)?;
             values.lowered[index] = Some(lowered);
+            if value.tensor().is_some_and(|tensor| tensor.seen_as() == Datatype::QDINT8) {
+                // Read as rows of its last dimension.
+                let lowered = Lowered { datatype: Datatype::QDINT8, ..values.rows(lowered, 1, u32::MAX)? };
+                values.lowered[index] = Some(lowered);
+            }
         }
         for (argument, (_, value)) in outputs.iter().enumerate() {
             let index = values.index(value)?;
@@ -143,10 +162,9 @@ impl<'l> Values<'l> {
         let info = self.call.tensor(argument)?;
         let tensor = value.tensor().ok_or_else(|| error("an external value of an unknown kind"))?;
         let (meta, datatype) = (info.meta, tensor.datatype);
-        if tensor.seen_as() != datatype {
-            return Err(refused("an input that is quantised when it is read"));
-        }
-        if meta.dtype != scalar_type(datatype)? {
+        // Places of greatest elements are 64-bit outside.
+        let is_long = writable && datatype == Datatype::INT32 && meta.dtype == ScalarType::LONG;
+        if meta.dtype != scalar_type(datatype)? && !is_long {
             let label = datatype.label().unwrap_or("unknown");
             return Err(error(format!("argument {argument} is {}, the payload takes {label}", meta.dtype)));
         }
@@ -167,12 +185,53 @@ impl<'l> Values<'l> {
         let local = match is_contiguous && !scalar {
             true => own,
             false => {
-                let layout = contiguous(datatype, shape.dims())?;
+                let layout = TensorLayout::contiguous(
+                    meta.dtype,
+                    &shape.dims().iter().map(|dim| *dim as usize).collect::<Vec<_>>(),
+                );
+                let layout = layout.map_err(|e| error(e.to_string()))?;
                 let order: Vec<usize> = meta.dim_order.iter().map(|dim| *dim as usize).collect();
                 self.seen_through(own, layout, order, info.dynamic, writable)?
             }
         };
+        let local = match is_long || datatype == Datatype::QUINT8 {
+            true => self.converted(local, signed(datatype), &shape, info.dynamic, writable)?,
+            false => local,
+        };
+        let datatype = signed(datatype);
         Ok(Lowered { local, shape, datatype, dynamic: info.dynamic, writable, rows: None, index })
+    }
+
+    /// A temporary of another type than an argument: read from it now, or written to it at the end.
+    fn converted(
+        &mut self,
+        argument: Local,
+        datatype: Datatype,
+        shape: &Shape,
+        dynamic: bool,
+        writable: bool,
+    ) -> Result<Local, KernelError> {
+        let local = self.temporary(datatype, shape, dynamic)?;
+        if writable {
+            self.converted.push((local, argument));
+        } else {
+            let operator = self.own(bytes::converted());
+            self.all.call(operator, &[argument, local], u32::MAX);
+        }
+        Ok(local)
+    }
+
+    /// Quantises rows of `inner` dimensions; their scales and zero points are a value of their own.
+    pub fn rows(&mut self, x: Lowered, inner: usize, node: u32) -> Result<Lowered, KernelError> {
+        let outer = x.shape.rank().checked_sub(inner).ok_or_else(|| refused("rows of more dimensions than it has"))?;
+        let rows = x.shape.dims()[..outer].iter().map(|dim| *dim as usize).product();
+        let params = TensorLayout::contiguous(ScalarType::FLOAT, &[rows, 2]).map_err(|e| error(e.to_string()))?;
+        let params = self.all.temporary(params, x.dynamic);
+        let local = self.temporary(Datatype::QDINT8, &x.shape, x.dynamic)?;
+        let inner = self.all.int(inner as i64);
+        let operator = self.own(rows::quantize());
+        self.all.call(operator, &[x.local, inner, local, params], node);
+        Ok(Lowered { local, datatype: Datatype::QDINT8, writable: true, rows: Some(params), ..x })
     }
 
     /// A view of an argument in physical dimensions.
@@ -209,78 +268,17 @@ impl<'l> Values<'l> {
         let tensor = value.tensor().filter(|tensor| tensor.is_constant());
         let tensor = tensor.ok_or_else(|| error(format!("value {id} is read before it is made")))?;
         let shape = tensor.shape().ok_or_else(|| refused("more than six dimensions"))?;
-        let local = self.constant(index, contiguous(tensor.datatype, shape.dims())?)?;
-        let lowered =
-            Lowered { local, shape, datatype: tensor.datatype, dynamic: false, writable: false, rows: None, index };
+        let datatype = signed(tensor.datatype);
+        let local = self.constant(index, contiguous(datatype, shape.dims())?)?;
+        let lowered = Lowered { local, shape, datatype, dynamic: false, writable: false, rows: None, index };
         self.lowered[index] = Some(lowered);
         Ok(lowered)
     }
 
-    /// The elements of a constant in a layout of as many elements.
-    pub fn constant(&mut self, index: usize, layout: TensorLayout) -> Result<Local, KernelError> {
-        let tensor = self.payload.values()[index].tensor().ok_or_else(|| error("a constant of an unknown kind"))?;
-        if tensor.datatype == Datatype::FP32 && layout.scalar_type() == ScalarType::HALF {
-            let bytes = self.halved(index, &layout)?;
-            return Ok(self.all.constant(layout, bytes));
-        }
-        let bytes = self.weights.shared(tensor.constant_buffer_idx, layout.byte_len());
-        let bytes = bytes.ok_or_else(|| error(format!("constant {} is too short", tensor.constant_buffer_idx)))?;
-        Ok(self.all.constant(layout, bytes))
-    }
-
-    /// The first `len` bytes of a constant that is about to be copied; the copy is charged to the method.
-    pub fn bytes(&self, index: usize, len: usize) -> Result<&'l [u8], KernelError> {
-        self.call.retained().reserve(len)?;
-        let tensor = self.payload.values().get(index).and_then(|value| value.tensor());
-        let bytes = tensor.and_then(|tensor| self.weights.bytes(tensor.constant_buffer_idx)?.get(..len));
-        bytes.ok_or_else(|| error("a constant is too short"))
-    }
-
-    /// A value as elements of a type. Nodes in half precision take constants of single precision, too: those are converted.
-    pub fn as_type(&mut self, value: Lowered, datatype: Datatype) -> Result<Local, KernelError> {
-        if value.datatype == datatype {
-            return Ok(value.local);
-        }
-        if (value.datatype, datatype) != (Datatype::FP32, Datatype::FP16) || !self.is_constant(value.index) {
-            return Err(refused("its elements are of several types"));
-        }
-        self.constant(value.index, contiguous(datatype, value.shape.dims())?)
-    }
-
-    /// The elements of a constant of single precision in half precision.
-    fn halved(&self, index: usize, layout: &TensorLayout) -> Result<Bytes, KernelError> {
-        let len = layout.byte_len().checked_mul(2).ok_or_else(|| refused("a constant beyond all memory"))?;
-        let from = self.bytes(index, len)?;
-        let mut to = room(layout.byte_len())?;
-        for element in from.chunks_exact(size_of::<f32>()) {
-            let element = f32::from_le_bytes(element.try_into().unwrap_or_default());
-            to.extend(f16::from_f32(element).to_le_bytes());
-        }
-        Ok(Bytes::from(to))
-    }
-
-    /// Whether a value is a constant.
-    pub fn is_constant(&self, index: usize) -> bool {
-        self.payload.values().get(index).and_then(|value| value.tensor()).is_some_and(|tensor| tensor.is_constant())
-    }
-
-    /// The parameters of a value.
-    pub fn quantization(&self, index: usize) -> Result<Quantization<'l>, KernelError> {
-        self.payload.values()[index].quantization(self.weights).map_err(|e| error(e.to_string()))
-    }
-
-    /// Scale and zero point of a value that has one of each.
-    pub fn per_tensor(&self, index: usize) -> Result<(f32, i32), KernelError> {
-        match self.quantization(index)? {
-            Quantization::PerTensor { scale, zero_point } => Ok((scale, zero_point)),
-            _ => Err(refused("a value that has not one scale")),
-        }
-    }
-
-    /// The element type that the payload gives a result.
+    /// The type that elements of a result have.
     pub fn datatype(&self, id: u32) -> Result<Datatype, KernelError> {
         let tensor = self.payload.value(id).and_then(|value| value.tensor());
-        Ok(tensor.ok_or_else(|| error(format!("there is no value {id}")))?.datatype)
+        Ok(signed(tensor.ok_or_else(|| error(format!("there is no value {id}")))?.datatype))
     }
 
     /// The place of a result. Its dimensions are those that nodes make of the arguments: what a payload declares inside is
@@ -414,6 +412,10 @@ impl<'l> Values<'l> {
 
     /// The instructions, once all nodes are lowered.
     pub fn finish(mut self) -> Result<Instructions, KernelError> {
+        for (from, argument) in std::mem::take(&mut self.converted) {
+            let operator = self.own(bytes::converted());
+            self.all.call(operator, &[from, argument], u32::MAX);
+        }
         for Outside { view, argument, order } in std::mem::take(&mut self.relabelled) {
             // Back: memory dimension `i` is dimension `order[i]` of the argument.
             let mut back = vec![0; order.len()];

@@ -25,7 +25,7 @@ pub(crate) struct Requantize {
 
 impl Requantize {
     #[inline(always)]
-    fn result(&self, sum: i32, channel: usize) -> i8 {
+    pub(super) fn result(&self, sum: i32, channel: usize) -> i8 {
         let y = sum as f32 * self.scales[channel % self.scales.len()];
         let [least, most] = self.bounds.map(|bound| (bound - self.zero_y) as f32);
         (y.max(least).min(most).round_ties_even() as i32 + self.zero_y) as i8
@@ -111,9 +111,18 @@ impl Windows {
         })
     }
 
+    /// Sizes of what a transposed convolution makes of an image, with so many rows and columns more.
+    pub fn spread(&self, sizes: [usize; 2], more: [usize; 2]) -> [usize; 2] {
+        [0, 1].map(|side| {
+            let reach = (self.kernel[side] - 1) * self.dilation[side] + 1;
+            let whole = sizes[side].saturating_sub(1) * self.stride[side] + more[side] + reach;
+            whole.saturating_sub(self.padding[side][0] + self.padding[side][1])
+        })
+    }
+
     /// The place in the image that a tap of a window looks at.
     #[inline(always)]
-    fn place(&self, side: usize, window: usize, tap: usize, size: usize) -> Option<usize> {
+    pub(super) fn place(&self, side: usize, window: usize, tap: usize, size: usize) -> Option<usize> {
         let place = (window * self.stride[side] + tap * self.dilation[side]).checked_sub(self.padding[side][0])?;
         (place < size).then_some(place)
     }
@@ -306,14 +315,7 @@ pub(crate) fn transposed(how: Requantize, windows: Windows, adjust: [usize; 2]) 
         let how = how.clone();
         retaining(retained, move |cx: &mut KernelContext<'_>| {
             let [n, h, w, c] = image_sizes(cx, Some(inputs))?;
-            let size = |side: usize, size: usize| {
-                let whole = size.saturating_sub(1) * windows.stride[side]
-                    + adjust[side]
-                    + (windows.kernel[side] - 1) * windows.dilation[side]
-                    + 1;
-                whole.saturating_sub(windows.padding[side][0] + windows.padding[side][1])
-            };
-            let [oh, ow] = [size(0, h), size(1, w)];
+            let [oh, ow] = windows.spread([h, w], adjust);
             cx.resize(OUT, &[n, oh, ow, outputs])?;
             let views = cx.views();
             let (x, weights) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<i8>()?);
@@ -418,7 +420,10 @@ pub(crate) fn multiple(how: Multiple) -> Arc<dyn Operator> {
 }
 
 /// Two inputs, right-aligned, of which sizes of 1 are repeated.
-fn binary(name: &'static str, result: impl Fn(i8, i8) -> i8 + Copy + Send + Sync + 'static) -> Arc<dyn Operator> {
+pub(super) fn binary(
+    name: &'static str,
+    result: impl Fn(i8, i8) -> i8 + Copy + Send + Sync + 'static,
+) -> Arc<dyn Operator> {
     own(name, BINARY, Alias::Disjoint, move |_| {
         Ok(Box::new(move |cx: &mut KernelContext<'_>| {
             let (a, b) = (cx.meta(0)?.sizes, cx.meta(1)?.sizes);

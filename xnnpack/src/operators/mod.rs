@@ -1,8 +1,13 @@
 //! Operators that payloads need and the library does not have.
 
+pub(crate) mod affine;
+pub(crate) mod batch;
+pub(crate) mod bytes;
 pub(crate) mod float;
 pub(crate) mod integer;
+pub(crate) mod pool;
 pub(crate) mod relabel;
+pub(crate) mod resize;
 pub(crate) mod rows;
 
 use std::sync::Arc;
@@ -14,6 +19,7 @@ struct Own<F> {
     name: &'static str,
     schema: &'static str,
     alias: Alias,
+    is_pure: bool,
     prepare: F,
 }
 
@@ -33,6 +39,10 @@ where
         self.alias
     }
 
+    fn is_pure(&self) -> bool {
+        self.is_pure
+    }
+
     fn prepare(&self, args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         (self.prepare)(args)
     }
@@ -42,7 +52,15 @@ fn own<F>(name: &'static str, schema: &'static str, alias: Alias, prepare: F) ->
 where
     F: Fn(&Prepare<'_>) -> Result<Box<dyn Run>, KernelError> + Send + Sync + 'static,
 {
-    Arc::new(Own { name, schema, alias, prepare })
+    Arc::new(Own { name, schema, alias, is_pure: false, prepare })
+}
+
+/// An operator whose name and arguments say all that it computes, whichever node it was made for.
+fn pure<F>(name: &'static str, schema: &'static str, prepare: F) -> Arc<dyn Operator>
+where
+    F: Fn(&Prepare<'_>) -> Result<Box<dyn Run>, KernelError> + Send + Sync + 'static,
+{
+    Arc::new(Own { name, schema, alias: Alias::Disjoint, is_pure: true, prepare })
 }
 
 /// What runs an instruction and retains tables of its own, which were reserved.

@@ -46,6 +46,40 @@ pub(crate) fn reshaped(new: Vec<u32>) -> Arc<dyn Operator> {
     })
 }
 
+/// All batches of matrices as one.
+pub(crate) fn batched() -> Arc<dyn Operator> {
+    own("xnnpack::batched.out", SCHEMA, Alias::SameRange, |_| {
+        Ok(Box::new(|cx: &mut KernelContext<'_>| {
+            let Some((batches, [rows, columns])) = cx.meta(0)?.sizes.split_last_chunk::<2>() else {
+                return Err(KernelError::new(ErrorCode::InvalidArgument, "a matrix has two dimensions"));
+            };
+            let sizes = [batches.iter().product(), *rows, *columns];
+            relabel(cx, &sizes)
+        }) as Box<dyn Run>)
+    })
+}
+
+/// Matrices in batches as those of another value are.
+pub(crate) fn unbatched() -> Arc<dyn Operator> {
+    let schema = "(Tensor like, Tensor x, *, Tensor(a!) out) -> Tensor(a!)";
+    own("xnnpack::unbatched.out", schema, Alias::Disjoint, |_| {
+        Ok(Box::new(|cx: &mut KernelContext<'_>| {
+            let (like, of) = (cx.meta(0)?.sizes, cx.meta(1)?.sizes);
+            let batches = &like[..like.len().saturating_sub(2)];
+            let sizes = batches.iter().chain(of.iter().skip(1)).copied();
+            let sizes: Dims = Dims::collect(sizes).unwrap_or_default();
+            cx.resize(2, &sizes)?;
+            let views = cx.views();
+            let (from, mut to) = (views.tensor(1)?, views.out(2)?);
+            match to.bytes() {
+                to if to.len() == from.bytes().len() => to.copy_from_slice(from.bytes()),
+                _ => return Err(KernelError::new(ErrorCode::InvalidArgument, "other batches")),
+            }
+            Ok(())
+        }) as Box<dyn Run>)
+    })
+}
+
 fn relabel(cx: &mut KernelContext<'_>, sizes: &[usize]) -> Result<(), KernelError> {
     cx.resize(1, sizes)?;
     let views = cx.views();

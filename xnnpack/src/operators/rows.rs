@@ -14,13 +14,15 @@ use edgepack_format::tensor::Dims;
 use half::f16;
 
 use super::integer::{Convolution, Windows, dot, image_sizes, row_sums};
-use super::{own, retaining};
+use super::{own, pure, retaining};
 
-const QUANTIZE: &str = "(Tensor x, *, Tensor(a!) out, Tensor(b!) params) -> (Tensor(a!), Tensor(b!))";
+const QUANTIZE: &str = "(Tensor x, int dims, *, Tensor(a!) out, Tensor(b!) params) -> (Tensor(a!), Tensor(b!))";
 
-/// Quantises rows of so many trailing dimensions.
-pub(crate) fn quantize(dims: usize) -> Arc<dyn Operator> {
-    own("xnnpack::quantize_rows.out", QUANTIZE, Alias::Disjoint, move |args| {
+/// Quantises rows of `dims` trailing dimensions.
+pub(crate) fn quantize() -> Arc<dyn Operator> {
+    pure("xnnpack::quantize_rows.out", QUANTIZE, |args| {
+        let dims = args.int(1)?.and_then(|dims| usize::try_from(dims).ok());
+        let dims = dims.ok_or_else(|| KernelError::unsupported("rows that change"))?;
         let dtype = args.tensor(0)?.meta.dtype;
         if dtype != ScalarType::FLOAT && dtype != ScalarType::HALF {
             return Err(KernelError::unsupported(dtype.to_string()));
@@ -29,10 +31,10 @@ pub(crate) fn quantize(dims: usize) -> Arc<dyn Operator> {
             let sizes: Dims = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
             let (outer, row) = sizes.split_at(sizes.len().saturating_sub(dims));
             let (rows, width): (usize, usize) = (outer.iter().product(), row.iter().product());
-            cx.resize(1, &sizes)?;
-            cx.resize(2, &[rows, 2])?;
+            cx.resize(2, &sizes)?;
+            cx.resize(3, &[rows, 2])?;
             let views = cx.views();
-            let (x, mut out, mut params) = (views.tensor(0)?, views.out(1)?, views.out(2)?);
+            let (x, mut out, mut params) = (views.tensor(0)?, views.out(2)?, views.out(3)?);
             let (out, params) = (out.as_slice::<i8>()?, params.as_slice::<f32>()?);
             let width = width.max(1);
             match dtype {

@@ -71,7 +71,9 @@ pub(crate) fn delegates(
         let named_data = Arc::clone(&named_data);
         let asked = options.backends.options(&id);
         let cache = &options.cache;
-        let init = DelegateInit { processed, compile_specs, named_data, cache, threads, method, options: asked };
+        let limits = options.limits.unwrap_or(*program.limits());
+        let options = asked;
+        let init = DelegateInit { processed, compile_specs, named_data, cache, threads, method, limits, options };
         let delegate = backend.init(init).map_err(refused)?;
         loaded.push(LoadedDelegate { id, delegate });
     }

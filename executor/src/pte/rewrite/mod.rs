@@ -5,7 +5,9 @@
 
 mod content;
 mod fold;
+mod share;
 mod uses;
 
 pub use fold::FoldConstants;
+pub use share::ShareEqual;
 pub use uses::{Use, Uses};

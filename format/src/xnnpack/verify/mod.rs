@@ -101,6 +101,31 @@ impl<'a> Payload<'a> {
     }
 }
 
+/// What a payload that was verified leaves behind, so that its bytes can be read again without verifying them again.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    order: Vec<u32>,
+}
+
+impl Payload<'_> {
+    /// What is left of it when its bytes are put away.
+    pub fn verified(&self) -> Verified {
+        Verified { order: self.order.clone() }
+    }
+}
+
+impl Verified {
+    /// Reads the bytes of the payload again. `None` if they cannot be read; of other bytes, nothing is known.
+    pub fn read<'a>(&self, bytes: &'a [u8], limits: &Limits) -> Option<Payload<'a>> {
+        let mut out = Checker::new(limits, STRUCTURE);
+        let regions = container::regions(bytes, &mut out)?;
+        let table = wire::Table::root(regions.flatbuffer).ok()?;
+        let mut payload = rows_of(Graph::decode(table).ok()?, regions, limits, &mut out)?;
+        payload.order = self.order.clone();
+        (!out.findings.has_errors()).then_some(payload)
+    }
+}
+
 /// The parts of a payload.
 struct Regions<'a> {
     header: Option<Header>,
@@ -124,7 +149,14 @@ fn read<'a>(regions: Regions<'a>, limits: &Limits, out: &mut Checker) -> Option<
     if out.findings.has_errors() {
         return None;
     }
-    let graph = Graph::decode(table).ok()?;
+    let mut payload = rows_of(Graph::decode(table).ok()?, regions, limits, out)?;
+    let order = meaning(&mut Report { payload: &payload, out, limits });
+    payload.order = out.roomy(&Path::ROOT, order)?;
+    Some(payload)
+}
+
+/// The payload of a graph, without the order of its nodes.
+fn rows_of<'a>(graph: Graph<'a>, regions: Regions<'a>, limits: &Limits, out: &mut Checker) -> Option<Payload<'a>> {
     lists(&graph, limits, out)?;
     let constants = graph::constants(&graph, &regions, out)?;
     let values = rows(graph.xvalues.as_ref(), out)?;
@@ -132,10 +164,7 @@ fn read<'a>(regions: Regions<'a>, limits: &Limits, out: &mut Checker) -> Option<
     let ids = ValueIds::of(&values);
     let ids = out.roomy(&Path::ROOT, ids)?;
     let Regions { header, identifier, .. } = regions;
-    let mut payload = Payload { header, identifier, graph, values, nodes, constants, ids, order: Vec::new() };
-    let order = meaning(&mut Report { payload: &payload, out, limits });
-    payload.order = out.roomy(&Path::ROOT, order)?;
-    Some(payload)
+    Some(Payload { header, identifier, graph, values, nodes, constants, ids, order: Vec::new() })
 }
 
 /// Everything that the payload says by itself. The answer is an order in which the nodes can run.

@@ -17,7 +17,9 @@ use crate::complex::{self, Complex, with_parts};
 use crate::dims::dim_of;
 use crate::schema::position;
 use edgepack_compute::Error;
-use edgepack_compute::fold::{ComplexSum, Extreme, MomentsOf, Place, Product, Sum, Truth, WholeProduct, WholeSum};
+use edgepack_compute::fold::{
+    ComplexSum, Extreme, MomentsOf, OrderedSum, Place, Product, Sum, Truth, WholeProduct, WholeSum,
+};
 use edgepack_compute::number::{Cast, Compute, Number};
 use edgepack_compute::reduce::{Folded, Reduction};
 
@@ -196,6 +198,11 @@ where
     Ok(())
 }
 
+/// Up to so many elements a mean in single precision is summed as the portable mean of ExecuTorch sums it, one by one: where
+/// a model rounds to 8 bits behind it, as norms of language models do, the last bit decides. Longer sums, whose rounding
+/// would count, are in double precision.
+const ORDERED: usize = 1 << 14;
+
 fn fold_into<T: Number>(
     operation: Operation,
     reduction: &Reduction,
@@ -205,6 +212,10 @@ fn fold_into<T: Number>(
     mut out: TensorMut<'_>,
     mut second: Option<TensorMut<'_>>,
 ) -> Result<(), KernelError> {
+    let ordered =
+        (input.meta().dtype == ScalarType::FLOAT && out.meta().dtype == ScalarType::FLOAT && count <= ORDERED)
+            .then(|| input.as_slice::<f32>())
+            .transpose()?;
     let input = input.as_slice::<T>()?;
     let mut out = Store::new(&mut out)?;
     let mut second = second.as_mut().map(Store::new).transpose()?;
@@ -213,7 +224,12 @@ fn fold_into<T: Number>(
         Operation::Sum if out.floating => reduction.run(input, &Sum, |at, sum| out.put(at, Scalar::Double(sum))),
         Operation::Sum if out.truth => any(reduction, input, &mut out),
         Operation::Sum => reduction.run(input, &WholeSum, |at, sum| out.put(at, Scalar::Int(sum))),
-        Operation::Mean => reduction.run(input, &Sum, |at, sum| out.put(at, Scalar::Double(sum / count as f64))),
+        Operation::Mean => match ordered {
+            Some(input) => {
+                reduction.run(input, &OrderedSum, |at, sum| out.put(at, Scalar::Double((sum / count as f32).into())))
+            }
+            None => reduction.run(input, &Sum, |at, sum| out.put(at, Scalar::Double(sum / count as f64))),
+        },
         Operation::Product if out.floating => reduction.run(input, &Product, |at, x| out.put(at, Scalar::Double(x))),
         Operation::Product if out.truth => all(reduction, input, &mut out),
         Operation::Product => reduction.run(input, &WholeProduct, |at, x| out.put(at, Scalar::Int(x))),

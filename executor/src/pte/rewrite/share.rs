@@ -1,0 +1,193 @@
+//! Equal calls of one value are made once.
+//!
+//! Delegates of one method often start alike: each quantises, converts or turns what another one was given too. A call is
+//! left out if an earlier one has an operator that is a function of its arguments (by the registry, or by its own word),
+//! equal arguments, and wrote temporaries that nothing else writes. Whoever read the later result reads the earlier one;
+//! where temporaries are is decided afterwards, so nothing that lies elsewhere gets under it.
+
+use std::collections::HashMap;
+
+use edgepack_format::scalar::ScalarType;
+
+use crate::api::room::grow;
+use crate::api::state::{Dynamism, Span, Value, ValueId};
+use crate::pte::plan_graph::{PlanGraph, PlanInstructionKind, Rewrite};
+
+use super::uses::Uses;
+
+/// Makes equal calls once. It asks which operators are functions of their arguments and nothing else.
+pub struct ShareEqual {
+    is_pure: fn(&str) -> bool,
+}
+
+impl ShareEqual {
+    /// With the test for operators of a library.
+    pub const fn new(is_pure: fn(&str) -> bool) -> Self {
+        ShareEqual { is_pure }
+    }
+}
+
+/// An argument, so that equal ones are equal; that of a result says only what the result is.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Argument {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Double(u64),
+    Text(String),
+    Ints(Vec<i64>),
+    Tensor(u32),
+    Result(ScalarType, Vec<usize>, Vec<u8>, bool),
+}
+
+impl Rewrite for ShareEqual {
+    fn name(&self) -> &'static str {
+        "share equal calls"
+    }
+
+    fn apply(&self, graph: &mut PlanGraph<'_>) -> usize {
+        // Without jumps, what stands in front has run.
+        let Some(uses) = Uses::of(graph) else { return 0 };
+        let mut views: Vec<(u32, u32)> = Vec::new();
+        for (view, base) in uses.views() {
+            if grow(&mut views, 1).is_err() {
+                return 0;
+            }
+            views.push((base, view));
+        }
+        views.sort_unstable();
+        let steady = steady_inputs(graph, &uses);
+        let mut known: HashMap<(String, Vec<Argument>), Vec<u32>> = HashMap::new();
+        // By tensor, the one that stands for it now.
+        let mut same: HashMap<u32, u32> = HashMap::new();
+        let mut shared = 0;
+        for chain in 0..graph.chains.len() {
+            for index in 0..graph.chains[chain].len() {
+                let instruction = graph.chains[chain][index];
+                let PlanInstructionKind::Kernel { operator, args } = instruction.kind else { continue };
+                let name = &graph.operators[operator as usize].name;
+                // Only what came out of delegates is in temporaries.
+                let pure = (self.is_pure)(name) || graph.operators[operator as usize].kernel.is_pure();
+                if instruction.node.is_none() || !pure {
+                    continue;
+                }
+                let name = name.to_string();
+                let Some((arguments, results)) = described(graph, &uses, &steady, &same, operator, args) else {
+                    continue;
+                };
+                match known.get(&(name.clone(), arguments.clone())) {
+                    Some(earlier) => {
+                        for (&later, &earlier) in results.iter().zip(earlier) {
+                            show(graph, &views, later, earlier);
+                            same.insert(later, earlier);
+                        }
+                        graph.chains[chain][index].kind = PlanInstructionKind::Nop;
+                        shared += 1;
+                    }
+                    None => {
+                        known.insert((name, arguments), results);
+                    }
+                }
+            }
+        }
+        if shared > 0 {
+            for value in &mut graph.state.values {
+                if let Value::Tensor(tensor) = value
+                    && let Some(earlier) = same.get(tensor)
+                {
+                    *tensor = *earlier;
+                }
+            }
+        }
+        shared
+    }
+}
+
+/// The arguments of a call, and the tensors it writes. `None` if it is not one to share.
+fn described(
+    graph: &PlanGraph<'_>,
+    uses: &Uses,
+    steady: &[u32],
+    same: &HashMap<u32, u32>,
+    operator: u32,
+    args: Span,
+) -> Option<(Vec<Argument>, Vec<u32>)> {
+    let info = &graph.operators[operator as usize].info;
+    let ids = graph.args[args.range()].get(..info.arity())?;
+    let (mut arguments, mut results) = (Vec::new(), Vec::new());
+    for (arg, &id) in ids.iter().enumerate() {
+        let argument = match (graph.state.values[id as usize], info.outs() >> arg & 1 == 1) {
+            (Value::Tensor(tensor), true) => {
+                let (state, how) = (&graph.state.tensors[tensor as usize], uses.of_tensor(tensor));
+                if how.writes != 1 || how.pinned || how.view_of.is_some() || !state.region.is_temporary() {
+                    return None;
+                }
+                results.push(tensor);
+                let sizes = graph.state.bounds(state).to_vec();
+                let order = graph.state.dim_order(state).to_vec();
+                Argument::Result(state.dtype, sizes, order, state.dynamism == Dynamism::Bound)
+            }
+            (Value::Tensor(tensor), false) => Argument::Tensor(unchanged(graph, uses, steady, same, tensor)?),
+            (_, true) => return None,
+            (value, false) => plain(graph, id, value)?,
+        };
+        arguments.push(argument);
+    }
+    (!results.is_empty()).then_some((arguments, results))
+}
+
+/// Up to so many inputs of a method are compared with what is written.
+const INPUTS: usize = 16;
+
+/// Inputs whose memory nothing writes while the method runs.
+fn steady_inputs(graph: &PlanGraph<'_>, uses: &Uses) -> Vec<u32> {
+    let tensors = |id: &ValueId| graph.state.tensors_of(*id).collect::<Vec<_>>();
+    let is_steady = |tensor: &u32| {
+        let region = graph.state.tensors[*tensor as usize].region;
+        let others = graph.state.tensors.iter().zip(0..).filter(|(_, other)| other != tensor);
+        let mut written = others.filter(|(_, other)| uses.of_tensor(*other).writes > 0);
+        uses.of_tensor(*tensor).writes == 1 && !written.any(|(other, _)| other.region.overlaps(&region))
+    };
+    graph.inputs.iter().take(INPUTS).flat_map(tensors).filter(is_steady).collect()
+}
+
+/// A tensor that has the same bytes at every read: a constant, a steady input, or one that is written once.
+fn unchanged(graph: &PlanGraph<'_>, uses: &Uses, steady: &[u32], same: &HashMap<u32, u32>, tensor: u32) -> Option<u32> {
+    let tensor = same.get(&tensor).copied().unwrap_or(tensor);
+    let how = uses.of_tensor(tensor);
+    // Reads of one that is not pinned find its own bytes and no other's.
+    let once = how.writes == 1 && !how.pinned && how.view_of.is_none();
+    (graph.state.tensors[tensor as usize].constant || once || steady.contains(&tensor)).then_some(tensor)
+}
+
+/// An argument that is not a tensor and does not change.
+fn plain(graph: &PlanGraph<'_>, id: ValueId, value: Value) -> Option<Argument> {
+    if graph.variable[id as usize] {
+        return None;
+    }
+    Some(match value {
+        Value::Null => Argument::Null,
+        Value::Bool(value) => Argument::Bool(value),
+        Value::Int(value) => Argument::Int(value),
+        Value::Double(value) => Argument::Double(value.to_bits()),
+        Value::Str(_) => Argument::Text(graph.text(id)?.to_owned()),
+        Value::IntList(span) => {
+            let items = graph.state.ids[span.range()].iter().map(|&id| match graph.state.values[id as usize] {
+                Value::Int(value) if !graph.variable[id as usize] => Some(value),
+                _ => None,
+            });
+            Argument::Ints(items.collect::<Option<_>>()?)
+        }
+        _ => return None,
+    })
+}
+
+/// Lets the views of a tensor show another one of as many bytes.
+fn show(graph: &mut PlanGraph<'_>, views: &[(u32, u32)], later: u32, earlier: u32) {
+    let region = graph.state.tensors[earlier as usize].region;
+    let first = views.partition_point(|&(of, _)| of < later);
+    for &(_, view) in views[first..].iter().take_while(|&&(of, _)| of == later) {
+        let view = &mut graph.state.tensors[view as usize];
+        view.region = region.prefix(view.region.len());
+    }
+}
