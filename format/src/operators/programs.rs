@@ -11,7 +11,7 @@ const TABLE: &str = include_str!("operators.txt");
 const LEN: usize = cut(&mut []);
 
 #[allow(long_running_const_eval)]
-const BYTES: [u8; LEN] = {
+static BYTES: [u8; LEN] = {
     let mut bytes = [0; LEN];
     cut(&mut bytes);
     bytes
