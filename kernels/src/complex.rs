@@ -6,10 +6,7 @@ use bytemuck::Pod;
 use edgepack_executor::kernel::KernelError;
 use edgepack_format::scalar::ScalarType;
 
-use crate::convert::Converter;
 pub use edgepack_compute::complex::*;
-
-use edgepack_compute::number::{Cast, Number};
 
 /// Calls a generic function with the Rust type of the parts of a complex element type.
 macro_rules! with_parts {
@@ -44,21 +41,6 @@ pub fn part_type(dtype: ScalarType) -> Option<ScalarType> {
     })
 }
 
-/// The loop from any numbers to complex ones; real numbers get an imaginary part of 0.
-pub fn converter(from: ScalarType, to: ScalarType) -> Option<Converter> {
-    fn between<A: Number + Cast<B>, B: Number>(from: &[u8], to: &mut [u8]) {
-        let (from, to): (&[A], &mut [B]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
-        to.iter_mut().zip(from).for_each(|(to, &from)| *to = from.cast());
-    }
-    fn widen<A: Number + Cast<B>, B: Number + Pod>(from: &[u8], to: &mut [u8]) {
-        let (from, to): (&[A], &mut [Complex<B>]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
-        to.iter_mut().zip(from).for_each(|(to, &from)| *to = [from.cast(), B::default()]);
-    }
-    with_parts!(to, B => with_parts!(from, A => Some(between::<A, B> as Converter), else => {
-        edgepack_executor::with_element!(from, A => Some(widen::<A, B> as Converter), else => None)
-    }), else => None)
-}
-
 /// The elements of a complex tensor.
 pub fn elements<R: Pod>(bytes: &[u8]) -> Result<&[Complex<R>], KernelError> {
     bytemuck::try_cast_slice(bytes).map_err(|_| misaligned())
@@ -66,20 +48,4 @@ pub fn elements<R: Pod>(bytes: &[u8]) -> Result<&[Complex<R>], KernelError> {
 
 pub fn misaligned() -> KernelError {
     KernelError::argument("the data of a complex tensor are not aligned to its parts")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn real_numbers_become_complex() {
-        let mut to = [0.0f32; 4];
-        converter(ScalarType::SHORT, ScalarType::COMPLEX_FLOAT).unwrap()(
-            bytemuck::cast_slice(&[3i16, -2]),
-            bytemuck::cast_slice_mut(&mut to),
-        );
-        assert_eq!(to, [3.0, 0.0, -2.0, 0.0]);
-        assert!(converter(ScalarType::COMPLEX_FLOAT, ScalarType::FLOAT).is_none());
-    }
 }

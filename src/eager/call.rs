@@ -1,46 +1,18 @@
 //! Calls of operators: arguments as numbers and tensors, and what each call does.
 
-use edgepack_exir::graph::{Argument, Graph, ListKind, MemoryFormat, Meta, Node, OpName, Size, TensorMeta};
+use edgepack_exir::graph::{Argument, Graph, MemoryFormat, Meta, Node, OpName, Size, TensorMeta};
 use edgepack_exir::operators::arguments;
 use edgepack_format::operators::Schema;
 use edgepack_format::scalar::ScalarType;
 
 use super::compute::Computed;
+use super::slot::Slot;
 use super::tensor::{Dense, Tensor, numel};
 use super::views::views;
 use super::{EagerError, Held, Machine, Value, Values, number};
 
 /// Checks that exporters leave in a program; they give nothing.
 const CHECKS: [&str; 4] = ["_assert", "_functional_assert", "sym_constrain_range", "_functional_sym_constrain_range"];
-
-/// An argument, with whatever stands for a tensor.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) enum Slot<T = usize> {
-    None,
-    Int(i64),
-    Float(f64),
-    Bool(bool),
-    Tensor(T),
-    List(ListKind, Vec<Slot<T>>),
-    Other(Argument),
-}
-
-impl<T> Slot<T> {
-    /// The same with something else for each tensor.
-    fn map<U>(self, change: &mut impl FnMut(T) -> Result<U, EagerError>) -> Result<Slot<U>, EagerError> {
-        Ok(match self {
-            Slot::None => Slot::None,
-            Slot::Int(number) => Slot::Int(number),
-            Slot::Float(number) => Slot::Float(number),
-            Slot::Bool(truth) => Slot::Bool(truth),
-            Slot::Other(argument) => Slot::Other(argument),
-            Slot::Tensor(tensor) => Slot::Tensor(change(tensor)?),
-            Slot::List(kind, items) => {
-                Slot::List(kind, items.into_iter().map(|item| item.map(change)).collect::<Result<_, _>>()?)
-            }
-        })
-    }
-}
 
 /// A call, with its arguments by name.
 pub(super) struct Call<'a> {

@@ -14,7 +14,7 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{TensorLayout, TensorView};
 use edgepack_loader::{Program, ValueMeta};
 
-use super::call::Slot;
+use super::slot::Slot;
 use super::tensor::{Dense, Tensor, contiguous};
 use super::{EagerError, Held, Value, number};
 

@@ -8,6 +8,7 @@
 mod call;
 mod compute;
 mod judge;
+mod slot;
 mod tensor;
 mod views;
 
@@ -21,8 +22,9 @@ use edgepack_exir::graph::{Argument, ExportedProgram, Graph, InputKind, Node, Ou
 use edgepack_exir::operators::Operators;
 use edgepack_format::scalar::ScalarType;
 
-use call::{Call, Slot};
+use call::Call;
 use compute::Compute;
+use slot::Slot;
 use tensor::Tensor;
 
 /// Why a program cannot be run here.

@@ -10,7 +10,7 @@ use edgepack_format::pte::{
 use edgepack_format::row::{Rows, Scalars};
 
 use super::lexer::{ParseError, Token};
-use super::parse::Parser;
+use super::parser::Parser;
 use crate::edit::Error;
 
 /// How operators of a method are called in its code: by name where that says which one is meant, else by number.

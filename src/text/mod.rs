@@ -27,8 +27,10 @@ mod instructions;
 mod lexer;
 mod parse;
 mod parse_method;
+mod parser;
 mod print;
 mod print_method;
+mod spelling;
 mod values;
 
 pub use lexer::ParseError;

@@ -8,7 +8,7 @@ use edgepack_format::pte::{
 
 use super::instructions::{self, Names};
 use super::lexer::{ParseError, Token};
-use super::parse::{Parser, Seen};
+use super::parser::{Parser, Seen};
 use super::values;
 
 type Result<T> = std::result::Result<T, ParseError>;

@@ -1,13 +1,10 @@
 //! A program as text: what is not in a method.
 
-use std::fmt::Write as _;
 use std::io::Write;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use edgepack_format::pte::{Program, SubsegmentOffsets};
-use edgepack_format::row::{Scalar, Scalars};
 
+use super::spelling::{base64, line, numbers, optional, quoted};
 use super::{MAGIC, VERSION, print_method};
 use crate::edit::{Content, Error, Layout, Package};
 
@@ -134,52 +131,6 @@ impl Printer<'_> {
             }
         }
     }
-}
-
-/// One line, indented.
-pub(super) fn line(out: &mut String, depth: usize, text: &str) {
-    out.extend(std::iter::repeat_n("  ", depth));
-    out.push_str(text);
-    out.push('\n');
-}
-
-/// Bytes in the text.
-pub(super) fn base64(bytes: &[u8]) -> String {
-    format!("base64 \"{}\"", BASE64.encode(bytes))
-}
-
-/// Text in quotes: one line, whatever is in it.
-pub(super) fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(c);
-            }
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            c if c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c) || ('\u{2066}'..='\u{2069}').contains(&c) => {
-                // Control characters, and those that would change the direction of what follows.
-                let _ = write!(out, "\\u{{{:x}}}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}
-
-/// Text in quotes, or that there is none.
-pub(super) fn optional(text: Option<&str>) -> String {
-    text.map_or_else(|| "absent".to_owned(), quoted)
-}
-
-/// Numbers in brackets.
-pub(super) fn numbers<T: Scalar + ToString>(list: &Scalars<'_, T>) -> String {
-    let items: Vec<String> = list.iter().map(|item| item.to_string()).collect();
-    format!("[{}]", items.join(", "))
 }
 
 fn subsegments(list: &SubsegmentOffsets<'_>) -> String {

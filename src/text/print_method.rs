@@ -2,10 +2,9 @@
 
 use edgepack_format::notation::ValueName;
 use edgepack_format::pte::{BackendDelegate, Chain, DataLocation, ExecutionPlan, Operator};
-use edgepack_format::row::Scalars;
 
 use super::instructions::{Names, labels, print as instruction};
-use super::print::{base64, line, numbers, optional};
+use super::spelling::{base64, line, named, numbers, optional, references};
 use super::values;
 use crate::edit::Error;
 
@@ -69,17 +68,6 @@ pub(super) fn print(plan: &ExecutionPlan<'_>, out: &mut String) -> Result<(), Er
     }
     line(out, 1, "}");
     Ok(())
-}
-
-/// The name of a number, or `#` and the number.
-pub(super) fn named(name: Option<&str>, number: i8) -> String {
-    name.map_or_else(|| format!("#{number}"), str::to_owned)
-}
-
-/// Values in brackets.
-pub(super) fn references<T: edgepack_format::row::Scalar + std::fmt::Display>(list: &Scalars<'_, T>) -> String {
-    let items: Vec<String> = list.iter().map(|item| ValueName(item).to_string()).collect();
-    format!("[{}]", items.join(", "))
 }
 
 fn delegate(index: usize, row: &BackendDelegate<'_>, out: &mut String) -> Result<(), Error> {

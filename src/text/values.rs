@@ -9,9 +9,8 @@ use edgepack_format::pte::{
 use edgepack_format::scalar::ScalarType;
 
 use super::lexer::{ParseError, Token};
-use super::parse::Parser;
-use super::print::{numbers, quoted};
-use super::print_method::{named, references};
+use super::parser::Parser;
+use super::spelling::{named, numbers, quoted, references};
 
 /// One value.
 pub(super) fn print(value: &EValue<'_>) -> String {

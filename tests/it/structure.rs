@@ -1,16 +1,11 @@
-//! Modules of one crate depend on each other one way.
+//! Crates depend on each other as CONTRIBUTING.md draws it, modules of one crate one way, and the paths that page names
+//! exist.
 //!
 //! What a file imports from its own crate is an arrow to the module that declares it; arrows between a module and one that
 //! it is inside of are left out, since a folder names what is in it. Tests inside of files do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-
-/// Crates without a circle of modules.
-const ONE_WAY: [&str; 9] =
-    ["memory-plan", "compute", "builder", "loader", "executor", "exir", "native", "smith", "cli"];
-/// Crates that still have some: as many as here, at most.
-const CIRCLES: [(&str, usize); 2] = [("format", 1), ("kernels", 2)];
 
 type Module = Vec<String>;
 
@@ -146,31 +141,143 @@ fn circles(root: &Path) -> Vec<Vec<String>> {
     found.into_iter().collect()
 }
 
-fn sources_of(name: &str) -> usize {
-    let mut files = Vec::new();
-    sources(&folder_of(name), &mut files);
-    files.len()
+/// The folder of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn folder_of(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src")
+fn contributing() -> String {
+    std::fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap()
 }
 
-fn of_crate(name: &str) -> Vec<Vec<String>> {
-    circles(&folder_of(name))
+/// What stands between backticks.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// What a published crate depends on, by folder: the rows of the table of crates with one crate each, in their order. The
+/// crate at the root is called `edgepack`.
+fn drawn() -> Vec<(String, BTreeSet<String>)> {
+    let page = contributing();
+    let cells = |row: &str| row.split('|').map(str::to_owned).collect::<Vec<_>>();
+    let rows = page.lines().filter(|line| line.starts_with("| `")).map(cells);
+    let one = rows.filter(|cells| cells.len() == 5 && names(&cells[1]).count() == 1);
+    one.map(|cells| {
+        let name = names(&cells[1]).next().unwrap().to_owned();
+        (name, names(&cells[3]).map(str::to_owned).collect())
+    })
+    .collect()
+}
+
+fn manifest(folder: &str) -> String {
+    let path = root().join(if folder == "edgepack" { "." } else { folder }).join("Cargo.toml");
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Folders of the crates of ours that a crate is built with; those of its tests do not count.
+fn needs(manifest: &str) -> BTreeSet<String> {
+    let mut inside = false;
+    let mut found = BTreeSet::new();
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            inside = line.ends_with("dependencies]") && !line.contains("dev-") && !line.contains("workspace");
+        }
+        let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
+        if inside && name.starts_with("edgepack") {
+            found.insert(match name.strip_prefix("edgepack-") {
+                None => name.to_owned(),
+                Some("format-derive") => "format/derive".to_owned(),
+                Some("fuzz") => "fuzz/bodies".to_owned(),
+                Some(folder) => folder.to_owned(),
+            });
+        }
+    }
+    found
+}
+
+/// Folders of the packages of the workspace.
+fn members() -> BTreeSet<String> {
+    let manifest = manifest("edgepack");
+    let list = manifest.split("\nmembers = [").nth(1).unwrap();
+    let list = list.split(']').next().unwrap();
+    list.split('"')
+        .skip(1)
+        .step_by(2)
+        .map(|folder| if folder == "." { "edgepack" } else { folder }.to_owned())
+        .collect()
+}
+
+#[test]
+fn crates_depend_on_each_other_as_drawn() {
+    let drawn = drawn();
+    let published: BTreeSet<String> =
+        members().into_iter().filter(|folder| !manifest(folder).contains("\npublish = false")).collect();
+    assert!(published.len() > 10, "{published:?}");
+    assert_eq!(drawn.iter().map(|(folder, _)| folder.clone()).collect::<BTreeSet<_>>(), published);
+    let mut above: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (folder, arrows) in &drawn {
+        assert_eq!(&needs(&manifest(folder)), arrows, "{folder}, beside its row in CONTRIBUTING.md");
+        let mut all: BTreeSet<&str> = BTreeSet::new();
+        for arrow in arrows {
+            let further = above.get(arrow.as_str()).unwrap_or_else(|| panic!("{folder} needs {arrow} from below it"));
+            all.insert(arrow);
+            all.extend(further);
+        }
+        above.insert(folder, all);
+    }
+    // A file is the only thing that passes between them.
+    assert!(!above["builder"].contains("loader") && !above["loader"].contains("builder"));
+    for numbers in ["memory-plan", "compute", "format"] {
+        assert!(!above[numbers].contains("executor"), "{numbers}");
+    }
+}
+
+#[test]
+fn paths_that_contributing_names_exist() {
+    let page = contributing();
+    let text: String = page.split("```").step_by(2).collect();
+    let paths: Vec<&str> = names(&text)
+        .filter(|name| name.contains('/') || name.ends_with(".md") || name.ends_with(".rs"))
+        .filter(|name| !name.contains([' ', ':', '(']))
+        .collect();
+    assert!(paths.len() > 40, "{paths:?}");
+    let lost: Vec<&&str> = paths.iter().filter(|path| found(&root(), path.trim_end_matches('/')).is_empty()).collect();
+    assert!(lost.is_empty(), "not there: {lost:?}");
+}
+
+/// What is at a path, in which `*` and `FAMILY` stand for any name or part of one.
+fn found(folder: &Path, path: &str) -> Vec<PathBuf> {
+    let mut all = vec![folder.to_owned()];
+    for part in path.split('/') {
+        let pattern = part.replace("FAMILY", "*");
+        all = match pattern.split_once('*') {
+            None => all.into_iter().map(|folder| folder.join(part)).filter(|path| path.exists()).collect(),
+            Some((start, end)) => all
+                .iter()
+                .flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten())
+                .filter(|entry| {
+                    let name = entry.file_name().into_string().unwrap();
+                    name.len() > start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
+                })
+                .map(|entry| entry.path())
+                .collect(),
+        };
+    }
+    all
 }
 
 #[test]
 fn modules_depend_on_each_other_one_way() {
-    assert!(sources_of("cli") > 50, "the sources are not where they were");
-    let circles: Vec<_> =
-        ONE_WAY.map(|name| (name, of_crate(name))).into_iter().filter(|(_, all)| !all.is_empty()).collect();
-    assert!(circles.is_empty(), "{circles:#?}");
-    for (name, most) in CIRCLES {
-        let found = of_crate(name);
-        println!("{name}: {} circles: {found:?}", found.len());
-        assert!(found.len() <= most, "{name} has {} circles of modules, {most} are known: {found:#?}", found.len());
+    let mut modules = 0;
+    for folder in members().iter().filter(|folder| *folder != "tests") {
+        let sources_of = root().join(if folder == "edgepack" { "." } else { folder }).join("src");
+        let mut files = Vec::new();
+        sources(&sources_of, &mut files);
+        modules += files.len();
+        let circles = circles(&sources_of);
+        assert!(circles.is_empty(), "{folder}: {circles:#?}");
     }
+    assert!(modules > 700, "{modules}: the sources are not where they were");
 }
 
 #[test]

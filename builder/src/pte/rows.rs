@@ -131,15 +131,13 @@ fn tensor_row(tensor: &Tensor, constants: &[Constant]) -> Result<TensorRow<'stat
         matches!(tensor.role, Role::Plain | Role::View(_)) && (device_type, device_index) == (DeviceType::CPU, 0);
     Ok(TensorRow {
         scalar_type: tensor.layout.scalar_type(),
-        storage_offset: 0,
         sizes: Some(sizes.into()),
         dim_order: Some(tensor.layout.dim_order().to_vec().into()),
-        requires_grad: tensor.place.requires_grad,
         data_buffer_idx,
         allocation_info: None,
-        layout: tensor.place.strided_layout,
         shape_dynamism: tensor.dynamism,
         extra_tensor_info: (!plain).then_some(extra),
+        ..tensor.place.row.clone()
     })
 }
 

@@ -93,13 +93,13 @@ impl TensorSpec {
 
     /// The same, marked as wanting a gradient. Runtimes do not look.
     pub fn requires_grad(mut self) -> Self {
-        self.place.requires_grad = true;
+        self.place.row.requires_grad = true;
         self
     }
 
     /// The same with this number as its `layout`. Runtimes do not look.
     pub fn layout_number(mut self, layout: i8) -> Self {
-        self.place.strided_layout = layout;
+        self.place.row.layout = layout;
         self
     }
 }

@@ -1,6 +1,6 @@
 //! The values of a method as the builder holds them: plain data, with indices for what they refer to.
 
-use edgepack_format::pte::{DeviceType, KernelTypes, TensorShapeDynamism};
+use edgepack_format::pte::{DeviceType, KernelTypes, Tensor as TensorRow, TensorShapeDynamism};
 use edgepack_format::tensor::{LayoutError, TensorLayout};
 
 use crate::build_error::BuildError;
@@ -73,7 +73,7 @@ pub(crate) enum Initial {
 }
 
 /// All about a tensor but its layout.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Place {
     /// `None` if it is not said.
     pub(crate) dynamism: Option<TensorShapeDynamism>,
@@ -82,22 +82,8 @@ pub(crate) struct Place {
     pub(crate) memory: Option<u32>,
     pub(crate) offset: Option<u64>,
     pub(crate) device: (DeviceType, i8),
-    pub(crate) requires_grad: bool,
-    pub(crate) strided_layout: i8,
-}
-
-impl Default for Place {
-    fn default() -> Self {
-        Place {
-            dynamism: None,
-            planned: None,
-            memory: None,
-            offset: None,
-            device: (DeviceType::CPU, 0),
-            requires_grad: false,
-            strided_layout: 0,
-        }
-    }
+    /// What goes into the file as it is: fields of the row that follow from nothing else.
+    pub(crate) row: TensorRow<'static>,
 }
 
 /// Sizes are `i32` in a file.

@@ -7,6 +7,7 @@
 
 mod operators;
 mod orthogonal;
+mod output;
 mod room;
 mod stack;
 

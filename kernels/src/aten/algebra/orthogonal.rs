@@ -2,7 +2,7 @@
 
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare};
 
-use super::operators::{Out, identity, matrices, resize, sizes, transpose};
+use super::output::{Out, identity, matrices, resize, sizes, transpose};
 use super::room::{Matrix, pieces};
 use super::stack::{MatrixStack, expect_square, read, stack};
 use crate::schema::{arguments, position};
