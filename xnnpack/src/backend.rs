@@ -14,13 +14,16 @@ use edgepack_loader::{Bytes, NamedDataMap};
 use crate::constants::Weights;
 use crate::lower;
 
+/// The name of the backend in programs.
+pub(crate) const ID: &str = "XnnpackBackend";
+
 /// The backend that programs name `XnnpackBackend`.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Xnnpack;
 
 impl Backend for Xnnpack {
     fn id(&self) -> &str {
-        "XnnpackBackend"
+        ID
     }
 
     fn init(&self, cx: DelegateInit<'_>) -> Result<Box<dyn Delegate>, KernelError> {
@@ -46,8 +49,7 @@ impl Delegate for Graph {
     fn instructions(&self, call: &Prepare<'_>) -> Result<Option<Instructions>, KernelError> {
         let payload = parse(&self.processed)?;
         let weights = Weights::of(&payload, &self.processed, &*self.named)?;
-        let context = Context { constants: Some(&weights), ..Context::default() };
-        refuse(with_context(&payload, &context, &Limits::default()))?;
+        sound(&payload, &weights)?;
         lower::lower(&payload, &weights, call).map(Some)
     }
 
@@ -56,15 +58,19 @@ impl Delegate for Graph {
     }
 }
 
-fn parse(processed: &Bytes) -> Result<Payload<'_>, KernelError> {
-    Payload::parse(processed, &Limits::default()).map_err(invalid)
-}
-
-fn refuse(findings: Findings) -> Result<(), KernelError> {
+/// Checks a payload against its constants.
+pub(crate) fn sound(payload: &Payload<'_>, weights: &Weights) -> Result<(), KernelError> {
+    let context = Context { constants: Some(weights), ..Context::default() };
+    let findings = with_context(payload, &context, &Limits::default());
     match findings.has_errors() {
         true => Err(invalid(findings)),
         false => Ok(()),
     }
+}
+
+/// Parses a payload.
+pub(crate) fn parse(processed: &Bytes) -> Result<Payload<'_>, KernelError> {
+    Payload::parse(processed, &Limits::default()).map_err(invalid)
 }
 
 /// The first error among findings.

@@ -6,6 +6,7 @@
 //! that found the payload, so that a program cannot have its payloads looked at without end.
 
 mod description;
+mod named;
 mod walk;
 
 use alloc::sync::Arc;
@@ -19,7 +20,8 @@ use crate::row::TableDesc;
 use crate::wire;
 
 pub use description::{Description, Node, Place, Value, Weight};
-pub use walk::{Found, Holder, NamedSizes, PayloadFile, RangeReader};
+pub use named::{DataFiles, NamedEntries};
+pub use walk::{Found, Holder, PayloadFile, RangeReader};
 
 /// The decoder of one backend's payloads.
 pub trait PayloadFormat: Send + Sync {
@@ -51,8 +53,8 @@ pub struct Payload<'p> {
     pub options: &'p [CompileSpec<'p>],
     /// Calls of the delegate in the order of instructions.
     pub calls: &'p [Call<'p>],
-    /// Data of the program that a payload names by key. Other data may be in data files.
-    pub named_data: &'p NamedSizes<'p>,
+    /// Data that a payload names by key: of the program, and of the data files at hand.
+    pub named_data: &'p NamedEntries<'p>,
 }
 
 /// Arguments of one call of a delegate.
@@ -60,6 +62,8 @@ pub struct Payload<'p> {
 pub struct Call<'p> {
     /// The values in order; `None` for one that cannot be read.
     pub args: Vec<Option<KernelTypes<'p>>>,
+    /// The numbers of these values in the method.
+    pub values: Vec<i32>,
 }
 
 /// The decoders that are known.

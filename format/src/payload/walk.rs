@@ -10,14 +10,14 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{Call, Payload, PayloadFormat, Payloads};
+use super::{Call, DataFiles, NamedEntries, Payload, PayloadFormat, Payloads};
 use crate::check::{Checker, Path, StructureRules};
 use crate::finding::Findings;
 use crate::header::ProgramHeader;
 use crate::limits::Limits;
 use crate::pte::{
     BackendDelegate, BackendDelegateDataReference, BackendDelegateInlineData, Chain, CompileSpec, DataLocation,
-    DataSegment, EValue, ExecutionPlan, Instruction, InstructionArguments, NamedData, Program,
+    DataSegment, EValue, ExecutionPlan, Instruction, InstructionArguments, Program,
 };
 use crate::room;
 use crate::rules::pte as rule;
@@ -42,9 +42,10 @@ pub trait RangeReader {
 /// A program whose payloads are looked at.
 #[derive(Clone, Copy)]
 pub struct PayloadFile<'a> {
-    root: wire::Table<'a>,
+    pub(super) root: wire::Table<'a>,
     base: u64,
     bytes: Ranges<'a>,
+    pub(super) data: Option<&'a dyn DataFiles>,
 }
 
 /// The bytes of the file.
@@ -67,10 +68,15 @@ impl<'a> PayloadFile<'a> {
 
     fn with(head: &'a [u8], bytes: Ranges<'a>) -> wire::Result<Self> {
         let base = ProgramHeader::read(head).map_or(0, |header| header.segment_base_offset);
-        Ok(PayloadFile { root: wire::Table::root(head)?, base, bytes })
+        Ok(PayloadFile { root: wire::Table::root(head)?, base, bytes, data: None })
     }
 
-    fn read(&self, range: Range<u64>) -> Option<Cow<'a, [u8]>> {
+    /// The same program with all its data files.
+    pub fn with_data(self, data: &'a dyn DataFiles) -> Self {
+        PayloadFile { data: Some(data), ..self }
+    }
+
+    pub(super) fn read(&self, range: Range<u64>) -> Option<Cow<'a, [u8]>> {
         match self.bytes {
             Ranges::Memory(bytes) => {
                 let (start, end) = (usize::try_from(range.start).ok()?, usize::try_from(range.end).ok()?);
@@ -81,7 +87,7 @@ impl<'a> PayloadFile<'a> {
     }
 
     /// The range of a segment in the file.
-    fn segment(&self, index: u32) -> Option<Range<u64>> {
+    pub(super) fn segment(&self, index: u32) -> Option<Range<u64>> {
         let segments = self.root.tables(Program::SEGMENTS.index).ok()??;
         let segment = segments.get(usize::try_from(index).ok()?).ok()?;
         let start = self.base.checked_add(segment.get(DataSegment::OFFSET).ok()?)?;
@@ -94,38 +100,6 @@ impl<'a> PayloadFile<'a> {
         let row = list.get(usize::try_from(index).ok()?).ok()?;
         let vector = row.vector(BackendDelegateInlineData::DATA.index, 1).ok()??;
         Some((vector.bytes(), u64::from(vector.offset())))
-    }
-}
-
-/// Sizes of a program's named data.
-#[derive(Clone, Debug, Default)]
-pub struct NamedSizes<'a> {
-    /// By key.
-    sorted: Vec<(&'a [u8], u64)>,
-}
-
-impl<'a> NamedSizes<'a> {
-    /// Bytes under a key; `None` if the program has no such key.
-    pub fn size(&self, key: &str) -> Option<u64> {
-        let found = self.sorted.binary_search_by(|(have, _)| have.cmp(&key.as_bytes())).ok()?;
-        self.sorted.get(found).map(|(_, size)| *size)
-    }
-
-    fn of(file: &PayloadFile<'a>, out: &mut Checker) -> wire::Result<Self> {
-        let mut sorted = Vec::new();
-        let Ok(Some(entries)) = file.root.tables(Program::NAMED_DATA.index) else { return Ok(NamedSizes { sorted }) };
-        for entry in entries.iter().flatten() {
-            out.budget().charge(1, entry.offset())?;
-            let (Ok(Some(key)), Ok(index)) = (entry.string(NamedData::KEY.index), entry.get(NamedData::SEGMENT_INDEX))
-            else {
-                continue;
-            };
-            if let Some(range) = file.segment(index) {
-                room::push(&mut sorted, (key.bytes(), range.end.saturating_sub(range.start)))?;
-            }
-        }
-        sorted.sort_unstable();
-        Ok(NamedSizes { sorted })
     }
 }
 
@@ -196,7 +170,7 @@ impl Payloads {
                 let Some(Located { bytes, offset, holder }) = bytes else { continue };
                 let named_data = match &mut named_data {
                     Some(known) => known,
-                    unknown => unknown.insert(NamedSizes::of(file, out)?),
+                    unknown => unknown.insert(NamedEntries::of(file, out)?),
                 };
                 let calls = match &mut all_calls {
                     Some(known) => known,
@@ -297,7 +271,7 @@ fn arguments<'p>(plan: &wire::Table<'p>, calls: &[Vec<i32>], out: &mut Checker) 
         out.budget().charge(ids.len() as u64, plan.offset())?;
         let mut args = room::with_room(ids.len())?;
         args.extend(ids.iter().map(|id| value(*id)));
-        list.push(Call { args });
+        list.push(Call { args, values: room::copy_of(ids)? });
     }
     Ok(list)
 }

@@ -89,7 +89,12 @@ fn surrounded(payload: &Payload<'_>, data: &[u8], limits: &Limits) {
     };
     let arguments = [tensor(4), tensor(1), Argument::Other, tensor(4)];
     let digest = |bytes: &[u8]| [bytes.len() as u8; 32];
-    let context = Context { arguments: Some(&arguments), constants: Some(&constants), digest: Some(digest) };
+    let context = Context {
+        arguments: Some(&arguments),
+        constants: Some(&constants),
+        digest: Some(digest),
+        ..Context::default()
+    };
     let findings = with_context(payload, &context, limits);
     assert!(findings.iter().all(|finding| !finding.to_string().is_empty()));
 }
