@@ -72,6 +72,7 @@ fn payload_weights(payloads: &[Described], summary: &ProgramSummary) -> Vec<Stor
         for weight in &payload.description.weights {
             let offset = match &weight.place {
                 Place::Offset(at) => payload.offset.checked_add(*at),
+                Place::DataFile(_) => continue,
                 Place::Key(key) => {
                     let entry = summary.named_data.iter().find(|entry| entry.key == *key);
                     entry.and_then(|entry| summary.segments.get(entry.segment as usize)?.offset)
