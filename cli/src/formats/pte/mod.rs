@@ -128,8 +128,8 @@ impl Format for Pte {
     }
 
     fn payload_comments(&self, head: &Head, session: &Session) -> String {
-        let file = PayloadFile::new(&head.bytes, &SourceRanges(&*head.file.source));
-        payloads::comments(&payloads::describe(file, false, session))
+        let source = SourceRanges(&*head.file.source);
+        payloads::comments(&payloads::describe(PayloadFile::new(&head.bytes, &source), false, session))
     }
 
     fn program(&self, file: &File, limits: &Limits) -> Result<Opened, Failure> {
