@@ -6,6 +6,7 @@
 //! that found the payload, so that a program cannot have its payloads looked at without end.
 
 mod description;
+mod file;
 mod named;
 mod walk;
 
@@ -20,8 +21,9 @@ use crate::row::TableDesc;
 use crate::wire;
 
 pub use description::{Description, Node, Place, Value, Weight};
-pub use named::{DataFiles, NamedEntries};
-pub use walk::{Found, Holder, PayloadFile, RangeReader};
+pub use file::{DataFiles, PayloadFile, RangeReader};
+pub use named::NamedEntries;
+pub use walk::{Found, Holder};
 
 /// The decoder of one backend's payloads.
 pub trait PayloadFormat: Send + Sync {

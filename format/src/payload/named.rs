@@ -4,20 +4,11 @@ use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::PayloadFile;
+use super::file::PayloadFile;
 use crate::check::Checker;
 use crate::pte::{NamedData, Program};
 use crate::room;
 use crate::wire;
-
-/// The data files that a program was given.
-pub trait DataFiles {
-    /// Bytes under a key; `None` if no file has it.
-    fn size(&self, key: &str) -> Option<u64>;
-
-    /// The first bytes under a key; `None` if they cannot be read.
-    fn read(&self, key: &str, len: u64) -> Option<Cow<'_, [u8]>>;
-}
 
 /// Data by key: of a program, then of its data files.
 pub struct NamedEntries<'a> {

@@ -78,7 +78,9 @@ fn payload_weights(payloads: &[Described], summary: &ProgramSummary) -> Vec<Stor
                     entry.and_then(|entry| summary.segments.get(entry.segment as usize)?.offset)
                 }
             };
-            if known.insert((weight.name.as_str(), offset)) {
+            // What is at a place is stored once, whatever payloads call it.
+            let name = if offset.is_some() { "" } else { weight.name.as_str() };
+            if known.insert((name, offset, weight.bytes)) {
                 list.push(StoredTensor {
                     name: spelling::name(&weight.name),
                     layout: spelling::name(&weight.kind),
