@@ -63,6 +63,11 @@ fn text(args: &[&str]) -> String {
     String::from_utf8(run(args).stdout).unwrap()
 }
 
+/// A program as the library writes it: an exporter may lay its rows out otherwise.
+fn written(file: &str) -> Vec<u8> {
+    Opened::open(file).unwrap().package().unwrap().to_bytes().unwrap()
+}
+
 /// Where the first payload of a program starts.
 fn payload_offset(program: &[u8]) -> usize {
     let mut at = None;
@@ -155,7 +160,7 @@ fn a_payload_in_another_layout_stays_bytes() {
     let dumped = folder.file("padded.json", document.to_string().as_bytes());
     let built = folder.path("built.pte");
     assert_eq!(run(&["build", &dumped, "-o", &built]).status, 0);
-    assert!(fs::read(built).unwrap() == program);
+    assert!(fs::read(built).unwrap() == written(&file));
 
     let document: Value = serde_json::from_str(&text(&["dump", &model("mlp_xnnpack_int8.pte")])).unwrap();
     assert_eq!(document["payloads"][0]["stored"], "rows");
@@ -237,7 +242,7 @@ fn text_with_payloads_parses_back() {
     let (file, listing, back) = (model("mlp_xnnpack_int8.pte"), folder.path("listing.txt"), folder.path("back.pte"));
     assert_eq!(run(&["print", &file, "-o", &listing]).status, 0);
     assert_eq!(run(&["parse", &listing, "-o", &back]).status, 0);
-    assert!(fs::read(back).unwrap() == fs::read(file).unwrap());
+    assert!(fs::read(back).unwrap() == written(&file));
 }
 
 #[test]
