@@ -107,7 +107,7 @@ fn program(payload: &BuiltPayload, bytes: Vec<u8>, ends: &Ends) -> Result<Vec<u8
     for id in forward.call_delegate(delegate, args, outs)? {
         forward.output(id)?;
     }
-    program.finish()?.to_bytes().map_err(Into::into)
+    program.finish()?.to_bytes()
 }
 
 /// A value that was grown: its element type is single precision, or 8 bits with this scale and zero point.
