@@ -4,5 +4,8 @@ use edgepack_format::payload::Payloads;
 
 /// All of them, one for every backend whose payloads the library reads.
 pub fn payloads() -> Payloads {
-    Payloads::new()
+    let payloads = Payloads::new();
+    #[cfg(feature = "xnnpack")]
+    let payloads = payloads.with(edgepack_format::xnnpack::XnnpackFormat);
+    payloads
 }

@@ -108,6 +108,7 @@ impl PayloadFormat for FusedMlpFormat {
                 operator: operator.to_owned(),
                 text: format!("{out} = {operator}({name}, {:?}, {:?})", weight.1, bias.1),
                 types: vec!["f32".to_owned()],
+                fused: None,
             });
             for (_, key, kind, bytes) in [weight, bias] {
                 let place = Place::Key(key.to_owned());

@@ -89,6 +89,7 @@ pub struct StructureRules {
 pub struct Checker {
     /// What was found so far.
     pub findings: Findings,
+    limits: Limits,
     budget: Budget,
     rules: StructureRules,
     /// Added to every offset reported: where the buffer lies in its file.
@@ -103,6 +104,7 @@ impl Checker {
     pub fn new(limits: &Limits, rules: StructureRules) -> Self {
         Checker {
             findings: Findings::new(limits),
+            limits: *limits,
             budget: Budget::new(limits),
             rules,
             base: 0,
@@ -169,6 +171,11 @@ impl Checker {
     /// Whether the budget is spent and the walk should end.
     pub fn is_spent(&self) -> bool {
         self.budget.is_spent()
+    }
+
+    /// The limits of the walk.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// What is left to spend.

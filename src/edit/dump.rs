@@ -1,16 +1,17 @@
 //! Packages as JSON and back.
 //!
 //! Every field of every row is there; an absent one is `null`, which is not the empty list. Bytes are base64, or files in
-//! a folder. What comes back has the same rows and the same bytes.
+//! a folder. Payloads of XNNPACK that are laid out as exporters do it are rows, too. What comes back has the same rows and
+//! the same bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::Path;
 
 use edgepack_builder::write_file::Batch;
 use edgepack_format::bundle::BundledProgram;
 use edgepack_format::ptd::{FlatData, FlatTensor, LegacyFlatTensor};
-use edgepack_format::pte::Program;
+use edgepack_format::pte::{DataLocation, Program};
 use edgepack_format::row::Blob;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,7 @@ use super::compiled::{CompiledModel, CompiledPackage};
 use super::content::Content;
 use super::error::Error;
 use super::package::{Layout, Package, Root};
+use super::payload::{BACKEND, PayloadRows};
 
 /// What the document says it is.
 pub(super) const SCHEMA: &str = "edgepack/dump/1";
@@ -77,6 +79,14 @@ impl Store<'_> {
 enum Stored {
     Bytes(Blob<'static>),
     File(FileName),
+    Payload(StoredPayload),
+}
+
+/// A delegate's payload in rows.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredPayload {
+    xnnpack: Box<PayloadRows<'static>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -85,19 +95,31 @@ struct FileName {
     file: String,
 }
 
+/// What stands in the place of bytes: see [`Stored`].
+#[derive(Serialize)]
+#[serde(untagged)]
+enum OutgoingStored {
+    Bytes(Blob<'static>),
+    File(FileName),
+    Payload { xnnpack: Value },
+}
+
 #[derive(Serialize)]
 struct Outgoing<'r, 'a> {
     schema: &'static str,
     layout: Layout,
     #[serde(flatten)]
     root: OutgoingRoot<'r, 'a>,
-    segments: Vec<Stored>,
+    segments: Vec<OutgoingStored>,
     /// Data inside the flatbuffer that is in files: place of the row, name of the file.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     files: BTreeMap<String, String>,
-    /// Payloads of delegates as their decoders describe them; their bytes stay where they are, and are what counts.
-    #[serde(skip_serializing_if = "<[Value]>::is_empty")]
-    payloads: &'r [Value],
+    /// Payloads inside the flatbuffer that are in rows, by the place of the row.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    payload_rows: BTreeMap<String, Value>,
+    /// Payloads of delegates as their decoders describe them; their bytes or rows stay where they are, and are what counts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    payloads: Vec<Value>,
 }
 
 #[derive(Serialize)]
@@ -129,6 +151,8 @@ struct Incoming {
     segments: Vec<Stored>,
     #[serde(default)]
     files: BTreeMap<String, String>,
+    #[serde(default)]
+    payload_rows: BTreeMap<String, PayloadRows<'static>>,
     /// For readers only.
     #[serde(default, rename = "payloads")]
     _payloads: IgnoredAny,
@@ -151,20 +175,29 @@ pub fn dump_described(package: &Package<'_>, payloads: &[Value], blobs: Blobs<'_
 }
 
 fn document(package: &Package<'_>, payloads: &[Value], store: &mut Store<'_>) -> Result<String, Error> {
+    let mut apart = Apart::of(package)?;
     let mut segments = Vec::new();
     for (index, content) in package.segments.iter().enumerate() {
+        if let Some(xnnpack) = apart.segments.remove(&index) {
+            segments.push(OutgoingStored::Payload { xnnpack });
+            continue;
+        }
         let file = format!("segment-{index}.bin");
         segments.push(match !content.is_empty() && store.put(&file, |out| content.write_to(out))? {
-            true => Stored::File(FileName { file }),
+            true => OutgoingStored::File(FileName { file }),
             false => {
                 let bytes = content.read().map_err(Error::io(format!("segment {index}")))?;
-                Stored::Bytes(Blob(bytes.into_owned().into()))
+                OutgoingStored::Bytes(Blob(bytes.into_owned().into()))
             }
         });
     }
     let mut root = package.root.clone();
     let mut files = BTreeMap::new();
     inline(&mut root, |place, blob| {
+        if apart.inline.contains_key(&place) {
+            *blob = Blob::default();
+            return Ok(());
+        }
         let file = format!("{}.bin", place.replace(['[', '.'], "-").replace(']', ""));
         if !blob.as_slice().is_empty() && store.put(&file, |out| out.write_all(blob.as_slice()))? {
             *blob = Blob::default();
@@ -181,10 +214,82 @@ fn document(package: &Package<'_>, payloads: &[Value], store: &mut Store<'_>) ->
         Root::EdgeTpu(package) => OutgoingRoot::Package(package),
         Root::Model(model) => OutgoingRoot::Model(model),
     };
-    let document = Outgoing { schema: SCHEMA, layout: package.layout, root, segments, files, payloads };
+    let payloads = payloads.iter().map(|payload| apart.described(payload)).collect();
+    let (layout, payload_rows) = (package.layout, apart.inline);
+    let document = Outgoing { schema: SCHEMA, layout, root, segments, files, payload_rows, payloads };
     let mut text = serde_json::to_string_pretty(&document)?;
     text.push('\n');
     Ok(text)
+}
+
+/// Payloads that are taken apart.
+#[derive(Default)]
+struct Apart {
+    /// Rows by segment.
+    segments: BTreeMap<usize, Value>,
+    /// Rows by the place of the bytes in the flatbuffer.
+    inline: BTreeMap<String, Value>,
+    /// Places of delegates whose payloads these are.
+    delegates: BTreeSet<String>,
+}
+
+impl Apart {
+    /// Those of a program's payloads whose rows say all of them.
+    fn of(package: &Package<'_>) -> Result<Self, Error> {
+        let mut apart = Apart::default();
+        let Some(program) = package.program() else { return Ok(apart) };
+        for (method, plan) in program.execution_plan.iter().flat_map(|rows| rows.iter()).enumerate() {
+            for (index, delegate) in plan?.delegates.iter().flat_map(|rows| rows.iter()).enumerate() {
+                let delegate = delegate?;
+                let Some(at) = delegate.processed.filter(|_| delegate.id.as_deref() == Some(BACKEND)) else { continue };
+                let place = usize::try_from(at.index).unwrap_or(usize::MAX);
+                let is_apart = match at.location {
+                    DataLocation::SEGMENT => apart.segment(package, place)?,
+                    DataLocation::INLINE => apart.row(program, place)?,
+                    _ => false,
+                };
+                if is_apart {
+                    apart.delegates.insert(format!("execution_plan[{method}].delegates[{index}].processed"));
+                }
+            }
+        }
+        Ok(apart)
+    }
+
+    fn segment(&mut self, package: &Package<'_>, index: usize) -> Result<bool, Error> {
+        let Some(content) = package.segments.get(index) else { return Ok(false) };
+        if self.segments.contains_key(&index) {
+            return Ok(true);
+        }
+        let bytes = content.read().map_err(Error::io(format!("segment {index}")))?;
+        let rows = PayloadRows::canonical(&bytes).map(serde_json::to_value).transpose()?;
+        Ok(rows.map(|rows| self.segments.insert(index, rows)).is_some())
+    }
+
+    fn row(&mut self, program: &Program<'_>, index: usize) -> Result<bool, Error> {
+        let place = format!("backend_delegate_data[{index}]");
+        let row = program.backend_delegate_data.as_ref().and_then(|rows| rows.get(index).ok());
+        let Some(blob) = row.and_then(|row| row.data) else { return Ok(false) };
+        if self.inline.contains_key(&place) {
+            return Ok(true);
+        }
+        let rows = PayloadRows::canonical(blob.as_slice()).map(serde_json::to_value).transpose()?;
+        Ok(rows.map(|rows| self.inline.insert(place, rows)).is_some())
+    }
+
+    /// A description that says whether its payload is in rows, where its fields are, or in bytes.
+    fn described(&self, payload: &Value) -> Value {
+        let mut payload = payload.clone();
+        let is_apart = payload["path"].as_str().is_some_and(|path| self.delegates.contains(path));
+        let is_known = payload["backend"] == BACKEND;
+        if let Some(fields) = payload.as_object_mut().filter(|_| is_known) {
+            fields.insert("stored".to_owned(), if is_apart { "rows" } else { "bytes" }.into());
+            if is_apart {
+                fields.remove("fields");
+            }
+        }
+        payload
+    }
 }
 
 /// A package from JSON that names no files.
@@ -209,8 +314,8 @@ pub fn build_from(json: &str, open: &mut dyn FnMut(&str) -> Result<Content, Erro
     if incoming.schema != SCHEMA {
         return Err(Error::Document(format!("the schema is {:?}, `{SCHEMA}` is known", incoming.schema)));
     }
-    let Incoming { layout, program, data, legacy_data, flat_data, bundle, package, model, segments, files, .. } =
-        incoming;
+    let Incoming { layout, program, data, legacy_data, flat_data, bundle, package, model, .. } = incoming;
+    let Incoming { segments, files, payload_rows, .. } = incoming;
     let roots = [
         program.map(Root::Program),
         data.map(Root::Data),
@@ -235,18 +340,23 @@ pub fn build_from(json: &str, open: &mut dyn FnMut(&str) -> Result<Content, Erro
         contents.push(match stored {
             Stored::Bytes(bytes) => Content::from(bytes.0.into_owned()),
             Stored::File(FileName { file }) => open(&file)?,
+            Stored::Payload(payload) => Content::from(payload.xnnpack.to_bytes()?),
         });
     }
-    let mut missing = files;
+    let (mut missing, mut rows) = (files, payload_rows);
     inline(&mut root, |place, blob| {
+        if let Some(rows) = rows.remove(&place) {
+            *blob = Blob(rows.to_bytes()?.into());
+        }
         if let Some(file) = missing.remove(&place) {
             *blob = Blob(open(&file)?.read().map_err(Error::io(file))?.into_owned().into());
         }
         Ok(())
     })?;
-    match missing.into_keys().next() {
-        Some(place) => Err(Error::Document(format!("`files` names {place:?}, where no data is"))),
-        None => Ok(Package { root, segments: contents, layout }),
+    match (missing.into_keys().next(), rows.into_keys().next()) {
+        (Some(place), _) => Err(Error::Document(format!("`files` names {place:?}, where no data is"))),
+        (_, Some(place)) => Err(Error::Document(format!("`payload_rows` names {place:?}, where no data is"))),
+        _ => Ok(Package { root, segments: contents, layout }),
     }
 }
 

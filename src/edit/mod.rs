@@ -46,6 +46,7 @@ mod write;
 mod convert;
 mod join;
 mod patch;
+mod payload;
 mod split;
 
 pub use compiled::{CompiledModel, CompiledPackage};

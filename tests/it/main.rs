@@ -31,5 +31,6 @@ mod structure;
 mod text;
 mod unsafe_code;
 mod xnnpack;
+mod xnnpack_commands;
 mod xnnpack_hostile;
 mod xnnpack_nodes;

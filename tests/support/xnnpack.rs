@@ -28,6 +28,7 @@ pub fn findings(bytes: &[u8], limits: &Limits, line: &Value) -> Findings {
         arguments: arguments.as_deref(),
         constants: constants.as_ref().map(|constants| constants as _),
         digest: Some(|bytes| Sha256::digest(bytes).into()),
+        ..Context::default()
     };
     findings.extend(with_context(&payload, &context, limits));
     findings

@@ -15,20 +15,22 @@ use edgepack_loader::Bytes;
 use crate::constants::Weights;
 use crate::lower;
 
+/// The name of the backend in programs.
+pub(crate) const ID: &str = "XnnpackBackend";
+
 /// The backend that programs name `XnnpackBackend`.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Xnnpack;
 
 impl Backend for Xnnpack {
     fn id(&self) -> &str {
-        "XnnpackBackend"
+        ID
     }
 
     fn init(&self, cx: DelegateInit<'_>) -> Result<Box<dyn Delegate>, KernelError> {
-        let payload = Payload::parse(&cx.processed, &cx.limits).map_err(invalid)?;
+        let payload = parse(&cx.processed, &cx.limits)?;
         let weights = Weights::of(&payload, &cx.processed, &*cx.named_data)?;
-        let context = Context { constants: Some(&weights), ..Context::default() };
-        refuse(with_context(&payload, &context, &cx.limits))?;
+        sound(&payload, &weights, &cx.limits)?;
         let (verified, inputs) = (payload.verified(), payload.inputs()?.len());
         Ok(Box::new(Graph { processed: cx.processed, limits: cx.limits, verified, weights, inputs }))
     }
@@ -60,11 +62,19 @@ impl Delegate for Graph {
     }
 }
 
-fn refuse(findings: Findings) -> Result<(), KernelError> {
+/// Checks a payload against its constants.
+pub(crate) fn sound(payload: &Payload<'_>, weights: &Weights, limits: &Limits) -> Result<(), KernelError> {
+    let context = Context { constants: Some(weights), ..Context::default() };
+    let findings = with_context(payload, &context, limits);
     match findings.has_errors() {
         true => Err(invalid(findings)),
         false => Ok(()),
     }
+}
+
+/// Parses a payload.
+pub(crate) fn parse<'p>(processed: &'p Bytes, limits: &Limits) -> Result<Payload<'p>, KernelError> {
+    Payload::parse(processed, limits).map_err(invalid)
 }
 
 /// The first error among findings.

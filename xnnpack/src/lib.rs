@@ -23,5 +23,7 @@ mod backend;
 mod constants;
 mod lower;
 mod operators;
+mod probe;
 
 pub use backend::Xnnpack;
+pub use probe::{Answer, Probe, ProbedNode};

@@ -54,7 +54,12 @@ fn payloads_of_the_corpus_verify_in_their_programs() {
         assert!(!found.calls.is_empty(), "{} is never called", found.name);
         for call in 0..found.calls.len() {
             found.arguments(call, |arguments| {
-                let context = Context { arguments: Some(arguments), constants: Some(&constants), digest: Some(digest) };
+                let context = Context {
+                    arguments: Some(arguments),
+                    constants: Some(&constants),
+                    digest: Some(digest),
+                    ..Context::default()
+                };
                 findings.extend(with_context(&payload, &context, &Limits::DEFAULT));
             });
         }

@@ -16,6 +16,10 @@ pub struct Args {
     #[command(flatten)]
     pub piece: Choice,
 
+    /// Of the payload, only this weight: by its place in the list that `inspect --all` shows
+    #[arg(long, value_name = "K", requires = "delegate")]
+    pub weight: Option<usize>,
+
     /// Where it goes; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
@@ -51,10 +55,10 @@ pub struct Choice {
 }
 
 impl Choice {
-    fn piece(&self) -> Result<Piece<'_>, Failure> {
+    fn piece(&self, weight: Option<usize>) -> Result<Piece<'_>, Failure> {
         let pieces = [
             self.segment.map(Piece::Segment),
-            self.delegate.map(Piece::Delegate),
+            self.delegate.map(|index| weight.map_or(Piece::Delegate(index), |weight| Piece::Weight(index, weight))),
             self.named.as_deref().map(Piece::Named),
             self.program.then_some(Piece::Program),
             self.package.map(Piece::Package),
@@ -68,7 +72,8 @@ impl Choice {
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let (head, format) = formats::read(&args.file, session)?;
     let name = &head.file.name;
-    let bytes = format.extract(&head, args.piece.piece()?, &session.limits).map_err(|failure| failure.about(name))?;
+    let bytes =
+        format.extract(&head, args.piece.piece(args.weight)?, session).map_err(|failure| failure.about(name))?;
     session.write_binary(&args.output, &bytes)?;
     if session.json {
         session.document(&serde_json::json!({

@@ -6,12 +6,14 @@ use std::path::PathBuf;
 use edgepack::text::{SideFile, print, print_with};
 
 use crate::edit::{apart, package};
-use crate::formats;
+use crate::formats::{self, Head};
 use crate::outputs::is_stream;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
 /// Write a program as readable assembly, which `parse` turns back into the same program
+///
+/// Behind it stand, as comments, payloads of delegates whose backend is known.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The program
@@ -30,12 +32,13 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         session.write_text(args.output.as_deref(), &text)?;
         return Ok(Status::Fine);
     }
+    let comments = format.payload_comments(&Head::read(file.clone(), &session.limits)?, session);
     let file = apart(file, session)?;
     let package = package(&file, &args.file)?;
     let about = |error: edgepack::edit::Error| Failure::from(error).about(&args.file.display().to_string());
     let output = args.output.as_ref().filter(|path| !is_stream(path));
     let Some(output) = output else {
-        let text = print(&package).map_err(about)?;
+        let text = print(&package).map_err(about)? + &comments;
         session.write_text(args.output.as_deref(), &text)?;
         return Ok(Status::Fine);
     };
@@ -54,7 +57,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             Ok(())
         })?;
     }
-    session.write_text(Some(output), &text)?;
+    session.write_text(Some(output), &(text + &comments))?;
     Ok(Status::Fine)
 }
 

@@ -68,7 +68,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         let data: Vec<_> = data.iter().flatten().map(|(head, _)| head).collect();
         for (file, result) in programs.iter().zip(&mut results) {
             if let Some((head, format)) = file
-                && let Some(pairing) = format.pair(head, &data, &session.limits)
+                && let Some(pairing) = format.pair(head, &data, session)
             {
                 let mut findings = std::mem::take(&mut result.all);
                 findings.extend(pairing);

@@ -52,6 +52,8 @@ pub enum Piece<'a> {
     Segment(u32),
     /// The payload of a delegate, by its place among the delegates of all methods.
     Delegate(usize),
+    /// A weight of that payload, by its place in the list that `inspect` shows.
+    Weight(usize, usize),
     /// Named data, by key.
     Named(&'a str),
     /// The program inside.
@@ -85,7 +87,7 @@ pub trait Format: Sync {
     fn verify(&self, head: &Head, session: &Session) -> Findings;
 
     /// What is wrong with a file and its data files together; `None` where there is no such pair.
-    fn pair(&self, _head: &Head, _data: &[&Head], _limits: &Limits) -> Option<Findings> {
+    fn pair(&self, _head: &Head, _data: &[&Head], _session: &Session) -> Option<Findings> {
         None
     }
 
@@ -112,8 +114,8 @@ pub trait Format: Sync {
     fn size(&self, head: &Head, session: &Session) -> Result<Size, Failure>;
 
     /// One raw piece.
-    fn extract(&self, head: &Head, _piece: Piece<'_>, limits: &Limits) -> Result<Vec<u8>, Failure> {
-        self.modest_root(head, limits).ok_or_else(unreadable)?;
+    fn extract(&self, head: &Head, _piece: Piece<'_>, session: &Session) -> Result<Vec<u8>, Failure> {
+        self.modest_root(head, &session.limits).ok_or_else(unreadable)?;
         Err(self.lacks("pieces"))
     }
 
@@ -178,6 +180,11 @@ pub trait Format: Sync {
     /// Payloads of delegates whose backend is known, described as JSON.
     fn payloads(&self, _head: &Head, _session: &Session) -> Result<Vec<serde_json::Value>, Failure> {
         Ok(Vec::new())
+    }
+
+    /// Payloads of delegates whose backend is known, as comments of a program's text.
+    fn payload_comments(&self, _head: &Head, _session: &Session) -> String {
+        String::new()
     }
 
     /// Text for readers only, where it has no way back to a file.

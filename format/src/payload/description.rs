@@ -12,7 +12,7 @@ pub struct Description {
     pub about: String,
     /// Values of its graph.
     pub values: Vec<Value>,
-    /// Nodes of its graph in the order of execution.
+    /// Nodes of its graph.
     pub nodes: Vec<Node>,
     /// Constant data.
     pub weights: Vec<Weight>,
@@ -39,6 +39,9 @@ pub struct Node {
     pub text: String,
     /// Element types it works on, by their short names.
     pub types: Vec<String>,
+    /// The operator that became a part of it: `clamp[0, 6]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fused: Option<String>,
 }
 
 /// Constant data of a payload.
@@ -63,4 +66,6 @@ pub enum Place {
     Offset(u64),
     /// In named data under this key.
     Key(String),
+    /// Under this key in a data file that was not given.
+    DataFile(String),
 }

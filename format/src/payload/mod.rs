@@ -6,6 +6,8 @@
 //! that found the payload, so that a program cannot have its payloads looked at without end.
 
 mod description;
+mod file;
+mod named;
 mod walk;
 
 use alloc::sync::Arc;
@@ -19,7 +21,9 @@ use crate::row::TableDesc;
 use crate::wire;
 
 pub use description::{Description, Node, Place, Value, Weight};
-pub use walk::{Found, Holder, NamedSizes, PayloadFile, RangeReader};
+pub use file::{DataFiles, PayloadFile, RangeReader};
+pub use named::NamedEntries;
+pub use walk::{Found, Holder};
 
 /// The decoder of one backend's payloads.
 pub trait PayloadFormat: Send + Sync {
@@ -51,8 +55,8 @@ pub struct Payload<'p> {
     pub options: &'p [CompileSpec<'p>],
     /// Calls of the delegate in the order of instructions.
     pub calls: &'p [Call<'p>],
-    /// Data of the program that a payload names by key. Other data may be in data files.
-    pub named_data: &'p NamedSizes<'p>,
+    /// Data that a payload names by key: of the program, and of the data files at hand.
+    pub named_data: &'p NamedEntries<'p>,
 }
 
 /// Arguments of one call of a delegate.
@@ -60,6 +64,8 @@ pub struct Payload<'p> {
 pub struct Call<'p> {
     /// The values in order; `None` for one that cannot be read.
     pub args: Vec<Option<KernelTypes<'p>>>,
+    /// The numbers of these values in the method.
+    pub values: Vec<i32>,
 }
 
 /// The decoders that are known.

@@ -8,16 +8,16 @@ use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;
-use core::ops::Range;
 
+use super::file::PayloadFile;
+use super::named::NamedEntries;
 use super::{Call, Payload, PayloadFormat, Payloads};
 use crate::check::{Checker, Path, StructureRules};
 use crate::finding::Findings;
-use crate::header::ProgramHeader;
 use crate::limits::Limits;
 use crate::pte::{
-    BackendDelegate, BackendDelegateDataReference, BackendDelegateInlineData, Chain, CompileSpec, DataLocation,
-    DataSegment, EValue, ExecutionPlan, Instruction, InstructionArguments, NamedData, Program,
+    BackendDelegate, BackendDelegateDataReference, Chain, CompileSpec, DataLocation, EValue, ExecutionPlan,
+    Instruction, InstructionArguments, Program,
 };
 use crate::room;
 use crate::rules::pte as rule;
@@ -32,102 +32,6 @@ const PROGRAM_RULES: StructureRules = StructureRules {
     text: &rule::TEXT,
     limits: &rule::LIMITS,
 };
-
-/// Reads ranges of a file, as far as they are there.
-pub trait RangeReader {
-    /// The bytes of a range; `None` if they cannot be read.
-    fn read(&self, range: Range<u64>) -> Option<Cow<'_, [u8]>>;
-}
-
-/// A program whose payloads are looked at.
-#[derive(Clone, Copy)]
-pub struct PayloadFile<'a> {
-    root: wire::Table<'a>,
-    base: u64,
-    bytes: Ranges<'a>,
-}
-
-/// The bytes of the file.
-#[derive(Clone, Copy)]
-enum Ranges<'a> {
-    Memory(&'a [u8]),
-    Reader(&'a dyn RangeReader),
-}
-
-impl<'a> PayloadFile<'a> {
-    /// The program in a file that is all in memory. It may be broken, but its root table has to be there.
-    pub fn whole(file: &'a [u8]) -> wire::Result<Self> {
-        Self::with(file, Ranges::Memory(file))
-    }
-
-    /// The program whose flatbuffer is `head`, in a file that `reader` reads.
-    pub fn new(head: &'a [u8], reader: &'a dyn RangeReader) -> wire::Result<Self> {
-        Self::with(head, Ranges::Reader(reader))
-    }
-
-    fn with(head: &'a [u8], bytes: Ranges<'a>) -> wire::Result<Self> {
-        let base = ProgramHeader::read(head).map_or(0, |header| header.segment_base_offset);
-        Ok(PayloadFile { root: wire::Table::root(head)?, base, bytes })
-    }
-
-    fn read(&self, range: Range<u64>) -> Option<Cow<'a, [u8]>> {
-        match self.bytes {
-            Ranges::Memory(bytes) => {
-                let (start, end) = (usize::try_from(range.start).ok()?, usize::try_from(range.end).ok()?);
-                bytes.get(start..end).map(Cow::Borrowed)
-            }
-            Ranges::Reader(reader) => reader.read(range),
-        }
-    }
-
-    /// The range of a segment in the file.
-    fn segment(&self, index: u32) -> Option<Range<u64>> {
-        let segments = self.root.tables(Program::SEGMENTS.index).ok()??;
-        let segment = segments.get(usize::try_from(index).ok()?).ok()?;
-        let start = self.base.checked_add(segment.get(DataSegment::OFFSET).ok()?)?;
-        Some(start..start.checked_add(segment.get(DataSegment::SIZE).ok()?)?)
-    }
-
-    /// The bytes of an inline payload, and where they start.
-    fn inline(&self, index: u32) -> Option<(&'a [u8], u64)> {
-        let list = self.root.tables(Program::BACKEND_DELEGATE_DATA.index).ok()??;
-        let row = list.get(usize::try_from(index).ok()?).ok()?;
-        let vector = row.vector(BackendDelegateInlineData::DATA.index, 1).ok()??;
-        Some((vector.bytes(), u64::from(vector.offset())))
-    }
-}
-
-/// Sizes of a program's named data.
-#[derive(Clone, Debug, Default)]
-pub struct NamedSizes<'a> {
-    /// By key.
-    sorted: Vec<(&'a [u8], u64)>,
-}
-
-impl<'a> NamedSizes<'a> {
-    /// Bytes under a key; `None` if the program has no such key.
-    pub fn size(&self, key: &str) -> Option<u64> {
-        let found = self.sorted.binary_search_by(|(have, _)| have.cmp(&key.as_bytes())).ok()?;
-        self.sorted.get(found).map(|(_, size)| *size)
-    }
-
-    fn of(file: &PayloadFile<'a>, out: &mut Checker) -> wire::Result<Self> {
-        let mut sorted = Vec::new();
-        let Ok(Some(entries)) = file.root.tables(Program::NAMED_DATA.index) else { return Ok(NamedSizes { sorted }) };
-        for entry in entries.iter().flatten() {
-            out.budget().charge(1, entry.offset())?;
-            let (Ok(Some(key)), Ok(index)) = (entry.string(NamedData::KEY.index), entry.get(NamedData::SEGMENT_INDEX))
-            else {
-                continue;
-            };
-            if let Some(range) = file.segment(index) {
-                room::push(&mut sorted, (key.bytes(), range.end.saturating_sub(range.start)))?;
-            }
-        }
-        sorted.sort_unstable();
-        Ok(NamedSizes { sorted })
-    }
-}
 
 /// Who holds the bytes of a payload.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -196,7 +100,7 @@ impl Payloads {
                 let Some(Located { bytes, offset, holder }) = bytes else { continue };
                 let named_data = match &mut named_data {
                     Some(known) => known,
-                    unknown => unknown.insert(NamedSizes::of(file, out)?),
+                    unknown => unknown.insert(NamedEntries::of(file, out)?),
                 };
                 let calls = match &mut all_calls {
                     Some(known) => known,
@@ -297,7 +201,7 @@ fn arguments<'p>(plan: &wire::Table<'p>, calls: &[Vec<i32>], out: &mut Checker) 
         out.budget().charge(ids.len() as u64, plan.offset())?;
         let mut args = room::with_room(ids.len())?;
         args.extend(ids.iter().map(|id| value(*id)));
-        list.push(Call { args });
+        list.push(Call { args, values: room::copy_of(ids)? });
     }
     Ok(list)
 }

@@ -59,6 +59,11 @@ pub trait ConstantBytes {
 
     /// The bytes found under the key of constant `index`, however many; `None` if it has no key or there are none.
     fn found(&self, index: u32) -> Option<&[u8]>;
+
+    /// The number of bytes found under the key of constant `index`, for lenders that know it without reading them.
+    fn found_len(&self, index: u32) -> Option<u64> {
+        self.found(index).map(|bytes| bytes.len() as u64)
+    }
 }
 
 /// The bytes of all constants of a payload. `D` is what a lookup gives: borrowed bytes, or what keeps them alive.

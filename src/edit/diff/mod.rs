@@ -27,7 +27,8 @@ use super::dump::inline;
 use super::error::Error;
 use super::open::Opened;
 use super::package::{Package, Root};
-use contents::{Contents, Listed, OfData, OfProgram};
+use super::payload::PayloadRows;
+use contents::{Contents, Listed, OfData, OfProgram, Place};
 use tape::Names;
 
 /// What counts as a difference.
@@ -251,6 +252,27 @@ impl Differences {
         Ok(())
     }
 
+    /// Bytes of a place; payloads of delegates by their rows, where both sides have such.
+    fn payload(&mut self, place: Place<'_>, a: &Content, b: &Content) -> Result<(), Error> {
+        let path = place.path();
+        if !matches!(place, Place::Delegate(..)) || a.same(b).map_err(Error::io(&path))? {
+            return self.bytes(&path, a, b);
+        }
+        let (left, right) = (a.read().map_err(Error::io(&path))?, b.read().map_err(Error::io(&path))?);
+        let (Some(left), Some(right)) = (PayloadRows::read(&left), PayloadRows::read(&right)) else {
+            return self.bytes(&path, a, b);
+        };
+        let before = self.list.len();
+        self.rows(&path, &left.graph, &right.graph)?;
+        let region = |rows: &PayloadRows<'_>| Content::from(rows.constants.as_slice());
+        self.bytes(&format!("{path}.constants"), &region(&left), &region(&right))?;
+        if self.list.len() == before {
+            // The same graph, laid out otherwise.
+            return self.bytes(&path, a, b);
+        }
+        Ok(())
+    }
+
     fn bytes(&mut self, path: &str, a: &Content, b: &Content) -> Result<(), Error> {
         if a.len() != b.len() {
             self.push(path.to_owned(), format!("{} bytes", a.len()), format!("{} bytes", b.len()));
@@ -281,7 +303,7 @@ impl Differences {
                 let before = self.list.len();
                 match layout {
                     Some(layout) => self.elements(&place.path(), layout, content, &other, options)?,
-                    None => self.bytes(&place.path(), content, &other)?,
+                    None => self.payload(place, content, &other)?,
                 }
                 if let (Some(places), true) = (places, self.list.len() == before) {
                     // Held, so that no other source comes to be at its address.

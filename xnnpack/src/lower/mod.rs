@@ -43,6 +43,26 @@ pub(crate) fn lower(
     lowering.values.finish()
 }
 
+/// Lists the nodes of a call that are refused. What one of them makes is taken to be as the payload declares it.
+pub(crate) fn refusals(
+    payload: &Payload<'_>,
+    weights: &Weights,
+    call: &Prepare<'_>,
+    limits: &Limits,
+) -> Result<Vec<(u32, KernelError)>, KernelError> {
+    let mut lowering = Lowering { values: Values::new(payload, weights, call)?, node: 0, most: limits.arena_bytes };
+    let mut refused = Vec::new();
+    for &index in payload.order() {
+        let Some(node) = payload.nodes().get(index as usize) else { continue };
+        lowering.node = index;
+        if let Err(error) = lowering.node(node) {
+            refused.push((index, error));
+            node.outputs().try_for_each(|output| lowering.values.declared(output.id))?;
+        }
+    }
+    Ok(refused)
+}
+
 /// What a node is refused with.
 fn refused(why: impl Into<String>) -> KernelError {
     KernelError::new(ErrorCode::NotSupported, why.into())

@@ -305,6 +305,18 @@ impl<'l> Values<'l> {
         Ok(lowered)
     }
 
+    /// Gives a result that nobody makes the shape that the payload declares.
+    pub fn declared(&mut self, id: u32) -> Result<(), KernelError> {
+        let index = self.index_of(id)?;
+        let tensor = self.payload.values().get(index).and_then(|value| value.tensor());
+        let tensor = tensor.ok_or_else(|| error(format!("there is no value {id}")))?;
+        let (datatype, shape) = (tensor.datatype, tensor.shape().unwrap_or_default());
+        let local = self.all.temporary(contiguous(datatype, shape.dims())?, false);
+        let lowered = Lowered { local, shape, datatype, dynamic: false, writable: true, rows: None, index };
+        self.lowered[index] = Some(lowered);
+        Ok(())
+    }
+
     /// Says that a result is in a place that is known already.
     pub fn put(&mut self, id: u32, lowered: Lowered) {
         if let Some(index) = self.payload.index_of(id) {

@@ -120,7 +120,8 @@ impl Format for Bundle {
         Ok(size.sorted())
     }
 
-    fn extract(&self, head: &Head, piece: Piece<'_>, limits: &Limits) -> Result<Vec<u8>, Failure> {
+    fn extract(&self, head: &Head, piece: Piece<'_>, session: &Session) -> Result<Vec<u8>, Failure> {
+        let limits = &session.limits;
         let (root, _) = self.modest_root(head, limits).ok_or_else(super::unreadable)?;
         match (piece, summary::program(&root)) {
             (Piece::Program, Some(program)) => Ok(program.bytes().to_vec()),

@@ -115,7 +115,8 @@ impl Format for Darwinn {
         Ok(size.sorted())
     }
 
-    fn extract(&self, head: &Head, piece: Piece<'_>, limits: &Limits) -> Result<Vec<u8>, Failure> {
+    fn extract(&self, head: &Head, piece: Piece<'_>, session: &Session) -> Result<Vec<u8>, Failure> {
+        let limits = &session.limits;
         self.modest_root(head, limits).ok_or_else(super::unreadable)?;
         extract(&self.packages(head, limits), piece, self)
     }

@@ -82,7 +82,8 @@ impl Format for Mlf {
         Ok(size.sorted())
     }
 
-    fn extract(&self, head: &Head, piece: Piece<'_>, limits: &Limits) -> Result<Vec<u8>, Failure> {
+    fn extract(&self, head: &Head, piece: Piece<'_>, session: &Session) -> Result<Vec<u8>, Failure> {
+        let limits = &session.limits;
         let Piece::Member(path) = piece else {
             return Err(Failure::usage("this package has files; take one with --member"));
         };

@@ -97,12 +97,13 @@ impl Format for Ptd {
         }
     }
 
-    fn extract(&self, head: &Head, piece: Piece<'_>, limits: &Limits) -> Result<Vec<u8>, Failure> {
+    fn extract(&self, head: &Head, piece: Piece<'_>, session: &Session) -> Result<Vec<u8>, Failure> {
+        let limits = &session.limits;
         let (root, _) = self.modest_root(head, limits).ok_or_else(super::unreadable)?;
         match piece {
             Piece::Segment(index) => extract::segment(head, &self.summary(head, &root), index),
             Piece::Named(key) => extract::named(head, &self.summary(head, &root), key),
-            Piece::Delegate(_) => Err(self.lacks("delegates")),
+            Piece::Delegate(_) | Piece::Weight(..) => Err(self.lacks("delegates")),
             _ => Err(self.lacks("program inside")),
         }
     }

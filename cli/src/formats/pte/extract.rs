@@ -1,30 +1,79 @@
 //! Raw pieces of a program: segments, payloads of delegates, named data.
 
 use edgepack_format::header::ProgramHeader;
+use edgepack_format::payload::{PayloadFile, Place};
 use edgepack_format::pte::{BackendDelegate, DataLocation, Program};
 use edgepack_format::wire;
 
+use super::payloads::{self, SourceRanges};
 use super::summary::ProgramSummary;
 use super::tables;
 use crate::file::read_range;
 use crate::formats::{Head, Piece};
 use crate::readable;
+use crate::session::Session;
 use crate::status::Failure;
 
 /// A piece of a program; `None` if programs have no such pieces.
-pub fn extract(head: &Head, program: &Program<'_>, piece: Piece<'_>) -> Result<Option<Vec<u8>>, Failure> {
+pub fn extract(
+    head: &Head,
+    program: &Program<'_>,
+    piece: Piece<'_>,
+    session: &Session,
+) -> Result<Option<Vec<u8>>, Failure> {
     let bytes = match piece {
         Piece::Segment(index) => segment(head, index)?,
         Piece::Delegate(index) => delegate(head, program, index)?,
-        Piece::Named(key) => {
-            let mut entries = readable::rows(&program.named_data).into_iter().flatten();
-            let entry = entries.find(|entry| entry.key.as_deref() == Some(key));
-            let entry = entry.ok_or_else(|| Failure::usage(format!("there is no key {key:?}")))?;
-            segment(head, entry.segment_index)?
-        }
+        Piece::Weight(index, weight) => self::weight(head, program, index, weight, session)?,
+        Piece::Named(key) => named(head, program, key)?,
         Piece::Program | Piece::Package(_) | Piece::Member(_) => return Ok(None),
     };
     Ok(Some(bytes))
+}
+
+fn named(head: &Head, program: &Program<'_>, key: &str) -> Result<Vec<u8>, Failure> {
+    let mut entries = readable::rows(&program.named_data).into_iter().flatten();
+    let entry = entries.find(|entry| entry.key.as_deref() == Some(key));
+    let entry = entry.ok_or_else(|| Failure::usage(format!("there is no key {key:?}")))?;
+    segment(head, entry.segment_index)
+}
+
+/// A weight of a delegate's payload, wherever it is.
+fn weight(
+    head: &Head,
+    program: &Program<'_>,
+    index: usize,
+    weight: usize,
+    session: &Session,
+) -> Result<Vec<u8>, Failure> {
+    let payload = delegate(head, program, index)?;
+    let source = SourceRanges(&*head.file.source);
+    let described = payloads::describe(PayloadFile::new(&head.bytes, &source), false, session);
+    let mut places = (0..).zip(tables::plans(program)).flat_map(|(method, plan)| {
+        let count = readable::rows(&plan.delegates).len();
+        (0..count).map(move |delegate| format!("execution_plan[{method}].delegates[{delegate}].processed"))
+    });
+    let place = places.nth(index).unwrap_or_default();
+    let described = described.iter().find(|described| described.path == place);
+    let unknown = || Failure::usage(format!("the weights of delegate {index} are not known: its backend is not"));
+    let weights = &described.ok_or_else(unknown)?.description.weights;
+    let missing = || Failure::usage(format!("there is no weight {weight}; there are {}", weights.len()));
+    let weight = weights.get(weight).ok_or_else(missing)?;
+    match &weight.place {
+        Place::Offset(start) => {
+            let range = usize::try_from(*start).ok().zip(usize::try_from(start.saturating_add(weight.bytes)).ok());
+            let bytes = range.and_then(|(start, end)| payload.get(start..end));
+            Ok(bytes.ok_or_else(|| Failure::findings("the weight lies outside of the payload"))?.to_vec())
+        }
+        Place::Key(key) => {
+            let mut bytes = named(head, program, key)?;
+            bytes.truncate(usize::try_from(weight.bytes).unwrap_or(usize::MAX));
+            Ok(bytes)
+        }
+        Place::DataFile(key) => {
+            Err(Failure::findings(format!("the weight is under the key {key:?} in a data file that was not given")))
+        }
+    }
 }
 
 fn segment(head: &Head, index: u32) -> Result<Vec<u8>, Failure> {

@@ -10,6 +10,7 @@ mod ops;
 mod pairing;
 pub mod payloads;
 mod print;
+mod probe;
 mod replay;
 mod run;
 mod size;
@@ -81,9 +82,11 @@ impl Format for Pte {
         findings
     }
 
-    fn pair(&self, head: &Head, data: &[&Head], limits: &Limits) -> Option<Findings> {
-        let root = self.modest_root(head, limits);
-        Some(pairing::pairing(root.map(|(root, _)| root), data, limits))
+    fn pair(&self, head: &Head, data: &[&Head], session: &Session) -> Option<Findings> {
+        let root = self.modest_root(head, &session.limits);
+        let mut findings = pairing::pairing(root.map(|(root, _)| root), data, &session.limits);
+        findings.extend(payloads::pairing(head, data, session));
+        Some(findings)
     }
 
     fn root<'a>(&self, head: &'a Head) -> Option<Root<'a>> {
@@ -113,15 +116,20 @@ impl Format for Pte {
         }
     }
 
-    fn extract(&self, head: &Head, piece: Piece<'_>, limits: &Limits) -> Result<Vec<u8>, Failure> {
-        let (root, _) = self.modest_root(head, limits).ok_or_else(super::unreadable)?;
-        extract::extract(head, &tables::program(&root), piece)?.ok_or_else(|| self.lacks("program inside"))
+    fn extract(&self, head: &Head, piece: Piece<'_>, session: &Session) -> Result<Vec<u8>, Failure> {
+        let (root, _) = self.modest_root(head, &session.limits).ok_or_else(super::unreadable)?;
+        extract::extract(head, &tables::program(&root), piece, session)?.ok_or_else(|| self.lacks("program inside"))
     }
 
     fn payloads(&self, head: &Head, session: &Session) -> Result<Vec<serde_json::Value>, Failure> {
         let payloads =
             payloads::describe(PayloadFile::new(&head.bytes, &SourceRanges(&*head.file.source)), true, session);
         Ok(payloads.iter().map(serde_json::to_value).collect::<Result<_, _>>()?)
+    }
+
+    fn payload_comments(&self, head: &Head, session: &Session) -> String {
+        let source = SourceRanges(&*head.file.source);
+        payloads::comments(&payloads::describe(PayloadFile::new(&head.bytes, &source), false, session))
     }
 
     fn program(&self, file: &File, limits: &Limits) -> Result<Opened, Failure> {

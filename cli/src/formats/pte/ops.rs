@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::open::Opened;
 use super::payloads::{self, SourceRanges};
+use super::probe;
 use super::tables;
 use super::values::operator_name;
 use crate::file::File;
@@ -60,6 +61,8 @@ pub fn list_needs(opened: &Opened, file: &File, session: &mut Session) -> Result
         false,
         session,
     ));
+    let probed = probe::probe(&opened.program)?;
+    let refused = probed.iter().filter(|node| node.refused.is_some()).count();
     let missing = operators.iter().chain(&delegates).filter(|need| !need.available).count();
     if session.json {
         let mut document = serde_json::json!({
@@ -68,19 +71,27 @@ pub fn list_needs(opened: &Opened, file: &File, session: &mut Session) -> Result
         if !inside.is_empty() {
             document["inside_delegates"] = serde_json::to_value(&inside)?;
         }
+        if !probed.is_empty() {
+            document["nodes"] = serde_json::to_value(&probed)?;
+            document["refused_nodes"] = refused.into();
+        }
         session.document(&document)?;
     } else {
         print("operators", &operators, &mut session.out)?;
         print("delegates", &delegates, &mut session.out)?;
         payloads::print_operators(&inside, &mut session.out)?;
+        probe::print(&probed, &mut session.out)?;
         let total = operators.len() + delegates.len();
         match (total, missing) {
+            (_, 0) if refused > 0 => {
+                writeln!(session.out, "{BAD}this runtime refuses {}{BAD:#}", count(refused, "node"))?;
+            }
             (0, _) => writeln!(session.out, "{GOOD}nothing is needed{GOOD:#}")?,
             (_, 0) => writeln!(session.out, "{GOOD}this runtime has all of them{GOOD:#}")?,
             _ => writeln!(session.out, "{BAD}missing in this runtime: {missing} of {total}{BAD:#}")?,
         }
     }
-    Ok(if missing == 0 { Status::Fine } else { Status::CannotRun })
+    Ok(if missing == 0 && refused == 0 { Status::Fine } else { Status::CannotRun })
 }
 
 fn print(title: &str, needs: &[Need], out: &mut dyn Write) -> std::io::Result<()> {

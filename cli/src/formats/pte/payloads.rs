@@ -6,13 +6,15 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use edgepack_format::finding::Findings;
-use edgepack_format::payload::{Description, Holder, PayloadFile, Place, RangeReader};
+use edgepack_format::payload::{DataFiles, Description, Holder, PayloadFile, Place, RangeReader, Weight};
+use edgepack_format::ptd::{self, Accept, DataRef};
 use edgepack_format::wire;
 use edgepack_loader::Source;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::file::read_range;
+use crate::formats::Head;
 use crate::formats::fields::{self, Fields};
 use crate::session::Session;
 use crate::spelling;
@@ -47,6 +49,9 @@ pub struct Described {
     /// What the decoder says of it.
     #[serde(flatten)]
     pub description: Description,
+    /// Number of nodes by operator.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    operators: BTreeMap<String, usize>,
     /// Why it cannot be described.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -65,16 +70,69 @@ pub fn verify(program: wire::Result<PayloadFile<'_>>, session: &Session) -> Find
     program.map(|program| session.payloads.verify(&program, &session.limits)).unwrap_or_default()
 }
 
+/// What the decoders find wrong with payloads and data files together, and do not find without these.
+pub fn pairing(head: &Head, data: &[&Head], session: &Session) -> Findings {
+    let source = SourceRanges(&*head.file.source);
+    let files = GivenData::new(data, session);
+    let Ok(program) = PayloadFile::new(&head.bytes, &source) else { return Findings::default() };
+    let alone = verify(Ok(program), session);
+    let together = verify(Ok(program.with_data(&files)), session);
+    let mut findings = Findings::new(&session.limits);
+    together.iter().filter(|finding| !alone.as_slice().contains(finding)).for_each(|one| findings.push(one.clone()));
+    findings
+}
+
+/// Data files on the command line.
+struct GivenData<'d> {
+    files: Vec<(DataRef<'d>, &'d dyn Source)>,
+}
+
+impl<'d> GivenData<'d> {
+    /// Those of them that can be read.
+    fn new(heads: &[&'d Head], session: &Session) -> Self {
+        let read = |head: &&'d Head| {
+            let data = ptd::verify::verify(&head.bytes, head.file.head.extent, &session.limits, Accept::ALL).data?;
+            Some((data, &*head.file.source as &dyn Source))
+        };
+        GivenData { files: heads.iter().filter_map(read).collect() }
+    }
+
+    fn find(&self, key: &str) -> Option<(Range<u64>, &'d dyn Source)> {
+        self.files.iter().find_map(|(data, source)| Some((data.lookup(key)?.range, *source)))
+    }
+}
+
+impl DataFiles for GivenData<'_> {
+    fn size(&self, key: &str) -> Option<u64> {
+        let (range, _) = self.find(key)?;
+        Some(range.end.saturating_sub(range.start))
+    }
+
+    fn read(&self, key: &str, len: u64) -> Option<Cow<'_, [u8]>> {
+        let (range, source) = self.find(key)?;
+        Some(Cow::Owned(read_range(source, range.start, len).ok()?.to_vec()))
+    }
+}
+
 /// The payloads of a program, described; with `all` every field of those that are flatbuffers.
 pub fn describe(program: wire::Result<PayloadFile<'_>>, all: bool, session: &Session) -> Vec<Described> {
     let mut list = Vec::new();
     let Ok(program) = program else { return list };
     session.payloads.visit(&program, &session.limits, &mut |found, path, out| {
         let bytes = found.payload.bytes.len() as u64;
-        let (description, error) = match found.format.describe(&found.payload, out.budget()) {
+        let (mut description, error) = match found.format.describe(&found.payload, out.budget()) {
             Ok(description) => (description, None),
             Err(error) => (Description::default(), Some(error.to_string())),
         };
+        for weight in &mut description.weights {
+            if let Place::Key(key) = &weight.place
+                && found.payload.named_data.size(key).is_none()
+            {
+                weight.place = Place::DataFile(key.clone());
+            }
+        }
+        let mut operators = BTreeMap::new();
+        description.nodes.iter().for_each(|node| *operators.entry(spelling::name(&node.operator)).or_default() += 1);
         let (mut fields, mut field_lines) = (Value::Null, Vec::new());
         if let Some((table, desc)) = found.format.root(&found.payload).filter(|_| all) {
             let budget = || fields::budget(&session.limits, bytes);
@@ -89,6 +147,7 @@ pub fn describe(program: wire::Result<PayloadFile<'_>>, all: bool, session: &Ses
             offset: found.offset,
             holder: found.holder,
             description,
+            operators,
             error,
             fields,
             field_lines,
@@ -135,7 +194,8 @@ impl Described {
             columns.print(out)?;
         }
         if !nodes.is_empty() {
-            writeln!(out, "  {TITLE}nodes{TITLE:#}")?;
+            let counts: Vec<String> = self.operators.iter().map(|(name, count)| format!("{name} {count}")).collect();
+            writeln!(out, "  {TITLE}nodes{TITLE:#}  {DIM}{}{DIM:#}", counts.join(", "))?;
             let width = nodes.len().saturating_sub(1).to_string().len();
             for (index, node) in nodes.iter().take(shown(nodes.len())).enumerate() {
                 writeln!(out, "    {DIM}{index:>width$}{DIM:#}  {}", spelling::name(&node.text))?;
@@ -146,10 +206,7 @@ impl Described {
             writeln!(out, "  {TITLE}weights{TITLE:#}")?;
             let mut columns = Columns::new(4, &[Align::Left, Align::Left, Align::Right, Align::Left]);
             for weight in weights.iter().take(shown(weights.len())) {
-                let place = match &weight.place {
-                    Place::Offset(offset) => format!("at {offset:#x} of the payload"),
-                    Place::Key(key) => format!("named {}", spelling::name(key)),
-                };
+                let place = place(&weight.place);
                 columns.row([
                     Cell::new(spelling::name(&weight.name), NAME),
                     Cell::new(spelling::name(&weight.kind), SHAPE),
@@ -179,6 +236,41 @@ impl Described {
         }
         ranges
     }
+}
+
+/// The place of a weight, for people.
+fn place(place: &Place) -> String {
+    match place {
+        Place::Offset(offset) => format!("at {offset:#x} of the payload"),
+        Place::Key(key) => format!("named {}", spelling::name(key)),
+        Place::DataFile(key) => format!("named {}, in a data file that was not given", spelling::name(key)),
+    }
+}
+
+/// All that is known of payloads as comments of a program's text.
+pub fn comments(payloads: &[Described]) -> String {
+    let mut out = String::new();
+    let mut line = |text: String| {
+        out.push_str("// ");
+        out.push_str(&text);
+        out.push('\n');
+    };
+    for payload in payloads {
+        let Described { path, backend, bytes, description, error, .. } = payload;
+        let about =
+            error.as_ref().map_or_else(|| spelling::name(&description.about), |error| format!("unreadable: {error}"));
+        line(format!("{path}: {backend}, {}, {about}", units::bytes(*bytes)));
+        for Weight { name, kind, bytes, place: at } in &description.weights {
+            let (name, kind) = (spelling::name(name), spelling::name(kind));
+            line(format!("  {name}: {kind}, {}, {}", units::bytes(*bytes), place(at)));
+        }
+        for value in description.values.iter().filter(|value| !value.role.is_empty()) {
+            let [name, kind, role] = [&value.name, &value.kind, &value.role].map(|text| spelling::name(text));
+            line(format!("  {name}: {kind} = {role}"));
+        }
+        description.nodes.iter().for_each(|node| line(format!("  {}", spelling::name(&node.text))));
+    }
+    out
 }
 
 /// Bytes of weights by holder of the payload, each byte once.

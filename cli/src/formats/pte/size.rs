@@ -72,12 +72,15 @@ fn payload_weights(payloads: &[Described], summary: &ProgramSummary) -> Vec<Stor
         for weight in &payload.description.weights {
             let offset = match &weight.place {
                 Place::Offset(at) => payload.offset.checked_add(*at),
+                Place::DataFile(_) => continue,
                 Place::Key(key) => {
                     let entry = summary.named_data.iter().find(|entry| entry.key == *key);
                     entry.and_then(|entry| summary.segments.get(entry.segment as usize)?.offset)
                 }
             };
-            if known.insert((weight.name.as_str(), offset)) {
+            // What is at a place is stored once, whatever payloads call it.
+            let name = if offset.is_some() { "" } else { weight.name.as_str() };
+            if known.insert((name, offset, weight.bytes)) {
                 list.push(StoredTensor {
                     name: spelling::name(&weight.name),
                     layout: spelling::name(&weight.kind),

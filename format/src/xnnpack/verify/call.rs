@@ -5,7 +5,6 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use super::report::Report;
-use crate::check::Path;
 use crate::finding::Rule;
 use crate::room;
 use crate::rules::xnnpack as rule;
@@ -75,7 +74,8 @@ pub(super) fn check(arguments: &[Argument<'_>], report: &mut Report<'_, '_>) {
 }
 
 fn about(rule: &'static Rule, position: usize, message: String, report: &mut Report<'_, '_>) {
-    report.out.report(rule, &Path::ROOT.field("arguments").index(position), None, message);
+    let path = report.path.field("arguments");
+    report.out.report(rule, &path.index(position), None, message);
 }
 
 /// Ids of the indices of maxima, which may be 64-bit outside.

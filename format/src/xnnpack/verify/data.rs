@@ -5,7 +5,6 @@ use alloc::format;
 
 use super::report::Report;
 use super::{numbers, scales};
-use crate::check::Path;
 use crate::rules::xnnpack as rule;
 use crate::xnnpack::constants::{Constant, ConstantBytes, ShownKey};
 
@@ -15,25 +14,30 @@ pub type Digest = fn(&[u8]) -> [u8; 32];
 /// The start of keys of scales, in front of the digest.
 const SCALES: &str = "scale_";
 
-pub(super) fn check(constants: &dyn ConstantBytes, digest: Option<Digest>, report: &mut Report<'_, '_>) {
+/// `elsewhere` says that what is not found may be in data files that are not at hand.
+pub(super) fn check(
+    constants: &dyn ConstantBytes,
+    elsewhere: bool,
+    digest: Option<Digest>,
+    report: &mut Report<'_, '_>,
+) {
     let mut seen = BTreeSet::new();
     for (index, constant) in report.payload.constants.iter().enumerate() {
         let Constant::Named { key, size } = constant else { continue };
         // The list has fewer than 2^32 entries.
-        let Some(bytes) = constants.found(index as u32) else {
-            report.constant(&rule::NAMED, index, format!("nothing is found under {}", ShownKey(key)));
+        let Some(len) = constants.found_len(index as u32) else {
+            if !elsewhere {
+                report.constant(&rule::NAMED, index, format!("nothing is found under {}", ShownKey(key)));
+            }
             continue;
         };
-        if (bytes.len() as u64) < *size {
-            report.constant(
-                &rule::NAMED,
-                index,
-                format!("{} bytes under {}, {size} are needed", bytes.len(), ShownKey(key)),
-            );
+        if len < *size {
+            report.constant(&rule::NAMED, index, format!("{len} bytes under {}, {size} are needed", ShownKey(key)));
         }
-        if let (Some(digest), Some(want), true) = (digest, digest_of(key), seen.insert(key)) {
+        let wanted = digest.zip(digest_of(key)).filter(|_| seen.insert(key));
+        if let (Some((digest, want)), Some(bytes)) = (wanted, constants.found(index as u32)) {
             if let Err(error) = report.out.budget().charge_bytes(bytes.len(), 0) {
-                report.out.unreadable(&Path::ROOT, error);
+                report.out.unreadable(report.path, error);
                 return;
             }
             if digest(bytes) != want {
@@ -42,7 +46,7 @@ pub(super) fn check(constants: &dyn ConstantBytes, digest: Option<Digest>, repor
         }
     }
     let extremes = scales::named(constants, report);
-    if let Some(extremes) = report.out.roomy(&Path::ROOT, extremes) {
+    if let Some(extremes) = report.out.roomy(report.path, extremes) {
         numbers::products(&extremes, report);
     }
 }

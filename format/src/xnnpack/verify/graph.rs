@@ -20,8 +20,13 @@ use crate::xnnpack::value::{INPUT, OUTPUT};
 const MAX_EXTERNS: u32 = 4096;
 
 /// The place of every constant.
-pub(super) fn constants<'a>(graph: &Graph<'a>, regions: &Regions<'a>, out: &mut Checker) -> Option<Vec<Constant<'a>>> {
-    let path = Path::ROOT.field("constant_data");
+pub(super) fn constants<'a>(
+    graph: &Graph<'a>,
+    regions: &Regions<'a>,
+    path: &Path<'_>,
+    out: &mut Checker,
+) -> Option<Vec<Constant<'a>>> {
+    let path = path.field("constant_data");
     let mut list = Vec::new();
     if regions.header.is_none() {
         for buffer in graph.constant_buffer.iter().flat_map(|rows| rows.iter()) {

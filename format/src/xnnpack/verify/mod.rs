@@ -36,7 +36,7 @@ use crate::wire;
 
 use report::Report;
 
-const STRUCTURE: StructureRules = StructureRules {
+pub(super) const STRUCTURE: StructureRules = StructureRules {
     malformed: &rule::MALFORMED,
     misaligned: &rule::MISALIGNED,
     text: &rule::TEXT,
@@ -58,6 +58,8 @@ pub struct Context<'c> {
     pub arguments: Option<&'c [Argument<'c>]>,
     /// The bytes of constants: what [`Payload::constants`] gives.
     pub constants: Option<&'c dyn ConstantBytes>,
+    /// Whether named data that are not found may be in data files that are not at hand.
+    pub elsewhere: bool,
     /// SHA-256, if named data are to be compared with their keys: this reads all of them.
     pub digest: Option<Digest>,
 }
@@ -65,27 +67,39 @@ pub struct Context<'c> {
 /// Verifies a payload by itself.
 pub fn verify<'a>(bytes: &'a [u8], limits: &Limits) -> Verdict<'a> {
     let mut out = Checker::new(limits, STRUCTURE);
-    let payload = container::regions(bytes, &mut out).and_then(|regions| {
-        let base = regions.base;
-        out.within(base, |out| read(regions, limits, out))
-    });
+    let payload = verify_at(bytes, &Path::ROOT, &mut out);
     Verdict { findings: out.findings, payload }
+}
+
+/// Verifies a payload by itself, in its place: findings go to `out`, which pays for the walk. The payload, as far as it could
+/// be read at all.
+pub fn verify_at<'a>(bytes: &'a [u8], path: &Path<'_>, out: &mut Checker) -> Option<Payload<'a>> {
+    let regions = container::regions(bytes, path, out)?;
+    let base = out.base().saturating_add(regions.base);
+    out.within(base, |out| out.under(STRUCTURE, |out| read(regions, path, out)))
 }
 
 /// Verifies what a payload says about its surroundings, under limits of its own. The payload is one without errors.
 pub fn with_context(payload: &Payload<'_>, context: &Context<'_>, limits: &Limits) -> Findings {
     let mut out = Checker::new(limits, STRUCTURE);
-    let base = payload.header.as_ref().map_or(0, |header| u64::from(header.flatbuffer_offset));
-    out.within(base, |out| {
-        let mut report = Report { payload, out, limits };
-        if let Some(arguments) = context.arguments {
-            call::check(arguments, &mut report);
-        }
-        if let Some(constants) = context.constants {
-            data::check(constants, context.digest, &mut report);
-        }
-    });
+    with_context_at(payload, context, &Path::ROOT, &mut out);
     out.findings
+}
+
+/// Verifies what a payload says about its surroundings, in its place.
+pub fn with_context_at(payload: &Payload<'_>, context: &Context<'_>, path: &Path<'_>, out: &mut Checker) {
+    let base = payload.header.as_ref().map_or(0, |header| u64::from(header.flatbuffer_offset));
+    out.within(out.base().saturating_add(base), |out| {
+        out.under(STRUCTURE, |out| {
+            let mut report = Report { payload, path, out };
+            if let Some(arguments) = context.arguments {
+                call::check(arguments, &mut report);
+            }
+            if let Some(constants) = context.constants {
+                data::check(constants, context.elsewhere, context.digest, &mut report);
+            }
+        });
+    });
 }
 
 impl<'a> Payload<'a> {
@@ -118,9 +132,9 @@ impl Verified {
     /// Reads the bytes of the payload again. `None` if they cannot be read; of other bytes, nothing is known.
     pub fn read<'a>(&self, bytes: &'a [u8], limits: &Limits) -> Option<Payload<'a>> {
         let mut out = Checker::new(limits, STRUCTURE);
-        let regions = container::regions(bytes, &mut out)?;
+        let regions = container::regions(bytes, &Path::ROOT, &mut out)?;
         let table = wire::Table::root(regions.flatbuffer).ok()?;
-        let mut payload = rows_of(Graph::decode(table).ok()?, regions, limits, &mut out)?;
+        let mut payload = rows_of(Graph::decode(table).ok()?, regions, &Path::ROOT, &mut out)?;
         payload.order = self.order.clone();
         (!out.findings.has_errors()).then_some(payload)
     }
@@ -136,33 +150,34 @@ struct Regions<'a> {
     constants: &'a [u8],
 }
 
-fn read<'a>(regions: Regions<'a>, limits: &Limits, out: &mut Checker) -> Option<Payload<'a>> {
+fn read<'a>(regions: Regions<'a>, path: &Path<'_>, out: &mut Checker) -> Option<Payload<'a>> {
     let table = match wire::Table::root(regions.flatbuffer) {
         Ok(table) => table,
         Err(error) => {
-            out.unreadable(&Path::ROOT, error);
+            out.unreadable(path, error);
             return None;
         }
     };
-    out.table::<Graph<'_>>(table, &Path::ROOT);
+    let before = out.findings.errors();
+    out.table::<Graph<'_>>(table, path);
     // What cannot be read has been reported by the check; what it means is asked of what can be read whole.
-    if out.findings.has_errors() {
+    if out.findings.errors() > before {
         return None;
     }
-    let mut payload = rows_of(Graph::decode(table).ok()?, regions, limits, out)?;
-    let order = meaning(&mut Report { payload: &payload, out, limits });
-    payload.order = out.roomy(&Path::ROOT, order)?;
+    let mut payload = rows_of(Graph::decode(table).ok()?, regions, path, out)?;
+    let order = meaning(&mut Report { payload: &payload, path, out });
+    payload.order = out.roomy(path, order)?;
     Some(payload)
 }
 
 /// The payload of a graph, without the order of its nodes.
-fn rows_of<'a>(graph: Graph<'a>, regions: Regions<'a>, limits: &Limits, out: &mut Checker) -> Option<Payload<'a>> {
-    lists(&graph, limits, out)?;
-    let constants = graph::constants(&graph, &regions, out)?;
-    let values = rows(graph.xvalues.as_ref(), out)?;
-    let nodes = rows(graph.xnodes.as_ref(), out)?;
+fn rows_of<'a>(graph: Graph<'a>, regions: Regions<'a>, path: &Path<'_>, out: &mut Checker) -> Option<Payload<'a>> {
+    lists(&graph, path, out)?;
+    let constants = graph::constants(&graph, &regions, path, out)?;
+    let values = rows(graph.xvalues.as_ref(), path, out)?;
+    let nodes = rows(graph.xnodes.as_ref(), path, out)?;
     let ids = ValueIds::of(&values);
-    let ids = out.roomy(&Path::ROOT, ids)?;
+    let ids = out.roomy(path, ids)?;
     let Regions { header, identifier, .. } = regions;
     Some(Payload { header, identifier, graph, values, nodes, constants, ids, order: Vec::new() })
 }
@@ -180,13 +195,13 @@ fn meaning(report: &mut Report<'_, '_>) -> room::Result<Vec<u32>> {
 }
 
 /// The lists are there, and there is memory for their rows.
-fn lists(graph: &Graph<'_>, limits: &Limits, out: &mut Checker) -> Option<()> {
+fn lists(graph: &Graph<'_>, path: &Path<'_>, out: &mut Checker) -> Option<()> {
     let rows = |len: usize, row: usize| (len as u64).saturating_mul(row as u64);
     let values = graph.xvalues.as_ref().map(Rows::len);
     let nodes = graph.xnodes.as_ref().map(Rows::len);
     for (name, list) in [("xvalues", values), ("xnodes", nodes)] {
         if list.is_none() {
-            out.report(&rule::LISTS, &Path::ROOT.field(name), None, format!("{name} is absent"));
+            out.report(&rule::LISTS, &path.field(name), None, format!("{name} is absent"));
         }
     }
     let entries = graph.constant_data.as_ref().map_or(0, Rows::len);
@@ -196,18 +211,18 @@ fn lists(graph: &Graph<'_>, limits: &Limits, out: &mut Checker) -> Option<()> {
     let bytes = rows(values.unwrap_or(0), size_of::<Value<'_>>().saturating_add(TABLES))
         .saturating_add(rows(nodes.unwrap_or(0), size_of::<Node<'_>>().saturating_add(TABLES)))
         .saturating_add(rows(entries, size_of::<Constant<'_>>().saturating_add(TABLES)));
-    if bytes > limits.memory_bytes {
-        let message = format!("{bytes} bytes of rows, the limit is {}", limits.memory_bytes);
-        out.report(&rule::LIMITS, &Path::ROOT, None, message);
+    if bytes > out.limits().memory_bytes {
+        let message = format!("{bytes} bytes of rows, the limit is {}", out.limits().memory_bytes);
+        out.report(&rule::LIMITS, path, None, message);
         return None;
     }
     Some(())
 }
 
-fn rows<'a, T: Table<'a> + Clone>(rows: Option<&Rows<'a, T>>, out: &mut Checker) -> Option<Vec<T>> {
+fn rows<'a, T: Table<'a> + Clone>(rows: Option<&Rows<'a, T>>, path: &Path<'_>, out: &mut Checker) -> Option<Vec<T>> {
     let tables = rows.map_or(wire::Tables::empty(), Rows::tables);
     let list = room::with_room(tables.len());
-    let mut list = out.roomy(&Path::ROOT, list)?;
+    let mut list = out.roomy(path, list)?;
     for table in tables.iter() {
         // The structure is sound, so every row can be read.
         list.push(T::decode(table.ok()?).ok()?);

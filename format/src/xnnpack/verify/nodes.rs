@@ -127,7 +127,7 @@ fn of_node(index: usize, kind: &NodeUnion<'_>, made: &mut [Option<Shape>], repor
         Ok(result) => result,
         Err(ShapeError { problem, message }) => return report.node(rule_of(problem), index, message),
     };
-    let limit = report.limits.arena_bytes;
+    let limit = report.out.limits().arena_bytes;
     let entries = kind.window_entries(&result).and_then(|entries| entries.checked_mul(ENTRY));
     if entries.is_none_or(|bytes| bytes > limit) {
         report.node(&rule::RESULT_SIZE, index, format!("a table of windows for {:?}", result.dims()));

@@ -4,21 +4,21 @@ use alloc::string::String;
 
 use crate::check::{Checker, Path};
 use crate::finding::Rule;
-use crate::limits::Limits;
 use crate::xnnpack::payload::Payload;
 use crate::xnnpack::tables::Value;
 
 /// The payload that rules about meaning look at, and the findings they add to.
 pub(super) struct Report<'v, 'a> {
     pub payload: &'v Payload<'a>,
+    /// The place of the payload.
+    pub path: &'v Path<'v>,
     pub out: &'v mut Checker,
-    pub limits: &'v Limits,
 }
 
 impl<'v, 'a> Report<'v, 'a> {
     /// About a field of the tensor of value `index`, or about the value.
     pub fn value(&mut self, rule: &'static Rule, index: usize, field: &'static str, message: String) {
-        let path = Path::ROOT.field("xvalues");
+        let path = self.path.field("xvalues");
         let path = path.index(index);
         let path = path.field("xvalue_union");
         let is_quantized = self.payload.values.get(index).is_some_and(Value::is_quantized);
@@ -29,13 +29,13 @@ impl<'v, 'a> Report<'v, 'a> {
 
     /// About value `index` as a whole.
     pub fn whole_value(&mut self, rule: &'static Rule, index: usize, message: String) {
-        let path = Path::ROOT.field("xvalues");
+        let path = self.path.field("xvalues");
         self.out.report(rule, &path.index(index), self.value_offset(index), message);
     }
 
     /// About a field of the quantisation of value `index`.
     pub fn params(&mut self, rule: &'static Rule, index: usize, field: &'static str, message: String) {
-        let path = Path::ROOT.field("xvalues");
+        let path = self.path.field("xvalues");
         let path = path.index(index);
         let path = path.field("xvalue_union");
         let path = path.field("quant_params");
@@ -44,7 +44,7 @@ impl<'v, 'a> Report<'v, 'a> {
 
     /// About the quantisation of value `index` as a whole.
     pub fn whole_params(&mut self, rule: &'static Rule, index: usize, message: String) {
-        let path = Path::ROOT.field("xvalues");
+        let path = self.path.field("xvalues");
         let path = path.index(index);
         let path = path.field("xvalue_union");
         self.out.report(rule, &path.field("quant_params"), self.value_offset(index), message);
@@ -54,13 +54,13 @@ impl<'v, 'a> Report<'v, 'a> {
     pub fn node(&mut self, rule: &'static Rule, index: usize, message: String) {
         let tables = self.payload.graph.xnodes.as_ref().map(|rows| rows.tables());
         let offset = tables.and_then(|tables| tables.get(index).ok()).map(|table| table.offset());
-        let path = Path::ROOT.field("xnodes");
+        let path = self.path.field("xnodes");
         self.out.report(rule, &path.index(index), offset, message);
     }
 
     /// About constant `index`.
     pub fn constant(&mut self, rule: &'static Rule, index: usize, message: String) {
-        let path = Path::ROOT.field("constant_data");
+        let path = self.path.field("constant_data");
         let tables = self.payload.graph.constant_data.as_ref().map(|rows| rows.tables());
         let offset = tables.and_then(|tables| tables.get(index).ok()).map(|table| table.offset());
         self.out.report(rule, &path.index(index), offset, message);
@@ -68,7 +68,7 @@ impl<'v, 'a> Report<'v, 'a> {
 
     /// About a list of the graph.
     pub fn list(&mut self, rule: &'static Rule, field: &'static str, message: String) {
-        self.out.report(rule, &Path::ROOT.field(field), None, message);
+        self.out.report(rule, &self.path.field(field), None, message);
     }
 
     fn value_offset(&self, index: usize) -> Option<u32> {

@@ -100,7 +100,7 @@ fn scan(index: usize, want: usize, scales: impl Iterator<Item = f32>, report: &m
     // Values may share a constant, so each look at it is paid.
     let bytes = count.saturating_mul(size_of::<f32>());
     if let Err(error) = report.out.budget().charge_bytes(bytes, 0) {
-        report.out.unreadable(&crate::check::Path::ROOT, error);
+        report.out.unreadable(report.path, error);
     }
     extremes
 }

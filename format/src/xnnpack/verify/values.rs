@@ -59,9 +59,9 @@ fn of_tensor(index: usize, value: &Value<'_>, tensor: &TensorValue<'_>, report: 
     constant_index(index, tensor.constant_buffer_idx, report);
     let Some(shape) = tensor.shape().filter(|_| has_rank && has_type) else { return };
     match tensor.byte_len() {
-        Some(bytes) if bytes <= report.limits.arena_bytes => has_bytes(index, tensor, bytes, report),
+        Some(bytes) if bytes <= report.out.limits().arena_bytes => has_bytes(index, tensor, bytes, report),
         Some(bytes) => {
-            let message = format!("{bytes} bytes, the limit is {}", report.limits.arena_bytes);
+            let message = format!("{bytes} bytes, the limit is {}", report.out.limits().arena_bytes);
             report.value(&rule::VALUE_SIZE, index, "dims", message);
         }
         None => report.value(&rule::VALUE_SIZE, index, "dims", "the product overflows".to_string()),

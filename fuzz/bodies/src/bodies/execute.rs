@@ -91,7 +91,7 @@ pub fn kernel_seeds() -> Vec<Vec<u8>> {
     (0..count * 4).map(seed).collect()
 }
 
-fn open(file: &[u8]) -> Result<Program, edgepack_loader::Error> {
+pub(super) fn open(file: &[u8]) -> Result<Program, edgepack_loader::Error> {
     let mut limits = Limits::hostile();
     // Small, so that an execution is a matter of microseconds.
     limits.arena_bytes = 1 << 20;
@@ -201,7 +201,7 @@ fn calls_any(program: &Program, name: &str, words: &[&str]) -> bool {
 
 /// Whether two answers have the same shapes, and floats that differ by rounding only. What overflowed, and what follows
 /// from comparing floats, says nothing.
-fn alike(plain: &Answer, optimized: &Answer) -> bool {
+pub(super) fn alike(plain: &Answer, optimized: &Answer) -> bool {
     let numbers = |bytes: &[u8]| -> Vec<f32> {
         bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
     };
@@ -231,9 +231,9 @@ fn tame(program: &Program) -> bool {
 }
 
 /// What came out: element type, sizes and bytes of each output, NaNs made one.
-type Answer = Vec<(i8, Vec<usize>, Vec<u8>)>;
+pub(super) type Answer = Vec<(i8, Vec<usize>, Vec<u8>)>;
 
-fn run_once(method: &mut Method, inputs: &[OwnedInput]) -> Option<Answer> {
+pub(super) fn run_once(method: &mut Method, inputs: &[OwnedInput]) -> Option<Answer> {
     let inputs: Vec<Input<'_>> = inputs.iter().map(OwnedInput::borrow).collect();
     let outputs = match method.run(&inputs) {
         Ok(outputs) => outputs,
@@ -256,7 +256,7 @@ fn answer(output: Output<'_>) -> (i8, Vec<usize>, Vec<u8>) {
     }
 }
 
-enum OwnedInput {
+pub(super) enum OwnedInput {
     Value(ValueMeta),
     Tensor(TensorBuf),
 }
@@ -275,7 +275,7 @@ impl OwnedInput {
 }
 
 /// Inputs as the method describes them: zeros, or numbers in a pattern and dynamic sizes below their bounds.
-fn inputs(meta: &MethodMeta, pattern: u8) -> Vec<OwnedInput> {
+pub(super) fn inputs(meta: &MethodMeta, pattern: u8) -> Vec<OwnedInput> {
     let make = |value: &ValueMeta| {
         let Some(tensor) = value.tensor() else { return OwnedInput::Value(value.clone()) };
         let (layout, dtype) = (&tensor.layout, tensor.layout.scalar_type());

@@ -11,6 +11,7 @@ mod header;
 mod library;
 mod operators;
 mod payload;
+mod payload_run;
 mod program;
 mod rows;
 mod schema;
@@ -369,6 +370,16 @@ pub const BODIES: &[Body] = &[
         root: payload::payload_root,
         edit: no_edit,
         dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "xnnpack_run",
+        promise: "graphs of XNNPACK nodes run or are refused by node; the same on one thread and two, optimised or not",
+        run: payload_run::payload_run,
+        extensions: &[],
+        seeds: payload_run::payload_run_seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: "",
     },
 ];
 

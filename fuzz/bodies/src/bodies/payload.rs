@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use edgepack_builder::xnnpack::{Container, PayloadBuilder, Quant, Scales, Storage, ValueSpec, write};
 use edgepack_format::limits::Limits;
+use edgepack_format::payload::PayloadFile;
 use edgepack_format::row::{Table as _, TableDesc};
 use edgepack_format::wire;
 use edgepack_format::xnnpack::verify::{Argument, Context, verify, with_context};
@@ -12,6 +13,7 @@ use edgepack_format::xnnpack::{
 };
 
 use super::small_limits;
+use crate::seeds::corpus;
 
 /// See [`BODIES`](super::BODIES).
 pub fn payload(data: &[u8]) {
@@ -89,7 +91,12 @@ fn surrounded(payload: &Payload<'_>, data: &[u8], limits: &Limits) {
     };
     let arguments = [tensor(4), tensor(1), Argument::Other, tensor(4)];
     let digest = |bytes: &[u8]| [bytes.len() as u8; 32];
-    let context = Context { arguments: Some(&arguments), constants: Some(&constants), digest: Some(digest) };
+    let context = Context {
+        arguments: Some(&arguments),
+        constants: Some(&constants),
+        digest: Some(digest),
+        ..Context::default()
+    };
     let findings = with_context(payload, &context, limits);
     assert!(findings.iter().all(|finding| !finding.to_string().is_empty()));
 }
@@ -110,7 +117,8 @@ pub fn payload_root(data: &[u8]) -> Option<(usize, &'static TableDesc)> {
     wire::Table::root_at(data, start).ok().map(|_| (start, Graph::DESC))
 }
 
-/// A product of rows that are quantised when they are known, with its constants in every place there is.
+/// A product of rows that are quantised when they are known, with its constants in every place there is, and the payloads of
+/// the corpus.
 pub fn payload_seeds() -> Vec<Vec<u8>> {
     let build = |storage| {
         let mut builder = PayloadBuilder::new().storage(storage);
@@ -130,5 +138,13 @@ pub fn payload_seeds() -> Vec<Vec<u8>> {
     };
     let seeds = [Storage::Named, Storage::Region, Storage::Bare].map(|storage| build(storage).expect("a payload"));
     assert!(seeds[2].get(4..8) == Some(&OLD_IDENTIFIER));
-    seeds.into()
+    let mut seeds = Vec::from(seeds);
+    for path in corpus(&["pte"]) {
+        let program = std::fs::read(path).expect("a readable file");
+        let Ok(file) = PayloadFile::whole(&program) else { continue };
+        edgepack::payloads().visit(&file, &Limits::hostile(), &mut |found, _, _| {
+            seeds.push(found.payload.bytes.to_vec());
+        });
+    }
+    seeds
 }
