@@ -9,7 +9,6 @@ use alloc::string::{String, ToString};
 use crate::finding::{Finding, Findings, Rule};
 use crate::limits::{Budget, Limits};
 use crate::room::NoRoom;
-use crate::row::{Table, TableDesc, Union};
 use crate::wire::{self, ReadError, ReadErrorKind};
 
 /// A place in the structure, as a chain of steps on the stack; it becomes text only when something is wrong.
@@ -119,9 +118,9 @@ impl Checker {
         self
     }
 
-    /// Whether rows of this table are left out.
-    pub fn leaves_out(&self, table: &TableDesc) -> bool {
-        self.left_out.contains(&table.name)
+    /// Whether rows of the table of this name are left out.
+    pub(crate) fn leaves_out(&self, table: &str) -> bool {
+        self.left_out.contains(&table)
     }
 
     /// How many tables were visited.
@@ -271,50 +270,28 @@ impl Checker {
         }
     }
 
-    /// The offset stored in this slot must be aligned.
+    /// Checks a table's place and pays for it; false if the budget does not suffice, which is reported.
     #[inline]
-    fn offset_field(&mut self, table: &wire::Table<'_>, slot: u16, path: &Path<'_>) {
-        if let Ok(Some(pos)) = table.field(slot, 4)
-            && !pos.is_multiple_of(4)
-        {
-            self.misaligned(path, pos, 4);
-        }
-    }
-
-    /// Verifies a table and what is below it.
-    #[inline]
-    pub fn table<'a, T: Table<'a>>(&mut self, table: wire::Table<'a>, path: &Path<'_>) {
+    pub(crate) fn enter(&mut self, table: &wire::Table<'_>, path: &Path<'_>) -> bool {
         if let Err(error) = self.budget.charge(1, table.offset()) {
             // Once is enough: what follows is not looked at.
             self.unreadable(path, error);
-            return;
+            return false;
         }
         self.tables = self.tables.saturating_add(1);
         if !table.offset().is_multiple_of(4) {
             self.misaligned(path, table.offset() as usize, 4);
         }
-        T::check(table, self, path);
+        true
     }
 
-    /// Verifies the union whose tag is in this slot. What a tag without a value means is for the schema's own rules.
+    /// Checks that the offset stored in this slot is aligned.
     #[inline]
-    pub fn union<'a, U: Union<'a>>(&mut self, table: &wire::Table<'a>, slot: u16, path: &Path<'_>) {
-        self.offset_field(table, slot.saturating_add(1), path);
-        match table.union(slot) {
-            Ok(Some((tag, Some(value)))) => U::check(tag, value, self, path),
-            Ok(_) => {}
-            Err(error) => self.unreadable(path, error),
-        }
-    }
-
-    /// Verifies the sub-table of a slot.
-    #[inline]
-    pub fn sub_table<'a, T: Table<'a>>(&mut self, table: &wire::Table<'a>, slot: u16, path: &Path<'_>) {
-        self.offset_field(table, slot, path);
-        match table.table(slot) {
-            Ok(Some(sub)) => self.table::<T>(sub, path),
-            Ok(None) => {}
-            Err(error) => self.unreadable(path, error),
+    pub(crate) fn offset_field(&mut self, table: &wire::Table<'_>, slot: u16, path: &Path<'_>) {
+        if let Ok(Some(pos)) = table.field(slot, 4)
+            && !pos.is_multiple_of(4)
+        {
+            self.misaligned(path, pos, 4);
         }
     }
 }

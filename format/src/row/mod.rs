@@ -24,6 +24,7 @@ mod rows;
 mod scalars;
 mod structs;
 mod text;
+mod walk;
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -129,7 +129,7 @@ impl<'a, T: Table<'a> + Clone> Optional<'a> for Rows<'a, T> {
             Err(error) => return checker.unreadable(path, error),
         };
         checker.vector_at(table, slot, tables.offset(), tables.len().saturating_mul(4), 4, path);
-        if checker.leaves_out(T::DESC) {
+        if checker.leaves_out(T::DESC.name) {
             return;
         }
         for index in 0..tables.len() {

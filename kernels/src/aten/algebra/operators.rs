@@ -1,15 +1,14 @@
 //! The operators: which tensors each reads and writes, and what is computed for every matrix of a stack.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::TensorMut;
 use edgepack_format::scalar::ScalarType;
-use edgepack_format::tensor::Dims;
 
 use super::orthogonal::{eigh, geqrf, householder_product, matrix_exp, ormqr, qr, qr_room, svd, svd_room};
 use super::room::{Matrix, Room, pieces, reserve};
-use super::stack::{MatrixStack, expect_square, read, stack, together, write};
+use super::stack::{Out, expect_square, matrices, put, read, resize, sizes, stack, together};
 use crate::schema::{arguments, kernel, position};
 use edgepack_compute::algebra::factor::{self, Triangle};
+use edgepack_compute::algebra::matrix::{identity, transpose};
 
 /// Computes a call, with the working memory that its [`Room`] says.
 type Compute = fn(&mut KernelContext<'_>, &mut [f64]) -> Result<(), KernelError>;
@@ -74,80 +73,6 @@ rows! {
     "aten::_linalg_svd.U" FLOAT ["A"], |args, m| svd_room(args, m.a) => svd;
     "aten::_linalg_eigh.eigenvalues" FLOAT ["A"], |_, m| Ok(2 * m.a.elements() + m.a.rows) => eigh;
     "aten::linalg_matrix_exp.out" DOUBLE ["self"], |_, m| Ok(6 * m.a.elements()) => matrix_exp;
-}
-
-/// The matrices of an argument.
-pub(super) fn matrices(cx: &KernelContext<'_>, arg: usize, name: &str) -> Result<MatrixStack, KernelError> {
-    stack(name, &cx.meta(arg)?, false)
-}
-
-/// The most matrices without elements in one stack.
-const MOST_EMPTY: usize = 1 << 20;
-
-/// Gives an output the sizes of a stack and some more dimensions.
-pub(super) fn resize(
-    cx: &mut KernelContext<'_>,
-    arg: usize,
-    outer: &[usize],
-    inner: &[usize],
-) -> Result<(), KernelError> {
-    // Matrices without elements need no memory, so nothing else bounds how many there are.
-    let stack = outer.iter().fold(1usize, |all, size| all.saturating_mul(*size));
-    if inner.contains(&0) && stack > MOST_EMPTY {
-        return Err(KernelError::unsupported(format!("a stack of {stack} matrices without elements")));
-    }
-    let sizes = Dims::collect(outer.iter().chain(inner).copied());
-    cx.resize(arg, &sizes.ok_or_else(|| KernelError::unsupported("the result has more than 16 dimensions"))?)
-}
-
-pub(super) fn sizes(stack: &MatrixStack) -> Dims {
-    Dims::from_slice(stack.outer()).unwrap_or_default()
-}
-
-/// An output with its matrices.
-pub(super) struct Out<'v> {
-    tensor: TensorMut<'v>,
-    stack: MatrixStack,
-}
-
-impl<'v> Out<'v> {
-    /// An output of matrices.
-    pub(super) fn matrices(tensor: TensorMut<'v>) -> Result<Self, KernelError> {
-        let stack = stack("out", &tensor.meta(), false)?;
-        Ok(Out { tensor, stack })
-    }
-
-    /// An output of vectors.
-    pub(super) fn vectors(tensor: TensorMut<'v>) -> Result<Self, KernelError> {
-        let stack = stack("out", &tensor.meta(), true)?;
-        Ok(Out { tensor, stack })
-    }
-
-    pub(super) fn write(&mut self, outer: &[usize], at: usize, from: &[f64]) -> Result<(), KernelError> {
-        write(&self.stack, &mut self.tensor, outer, at, from)
-    }
-}
-
-/// Puts a number per matrix into an output without further dimensions.
-fn put(tensor: &mut TensorMut<'_>, at: usize, number: f64) -> Result<(), KernelError> {
-    match tensor.dtype {
-        ScalarType::FLOAT => tensor.as_slice::<f32>()?[at] = number as f32,
-        ScalarType::DOUBLE => tensor.as_slice::<f64>()?[at] = number,
-        ScalarType::INT => tensor.as_slice::<i32>()?[at] = number as i32,
-        other => return Err(KernelError::unsupported(format!("numbers of {other}"))),
-    }
-    Ok(())
-}
-
-pub(super) fn identity(matrix: &mut [f64], rows: usize, columns: usize) {
-    matrix.fill(0.0);
-    (0..rows.min(columns)).for_each(|i| matrix[i * columns + i] = 1.0);
-}
-
-pub(super) fn transpose(from: &[f64], rows: usize, columns: usize, to: &mut [f64]) {
-    for i in 0..rows {
-        (0..columns).for_each(|j| to[j * rows + i] = from[i * columns + j]);
-    }
 }
 
 /// Pivots as matrices name them, counted from 1.

@@ -2,11 +2,11 @@
 
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare};
 
-use super::operators::{Out, identity, matrices, resize, sizes, transpose};
 use super::room::{Matrix, pieces};
-use super::stack::{MatrixStack, expect_square, read, stack};
+use super::stack::{MatrixStack, Out, expect_square, matrices, read, resize, sizes, stack};
 use crate::schema::{arguments, position};
 use edgepack_compute::algebra::factor::{self, Applied};
+use edgepack_compute::algebra::matrix::{identity, transpose};
 use edgepack_compute::algebra::spectrum;
 
 /// The room of [`qr`]: of a complete factor, a square as long as the rows.
