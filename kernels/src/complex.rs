@@ -1,15 +1,12 @@
-//! Complex numbers: a real and an imaginary part, side by side in memory.
-//!
-//! Halves are computed through floats, like real halves.
+//! Complex element types as arguments: their parts, and the conversions to them.
 
 use bytemuck::Pod;
 use edgepack_executor::kernel::KernelError;
 use edgepack_format::scalar::ScalarType;
 
-use crate::convert::Converter;
-pub use edgepack_compute::complex::*;
-
-use edgepack_compute::number::{Cast, Number};
+use edgepack_compute::complex::Complex;
+use edgepack_compute::convert::{numbers, to_complex};
+use edgepack_compute::transfer::Converter;
 
 /// Calls a generic function with the Rust type of the parts of a complex element type.
 macro_rules! with_parts {
@@ -34,28 +31,10 @@ macro_rules! with_parts {
 }
 pub(crate) use with_parts;
 
-/// The type of the parts.
-pub fn part_type(dtype: ScalarType) -> Option<ScalarType> {
-    Some(match dtype {
-        ScalarType::COMPLEX_HALF => ScalarType::HALF,
-        ScalarType::COMPLEX_FLOAT => ScalarType::FLOAT,
-        ScalarType::COMPLEX_DOUBLE => ScalarType::DOUBLE,
-        _ => return None,
-    })
-}
-
 /// The loop from any numbers to complex ones; real numbers get an imaginary part of 0.
 pub fn converter(from: ScalarType, to: ScalarType) -> Option<Converter> {
-    fn between<A: Number + Cast<B>, B: Number>(from: &[u8], to: &mut [u8]) {
-        let (from, to): (&[A], &mut [B]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
-        to.iter_mut().zip(from).for_each(|(to, &from)| *to = from.cast());
-    }
-    fn widen<A: Number + Cast<B>, B: Number + Pod>(from: &[u8], to: &mut [u8]) {
-        let (from, to): (&[A], &mut [Complex<B>]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
-        to.iter_mut().zip(from).for_each(|(to, &from)| *to = [from.cast(), B::default()]);
-    }
-    with_parts!(to, B => with_parts!(from, A => Some(between::<A, B> as Converter), else => {
-        edgepack_executor::with_element!(from, A => Some(widen::<A, B> as Converter), else => None)
+    with_parts!(to, B => with_parts!(from, A => Some(numbers::<A, B> as Converter), else => {
+        edgepack_executor::with_element!(from, A => Some(to_complex::<A, B> as Converter), else => None)
     }), else => None)
 }
 

@@ -1,15 +1,12 @@
-//! Element type to element type: one loop per pair, shared by every operator.
+//! Element type to element type: one loop of `edgepack_compute::convert` per pair, shared by every operator.
 
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use half::{bf16, f16};
 
 use crate::complex;
-use edgepack_compute::half::Narrow;
-use edgepack_compute::number::{Cast, Number};
-
-/// Converts as many elements as fit, between slices aligned to their elements.
-pub type Converter = fn(&[u8], &mut [u8]);
+use edgepack_compute::convert::{narrow, numbers, widen};
+use edgepack_compute::transfer::Converter;
 
 /// The loop from one element type to another, both of the thirteen that have numbers or the second complex; `None` for
 /// others.
@@ -21,21 +18,8 @@ pub fn converter(from: ScalarType, to: ScalarType) -> Option<Converter> {
         (ScalarType::FLOAT, ScalarType::BFLOAT16) => return Some(narrow::<bf16>),
         _ => {}
     }
-    with_element!(from, A => with_element!(to, B => Some(convert::<A, B> as Converter), else => complex::converter(from, to)),
+    with_element!(from, A => with_element!(to, B => Some(numbers::<A, B> as Converter), else => complex::converter(from, to)),
         else => complex::converter(from, to))
-}
-
-fn convert<A: Number + Cast<B>, B: Number>(from: &[u8], to: &mut [u8]) {
-    let (from, to): (&[A], &mut [B]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
-    to.iter_mut().zip(from).for_each(|(to, &from)| *to = from.cast());
-}
-
-fn widen<T: Narrow>(from: &[u8], to: &mut [u8]) {
-    T::widen(bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
-}
-
-fn narrow<T: Narrow>(from: &[u8], to: &mut [u8]) {
-    T::narrow(bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
 }
 
 /// Whether the bytes start at a multiple of the element size, so that a typed slice can be made of them.
