@@ -6,7 +6,7 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
 use crate::check::Shape;
-pub use edgepack_compute::algebra::stack::MatrixStack;
+use edgepack_compute::algebra::stack::MatrixStack;
 
 /// The matrices of an argument: its last two dimensions, or with `vectors` the last one.
 pub fn stack(name: &str, meta: &TensorShape<'_>, vectors: bool) -> Result<MatrixStack, KernelError> {
