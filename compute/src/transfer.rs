@@ -1,7 +1,7 @@
 //! Elements moved from one walk to another, converted on the way where their types differ.
 
 use crate::error::{Error, ErrorKind};
-use crate::walk::Walk;
+use crate::walk::{Axis, Walk};
 
 /// Elements per block of scratch.
 const BLOCK: usize = 256;
@@ -96,6 +96,56 @@ pub fn transfer(
     Ok(())
 }
 
+/// A part of one tensor and the part of another it is moved to: the first elements, and the strides, of each.
+#[derive(Clone, Copy, Debug)]
+pub struct Region<'a> {
+    /// Sizes of both parts.
+    pub sizes: &'a [usize],
+    /// Dimensions from outermost to innermost in the memory that is written.
+    pub dim_order: &'a [u8],
+    /// Strides and first element of the part that is read.
+    pub from: (&'a [usize], usize),
+    /// Strides and first element of the part that is written.
+    pub to: (&'a [usize], usize),
+}
+
+impl Region<'_> {
+    /// Moves the elements; `scratch` is as for [`transfer`].
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Geometry`] if the scratch is needed and smaller.
+    ///
+    /// # Panics
+    ///
+    /// If a part leaves its memory.
+    ///
+    /// ```
+    /// use edgepack_compute::transfer::{Conversion, Region};
+    ///
+    /// // A column becomes a row.
+    /// let region = Region { sizes: &[2], dim_order: &[0], from: (&[2], 1), to: (&[1], 2) };
+    /// let mut to = [0; 4];
+    /// region.transfer(Conversion::none(1), &[1, 2, 3, 4], &mut to, &mut [])?;
+    /// assert_eq!(to, [0, 0, 2, 4]);
+    /// # Ok::<(), edgepack_compute::Error>(())
+    /// ```
+    pub fn transfer(
+        &self,
+        conversion: Conversion,
+        from: &[u8],
+        to: &mut [u8],
+        scratch: &mut [u8],
+    ) -> Result<(), Error> {
+        let walk = |(strides, start): (&[usize], usize)| {
+            let axis = |&dim: &u8| Axis { size: self.sizes[dim as usize], stride: strides[dim as usize] as isize };
+            Walk::new(self.dim_order.iter().map(axis), start)
+        };
+        let (source, target) = (walk(self.from), walk(self.to));
+        transfer(conversion, (from, &source), (to, &target), self.sizes.iter().product(), scratch)
+    }
+}
+
 fn aligned(bytes: &[u8], width: usize) -> bool {
     bytes.as_ptr().addr().is_multiple_of(width.min(8))
 }
@@ -103,7 +153,6 @@ fn aligned(bytes: &[u8], width: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::walk::Axis;
 
     #[test]
     fn elements_are_converted_block_by_block() {

@@ -90,6 +90,17 @@ impl Walk {
         Walk::new(axes, 0)
     }
 
+    /// An input stretched to some sizes, the last dimension fastest. The sizes must fit.
+    pub fn stretched_by_index<'a>(sizes: &[usize], input: impl Into<Layout<'a>>) -> Walk {
+        let input = input.into();
+        let skip = sizes.len() - input.rank().min(sizes.len());
+        let axes = sizes.iter().enumerate().map(|(dim, &size)| {
+            let own = dim.checked_sub(skip).filter(|&own| input.sizes[own] != 1);
+            Axis { size, stride: own.map_or(0, |own| input.strides[own] as isize) }
+        });
+        Walk::new(axes, 0)
+    }
+
     /// Every element of a tensor, the last dimension fastest, wherever it lies in memory.
     pub fn by_index<'a>(tensor: impl Into<Layout<'a>>) -> Walk {
         let tensor = tensor.into();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-pub use edgepack_compute::layout::AxisView as Around;
+use edgepack_compute::layout::broadcast;
 use edgepack_executor::kernel::KernelError;
 use edgepack_format::scalar::ScalarType;
 
@@ -95,6 +95,14 @@ pub fn expect_same_order(a: (&str, &[u8]), b: (&str, &[u8])) -> Result<(), Kerne
     )))
 }
 
+/// An error unless `sizes`, those of argument `name`, stretch to `target`.
+pub fn expect_stretch(name: &str, sizes: &[usize], target: &[usize]) -> Result<(), KernelError> {
+    if broadcast(sizes, target).is_some_and(|common| *common == *target) {
+        return Ok(());
+    }
+    Err(KernelError::argument(format!("`{name}` has sizes {sizes:?}, which do not broadcast to {target:?}")))
+}
+
 /// The error of a computation with the argument it is about in front of what is wrong.
 pub fn named(name: &str, error: edgepack_compute::Error) -> KernelError {
     let KernelError { code, message } = KernelError::from(error);
@@ -128,5 +136,11 @@ mod tests {
         let error = expect_same(("mat1", ScalarType::FLOAT), ("mat2", ScalarType::INT)).unwrap_err();
         assert_eq!(error.message, "`mat1` is FLOAT, `mat2` is INT: the types differ");
         assert_eq!(Shape(&[4, 16]).to_string(), "4x16");
+    }
+
+    #[test]
+    fn sizes_stretch_to_a_target_or_are_refused() {
+        assert!(expect_stretch("src", &[3], &[2, 3]).is_ok());
+        assert!(expect_stretch("src", &[2, 3], &[3]).is_err());
     }
 }

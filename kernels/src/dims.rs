@@ -1,5 +1,6 @@
 //! Dimension arguments: negative ones count from the end, and a tensor of rank 0 is addressed like one of rank 1.
 
+use edgepack_compute::indices::place;
 use edgepack_executor::kernel::KernelError;
 
 /// Dimension `dim`, given as argument `name`, of a tensor of `rank` dimensions given as `tensor`.
@@ -14,11 +15,7 @@ pub fn dim_of(name: &str, dim: i64, tensor: &str, rank: usize) -> Result<usize, 
 
 /// Element `index`, given as argument `name`, along a dimension of `size` elements; negative ones count from the end.
 pub fn index_of(name: &str, index: i64, size: usize) -> Result<usize, KernelError> {
-    let at = if index < 0 { index.saturating_add(size as i64) } else { index };
-    if (0..size as i64).contains(&at) {
-        return Ok(at as usize);
-    }
-    Err(KernelError::argument(format!("`{name}` is {index}, the dimension has {size} elements")))
+    Ok(place(name, index, size)?)
 }
 
 /// A size given as argument `name`.

@@ -5,19 +5,20 @@
 #![forbid(unsafe_code)]
 
 mod aten;
-mod broadcast;
 mod check;
 mod complex;
 mod convert;
 mod dims;
 mod family;
 mod fused;
+mod indices;
 mod llama;
 mod prim;
 mod promote;
 mod quantized;
 mod rewrite;
 mod schema;
+mod scratch;
 mod spatial;
 
 use edgepack_executor::Registry;

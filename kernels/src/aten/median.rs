@@ -1,7 +1,7 @@
 //! `median` and its like: the middle element, the lower one of two, with its place; the k-th one.
 //!
-//! NaN counts as the median of every line that holds one, is left out by `nanmedian`, and is greatest for the others. Which of several equal elements is named is left to the same
-//! partition that `topk` uses.
+//! NaN counts as the median of every line that holds one, is left out by `nanmedian`, and is greatest for `kthvalue`. The
+//! loops are those of `edgepack_compute::sort`.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::tensor::Scalar;
@@ -9,69 +9,81 @@ use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
-use crate::aten::sort::{NAN, order};
-use crate::check::{Around, Class, Shape, expect_class, expect_dtype, expect_same};
+use crate::check::{Class, Shape, expect_class, expect_dtype, expect_same};
 use crate::dims::dim_of;
+use crate::schema::{kernel, position};
+use crate::scratch;
+use edgepack_compute::layout::AxisView;
 use edgepack_compute::number::{Compute, Number};
-use edgepack_compute::select::{Entry, partition_around};
+use edgepack_compute::select::Entry;
+use edgepack_compute::sort::{Rank, ranked};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&MEDIAN, &MEDIAN_ALL, &NAN_MEDIAN, &NAN_MEDIAN_ALL, &KTH];
 
-static MEDIAN: Kernel = Kernel {
-    name: "aten::median.dim_values",
-    schema: "(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { dim: Some(1), values: 3, which: Which::Median }),
-};
-static MEDIAN_ALL: Kernel = Kernel {
-    name: "aten::median.out",
-    schema: "(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { dim: None, values: 1, which: Which::Median }),
-};
+macro_rules! kernels {
+    ($($id:ident: $name:literal $along:expr, $wanted:expr;)*) => {
+        $(static $id: Kernel = kernel($name, Alias::Disjoint, |args| {
+            static FORM: Form = Form::new($name, $along, $wanted);
+            prepare(args, &FORM)
+        });)*
+    };
+}
 
-static NAN_MEDIAN: Kernel = Kernel {
-    name: "aten::nanmedian.dim_values",
-    schema: "(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { dim: Some(1), values: 3, which: Which::NanMedian }),
-};
-static NAN_MEDIAN_ALL: Kernel = Kernel {
-    name: "aten::nanmedian.out",
-    schema: "(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { dim: None, values: 1, which: Which::NanMedian }),
-};
-static KTH: Kernel = Kernel {
-    name: "aten::kthvalue.values",
-    schema: "(Tensor self, SymInt k, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { dim: Some(2), values: 4, which: Which::Kth(1) }),
-};
-/// Which element of a line is wanted.
+kernels! {
+    MEDIAN: "aten::median.dim_values" true, Wanted::Median;
+    MEDIAN_ALL: "aten::median.out" false, Wanted::Median;
+    NAN_MEDIAN: "aten::nanmedian.dim_values" true, Wanted::NanMedian;
+    NAN_MEDIAN_ALL: "aten::nanmedian.out" false, Wanted::NanMedian;
+    KTH: "aten::kthvalue.values" true, Wanted::Kth(position("aten::kthvalue.values", "k"));
+}
+
+/// The element of a line that is wanted.
 #[derive(Clone, Copy)]
-enum Which {
+enum Wanted {
     Median,
     NanMedian,
-    /// That of the order which an argument says, counted from 1.
+    /// That of the rank which an argument says, counted from 1.
     Kth(usize),
 }
 
-/// Where the arguments stand. With a dimension, `keepdim` follows it and the places follow the values.
+/// The arguments of an operator.
 struct Form {
-    dim: Option<usize>,
+    input: usize,
+    along: Option<Along>,
     values: usize,
-    which: Which,
+    wanted: Wanted,
+}
+
+/// The arguments of an operator that works along a dimension.
+struct Along {
+    dim: usize,
+    keepdim: usize,
+    indices: usize,
+}
+
+impl Form {
+    const fn new(name: &str, along: bool, wanted: Wanted) -> Form {
+        let input = position(name, "self");
+        if !along {
+            return Form { input, along: None, values: position(name, "out"), wanted };
+        }
+        let along = Along {
+            dim: position(name, "dim"),
+            keepdim: position(name, "keepdim"),
+            indices: position(name, "indices"),
+        };
+        Form { input, along: Some(along), values: position(name, "values"), wanted }
+    }
 }
 
 fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
-    let input = args.tensor(0)?;
+    let input = args.tensor(form.input)?;
     let dtype = input.meta.dtype;
     expect_class("self", dtype, Class::Real)?;
     expect_same(("self", dtype), ("out", args.tensor(form.values)?.meta.dtype))?;
-    if form.dim.is_some() {
-        expect_dtype("indices", args.tensor(form.values + 1)?.meta.dtype, ScalarType::LONG)?;
+    if let Some(along) = &form.along {
+        expect_dtype("indices", args.tensor(along.indices)?.meta.dtype, ScalarType::LONG)?;
     }
     args.scratch(input.meta.element_count().saturating_mul(size_of::<Entry>()));
     with_element!(dtype, T => Ok(Box::new(move |cx: &mut KernelContext<'_>| run::<T>(form, cx))), else => {
@@ -79,94 +91,59 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
     })
 }
 
-fn run<T: Number>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-    let meta = cx.meta(0)?;
-    let order_of = match form.which {
-        Which::Kth(arg) => cx.int(arg)?,
-        _ => 1,
+/// Gives the outputs their sizes; returns the view of the input along the dimension, or along all of them.
+fn view(form: &Form, cx: &mut KernelContext<'_>) -> Result<AxisView, KernelError> {
+    let meta = cx.meta(form.input)?;
+    let Some(along) = &form.along else {
+        let view = AxisView { outer: 1, size: meta.element_count(), inner: 1 };
+        cx.resize(form.values, &[])?;
+        return Ok(view);
     };
-    let mut sizes = Dims::new();
-    let mut around = Around { outer: 1, size: meta.element_count(), inner: 1 };
-    if let Some(arg) = form.dim {
-        let dim = dim_of("dim", cx.int(arg)?, "self", meta.rank())?;
-        let keep = cx.bool(arg + 1)?;
-        let kept = meta.sizes.iter().enumerate().filter(|&(at, _)| keep || at != dim);
-        sizes = Dims::collect(kept.map(|(at, &size)| if at == dim { 1 } else { size })).unwrap_or_default();
-        if meta.sizes.get(dim) == Some(&0) && !sizes.contains(&0) {
-            return Err(KernelError::argument(format!("`self` is {}: no elements to choose from", Shape(meta.sizes))));
-        }
-        around = Around::new(meta.sizes, meta.strides, dim);
-        let contiguous = meta.is_contiguous();
-        cx.resize(form.values, &sizes)?;
-        cx.resize(form.values + 1, &sizes)?;
-        if !contiguous || !cx.meta(form.values)?.is_contiguous() || !cx.meta(form.values + 1)?.is_contiguous() {
-            return Err(KernelError::unsupported("`self`, `values` and `indices` must be contiguous"));
-        }
-    } else {
-        cx.resize(form.values, &sizes)?;
+    let dim = dim_of("dim", cx.int(along.dim)?, "self", meta.rank())?;
+    let keepdim = cx.bool(along.keepdim)?;
+    let sizes = meta.sizes.iter().enumerate().filter(|&(at, _)| keepdim || at != dim);
+    let sizes: Dims = Dims::collect(sizes.map(|(at, &size)| if at == dim { 1 } else { size })).unwrap_or_default();
+    if meta.sizes.get(dim) == Some(&0) && !sizes.contains(&0) {
+        return Err(KernelError::argument(format!("`self` is {}: no elements to choose from", Shape(meta.sizes))));
     }
-    let views = cx.views();
-    let (input, values) = (views.tensor(0)?.as_slice::<T>()?, views.out(form.values)?.into_slice::<T>()?);
-    let mut places = match form.dim {
-        Some(_) => Some(views.out(form.values + 1)?.into_slice::<i64>()?),
-        None => None,
+    let view = AxisView::new(meta.sizes, meta.strides, dim);
+    let contiguous = meta.is_contiguous();
+    cx.resize(form.values, &sizes)?;
+    cx.resize(along.indices, &sizes)?;
+    if !contiguous || !cx.meta(form.values)?.is_contiguous() || !cx.meta(along.indices)?.is_contiguous() {
+        return Err(KernelError::unsupported("`self`, `values` and `indices` must be contiguous"));
+    }
+    Ok(view)
+}
+
+/// The rank of the element that is wanted in the lines of a view.
+fn rank(form: &Form, cx: &KernelContext<'_>, view: AxisView) -> Result<Rank, KernelError> {
+    let k = match form.wanted {
+        Wanted::Median => return Ok(Rank::Median),
+        Wanted::NanMedian => return Ok(Rank::NanMedian),
+        Wanted::Kth(argument) => cx.int(argument)?,
     };
-    if around.size == 0 {
+    match usize::try_from(k).ok().and_then(|k| k.checked_sub(1)) {
+        Some(before) if before < view.size => Ok(Rank::Before(before)),
+        // Of no lines any rank is wanted.
+        _ if view.count() == 0 => Ok(Rank::Before(0)),
+        _ => Err(KernelError::argument(format!("`k` is {k}, the dimension has {} elements", view.size))),
+    }
+}
+
+fn run<T: Number>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+    let view = view(form, cx)?;
+    let rank = rank(form, cx, view)?;
+    let views = cx.views();
+    let (input, values) = (views.tensor(form.input)?.as_slice::<T>()?, views.out(form.values)?.into_slice::<T>()?);
+    if view.size == 0 {
         // Of nothing, a float has no median and an integer its least.
         let none = if T::Compute::FLOATING { Scalar::Double(f64::NAN) } else { Scalar::Int(i64::MIN) };
         values.fill(T::from_scalar(none));
         return Ok(());
     }
-    let entries = bytemuck::try_cast_slice_mut::<u8, Entry>(views.scratch()?).ok();
-    let entries = entries
-        .and_then(|all| all.get_mut(..around.size))
-        .ok_or_else(|| KernelError::unsupported(format!("{} elements are more than at load", around.size)))?;
-    for line in 0..around.outer * around.inner {
-        let start = line / around.inner * around.size * around.inner + line % around.inner;
-        let elements = input[start..].iter().step_by(around.inner);
-        for (place, (entry, &x)) in entries.iter_mut().zip(elements).enumerate() {
-            *entry = [order(x), place as u64];
-        }
-        let place = match form.which {
-            Which::Median => median(entries),
-            Which::NanMedian => {
-                let count = entries.iter().filter(|entry| entry[0] != NAN).count();
-                at_order(entries, count.saturating_sub(1) / 2)
-            }
-            Which::Kth(_) => {
-                let k = usize::try_from(order_of).ok().filter(|k| (1..=entries.len()).contains(k));
-                let k = k.ok_or_else(|| {
-                    let length = entries.len();
-                    KernelError::argument(format!("`k` is {order_of}, the dimension has {length} elements"))
-                })?;
-                at_order(entries, k - 1)
-            }
-        };
-        values[line] = input[start + place * around.inner];
-        if let Some(places) = &mut places {
-            places[line] = place as i64;
-        }
-    }
-    Ok(())
-}
-
-/// The place of the element with so many before it.
-fn at_order(entries: &mut [Entry], before: usize) -> usize {
-    partition_around(entries, before);
-    entries[before][1] as usize
-}
-
-/// The place of the median: that of the first NaN, if there is one.
-fn median(entries: &mut [Entry]) -> usize {
-    let middle = match entries.iter().find(|entry| entry[0] == NAN) {
-        Some(&[_, place]) => place,
-        None => {
-            let middle = (entries.len() - 1) / 2;
-            partition_around(entries, middle);
-            entries[middle][1]
-        }
-    };
-    middle as usize
+    let places = form.along.as_ref().map(|along| views.out(along.indices)?.into_slice::<i64>()).transpose()?;
+    Ok(ranked(view, rank, input, values, places, scratch::elements(&views)?)?)
 }
 
 #[cfg(test)]

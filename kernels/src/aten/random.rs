@@ -1,83 +1,40 @@
 //! Operators with random results: `rand`, `randn`, `native_dropout`.
 //!
-//! Every instruction has a generator of its own, seeded anew whenever a method is loaded, so no two loads give the same
-//! numbers and threads never share one.
-
-use std::collections::hash_map::RandomState;
-use std::f64::consts::TAU;
-use std::hash::{BuildHasher, Hasher};
+//! Every instruction has a generator of its own, seeded whenever a method is loaded, so no two loads give the same numbers.
+//! The loops are those of `edgepack_compute::generator`.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::Scalar;
 use edgepack_format::scalar::{Bool, ScalarType};
 use edgepack_format::tensor::Dims;
 
 use crate::check::{Class, expect_class, expect_dtype, expect_same, expect_same_order, with_float};
 use crate::dims::size_of;
 use crate::schema::{arguments, kernel};
-use edgepack_compute::number::{Cast, Compute, Number};
+use edgepack_compute::generator::{Distribution, Generator};
+use edgepack_compute::number::Number;
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&RAND, &RANDN, &DROPOUT];
 
-static RAND: Kernel = kernel("aten::rand.out", Alias::Disjoint, |args| prepare_fill(args, Generator::uniform));
-static RANDN: Kernel = kernel("aten::randn.out", Alias::Disjoint, |args| prepare_fill(args, Generator::normal));
+static RAND: Kernel = kernel("aten::rand.out", Alias::Disjoint, |args| prepare_fill(args, Distribution::Uniform));
+static RANDN: Kernel = kernel("aten::randn.out", Alias::Disjoint, |args| prepare_fill(args, Distribution::Normal));
 static DROPOUT: Kernel = kernel("aten::native_dropout.out", Alias::Disjoint, prepare_dropout);
 
 arguments!("aten::rand.out"; SIZE = "size", OUT = "out");
 arguments!("aten::native_dropout.out"; INPUT = "input", P = "p", TRAIN = "train", DROPPED = "out0", MASK = "out1");
 
-/// A sequence of random numbers, by counting up and mixing the bits.
-struct Generator(u64);
-
-impl Generator {
-    /// From numbers the process draws for its hash maps.
-    fn new() -> Self {
-        Generator(RandomState::new().build_hasher().finish())
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// From 0 to 1, without 1, with as many bits as a type has.
-    fn uniform(&mut self, bits: u32) -> f64 {
-        (self.next() >> (64 - bits)) as f64 / (1u64 << bits) as f64
-    }
-
-    /// From the normal distribution, around 0.
-    fn normal(&mut self, _: u32) -> f64 {
-        // Never the logarithm of 0.
-        let radius = (-2.0 * (1.0 - self.uniform(53)).ln()).sqrt();
-        radius * (TAU * self.uniform(53)).cos()
-    }
-}
-
-/// The bits of a fraction a floating type holds exactly.
-fn bits(dtype: ScalarType) -> u32 {
-    match dtype {
-        ScalarType::HALF => 11,
-        ScalarType::BFLOAT16 => 8,
-        ScalarType::FLOAT => 24,
-        _ => 53,
-    }
-}
-
-fn prepare_fill(args: &Prepare<'_>, draw: fn(&mut Generator, u32) -> f64) -> Result<Box<dyn Run>, KernelError> {
+fn prepare_fill(args: &Prepare<'_>, distribution: Distribution) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(OUT + 2)?;
     let dtype = args.tensor(OUT)?.meta.dtype;
     expect_class("out", dtype, Class::Float)?;
     let mut generator = Generator::new();
-    with_float!(dtype, T => Ok(Box::new(move |cx: &mut KernelContext<'_>| fill::<T>(cx, &mut generator, draw))))
+    with_float!(dtype, T => Ok(Box::new(move |cx: &mut KernelContext<'_>| fill::<T>(cx, &mut generator, distribution))))
 }
 
 fn fill<T: Number>(
     cx: &mut KernelContext<'_>,
     generator: &mut Generator,
-    draw: fn(&mut Generator, u32) -> f64,
+    distribution: Distribution,
 ) -> Result<(), KernelError> {
     let mut sizes = Dims::new();
     for size in cx.ints(SIZE)?.iter() {
@@ -85,9 +42,7 @@ fn fill<T: Number>(
         sizes.push(size).ok_or_else(|| KernelError::argument("`size` has more than 16 dimensions"))?;
     }
     cx.resize(OUT, &sizes)?;
-    for element in cx.views().out(OUT)?.as_slice::<T>()? {
-        *element = T::from_scalar(Scalar::Double(draw(generator, bits(T::SCALAR_TYPE))));
-    }
+    generator.fill(distribution, cx.views().out(OUT)?.as_slice::<T>()?);
     Ok(())
 }
 
@@ -120,18 +75,13 @@ fn dropout<T: Number>(cx: &mut KernelContext<'_>, generator: &mut Generator) -> 
         mask.fill(Bool::from(true));
         return Ok(());
     }
-    let scale = T::Compute::from_scalar(Scalar::Double(1.0 / (1.0 - p)));
-    for ((out, &x), mask) in out.iter_mut().zip(input).zip(mask) {
-        let keep = generator.uniform(53) >= p;
-        *mask = Bool::from(keep);
-        *out = if keep { x.to_compute().times(scale).cast() } else { T::default() };
-    }
-    Ok(())
+    Ok(generator.dropout(p, input, out, mask)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use edgepack_compute::number::Cast;
     use edgepack_executor::call::{Arg, call};
 
     const COUNT: usize = 20_000;

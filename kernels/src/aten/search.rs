@@ -1,73 +1,82 @@
-//! Searching among sorted numbers: `searchsorted`, `bucketize`, and the bins of `histc`.
-
-use std::cmp::Ordering;
+//! Searching among sorted numbers: `searchsorted`, `bucketize`, and the bins of `histc`. The loops are those of
+//! `edgepack_compute::search`.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::{TensorMut, TensorRef};
+use edgepack_executor::tensor::{Scalar, TensorRef};
 use edgepack_executor::with_element;
-use edgepack_format::scalar::{Element, ScalarType};
+use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
 use crate::check::{Class, Shape, expect_class, expect_dtype, with_float};
+use crate::dims::size_of;
+use crate::schema::{arguments, kernel, position};
+use edgepack_compute::indices::Indices;
 use edgepack_compute::number::{Cast, Number};
+use edgepack_compute::search::{self, Key, Keys, Sorted};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&SEARCH, &SEARCH_NUMBER, &BUCKETS, &BUCKET_NUMBER, &HISTOGRAM];
 
-static SEARCH: Kernel = Kernel {
-    name: "aten::searchsorted.Tensor_out",
-    schema: "(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { bounds: 0, number: false, right: 3, side: Some((4, 5)), out: 6 }),
-};
-static SEARCH_NUMBER: Kernel = Kernel {
-    name: "aten::searchsorted.Scalar_out",
-    schema: "(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { bounds: 0, number: true, right: 3, side: Some((4, 5)), out: 6 }),
-};
-static BUCKETS: Kernel = Kernel {
-    name: "aten::bucketize.Tensor_out",
-    schema: "(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { bounds: 1, number: false, right: 3, side: None, out: 4 }),
-};
-static BUCKET_NUMBER: Kernel = Kernel {
-    name: "aten::bucketize.Scalar_out",
-    schema: "(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { bounds: 1, number: true, right: 3, side: None, out: 4 }),
-};
-static HISTOGRAM: Kernel = Kernel {
-    name: "aten::histc.out",
-    schema: "(Tensor self, int bins=100, Scalar min=0, Scalar max=0, *, Tensor(a!) out) -> Tensor(a!)",
-    alias: Alias::Disjoint,
-    prepare: |args| {
-        let dtype = args.tensor(0)?.meta.dtype;
-        expect_dtype("out", args.tensor(4)?.meta.dtype, dtype)?;
-        with_float!(dtype, T => Ok(Box::new(histogram::<T>)))
-    },
-};
+macro_rules! searches {
+    ($($id:ident: $name:literal $bounds:literal $number:literal $sorter:literal;)*) => {
+        $(static $id: Kernel = kernel($name, Alias::Disjoint, |args| {
+            static FORM: Form = Form::new($name, $bounds, $number, $sorter);
+            prepare(args, &FORM)
+        });)*
+    };
+}
 
-/// Where the arguments stand: those that are searched are the other one of the first two.
+searches! {
+    SEARCH: "aten::searchsorted.Tensor_out" "sorted_sequence" false true;
+    SEARCH_NUMBER: "aten::searchsorted.Scalar_out" "sorted_sequence" true true;
+    BUCKETS: "aten::bucketize.Tensor_out" "boundaries" false false;
+    BUCKET_NUMBER: "aten::bucketize.Scalar_out" "boundaries" true false;
+}
+
+static HISTOGRAM: Kernel = kernel("aten::histc.out", Alias::Disjoint, |args| {
+    let dtype = args.tensor(SELF)?.meta.dtype;
+    expect_dtype("out", args.tensor(COUNTS)?.meta.dtype, dtype)?;
+    with_float!(dtype, T => Ok(Box::new(histogram::<T>)))
+});
+
+arguments!("aten::histc.out"; SELF = "self", BINS = "bins", MIN = "min", MAX = "max", COUNTS = "out");
+
+/// The arguments of an operator.
 struct Form {
     bounds: usize,
+    /// What is searched, and whether it is a number.
+    values: usize,
     number: bool,
     right: usize,
-    side: Option<(usize, usize)>,
+    /// The side by name, and the order of the bounds.
+    sorter: Option<(usize, usize)>,
     out: usize,
+}
+
+impl Form {
+    const fn new(name: &str, bounds: &str, number: bool, sorter: bool) -> Form {
+        Form {
+            bounds: position(name, bounds),
+            values: position(name, "self"),
+            number,
+            right: position(name, "right"),
+            sorter: if sorter { Some((position(name, "side"), position(name, "sorter"))) } else { None },
+            out: position(name, "out"),
+        }
+    }
 }
 
 fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
     expect_class("boundaries", args.tensor(form.bounds)?.meta.dtype, Class::Real)?;
     if !form.number {
-        expect_class("self", args.tensor(1 - form.bounds)?.meta.dtype, Class::Real)?;
-        expect_contiguous(args, 1 - form.bounds, "self")?;
+        expect_class("self", args.tensor(form.values)?.meta.dtype, Class::Real)?;
+        expect_contiguous(args, form.values, "self")?;
     }
     expect_contiguous(args, form.bounds, "boundaries")?;
     expect_contiguous(args, form.out, "out")?;
     match args.tensor(form.out)?.meta.dtype {
-        ScalarType::LONG | ScalarType::INT => Ok(Box::new(move |cx: &mut KernelContext<'_>| search(cx, form))),
+        ScalarType::INT => Ok(Box::new(move |cx: &mut KernelContext<'_>| run::<i32>(cx, form))),
+        ScalarType::LONG => Ok(Box::new(move |cx: &mut KernelContext<'_>| run::<i64>(cx, form))),
         other => Err(KernelError::argument(format!("`out` is {other}, the operator wants INT or LONG"))),
     }
 }
@@ -79,145 +88,66 @@ fn expect_contiguous(args: &Prepare<'_>, arg: usize, name: &str) -> Result<(), K
     }
 }
 
-/// An element as a number that orders exactly: whole numbers of 64 bits keep all their digits.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Key {
-    Whole(i64),
-    Real(f64),
+/// The elements of a tensor of numbers, as `prepare` looked at it.
+fn keys<'a>(tensor: &TensorRef<'a>) -> Keys<'a> {
+    with_element!(tensor.dtype, T => Keys::new::<T>(tensor.bytes()), else => Keys::One(Key::Whole(0)))
 }
 
-impl Key {
-    fn at(tensor: &TensorRef<'_>, at: usize) -> Key {
-        let width = tensor.dtype.size().unwrap_or(1);
-        let bytes = &tensor.bytes()[at * width..][..width];
-        with_element!(tensor.dtype, T => {
-            let value: T = bytemuck::pod_read_unaligned(bytes);
-            match T::SCALAR_TYPE.is_floating() {
-                true => Key::Real(value.cast()),
-                false => Key::Whole(value.cast()),
-            }
-        }, else => Key::Whole(0))
-    }
-
-    /// How it compares to another; NaN does not.
-    fn compare(self, other: Key) -> Option<Ordering> {
-        match (self, other) {
-            (Key::Whole(a), Key::Whole(b)) => Some(a.cmp(&b)),
-            (a, b) => a.real().partial_cmp(&b.real()),
-        }
-    }
-
-    fn real(self) -> f64 {
-        match self {
-            Key::Whole(number) => number as f64,
-            Key::Real(number) => number,
-        }
-    }
-}
-
-fn search(cx: &mut KernelContext<'_>, form: &Form) -> Result<(), KernelError> {
+fn run<T: Number>(cx: &mut KernelContext<'_>, form: &Form) -> Result<(), KernelError>
+where
+    i64: Cast<T>,
+{
     let bounds = cx.meta(form.bounds)?;
     let length = bounds.sizes.last().copied().unwrap_or(1);
     let several = bounds.rank() > 1;
     let sizes = match form.number {
         true => Dims::new(),
-        false => Dims::from_slice(cx.meta(1 - form.bounds)?.sizes).unwrap_or_default(),
+        false => Dims::from_slice(cx.meta(form.values)?.sizes).unwrap_or_default(),
     };
     if several && (sizes.len() != bounds.rank() || sizes[..sizes.len() - 1] != bounds.sizes[..bounds.rank() - 1]) {
         let (have, bounds) = (Shape(&sizes), Shape(bounds.sizes));
         return Err(KernelError::argument(format!("`self` is {have}, the boundaries are {bounds}: they do not fit")));
     }
     let mut right = cx.bool(form.right)?;
-    let mut sorter = None;
-    if let Some((side, order)) = form.side {
+    if let Some((side, _)) = form.sorter {
         right |= cx.text_opt(side)? == Some("right");
-        sorter = cx.meta_opt(order)?.map(|_| order);
     }
     let number = match form.number {
-        true => match cx.scalar(1 - form.bounds)? {
-            edgepack_executor::tensor::Scalar::Int(number) => Some(Key::Whole(number)),
-            other => Some(Key::Real(other.to_f64())),
-        },
+        true => Some(match cx.scalar(form.values)? {
+            Scalar::Int(number) => Key::Whole(number),
+            other => Key::Real(other.to_f64()),
+        }),
         false => None,
     };
     cx.resize(form.out, &sizes)?;
     let views = cx.views();
-    let bounds = views.tensor(form.bounds)?;
-    let values = if form.number { None } else { Some(views.tensor(1 - form.bounds)?) };
-    let sorter = sorter.map(|arg| views.tensor(arg)).transpose()?;
-    let order = sorter.as_ref().map(|sorter| sorter.as_slice::<i64>()).transpose()?;
-    let mut out = views.out(form.out)?;
-    let count: usize = sizes.iter().product();
-    let line = sizes.last().copied().unwrap_or(1).max(1);
-    for at in 0..count {
-        let start = if several { at / line * length } else { 0 };
-        let key = match &values {
-            Some(values) => Key::at(values, at),
-            None => number.unwrap_or(Key::Whole(0)),
-        };
-        let bound = |place: usize| -> Result<Key, KernelError> {
-            let Some(order) = order else { return Ok(Key::at(&bounds, start + place)) };
-            let place = order.get(start + place).copied().unwrap_or(0);
-            let place = crate::dims::index_of("sorter", place, length)?;
-            Ok(Key::at(&bounds, start + place))
-        };
-        let (mut low, mut high) = (0, length);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let there = bound(middle)?;
-            // To the left of equals, or to their right; NaN is passed by.
-            let found = there.compare(key);
-            let beyond = found != Some(Ordering::Greater) && (right || found != Some(Ordering::Equal));
-            if beyond { low = middle + 1 } else { high = middle }
-        }
-        put(&mut out, at, low)?;
-    }
-    Ok(())
-}
-
-fn put(out: &mut TensorMut<'_>, at: usize, place: usize) -> Result<(), KernelError> {
-    match out.dtype {
-        ScalarType::INT => out.as_slice::<i32>()?[at] = place as i32,
-        _ => out.as_slice::<i64>()?[at] = place as i64,
-    }
-    Ok(())
+    let values = match number {
+        Some(number) => Keys::One(number),
+        None => keys(&views.tensor(form.values)?),
+    };
+    let order = match form.sorter {
+        Some((_, sorter)) => views.tensor_opt(sorter)?,
+        None => None,
+    };
+    let order = order.map(|order| order.as_slice::<i64>()).transpose()?;
+    let order = order.map(|order| Indices::long(bytemuck::cast_slice(order)));
+    let sorted = Sorted { keys: keys(&views.tensor(form.bounds)?), length, order };
+    let per_line = several.then(|| sizes.last().copied().unwrap_or(1));
+    Ok(sorted.find(values, per_line, right, views.out(form.out)?.into_slice::<T>()?)?)
 }
 
 fn histogram<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError>
 where
     f64: Cast<T>,
 {
-    let bins = crate::dims::size_of("bins", cx.int(1)?)?;
-    let (mut low, mut high) = (cx.scalar(2)?.to_f64(), cx.scalar(3)?.to_f64());
+    let bins = size_of("bins", cx.int(BINS)?)?;
+    let bounds = [cx.scalar(MIN)?.to_f64(), cx.scalar(MAX)?.to_f64()];
     if bins == 0 {
         return Err(KernelError::argument("`bins` is 0"));
     }
-    cx.resize(4, &[bins])?;
+    cx.resize(COUNTS, &[bins])?;
     let views = cx.views();
-    let (input, out) = (views.tensor(0)?.as_slice::<T>()?, views.out(4)?.into_slice::<T>()?);
-    let real = |x: &T| -> f64 { (*x).cast() };
-    if low == high && !input.is_empty() {
-        // Without bounds, those of the elements.
-        (low, high) = input.iter().map(real).fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
-    }
-    if low == high {
-        (low, high) = (low - 1.0, high + 1.0);
-    }
-    if !low.is_finite() || !high.is_finite() || low > high {
-        return Err(KernelError::argument(format!("there are no bins from {low} to {high}")));
-    }
-    out.fill(T::default());
-    // As many digits as the elements have decide on which side of a bound they fall.
-    for x in input.iter().map(real).filter(|x| (low..=high).contains(x)) {
-        let part = if T::SCALAR_TYPE == ScalarType::DOUBLE {
-            (x - low) / (high - low) * bins as f64
-        } else {
-            f64::from((x as f32 - low as f32) / (high as f32 - low as f32) * bins as f32)
-        };
-        let bin = (part as usize).min(bins - 1);
-        out[bin] = (real(&out[bin]) + 1.0).cast();
-    }
-    Ok(())
+    Ok(search::histogram(views.tensor(SELF)?.as_slice::<T>()?, bounds, views.out(COUNTS)?.into_slice::<T>()?)?)
 }
 
 #[cfg(test)]

@@ -1,61 +1,84 @@
 //! `sort` and `topk`: elements along a dimension in order, with the places they had.
 //!
-//! Sorting keeps the order of equal elements; `topk` leaves them where `select.rs` does. NaN counts as
-//! greater than everything, -0 equals 0. Elements are compared as whole numbers that order like them, beside their
-//! places in scratch memory.
+//! The loops are those of `edgepack_compute::sort`; input and outputs have one order of dimensions.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
-use crate::check::{Around, Class, expect_class, expect_dtype, expect_same, expect_same_order};
+use crate::check::{Class, expect_class, expect_dtype, expect_same, expect_same_order};
 use crate::dims::dim_of;
-use edgepack_compute::number::{Cast, Number};
-use edgepack_compute::select::{Entry, select};
+use crate::schema::{kernel, position};
+use crate::scratch;
+use edgepack_compute::layout::AxisView;
+use edgepack_compute::number::Number;
+use edgepack_compute::select::Entry;
+use edgepack_compute::sort::{Part, sort};
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&SORT, &SORT_STABLE, &TOPK];
 
-static SORT: Kernel = Kernel {
-    name: "aten::sort.values",
-    schema: "(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { few: None, dim: 1, descending: 2, values: 3 }),
-};
-static SORT_STABLE: Kernel = Kernel {
-    name: "aten::sort.values_stable",
-    schema: "(Tensor self, *, bool? stable, int dim=-1, bool descending=False, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { few: None, dim: 2, descending: 3, values: 4 }),
-};
-static TOPK: Kernel = Kernel {
-    name: "aten::topk.values",
-    schema: "(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
-    alias: Alias::Disjoint,
-    prepare: |args| prepare(args, &Form { few: Some(Few { k: 1, sorted: 4 }), dim: 2, descending: 3, values: 5 }),
-};
+macro_rules! kernels {
+    ($($id:ident: $name:literal $row:ident;)*) => {
+        $(static $id: Kernel = kernel($name, Alias::Disjoint, |args| {
+            static FORM: Form = Form::$row($name);
+            prepare(args, &FORM)
+        });)*
+    };
+}
 
-/// Where the arguments stand; the places follow the values.
+kernels! {
+    SORT: "aten::sort.values" all;
+    SORT_STABLE: "aten::sort.values_stable" all;
+    TOPK: "aten::topk.values" first;
+}
+
+/// The arguments of an operator.
 struct Form {
-    few: Option<Few>,
+    input: usize,
+    first: Option<First>,
     dim: usize,
     descending: usize,
     values: usize,
+    indices: usize,
 }
 
-/// Where `topk` says how many elements it wants, and whether in order.
-struct Few {
+/// The arguments of `topk` that say how many elements it wants, and whether in order.
+struct First {
     k: usize,
     sorted: usize,
 }
 
+impl Form {
+    const fn new(name: &str, descending: &str, first: Option<First>) -> Form {
+        Form {
+            input: position(name, "self"),
+            first,
+            dim: position(name, "dim"),
+            descending: position(name, descending),
+            values: position(name, "values"),
+            indices: position(name, "indices"),
+        }
+    }
+
+    /// All elements in order.
+    const fn all(name: &str) -> Form {
+        Form::new(name, "descending", None)
+    }
+
+    /// The greatest elements, or the least.
+    const fn first(name: &str) -> Form {
+        Form::new(name, "largest", Some(First { k: position(name, "k"), sorted: position(name, "sorted") }))
+    }
+}
+
 fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
-    let input = args.tensor(0)?;
+    let input = args.tensor(form.input)?;
     let dtype = input.meta.dtype;
     expect_class("self", dtype, Class::Any)?;
     expect_same(("self", dtype), ("values", args.tensor(form.values)?.meta.dtype))?;
-    expect_dtype("indices", args.tensor(form.values + 1)?.meta.dtype, ScalarType::LONG)?;
+    expect_dtype("indices", args.tensor(form.indices)?.meta.dtype, ScalarType::LONG)?;
     let rank = input.meta.rank();
     let length = match args.int(form.dim)? {
         Some(dim) if !input.dynamic && rank > 0 => input.meta.sizes[dim_of("dim", dim, "self", rank)?],
@@ -68,80 +91,33 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
 }
 
 fn run<T: Number>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-    let (meta, dim) = (cx.meta(0)?, cx.int(form.dim)?);
+    let (meta, dim) = (cx.meta(form.input)?, cx.int(form.dim)?);
     let dim = dim_of("dim", dim, "self", meta.rank())?;
     let descending = cx.bool(form.descending)?;
     let mut sizes = Dims::from_slice(meta.sizes).unwrap_or_default();
-    let length = sizes.get(dim).copied().unwrap_or(1);
-    let (count, sorted) = match &form.few {
-        None => (length, true),
-        Some(few) => {
-            let k = cx.int(few.k)?;
-            let count = usize::try_from(k)
-                .ok()
-                .filter(|&k| k <= length)
-                .ok_or_else(|| KernelError::argument(format!("`k` is {k}, the dimension has {length} elements")))?;
-            (count, cx.bool(few.sorted)?)
-        }
-    };
-    if let Some(size) = sizes.get_mut(dim) {
+    let part = part(form, cx, sizes.get(dim).copied().unwrap_or(1))?;
+    if let (Some(size), Part::First { count, .. }) = (sizes.get_mut(dim), part) {
         *size = count;
     }
     cx.resize(form.values, &sizes)?;
-    cx.resize(form.values + 1, &sizes)?;
+    cx.resize(form.indices, &sizes)?;
     let views = cx.views();
-    let (input, values, indices) = (views.tensor(0)?, views.out(form.values)?, views.out(form.values + 1)?);
+    let (input, values, indices) = (views.tensor(form.input)?, views.out(form.values)?, views.out(form.indices)?);
     expect_same_order(("self", input.dim_order), ("values", values.dim_order))?;
     expect_same_order(("self", input.dim_order), ("indices", indices.dim_order))?;
-    let around = Around::new(input.sizes, input.strides, dim);
-    let (input, values, indices) = (input.as_slice::<T>()?, values.into_slice::<T>()?, indices.into_slice::<i64>()?);
-    let entries =
-        bytemuck::try_cast_slice_mut::<u8, Entry>(views.scratch()?).ok().and_then(|all| all.get_mut(..length));
-    let entries =
-        entries.ok_or_else(|| KernelError::unsupported(format!("{length} elements are more than at load")))?;
-    if count == 0 {
-        return Ok(());
-    }
-    for block in 0..around.outer {
-        for lane in 0..around.inner {
-            let line = input[block * length * around.inner + lane..].iter().step_by(around.inner);
-            for (place, (entry, &x)) in entries.iter_mut().zip(line).enumerate() {
-                let key = order(x);
-                *entry = [if descending { !key } else { key }, place as u64];
-            }
-            match form.few {
-                None => entries.sort_unstable(),
-                Some(_) => select(entries, count, sorted),
-            }
-            for (i, &[_, place]) in entries[..count].iter().enumerate() {
-                let to = (block * count + i) * around.inner + lane;
-                values[to] = input[(block * length + place as usize) * around.inner + lane];
-                indices[to] = place as i64;
-            }
-        }
-    }
-    Ok(())
+    let view = AxisView::new(input.sizes, input.strides, dim);
+    let outs = (values.into_slice::<T>()?, indices.into_slice::<i64>()?);
+    Ok(sort(view, part, descending, input.as_slice::<T>()?, outs, scratch::elements(&views)?)?)
 }
 
-/// What [`order`] gives for NaN, and for nothing else.
-pub(crate) const NAN: u64 = u64::MAX;
-
-/// A whole number that orders like the element; [`NAN`] for NaN.
-pub(crate) fn order<T: Number>(x: T) -> u64 {
-    const TOP: u64 = 1 << 63;
-    if T::SCALAR_TYPE == ScalarType::UINT64 {
-        return x.cast();
-    }
-    if !T::SCALAR_TYPE.is_floating() {
-        return Cast::<i64>::cast(x) as u64 ^ TOP;
-    }
-    let x: f64 = x.cast();
-    if x.is_nan() {
-        return NAN;
-    }
-    // Adding 0 makes 0 of -0.
-    let bits = (x + 0.0).to_bits();
-    if bits & TOP == 0 { bits | TOP } else { !bits }
+/// The elements that are wanted of a line of so many.
+fn part(form: &Form, cx: &KernelContext<'_>, length: usize) -> Result<Part, KernelError> {
+    let Some(first) = &form.first else { return Ok(Part::All) };
+    let k = cx.int(first.k)?;
+    let count = usize::try_from(k).ok().filter(|&k| k <= length);
+    let count =
+        count.ok_or_else(|| KernelError::argument(format!("`k` is {k}, the dimension has {length} elements")))?;
+    Ok(Part::First { count, sorted: cx.bool(first.sorted)? })
 }
 
 #[cfg(test)]

@@ -6,7 +6,11 @@
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::tensor::Scalar;
 
-use crate::schema::kernel;
+use crate::schema::{arguments, kernel};
+
+// The operands of all; the result follows them.
+arguments!("executorch_prim::add.Scalar"; A = "a", B = "b");
+arguments!("executorch_prim::sym_ite.Scalar"; COND = "cond", CHOSEN = "a", OTHER = "b");
 
 type Binary = fn(Scalar, Scalar) -> Result<Scalar, KernelError>;
 type Unary = fn(Scalar) -> Result<Scalar, KernelError>;
@@ -21,24 +25,24 @@ pub(super) fn write(cx: &mut KernelContext<'_>, arg: usize, value: Scalar) -> Re
 }
 
 fn binary(args: &Prepare<'_>, apply: Binary) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(3)?;
-    for arg in 0..3 {
+    args.expect_len(B + 2)?;
+    for arg in A..B + 2 {
         args.scalar_kind(arg)?;
     }
     Ok(Box::new(move |cx: &mut KernelContext<'_>| {
-        let value = apply(cx.scalar(0)?, cx.scalar(1)?)?;
-        write(cx, 2, value)
+        let value = apply(cx.scalar(A)?, cx.scalar(B)?)?;
+        write(cx, B + 1, value)
     }))
 }
 
 fn unary(args: &Prepare<'_>, apply: Unary) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(2)?;
-    for arg in 0..2 {
+    args.expect_len(A + 2)?;
+    for arg in A..A + 2 {
         args.scalar_kind(arg)?;
     }
     Ok(Box::new(move |cx: &mut KernelContext<'_>| {
-        let value = apply(cx.scalar(0)?)?;
-        write(cx, 1, value)
+        let value = apply(cx.scalar(A)?)?;
+        write(cx, A + 1, value)
     }))
 }
 
@@ -122,14 +126,14 @@ fn not(a: Scalar) -> Result<Scalar, KernelError> {
 }
 
 fn choose(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(4)?;
-    args.bool(0)?;
-    for arg in 1..4 {
+    args.expect_len(OTHER + 2)?;
+    args.bool(COND)?;
+    for arg in CHOSEN..OTHER + 2 {
         args.scalar_kind(arg)?;
     }
     Ok(Box::new(|cx: &mut KernelContext<'_>| {
-        let value = cx.scalar(if cx.bool(0)? { 1 } else { 2 })?;
-        write(cx, 3, value)
+        let value = cx.scalar(if cx.bool(COND)? { CHOSEN } else { OTHER })?;
+        write(cx, OTHER + 1, value)
     }))
 }
 

@@ -30,22 +30,24 @@ fn size(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
 }
 
 fn count(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(2)?;
-    args.tensor(0)?;
+    const SELF: usize = position("aten::sym_numel", "self");
+    args.expect_len(SELF + 2)?;
+    args.tensor(SELF)?;
     Ok(Box::new(|cx: &mut KernelContext<'_>| {
-        let count = cx.meta(0)?.element_count() as i64;
-        cx.set_int(1, count)
+        let count = cx.meta(SELF)?.element_count() as i64;
+        cx.set_int(SELF + 1, count)
     }))
 }
 
 /// The first element as a number.
 fn item(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(2)?;
-    args.tensor(0)?;
+    const SELF: usize = position("aten::_local_scalar_dense", "self");
+    args.expect_len(SELF + 2)?;
+    args.tensor(SELF)?;
     Ok(Box::new(|cx: &mut KernelContext<'_>| {
         let value = {
             let views = cx.views();
-            let tensor = views.tensor(0)?;
+            let tensor = views.tensor(SELF)?;
             if tensor.element_count() == 0 {
                 return Err(KernelError::argument("`self` has no element"));
             }
@@ -61,7 +63,7 @@ fn item(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
                 }
             }, else => return Err(KernelError::argument(format!("`self` is {dtype}, which is no number"))))
         };
-        write(cx, 1, value)
+        write(cx, SELF + 1, value)
     }))
 }
 
@@ -70,8 +72,8 @@ fn copy_index(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     const COPY_TO: usize = position("executorch_prim::et_copy_index.tensor", "copy_to");
     const COPY_FROM: usize = position("executorch_prim::et_copy_index.tensor", "copy_from");
     const INDEX: usize = position("executorch_prim::et_copy_index.tensor", "index");
-    if !(3..=4).contains(&args.len()) {
-        args.expect_len(3)?;
+    if !(INDEX + 1..=INDEX + 2).contains(&args.len()) {
+        args.expect_len(INDEX + 1)?;
     }
     let (to, from) = (args.tensor(COPY_TO)?.meta, args.tensor(COPY_FROM)?.meta);
     if to.dtype != from.dtype {
@@ -117,8 +119,8 @@ fn view(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     const SELF: usize = position("executorch_prim::et_view.default", "self");
     const SIZE: usize = position("executorch_prim::et_view.default", "size");
     const OUT: usize = position("executorch_prim::et_view.default", "out");
-    if !(3..=4).contains(&args.len()) {
-        args.expect_len(3)?;
+    if !(OUT + 1..=OUT + 2).contains(&args.len()) {
+        args.expect_len(OUT + 1)?;
     }
     expect_same_type(args, SELF, OUT)?;
     Ok(Box::new(|cx: &mut KernelContext<'_>| {

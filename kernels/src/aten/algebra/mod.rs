@@ -7,7 +7,6 @@
 
 mod operators;
 mod orthogonal;
-mod output;
 mod room;
 mod stack;
 

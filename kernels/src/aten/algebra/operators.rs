@@ -1,15 +1,14 @@
 //! The operators: which tensors each reads and writes, and what is computed for every matrix of a stack.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::TensorMut;
 use edgepack_format::scalar::ScalarType;
 
 use super::orthogonal::{eigh, geqrf, householder_product, matrix_exp, ormqr, qr, qr_room, svd, svd_room};
-use super::output::{Out, identity, matrices, resize, sizes, transpose};
 use super::room::{Matrix, Room, pieces, reserve};
-use super::stack::{expect_square, read, stack, together};
+use super::stack::{Out, expect_square, matrices, put, read, resize, sizes, stack, together};
 use crate::schema::{arguments, kernel, position};
 use edgepack_compute::algebra::factor::{self, Triangle};
+use edgepack_compute::algebra::matrix::{identity, transpose};
 
 /// Computes a call, with the working memory that its [`Room`] says.
 type Compute = fn(&mut KernelContext<'_>, &mut [f64]) -> Result<(), KernelError>;
@@ -74,17 +73,6 @@ rows! {
     "aten::_linalg_svd.U" FLOAT ["A"], |args, m| svd_room(args, m.a) => svd;
     "aten::_linalg_eigh.eigenvalues" FLOAT ["A"], |_, m| Ok(2 * m.a.elements() + m.a.rows) => eigh;
     "aten::linalg_matrix_exp.out" DOUBLE ["self"], |_, m| Ok(6 * m.a.elements()) => matrix_exp;
-}
-
-/// Puts a number per matrix into an output without further dimensions.
-fn put(tensor: &mut TensorMut<'_>, at: usize, number: f64) -> Result<(), KernelError> {
-    match tensor.dtype {
-        ScalarType::FLOAT => tensor.as_slice::<f32>()?[at] = number as f32,
-        ScalarType::DOUBLE => tensor.as_slice::<f64>()?[at] = number,
-        ScalarType::INT => tensor.as_slice::<i32>()?[at] = number as i32,
-        other => return Err(KernelError::unsupported(format!("numbers of {other}"))),
-    }
-    Ok(())
 }
 
 /// Pivots as matrices name them, counted from 1.

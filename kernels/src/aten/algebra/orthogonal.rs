@@ -2,12 +2,13 @@
 
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare};
 
-use super::output::{Out, identity, matrices, resize, sizes, transpose};
 use super::room::{Matrix, pieces};
-use super::stack::{MatrixStack, expect_square, read, stack};
+use super::stack::{Out, expect_square, matrices, read, resize, sizes, stack};
 use crate::schema::{arguments, position};
 use edgepack_compute::algebra::factor::{self, Applied};
+use edgepack_compute::algebra::matrix::{identity, transpose};
 use edgepack_compute::algebra::spectrum;
+use edgepack_compute::algebra::stack::MatrixStack;
 
 /// The room of [`qr`]: of a complete factor, a square as long as the rows.
 pub(super) fn qr_room(args: &Prepare<'_>, a: Matrix) -> Result<u128, KernelError> {

@@ -22,7 +22,7 @@ specs! {
 }
 
 fn prepare_gelu(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(4)?;
+    args.expect_len(GELU.out + 2)?;
     match args.text(const { position("aten::gelu.out", "approximate") })? {
         "none" => prepare(args, &GELU),
         "tanh" => prepare(args, &GELU_TANH),

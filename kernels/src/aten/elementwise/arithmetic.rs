@@ -58,7 +58,7 @@ const ALPHA: usize = position("aten::add.out", "alpha");
 
 /// Almost every sum is plain, and then no product is computed.
 fn prepare_add(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(5)?;
+    args.expect_len(ADD.out + 2)?;
     prepare(args, sum(args)?)
 }
 

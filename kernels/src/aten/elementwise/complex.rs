@@ -5,10 +5,9 @@ use edgepack_format::tensor::Dims;
 
 use super::kernels;
 use super::specs;
-use crate::broadcast::broadcast;
 use crate::check::expect_dtype;
-use crate::complex::part_type;
 use crate::schema::position;
+use edgepack_compute::layout::broadcast;
 use edgepack_compute::pointwise::complex::conj;
 
 specs! {
@@ -21,10 +20,10 @@ fn view_as_real(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     const OUT: usize = position("aten::view_as_real_copy.out", "out");
     args.expect_len(OUT + 2)?;
     let (input, out) = (args.tensor(SELF)?.meta, args.tensor(OUT)?.meta);
-    let Some(part) = part_type(input.dtype) else {
+    if !input.dtype.is_complex() {
         return Err(KernelError::argument(format!("`self` is {}, the operator wants a complex type", input.dtype)));
-    };
-    expect_dtype("out", out.dtype, part)?;
+    }
+    expect_dtype("out", out.dtype, input.dtype.part())?;
     if !input.is_contiguous() || !out.is_contiguous() {
         return Err(KernelError::unsupported("`self` and `out` must be contiguous"));
     }
@@ -44,7 +43,7 @@ fn view_as_complex(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     const OUT: usize = position("aten::view_as_complex_copy.out", "out");
     args.expect_len(OUT + 2)?;
     let (input, out) = (args.tensor(SELF)?.meta, args.tensor(OUT)?.meta);
-    if part_type(out.dtype) != Some(input.dtype) {
+    if !out.dtype.is_complex() || out.dtype.part() != input.dtype {
         return Err(KernelError::argument(format!("`self` is {}, `out` is {}: no pairs", input.dtype, out.dtype)));
     }
     if !input.is_contiguous() || !out.is_contiguous() {
@@ -70,7 +69,7 @@ fn complex(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     const OUT: usize = position("aten::complex.out", "out");
     args.expect_len(OUT + 2)?;
     let (real, imag, out) = (args.tensor(REAL)?.meta, args.tensor(IMAG)?.meta, args.tensor(OUT)?.meta);
-    if part_type(out.dtype) != Some(real.dtype) || imag.dtype != real.dtype {
+    if !out.dtype.is_complex() || out.dtype.part() != real.dtype || imag.dtype != real.dtype {
         let types = format!("`real` is {}, `imag` is {}, `out` is {}", real.dtype, imag.dtype, out.dtype);
         return Err(KernelError::argument(types));
     }

@@ -16,14 +16,16 @@ use edgepack_format::tensor::Dims;
 
 use super::spec::{Input, Spec, Types, name};
 use super::types::{self, Chosen};
-use crate::broadcast::{Cursor, Walk, broadcast};
 use crate::check::expect_same;
-use crate::convert::{Converter, converter, is_aligned};
+use crate::convert::{converter, is_aligned};
 use crate::promote::expect_fit;
 use edgepack_compute::epilogue::Epilogue;
+use edgepack_compute::layout::broadcast;
 use edgepack_compute::number::Number;
 use edgepack_compute::pointwise::{Lane, Loop, Params, complex};
 use edgepack_compute::threads::for_each_piece;
+use edgepack_compute::transfer::Converter;
+use edgepack_compute::walk::{Cursor, Walk};
 
 /// Elements per block, and bytes of a block of the widest type.
 const BLOCK: usize = 512;

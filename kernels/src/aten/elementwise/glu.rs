@@ -5,10 +5,11 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 use half::{bf16, f16};
 
-use crate::check::{Around, expect_same_order};
+use crate::check::expect_same_order;
 use crate::dims::dim_of;
 use crate::schema::{kernel, position};
 use edgepack_compute::float::Float;
+use edgepack_compute::layout::AxisView;
 use edgepack_compute::number::{Cast, Compute, Number};
 
 const SELF: usize = position("aten::glu.out", "self");
@@ -34,8 +35,8 @@ where
     let input = views.tensor(SELF)?;
     let mut out = views.out(OUT)?;
     expect_same_order(("self", input.dim_order), ("out", out.dim_order))?;
-    let around = Around::new(out.sizes, out.strides, dim);
-    let run = around.size * around.inner;
+    let view = AxisView::new(out.sizes, out.strides, dim);
+    let run = view.size * view.inner;
     let (input, out) = (input.as_slice::<T>()?, out.as_slice::<T>()?);
     if run == 0 {
         return Ok(());

@@ -34,11 +34,6 @@ pub const TABLES: &[&[&Kernel]] = &[
     unary::KERNELS,
 ];
 
-/// The arguments most operators have.
-pub(crate) mod schema {
-    pub const UNARY: &str = "(Tensor self, *, Tensor(a!) out) -> Tensor(a!)";
-}
-
 /// Rows of an operator table, whose arguments have the names that the operator's schema gives them:
 /// `NAME: "operator", [KIND("input"), …], ["parameter", …], types, table[, divisor INPUT];`.
 macro_rules! specs {

@@ -5,7 +5,7 @@ use edgepack_executor::kernel::{Kernel, KernelError};
 use edgepack_executor::with_element;
 use edgepack_format::scalar::{Bool, ScalarType};
 
-use crate::broadcast::broadcast;
+use edgepack_compute::layout::broadcast;
 use edgepack_compute::number::{Cast, Number};
 
 const TYPES: [ScalarType; 10] = [

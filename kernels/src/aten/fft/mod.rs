@@ -11,9 +11,10 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
 use crate::check::{Shape, expect_dtype};
-use crate::complex::{Complex, elements};
+use crate::complex::elements;
 use crate::dims::{dim_of, size_of};
 use crate::schema::{kernel, position};
+use edgepack_compute::complex::Complex;
 use edgepack_compute::fourier::{Lines, Transform, Transforms};
 use edgepack_compute::number::{Cast, Number};
 

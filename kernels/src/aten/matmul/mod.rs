@@ -13,14 +13,14 @@ use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
-use crate::broadcast::{Walk, expect_stretch};
-use crate::check::{Class, Shape, expect_class, expect_same};
+use crate::check::{Class, Shape, expect_class, expect_same, expect_stretch};
 use crate::complex::with_parts;
 use crate::fused::{Base, then_in_place};
 use crate::schema::{kernel, position};
 use edgepack_compute::gemm::{Bias, Fast, Gemm, Mat, Operand, Plain, Terms, most_packed};
 use edgepack_compute::number::{Compute, Number};
 use edgepack_compute::threads::{Write, pays, try_for_each};
+use edgepack_compute::walk::Walk;
 
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&MM, &ADDMM, &BMM, &BADDBMM, &LINEAR];

@@ -4,79 +4,70 @@ use edgepack_executor::kernel::{Kernel, KernelContext, KernelError, Prepare, Run
 use edgepack_format::tensor::Dims;
 
 use super::row;
-use super::transfer::{SCRATCH, assign, conversion, expect_same_type};
-use crate::aten::elementwise::schema::UNARY;
-use crate::broadcast::expect_stretch;
+use super::transfer::{assign, conversion, expect_same_type};
+use crate::check::expect_stretch;
+use crate::schema::{arguments, position};
+use edgepack_compute::transfer::SCRATCH;
 
-/// A copy of argument 0 to `out`, sizes and all.
+// The input of all, and the source of the copies onto it.
+arguments!("aten::copy.out"; SELF = "self", SRC = "src", COPIED = "out");
+
+/// A copy of the input to `out`, sizes and all.
 fn convert(args: &Prepare<'_>, out: usize) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(out + 2)?;
-    let change = conversion(args.tensor(0)?.meta.dtype, args.tensor(out)?.meta.dtype)?;
+    let change = conversion(args.tensor(SELF)?.meta.dtype, args.tensor(out)?.meta.dtype)?;
     args.scratch(SCRATCH);
     Ok(Box::new(move |cx: &mut KernelContext<'_>| {
-        let input = cx.meta(0)?.sizes;
+        let input = cx.meta(SELF)?.sizes;
         if input != cx.meta(out)?.sizes {
             let sizes = Dims::from_slice(input).unwrap_or_default();
             cx.resize(out, &sizes)?;
         }
         let views = cx.views();
-        assign(change, &views.tensor(0)?, &mut views.out(out)?, views.scratch()?)
+        assign(change, &views.tensor(SELF)?, &mut views.out(out)?, views.scratch()?)
     }))
 }
 
-fn same<const OUT: usize>(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(OUT + 2)?;
-    expect_same_type(args, 0, OUT)?;
-    convert(args, OUT)
+fn same(args: &Prepare<'_>, out: usize) -> Result<Box<dyn Run>, KernelError> {
+    args.expect_len(out + 2)?;
+    expect_same_type(args, SELF, out)?;
+    convert(args, out)
 }
 
-/// `src` (argument 1), stretched to the sizes of `self` (argument 0), into `out`.
+/// `src`, stretched to the sizes of `self`, into `out`.
 fn onto(args: &Prepare<'_>, out: usize, count: usize) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(count)?;
-    let change = conversion(args.tensor(1)?.meta.dtype, args.tensor(out)?.meta.dtype)?;
+    let change = conversion(args.tensor(SRC)?.meta.dtype, args.tensor(out)?.meta.dtype)?;
     args.scratch(SCRATCH);
     Ok(Box::new(move |cx: &mut KernelContext<'_>| {
-        let sizes = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
-        expect_stretch("src", cx.meta(1)?.sizes, &sizes)?;
+        let sizes = Dims::from_slice(cx.meta(SELF)?.sizes).unwrap_or_default();
+        expect_stretch("src", cx.meta(SRC)?.sizes, &sizes)?;
         cx.resize(out, &sizes)?;
         let views = cx.views();
-        assign(change, &views.tensor(1)?, &mut views.out(out)?, views.scratch()?)
+        assign(change, &views.tensor(SRC)?, &mut views.out(out)?, views.scratch()?)
     }))
 }
 
-/// The operators of this table.
-pub const KERNELS: &[&Kernel] = &[
-    &row("aten::alias_copy.out", UNARY, same::<1>),
-    &row("aten::detach_copy.out", UNARY, same::<1>),
-    &row("aten::lift_fresh_copy.out", UNARY, same::<1>),
-    &row("et_copy::_h2d_copy.out", UNARY, same::<1>),
-    &row("et_copy::_d2h_copy.out", UNARY, same::<1>),
-    &row(
-        "aten::clone.out",
-        "(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
-        same::<2>,
-    ),
-    &row(
-        "dim_order_ops::_clone_dim_order.out",
-        "(Tensor self, *, bool non_blocking=False, int[]? dim_order=None, Tensor(a!) out) -> Tensor(a!)",
-        same::<3>,
-    ),
-    &row(
-        "dim_order_ops::_to_dim_order_copy.out",
-        "(Tensor self, *, bool non_blocking=False, int[]? dim_order=None, Tensor(a!) out) -> Tensor(a!)",
-        |args| convert(args, 3),
-    ),
-    &row(
-        "aten::_to_copy.out",
-        "(Tensor self, *, bool non_blocking=False, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
-        |args| convert(args, 3),
-    ),
-    &row(
-        "aten::copy.out",
-        "(Tensor self, Tensor src, bool non_blocking=False, *, Tensor(a!) out) -> Tensor(a!)",
-        |args| onto(args, 3, 5),
-    ),
-    &row("aten::copy_", "(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", |args| {
-        onto(args, 0, 4)
-    }),
-];
+macro_rules! copies {
+    ($($name:literal => $prepare:ident;)*) => {
+        /// The operators of this table.
+        pub const KERNELS: &[&Kernel] = &[
+            $(&row($name, |args| $prepare(args, const { position($name, "out") })),)*
+            &row("aten::copy.out", |args| onto(args, COPIED, COPIED + 2)),
+            // Written in place: the arguments up to `non_blocking`, and the result.
+            &row("aten::copy_", |args| onto(args, SELF, const { position("aten::copy_", "non_blocking") } + 2)),
+        ];
+    };
+}
+
+copies! {
+    "aten::alias_copy.out" => same;
+    "aten::detach_copy.out" => same;
+    "aten::lift_fresh_copy.out" => same;
+    "et_copy::_h2d_copy.out" => same;
+    "et_copy::_d2h_copy.out" => same;
+    "aten::clone.out" => same;
+    "dim_order_ops::_clone_dim_order.out" => same;
+    "dim_order_ops::_to_dim_order_copy.out" => convert;
+    "aten::_to_copy.out" => convert;
+}

@@ -6,14 +6,21 @@ use edgepack_format::tensor::Dims;
 
 use super::row;
 use super::shape::slice_of;
-use super::transfer::{SCRATCH, assign, conversion, transfer};
+use super::transfer::{assign, conversion};
 use crate::aten::elementwise::fill::fill;
-use crate::broadcast::{Axis, Walk};
 use crate::dims::{dim_of, index_of, size_of};
 use crate::promote::{expect_castable, promote};
+use crate::schema::arguments;
+use edgepack_compute::transfer::{Region, SCRATCH};
 
-/// Writes an input into the part of the output that starts at element `start` and steps by `strides`; the sizes of the
-/// input in the dimensions of the output are `sizes`, its own strides `input_strides`.
+arguments!("aten::cat.out"; TENSORS = "tensors", JOIN_DIM = "dim", JOINED = "out");
+// Both scatters and the padding have one input; both scatters have one source and one dimension.
+arguments!("aten::slice_scatter.out"; SELF = "self", SRC = "src", DIM = "dim", START = "start", END = "end", STEP = "step", SLICED = "out");
+arguments!("aten::select_scatter.out"; INDEX = "index", SELECTED = "out");
+arguments!("aten::constant_pad_nd.out"; PAD = "pad", VALUE = "value", PADDED = "out");
+
+/// Writes the elements of an input from `input_start` on, by its own strides, into the part of the output that starts at
+/// element `start` and steps by `strides`; all in the dimensions of the output.
 struct Part<'p> {
     sizes: &'p [usize],
     input_strides: &'p [usize],
@@ -24,14 +31,14 @@ struct Part<'p> {
 
 impl Part<'_> {
     fn write(&self, input: &TensorRef<'_>, out: &mut TensorMut<'_>, scratch: &mut [u8]) -> Result<(), KernelError> {
-        let walk = |strides: &[usize], start| {
-            let step = |&dim: &u8| Axis { size: self.sizes[dim as usize], stride: strides[dim as usize] as isize };
-            Walk::new(out.dim_order.iter().map(step), start)
+        let region = Region {
+            sizes: self.sizes,
+            dim_order: out.dim_order,
+            from: (self.input_strides, self.input_start),
+            to: (self.strides, self.start),
         };
-        let (source, target) = (walk(self.input_strides, self.input_start), walk(self.strides, self.start));
         let change = conversion(input.dtype, out.dtype)?;
-        let count = self.sizes.iter().product();
-        Ok(transfer(change, (input.bytes(), &source), (out.bytes(), &target), count, scratch)?)
+        Ok(region.transfer(change, input.bytes(), out.bytes(), scratch)?)
     }
 }
 
@@ -44,14 +51,14 @@ fn join(
     args: &Prepare<'_>,
     run: fn(&mut KernelContext<'_>) -> Result<(), KernelError>,
 ) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(4)?;
-    let count = args.list_len(0)?;
+    args.expect_len(JOINED + 2)?;
+    let count = args.list_len(TENSORS)?;
     if count == 0 {
         return Err(KernelError::argument("`tensors` is empty"));
     }
     let mut common = None;
     for item in 0..count {
-        let Some(input) = args.item(0, item)? else { continue };
+        let Some(input) = args.item(TENSORS, item)? else { continue };
         let dtype = input.meta.dtype;
         common = match common {
             None => Some(dtype),
@@ -59,17 +66,17 @@ fn join(
                 KernelError::argument(format!("`tensors` holds {dtype}, which has no common type with {common}"))
             })?),
         };
-        conversion(dtype, args.tensor(2)?.meta.dtype)?;
+        conversion(dtype, args.tensor(JOINED)?.meta.dtype)?;
     }
     if let Some(common) = common {
-        expect_castable(common, args.tensor(2)?.meta.dtype)?;
+        expect_castable(common, args.tensor(JOINED)?.meta.dtype)?;
     }
     args.scratch(SCRATCH);
     Ok(Box::new(run))
 }
 
 fn cat(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-    let count = cx.list_len(0)?;
+    let count = cx.list_len(TENSORS)?;
     let mut sizes: Option<(Dims, usize)> = None;
     for item in 0..count {
         let meta = item_meta(cx, item)?;
@@ -78,7 +85,7 @@ fn cat(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         }
         match &mut sizes {
             None => {
-                let dim = dim_of("dim", cx.int(1)?, "tensors", meta.rank())?;
+                let dim = dim_of("dim", cx.int(JOIN_DIM)?, "tensors", meta.rank())?;
                 if meta.rank() == 0 {
                     return Err(KernelError::argument(
                         "`tensors` holds a tensor of 0 dimensions, which cannot be joined",
@@ -100,9 +107,9 @@ fn cat(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         }
     }
     let (sizes, dim) = sizes.unwrap_or_else(|| (Dims::filled(0, 1).unwrap_or_default(), 0));
-    cx.resize(2, &sizes)?;
+    cx.resize(JOINED, &sizes)?;
     let views = cx.views();
-    let (mut out, scratch) = (views.out(2)?, views.scratch()?);
+    let (mut out, scratch) = (views.out(JOINED)?, views.scratch()?);
     let strides = Dims::from_slice(out.strides).unwrap_or_default();
     let mut start = 0;
     for item in 0..count {
@@ -118,17 +125,17 @@ fn cat(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
 }
 
 fn item_meta<'c>(cx: &'c KernelContext<'_>, item: usize) -> Result<TensorShape<'c>, KernelError> {
-    cx.list_meta(0, item)?.ok_or_else(|| KernelError::argument(format!("`tensors` holds no tensor at {item}")))
+    cx.list_meta(TENSORS, item)?.ok_or_else(|| KernelError::argument(format!("`tensors` holds no tensor at {item}")))
 }
 
 fn item_of<'v>(views: &Views<'v>, item: usize) -> Result<TensorRef<'v>, KernelError> {
-    views.item(0, item)?.ok_or_else(|| KernelError::argument(format!("`tensors` holds no tensor at {item}")))
+    views.item(TENSORS, item)?.ok_or_else(|| KernelError::argument(format!("`tensors` holds no tensor at {item}")))
 }
 
 fn stack(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-    let count = cx.list_len(0)?;
+    let count = cx.list_len(TENSORS)?;
     let first = item_meta(cx, 0)?;
-    let dim = dim_of("dim", cx.int(1)?, "out", first.rank() + 1)?;
+    let dim = dim_of("dim", cx.int(JOIN_DIM)?, "out", first.rank() + 1)?;
     for item in 1..count {
         let meta = item_meta(cx, item)?;
         if meta.sizes != first.sizes {
@@ -144,9 +151,9 @@ fn stack(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
             .ok_or_else(|| KernelError::argument("the result has more than 16 dimensions"))
     };
     let sizes = inserted(first.sizes, count)?;
-    cx.resize(2, &sizes)?;
+    cx.resize(JOINED, &sizes)?;
     let views = cx.views();
-    let (mut out, scratch) = (views.out(2)?, views.scratch()?);
+    let (mut out, scratch) = (views.out(JOINED)?, views.scratch()?);
     let strides = Dims::from_slice(out.strides).unwrap_or_default();
     for item in 0..count {
         let input = item_of(&views, item)?;
@@ -170,14 +177,14 @@ fn expect_sizes(name: &str, have: &[usize], want: &[usize]) -> Result<(), Kernel
     Err(KernelError::argument(format!("`{name}` has sizes {have:?}, the part to write has {want:?}")))
 }
 
-/// The first step of an operator that copies `self` (0) into `out` and then writes `src` (1) into a part of it.
+/// The first step of an operator that copies `self` into `out` and then writes `src` into a part of it.
 fn into_copy(
     args: &Prepare<'_>,
     out: usize,
     run: fn(&mut KernelContext<'_>) -> Result<(), KernelError>,
 ) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(out + 2)?;
-    for input in [0, 1] {
+    for input in [SELF, SRC] {
         conversion(args.tensor(input)?.meta.dtype, args.tensor(out)?.meta.dtype)?;
     }
     args.scratch(SCRATCH);
@@ -185,19 +192,20 @@ fn into_copy(
 }
 
 fn slice_scatter(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-    let meta = cx.meta(0)?;
+    let meta = cx.meta(SELF)?;
     let mut sizes = Dims::from_slice(meta.sizes).unwrap_or_default();
     if meta.rank() == 0 {
         return Err(KernelError::argument("`self` has 0 dimensions, none to take a part of"));
     }
-    let dim = dim_of("dim", cx.int(2)?, "self", meta.rank())?;
-    let step = cx.int(5)?;
-    let (start, count) = slice_of(cx.int_opt(3)?, cx.int_opt(4)?, step, sizes[dim])?;
-    cx.resize(6, &sizes)?;
+    let dim = dim_of("dim", cx.int(DIM)?, "self", meta.rank())?;
+    let step = cx.int(STEP)?;
+    let (start, count) = slice_of(cx.int_opt(START)?, cx.int_opt(END)?, step, sizes[dim])?;
+    cx.resize(SLICED, &sizes)?;
     sizes[dim] = count;
-    expect_sizes("src", cx.meta(1)?.sizes, &sizes)?;
+    expect_sizes("src", cx.meta(SRC)?.sizes, &sizes)?;
     let views = cx.views();
-    let (input, src, mut out, scratch) = (views.tensor(0)?, views.tensor(1)?, views.out(6)?, views.scratch()?);
+    let (input, src, mut out, scratch) =
+        (views.tensor(SELF)?, views.tensor(SRC)?, views.out(SLICED)?, views.scratch()?);
     assign(conversion(input.dtype, out.dtype)?, &input, &mut out, scratch)?;
     let mut strides = Dims::from_slice(out.strides).unwrap_or_default();
     let start = start * strides[dim];
@@ -207,19 +215,20 @@ fn slice_scatter(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
 }
 
 fn select_scatter(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-    let meta = cx.meta(0)?;
+    let meta = cx.meta(SELF)?;
     let sizes = Dims::from_slice(meta.sizes).unwrap_or_default();
     if meta.rank() == 0 {
         return Err(KernelError::argument("`self` has 0 dimensions, none to take a part of"));
     }
-    let dim = dim_of("dim", cx.int(2)?, "self", meta.rank())?;
-    let index = index_of("index", cx.int(3)?, sizes[dim])?;
-    cx.resize(4, &sizes)?;
+    let dim = dim_of("dim", cx.int(DIM)?, "self", meta.rank())?;
+    let index = index_of("index", cx.int(INDEX)?, sizes[dim])?;
+    cx.resize(SELECTED, &sizes)?;
     let want: Dims = Dims::collect(sizes.iter().enumerate().filter(|(own, _)| *own != dim).map(|(_, &size)| size))
         .unwrap_or_default();
-    expect_sizes("src", cx.meta(1)?.sizes, &want)?;
+    expect_sizes("src", cx.meta(SRC)?.sizes, &want)?;
     let views = cx.views();
-    let (input, src, mut out, scratch) = (views.tensor(0)?, views.tensor(1)?, views.out(4)?, views.scratch()?);
+    let (input, src, mut out, scratch) =
+        (views.tensor(SELF)?, views.tensor(SRC)?, views.out(SELECTED)?, views.scratch()?);
     assign(conversion(input.dtype, out.dtype)?, &input, &mut out, scratch)?;
     let strides = Dims::from_slice(out.strides).unwrap_or_default();
     let (mut part, mut input_strides) = (sizes, Dims::filled(0, sizes.len()).unwrap_or_default());
@@ -235,14 +244,14 @@ fn select_scatter(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
 
 /// Padding per dimension: from the last one backwards, before and after; negative numbers cut elements off.
 fn constant_pad(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-    let meta = cx.meta(0)?;
-    let pads = cx.ints(1)?;
+    let meta = cx.meta(SELF)?;
+    let pads = cx.ints(PAD)?;
     let rank = meta.rank();
     if pads.len() % 2 != 0 || pads.len() / 2 > rank {
         return Err(KernelError::argument(format!("`pad` has {} items, `self` has {rank} dimensions", pads.len())));
     }
     let mut sizes = Dims::from_slice(meta.sizes).unwrap_or_default();
-    let mut kept = sizes;
+    let mut left = sizes;
     let zero = Dims::filled(0, rank).unwrap_or_default();
     let (mut skipped, mut shifted) = (zero, zero);
     for pair in 0..pads.len() / 2 {
@@ -255,23 +264,23 @@ fn constant_pad(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
             return Err(KernelError::argument(format!("`pad` {before} and {after} leave nothing of {have} elements")));
         }
         sizes[dim] = size_of("pad", padded)?;
-        kept[dim] = cut as usize;
+        left[dim] = cut as usize;
         skipped[dim] = before.min(0).unsigned_abs() as usize;
         shifted[dim] = before.max(0) as usize;
     }
-    cx.resize(3, &sizes)?;
-    let value = cx.scalar(2)?;
+    cx.resize(PADDED, &sizes)?;
+    let value = cx.scalar(VALUE)?;
     let views = cx.views();
-    let (input, mut out, scratch) = (views.tensor(0)?, views.out(3)?, views.scratch()?);
+    let (input, mut out, scratch) = (views.tensor(SELF)?, views.out(PADDED)?, views.scratch()?);
     fill(&mut out, "value", value)?;
-    // Nothing is kept of the input: where it would lie may be beyond any memory.
-    if kept.contains(&0) || sizes.contains(&0) {
+    // Nothing is left of the input: its place in the output may be beyond any memory.
+    if left.contains(&0) || sizes.contains(&0) {
         return Ok(());
     }
     let at = |index: &[usize], strides: &[usize]| index.iter().zip(strides).map(|(a, b)| a * b).sum();
     let strides = Dims::from_slice(out.strides).unwrap_or_default();
     Part {
-        sizes: &kept,
+        sizes: &left,
         input_strides: input.strides,
         input_start: at(&skipped, input.strides),
         strides: &strides,
@@ -281,30 +290,17 @@ fn constant_pad(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
 }
 
 fn pad(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(5)?;
-    conversion(args.tensor(0)?.meta.dtype, args.tensor(3)?.meta.dtype)?;
+    args.expect_len(PADDED + 2)?;
+    conversion(args.tensor(SELF)?.meta.dtype, args.tensor(PADDED)?.meta.dtype)?;
     args.scratch(SCRATCH);
     Ok(Box::new(constant_pad))
 }
 
 /// The operators of this table.
 pub const KERNELS: &[&Kernel] = &[
-    &row("aten::cat.out", "(Tensor[] tensors, int dim=0, *, Tensor(a!) out) -> Tensor(a!)", |args| join(args, cat)),
-    &row("aten::stack.out", "(Tensor[] tensors, int dim=0, *, Tensor(a!) out) -> Tensor(a!)", |args| join(args, stack)),
-    &row(
-        "aten::slice_scatter.out",
-        "(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1, *, Tensor(a!) out) \
-         -> Tensor(a!)",
-        |args| into_copy(args, 6, slice_scatter),
-    ),
-    &row(
-        "aten::select_scatter.out",
-        "(Tensor self, Tensor src, int dim, SymInt index, *, Tensor(a!) out) -> Tensor(a!)",
-        |args| into_copy(args, 4, select_scatter),
-    ),
-    &row(
-        "aten::constant_pad_nd.out",
-        "(Tensor self, SymInt[] pad, Scalar value=0, *, Tensor(a!) out) -> Tensor(a!)",
-        pad,
-    ),
+    &row("aten::cat.out", |args| join(args, cat)),
+    &row("aten::stack.out", |args| join(args, stack)),
+    &row("aten::slice_scatter.out", |args| into_copy(args, SLICED, slice_scatter)),
+    &row("aten::select_scatter.out", |args| into_copy(args, SELECTED, select_scatter)),
+    &row("aten::constant_pad_nd.out", pad),
 ];

@@ -5,6 +5,8 @@
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelError, Prepare, Run};
 
+use crate::schema::kernel;
+
 pub mod copy;
 pub mod filter;
 pub mod index;
@@ -35,10 +37,6 @@ pub const TABLES: &[&[&Kernel]] = &[
 ];
 
 /// A row of an operator table.
-pub(crate) const fn row(
-    name: &'static str,
-    schema: &'static str,
-    prepare: fn(&Prepare<'_>) -> Result<Box<dyn Run>, KernelError>,
-) -> Kernel {
-    Kernel { name, schema, alias: Alias::Disjoint, prepare }
+pub(crate) const fn row(name: &'static str, prepare: fn(&Prepare<'_>) -> Result<Box<dyn Run>, KernelError>) -> Kernel {
+    kernel(name, Alias::Disjoint, prepare)
 }

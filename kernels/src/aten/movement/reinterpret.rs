@@ -5,19 +5,19 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
 use super::row;
-use super::transfer::{SCRATCH, assign, conversion};
+use super::transfer::{assign, conversion};
 use crate::check::{Shape, expect_dtype};
+use crate::schema::arguments;
+use edgepack_compute::transfer::SCRATCH;
 
 /// The operators of this table.
-pub const KERNELS: &[&Kernel] = &[&row(
-    "aten::view_copy.dtype_out",
-    "(Tensor self, ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)",
-    reinterpret,
-)];
+pub const KERNELS: &[&Kernel] = &[&row("aten::view_copy.dtype_out", reinterpret)];
+
+arguments!("aten::view_copy.dtype_out"; SELF = "self", DTYPE = "dtype", OUT = "out");
 
 fn reinterpret(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-    args.expect_len(4)?;
-    let (input, out) = (args.tensor(0)?.meta, args.tensor(2)?.meta);
+    args.expect_len(OUT + 2)?;
+    let (input, out) = (args.tensor(SELF)?.meta, args.tensor(OUT)?.meta);
     let (from, to) = (width("self", input.dtype)?, width("out", out.dtype)?);
     if from != to && !(input.is_contiguous() && out.is_contiguous()) {
         return Err(KernelError::unsupported("`self` and `out` must be contiguous, their elements differ in size"));
@@ -25,13 +25,13 @@ fn reinterpret(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     let change = conversion(out.dtype, out.dtype)?;
     args.scratch(SCRATCH);
     Ok(Box::new(move |cx: &mut KernelContext<'_>| {
-        let code = cx.int(1)?;
+        let code = cx.int(DTYPE)?;
         let wanted = i8::try_from(code).map_err(|_| KernelError::argument(format!("`dtype` is {code}, not a type")))?;
-        expect_dtype("out", cx.meta(2)?.dtype, ScalarType(wanted))?;
-        let sizes = sizes(cx.meta(0)?.sizes, from, to)?;
-        cx.resize(2, &sizes)?;
+        expect_dtype("out", cx.meta(OUT)?.dtype, ScalarType(wanted))?;
+        let sizes = sizes(cx.meta(SELF)?.sizes, from, to)?;
+        cx.resize(OUT, &sizes)?;
         let views = cx.views();
-        let (input, mut out) = (views.tensor(0)?, views.out(2)?);
+        let (input, mut out) = (views.tensor(SELF)?, views.out(OUT)?);
         if from == to {
             return assign(change, &input, &mut out, views.scratch()?);
         }

@@ -5,10 +5,14 @@ use edgepack_executor::tensor::TensorShape;
 use edgepack_format::tensor::{Dims, element_count};
 
 use super::row;
-use super::view::{MakeView, View, prepare};
-use crate::aten::elementwise::schema::UNARY;
-use crate::broadcast::Axis;
+use super::view::{MakeView, prepare};
 use crate::dims::{dim_of, index_of, size_of};
+use crate::schema::{arguments, position};
+use edgepack_compute::view::View;
+use edgepack_compute::walk::Axis;
+
+// The input of all.
+arguments!("aten::permute_copy.out"; SELF = "self");
 
 /// Start, number of elements and step of a slice, with every bound brought inside the dimension.
 pub fn slice_of(start: Option<i64>, end: Option<i64>, step: i64, size: usize) -> Result<(usize, usize), KernelError> {
@@ -35,8 +39,9 @@ fn dims_of(cx: &KernelContext<'_>, arg: usize, name: &str, rank: usize) -> Resul
 }
 
 fn permute(cx: &KernelContext<'_>) -> Result<View, KernelError> {
-    let meta = cx.meta(0)?;
-    let dims = cx.ints(1)?;
+    arguments!("aten::permute_copy.out"; DIMS = "dims");
+    let meta = cx.meta(SELF)?;
+    let dims = cx.ints(DIMS)?;
     if dims.len() != meta.rank() {
         return Err(KernelError::argument(format!(
             "`dims` has {} items, `self` has {} dimensions",
@@ -44,7 +49,7 @@ fn permute(cx: &KernelContext<'_>) -> Result<View, KernelError> {
             meta.rank()
         )));
     }
-    dims_of(cx, 1, "dims", meta.rank())?;
+    dims_of(cx, DIMS, "dims", meta.rank())?;
     let mut view = View::default();
     for dim in dims.iter() {
         let dim = dim_of("dims", dim, "self", meta.rank())?;
@@ -69,14 +74,15 @@ fn swapped(meta: &TensorShape<'_>, a: usize, b: usize) -> Result<View, KernelErr
 }
 
 fn transpose(cx: &KernelContext<'_>) -> Result<View, KernelError> {
-    let meta = cx.meta(0)?;
-    let a = dim_of("dim0", cx.int(1)?, "self", meta.rank())?;
-    let b = dim_of("dim1", cx.int(2)?, "self", meta.rank())?;
+    arguments!("aten::transpose_copy.int_out"; DIM0 = "dim0", DIM1 = "dim1");
+    let meta = cx.meta(SELF)?;
+    let a = dim_of("dim0", cx.int(DIM0)?, "self", meta.rank())?;
+    let b = dim_of("dim1", cx.int(DIM1)?, "self", meta.rank())?;
     swapped(&meta, a, b)
 }
 
 fn transpose_matrix(cx: &KernelContext<'_>) -> Result<View, KernelError> {
-    let meta = cx.meta(0)?;
+    let meta = cx.meta(SELF)?;
     match meta.rank() {
         0 | 1 => Ok(View::whole(&meta)?),
         2 => swapped(&meta, 0, 1),
@@ -85,8 +91,9 @@ fn transpose_matrix(cx: &KernelContext<'_>) -> Result<View, KernelError> {
 }
 
 fn expand(cx: &KernelContext<'_>) -> Result<View, KernelError> {
-    let meta = cx.meta(0)?;
-    let sizes = cx.ints(1)?;
+    arguments!("aten::expand_copy.out"; SIZE = "size");
+    let meta = cx.meta(SELF)?;
+    let sizes = cx.ints(SIZE)?;
     let Some(new) = sizes.len().checked_sub(meta.rank()) else {
         return Err(KernelError::argument(format!(
             "`size` has {} items, `self` has {} dimensions",
@@ -147,8 +154,9 @@ pub fn infer_sizes(sizes: impl Iterator<Item = i64>, count: usize) -> Result<Dim
 /// Elements in index order under other sizes. Where the input is not contiguous, each dimension of the result has to
 /// fall together with dimensions of the input.
 fn reshape(cx: &KernelContext<'_>) -> Result<View, KernelError> {
-    let meta = cx.meta(0)?;
-    let sizes = infer_sizes(cx.ints(1)?.iter(), meta.element_count())?;
+    arguments!("aten::view_copy.out"; SIZE = "size");
+    let meta = cx.meta(SELF)?;
+    let sizes = infer_sizes(cx.ints(SIZE)?.iter(), meta.element_count())?;
     let mut view = View::default();
     if meta.is_contiguous() {
         let mut stride = meta.element_count();
@@ -200,19 +208,21 @@ fn expect_dims(meta: &TensorShape<'_>) -> Result<(), KernelError> {
 }
 
 fn slice(cx: &KernelContext<'_>) -> Result<View, KernelError> {
-    let meta = cx.meta(0)?;
+    arguments!("aten::slice_copy.Tensor_out"; DIM = "dim", START = "start", END = "end", STEP = "step");
+    let meta = cx.meta(SELF)?;
     expect_dims(&meta)?;
-    let dim = dim_of("dim", cx.int(1)?, "self", meta.rank())?;
-    let step = cx.int(4)?;
-    let (start, count) = slice_of(cx.int_opt(2)?, cx.int_opt(3)?, step, meta.sizes[dim])?;
+    let dim = dim_of("dim", cx.int(DIM)?, "self", meta.rank())?;
+    let step = cx.int(STEP)?;
+    let (start, count) = slice_of(cx.int_opt(START)?, cx.int_opt(END)?, step, meta.sizes[dim])?;
     sliced(&meta, dim, start, count, step as usize)
 }
 
 fn narrow(cx: &KernelContext<'_>) -> Result<View, KernelError> {
-    let meta = cx.meta(0)?;
+    arguments!("aten::narrow_copy.out"; DIM = "dim", START = "start", LENGTH = "length");
+    let meta = cx.meta(SELF)?;
     expect_dims(&meta)?;
-    let dim = dim_of("dim", cx.int(1)?, "self", meta.rank())?;
-    let (size, start, length) = (meta.sizes[dim] as i64, cx.int(2)?, cx.int(3)?);
+    let dim = dim_of("dim", cx.int(DIM)?, "self", meta.rank())?;
+    let (size, start, length) = (meta.sizes[dim] as i64, cx.int(START)?, cx.int(LENGTH)?);
     let from = if start < 0 { start.saturating_add(size) } else { start };
     if from < 0 || length < 0 || from.saturating_add(length) > size {
         return Err(KernelError::argument(format!(
@@ -223,10 +233,11 @@ fn narrow(cx: &KernelContext<'_>) -> Result<View, KernelError> {
 }
 
 fn select(cx: &KernelContext<'_>) -> Result<View, KernelError> {
-    let meta = cx.meta(0)?;
+    arguments!("aten::select_copy.int_out"; DIM = "dim", INDEX = "index");
+    let meta = cx.meta(SELF)?;
     expect_dims(&meta)?;
-    let dim = dim_of("dim", cx.int(1)?, "self", meta.rank())?;
-    let index = index_of("index", cx.int(2)?, meta.sizes[dim])?;
+    let dim = dim_of("dim", cx.int(DIM)?, "self", meta.rank())?;
+    let index = index_of("index", cx.int(INDEX)?, meta.sizes[dim])?;
     let mut view = View::starting_at(index * meta.strides[dim]);
     for own in (0..meta.rank()).filter(|&own| own != dim) {
         view.push(meta.sizes[own], meta.strides[own] as isize)?;
@@ -235,8 +246,9 @@ fn select(cx: &KernelContext<'_>) -> Result<View, KernelError> {
 }
 
 fn unsqueeze(cx: &KernelContext<'_>) -> Result<View, KernelError> {
-    let meta = cx.meta(0)?;
-    let dim = dim_of("dim", cx.int(1)?, "out", meta.rank() + 1)?;
+    arguments!("aten::unsqueeze_copy.out"; DIM = "dim");
+    let meta = cx.meta(SELF)?;
+    let dim = dim_of("dim", cx.int(DIM)?, "out", meta.rank() + 1)?;
     let mut view = View::default();
     for own in 0..=meta.rank() {
         if own == dim {
@@ -258,20 +270,23 @@ fn squeezed(meta: &TensorShape<'_>, named: [bool; 16]) -> Result<View, KernelErr
 }
 
 fn squeeze_dim(cx: &KernelContext<'_>) -> Result<View, KernelError> {
-    let meta = cx.meta(0)?;
+    arguments!("aten::squeeze_copy.dim_out"; DIM = "dim");
+    let meta = cx.meta(SELF)?;
     let mut named = [false; 16];
-    named[dim_of("dim", cx.int(1)?, "self", meta.rank())?] = true;
+    named[dim_of("dim", cx.int(DIM)?, "self", meta.rank())?] = true;
     squeezed(&meta, named)
 }
 
 fn squeeze_dims(cx: &KernelContext<'_>) -> Result<View, KernelError> {
-    let meta = cx.meta(0)?;
-    squeezed(&meta, dims_of(cx, 1, "dim", meta.rank())?)
+    arguments!("aten::squeeze_copy.dims_out"; DIM = "dim");
+    let meta = cx.meta(SELF)?;
+    squeezed(&meta, dims_of(cx, DIM, "dim", meta.rank())?)
 }
 
 fn flip(cx: &KernelContext<'_>) -> Result<View, KernelError> {
-    let meta = cx.meta(0)?;
-    let named = dims_of(cx, 1, "dims", meta.rank())?;
+    arguments!("aten::flip.out"; DIMS = "dims");
+    let meta = cx.meta(SELF)?;
+    let named = dims_of(cx, DIMS, "dims", meta.rank())?;
     let mut view = View::default();
     for ((&size, &stride), named) in meta.sizes.iter().zip(meta.strides).zip(named) {
         if named && size > 0 {
@@ -285,8 +300,9 @@ fn flip(cx: &KernelContext<'_>) -> Result<View, KernelError> {
 }
 
 fn repeat(cx: &KernelContext<'_>) -> Result<View, KernelError> {
-    let meta = cx.meta(0)?;
-    let repeats = cx.ints(1)?;
+    arguments!("aten::repeat.out"; REPEATS = "repeats");
+    let meta = cx.meta(SELF)?;
+    let repeats = cx.ints(REPEATS)?;
     let Some(new) = repeats.len().checked_sub(meta.rank()) else {
         let (have, rank) = (repeats.len(), meta.rank());
         return Err(KernelError::argument(format!("`repeats` has {have} items, `self` has {rank} dimensions")));
@@ -305,13 +321,14 @@ fn repeat(cx: &KernelContext<'_>) -> Result<View, KernelError> {
 }
 
 fn diagonal(cx: &KernelContext<'_>) -> Result<View, KernelError> {
-    let meta = cx.meta(0)?;
-    let a = dim_of("dim1", cx.int(2)?, "self", meta.rank())?;
-    let b = dim_of("dim2", cx.int(3)?, "self", meta.rank())?;
+    arguments!("aten::diagonal_copy.out"; OFFSET = "offset", DIM1 = "dim1", DIM2 = "dim2");
+    let meta = cx.meta(SELF)?;
+    let a = dim_of("dim1", cx.int(DIM1)?, "self", meta.rank())?;
+    let b = dim_of("dim2", cx.int(DIM2)?, "self", meta.rank())?;
     if a == b || meta.rank() < 2 {
         return Err(KernelError::argument(format!("`dim1` and `dim2` are both dimension {a}")));
     }
-    let offset = cx.int(1)?;
+    let offset = cx.int(OFFSET)?;
     let away = usize::try_from(offset.unsigned_abs()).unwrap_or(usize::MAX);
     let (down, right) = if offset < 0 { (away, 0) } else { (0, away) };
     let count = meta.sizes[a].saturating_sub(down).min(meta.sizes[b].saturating_sub(right));
@@ -327,9 +344,10 @@ fn diagonal(cx: &KernelContext<'_>) -> Result<View, KernelError> {
 }
 
 fn unfold(cx: &KernelContext<'_>) -> Result<View, KernelError> {
-    let meta = cx.meta(0)?;
-    let dim = dim_of("dimension", cx.int(1)?, "self", meta.rank())?;
-    let (size, step) = (cx.int(2)?, cx.int(3)?);
+    arguments!("aten::unfold_copy.out"; DIMENSION = "dimension", SIZE = "size", STEP = "step");
+    let meta = cx.meta(SELF)?;
+    let dim = dim_of("dimension", cx.int(DIMENSION)?, "self", meta.rank())?;
+    let (size, step) = (cx.int(SIZE)?, cx.int(STEP)?);
     let have = meta.sizes.get(dim).copied().unwrap_or(1);
     if step <= 0 || size < 0 || size > have as i64 {
         return Err(KernelError::argument(format!(
@@ -351,12 +369,13 @@ fn unfold(cx: &KernelContext<'_>) -> Result<View, KernelError> {
 }
 
 fn as_strided(cx: &KernelContext<'_>) -> Result<View, KernelError> {
-    let meta = cx.meta(0)?;
-    let (sizes, strides) = (cx.ints(1)?, cx.ints(2)?);
+    arguments!("aten::as_strided_copy.out"; SIZE = "size", STRIDE = "stride", STORAGE_OFFSET = "storage_offset");
+    let meta = cx.meta(SELF)?;
+    let (sizes, strides) = (cx.ints(SIZE)?, cx.ints(STRIDE)?);
     if sizes.len() != strides.len() {
         return Err(KernelError::argument(format!("`size` has {} items, `stride` has {}", sizes.len(), strides.len())));
     }
-    let mut view = View::starting_at(size_of("storage_offset", cx.int_opt(3)?.unwrap_or(0))?);
+    let mut view = View::starting_at(size_of("storage_offset", cx.int_opt(STORAGE_OFFSET)?.unwrap_or(0))?);
     let (mut last, mut empty) = (view.start, false);
     for (size, stride) in sizes.iter().zip(strides.iter()) {
         let (size, stride) = (size_of("size", size)?, size_of("stride", stride)?);
@@ -371,9 +390,9 @@ fn as_strided(cx: &KernelContext<'_>) -> Result<View, KernelError> {
     Ok(view)
 }
 
-/// The factor of a pixel operator and its dimensions: leading ones, then channels, height, width.
-fn pixels(cx: &KernelContext<'_>, name: &str) -> Result<(usize, usize), KernelError> {
-    let (rank, factor) = (cx.meta(0)?.rank(), cx.int(1)?);
+/// The factor of a pixel operator, given as argument `name`, and its dimensions: leading ones, then channels, height, width.
+fn pixels(cx: &KernelContext<'_>, arg: usize, name: &str) -> Result<(usize, usize), KernelError> {
+    let (rank, factor) = (cx.meta(SELF)?.rank(), cx.int(arg)?);
     if rank < 3 {
         return Err(KernelError::argument(format!("`self` has {rank} dimensions, at least 3 are needed")));
     }
@@ -384,8 +403,9 @@ fn pixels(cx: &KernelContext<'_>, name: &str) -> Result<(usize, usize), KernelEr
 }
 
 fn pixel_shuffle(cx: &KernelContext<'_>) -> Result<View, KernelError> {
-    let (factor, c) = pixels(cx, "upscale_factor")?;
-    let meta = cx.meta(0)?;
+    arguments!("aten::pixel_shuffle.out"; UPSCALE_FACTOR = "upscale_factor");
+    let (factor, c) = pixels(cx, UPSCALE_FACTOR, "upscale_factor")?;
+    let meta = cx.meta(SELF)?;
     let step = |dim: usize| meta.strides[dim] as isize;
     if !meta.sizes[c].is_multiple_of(factor * factor) {
         return Err(KernelError::argument(format!("{} channels are no multiple of {factor} squared", meta.sizes[c])));
@@ -404,8 +424,9 @@ fn pixel_shuffle(cx: &KernelContext<'_>) -> Result<View, KernelError> {
 }
 
 fn pixel_unshuffle(cx: &KernelContext<'_>) -> Result<View, KernelError> {
-    let (factor, c) = pixels(cx, "downscale_factor")?;
-    let meta = cx.meta(0)?;
+    arguments!("aten::pixel_unshuffle.out"; DOWNSCALE_FACTOR = "downscale_factor");
+    let (factor, c) = pixels(cx, DOWNSCALE_FACTOR, "downscale_factor")?;
+    let meta = cx.meta(SELF)?;
     let step = |dim: usize| meta.strides[dim] as isize;
     let (height, width) = (meta.sizes[c + 1], meta.sizes[c + 2]);
     if !height.is_multiple_of(factor) || !width.is_multiple_of(factor) {
@@ -425,11 +446,11 @@ fn pixel_unshuffle(cx: &KernelContext<'_>) -> Result<View, KernelError> {
 }
 
 macro_rules! views {
-    ($($name:literal $schema:expr, $out:literal => $make:ident;)*) => {
+    ($($name:literal => $make:ident;)*) => {
         /// The operators of this table.
-        pub const KERNELS: &[&Kernel] = &[$(&row($name, $schema, {
+        pub const KERNELS: &[&Kernel] = &[$(&row($name, {
             fn first(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
-                prepare(args, $out, $make as MakeView)
+                prepare(args, const { position($name, "out") }, $make as MakeView)
             }
             first
         }),)*];
@@ -437,29 +458,22 @@ macro_rules! views {
 }
 
 views! {
-    "aten::permute_copy.out" "(Tensor self, int[] dims, *, Tensor(a!) out) -> Tensor(a!)", 2 => permute;
-    "aten::transpose_copy.int_out" "(Tensor self, int dim0, int dim1, *, Tensor(a!) out) -> Tensor(a!)", 3 => transpose;
-    "aten::t_copy.out" UNARY, 1 => transpose_matrix;
-    "aten::expand_copy.out" "(Tensor self, SymInt[] size, *, bool implicit=False, Tensor(a!) out) -> Tensor(a!)",
-        3 => expand;
-    "aten::view_copy.out" "(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", 2 => reshape;
-    "aten::slice_copy.Tensor_out" "(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1, *, \
-        Tensor(a!) out) -> Tensor(a!)", 5 => slice;
-    "aten::narrow_copy.out" "(Tensor self, int dim, SymInt start, SymInt length, *, Tensor(a!) out) -> Tensor(a!)",
-        4 => narrow;
-    "aten::select_copy.int_out" "(Tensor self, int dim, SymInt index, *, Tensor(a!) out) -> Tensor(a!)", 3 => select;
-    "aten::unsqueeze_copy.out" "(Tensor self, int dim, *, Tensor(a!) out) -> Tensor(a!)", 2 => unsqueeze;
-    "aten::squeeze_copy.dim_out" "(Tensor self, int dim, *, Tensor(a!) out) -> Tensor(a!)", 2 => squeeze_dim;
-    "aten::squeeze_copy.dims_out" "(Tensor self, int[] dim, *, Tensor(a!) out) -> Tensor(a!)", 2 => squeeze_dims;
-    "aten::flip.out" "(Tensor self, int[] dims, *, Tensor(a!) out) -> Tensor(a!)", 2 => flip;
-    "aten::repeat.out" "(Tensor self, SymInt[] repeats, *, Tensor(a!) out) -> Tensor(a!)", 2 => repeat;
-    "aten::diagonal_copy.out" "(Tensor self, int offset=0, int dim1=0, int dim2=1, *, Tensor(a!) out) -> Tensor(a!)",
-        4 => diagonal;
-    "aten::unfold_copy.out" "(Tensor self, int dimension, int size, int step, *, Tensor(a!) out) -> Tensor(a!)",
-        4 => unfold;
-    "aten::as_strided_copy.out" "(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None, *, \
-        Tensor(a!) out) -> Tensor(a!)", 4 => as_strided;
-    "aten::pixel_shuffle.out" "(Tensor self, int upscale_factor, *, Tensor(a!) out) -> Tensor(a!)", 2 => pixel_shuffle;
-    "aten::pixel_unshuffle.out" "(Tensor self, int downscale_factor, *, Tensor(a!) out) -> Tensor(a!)",
-        2 => pixel_unshuffle;
+    "aten::permute_copy.out" => permute;
+    "aten::transpose_copy.int_out" => transpose;
+    "aten::t_copy.out" => transpose_matrix;
+    "aten::expand_copy.out" => expand;
+    "aten::view_copy.out" => reshape;
+    "aten::slice_copy.Tensor_out" => slice;
+    "aten::narrow_copy.out" => narrow;
+    "aten::select_copy.int_out" => select;
+    "aten::unsqueeze_copy.out" => unsqueeze;
+    "aten::squeeze_copy.dim_out" => squeeze_dim;
+    "aten::squeeze_copy.dims_out" => squeeze_dims;
+    "aten::flip.out" => flip;
+    "aten::repeat.out" => repeat;
+    "aten::diagonal_copy.out" => diagonal;
+    "aten::unfold_copy.out" => unfold;
+    "aten::as_strided_copy.out" => as_strided;
+    "aten::pixel_shuffle.out" => pixel_shuffle;
+    "aten::pixel_unshuffle.out" => pixel_unshuffle;
 }

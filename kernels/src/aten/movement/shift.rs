@@ -95,34 +95,18 @@ fn tril(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
 
 /// The operators of this table.
 pub const KERNELS: &[&Kernel] = &[
-    &row(
-        "aten::roll.out",
-        "(Tensor self, SymInt[1] shifts, int[1] dims=[], *, Tensor(a!) out) -> Tensor(a!)",
-        |args| {
-            args.expect_len(ROLLED + 2)?;
-            expect_same_type(args, SELF, ROLLED)?;
-            Ok(Box::new(roll))
-        },
-    ),
-    &row("aten::reflection_pad1d.out", "(Tensor self, SymInt[2] padding, *, Tensor(a!) out) -> Tensor(a!)", |args| {
-        padding::<1>(args, Beyond::Reflect)
+    &row("aten::roll.out", |args| {
+        args.expect_len(ROLLED + 2)?;
+        expect_same_type(args, SELF, ROLLED)?;
+        Ok(Box::new(roll))
     }),
-    &row("aten::reflection_pad2d.out", "(Tensor self, SymInt[4] padding, *, Tensor(a!) out) -> Tensor(a!)", |args| {
-        padding::<2>(args, Beyond::Reflect)
-    }),
-    &row("aten::reflection_pad3d.out", "(Tensor self, SymInt[6] padding, *, Tensor(a!) out) -> Tensor(a!)", |args| {
-        padding::<3>(args, Beyond::Reflect)
-    }),
-    &row("aten::replication_pad1d.out", "(Tensor self, SymInt[2] padding, *, Tensor(a!) out) -> Tensor(a!)", |args| {
-        padding::<1>(args, Beyond::Repeat)
-    }),
-    &row("aten::replication_pad2d.out", "(Tensor self, SymInt[4] padding, *, Tensor(a!) out) -> Tensor(a!)", |args| {
-        padding::<2>(args, Beyond::Repeat)
-    }),
-    &row("aten::replication_pad3d.out", "(Tensor self, SymInt[6] padding, *, Tensor(a!) out) -> Tensor(a!)", |args| {
-        padding::<3>(args, Beyond::Repeat)
-    }),
-    &row("aten::tril.out", "(Tensor self, SymInt diagonal=0, *, Tensor(a!) out) -> Tensor(a!)", |args| {
+    &row("aten::reflection_pad1d.out", |args| padding::<1>(args, Beyond::Reflect)),
+    &row("aten::reflection_pad2d.out", |args| padding::<2>(args, Beyond::Reflect)),
+    &row("aten::reflection_pad3d.out", |args| padding::<3>(args, Beyond::Reflect)),
+    &row("aten::replication_pad1d.out", |args| padding::<1>(args, Beyond::Repeat)),
+    &row("aten::replication_pad2d.out", |args| padding::<2>(args, Beyond::Repeat)),
+    &row("aten::replication_pad3d.out", |args| padding::<3>(args, Beyond::Repeat)),
+    &row("aten::tril.out", |args| {
         args.expect_len(TRIANGLE + 2)?;
         expect_same_type(args, SELF, TRIANGLE)?;
         if !args.tensor(SELF)?.meta.is_contiguous() || !args.tensor(TRIANGLE)?.meta.is_contiguous() {

@@ -4,16 +4,30 @@ use edgepack_executor::kernel::{Kernel, KernelContext, KernelError, Prepare, Run
 use edgepack_format::tensor::Dims;
 
 use super::row;
-use super::transfer::{SCRATCH, conversion, transfer};
-use crate::broadcast::{Axis, Walk};
+use super::transfer::conversion;
 use crate::dims::{dim_of, size_of};
+use crate::schema::{arguments, position};
+use edgepack_compute::transfer::{Region, SCRATCH};
 
-/// Where the list of outputs is, and where `dim`.
+arguments!("aten::split_copy.Tensor_out"; SELF = "self", SPLIT_SIZE = "split_size");
+arguments!("aten::split_with_sizes_copy.out"; SPLIT_SIZES = "split_sizes");
+
+/// The dimension and the list of outputs.
 #[derive(Clone, Copy)]
 struct Arguments {
     dim: usize,
     out: usize,
 }
+
+impl Arguments {
+    const fn new(name: &str) -> Arguments {
+        Arguments { dim: position(name, "dim"), out: position(name, "out") }
+    }
+}
+
+/// The arguments of both splits, and those of `unbind`.
+const SPLIT: Arguments = Arguments::new("aten::split_copy.Tensor_out");
+const UNBIND: Arguments = Arguments::new("aten::unbind_copy.int_out");
 
 fn first(
     args: &Prepare<'_>,
@@ -21,7 +35,7 @@ fn first(
     run: fn(&mut KernelContext<'_>) -> Result<(), KernelError>,
 ) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(arguments.out + 2)?;
-    let dtype = args.tensor(0)?.meta.dtype;
+    let dtype = args.tensor(SELF)?.meta.dtype;
     for item in 0..args.list_len(arguments.out)? {
         if let Some(out) = args.item(arguments.out, item)? {
             conversion(dtype, out.meta.dtype)?;
@@ -32,7 +46,7 @@ fn first(
 }
 
 fn dim(cx: &KernelContext<'_>, arguments: Arguments) -> Result<(usize, usize), KernelError> {
-    let meta = cx.meta(0)?;
+    let meta = cx.meta(SELF)?;
     if meta.rank() == 0 {
         return Err(KernelError::argument("`self` has 0 dimensions, none to split"));
     }
@@ -58,7 +72,7 @@ fn resize(
 ) -> Result<(), KernelError> {
     for item in 0..cx.list_len(out)? {
         let size = part(cx, item)?;
-        let sizes = cx.meta(0)?.sizes.iter().enumerate();
+        let sizes = cx.meta(SELF)?.sizes.iter().enumerate();
         let sizes: Dims = Dims::collect(
             sizes.filter(|(own, _)| !(drop && *own == dim)).map(|(own, &have)| if own == dim { size } else { have }),
         )
@@ -71,30 +85,24 @@ fn resize(
 /// Copies the parts, one after the other along `dim`, into the outputs.
 fn copy(cx: &mut KernelContext<'_>, out: usize, dim: usize, drop: bool) -> Result<(), KernelError> {
     let views = cx.views();
-    let (input, scratch) = (views.tensor(0)?, views.scratch()?);
+    let (input, scratch) = (views.tensor(SELF)?, views.scratch()?);
+    let strides = input.strides.iter().enumerate().filter(|&(own, _)| !(drop && own == dim));
+    let strides: Dims = Dims::collect(strides.map(|(_, &stride)| stride)).unwrap_or_default();
     let mut start = 0;
     for target in views.out_list(out)? {
         let mut target = target?;
-        let count = target.element_count();
-        let own = |to: u8| if drop && to as usize >= dim { to as usize + 1 } else { to as usize };
-        let steps = target
-            .dim_order
-            .iter()
-            .map(|&to| Axis { size: target.sizes[to as usize], stride: input.strides[own(to)] as isize });
-        let source = Walk::new(steps, start);
-        start += input.strides[dim] * if drop { 1 } else { target.sizes[dim] };
-        let change = conversion(input.dtype, target.dtype)?;
-        transfer(change, (input.bytes(), &source), (target.bytes(), &Walk::linear(count)), count, scratch)?;
+        let meta = target.meta();
+        let region =
+            Region { sizes: meta.sizes, dim_order: meta.dim_order, from: (&strides, start), to: (meta.strides, 0) };
+        region.transfer(conversion(input.dtype, meta.dtype)?, input.bytes(), target.bytes(), scratch)?;
+        start += input.strides[dim] * if drop { 1 } else { meta.sizes[dim] };
     }
     Ok(())
 }
 
-const SPLIT: Arguments = Arguments { dim: 2, out: 3 };
-const UNBIND: Arguments = Arguments { dim: 1, out: 2 };
-
 fn split_with_sizes(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let (dim, size) = dim(cx, SPLIT)?;
-    let sizes = cx.ints(1)?;
+    let sizes = cx.ints(SPLIT_SIZES)?;
     let mut sum = 0usize;
     for part in sizes.iter() {
         sum = sum.saturating_add(size_of("split_sizes", part)?);
@@ -103,13 +111,13 @@ fn split_with_sizes(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         return Err(KernelError::argument(format!("`split_sizes` add up to {sum}, the dimension has {size} elements")));
     }
     expect_outs(cx, SPLIT.out, sizes.len())?;
-    resize(cx, SPLIT.out, dim, false, |cx, item| size_of("split_sizes", cx.ints(1)?.at(item).unwrap_or(0)))?;
+    resize(cx, SPLIT.out, dim, false, |cx, item| size_of("split_sizes", cx.ints(SPLIT_SIZES)?.at(item).unwrap_or(0)))?;
     copy(cx, SPLIT.out, dim, false)
 }
 
 fn split(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let (dim, size) = dim(cx, SPLIT)?;
-    let part = size_of("split_size", cx.int(1)?)?;
+    let part = size_of("split_size", cx.int(SPLIT_SIZE)?)?;
     if part == 0 && size != 0 {
         return Err(KernelError::argument(format!("`split_size` is 0, the dimension has {size} elements")));
     }
@@ -127,17 +135,7 @@ fn unbind(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
 
 /// The operators of this table.
 pub const KERNELS: &[&Kernel] = &[
-    &row(
-        "aten::split_copy.Tensor_out",
-        "(Tensor self, SymInt split_size, int dim=0, *, Tensor(a!)[] out) -> ()",
-        |args| first(args, SPLIT, split),
-    ),
-    &row(
-        "aten::split_with_sizes_copy.out",
-        "(Tensor self, SymInt[] split_sizes, int dim=0, *, Tensor(a!)[] out) -> ()",
-        |args| first(args, SPLIT, split_with_sizes),
-    ),
-    &row("aten::unbind_copy.int_out", "(Tensor self, int dim=0, *, Tensor(a!)[] out) -> ()", |args| {
-        first(args, UNBIND, unbind)
-    }),
+    &row("aten::split_copy.Tensor_out", |args| first(args, SPLIT, split)),
+    &row("aten::split_with_sizes_copy.out", |args| first(args, SPLIT, split_with_sizes)),
+    &row("aten::unbind_copy.int_out", |args| first(args, UNBIND, unbind)),
 ];

@@ -5,7 +5,7 @@ use edgepack_executor::tensor::{TensorMut, TensorRef};
 use edgepack_format::scalar::ScalarType;
 
 use crate::convert::{converter, is_aligned};
-pub use edgepack_compute::transfer::{Conversion, SCRATCH, transfer};
+use edgepack_compute::transfer::{Conversion, transfer};
 use edgepack_compute::walk::Walk;
 
 /// The conversion from one type to another; an error if there is none.

@@ -5,15 +5,19 @@
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
 
 use super::transfer::expect_same_type;
-pub use edgepack_compute::view::View;
+use crate::schema::arguments;
+use edgepack_compute::view::View;
+
+// The input of all.
+arguments!("aten::view_copy.out"; SELF = "self");
 
 /// A function that makes the view of an operator from its arguments.
 pub type MakeView = fn(&KernelContext<'_>) -> Result<View, KernelError>;
 
-/// The first step of an operator whose output `out` is a view of argument 0.
+/// The first step of an operator whose output `out` is a view of `self`.
 pub fn prepare(args: &Prepare<'_>, out: usize, make: MakeView) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(out + 2)?;
-    expect_same_type(args, 0, out)?;
+    expect_same_type(args, SELF, out)?;
     Ok(Box::new(move |cx: &mut KernelContext<'_>| {
         let view = make(cx)?;
         cx.resize(out, &view.sizes)?;
@@ -22,7 +26,7 @@ pub fn prepare(args: &Prepare<'_>, out: usize, make: MakeView) -> Result<Box<dyn
         let walk = view.walk(target.dim_order);
         let width = target.dtype.size().unwrap_or(1);
         if target.element_count() != 0 {
-            walk.gather(width, views.tensor(0)?.bytes(), target.bytes());
+            walk.gather(width, views.tensor(SELF)?.bytes(), target.bytes());
         }
         Ok(())
     }))

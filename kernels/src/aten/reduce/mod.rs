@@ -13,10 +13,11 @@ use edgepack_format::scalar::ScalarType;
 pub use operators::KERNELS;
 
 use crate::check::{Class, Shape, expect_class, expect_dtype, expect_same};
-use crate::complex::{self, Complex, with_parts};
+use crate::complex::{self, with_parts};
 use crate::dims::dim_of;
 use crate::schema::position;
 use edgepack_compute::Error;
+use edgepack_compute::complex::Complex;
 use edgepack_compute::fold::{
     ComplexSum, Extreme, MomentsOf, OrderedSum, Place, Product, Sum, Truth, WholeProduct, WholeSum,
 };
