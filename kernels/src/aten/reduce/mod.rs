@@ -205,6 +205,10 @@ fn fold_into<T: Number>(
     mut out: TensorMut<'_>,
     mut second: Option<TensorMut<'_>>,
 ) -> Result<(), KernelError> {
+    if let (Operation::Mean, ScalarType::FLOAT, ScalarType::FLOAT) = (operation, input.dtype, out.dtype) {
+        let (input, out) = (input.as_slice::<f32>()?, out.into_slice::<f32>()?);
+        return Ok(reduction.sums(input, |at, sum| out[at] = (sum / count as f64) as f32)?);
+    }
     let input = input.as_slice::<T>()?;
     let mut out = Store::new(&mut out)?;
     let mut second = second.as_mut().map(Store::new).transpose()?;
