@@ -49,8 +49,7 @@ impl Lowering<'_> {
         };
         let out = self.values.make(made)?;
         let image = self.values.image(x, self.node)?;
-        self.bounded(node, out, |this, to| {
-            let target = this.values.image_out(to)?;
+        self.bounded_image(node, out, |this, target| {
             let all = this.values.all();
             let stride = all.ints(&[fields.subsampling_height.into(), fields.subsampling_width.into()]);
             let padding = all.ints(&padding.map(i64::from));
@@ -59,7 +58,28 @@ impl Lowering<'_> {
             let adjust = all.ints(&[fields.adjustment_height.into(), fields.adjustment_width.into()]);
             let groups = all.int(fields.groups.into());
             let args = [image, weights, bias, stride, padding, dilation, is_transposed, adjust, groups, target];
-            this.values.call("aten::convolution.out", &args, this.node)?;
+            this.values.call("aten::convolution.out", &args, this.node)
+        })
+    }
+
+    /// Where an image with an activation goes first: `compute` writes it, and the bounds follow. They do so in the order of
+    /// the image, so that they may become part of what computes it.
+    fn bounded_image(
+        &mut self,
+        node: &Node<'_>,
+        out: Lowered,
+        compute: impl FnOnce(&mut Self, Local) -> Result<(), KernelError>,
+    ) -> Result<(), KernelError> {
+        let bounds = node.bounds();
+        if !out.dynamic && bounds != (f32::NEG_INFINITY, f32::INFINITY) {
+            let image = self.values.temporary_image(out)?;
+            compute(self, image)?;
+            let target = self.values.image_out(out)?;
+            return self.clamp(bounds, image, target);
+        }
+        self.bounded(node, out, |this, to| {
+            let target = this.values.image_out(to)?;
+            compute(this, target)?;
             this.values.image_made(to, target, this.node);
             Ok(())
         })
