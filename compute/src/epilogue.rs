@@ -45,6 +45,8 @@ pub enum Operation {
     Sigmoid,
     /// `x / (1 + exp(-x))`.
     Silu,
+    /// `x * min(max(x + 3, 0), 6) / 6`.
+    HardSwish,
     /// `x * (1 + erf(x / sqrt(2))) / 2`.
     Gelu,
     /// [`Operation::Gelu`], approximated by a hyperbolic tangent.
@@ -121,6 +123,7 @@ impl Operation {
             }
             Operation::Sigmoid => Function::new("sigmoid", activation::sigmoid),
             Operation::Silu => Function::new("silu", activation::silu),
+            Operation::HardSwish => Function::new("hard_swish", activation::hard_swish),
             Operation::Gelu => Function::new("gelu", activation::gelu),
             Operation::GeluTanh => Function::new("gelu_tanh", activation::gelu_tanh),
             Operation::Tanh => Function::new("tanh", unary::tanh),
@@ -205,6 +208,11 @@ pub(crate) struct Clamp {
 impl Clamp {
     /// No bounds.
     pub(crate) const NONE: Clamp = Clamp { least: f32::NEG_INFINITY, greatest: f32::INFINITY };
+
+    /// The least and the greatest.
+    pub(crate) fn bounds(&self) -> [f32; 2] {
+        [self.least, self.greatest]
+    }
 
     /// Clamps; NaN stays.
     #[inline(always)]

@@ -35,6 +35,7 @@ pub mod norm;
 pub mod number;
 pub mod packed;
 pub mod panels;
+pub mod peak;
 pub mod pointwise;
 pub mod pool;
 pub mod qgemm;

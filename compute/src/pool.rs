@@ -3,12 +3,18 @@
 //! One loop over output pixels and the taps of their windows. Where the channels of a pixel are neighbours they are pooled
 //! next to each other; where the pixels of a row are, blocks of places.
 
+mod vectors;
+
 use std::ops::Range;
 
 use crate::element::Scalar;
 use crate::number::{Cast, Compute, Number};
 use crate::simd::wide;
 use crate::spatial::{Images, Slide, Taps};
+use crate::threads::{Cost, for_each_piece_at};
+
+/// Nanoseconds of a tap of a window.
+const TAP: f64 = 0.2;
 
 /// Channels pooled next to each other where they are neighbours.
 const LANES: usize = 32;
@@ -92,10 +98,24 @@ impl Windows {
     ///
     /// If a slice is shorter than the windows say.
     pub fn greatest<T: Number>(&self, data: &[T], out: &mut [T], places: &mut [i64]) {
-        self.run(data, &Greatest, |at, (value, place): (T::Compute, usize)| {
+        self.run(data, &Greatest, self.everything(), |at, (value, place): (T::Compute, usize)| {
             out[at] = value.cast();
             places[at] = place as i64;
         });
+    }
+
+    /// Computes the greatest element of every window as [`Windows::greatest`] does, without the places.
+    ///
+    /// # Panics
+    ///
+    /// If a slice is shorter than the windows say.
+    pub fn greatest_values<T: Number>(&self, data: &[T], out: &mut [T]) {
+        if let (Some(data), Some(out)) = (vectors::floats(data), vectors::floats_mut(out))
+            && self.has_vectors()
+        {
+            return self.greatest_vectors(data, out);
+        }
+        self.share(data, &GreatestValue, out);
     }
 
     /// Computes the average of every window; integers are divided towards zero.
@@ -104,15 +124,60 @@ impl Windows {
     ///
     /// If a slice is shorter than the windows say.
     pub fn average<T: Number>(&self, data: &[T], average: Average, out: &mut [T]) {
-        self.run(data, &average, |at, value: T| out[at] = value);
+        self.share(data, &average, out);
     }
 
-    /// Pools, and hands every result with its place in the output to `emit`.
-    fn run<T: Number, P: Pool<T>>(&self, data: &[T], pool: &P, emit: impl FnMut(usize, P::Result)) {
-        if self.input.is_channels_last() {
-            wide(|| self.pixels::<T, P, LANES>(data, pool, emit));
+    /// All images, channels and rows.
+    fn everything(&self) -> [Range<usize>; 3] {
+        [0..self.input.batch.0, 0..self.input.channels.0, 0..self.out.sizes[1]]
+    }
+
+    /// Pools in several threads if that pays and the output has no gaps.
+    fn share<T: Number, P: Pool<T, Result = T> + Sync>(&self, data: &[T], pool: &P, out: &mut [T]) {
+        let Windows { input, out: to, axes } = self;
+        let (channels, [depth, height, width]) = (to.channels.0, to.sizes);
+        let taps: usize = axes.iter().zip(to.sizes).map(|(axis, size)| axis.taps(size / 2).count.max(1)).product();
+        let cost = Cost::nanoseconds(TAP * taps as f64);
+        let all = input.batch.0 * channels * to.area();
+        let last = Images::channels_last(input.batch.0, channels, to.sizes);
+        let first = Images::channels_first(input.batch.0, channels, to.sizes);
+        let batch = to.batch.0 == 1 || to.batch.1 == last.batch.1;
+        let lies = |images: Images| (images.channels, images.strides) == (to.channels, to.strides) && batch;
+        if lies(last) && depth == 1 {
+            for_each_piece_at(cost, &mut out[..all], width * channels, |start, out| {
+                for row in start / (width * channels)..(start + out.len()) / (width * channels) {
+                    let (n, y) = (row / height, row % height);
+                    let before = start + n * to.batch.1 - n * last.batch.1;
+                    let emit = |at: usize, value: T| out[at - before] = value;
+                    self.run(data, pool, [n..n + 1, 0..channels, y..y + 1], emit);
+                }
+            });
+        } else if lies(first) {
+            for_each_piece_at(cost, &mut out[..all], to.area(), |start, out| {
+                for plane in start / to.area()..(start + out.len()) / to.area() {
+                    let (n, channel) = (plane / channels, plane % channels);
+                    let before = start + n * to.batch.1 - n * first.batch.1;
+                    let emit = |at: usize, value: T| out[at - before] = value;
+                    self.run(data, pool, [n..n + 1, channel..channel + 1, 0..height], emit);
+                }
+            });
         } else {
-            wide(|| self.pixels::<T, P, 1>(data, pool, emit));
+            self.run(data, pool, self.everything(), |at, value: T| out[at] = value);
+        }
+    }
+
+    /// Pools some images, channels and rows, and hands every result with its place in the output to `emit`.
+    fn run<T: Number, P: Pool<T>>(
+        &self,
+        data: &[T],
+        pool: &P,
+        which: [Range<usize>; 3],
+        emit: impl FnMut(usize, P::Result),
+    ) {
+        if self.input.is_channels_last() {
+            wide(|| self.pixels::<T, P, LANES>(data, pool, which, emit));
+        } else {
+            wide(|| self.pixels::<T, P, 1>(data, pool, which, emit));
         }
     }
 
@@ -121,16 +186,17 @@ impl Windows {
         &self,
         data: &[T],
         pool: &P,
+        [images, channels, rows]: [Range<usize>; 3],
         mut emit: impl FnMut(usize, P::Result),
     ) {
         let (input, out) = (&self.input, &self.out);
-        for (n, c) in (0..input.batch.0).flat_map(|n| (0..input.channels.0).step_by(L).map(move |c| (n, c))) {
-            let lanes = L.min(input.channels.0 - c);
+        for (n, c) in images.flat_map(|n| channels.clone().step_by(L).map(move |c| (n, c))) {
+            let lanes = L.min(channels.end - c);
             let data = &data[n * input.batch.1 + c * input.channels.1..];
             let to = n * out.batch.1 + c * out.channels.1;
             for z in 0..out.sizes[0] {
                 let depth = self.axes[0].taps(z);
-                for y in 0..out.sizes[1] {
+                for y in rows.clone() {
                     let height = self.axes[1].taps(y);
                     let to = to + z * out.strides[0] + y * out.strides[1];
                     let inner = if L == 1 { self.inner(height, depth) } else { 0..0 };
@@ -217,8 +283,11 @@ impl Windows {
                 for x in (width.first..).step_by(dx).take(width.count) {
                     let place = (z * input.sizes[1] + y) * input.sizes[2] + x;
                     let pixel = &data[row + x * input.strides[2]..][..accs.len()];
-                    for (acc, &value) in accs.iter_mut().zip(pixel) {
-                        pool.add(acc, value, place, first);
+                    match (<&mut [P::Acc; LANES]>::try_from(&mut *accs), <&[T; LANES]>::try_from(pixel)) {
+                        (Ok(accs), Ok(pixel)) => {
+                            accs.iter_mut().zip(pixel).for_each(|(acc, &value)| pool.add(acc, value, place, first));
+                        }
+                        _ => accs.iter_mut().zip(pixel).for_each(|(acc, &value)| pool.add(acc, value, place, first)),
                     }
                     first = false;
                 }
@@ -264,6 +333,28 @@ impl<T: Number> Pool<T> for Greatest {
 
     fn finish(&self, acc: Self::Acc, _: usize, _: usize) -> Self::Result {
         acc
+    }
+}
+
+/// The greatest element, or the last NaN if there is one.
+struct GreatestValue;
+
+impl<T: Number> Pool<T> for GreatestValue {
+    type Acc = T::Compute;
+    type Result = T;
+
+    fn start(&self) -> Self::Acc {
+        T::Compute::LEAST
+    }
+
+    #[inline(always)]
+    fn add(&self, acc: &mut Self::Acc, x: T, _: usize, first: bool) {
+        let x = x.to_compute();
+        *acc = if first | acc.less(x) | x.is_nan() { x } else { *acc };
+    }
+
+    fn finish(&self, acc: Self::Acc, _: usize, _: usize) -> T {
+        acc.cast()
     }
 }
 
@@ -376,6 +467,9 @@ mod tests {
             let len = 2 * channels * windows.out.area();
             let (mut greatest, mut at, mut mean) = (vec![0; len], vec![0; len], vec![0; len]);
             windows.greatest(&data, &mut greatest, &mut at);
+            let mut values = vec![0; len];
+            windows.greatest_values(&data, &mut values);
+            assert_eq!(values, greatest, "{windows:?}");
             windows.average(&data, Average { count_padding: false, divisor: Some(3) }, &mut mean);
             for index in 0..len {
                 let (n, c, pixel) = (

@@ -7,8 +7,9 @@
 use edgepack_format::tensor::{Dims, MAX_RANK};
 
 use crate::error::{Error, expect_elements};
-use crate::fold::Fold;
+use crate::fold::{Fold, Sum};
 use crate::layout::{Layout, reach};
+use crate::simd::wide;
 
 /// Accumulators of neighbouring results, kept on the stack.
 const LANES: usize = 64;
@@ -136,6 +137,29 @@ impl Reduction {
         Ok(())
     }
 
+    /// Sums as [`Reduction::run`] does with [`Sum`](crate::fold::Sum), to the bit, with the vector units of the machine.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reduction::run`].
+    pub fn sums(&self, input: &[f32], mut emit: impl FnMut(usize, f64)) -> Result<(), Error> {
+        match (&*self.outer, &*self.folded) {
+            (&[ref outer @ .., lane], &[rows]) if lane.input == 1 && rows.input > 1 && !input.is_empty() => {
+                expect_elements("the input", input.len(), self.reach())?;
+                each(outer, |from, to, _| {
+                    for first in (0..lane.size).step_by(LANES) {
+                        let mut sums = [0.0; LANES];
+                        let sums = &mut sums[..LANES.min(lane.size - first)];
+                        wide(|| add_rows(&input[from + first..], rows.size, rows.input, sums));
+                        sums.iter().enumerate().for_each(|(i, &sum)| emit(to + (first + i) * lane.out, sum));
+                    }
+                });
+                Ok(())
+            }
+            _ => self.run(input, &Sum, emit),
+        }
+    }
+
     /// Elements of input up to the last one that is read.
     fn reach(&self) -> usize {
         reach(self.outer.iter().chain(&*self.folded).map(|axis| (axis.size, axis.input)))
@@ -181,6 +205,19 @@ impl Reduction {
             for (i, acc) in accs.iter().enumerate() {
                 emit(to + (first + i) * lane.out, *acc);
             }
+        }
+    }
+}
+
+/// Adds rows at a distance to sums.
+#[inline(always)]
+fn add_rows(input: &[f32], rows: usize, stride: usize, sums: &mut [f64]) {
+    let count = sums.len();
+    for row in 0..rows {
+        let row = &input[row * stride..][..count];
+        match (<&mut [f64; LANES]>::try_from(&mut *sums), <&[f32; LANES]>::try_from(row)) {
+            (Ok(sums), Ok(row)) => sums.iter_mut().zip(row).for_each(|(sum, &x)| *sum += f64::from(x)),
+            _ => sums.iter_mut().zip(row).for_each(|(sum, &x)| *sum += f64::from(x)),
         }
     }
 }
@@ -248,6 +285,19 @@ mod tests {
         let plan = Reduction::new(layout(&[2, 3, 4, 5], &[60, 1, 15, 3]), layout(&[2, 3], &[3, 1]), folded, false);
         assert_eq!(*plan.outer, [Axis { size: 2, input: 60, out: 3 }, Axis { size: 3, input: 1, out: 1 }]);
         assert_eq!(*plan.folded, [Axis { size: 20, input: 3, out: 0 }]);
+    }
+
+    #[test]
+    fn sums_of_floats_are_those_of_the_loop() {
+        let input: Vec<f32> = (0..2 * 70 * 6).map(|i| (i as f32 * 0.37).sin()).collect();
+        let folded = Folded::default().with(2).unwrap().with(3).unwrap();
+        for strides in [[420, 1, 210, 70], [420, 6, 3, 1]] {
+            let plan = Reduction::new(layout(&[2, 70, 2, 3], &strides), layout(&[2, 70], &[70, 1]), folded, false);
+            let (mut want, mut have) = (vec![0.0; 140], vec![0.0; 140]);
+            plan.run(&input, &Sum, |at, sum| want[at] = sum).unwrap();
+            plan.sums(&input, |at, sum| have[at] = sum).unwrap();
+            assert_eq!(have, want);
+        }
     }
 
     #[test]

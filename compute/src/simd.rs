@@ -1,9 +1,12 @@
-//! Vector units of the machine the program runs on: plain loops compiled for them, and products of bytes.
+//! Vector units of the machine the program runs on: plain loops compiled for them, products of bytes, and vectors of floats.
 
 pub(crate) mod dot;
+pub(crate) mod floats;
 pub(crate) mod path;
 #[cfg(target_arch = "x86_64")]
 mod x86;
+#[cfg(target_arch = "x86_64")]
+mod x86_floats;
 
 use rten_simd::{Isa, SimdOp};
 

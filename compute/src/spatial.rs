@@ -104,10 +104,16 @@ impl Slide {
         all.checked_sub(2 * self.padding).filter(|&size| size > 0)
     }
 
+    /// Returns the element that the first tap meets at a place; negative ones are in the padding.
+    #[inline]
+    pub(crate) fn start(&self, place: usize) -> isize {
+        (place * self.stride) as isize - self.padding as isize
+    }
+
     /// Returns the taps of the window at a place that fall into the input.
     #[inline]
     pub fn taps(&self, place: usize) -> Taps {
-        let start = (place * self.stride) as isize - self.padding as isize;
+        let start = self.start(place);
         let dilation = self.dilation as isize;
         // Divisions are what this costs, and hardly a window has gaps.
         let taps = |distance: isize| if dilation == 1 { distance } else { (distance + dilation - 1) / dilation };

@@ -1,6 +1,7 @@
 //! Elements moved from one walk to another, converted on the way where their types differ.
 
 use crate::error::{Error, ErrorKind};
+use crate::threads::for_each_piece;
 use crate::walk::{Axis, Walk};
 
 /// Elements per block of scratch.
@@ -67,7 +68,13 @@ pub fn transfer(
     let linear_target = target.is_linear().then(|| target.start() * to_width..(target.start() + count) * to_width);
     match (conversion.convert, linear_source, linear_target) {
         (None, Some(range), _) => target.cursor().scatter(to_width, &from[range], to),
-        (None, _, Some(range)) => source.cursor().gather(from_width, from, &mut to[range]),
+        (None, _, Some(range)) => {
+            for_each_piece(&mut to[range], source.unit().saturating_mul(from_width), |start, to| {
+                let mut cursor = source.cursor();
+                cursor.advance(start / from_width);
+                cursor.gather(from_width, from, to);
+            });
+        }
         (Some(convert), Some(source), Some(target))
             if aligned(&from[source.clone()], from_width) && aligned(to, to_width) =>
         {

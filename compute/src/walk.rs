@@ -128,6 +128,11 @@ impl Walk {
         &self.axes
     }
 
+    /// Elements that are best read together: rows or columns of a tile of those that lie next to each other.
+    pub(crate) fn unit(&self) -> usize {
+        if self.is_linear() { TILE } else { self.axes.last().map_or(1, |axis| axis.size).saturating_mul(TILE) }
+    }
+
     /// A reader at the first element.
     pub fn cursor(&self) -> Cursor<'_> {
         Cursor { walk: self, index: [0; MAX_RANK], offset: self.start as isize }
@@ -179,11 +184,13 @@ impl Cursor<'_> {
         let Axis { size, stride } = axes[inner];
         while !to.is_empty() {
             let offset = self.offset as usize;
-            if let Some(columns) = self.columns(axes).filter(|columns| size * columns <= to.len()) {
+            if let Some(columns) = self.columns(axes).map(|all| all.min(to.len() / size)).filter(|&columns| columns > 0)
+            {
                 let (tile, rest) = to.split_at_mut(size * columns);
                 transpose(&from[offset..], stride as usize, tile, size);
                 to = rest;
-                (self.index[inner], self.index[inner - 1]) = (size, columns - 1);
+                self.index[inner] = size;
+                self.index[inner - 1] += columns - 1;
                 self.offset += (columns - 1) as isize + size as isize * stride;
                 self.carry(axes);
                 continue;
@@ -213,8 +220,9 @@ impl Cursor<'_> {
     fn columns(&self, axes: &[Axis]) -> Option<usize> {
         let inner = axes.len() - 1;
         let Axis { size, stride } = *axes.get(inner.checked_sub(1)?)?;
-        let whole = self.index[inner] == 0 && self.index[inner - 1] == 0;
-        (whole && stride == 1 && axes[inner].stride > 1 && size > 1 && axes[inner].size > 1).then_some(size)
+        let left = size - self.index[inner - 1];
+        let whole = self.index[inner] == 0;
+        (whole && stride == 1 && axes[inner].stride > 1 && left > 1 && axes[inner].size > 1).then_some(left)
     }
 
     /// Copies the elements of `from`, `width` bytes each (1, 2, 4, 8 or 16), to the next places of the walk within `to`.
@@ -251,6 +259,19 @@ impl Cursor<'_> {
             self.index[inner] += count;
             self.offset += count as isize * stride;
             self.carry(axes);
+        }
+    }
+
+    /// Goes so many elements on.
+    pub fn advance(&mut self, count: usize) {
+        let axes = self.walk.axes();
+        let mut rest = count;
+        for dim in (0..axes.len()).rev() {
+            let (before, Axis { size, stride }) = (self.index[dim], axes[dim]);
+            let place = before + rest;
+            // Behind the last element the outermost index is as large as its dimension.
+            (self.index[dim], rest) = if dim == 0 { (place, 0) } else { (place % size.max(1), place / size.max(1)) };
+            self.offset += (self.index[dim] as isize - before as isize) * stride;
         }
     }
 
@@ -301,6 +322,14 @@ mod tests {
         let mut cursor = walk.cursor();
         for chunk in result.chunks_mut(block) {
             cursor.gather(2, bytemuck::cast_slice(&data), bytemuck::cast_slice_mut(chunk));
+        }
+        // A cursor that was sent on is where one is that has read as much.
+        for first in 0..result.len() {
+            let (mut cursor, mut rest) = (walk.cursor(), vec![0u16; result.len() - first]);
+            cursor.advance(first / 2);
+            cursor.advance(first - first / 2);
+            cursor.gather(2, bytemuck::cast_slice(&data), bytemuck::cast_slice_mut(&mut rest));
+            assert_eq!(rest, result[first..]);
         }
         // The slow twin: every index of the output by itself.
         let skip = out_meta.rank() - meta.rank();

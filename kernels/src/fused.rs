@@ -6,8 +6,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use edgepack_compute::epilogue::Epilogue;
-use edgepack_executor::kernel::{KernelContext, KernelError, Operator, Prepare, Run};
+use edgepack_compute::epilogue::{Epilogue, Operation};
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Operator, Prepare, Run};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
@@ -102,6 +102,17 @@ fn prepare_pointwise(args: &Prepare<'_>, epilogue: Arc<Epilogue>) -> Result<Box<
         Ok(())
     }))
 }
+
+/// `x * min(max(x + 3, 0), 6) / 6` of FLOAT, for those who make plans: rewrites know it as an operation.
+pub static HARD_SWISH: Kernel = Kernel {
+    name: "edgepack::hard_swish.out",
+    schema: POINTWISE.schema,
+    alias: Alias::Disjoint,
+    prepare: |args| {
+        let epilogue = Epilogue::new(ScalarType::FLOAT, &[Operation::HardSwish])?;
+        prepare_pointwise(args, Arc::new(epilogue))
+    },
+};
 
 /// Runs a kernel of FLOAT whose output is argument `out`, and then the operations in that output.
 pub(crate) fn then_in_place(

@@ -24,6 +24,7 @@ mod spatial;
 use edgepack_executor::Registry;
 
 pub use family::{FAMILIES, Family, Speed};
+pub use fused::HARD_SWISH;
 
 /// Every operator of this crate, with the arithmetic of PyTorch.
 pub fn registry() -> Registry {

@@ -30,6 +30,10 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub time: Duration,
 
+    /// Also show every instruction beside the limits of this machine
+    #[arg(long)]
+    pub roofline: bool,
+
     /// For Model Library Format packages.
     #[command(flatten)]
     pub native: Native,
@@ -45,7 +49,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let (file, format) = formats::open(&args.file, session)?;
     let Invocation { data, method, inputs } = &args.invocation;
     let how = Execution { data: &data.data, threads: args.threads.threads, native: args.native };
-    let measured = format.bench(&file, method.as_deref(), inputs, args.time, how, session)?;
+    let measured = format.bench(&file, method.as_deref(), inputs, args.time, args.roofline, how, session)?;
     match session.json {
         true => session.document(&measured)?,
         false => measured.print(&mut session.out)?,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use edgepack_executor::MemoryBytes;
 use serde::{Serialize, Serializer};
 
+use crate::formats::roofline::Roofline;
 use crate::status::Failure;
 use crate::style::{DIM, TITLE};
 use crate::table::{Align, Cell, Columns};
@@ -33,6 +34,9 @@ pub struct Measured {
     pub steady: Steady,
     /// Memory of all kinds.
     pub memory: Memory,
+    /// Every instruction beside the limits of the machine, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roofline: Option<Roofline>,
     /// What a run does: `12 instructions`.
     #[serde(skip)]
     pub work: String,
@@ -157,6 +161,7 @@ impl Measured {
         if let Some(peak) = memory.peak_resident_bytes {
             row("process, at most", bytes(peak), "resident".to_owned());
         }
-        columns.print(out)
+        columns.print(out)?;
+        self.roofline.iter().try_for_each(|roofline| roofline.print(out))
     }
 }

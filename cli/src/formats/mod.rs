@@ -13,6 +13,7 @@ mod measured;
 pub mod mlf;
 mod ptd;
 pub mod pte;
+mod roofline;
 mod size;
 mod tflite;
 mod trace;
@@ -158,18 +159,19 @@ pub trait Format: Sync {
         pte::check(self.program(file, &session.limits)?, cases, tolerance, how, session)
     }
 
-    /// Measures opening, loading and running a method; steady runs for `time`.
+    /// Measures opening, loading and running a method; steady runs for `time`, and with `roofline` every instruction.
     fn bench(
         &self,
         file: &File,
         method: Option<&str>,
         inputs: &[PathBuf],
         time: Duration,
+        roofline: bool,
         how: Execution<'_>,
         session: &mut Session,
     ) -> Result<Measured, Failure> {
         let open = |limits: &Limits| self.program(file, limits);
-        pte::bench(&open, &file.name, method, inputs, time, how, session)
+        pte::bench(&open, &file.name, method, inputs, (time, roofline), how, session)
     }
 
     /// The library of a package that holds one.

@@ -3,25 +3,24 @@
 use std::sync::Arc;
 
 use super::geometry::{Geometry, Operands};
-use super::im2col::{Offsets, multiply_patches, multiply_rows, rows_at_once};
+use super::im2col::{Offsets, multiply_patches};
+use super::pixels::{self, PackedWeight};
 use super::{depthwise, direct, transposed};
 use crate::epilogue::Epilogue;
-use crate::error::{Error, room};
+use crate::error::{Error, ErrorKind, room};
 use crate::gemm::{Bias, Fast, Gemm, Mat, Operand, Terms, most_packed_of};
 use crate::spatial::Images;
+use crate::threads::for_each_piece;
 
 /// Below this many multiplications the definition is faster than any preparation.
 const SMALL: usize = 1 << 12;
 
 /// Returns how many elements of scratch memory [`Convolution::run`] needs for images of up to so many pixels and a weight of
-/// so many taps for each of the input channels of a group: patches of channels-last images, or the products of a transposed
-/// convolution.
-pub fn scratch(pixels: usize, taps: usize, group_channels: usize, transposed: bool) -> usize {
-    if transposed {
-        return transposed::scratch(pixels, taps);
-    }
-    let taps = taps.saturating_mul(group_channels);
-    if taps == 0 { 0 } else { rows_at_once(taps).saturating_mul(taps) }
+/// so many taps for each of the input channels of a group: the image with its channels innermost where that is how the
+/// output lies and not the input (`reordered`), or the products of a transposed convolution.
+pub fn scratch(pixels: usize, taps: usize, group_channels: usize, transposed: bool, reordered: bool) -> usize {
+    let image = if reordered { pixels.saturating_mul(group_channels) } else { 0 };
+    if transposed { image.max(transposed::scratch(pixels, taps)) } else { image }
 }
 
 /// A convolution of `f32` that runs often, and what it retains from run to run: layouts of the weight.
@@ -55,10 +54,10 @@ pub struct Convolution {
     offsets: Option<Offsets>,
     /// The weight of every group as a left operand.
     packed_lhs: Option<Vec<<Fast as Gemm<f32>>::PackedLhs>>,
-    /// The weight as a right operand, if packing helps.
-    packed_rhs: Option<Option<<Fast as Gemm<f32>>::PackedRhs>>,
-    /// The weight by tap, input channel, output channel.
-    weight_hwio: Vec<f32>,
+    /// The weight in blocks of output channels.
+    packed: PackedWeight,
+    /// The weight of a depthwise convolution by tap and channel, and a zero per channel.
+    weight_by_tap: Vec<f32>,
 }
 
 impl Convolution {
@@ -71,16 +70,15 @@ impl Convolution {
             last: None,
             offsets: None,
             packed_lhs: None,
-            packed_rhs: None,
-            weight_hwio: Vec::new(),
+            packed: PackedWeight::default(),
+            weight_by_tap: Vec::new(),
         }
     }
 
     /// Returns how many bytes are retained now.
     pub fn retained_bytes(&self) -> usize {
         let lhs: usize = self.packed_lhs.iter().flatten().map(|packed| packed.bytes()).sum();
-        let rhs = self.packed_rhs.iter().flatten().map(|packed| packed.bytes()).sum::<usize>();
-        lhs + rhs + self.weight_hwio.capacity() * size_of::<f32>()
+        lhs + self.packed.bytes() + self.weight_by_tap.capacity() * size_of::<f32>()
     }
 
     /// Returns how many bytes the next run of this geometry retains beside those it has, at most. They are allocated by code
@@ -89,20 +87,14 @@ impl Convolution {
         let Geometry { weight: kernel, groups, .. } = geometry;
         let [channels, out_channels] = geometry.group_channels();
         let taps = kernel.area() * channels;
-        let repacked = || match self.weight_hwio.is_empty() {
-            true => (kernel.area() * kernel.channels.0 * kernel.batch.0).saturating_mul(size_of::<f32>()),
-            false => 0,
-        };
         match Algorithm::of(geometry) {
-            Algorithm::DepthwiseNhwc => repacked(),
+            Algorithm::DepthwiseNhwc if self.weight_by_tap.is_empty() => {
+                (kernel.area() + 1).saturating_mul(kernel.batch.0).saturating_mul(size_of::<f32>())
+            }
             Algorithm::Im2colNchw if self.weight_is_constant && self.packed_lhs.is_none() => {
                 most_packed_of(out_channels, taps).saturating_mul(*groups)
             }
-            Algorithm::Im2colNhwc => {
-                let packs = self.weight_is_constant && self.packed_rhs.is_none();
-                let packed = if packs { most_packed_of(taps, out_channels) } else { 0 };
-                packed.saturating_add(if geometry.is_pointwise() { 0 } else { repacked() })
-            }
+            Algorithm::Pixels if self.packed.is_empty() => PackedWeight::bytes_of(geometry),
             _ => 0,
         }
     }
@@ -133,7 +125,7 @@ impl Convolution {
             Algorithm::DepthwiseNchw => depthwise::nchw(geometry, operands, epilogue.as_deref(), out),
             Algorithm::DepthwiseNhwc => {
                 self.repack(geometry, operands.weight)?;
-                let operands = Operands { weight: &self.weight_hwio, ..*operands };
+                let operands = Operands { weight: &self.weight_by_tap, ..*operands };
                 depthwise::nhwc(geometry, &operands, epilogue.as_deref(), out);
             }
             Algorithm::ScatterTransposed => {
@@ -141,7 +133,14 @@ impl Convolution {
                 finish(out);
             }
             Algorithm::Im2colNchw => self.im2col_nchw(geometry, operands, out, finish)?,
-            Algorithm::Im2colNhwc => self.im2col_nhwc(geometry, operands, scratch, out, finish)?,
+            Algorithm::Pixels => {
+                if !self.weight_is_constant || self.packed.is_empty() {
+                    self.packed.pack(geometry, operands.weight)?;
+                }
+                let (geometry, input) = reordered(geometry, operands.input, scratch)?;
+                let input = [input, operands.bias.unwrap_or(&[])];
+                pixels::convolve(&geometry, input, &self.packed, epilogue.as_deref(), out);
+            }
         }
         Ok(())
     }
@@ -189,60 +188,61 @@ impl Convolution {
         Ok(())
     }
 
-    fn im2col_nhwc(
-        &mut self,
-        geometry: &Geometry,
-        operands: &Operands<'_, f32>,
-        scratch: &mut [f32],
-        out: &mut [f32],
-        finish: impl Fn(&mut [f32]) + Send + Sync,
-    ) -> Result<(), Error> {
-        let Geometry { input: images, weight: kernel, out: to, .. } = *geometry;
-        let (taps, channels) = (images.channels.0 * kernel.area(), to.channels.0);
-        let pointwise = geometry.is_pointwise();
-        if !pointwise {
-            self.repack(geometry, operands.weight)?;
-        }
-        let weight = match pointwise {
-            true => Mat::new(operands.weight, [taps, channels], [kernel.channels.1, kernel.batch.1])?,
-            false => Mat::new(&self.weight_hwio, [taps, channels], [channels, 1])?,
-        };
-        if self.weight_is_constant && self.packed_rhs.is_none() {
-            self.packed_rhs = Some(Fast::pack_rhs(weight)?);
-        }
-        let packed = self.packed_rhs.as_ref().and_then(Option::as_ref);
-        let bias = operands.bias.map_or(Bias::None, Bias::Row);
-        let multiply = |out: &mut [f32], lhs: Mat<'_, f32>| {
-            Fast::multiply(out, lhs.into(), Operand { mat: weight, packed }, Terms { bias, ..Terms::default() })?;
-            finish(out);
-            Ok(())
-        };
-        multiply_rows(geometry, operands.input, scratch, out, multiply)
-    }
-
-    /// Lays the weight out by tap, input channel, output channel.
+    /// Lays the weight of a depthwise convolution out by tap and channel.
     fn repack(&mut self, geometry: &Geometry, weight: &[f32]) -> Result<(), Error> {
         let kernel = &geometry.weight;
-        let (outs, channels) = (kernel.batch.0, kernel.channels.0);
-        if self.weight_is_constant && !self.weight_hwio.is_empty() {
+        let outs = kernel.batch.0;
+        if self.weight_is_constant && !self.weight_by_tap.is_empty() {
             return Ok(());
         }
-        let count = kernel.area() * channels * outs;
-        if self.weight_hwio.capacity() < count {
-            self.weight_hwio = room(count)?;
+        let count = (kernel.area() + 1) * outs;
+        if self.weight_by_tap.capacity() < count {
+            self.weight_by_tap = room(count)?;
         }
-        self.weight_hwio.resize(count, 0.0);
-        let mut places = self.weight_hwio.iter_mut();
+        self.weight_by_tap.clear();
+        self.weight_by_tap.resize(count, 0.0);
+        let mut places = self.weight_by_tap.iter_mut();
         for (y, x) in (0..kernel.sizes[1]).flat_map(|y| (0..kernel.sizes[2]).map(move |x| (y, x))) {
-            for channel in 0..channels {
-                let start = y * kernel.strides[1] + x * kernel.strides[2] + channel * kernel.channels.1;
-                for (out, place) in (0..outs).zip(&mut places) {
-                    *place = weight[start + out * kernel.batch.1];
-                }
+            let start = y * kernel.strides[1] + x * kernel.strides[2];
+            for (out, place) in (0..outs).zip(&mut places) {
+                *place = weight[start + out * kernel.batch.1];
             }
         }
         Ok(())
     }
+}
+
+/// The images with the channels of a pixel next to each other: those that there are, or a copy in scratch memory.
+fn reordered<'a>(
+    geometry: &Geometry,
+    input: &'a [f32],
+    scratch: &'a mut [f32],
+) -> Result<(Geometry, &'a [f32]), Error> {
+    let images = &geometry.input;
+    let last = Images::channels_last(images.batch.0, images.channels.0, images.sizes);
+    let dense = images.sizes[1] == 1 || images.strides[1] == last.strides[1];
+    let geometry = Geometry { input: last, ..*geometry };
+    if (images.channels.1 == 1 || images.channels.0 == 1) && images.strides[2] == images.channels.0 && dense {
+        // One image may lie anywhere.
+        let batch = if images.batch.0 == 1 { last.batch } else { images.batch };
+        return Ok((Geometry { input: Images { batch, ..last }, ..geometry }, input));
+    }
+    let (area, channels, width) = (last.area(), last.channels.0, last.sizes[2]);
+    let scratch = scratch
+        .get_mut(..last.batch.0 * area * channels)
+        .ok_or_else(|| Error::new(ErrorKind::Unsupported, "the image is larger than at load"))?;
+    for_each_piece(scratch, channels * width, |start, pixels| {
+        for (line, pixels) in pixels.chunks_exact_mut(channels * width).enumerate() {
+            let line = start / (channels * width) + line;
+            let (n, y) = (line / last.sizes[1], line % last.sizes[1]);
+            for channel in 0..channels {
+                let from = n * images.batch.1 + y * images.strides[1] + channel * images.channels.1;
+                let values = input[from..].iter().step_by(images.strides[2].max(1));
+                pixels[channel..].iter_mut().step_by(channels).zip(values).for_each(|(to, x)| *to = *x);
+            }
+        }
+    });
+    Ok((geometry, scratch))
 }
 
 /// The way a convolution is computed.
@@ -256,8 +256,8 @@ pub(super) enum Algorithm {
     DepthwiseNhwc,
     /// `weight * patches`, the patches gathered while they are packed.
     Im2colNchw,
-    /// `patches * weight`, the patches gathered into scratch memory.
-    Im2colNhwc,
+    /// What taps meet, read where it lies, times blocks of the weight.
+    Pixels,
     /// Transposed, as products that are added up.
     ScatterTransposed,
 }
@@ -269,7 +269,9 @@ impl Algorithm {
         // One layer is an image, unless layers of padding lie around it.
         let layers = geometry.slides[0].kernel > 1 || geometry.slides[0].padding > 0 || input.sizes[0] > 1;
         let dense = |images: &Images| images.sizes[1] == 1 || images.strides[1] == images.sizes[2] * images.strides[2];
-        if transposed {
+        let in_place = input.channels.1 == 1 && input.strides[2] == input.channels.0 && dense(&input);
+        let pixels = out.is_channels_last() && (groups == 1 || in_place);
+        if transposed && !(pixels && !layers && !too_long && geometry.work() >= SMALL) {
             let weight_dense = weight.strides[2] == 1 && weight.is_linear() && weight.channels.1 == weight.area();
             let fits = weight_dense && input.is_linear() && geometry.work() >= SMALL;
             return if fits { Algorithm::ScatterTransposed } else { Algorithm::Direct };
@@ -281,9 +283,9 @@ impl Algorithm {
         let depthwise = weight.channels.0 == 1 && groups > 1;
         if out.is_channels_last() {
             let by_pixel = input.channels.1 == 1;
-            return match (depthwise, groups) {
-                (true, _) if by_pixel && out.channels.0 == groups => Algorithm::DepthwiseNhwc,
-                (_, 1) if by_pixel || !geometry.is_pointwise() => Algorithm::Im2colNhwc,
+            return match depthwise && !transposed {
+                true if by_pixel && out.channels.0 == groups => Algorithm::DepthwiseNhwc,
+                _ if pixels => Algorithm::Pixels,
                 _ => Algorithm::Direct,
             };
         }

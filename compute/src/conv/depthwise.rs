@@ -2,9 +2,10 @@
 
 use super::geometry::{Geometry, Operands};
 use crate::epilogue::{Clamp, Epilogue};
+use crate::simd::floats::{FloatPath, Floats, LANES as VECTOR, MOST_TAPS, Window, WithFloats};
 use crate::simd::wide;
-use crate::spatial::Taps;
-use crate::threads::{Write, for_each, for_each_piece};
+use crate::spatial::{Slide, Taps};
+use crate::threads::{Cost, Write, for_each, for_each_piece_at};
 
 /// From so many multiplications on, handing rows to other threads pays.
 const WORTH_THREADS: usize = 1 << 19;
@@ -24,12 +25,25 @@ pub(super) fn nchw(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: 
     let width = to.sizes[2];
     let (area, channels) = (to.area().max(1), to.channels.0.max(1));
     let out = &mut out[..to.batch.0 * to.channels.0 * to.area()];
-    for_each_piece(out, area, |start, out| {
+    let padded = Padded::of(geometry);
+    let path = FloatPath::best();
+    let clamp = epilogue.map_or(Clamp::NONE, Epilogue::first_clamp);
+    let cost = Cost::nanoseconds(TAP * kernel.area() as f64);
+    for_each_piece_at(cost, out, area, |start, out| {
+        let mut plane = [0.0; PADDED];
         for (index, out) in out.chunks_exact_mut(area).enumerate() {
             let (n, channel) = ((start / area + index) / channels, (start / area + index) % channels);
             let data = &input[n * images.batch.1 + channel / multiplier * images.channels.1..];
             let weight = &weight[channel * kernel.batch.1..];
             let bias = bias.map_or(0.0, |bias| bias[channel]);
+            if let Some(padded) = padded {
+                padded.fill(geometry, data, &mut plane);
+                path.run(Plane { geometry, padded, plane: &plane, weight, bias, clamp, out: &mut *out });
+                if let Some(epilogue) = epilogue {
+                    epilogue.finish(out);
+                }
+                continue;
+            }
             for (y, out) in out.chunks_exact_mut(width).enumerate() {
                 let row = Row { geometry, taps: slides[1].taps(y), data, weight, bias };
                 wide(|| match slides[2].stride {
@@ -43,6 +57,106 @@ pub(super) fn nchw(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: 
             }
         }
     });
+}
+
+/// Nanoseconds of a tap, about.
+const TAP: f64 = 0.05;
+
+/// Elements of a plane with what lies around it, at most.
+const PADDED: usize = 1 << 13;
+
+/// The sizes of a plane of a channel with zeros around it, whose columns lie by their number modulo the stride of the window:
+/// what a tap meets at places next to each other is next to each other.
+#[derive(Clone, Copy)]
+struct Padded {
+    /// Rows.
+    height: usize,
+    /// Columns of each of `stride` parts of a row.
+    width: usize,
+    stride: usize,
+}
+
+impl Padded {
+    /// Those of a convolution, if it fits.
+    fn of(geometry: &Geometry) -> Option<Padded> {
+        let [_, down, right] = geometry.slides;
+        let reach = |slide: &Slide| slide.dilation * (slide.kernel - 1);
+        let places = geometry.out.sizes[2].next_multiple_of(VECTOR);
+        let width = places + reach(&right) / right.stride + 1;
+        let height = (geometry.out.sizes[1] - 1) * down.stride + reach(&down) + 1;
+        let fits = height.saturating_mul(width).saturating_mul(right.stride) <= PADDED;
+        fits.then_some(Padded { height, width, stride: right.stride })
+    }
+
+    /// Copies a plane; what is around it stays zero.
+    fn fill(&self, geometry: &Geometry, data: &[f32], plane: &mut [f32; PADDED]) {
+        let Geometry { input: images, slides: [_, down, right], .. } = geometry;
+        let line = self.width * self.stride;
+        for y in (0..images.sizes[1]).take_while(|y| y + down.padding < self.height) {
+            let row = &data[y * images.strides[1]..][..images.sizes[2]];
+            let to = &mut plane[(y + down.padding) * line..][..line];
+            if self.stride == 1 {
+                let to = &mut to[right.padding.min(line)..];
+                let count = to.len().min(row.len());
+                to[..count].copy_from_slice(&row[..count]);
+                continue;
+            }
+            for phase in 0..self.stride {
+                // The first column of this part that is inside.
+                let first = (phase + self.stride - right.padding % self.stride) % self.stride;
+                let at = phase * self.width + (first + right.padding) / self.stride;
+                let to = &mut to[at.min((phase + 1) * self.width)..(phase + 1) * self.width];
+                to.iter_mut().zip(row.iter().skip(first).step_by(self.stride)).for_each(|(to, x)| *to = *x);
+            }
+        }
+    }
+}
+
+/// A plane of the output of one channel.
+struct Plane<'a, 'o> {
+    geometry: &'a Geometry,
+    padded: Padded,
+    plane: &'a [f32; PADDED],
+    weight: &'a [f32],
+    bias: f32,
+    clamp: Clamp,
+    out: &'o mut [f32],
+}
+
+impl WithFloats for Plane<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<F: Floats>(self, floats: F) {
+        let Geometry { slides: [_, down, right], out: to, weight: kernel, .. } = self.geometry;
+        let Padded { width, stride, .. } = self.padded;
+        let [least, greatest] = self.clamp.bounds().map(|bound| floats.splat(bound));
+        for (y, out) in self.out.chunks_exact_mut(to.sizes[2]).enumerate() {
+            for (block, out) in out.chunks_mut(VECTOR).enumerate() {
+                let mut sums = floats.splat(self.bias);
+                for ky in 0..down.kernel {
+                    let line = &self.plane[(y * down.stride + ky * down.dilation) * width * stride..][..width * stride];
+                    let weight = &self.weight[ky * kernel.strides[1]..];
+                    for kx in 0..right.kernel {
+                        let column = kx * right.dilation;
+                        let at = column % stride * width + column / stride + block * VECTOR;
+                        let Some(values) = line[at..].first_chunk() else { continue };
+                        let factor = floats.splat(weight[kx * kernel.strides[2]]);
+                        sums = floats.fma(floats.load(values), factor, sums);
+                    }
+                }
+                let sums = floats.at_most(greatest, floats.at_least(least, sums));
+                match out.first_chunk_mut() {
+                    Some(out) => floats.store(sums, out),
+                    None => {
+                        let mut last = [0.0; VECTOR];
+                        floats.store(sums, &mut last);
+                        out.copy_from_slice(&last[..out.len()]);
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// One row of the output of one channel.
@@ -119,16 +233,21 @@ impl Row<'_> {
     }
 }
 
-/// Channels-last: every output pixel is a sum of scaled input pixels. The weight is by tap and then channel; a channel
-/// has one output.
+/// Channels-last: every output pixel is a sum of scaled input pixels. The weight is by tap and then channel, and after the
+/// last tap there is a zero per channel; a channel has one output.
 pub(super) fn nhwc(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: Option<&Epilogue>, out: &mut [f32]) {
     let Geometry { input: images, out: to, .. } = geometry;
     let Operands { input, weight, bias } = *operands;
     let clamp = epilogue.map_or(Clamp::NONE, Epilogue::first_clamp);
+    let tiles = to.channels.0 >= VECTOR && geometry.weight.area() <= MOST_TAPS;
+    let path = FloatPath::best();
     let row = |n: usize, y: usize, out: &mut [f32]| {
         let data = &input[n * images.batch.1..];
+        if tiles {
+            path.run(Tiles { geometry, data, weight, bias, y, clamp, out: &mut *out });
+        }
         wide(|| {
-            for (x, out) in out.chunks_exact_mut(to.channels.0).enumerate() {
+            for (x, out) in out.chunks_exact_mut(to.channels.0).enumerate().take(if tiles { 0 } else { usize::MAX }) {
                 pixel(geometry, data, weight, bias, [y, x], clamp, out);
             }
         });
@@ -140,6 +259,92 @@ pub(super) fn nhwc(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: 
     for n in 0..to.batch.0 {
         let out = &mut out[n * to.batch.1..][..height * width];
         for_each(geometry.work() >= WORTH_THREADS, Write(out, width), |y, out| row(n, y, out));
+    }
+}
+
+/// Pixels of a row that are summed at once.
+const PIXELS: usize = 4;
+
+/// A row of channels-last pixels of at least [`VECTOR`] channels.
+struct Tiles<'a, 'o> {
+    geometry: &'a Geometry,
+    data: &'a [f32],
+    weight: &'a [f32],
+    bias: Option<&'a [f32]>,
+    y: usize,
+    clamp: Clamp,
+    out: &'o mut [f32],
+}
+
+impl WithFloats for Tiles<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<F: Floats>(mut self, floats: F) {
+        let Geometry { input: images, slides: [_, down, right], out: to, weight: kernel, .. } = *self.geometry;
+        let (channels, data) = (to.channels.0, self.data);
+        let (weight, zeros) = self.weight.split_at(kernel.area() * channels);
+        let mut window = Window::<PIXELS>::new(channels);
+        for x in (0..to.sizes[2]).step_by(PIXELS) {
+            let here = PIXELS.min(to.sizes[2] - x);
+            let starts: [isize; PIXELS] = std::array::from_fn(|pixel| right.start(x + pixel.min(here - 1)));
+            window.clear();
+            for ky in 0..down.kernel {
+                let y = down.start(self.y) + (ky * down.dilation) as isize;
+                // What is before the first is a great number, too.
+                let line = ((y as usize) < down.input).then(|| &data[y as usize * images.strides[1]..]);
+                for kx in 0..right.kernel {
+                    let offset = (kx * right.dilation) as isize;
+                    window.push(starts.map(|start| match (line, start.wrapping_add(offset) as usize) {
+                        (Some(line), x) if x < right.input => &line[x * images.strides[2]..],
+                        _ => zeros,
+                    }));
+                }
+            }
+            let mut first = 0;
+            while first < channels {
+                let left = channels - first;
+                let width = if F::TILES > 1 && left >= 4 * VECTOR {
+                    self.block::<F, 4>(floats, &window, weight, [x, here, first])
+                } else if F::TILES > 1 && left >= 2 * VECTOR {
+                    self.block::<F, 2>(floats, &window, weight, [x, here, first])
+                } else {
+                    // The last block begins early enough to be whole.
+                    first = first.min(channels - VECTOR);
+                    self.block::<F, 1>(floats, &window, weight, [x, here, first])
+                };
+                first += width;
+            }
+        }
+    }
+}
+
+impl Tiles<'_, '_> {
+    /// Some vectors of channels of the pixels of a window; returns how many channels.
+    #[inline(always)]
+    fn block<F: Floats, const TILES: usize>(
+        &mut self,
+        floats: F,
+        window: &Window<'_, PIXELS>,
+        weight: &[f32],
+        [x, here, first]: [usize; 3],
+    ) -> usize {
+        let (channels, width) = (self.geometry.out.channels.0, TILES * VECTOR);
+        let mut start = [floats.splat(0.0); TILES];
+        if let Some(bias) = self.bias {
+            let (bias, _) = bias[first..first + width].as_chunks::<VECTOR>();
+            start = std::array::from_fn(|tile| floats.load(&bias[tile]));
+        }
+        let mut sums = [start; PIXELS];
+        window.add_taps(floats, weight, first, &mut sums);
+        let [least, greatest] = self.clamp.bounds().map(|bound| floats.splat(bound));
+        for (pixel, sums) in sums.into_iter().enumerate().take(here) {
+            let (out, _) = self.out[(x + pixel) * channels + first..][..width].as_chunks_mut::<VECTOR>();
+            for (sums, out) in sums.into_iter().zip(out) {
+                floats.store(floats.at_most(greatest, floats.at_least(least, sums)), out);
+            }
+        }
+        width
     }
 }
 

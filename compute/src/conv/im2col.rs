@@ -1,4 +1,4 @@
-//! Patches of images as matrices: gathered while a product packs them, or into scratch memory some rows at a time.
+//! Patches of images as matrices, gathered while a product packs them.
 //!
 //! A patch holds the elements that the taps of a window meet at one place; elements in the padding are 0. A kernel of one
 //! tap at every pixel needs no patches.
@@ -8,17 +8,7 @@ use rten_tensor::NdTensorView;
 
 use super::geometry::Geometry;
 use crate::error::{Error, ErrorKind, room};
-use crate::gemm::{Bias, Fast, Gemm, Mat, Operand};
-use crate::threads::{WriteAll, for_each_piece, pays, try_for_each};
-
-/// Elements of patches gathered at a time, and the fewest rows of them.
-const PATCHES: usize = 1 << 16;
-const LEAST_ROWS: usize = 16;
-
-/// Patches of so many elements that are gathered at a time.
-pub(super) fn rows_at_once(taps: usize) -> usize {
-    (PATCHES / taps).max(LEAST_ROWS)
-}
+use crate::gemm::{Bias, Fast, Gemm, Operand};
 
 /// Where the elements of patches are: by tap, and by output pixel.
 pub(super) type Offsets = (RowOffsets, ColOffsets);
@@ -51,43 +41,6 @@ pub(super) fn multiply_patches(
     let result = Fast::multiply_patches(out, lhs, &patches, bias);
     *offsets = Some((patches.row_offsets, patches.col_offsets));
     result
-}
-
-/// Calls `multiply` with rows of the output and the patches they are made of, until all of a channels-last output is made.
-pub(super) fn multiply_rows(
-    geometry: &Geometry,
-    input: &[f32],
-    scratch: &mut [f32],
-    out: &mut [f32],
-    multiply: impl Fn(&mut [f32], Mat<'_, f32>) -> Result<(), Error> + Send + Sync,
-) -> Result<(), Error> {
-    let Geometry { input: images, weight: kernel, out: to, .. } = *geometry;
-    let (taps, area, channels) = (images.channels.0 * kernel.area(), to.area(), to.channels.0);
-    let pointwise = geometry.is_pointwise();
-    // Few enough rows that what was computed is still in the cache for what is done to it.
-    let rows = if pointwise { (PATCHES / channels.max(taps)).max(LEAST_ROWS) } else { rows_at_once(taps) };
-    for n in 0..to.batch.0 {
-        let data = &input[n * images.batch.1..];
-        let out = &mut out[n * to.batch.1..][..area * channels];
-        if pointwise {
-            let parallel = pays(size_of_val(out));
-            try_for_each(parallel, WriteAll(out, rows * channels), |block, out| {
-                multiply(out, Mat::new(&data[block * rows * taps..], [out.len() / channels, taps], [taps, 1])?)
-            })?;
-            continue;
-        }
-        for (block, out) in out.chunks_mut(rows * channels).enumerate() {
-            let count = out.len() / channels;
-            let patches = scratch
-                .get_mut(..count * taps)
-                .ok_or_else(|| Error::new(ErrorKind::Unsupported, "patches are larger than at load"))?;
-            for_each_piece(patches, taps, |start, patches| {
-                gather(geometry, data, block * rows + start / taps, patches);
-            });
-            multiply(out, Mat::new(patches, [count, taps], [taps, 1])?)?;
-        }
-    }
-    Ok(())
 }
 
 /// Finds where the elements of patches are. Sizes are padded to what the packing wants; the
@@ -126,34 +79,4 @@ fn patch_offsets(geometry: &Geometry, channels: usize) -> Result<Offsets, Error>
     cols.y.resize(padded, 0);
     cols.x.resize(padded, 0);
     Ok((rows, cols))
-}
-
-/// Gathers the patches of output pixels from number `first` on, one row each: taps, and their channels innermost.
-fn gather(geometry: &Geometry, data: &[f32], first: usize, patches: &mut [f32]) {
-    let Geometry { input: images, out: to, slides, .. } = geometry;
-    let channels = images.channels.0;
-    let [height, width] = [slides[1].kernel, slides[2].kernel];
-    for (pixel, patch) in patches.chunks_exact_mut(height * width * channels).enumerate() {
-        let (y, x) = ((first + pixel) / to.sizes[2], (first + pixel) % to.sizes[2]);
-        for (ky, line) in patch.chunks_exact_mut(width * channels).enumerate() {
-            let Some(row) = slides[1].element(y, ky) else {
-                line.fill(0.0);
-                continue;
-            };
-            for (kx, place) in line.chunks_exact_mut(channels).enumerate() {
-                match slides[2].element(x, kx) {
-                    Some(column) => {
-                        let from = row * images.strides[1] + column * images.strides[2];
-                        if images.channels.1 == 1 {
-                            place.copy_from_slice(&data[from..from + channels]);
-                        } else {
-                            let values = data[from..].iter().step_by(images.channels.1);
-                            place.iter_mut().zip(values).for_each(|(place, &x)| *place = x);
-                        }
-                    }
-                    None => place.fill(0.0),
-                }
-            }
-        }
-    }
 }

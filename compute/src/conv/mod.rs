@@ -1,8 +1,8 @@
 //! Convolution over one, two or three spatial dimensions, forward and transposed.
 //!
 //! [`direct`] is the definition in loops, for every element type and layout, and the oracle of the rest. [`Convolution`] is
-//! for `f32`: products of matrices for images of up to two dimensions, own loops where every channel has a kernel of its
-//! own, and products whose results are added up for transposed ones. [`HalfConvolution`] brings 16-bit floats there, and
+//! for `f32`: products of matrices for images of up to two dimensions, own loops where channels are innermost or have a kernel
+//! each, and products whose results are added up for transposed ones. [`HalfConvolution`] brings 16-bit floats there, and
 //! [`gradient`] has the gradients of weight and bias.
 
 mod convolution;
@@ -12,6 +12,7 @@ mod geometry;
 pub mod gradient;
 mod half_precision;
 mod im2col;
+mod pixels;
 mod transposed;
 
 pub use convolution::{Convolution, scratch};

@@ -75,7 +75,8 @@ fn elements(images: &Images) -> usize {
 
 fn scratch_for(geometry: &Geometry) -> usize {
     let Geometry { input, weight, transposed, .. } = geometry;
-    scratch(input.area(), weight.area(), weight.channels.0, *transposed)
+    let channels = if *transposed { weight.batch.0 } else { weight.channels.0 };
+    input.batch.0 * scratch(input.area(), weight.area(), channels, *transposed, true)
 }
 
 /// Geometries that meet every algorithm.

@@ -6,6 +6,7 @@ use super::unary::vectorised;
 use super::{Body, Lane, Params, Values, loops};
 use crate::float::Float;
 use crate::number::Compute;
+use crate::simd::wide;
 
 loops! {
     pub clamp: all<C: Compute> -> C, |p; a, least, greatest| a.greater_of(least).lesser_of(greatest);
@@ -45,7 +46,23 @@ pub fn silu(compute: ScalarType) -> Option<Body> {
         }
         let out: &mut [f32] = bytemuck::cast_slice_mut(out);
         if let Values::Each(input) = lanes[0].values::<f32>() {
-            out.iter_mut().zip(input).for_each(|(y, x)| *y *= x);
+            wide(|| out.iter_mut().zip(input).for_each(|(y, x)| *y *= x));
+        }
+    }
+    (compute == ScalarType::FLOAT).then_some(Body { run, result: ScalarType::FLOAT })
+}
+
+/// Picks the loop of `a * min(max(a + 3, 0), 6) / 6`, of `f32` only: the results are those of the operations one by one.
+pub fn hard_swish(compute: ScalarType) -> Option<Body> {
+    fn run(_: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
+        let value = |x: f32| {
+            let raised = if x + 3.0 < 0.0 { 0.0 } else { x + 3.0 };
+            x * (if raised > 6.0 { 6.0 } else { raised }) / 6.0
+        };
+        let out: &mut [f32] = bytemuck::cast_slice_mut(out);
+        match lanes[0].values::<f32>() {
+            Values::Each(input) => wide(|| out.iter_mut().zip(input).for_each(|(y, x)| *y = value(*x))),
+            Values::One(x) => out.fill(value(x)),
         }
     }
     (compute == ScalarType::FLOAT).then_some(Body { run, result: ScalarType::FLOAT })
@@ -73,6 +90,15 @@ mod tests {
         let params = Params([Scalar::Int(0); 3]);
         (table(ScalarType::FLOAT).unwrap().run)(&params, &[lane], bytemuck::cast_slice_mut(&mut out));
         out
+    }
+
+    #[test]
+    fn a_hard_swish_is_its_operations() {
+        let x: Vec<f32> = (-100..100).map(|i| i as f32 * 0.07).chain([f32::NAN, f32::INFINITY, -0.0]).collect();
+        for (x, y) in x.iter().zip(applied(hard_swish, &x)) {
+            let want = x * (x + 3.0).greater_of(0.0).lesser_of(6.0) / 6.0;
+            assert!(y.to_bits() == want.to_bits() || y.is_nan() && want.is_nan(), "{x}: {y}, not {want}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::float::Float;
 use crate::layout::Strided;
 use crate::number::{Cast, Compute, Number};
 use crate::simd::wide;
+use crate::threads::for_each_piece;
 
 /// The way values between pixels are found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,16 +89,29 @@ impl Resize {
         for (x, column) in columns.iter_mut().enumerate() {
             *column = line(1).at(x);
         }
+        let columns = &*columns;
+        let [batch, channels, ..] = self.out.sizes;
+        let strides = self.out.strides;
+        // Rows of one image whose channels are innermost follow each other.
+        if batch == 1 && channels > 1 && strides == [strides[0], 1, columns.len() * channels, channels] {
+            for_each_piece(&mut out[..height * strides[2]], strides[2], |start, out| {
+                for (y, out) in (start / strides[2]..).zip(out.chunks_exact_mut(strides[2])) {
+                    let row = line(0).at(y);
+                    wide(|| self.row(data, out, 0, row, columns));
+                }
+            });
+            return Ok(());
+        }
         for y in 0..height {
             let row = line(0).at(y);
-            wide(|| self.row(data, out, y, row, columns));
+            wide(|| self.row(data, out, y * strides[2], row, columns));
         }
         Ok(())
     }
 
-    /// One row of all images and channels.
+    /// One row of all images and channels, which begins at an element of the output.
     #[inline(always)]
-    fn row<T: Number>(&self, data: &[T], out: &mut [T], y: usize, row: Neighbours, columns: &[Neighbours]) {
+    fn row<T: Number>(&self, data: &[T], out: &mut [T], first: usize, row: Neighbours, columns: &[Neighbours]) {
         let [batch, channels, ..] = self.input.sizes;
         let (from, to) = (self.input.strides, self.out.strides);
         // The channels of a pixel at once, where they are neighbours.
@@ -105,7 +119,7 @@ impl Resize {
         for (n, c) in (0..batch).flat_map(|n| (0..repeats).map(move |c| (n, c))) {
             let start = n * from[0] + c * from[1];
             let (upper, lower) = (start + row.first as usize * from[2], start + row.second as usize * from[2]);
-            let start = n * to[0] + c * to[1] + y * to[2];
+            let start = n * to[0] + c * to[1] + first;
             for (x, column) in columns.iter().enumerate() {
                 let out = &mut out[start + x * to[3]..][..run];
                 let (left, right) = (column.first as usize * from[3], column.second as usize * from[3]);

@@ -276,6 +276,13 @@ impl<'m> KernelContext<'m> {
         tensors.collect()
     }
 
+    /// The shapes of the tensors the instruction read.
+    pub(crate) fn read(&self) -> Vec<TensorShape<'_>> {
+        let ins = self.args.iter().enumerate().filter(|(arg, _)| !self.access.is_out(*arg));
+        let tensors = ins.flat_map(|(_, &id)| self.state.tensors_of(id));
+        tensors.map(|tensor| self.state.meta(&self.state.tensors[tensor as usize])).collect()
+    }
+
     /// Freezes shapes and gives access to bytes.
     pub fn views(&mut self) -> Views<'_> {
         Views { cx: self, taken: Cell::new(0), scratch_taken: Cell::new(false) }

@@ -1,7 +1,7 @@
 //! Watching a method run, instruction by instruction.
 
 use crate::api::context::KernelContext;
-use crate::api::tensor::TensorRef;
+use crate::api::tensor::{TensorRef, TensorShape};
 use crate::pte::error::Place;
 
 /// Something that wants to know what runs: a profiler, a tracer, a debugger. All methods do nothing by default.
@@ -59,6 +59,7 @@ impl Event<'_> {
 /// The arguments of an instruction that has run.
 pub struct Results<'a> {
     pub(crate) tensors: Vec<TensorRef<'a>>,
+    pub(crate) read: Vec<TensorShape<'a>>,
 }
 
 impl<'a> Results<'a> {
@@ -67,7 +68,12 @@ impl<'a> Results<'a> {
         &self.tensors
     }
 
+    /// The shapes of the tensors it read, in argument order; their memory may hold something else by now.
+    pub fn read(&self) -> &[TensorShape<'a>] {
+        &self.read
+    }
+
     pub(crate) fn of(cx: &'a KernelContext<'_>) -> Self {
-        Results { tensors: cx.written() }
+        Results { tensors: cx.written(), read: cx.read() }
     }
 }

@@ -10,16 +10,18 @@ use edgepack_compute::epilogue::{Epilogue, Operation};
 use edgepack_compute::number::Number;
 use edgepack_compute::quantise::Affine;
 use edgepack_executor::kernel::Operator;
-use edgepack_executor::plan::{PlanGraph, Rewrite};
+use edgepack_executor::plan::{self, PlanGraph, PlanInstructionKind, Rewrite};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Value, ValueId};
 use edgepack_format::scalar::ScalarType;
 
-use super::chain::{Call, arg, collected, for_each_pair, is_private, merge, own_names, tensor};
+use super::chain::{Call, arg, collected, for_each_pair, is, is_private, merge, own_names, tensor};
 use crate::aten::elementwise::arithmetic;
 use crate::aten::{conv, matmul};
-use crate::fused::{Base, Fused, POINTWISE};
+use crate::fused::{Base, Fused, HARD_SWISH, POINTWISE};
 use crate::schema::position;
+
+mod hard_swish;
 
 /// Merges operators with the element-wise ones behind them.
 pub struct FuseEpilogues;
@@ -116,6 +118,9 @@ impl Rewrite for FuseEpilogues {
     fn apply(&self, graph: &mut PlanGraph<'_>) -> usize {
         let Some(uses) = Uses::of(graph) else { return 0 };
         let Some(mut operators) = Operators::of(graph) else { return 0 };
+        let copied = copies(graph, &mut operators);
+        let swished = copied + hard_swish::replace(graph, &uses, &mut operators);
+        let Some(uses) = Uses::of(graph) else { return swished };
         let gated = for_each_pair(graph, |graph, first, second| {
             let (input, out) = gate(graph, &uses, &operators, first, second)?;
             let silu = Epilogue::new(ScalarType::FLOAT, &[Operation::Silu]).ok()?;
@@ -123,7 +128,7 @@ impl Rewrite for FuseEpilogues {
             merge(graph, first, second, operator, &[input, out, out])
         });
         // What was read twice may be read once now.
-        let Some(uses) = Uses::of(graph) else { return gated };
+        let Some(uses) = Uses::of(graph) else { return swished + gated };
         let joined = for_each_pair(graph, |graph, first, second| {
             let (before, after) = (operators.operations(graph, first)?, operators.operations(graph, second)?);
             let middle = follows(graph, &uses, before.out, &after)?;
@@ -148,9 +153,38 @@ impl Rewrite for FuseEpilogues {
             args.extend([after.out, after.out]);
             merge(graph, first, second, operator, &args)
         });
-        gated + joined + absorbed
+        swished + gated + joined + absorbed
     }
 }
+
+/// Makes copies of FLOAT to the same order in memory operations, none of them: those are part of what computes their input, or
+/// at least have no order of their own. Returns how many there were.
+fn copies(graph: &mut PlanGraph<'_>, operators: &mut Operators) -> usize {
+    let Some(names) = own_names(graph) else { return 0 };
+    let mut changed = 0;
+    for chain in 0..graph.chains().len() {
+        for index in 0..graph.chains()[chain].len() {
+            let PlanInstructionKind::Kernel { operator, args } = graph.chains()[chain][index].kind else { continue };
+            if names.get(operator as usize).copied().flatten() != Some(COPY) {
+                continue;
+            }
+            let ids = graph.args(args);
+            let (Some(&from), Some(&to)) = (ids.first(), ids.get(COPIED)) else { continue };
+            let float = dtype(graph, from) == Some(ScalarType::FLOAT) && dtype(graph, to) == Some(ScalarType::FLOAT);
+            if !float || alike(graph, [from, to]).is_none() || overlap(graph, from, to) != Some(false) {
+                continue;
+            }
+            let Ok(nothing) = Epilogue::new(ScalarType::FLOAT, &[]) else { return changed };
+            let Some(operator) = operators.fused(graph, &POINTWISE, Arc::new(nothing)) else { return changed };
+            let call = plan::Call::Kernel { operator, args: &[from, to, to] };
+            changed += usize::from(graph.replace(chain, index, call).is_ok());
+        }
+    }
+    changed
+}
+
+const COPY: &str = "dim_order_ops::_clone_dim_order.out";
+const COPIED: usize = position(COPY, "out");
 
 /// Whether the operator of a call can do operations behind it.
 fn fits(base: &Base, graph: &PlanGraph<'_>, first: Call, after: &Operations) -> Option<bool> {
@@ -201,8 +235,11 @@ const RECENT: usize = 8;
 impl Operators {
     fn of(graph: &PlanGraph<'_>) -> Option<Self> {
         let names = own_names(graph)?;
-        let roles = names.iter().map(|&name| {
-            let Some(name) = name else { return Role::default() };
+        let roles = (0..).zip(&names).map(|(operator, &name)| {
+            let Some(name) = name else {
+                let known = is(graph, operator, &HARD_SWISH);
+                return Role { base: None, pointwise: known.then_some(How::Row(HARD_SWISH.name)) };
+            };
             let base = BASES.iter().find(|(plain, _)| *plain == name).map(|&(_, base)| base);
             let row = OPERATIONS.iter().find(|row| row.name == name);
             Role { base, pointwise: row.map(|row| How::Row(row.name)) }
@@ -228,6 +265,11 @@ impl Operators {
     /// The instruction as operations, if it is element-wise on one tensor with numbers that never change.
     fn operations(&self, graph: &PlanGraph<'_>, call: Call) -> Option<Operations> {
         let (name, input) = match self.roles[call.operator as usize].pointwise.as_ref()? {
+            How::Row(name) if *name == HARD_SWISH.name => {
+                let epilogue = Epilogue::new(ScalarType::FLOAT, &[Operation::HardSwish]).ok()?;
+                let (input, out) = (arg(graph, call, 0)?, arg(graph, call, POINTWISE.out)?);
+                return Some(Operations { input, epilogue: Arc::new(epilogue), out });
+            }
             How::Row(name) => (*name, arg(graph, call, 0)?),
             How::Fused(epilogue) => {
                 let (input, out) = (arg(graph, call, 0)?, arg(graph, call, POINTWISE.out)?);

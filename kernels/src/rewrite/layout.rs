@@ -13,6 +13,7 @@ use edgepack_format::scalar::ScalarType;
 use super::chain::{collected, is, tensor};
 use crate::aten::conv;
 use crate::aten::elementwise::arithmetic;
+use crate::aten::pool::{MAX_2D_ALONE, MAX_2D_OUT};
 use crate::fused::{Base, POINTWISE};
 use crate::schema::position;
 
@@ -40,6 +41,7 @@ const SAME_ORDER: &[(&str, &[usize])] = images! {
     "aten::add.out": "self" "other" "out";
     "aten::sub.out": "self" "other" "out";
     "aten::mul.out": "self" "other" "out";
+    "aten::div.out": "self" "other" "out";
     "aten::_native_batch_norm_legit_no_training.out": "input" "out0";
     "aten::avg_pool2d.out": "self" "out";
 };
@@ -49,7 +51,13 @@ static SAME_ORDER_FUSED: &[(&Base, &[usize])] =
     &[(&POINTWISE, &[0]), (&arithmetic::FUSED_ADD, &[0, 1]), (&arithmetic::FUSED_MUL, &[0, 1])];
 
 /// Operators that read an image in any order.
-const ANY_ORDER: &[&str] = &["aten::mean.out"];
+const READS_ANY_ORDER: &[&str] = &["aten::mean.out"];
+
+/// Operators that read and write images in any order, of which each may have its own.
+const ANY_ORDER: &[&str] = &["aten::upsample_bilinear2d.vec_out", "aten::upsample_nearest2d.vec_out"];
+
+const TENSORS: usize = position("aten::cat.out", "tensors");
+const JOINED: usize = position("aten::cat.out", "out");
 
 impl Rewrite for ChannelsLast {
     fn name(&self) -> &'static str {
@@ -139,10 +147,17 @@ impl Groups {
         if is(graph, operator, &conv::CONVOLUTION) || name == conv::FUSED.name {
             return self.convolution(graph, ids);
         }
-        if ANY_ORDER.contains(&name) {
+        if READS_ANY_ORDER.contains(&name) {
             return self.fix_all(graph, &ids[1..]);
         }
-        let plain = SAME_ORDER.iter().find(|(same, _)| *same == name).map(|(_, images)| (*images, None));
+        if ANY_ORDER.contains(&name) {
+            return;
+        }
+        if name == "aten::cat.out" {
+            return self.cat(graph, ids);
+        }
+        let alone = || (name == MAX_2D_ALONE.name).then_some((&[0, MAX_2D_OUT][..], None));
+        let plain = SAME_ORDER.iter().find(|(same, _)| *same == name).map(|(_, images)| (*images, None)).or_else(alone);
         let fused = || SAME_ORDER_FUSED.iter().find(|(base, _)| base.name == name);
         let Some((images, out)) = plain.or_else(|| fused().map(|(base, operands)| (*operands, Some(base.out)))) else {
             return self.fix_all(graph, ids);
@@ -152,12 +167,30 @@ impl Groups {
         let Some(tensors) = tensors else { return self.fix_all(graph, ids) };
         let sizes = |tensor: u32| graph.tensor(tensor).bounds();
         let pooled = name.contains("pool");
-        // Broadcasting between orders is another matter.
-        if !pooled && tensors.iter().any(|&tensor| sizes(tensor) != sizes(tensors[0])) {
-            return self.fix_all(graph, ids);
+        // Operands that are stretched are read element by element, in whatever order they are.
+        let Some((&result, operands)) = tensors.split_last() else { return };
+        for &operand in operands {
+            if pooled || sizes(operand) == sizes(result) {
+                self.join(result, operand);
+            } else if sizes(operand).iter().filter(|&&size| size != 1).count() > 1 {
+                return self.fix_all(graph, ids);
+            }
         }
-        for &other in &tensors[1..] {
-            self.join(tensors[0], other);
+    }
+
+    /// A join of images: all have one order.
+    fn cat(&mut self, graph: &PlanGraph<'_>, ids: &[ValueId]) {
+        let (Some(&list), Some(out)) = (ids.get(TENSORS), ids.get(JOINED).and_then(|&id| tensor(graph, id))) else {
+            return self.fix_all(graph, ids);
+        };
+        let (Value::TensorList(span), 4) = (graph.value(list), graph.tensor(out).bounds().len()) else {
+            return self.fix_all(graph, ids);
+        };
+        for &item in graph.items(span) {
+            match tensor(graph, item).filter(|&item| graph.tensor(item).bounds().len() == 4) {
+                Some(item) => self.join(out, item),
+                None => return self.fix_all(graph, ids),
+            }
         }
     }
 
@@ -168,15 +201,16 @@ impl Groups {
         let constant = ids.get(conv::FORWARD.weight).is_some_and(|&weight| graph.constant(weight).is_some());
         let weight = tensor_at(conv::FORWARD.weight).map(bounds);
         let transposed = !matches!(graph.value(ids[conv::FORWARD.transposed]), Value::Bool(false));
+        let grouped = !matches!(graph.value(ids[conv::FORWARD.groups]), Value::Int(1));
         let images = [input, output].iter().all(|&image| bounds(image).len() == 4);
-        let Some(&[_, per_group, ref taps @ ..]) = weight.filter(|_| constant && !transposed && images) else {
+        let Some(&[_, per_group, ref taps @ ..]) = weight.filter(|_| constant && !(transposed && grouped) && images)
+        else {
             return self.fix_all(graph, ids);
         };
-        // Groups of several channels have no fast way with the channels innermost, and a convolution of one tap none
-        // from one order to the other.
+        // A channel with several outputs of its own has no fast algorithm with the channels innermost, and groups and a
+        // convolution of one tap have none from one order to the other.
         let channels = bounds(input)[1];
-        let grouped = per_group != channels;
-        if grouped && (per_group != 1 || bounds(output)[1] != channels) {
+        if per_group == 1 && grouped && bounds(output)[1] != channels {
             return self.fix_all(graph, ids);
         }
         if grouped || taps.iter().all(|&taps| taps == 1) {

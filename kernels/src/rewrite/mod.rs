@@ -5,6 +5,7 @@ mod batch_norm;
 mod chain;
 mod epilogue;
 mod layout;
+mod places;
 mod transposed;
 
 use edgepack_executor::Registry;
@@ -19,6 +20,7 @@ pub(crate) fn with_rewrites(registry: Registry) -> Registry {
         .with_rewrite(FoldConstants::new(is_pure))
         .with_rewrite(ShareEqual::new(is_pure))
         .with_rewrite(batch_norm::FoldBatchNorm)
+        .with_rewrite(places::DropPlaces)
         .with_rewrite(epilogue::FuseEpilogues)
         .with_rewrite(layout::ChannelsLast)
 }

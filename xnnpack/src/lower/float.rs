@@ -6,6 +6,8 @@ use edgepack_format::xnnpack::{
     Datatype, ELU, FullyConnected, KEEP_DIMS, LeakyReLU, Node, NodeUnion, TRANSPOSE_WEIGHTS,
 };
 
+use edgepack_kernels::HARD_SWISH;
+
 use super::values::Lowered;
 use super::{Lowering, Made, refused};
 use crate::operators::float;
@@ -58,7 +60,10 @@ impl Lowering<'_> {
                 self.values.call("aten::gelu.out", &[x.local, form, out.local], self.node)
             }
             NodeUnion::Hardswish(_) => {
-                let operator = self.values.own(float::hardswish());
+                let operator = match x.datatype {
+                    Datatype::FP32 => self.values.all().operator(&HARD_SWISH),
+                    _ => self.values.own(float::hardswish()),
+                };
                 self.values.all().call(operator, &[x.local, out.local], self.node);
                 Ok(())
             }

@@ -103,15 +103,37 @@ impl Lowering<'_> {
         let out = self.values.make(made)?;
         let image = self.values.image(from, self.node)?;
         let call = Convolution { image, weights, bias, padding, windows, fields, transposed };
-        self.bounded(node, out, |this, to| match is_even(windows.padding) || !transposed {
-            true => this.convolved(&call, to),
-            false => this.trimmed(&call, to),
+        match is_even(windows.padding) || !transposed {
+            true => self.bounded_image(node, out, |this, target| this.convolved(&call, target)),
+            false => self.bounded(node, out, |this, to| this.trimmed(&call, to)),
+        }
+    }
+
+    /// Where an image with an activation goes first: `compute` writes it, and the bounds follow. They do so in the order of
+    /// the image, so that they may become part of what computes it.
+    fn bounded_image(
+        &mut self,
+        node: &Node<'_>,
+        out: Lowered,
+        compute: impl FnOnce(&mut Self, Local) -> Result<(), KernelError>,
+    ) -> Result<(), KernelError> {
+        let bounds = node.bounds();
+        if !out.dynamic && bounds != (f32::NEG_INFINITY, f32::INFINITY) {
+            let image = self.values.temporary_image(out)?;
+            compute(self, image)?;
+            let target = self.values.image_out(out)?;
+            return self.clamp(bounds, image, target);
+        }
+        self.bounded(node, out, |this, to| {
+            let target = this.values.image_out(to)?;
+            compute(this, target)?;
+            this.values.image_made(to, target, this.node);
+            Ok(())
         })
     }
 
     /// Calls the library's convolution.
-    fn convolved(&mut self, call: &Convolution<'_>, to: Lowered) -> Result<(), KernelError> {
-        let target = self.values.image_out(to)?;
+    fn convolved(&mut self, call: &Convolution<'_>, target: Local) -> Result<(), KernelError> {
         let numbers = |pair: [usize; 2]| pair.map(|number| number as i64);
         let all = self.values.all();
         let (stride, padding) = (all.ints(&numbers(call.windows.stride)), all.ints(&numbers(call.padding)));
@@ -121,9 +143,7 @@ impl Lowering<'_> {
         let groups = all.int(call.fields.groups.into());
         let (image, weights, bias) = (call.image, call.weights, call.bias);
         let args = [image, weights, bias, stride, padding, dilation, is_transposed, adjust, groups, target];
-        self.values.call("aten::convolution.out", &args, self.node)?;
-        self.values.image_made(to, target, self.node);
-        Ok(())
+        self.values.call("aten::convolution.out", &args, self.node)
     }
 
     /// A transposed convolution that is cut more on one side than on the other: the rest is cut off its result.
@@ -134,7 +154,9 @@ impl Lowering<'_> {
         let shape = Shape::new([n, add(height, more[0])?, add(width, more[1])?, c]).unwrap_or_default();
         let local = self.values.temporary(to.datatype, &shape, to.dynamic)?;
         let whole = Lowered { local, shape, writable: true, ..to };
-        self.convolved(call, whole)?;
+        let target = self.values.image_out(whole)?;
+        self.convolved(call, target)?;
+        self.values.image_made(whole, target, self.node);
         let first = call.windows.padding.map(|[before, after]| before.saturating_sub(after) as u32);
         let last = call.windows.padding.map(|[before, after]| after.saturating_sub(before) as u32);
         self.cut(whole, &[0, first[0], first[1], 0], &[0, last[0], last[1], 0], to)

@@ -414,6 +414,11 @@ impl<'l> Values<'l> {
         Ok(self.all.view(value.local, channels_last(value.datatype, &value.shape)?, value.dynamic))
     }
 
+    /// A temporary for an image of the sizes of a result, which do not change.
+    pub fn temporary_image(&mut self, of: Lowered) -> Result<Local, KernelError> {
+        Ok(self.all.temporary(channels_last(of.datatype, &of.shape)?, false))
+    }
+
     /// Gives a result the sizes of its image.
     pub fn image_made(&mut self, value: Lowered, image: Local, node: u32) {
         if value.dynamic {

@@ -11,35 +11,28 @@ use half::f16;
 
 use super::own;
 
-/// `x * min(max(x + 3, 0), 6) / 6`.
+/// `x * min(max(x + 3, 0), 6) / 6` in half precision.
 pub(crate) fn hardswish() -> Arc<dyn Operator> {
     own("xnnpack::hardswish.out", "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", Alias::Disjoint, |args| {
-        let value = |x: f32| x * ((x + 3.0).clamp(0.0, 6.0) * (1.0 / 6.0));
-        Ok(match args.tensor(0)?.meta.dtype {
-            ScalarType::FLOAT => Box::new(move |cx: &mut KernelContext<'_>| each::<f32>(cx, value)) as Box<dyn Run>,
-            ScalarType::HALF => {
-                let value = move |x: f16| f16::from_f32(value(x.to_f32()));
-                Box::new(move |cx: &mut KernelContext<'_>| each::<f16>(cx, value))
-            }
-            other => return Err(KernelError::unsupported(other.to_string())),
-        })
-    })
-}
-
-fn each<T: edgepack_executor::tensor::PodElement + Send + Sync>(
-    cx: &mut KernelContext<'_>,
-    value: impl Fn(T) -> T + Send + Sync,
-) -> Result<(), KernelError> {
-    let sizes: Dims = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
-    cx.resize(1, &sizes)?;
-    let views = cx.views();
-    let (x, out) = (views.tensor(0)?.as_slice::<T>()?, views.out(1)?.into_slice::<T>()?);
-    for_each_piece(out, 1, |start, out| {
-        for (out, x) in out.iter_mut().zip(&x[start..]) {
-            *out = value(*x);
+        let dtype = args.tensor(0)?.meta.dtype;
+        if dtype != ScalarType::HALF {
+            return Err(KernelError::unsupported(dtype.to_string()));
         }
-    });
-    Ok(())
+        let value = |x: f16| {
+            let x = x.to_f32();
+            f16::from_f32(x * ((x + 3.0).clamp(0.0, 6.0) * (1.0 / 6.0)))
+        };
+        Ok(Box::new(move |cx: &mut KernelContext<'_>| {
+            let sizes: Dims = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
+            cx.resize(1, &sizes)?;
+            let views = cx.views();
+            let (x, out) = (views.tensor(0)?.as_slice::<f16>()?, views.out(1)?.into_slice::<f16>()?);
+            for_each_piece(out, 1, |start, out| {
+                out.iter_mut().zip(&x[start..]).for_each(|(out, x)| *out = value(*x));
+            });
+            Ok(())
+        }) as Box<dyn Run>)
+    })
 }
 
 /// Numbers below zero, times a slope that is repeated along the last dimension.

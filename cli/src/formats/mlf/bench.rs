@@ -59,6 +59,7 @@ pub fn bench(
         first_run,
         steady,
         memory: Memory::of(MemoryBytes { planned: storage, ..MemoryBytes::default() }),
+        roofline: None,
         work: count(calls, "call"),
     })
 }

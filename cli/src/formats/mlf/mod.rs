@@ -125,9 +125,13 @@ impl Format for Mlf {
         method: Option<&str>,
         inputs: &[PathBuf],
         time: Duration,
+        roofline: bool,
         how: Execution<'_>,
         session: &mut Session,
     ) -> Result<Measured, Failure> {
+        if roofline {
+            return Err(Failure::usage("--roofline is for programs: the code of packages is not looked into"));
+        }
         bench::bench(file, method, inputs, time, how, session)
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use edgepack_compute::threads;
 use edgepack_executor::{Input, Method, Options};
 use edgepack_format::limits::Limits;
 use edgepack_format::scalar::ScalarType;
@@ -14,6 +15,7 @@ use half::{bf16, f16};
 use super::inputs::{inputs, read_inputs};
 use super::open::{Opened, method};
 use crate::formats::measured::{Measured, Memory, Steady};
+use crate::formats::roofline::Watch;
 use crate::formats::{Execution, open_data};
 use crate::session::Session;
 use crate::spelling;
@@ -21,13 +23,17 @@ use crate::status::Failure;
 use crate::units::count;
 use crate::value::Value;
 
-/// Measures a method of the program that `open` opens. Without inputs they are arbitrary.
+/// Runs that are watched; the best time of each instruction counts.
+const WATCHED: usize = 20;
+
+/// Measures a method of the program that `open` opens: for some time, and with the second every instruction. Without inputs
+/// they are arbitrary.
 pub fn bench(
     open: &dyn Fn(&Limits) -> Result<Opened, Failure>,
     file: &str,
     asked: Option<&str>,
     paths: &[PathBuf],
-    time: Duration,
+    (time, roofline): (Duration, bool),
     how: Execution<'_>,
     session: &mut Session,
 ) -> Result<Measured, Failure> {
@@ -43,8 +49,8 @@ pub fn bench(
     let values = inputs(&meta, &given).map_err(Failure::usage)?;
     let inputs: Vec<Input<'_>> = values.iter().filter_map(Value::input).collect();
     let data = open_data(how.data, session)?;
-    let threads = how.threads.map(usize::from);
-    let options = Options { data, threads, backends: edgepack::backends(), ..Options::default() };
+    let options =
+        Options { data, threads: how.threads.map(usize::from), backends: edgepack::backends(), ..Options::default() };
     let registry = edgepack_kernels::registry();
     let start = Instant::now();
     let mut method = Method::load(&opened, &name, &registry, &options)?;
@@ -56,6 +62,16 @@ pub fn bench(
     };
     let first_run = once()?;
     let steady = Steady::measure(time, once)?;
+    let roofline = match roofline {
+        true => {
+            let mut watch = Watch::new(how.threads.map_or_else(threads::current, usize::from));
+            for _ in 0..WATCHED {
+                method.run_observed(&inputs, Some(&mut watch))?;
+            }
+            Some(watch.finish())
+        }
+        false => None,
+    };
     Ok(Measured {
         file: file.to_owned(),
         method: name,
@@ -65,6 +81,7 @@ pub fn bench(
         first_run,
         steady,
         memory: Memory::of(method.memory_bytes()),
+        roofline,
         work: count(meta.instructions, "instruction"),
     })
 }

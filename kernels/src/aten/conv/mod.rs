@@ -108,9 +108,11 @@ fn scratch_bytes(args: &Prepare<'_>) -> Result<usize, KernelError> {
     let rank = weight.rank().saturating_sub(2);
     let area = |sizes: &[usize]| sizes.iter().rev().take(rank).product();
     let (pixels, taps) = (area(input.sizes), area(weight.sizes));
-    let channels = weight.sizes.get(1).copied().unwrap_or(1);
     let transposed = args.bool(FORWARD.transposed)? != Some(false);
-    Ok(conv::scratch(pixels, taps, channels, transposed).saturating_mul(size_of::<f32>()))
+    let channels = weight.sizes.get(usize::from(!transposed)).copied().unwrap_or(1);
+    let reordered = input.dim_order != args.tensor(OUT)?.meta.dim_order;
+    let images = if reordered && input.rank() > rank + 1 { input.sizes[0] } else { 1 };
+    Ok(conv::scratch(pixels, taps, channels, transposed, reordered).saturating_mul(images * size_of::<f32>()))
 }
 
 /// A convolution of `f32`.

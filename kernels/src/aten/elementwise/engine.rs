@@ -23,7 +23,7 @@ use edgepack_compute::epilogue::Epilogue;
 use edgepack_compute::layout::broadcast;
 use edgepack_compute::number::Number;
 use edgepack_compute::pointwise::{Lane, Loop, Params, complex};
-use edgepack_compute::threads::for_each_piece;
+use edgepack_compute::threads::{for_each_piece, pays};
 use edgepack_compute::transfer::Converter;
 use edgepack_compute::walk::{Cursor, Walk};
 
@@ -127,8 +127,8 @@ enum Source<'a> {
     Constant,
     /// Memory of the right type and order.
     Direct(&'a [u8]),
-    /// Memory of the right order, to be converted.
-    Converted(&'a [u8], Converter),
+    /// Memory of the right order, of elements so wide, to be converted.
+    Converted(&'a [u8], usize, Converter),
     /// Elements to be gathered, and perhaps converted.
     Gathered(Cursor<'a>, &'a [u8], usize, Option<Converter>),
 }
@@ -199,9 +199,13 @@ impl Elementwise {
         if matches!(self.spec.inputs[index], Input::Mask(_)) { ScalarType::BOOL } else { self.compute }
     }
 
+    fn never_divides_by_zero(&self) -> bool {
+        self.spec.divisor.is_none() || self.compute.is_floating()
+    }
+
     fn check_divisor(&self, lanes: &[Lane<'_>]) -> Result<(), KernelError> {
         let Some(index) = self.spec.divisor else { return Ok(()) };
-        if self.compute.is_floating() {
+        if self.never_divides_by_zero() {
             return Ok(());
         }
         let width = self.compute.size().unwrap_or(1);
@@ -271,7 +275,7 @@ impl Run for Elementwise {
                     Source::Constant
                 }
                 None if walk.is_linear() && aligned => Source::Direct(bytes),
-                Some(convert) if walk.is_linear() && aligned => Source::Converted(bytes, convert),
+                Some(convert) if walk.is_linear() && aligned => Source::Converted(bytes, width, convert),
                 convert => Source::Gathered(walk.cursor(), bytes, width, convert),
             };
             whole &= matches!(sources[index], Source::Constant | Source::Direct(_));
@@ -300,24 +304,60 @@ impl Run for Elementwise {
             return Ok(());
         }
 
-        let scratch = views.scratch()?;
-        let result_width = self.result.size().unwrap_or(1);
+        let blocks =
+            Blocks { of: self, params: &params, sources: &sources[..inputs], constants: &constants, out_width };
+        if self.never_divides_by_zero() && pays(out.len()) {
+            let unit = BLOCK * out_width;
+            for_each_piece(out, unit, |start, out| {
+                let mut buffers = [[0u128; BLOCK]; 2 * MAX_INPUTS + 1];
+                let buffers = bytemuck::cast_slice_mut(buffers.as_flattened_mut());
+                // Only what `check_divisor` finds fails, and it has nothing to look for.
+                let _ = blocks.run(start / out_width, out, buffers);
+            });
+            return Ok(());
+        }
+        blocks.run(0, out, views.scratch()?)
+    }
+}
+
+/// The blocks of an output, and where their operands come from.
+struct Blocks<'a> {
+    of: &'a Elementwise,
+    params: &'a Params,
+    sources: &'a [Source<'a>],
+    constants: &'a [u128; MAX_INPUTS],
+    /// Bytes of an element of the output.
+    out_width: usize,
+}
+
+impl Blocks<'_> {
+    /// Computes a piece of the output that begins at an element.
+    fn run(&self, first: usize, out: &mut [u8], scratch: &mut [u8]) -> Result<(), KernelError> {
+        let Blocks { of, params, constants, out_width, .. } = *self;
+        let (count, inputs) = (out.len() / out_width, self.sources.len());
+        let mut sources = [const { Source::Constant }; MAX_INPUTS];
+        sources[..inputs].clone_from_slice(self.sources);
+        for source in &mut sources {
+            if let Source::Gathered(cursor, ..) = source {
+                cursor.advance(first);
+            }
+        }
+        let result_width = of.result.size().unwrap_or(1);
         for start in (0..count).step_by(BLOCK) {
             let len = BLOCK.min(count - start);
             let mut buffers = scratch.chunks_exact_mut(BLOCK_BYTES);
             let mut lanes = [Lane { bytes: &[], constant: true }; MAX_INPUTS];
             for (index, source) in sources[..inputs].iter_mut().enumerate() {
-                let lane_bytes = len * self.lane_type(index).size().unwrap_or(1);
+                let lane_width = of.lane_type(index).size().unwrap_or(1);
                 let bytes: &[u8] = match source {
                     Source::Constant => {
                         lanes[index].bytes = bytemuck::bytes_of(&constants[index]);
                         continue;
                     }
-                    Source::Direct(bytes) => &bytes[start * (lane_bytes / len)..][..lane_bytes],
-                    Source::Converted(bytes, convert) => {
-                        let width = bytes.len() / count;
-                        let buffer = &mut buffers.next().ok_or_else(no_scratch)?[..lane_bytes];
-                        convert(&bytes[start * width..][..len * width], buffer);
+                    Source::Direct(bytes) => &bytes[(first + start) * lane_width..][..len * lane_width],
+                    Source::Converted(bytes, width, convert) => {
+                        let buffer = &mut buffers.next().ok_or_else(no_scratch)?[..len * lane_width];
+                        convert(&bytes[(first + start) * *width..][..len * *width], buffer);
                         buffer
                     }
                     Source::Gathered(cursor, bytes, width, convert) => {
@@ -326,7 +366,7 @@ impl Run for Elementwise {
                         match convert {
                             None => raw,
                             Some(convert) => {
-                                let buffer = &mut buffers.next().ok_or_else(no_scratch)?[..lane_bytes];
+                                let buffer = &mut buffers.next().ok_or_else(no_scratch)?[..len * lane_width];
                                 convert(raw, buffer);
                                 buffer
                             }
@@ -335,13 +375,13 @@ impl Run for Elementwise {
                 };
                 lanes[index] = Lane { bytes, constant: false };
             }
-            self.check_divisor(&lanes)?;
+            of.check_divisor(&lanes)?;
             let target = &mut out[start * out_width..][..len * out_width];
-            match &self.store {
-                None => (self.run)(&params, &lanes[..inputs], target),
+            match &of.store {
+                None => (of.run)(params, &lanes[..inputs], target),
                 Some(store) => {
                     let buffer = &mut buffers.next().ok_or_else(no_scratch)?[..len * result_width];
-                    (self.run)(&params, &lanes[..inputs], buffer);
+                    (of.run)(params, &lanes[..inputs], buffer);
                     store.run(buffer, target);
                 }
             }

@@ -4,12 +4,29 @@
 mod backward;
 mod operators;
 
-pub use operators::KERNELS;
+pub use operators::{KERNELS, MAX_2D};
+
+/// Max pooling in two dimensions of which nobody reads the places; the arguments are those of [`MAX_2D`] without `indices`.
+pub(crate) static MAX_2D_ALONE: Kernel = Kernel {
+    name: "edgepack::max_pool2d.out",
+    schema: "(Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, *, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    prepare: |args| {
+        static ROW: Row = Row { result: Output::GreatestAlone, ..Row::max(MAX_2D_NAME, 2) };
+        prepare(args, &ROW)
+    },
+};
+
+const MAX_2D_NAME: &str = "aten::max_pool2d_with_indices.out";
+
+/// The output of [`MAX_2D_ALONE`], and of [`MAX_2D`] the positions of that and of the places.
+pub(crate) const MAX_2D_OUT: usize = position(MAX_2D_NAME, "out");
+pub(crate) const MAX_2D_INDICES: usize = position(MAX_2D_NAME, "indices");
 
 use edgepack_compute::number::Number;
 use edgepack_compute::pool::{Average, Axis, Windows};
 use edgepack_compute::spatial::Slide;
-use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::tensor::Scalar;
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
@@ -46,6 +63,8 @@ enum Placement {
 enum Output {
     /// The greatest element and its place, which goes to another output.
     Greatest { indices: usize },
+    /// The greatest element.
+    GreatestAlone,
     /// The average of the elements.
     Average,
     /// The average, with padding counted or not, or another divisor.
@@ -173,6 +192,7 @@ fn run<T: Number>(row: &Row, cx: &mut KernelContext<'_>) -> Result<(), KernelErr
             }
             windows.greatest(data, out, places.into_slice::<i64>()?);
         }
+        Output::GreatestAlone => windows.greatest_values(data, out),
         Output::Average | Output::AverageOf { .. } => windows.average(data, average, out),
     }
     Ok(())

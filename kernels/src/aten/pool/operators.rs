@@ -8,7 +8,7 @@ use crate::schema::kernel;
 
 macro_rules! kernels {
     ($($id:ident: $name:literal $row:ident $rank:literal;)*) => {
-        $(static $id: Kernel = kernel($name, Alias::Disjoint, |args| {
+        $(pub static $id: Kernel = kernel($name, Alias::Disjoint, |args| {
             static ROW: Row = Row::$row($name, $rank);
             prepare(args, &ROW)
         });)*

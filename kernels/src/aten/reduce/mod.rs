@@ -199,9 +199,9 @@ where
     Ok(())
 }
 
-/// Up to so many elements a mean in single precision is summed as the portable mean of ExecuTorch sums it, one by one: where
-/// a model rounds to 8 bits behind it, as norms of language models do, the last bit decides. Longer sums, whose rounding
-/// would count, are in double precision.
+/// Up to so many elements a mean of rows in single precision is summed as the portable mean of ExecuTorch sums it, one by
+/// one: where a model rounds to 8 bits behind it, as norms of language models do, the last bit decides. Longer sums, whose
+/// rounding would count, and means of images are in double precision.
 const ORDERED: usize = 1 << 14;
 
 fn fold_into<T: Number>(
@@ -213,10 +213,13 @@ fn fold_into<T: Number>(
     mut out: TensorMut<'_>,
     mut second: Option<TensorMut<'_>>,
 ) -> Result<(), KernelError> {
-    let ordered =
-        (input.meta().dtype == ScalarType::FLOAT && out.meta().dtype == ScalarType::FLOAT && count <= ORDERED)
-            .then(|| input.as_slice::<f32>())
-            .transpose()?;
+    let is_single = input.meta().dtype == ScalarType::FLOAT && out.meta().dtype == ScalarType::FLOAT;
+    let is_row = input.meta().sizes.last() == Some(&count) && count <= ORDERED;
+    let ordered = (is_single && is_row).then(|| input.as_slice::<f32>()).transpose()?;
+    if operation == Operation::Mean && is_single && !is_row {
+        let (input, out) = (input.as_slice::<f32>()?, out.into_slice::<f32>()?);
+        return Ok(reduction.sums(input, |at, sum| out[at] = (sum / count as f64) as f32)?);
+    }
     let input = input.as_slice::<T>()?;
     let mut out = Store::new(&mut out)?;
     let mut second = second.as_mut().map(Store::new).transpose()?;

@@ -1,0 +1,320 @@
+//! Sixteen `f32` at a time, with fused multiply-add where the machine has it: what own loops over floats are written in.
+//!
+//! Invariant: a token of an implementation exists only where its instructions do. [`Plain`] is the oracle of the others, and
+//! differs from them by the rounding of products alone.
+#![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+use super::x86_floats;
+
+/// Floats of a vector.
+pub(crate) const LANES: usize = 16;
+
+/// Floats that lie on a line of the cache.
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Line(pub(crate) [f32; LANES]);
+
+impl Line {
+    /// Zeros.
+    pub(crate) const ZERO: Line = Line([0.0; LANES]);
+}
+
+/// Instructions on vectors of [`LANES`] floats.
+pub(crate) trait Floats: Copy {
+    /// A vector.
+    type V: Copy;
+    /// The most vectors of a row of sums in [`add_products`].
+    const TILES: usize;
+
+    /// One number in all lanes.
+    fn splat(self, x: f32) -> Self::V;
+    /// The numbers of a slice.
+    fn load(self, from: &[f32; LANES]) -> Self::V;
+    /// Writes the numbers.
+    fn store(self, v: Self::V, to: &mut [f32; LANES]);
+    /// `a * b + c`.
+    fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// The greater of each pair, and `x` where one is NaN.
+    fn at_least(self, least: Self::V, x: Self::V) -> Self::V;
+    /// The smaller of each pair, and `x` where one is NaN.
+    fn at_most(self, greatest: Self::V, x: Self::V) -> Self::V;
+    /// `x` where it is greater than `greatest` or NaN, and `greatest` elsewhere.
+    fn greater(self, greatest: Self::V, x: Self::V) -> Self::V;
+    /// Says that a line will be read soon, if the machine wants to know. It may lie anywhere.
+    #[inline(always)]
+    fn prefetch(self, _line: *const Line) {}
+}
+
+/// What is done with the instructions; `run` must be inlined, and so must what it calls.
+pub(crate) trait WithFloats {
+    type Output;
+    fn run<F: Floats>(self, floats: F) -> Self::Output;
+}
+
+/// Instructions of this machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FloatPath {
+    /// None in particular.
+    Plain,
+    /// Vectors of eight floats.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(x86_floats::Avx2Floats),
+    /// Vectors of sixteen floats.
+    #[cfg(target_arch = "x86_64")]
+    Avx512(x86_floats::Avx512Floats),
+}
+
+impl FloatPath {
+    /// The fastest of this machine.
+    pub(crate) fn best() -> FloatPath {
+        FloatPath::all().into_iter().flatten().next().unwrap_or(FloatPath::Plain)
+    }
+
+    /// All of this build, fastest first, and none in the place of those that this machine lacks.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn all() -> [Option<FloatPath>; 3] {
+        use x86_floats::{Avx2Floats, Avx512Floats};
+        [
+            Avx512Floats::detect().map(FloatPath::Avx512),
+            Avx2Floats::detect().map(FloatPath::Avx2),
+            Some(FloatPath::Plain),
+        ]
+    }
+
+    /// All of this build, fastest first, and none in the place of those that this machine lacks.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(crate) fn all() -> [Option<FloatPath>; 1] {
+        [Some(FloatPath::Plain)]
+    }
+
+    /// The most vectors of a row of sums in [`add_products`].
+    pub(crate) fn tiles(self) -> usize {
+        match self {
+            FloatPath::Plain => Plain::TILES,
+            #[cfg(target_arch = "x86_64")]
+            FloatPath::Avx2(_) => x86_floats::Avx2Floats::TILES,
+            #[cfg(target_arch = "x86_64")]
+            FloatPath::Avx512(_) => x86_floats::Avx512Floats::TILES,
+        }
+    }
+
+    /// Does something with the instructions.
+    #[inline]
+    pub(crate) fn run<W: WithFloats>(self, with: W) -> W::Output {
+        match self {
+            FloatPath::Plain => crate::simd::wide(|| with.run(Plain)),
+            #[cfg(target_arch = "x86_64")]
+            FloatPath::Avx2(floats) => floats.run(with),
+            #[cfg(target_arch = "x86_64")]
+            FloatPath::Avx512(floats) => floats.run(with),
+        }
+    }
+}
+
+/// Arrays, which the compiler makes vectors of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plain;
+
+impl Floats for Plain {
+    type V = [f32; LANES];
+    const TILES: usize = 1;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::V {
+        [x; LANES]
+    }
+
+    #[inline(always)]
+    fn load(self, from: &[f32; LANES]) -> Self::V {
+        *from
+    }
+
+    #[inline(always)]
+    fn store(self, v: Self::V, to: &mut [f32; LANES]) {
+        *to = v;
+    }
+
+    #[inline(always)]
+    fn fma(self, a: Self::V, b: Self::V, mut c: Self::V) -> Self::V {
+        c.iter_mut().zip(a.iter().zip(b)).for_each(|(c, (a, b))| *c += a * b);
+        c
+    }
+
+    #[inline(always)]
+    fn at_least(self, least: Self::V, mut x: Self::V) -> Self::V {
+        x.iter_mut().zip(least).for_each(|(x, least)| *x = if least > *x { least } else { *x });
+        x
+    }
+
+    #[inline(always)]
+    fn at_most(self, greatest: Self::V, mut x: Self::V) -> Self::V {
+        x.iter_mut().zip(greatest).for_each(|(x, greatest)| *x = if greatest < *x { greatest } else { *x });
+        x
+    }
+
+    #[inline(always)]
+    fn greater(self, mut greatest: Self::V, x: Self::V) -> Self::V {
+        greatest
+            .iter_mut()
+            .zip(x)
+            .for_each(|(greatest, x)| *greatest = if *greatest < x || x.is_nan() { x } else { *greatest });
+        greatest
+    }
+}
+
+/// Rows of weights between what is multiplied and what is fetched: about the time that memory takes.
+const AHEAD: usize = 16;
+
+/// Adds products to sums: the `k`-th number of each row times the `k`-th of the rows of weights.
+///
+/// # Panics
+///
+/// If a row is shorter than there are rows of weights.
+#[inline(always)]
+pub(crate) fn add_products<F: Floats, const ROWS: usize, const TILES: usize>(
+    floats: F,
+    rows: [&[f32]; ROWS],
+    weights: &[[Line; TILES]],
+    sums: &mut [[F::V; TILES]; ROWS],
+) {
+    rows.iter().for_each(|row| assert!(row.len() >= weights.len(), "a row is shorter than its weights"));
+    let starts = rows.map(<[f32]>::as_ptr);
+    let mut all = *sums;
+    for (k, line) in weights.iter().enumerate() {
+        for tile in 0..TILES {
+            floats.prefetch(line.as_ptr().wrapping_add(AHEAD * TILES + tile));
+        }
+        let line: [F::V; TILES] = std::array::from_fn(|tile| floats.load(&line[tile].0));
+        for row in 0..ROWS {
+            // SAFETY: `k` is below the number of rows of weights, and no row is shorter.
+            let x = floats.splat(unsafe { *starts[row].add(k) });
+            for tile in 0..TILES {
+                all[row][tile] = floats.fma(x, line[tile], all[row][tile]);
+            }
+        }
+    }
+    *sums = all;
+}
+
+/// The most taps of a window that [`Window`] takes.
+pub(crate) const MOST_TAPS: usize = 64;
+
+/// What each tap of a window meets at some pixels next to each other: rows of one number per channel.
+///
+/// Invariant: each of the first `taps` rows of pointers points to `channels` floats that are borrowed for `'a`.
+pub(crate) struct Window<'a, const PIXELS: usize> {
+    rows: [[*const f32; PIXELS]; MOST_TAPS],
+    taps: usize,
+    channels: usize,
+    data: std::marker::PhantomData<&'a [f32]>,
+}
+
+impl<'a, const PIXELS: usize> Window<'a, PIXELS> {
+    /// Without taps, of pixels with so many channels.
+    pub(crate) fn new(channels: usize) -> Self {
+        Window { rows: [[std::ptr::null(); PIXELS]; MOST_TAPS], taps: 0, channels, data: std::marker::PhantomData }
+    }
+
+    /// Takes all taps away.
+    pub(crate) fn clear(&mut self) {
+        self.taps = 0;
+    }
+
+    /// Adds a tap.
+    ///
+    /// # Panics
+    ///
+    /// If there are [`MOST_TAPS`], or a row has fewer numbers than there are channels.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, rows: [&'a [f32]; PIXELS]) {
+        rows.iter().for_each(|row| assert!(row.len() >= self.channels, "a pixel without all channels"));
+        self.rows[self.taps] = rows.map(<[f32]>::as_ptr);
+        self.taps = self.taps.wrapping_add(1);
+    }
+
+    /// Adds what each tap meets times its weight to the sums of the pixels, for some vectors of channels from `first` on.
+    /// A tap has as many weights as there are channels.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer channels or weights.
+    #[inline(always)]
+    pub(crate) fn add_taps<F: Floats, const TILES: usize>(
+        &self,
+        floats: F,
+        weights: &[f32],
+        first: usize,
+        sums: &mut [[F::V; TILES]; PIXELS],
+    ) {
+        let end = first.checked_add(TILES * LANES).unwrap_or(usize::MAX);
+        assert!(end <= self.channels, "channels beyond the last");
+        assert!(weights.len() / self.channels >= self.taps, "a tap without weights");
+        let (mut all, mut weight) = (*sums, weights.as_ptr());
+        for rows in &self.rows[..self.taps] {
+            let factors: [F::V; TILES] = std::array::from_fn(|tile| {
+                // SAFETY: `weight` is that of channel 0 of this tap, whose weights are in the slice, and `first` with the
+                // vectors behind it is within the channels; an array is aligned as its elements.
+                floats.load(unsafe { &*weight.add(first + tile * LANES).cast::<[f32; LANES]>() })
+            });
+            for pixel in 0..PIXELS {
+                for tile in 0..TILES {
+                    // SAFETY: each row has `channels` floats, and `first` with the vectors behind it is within them.
+                    let values = unsafe { &*rows[pixel].add(first + tile * LANES).cast::<[f32; LANES]>() };
+                    all[pixel][tile] = floats.fma(floats.load(values), factors[tile], all[pixel][tile]);
+                }
+            }
+            weight = weight.wrapping_add(self.channels);
+        }
+        *sums = all;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every function of a path, on numbers that tell.
+    struct All([[f32; LANES]; 3]);
+
+    impl WithFloats for All {
+        type Output = [[f32; LANES]; 5];
+
+        #[inline(always)]
+        fn run<F: Floats>(self, floats: F) -> Self::Output {
+            let [a, b, c] = self.0.map(|numbers| floats.load(&numbers));
+            let results = [
+                floats.fma(a, b, c),
+                floats.at_least(a, b),
+                floats.at_most(a, b),
+                floats.greater(a, b),
+                floats.splat(self.0[0][3]),
+            ];
+            results.map(|v| {
+                let mut numbers = [0.0; LANES];
+                floats.store(v, &mut numbers);
+                numbers
+            })
+        }
+    }
+
+    #[test]
+    fn paths_agree_with_plain_loops() {
+        let mut numbers = [[0f32; LANES]; 3];
+        for (row, numbers) in numbers.iter_mut().enumerate() {
+            for (i, x) in numbers.iter_mut().enumerate() {
+                *x = ((i * 7 + row * 5) % 11) as f32 - 5.0;
+            }
+        }
+        (numbers[0][1], numbers[1][2]) = (f32::NAN, f32::NAN);
+        (numbers[0][4], numbers[1][4]) = (0.0, -0.0);
+        (numbers[0][5], numbers[1][5]) = (f32::NEG_INFINITY, f32::NEG_INFINITY);
+        let bits =
+            |results: [[f32; LANES]; 5]| results.map(|row| row.map(|x| if x.is_nan() { 1 } else { x.to_bits() }));
+        let want = bits(FloatPath::Plain.run(All(numbers)));
+        for path in FloatPath::all().into_iter().flatten() {
+            // Products of small whole numbers are exact.
+            assert_eq!(bits(path.run(All(numbers))), want, "{path:?}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Vectors of floats with the instructions of x86-64.
+//!
+//! Invariant: a token is made by `detect` alone, after the machine has said that it has the instructions.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::*;
+
+use super::floats::{Floats, LANES, Line, WithFloats};
+
+/// Defines a token, its detection, and a function that its instructions may be inlined into.
+macro_rules! token {
+    ($(#[$doc:meta])* $name:ident, $enable:literal, $($feature:tt)*) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(crate) struct $name(());
+
+        impl $name {
+            /// The token, if the machine has the instructions.
+            pub(super) fn detect() -> Option<Self> {
+                ($(is_x86_feature_detected!($feature))&&*).then_some($name(()))
+            }
+
+            /// Does something with them.
+            #[inline]
+            pub(super) fn run<W: WithFloats>(self, with: W) -> W::Output {
+                #[target_feature(enable = $enable)]
+                fn enabled<W: WithFloats>(floats: $name, with: W) -> W::Output {
+                    with.run(floats)
+                }
+                // SAFETY: the token exists, so the machine has these instructions.
+                unsafe { enabled(self, with) }
+            }
+        }
+    };
+}
+
+token!(
+    /// Vectors of eight floats, and fused multiply-add.
+    Avx2Floats, "avx2,fma", "avx2" "fma"
+);
+token!(
+    /// Vectors of sixteen floats.
+    Avx512Floats, "avx512f,avx2,fma", "avx512f" "avx2" "fma"
+);
+
+impl Floats for Avx2Floats {
+    type V = [__m256; 2];
+    const TILES: usize = 1;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::V {
+        // SAFETY: the token exists.
+        [unsafe { _mm256_set1_ps(x) }; 2]
+    }
+
+    #[inline(always)]
+    fn load(self, from: &[f32; LANES]) -> Self::V {
+        // SAFETY: there are 16 floats, and the token exists.
+        unsafe { [_mm256_loadu_ps(from.as_ptr()), _mm256_loadu_ps(from.as_ptr().add(8))] }
+    }
+
+    #[inline(always)]
+    fn store(self, v: Self::V, to: &mut [f32; LANES]) {
+        // SAFETY: there is room for 16 floats, and the token exists.
+        unsafe {
+            _mm256_storeu_ps(to.as_mut_ptr(), v[0]);
+            _mm256_storeu_ps(to.as_mut_ptr().add(8), v[1]);
+        }
+    }
+
+    #[inline(always)]
+    fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        // SAFETY: the token exists.
+        unsafe { [_mm256_fmadd_ps(a[0], b[0], c[0]), _mm256_fmadd_ps(a[1], b[1], c[1])] }
+    }
+
+    #[inline(always)]
+    fn at_least(self, least: Self::V, x: Self::V) -> Self::V {
+        // SAFETY: the token exists. The instruction gives its second operand where one is NaN.
+        unsafe { [_mm256_max_ps(least[0], x[0]), _mm256_max_ps(least[1], x[1])] }
+    }
+
+    #[inline(always)]
+    fn at_most(self, greatest: Self::V, x: Self::V) -> Self::V {
+        // SAFETY: the token exists. The instruction gives its second operand where one is NaN.
+        unsafe { [_mm256_min_ps(greatest[0], x[0]), _mm256_min_ps(greatest[1], x[1])] }
+    }
+
+    #[inline(always)]
+    fn greater(self, greatest: Self::V, x: Self::V) -> Self::V {
+        std::array::from_fn(|half| {
+            // SAFETY: the token exists.
+            unsafe {
+                let less = _mm256_cmp_ps::<_CMP_LT_OQ>(greatest[half], x[half]);
+                let nan = _mm256_cmp_ps::<_CMP_UNORD_Q>(x[half], x[half]);
+                _mm256_blendv_ps(greatest[half], x[half], _mm256_or_ps(less, nan))
+            }
+        })
+    }
+}
+
+impl Floats for Avx512Floats {
+    type V = __m512;
+    const TILES: usize = 4;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::V {
+        // SAFETY: the token exists.
+        unsafe { _mm512_set1_ps(x) }
+    }
+
+    #[inline(always)]
+    fn load(self, from: &[f32; LANES]) -> Self::V {
+        // SAFETY: there are 16 floats, and the token exists.
+        unsafe { _mm512_loadu_ps(from.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn store(self, v: Self::V, to: &mut [f32; LANES]) {
+        // SAFETY: there is room for 16 floats, and the token exists.
+        unsafe { _mm512_storeu_ps(to.as_mut_ptr(), v) }
+    }
+
+    #[inline(always)]
+    fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        // SAFETY: the token exists.
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    fn at_least(self, least: Self::V, x: Self::V) -> Self::V {
+        // SAFETY: the token exists. The instruction gives its second operand where one is NaN.
+        unsafe { _mm512_max_ps(least, x) }
+    }
+
+    #[inline(always)]
+    fn at_most(self, greatest: Self::V, x: Self::V) -> Self::V {
+        // SAFETY: the token exists. The instruction gives its second operand where one is NaN.
+        unsafe { _mm512_min_ps(greatest, x) }
+    }
+
+    #[inline(always)]
+    fn greater(self, greatest: Self::V, x: Self::V) -> Self::V {
+        // SAFETY: the token exists.
+        unsafe {
+            let less = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(greatest, x);
+            let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
+            _mm512_mask_blend_ps(less | nan, greatest, x)
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(self, line: *const Line) {
+        // SAFETY: the token exists. Fetching is a hint: no address faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) }
+    }
+}
