@@ -29,6 +29,7 @@ pub mod packed;
 pub mod panels;
 pub mod pointwise;
 pub mod pool;
+pub mod qconv;
 pub mod qgemm;
 pub mod quantise;
 #[doc(hidden)]

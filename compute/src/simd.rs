@@ -1,11 +1,16 @@
 //! Vector units of the machine the program runs on: plain loops compiled for them, and products of bytes.
 
+pub(crate) mod bytes;
+#[cfg(target_arch = "x86_64")]
+mod bytes_x86;
 pub(crate) mod dot;
 pub(crate) mod path;
+mod table;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 use rten_simd::{Isa, SimdOp};
+pub use table::look_up;
 
 /// Runs `f` where the compiler may use every vector instruction of this machine. Only what is inlined into `f` gains:
 /// slice loops of a hot function, not calls.
