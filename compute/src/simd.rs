@@ -1,8 +1,6 @@
 //! Vector units of the machine the program runs on: plain loops compiled for them, and products of bytes.
 
 pub(crate) mod bytes;
-#[cfg(target_arch = "x86_64")]
-mod bytes_x86;
 pub(crate) mod dot;
 pub(crate) mod path;
 mod table;

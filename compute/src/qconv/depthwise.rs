@@ -3,6 +3,7 @@
 //! Invariant: neighbouring channels are computed together, those of several pixels where one pixel has few; pixels too near
 //! to the end of the images for that are computed by a plain loop, which is the oracle of the other.
 
+use super::store::store;
 use super::{Error, Requantise, Windows, expect};
 use crate::error::room;
 use crate::simd::bytes::{Bytes, BytesPath, DepthwiseScales, LANES, Lanes, WithBytes, requantised};
@@ -262,11 +263,7 @@ impl Line<'_> {
                 }
             }
             let results = bytes.depthwise(&seen[..depth], weights, &block.scales);
-            let to = &mut out[block.first..];
-            match to.first_chunk_mut::<LANES>() {
-                Some(to) => *to = results,
-                None => to.copy_from_slice(&results[..to.len()]),
-            }
+            store(&results, &mut out[block.first..]);
         }
         true
     }

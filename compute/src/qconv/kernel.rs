@@ -6,8 +6,9 @@
 use std::ops::Range;
 
 use super::pack::Packed;
-use super::patches::{PART, Patches, Pixel, Rows};
+use super::patches::{PART, Patches, Pixel, ROWS, Row, Rows};
 use super::requantise::Epilogue;
+use super::store::store;
 use crate::simd::bytes::{Bytes, WithBytes};
 use crate::simd::dot::{CHANNELS, Group};
 use crate::threads::Columns;
@@ -23,28 +24,13 @@ pub(super) struct Piece<'a, E: Epilogue> {
     pub out: Columns<'a, E::Out>,
 }
 
-impl<E: Epilogue> WithBytes for Piece<'_, E> {
-    #[inline(always)]
-    fn run<B: Bytes>(mut self, bytes: B) {
-        let mut rows = Rows::ZERO;
-        for group in 0..self.packed.channel_groups {
-            let mut tile = self.tiles.start;
-            while tile < self.tiles.end {
-                let count = self.packed.block.min(self.tiles.end - tile);
-                let at = Place { group, tile };
-                match count {
-                    4 if B::TILES >= 4 => self.tiles::<B, 4, 6, 3>(bytes, at, &mut rows),
-                    3 if B::TILES >= 4 => self.tiles::<B, 3, 8, 4>(bytes, at, &mut rows),
-                    2 if B::TILES >= 4 => self.tiles::<B, 2, 12, 4>(bytes, at, &mut rows),
-                    _ if B::ROWS >= 12 => self.tiles::<B, 1, 12, 4>(bytes, at, &mut rows),
-                    _ if B::ROWS >= 6 => self.tiles::<B, 1, 6, 3>(bytes, at, &mut rows),
-                    _ if B::ROWS >= 2 => self.tiles::<B, 1, 2, 2>(bytes, at, &mut rows),
-                    _ => self.tiles::<B, 1, 1, 1>(bytes, at, &mut rows),
-                }
-                tile += count;
-            }
-        }
-    }
+/// Pixels next to each other, gathered together.
+struct Gathered<'g> {
+    rows: &'g mut Rows,
+    pixels: [Pixel; ROWS],
+    /// How many there are, and the row of results of the first.
+    count: usize,
+    first: usize,
 }
 
 /// A tile of a group of channels.
@@ -54,68 +40,111 @@ struct Place {
     tile: usize,
 }
 
+impl<E: Epilogue> WithBytes for Piece<'_, E> {
+    #[inline(always)]
+    fn run<B: Bytes>(mut self, bytes: B) {
+        let mut rows = Rows::ZERO;
+        let mut pixel = self.patches.pixel(self.pixels.start);
+        for first in (0..self.pixels.len()).step_by(ROWS) {
+            let count = ROWS.min(self.pixels.len() - first);
+            let mut pixels = [pixel; ROWS];
+            for pixels in &mut pixels[..count] {
+                *pixels = pixel;
+                self.patches.advance(&mut pixel);
+            }
+            let mut gathered = Gathered { rows: &mut rows, pixels, count, first };
+            for group in 0..self.packed.channel_groups {
+                self.group(bytes, group, &mut gathered);
+            }
+        }
+    }
+}
+
 impl<E: Epilogue> Piece<'_, E> {
-    /// Computes `C` tiles of all pixels, at most `R` at a time, or `FEW`, or one.
+    /// Computes all tiles of a group of channels.
+    #[inline(always)]
+    fn group<B: Bytes>(&mut self, bytes: B, group: usize, gathered: &mut Gathered<'_>) {
+        if self.packed.inner <= PART {
+            self.gather::<B>(group, 0..gathered.count, [0, self.packed.inner], gathered);
+        }
+        let mut tile = self.tiles.start;
+        while tile < self.tiles.end {
+            let count = self.packed.block.min(self.tiles.end - tile);
+            let at = Place { group, tile };
+            match count {
+                4 if B::TILES >= 4 => self.tiles::<B, 4, 6, 3>(bytes, at, gathered),
+                3 if B::TILES >= 4 => self.tiles::<B, 3, 8, 4>(bytes, at, gathered),
+                2 if B::TILES >= 4 => self.tiles::<B, 2, 12, 4>(bytes, at, gathered),
+                _ if B::ROWS >= 12 => self.tiles::<B, 1, 12, 4>(bytes, at, gathered),
+                _ if B::ROWS >= 6 => self.tiles::<B, 1, 6, 3>(bytes, at, gathered),
+                _ if B::ROWS >= 2 => self.tiles::<B, 1, 2, 2>(bytes, at, gathered),
+                _ => self.tiles::<B, 1, 1, 1>(bytes, at, gathered),
+            }
+            tile += count;
+        }
+    }
+
+    /// Gathers a part of the patches of some pixels.
+    #[inline(always)]
+    fn gather<B: Bytes>(&self, group: usize, which: Range<usize>, part: [usize; 2], gathered: &mut Gathered<'_>) {
+        for (pixel, row) in gathered.pixels[which.clone()].iter().zip(&mut gathered.rows.0[which]) {
+            let zero = self.epilogue.zero(pixel.image) as u8;
+            self.patches.gather(*pixel, group, part, [zero, B::FLIP], row);
+        }
+    }
+
+    /// Computes `C` tiles of all pixels, at most `R` at a time, or `FEW`, or one. [`ROWS`] is a multiple of `R`.
     #[inline(always)]
     fn tiles<B: Bytes, const C: usize, const R: usize, const FEW: usize>(
         &mut self,
         bytes: B,
         at: Place,
-        rows: &mut Rows,
+        gathered: &mut Gathered<'_>,
     ) {
-        let mut pixel = self.patches.pixel(self.pixels.start);
-        let mut done = 0;
-        while done < self.pixels.len() {
-            let left = self.pixels.len() - done;
-            done += match left {
-                1 => self.pixels::<B, C, 1>(bytes, at, rows, &mut pixel, [done, left]),
-                _ if left <= FEW => self.pixels::<B, C, FEW>(bytes, at, rows, &mut pixel, [done, left]),
-                _ => self.pixels::<B, C, R>(bytes, at, rows, &mut pixel, [done, left]),
-            };
+        let mut first = 0;
+        while first < gathered.count {
+            match gathered.count - first {
+                1 => self.pixels::<B, C, 1>(bytes, at, gathered, first),
+                left if left <= FEW => self.pixels::<B, C, FEW>(bytes, at, gathered, first),
+                _ => self.pixels::<B, C, R>(bytes, at, gathered, first),
+            }
+            first += R;
         }
     }
 
-    /// Computes `C` tiles of the next pixels, `R` of them if there are as many, and returns how many.
+    /// Computes `C` tiles of the pixels from `first` on, `R` of them if there are as many.
     #[inline(always)]
     fn pixels<B: Bytes, const C: usize, const R: usize>(
         &mut self,
         bytes: B,
         at: Place,
-        rows: &mut Rows,
-        pixel: &mut Pixel,
-        [done, left]: [usize; 2],
-    ) -> usize {
-        let count = R.min(left);
+        gathered: &mut Gathered<'_>,
+        first: usize,
+    ) {
+        let end = gathered.count.min(first + R);
         let inner = self.packed.inner;
         let panel = self.packed.panel(at.group, at.tile, C);
-        let mut pixels = [*pixel; R];
-        for pixels in &mut pixels[..count] {
-            *pixels = *pixel;
-            self.patches.advance(pixel);
-        }
         let mut sums = [[bytes.zero(); C]; R];
         let mut start = 0;
         while start < inner {
             let len = PART.min(inner - start);
-            for (pixel, row) in pixels[..count].iter().zip(&mut rows.0) {
-                let zero = self.epilogue.zero(pixel.image) as u8;
-                self.patches.gather(*pixel, at.group, [start, len], [zero, B::FLIP], row);
+            if inner > PART {
+                self.gather::<B>(at.group, first..end, [start, len], gathered);
             }
+            let Some(rows) = gathered.rows.0[first..].first_chunk::<R>() else { return };
             accumulate(bytes, &mut sums, rows, &panel[start / 4 * C..][..len.div_ceil(4) * C]);
             start += len;
         }
-        let column = at.group * self.packed.each;
-        for (row, (sums, pixel)) in sums.iter().zip(pixels).take(count).enumerate() {
-            let to = self.out.row(done + row);
-            for (tile, sums) in sums.iter().enumerate() {
-                let first = (at.tile + tile - self.tiles.start) * CHANNELS;
-                let end = (first + CHANNELS).min(self.packed.each - self.tiles.start * CHANNELS);
-                let index = at.group * self.packed.tiles() + at.tile + tile;
-                let results = self.epilogue.finish(index, pixel.image, &bytes.sums(*sums));
-                store(&results, &mut to[column + first..column + end]);
+        let columns = at.group * self.packed.each..(at.group + 1) * self.packed.each - self.tiles.start * CHANNELS;
+        for tile in 0..C {
+            let params = self.epilogue.tile(at.group * self.packed.tiles() + at.tile + tile);
+            let column = columns.start + (at.tile + tile - self.tiles.start) * CHANNELS;
+            let last = columns.end.min(column + CHANNELS);
+            for (row, (sums, pixel)) in (gathered.first + first..).zip(sums.iter().zip(&gathered.pixels[first..end])) {
+                let results = self.epilogue.finish(&params, pixel.image, &bytes.sums(sums[tile]));
+                store(&results, &mut self.out.row(row)[column..last]);
             }
         }
-        count
     }
 }
 
@@ -124,7 +153,7 @@ impl<E: Epilogue> Piece<'_, E> {
 fn accumulate<B: Bytes, const C: usize, const R: usize>(
     bytes: B,
     sums: &mut [[B::Sums; C]; R],
-    rows: &Rows,
+    rows: &[Row; R],
     panel: &[Group],
 ) {
     let panel = panel.as_chunks::<C>().0;
@@ -134,37 +163,11 @@ fn accumulate<B: Bytes, const C: usize, const R: usize>(
         for (weights, group) in weights.iter_mut().zip(&panel[index]) {
             *weights = bytes.weights(group);
         }
-        for (sums, row) in all.iter_mut().zip(&rows.0) {
+        for (sums, row) in all.iter_mut().zip(rows) {
             for (sums, weights) in sums.iter_mut().zip(&weights) {
                 *sums = bytes.add(*sums, *weights, row[index]);
             }
         }
     }
     *sums = all;
-}
-
-/// Writes the results of a tile, as many as there are channels left.
-#[inline(always)]
-fn store<T: Copy>(results: &[T; CHANNELS], to: &mut [T]) {
-    if let Some(to) = to.first_chunk_mut::<CHANNELS>() {
-        return *to = *results;
-    }
-    // Pieces that overlap, rather than a call for a few bytes.
-    match to.len() {
-        8.. => ends::<T, 8>(results, to),
-        4.. => ends::<T, 4>(results, to),
-        2.. => ends::<T, 2>(results, to),
-        _ => ends::<T, 1>(results, to),
-    }
-}
-
-/// Writes `N` to `2 * N` results by their two ends, or none.
-#[inline(always)]
-fn ends<T: Copy, const N: usize>(results: &[T; CHANNELS], to: &mut [T]) {
-    if let (Some(from), Some(to)) = (results[..to.len()].last_chunk::<N>(), to.last_chunk_mut::<N>()) {
-        *to = *from;
-    }
-    if let (Some(from), Some(to)) = (results.first_chunk::<N>(), to.first_chunk_mut::<N>()) {
-        *to = *from;
-    }
 }

@@ -12,6 +12,7 @@ mod kernel;
 mod pack;
 mod patches;
 mod requantise;
+mod store;
 #[cfg(test)]
 mod tests;
 

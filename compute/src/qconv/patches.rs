@@ -6,17 +6,18 @@ use super::Windows;
 pub(super) const PART: usize = 1024;
 /// Bytes that copying may write behind what it copies.
 const SLACK: usize = 64;
-/// Bytes of a row of [`Rows`].
-const ROW: usize = PART + SLACK;
 /// Pixels that are gathered together.
-pub(super) const ROWS: usize = 12;
+pub(super) const ROWS: usize = 24;
 
-/// Parts of patches, four bytes together.
+/// A part of a patch, four bytes together.
+pub(super) type Row = [[u8; 4]; (PART + SLACK) / 4];
+
+/// Parts of patches.
 #[repr(align(64))]
-pub(super) struct Rows(pub [[[u8; 4]; ROW / 4]; ROWS]);
+pub(super) struct Rows(pub [Row; ROWS]);
 
 impl Rows {
-    pub const ZERO: Rows = Rows([[[0; 4]; ROW / 4]; ROWS]);
+    pub const ZERO: Rows = Rows([[[0; 4]; (PART + SLACK) / 4]; ROWS]);
 }
 
 /// An output pixel: its image and place.
@@ -38,6 +39,8 @@ pub(super) struct Patches<'a> {
     /// Bytes of a patch that are together in an image, and how many such spans a row of taps has.
     span: usize,
     spans: usize,
+    /// Whether there is one tap, which always sees the image.
+    is_pointwise: bool,
 }
 
 impl<'a> Patches<'a> {
@@ -48,7 +51,9 @@ impl<'a> Patches<'a> {
         let (span, spans) = if is_dense { (windows.kernel[1] * c, 1) } else { (inputs, windows.kernel[1]) };
         let span = span.max(1);
         let counts = windows.counts([h, w]);
-        Patches { images, sizes: [h, w, c], windows: *windows, counts, inputs, span, spans }
+        // An image of no size has windows nevertheless.
+        let is_pointwise = windows.taps() == 1 && windows.padding == [[0; 2]; 2] && h > 0 && w > 0;
+        Patches { images, sizes: [h, w, c], windows: *windows, counts, inputs, span, spans, is_pointwise }
     }
 
     /// An output pixel by its number.
@@ -71,18 +76,16 @@ impl<'a> Patches<'a> {
 
     /// Gathers `len` bytes of a patch from `start` on, at most [`PART`], with the bits of `flip` flipped; padding is `zero`.
     #[inline(always)]
-    pub fn gather(
-        &self,
-        pixel: Pixel,
-        group: usize,
-        [start, len]: [usize; 2],
-        [zero, flip]: [u8; 2],
-        to: &mut [[u8; 4]; ROW / 4],
-    ) {
+    pub fn gather(&self, pixel: Pixel, group: usize, [start, len]: [usize; 2], [zero, flip]: [u8; 2], to: &mut Row) {
         let to = to.as_flattened_mut();
         let ([h, w, c], windows) = (self.sizes, &self.windows);
+        if self.is_pointwise {
+            let line = pixel.image * h + pixel.y * windows.stride[0];
+            let from = (line * w + pixel.x * windows.stride[1]) * c + group * self.inputs + start;
+            return copy(&self.images[from..], to, len, flip);
+        }
         let padding = zero ^ flip;
-        let (mut index, mut at) = (start / self.span, 0);
+        let (mut index, mut at) = (if start == 0 { 0 } else { start / self.span }, 0);
         let mut skipped = start - index * self.span;
         while at < len {
             let (ky, kx) = if self.spans == 1 { (index, 0) } else { (index / self.spans, index % self.spans) };

@@ -69,12 +69,17 @@ pub struct DynamicScales<'a> {
 /// What makes results of the sums of a tile of channels.
 pub(super) trait Epilogue: Sync {
     type Out: Copy + Send;
+    /// What a tile of channels needs.
+    type Tile;
 
     /// The input that stands for 0.
     fn zero(&self, image: usize) -> i8;
 
-    /// Results of the sums of a tile of channels and one pixel. Each input was as much more as `offset` says.
-    fn finish(&self, tile: usize, image: usize, sums: &[i32; CHANNELS]) -> [Self::Out; CHANNELS];
+    /// What the tile of a number needs.
+    fn tile(&self, index: usize) -> Self::Tile;
+
+    /// Results of the sums of a tile of channels and one pixel.
+    fn finish(&self, tile: &Self::Tile, image: usize, sums: &[i32; CHANNELS]) -> [Self::Out; CHANNELS];
 }
 
 /// [`Requantise`] by tile.
@@ -88,6 +93,7 @@ pub(super) struct Static {
 
 impl Epilogue for Static {
     type Out = i8;
+    type Tile = ([i32; CHANNELS], [f32; CHANNELS]);
 
     #[inline(always)]
     fn zero(&self, _: usize) -> i8 {
@@ -95,8 +101,12 @@ impl Epilogue for Static {
     }
 
     #[inline(always)]
-    fn finish(&self, tile: usize, _: usize, sums: &[i32; CHANNELS]) -> [i8; CHANNELS] {
-        let (starts, factors) = (&self.starts[tile], &self.factors[tile]);
+    fn tile(&self, index: usize) -> Self::Tile {
+        (self.starts[index], self.factors[index])
+    }
+
+    #[inline(always)]
+    fn finish(&self, (starts, factors): &Self::Tile, _: usize, sums: &[i32; CHANNELS]) -> [i8; CHANNELS] {
         let mut results = [0; CHANNELS];
         for channel in 0..CHANNELS {
             let sum = sums[channel].wrapping_add(starts[channel]);
@@ -126,6 +136,7 @@ pub(super) struct DynamicImages<'a> {
 
 impl Epilogue for DynamicImages<'_> {
     type Out = f32;
+    type Tile = ([i32; CHANNELS], [[f32; CHANNELS]; 2]);
 
     #[inline(always)]
     fn zero(&self, image: usize) -> i8 {
@@ -133,9 +144,15 @@ impl Epilogue for DynamicImages<'_> {
     }
 
     #[inline(always)]
-    fn finish(&self, tile: usize, image: usize, sums: &[i32; CHANNELS]) -> [f32; CHANNELS] {
-        let Dynamic { sums: weights, scales, bias, limits: [low, high], offset } = self.scales;
-        let (weights, scales, bias) = (&weights[tile], &scales[tile], &bias[tile]);
+    fn tile(&self, index: usize) -> Self::Tile {
+        let Dynamic { sums, scales, bias, .. } = self.scales;
+        (sums[index], [scales[index], bias[index]])
+    }
+
+    #[inline(always)]
+    fn finish(&self, tile: &Self::Tile, image: usize, sums: &[i32; CHANNELS]) -> [f32; CHANNELS] {
+        let Dynamic { limits: [low, high], offset, .. } = self.scales;
+        let (weights, [scales, bias]) = tile;
         let [scale, zero] = self.images[image];
         let zero = (zero as i32).wrapping_add(*offset);
         let mut results = [0.0; CHANNELS];

@@ -6,8 +6,8 @@
 
 use std::arch::x86_64::*;
 
-use super::bytes::{Bytes, DepthwiseScales, LANES, Lanes, WithBytes, plain_depthwise};
-use super::dot::{CHANNELS, Group};
+use super::{Bytes, DepthwiseScales, LANES, Lanes, WithBytes, plain_depthwise};
+use crate::simd::dot::{CHANNELS, Group};
 
 /// Defines a token, its detection, and a function that its instructions may be inlined into.
 macro_rules! token {
