@@ -38,6 +38,7 @@ pub mod panels;
 pub mod peak;
 pub mod pointwise;
 pub mod pool;
+pub mod qconv;
 pub mod qgemm;
 pub mod quantise;
 #[doc(hidden)]

@@ -1,14 +1,17 @@
 //! Vector units of the machine the program runs on: plain loops compiled for them, products of bytes, and vectors of floats.
 
+pub(crate) mod bytes;
 pub(crate) mod dot;
 pub(crate) mod floats;
 pub(crate) mod path;
+mod table;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 #[cfg(target_arch = "x86_64")]
 mod x86_floats;
 
 use rten_simd::{Isa, SimdOp};
+pub use table::look_up;
 
 /// Runs `f` where the compiler may use every vector instruction of this machine. Only what is inlined into `f` gains:
 /// slice loops of a hot function, not calls.

@@ -5,8 +5,11 @@
 
 use std::sync::Arc;
 
-use edgepack_compute::simd::wide;
-use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Run};
+use edgepack_compute::qconv::{self, Requantise, requantised};
+use edgepack_compute::simd::{look_up, wide};
+use edgepack_compute::threads::{Cost, for_each_piece_at};
+use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Prepare, Run};
+use edgepack_executor::tensor::PodElement;
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::tensor::Dims;
 
@@ -26,9 +29,18 @@ pub(crate) struct Requantize {
 impl Requantize {
     #[inline(always)]
     pub(super) fn result(&self, sum: i32, channel: usize) -> i8 {
-        let y = sum as f32 * self.scales[channel % self.scales.len()];
-        let [least, most] = self.bounds.map(|bound| (bound - self.zero_y) as f32);
-        (y.max(least).min(most).round_ties_even() as i32 + self.zero_y) as i8
+        let limits = self.bounds.map(|bound| (bound - self.zero_y) as f32);
+        requantised(sum, self.scales[channel % self.scales.len()], limits, self.zero_y)
+    }
+
+    /// For loops that take results of many channels at once. Zero points and bounds are bytes.
+    fn of_channels(&self) -> Requantise<'_> {
+        Requantise {
+            factors: &self.scales,
+            input_zero: self.zero_x as i8,
+            output_zero: self.zero_y as i8,
+            output_limits: self.bounds.map(|bound| bound as i8),
+        }
     }
 }
 
@@ -50,43 +62,55 @@ pub(super) fn row_sums(weights: &[i8], width: usize) -> Result<Vec<i32>, KernelE
 const PRODUCT: &str = "(Tensor x, Tensor w, Tensor? b, *, Tensor(a!) out) -> Tensor(a!)";
 const OUT: usize = 3;
 
+/// The bias of a channel.
 fn bias_of(bias: Option<&[i32]>, channel: usize) -> i32 {
     bias.map_or(0, |bias| bias[channel])
+}
+
+/// A constant of a call, if it is there.
+pub(super) fn constant<'p, T: PodElement>(args: &Prepare<'p>, at: usize) -> Result<Option<&'p [T]>, KernelError> {
+    let Some(tensor) = args.tensor_opt(at)? else { return Ok(None) };
+    let data = tensor.constant.ok_or_else(|| KernelError::unsupported("weights that change"))?;
+    data.as_slice::<T>().map(Some)
+}
+
+/// The weights and the bias of a call.
+fn weights_of<'p>(args: &Prepare<'p>) -> Result<(&'p [i8], Option<&'p [i32]>), KernelError> {
+    let weights = constant(args, 1)?.ok_or_else(|| KernelError::unsupported("no weights"))?;
+    Ok((weights, constant(args, 2)?))
 }
 
 /// Rows `[..., K]` times weights `[N, K]`.
 pub(crate) fn product(how: Requantize) -> Arc<dyn Operator> {
     own("xnnpack::product.int8", PRODUCT, Alias::Disjoint, move |args| {
-        let weights = args.tensor(1)?;
-        let [channels, width] = *weights.meta.sizes else { return Err(KernelError::unsupported("weights")) };
-        let constant = weights.constant.ok_or_else(|| KernelError::unsupported("weights that change"))?;
-        let retained = channels * size_of::<i32>();
+        let [channels, width] = *args.tensor(1)?.meta.sizes else { return Err(KernelError::unsupported("weights")) };
+        let (weights, bias) = weights_of(args)?;
+        let retained = qconv::Convolution::bytes([channels, width], 1);
         args.retained().reserve(retained)?;
-        let sums = row_sums(constant.as_slice::<i8>()?, width)?;
-        let how = how.clone();
+        let product =
+            qconv::Convolution::new(weights, [channels, width], qconv::Windows::ONE, bias, how.of_channels())?;
         retaining(retained, move |cx: &mut KernelContext<'_>| {
-            let mut sizes: Dims = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
-            match sizes.last_mut() {
-                Some(last) if *last == width => *last = channels,
-                _ => return Err(KernelError::new(ErrorCode::InvalidArgument, "rows of another length")),
-            }
-            cx.resize(OUT, &sizes)?;
+            let rows = resize_rows(cx, OUT, [width, channels])?;
             let views = cx.views();
-            let (x, w) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<i8>()?);
-            let bias = views.tensor_opt(2)?.map(|bias| bias.as_slice::<i32>()).transpose()?;
-            let mut out = views.out(OUT)?;
-            let out = out.as_slice::<i8>()?;
-            wide(|| {
-                for (out, x) in out.chunks_exact_mut(channels).zip(x.chunks_exact(width)) {
-                    for (channel, (out, w)) in out.iter_mut().zip(w.chunks_exact(width)).enumerate() {
-                        let sum = dot(x, w).wrapping_sub(how.zero_x.wrapping_mul(sums[channel]));
-                        *out = how.result(sum.wrapping_add(bias_of(bias, channel)), channel);
-                    }
-                }
-            });
-            Ok(())
+            let x = views.tensor(0)?.as_slice::<i8>()?;
+            Ok(product.run(x, [rows, 1, 1, width], views.out(OUT)?.as_slice::<i8>()?)?)
         })
     })
+}
+
+/// Sets the sizes of rows of `to` elements that are made of those of `from` elements, and returns their number.
+pub(super) fn resize_rows(
+    cx: &mut KernelContext<'_>,
+    out: usize,
+    [from, to]: [usize; 2],
+) -> Result<usize, KernelError> {
+    let mut sizes: Dims = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
+    match sizes.last_mut() {
+        Some(last) if *last == from => *last = to,
+        _ => return Err(KernelError::new(ErrorCode::InvalidArgument, "rows of another length")),
+    }
+    cx.resize(out, &sizes)?;
+    Ok(sizes[..sizes.len() - 1].iter().product())
 }
 
 /// Windows over images `[N, H, W, C]`.
@@ -102,13 +126,9 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// Sizes of what is made of an image; `None` if there is no window.
+    /// Sizes of what is made of an image.
     pub fn counts(&self, sizes: [usize; 2]) -> [usize; 2] {
-        [0, 1].map(|side| {
-            let padded = sizes[side] + self.padding[side][0] + self.padding[side][1];
-            let reach = (self.kernel[side] - 1) * self.dilation[side] + 1;
-            padded.saturating_sub(reach) / self.stride[side] + 1
-        })
+        self.geometry().counts(sizes)
     }
 
     /// Sizes of what a transposed convolution makes of an image, with so many rows and columns more.
@@ -123,32 +143,14 @@ impl Windows {
     /// The place in the image that a tap of a window looks at.
     #[inline(always)]
     pub(super) fn place(&self, side: usize, window: usize, tap: usize, size: usize) -> Option<usize> {
-        let place = (window * self.stride[side] + tap * self.dilation[side]).checked_sub(self.padding[side][0])?;
-        (place < size).then_some(place)
+        self.geometry().place(side, window, tap, size)
     }
-}
 
-/// Gathers what a window sees of one group of channels, tap after tap; padding is `zero`.
-fn gather(
-    windows: &Windows,
-    image: &[i8],
-    [h, w, c]: [usize; 3],
-    [oy, ox]: [usize; 2],
-    channels: std::ops::Range<usize>,
-    zero: i8,
-    patch: &mut [i8],
-) {
-    let width = channels.len();
-    let mut parts = patch.chunks_exact_mut(width.max(1));
-    for ky in 0..windows.kernel[0] {
-        let y = windows.place(0, oy, ky, h);
-        for kx in 0..windows.kernel[1] {
-            let Some(part) = parts.next() else { return };
-            match y.zip(windows.place(1, ox, kx, w)) {
-                Some((y, x)) => part.copy_from_slice(&image[(y * w + x) * c..][channels.clone()]),
-                None => part.fill(zero),
-            }
-        }
+    /// As loops take them.
+    #[inline(always)]
+    pub(super) fn geometry(&self) -> qconv::Windows {
+        let Windows { kernel, stride, dilation, padding, groups } = *self;
+        qconv::Windows { kernel, stride, dilation, padding, groups }
     }
 }
 
@@ -162,76 +164,24 @@ pub(super) fn image_sizes(cx: &KernelContext<'_>, channels: Option<usize>) -> Re
     }
 }
 
-/// Images `[n, h, w, c]` under weights `[groups * Co, kh * kw * c / groups]`.
-pub(super) struct Convolution<'c> {
-    pub windows: &'c Windows,
-    pub sizes: [usize; 3],
-    pub weights: &'c [i8],
-    /// Of each row of weights.
-    pub sums: &'c [i32],
-}
-
-impl Convolution<'_> {
-    /// Computes one image pixel after pixel: `result` makes an element of a sum and a channel. `patch` has room for what
-    /// one window sees, `zero` is the zero point of the image.
-    #[inline(always)]
-    pub fn image<'o, T: 'o>(
-        &self,
-        image: &[i8],
-        zero: i32,
-        patch: &mut [i8],
-        pixels: &mut std::slice::ChunksExactMut<'o, T>,
-        result: impl Fn(i32, usize) -> T,
-    ) {
-        let ([h, w, c], groups) = (self.sizes, self.windows.groups);
-        let ([oh, ow], (inputs, each)) = (self.windows.counts([h, w]), (c / groups, self.sums.len() / groups));
-        let width = patch.len();
-        for (oy, ox) in (0..oh).flat_map(|oy| (0..ow).map(move |ox| (oy, ox))) {
-            let Some(pixel) = pixels.next() else { return };
-            for group in 0..groups {
-                let channels = group * inputs..(group + 1) * inputs;
-                gather(self.windows, image, self.sizes, [oy, ox], channels, zero as i8, patch);
-                let first = group * each;
-                for (at, element) in pixel[first..first + each].iter_mut().enumerate() {
-                    let channel = first + at;
-                    let sum = dot(patch, &self.weights[channel * width..][..width]);
-                    *element = result(sum.wrapping_sub(zero.wrapping_mul(self.sums[channel])), channel);
-                }
-            }
-        }
-    }
-}
-
 /// A convolution with weights `[groups * Co, kh, kw, Ci]`.
 pub(crate) fn convolution(how: Requantize, windows: Windows) -> Arc<dyn Operator> {
     own("xnnpack::convolution.int8", PRODUCT, Alias::Disjoint, move |args| {
-        let weights = args.tensor(1)?;
-        let [outputs, kh, kw, inputs] = *weights.meta.sizes else { return Err(KernelError::unsupported("weights")) };
-        let width = kh * kw * inputs;
-        let constant = weights.constant.ok_or_else(|| KernelError::unsupported("weights that change"))?;
-        let retained = outputs * size_of::<i32>();
+        let [outputs, kh, kw, inputs] = *args.tensor(1)?.meta.sizes else {
+            return Err(KernelError::unsupported("weights"));
+        };
+        let sizes = [outputs, kh * kw * inputs];
+        let (weights, bias) = weights_of(args)?;
+        let retained = qconv::Convolution::bytes(sizes, windows.groups);
         args.retained().reserve(retained)?;
-        args.scratch(width);
-        let sums = row_sums(constant.as_slice::<i8>()?, width)?;
-        let how = how.clone();
+        let convolution = qconv::Convolution::new(weights, sizes, windows.geometry(), bias, how.of_channels())?;
         retaining(retained, move |cx: &mut KernelContext<'_>| {
             let [n, h, w, c] = image_sizes(cx, Some(inputs * windows.groups))?;
             let [oh, ow] = windows.counts([h, w]);
             cx.resize(OUT, &[n, oh, ow, outputs])?;
             let views = cx.views();
-            let (x, weights) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<i8>()?);
-            let bias = views.tensor_opt(2)?.map(|bias| bias.as_slice::<i32>()).transpose()?;
-            let patch: &mut [i8] = bytemuck::cast_slice_mut(views.scratch()?);
-            let patch = &mut patch[..width];
-            let mut pixels = views.out(OUT)?.into_slice::<i8>()?.chunks_exact_mut(outputs);
-            let convolution = Convolution { windows: &windows, sizes: [h, w, c], weights, sums: &sums };
-            let result = |sum: i32, channel| how.result(sum.wrapping_add(bias_of(bias, channel)), channel);
-            wide(|| {
-                for image in x.chunks_exact((h * w * c).max(1)).take(n) {
-                    convolution.image(image, how.zero_x, patch, &mut pixels, result);
-                }
-            });
-            Ok(())
+            let x = views.tensor(0)?.as_slice::<i8>()?;
+            Ok(convolution.run(x, [n, h, w, c], views.out(OUT)?.as_slice::<i8>()?)?)
         })
     })
 }
@@ -243,63 +193,20 @@ const CHANNELS: usize = 64;
 pub(crate) fn depthwise(how: Requantize, windows: Windows) -> Arc<dyn Operator> {
     own("xnnpack::depthwise.int8", PRODUCT, Alias::Disjoint, move |args| {
         let [_, kh, kw, outputs] = *args.tensor(1)?.meta.sizes else { return Err(KernelError::unsupported("weights")) };
-        let inputs = args.tensor(0)?.meta.sizes.last().copied();
-        let how = how.clone();
-        Ok(Box::new(move |cx: &mut KernelContext<'_>| {
-            let [n, h, w, c] = image_sizes(cx, inputs)?;
+        let inputs = args.tensor(0)?.meta.sizes.last().copied().unwrap_or(0);
+        let (weights, bias) = weights_of(args)?;
+        let retained = qconv::Depthwise::bytes([kh * kw, outputs]);
+        args.retained().reserve(retained)?;
+        let depthwise = qconv::Depthwise::new(weights, [inputs, outputs], windows.geometry(), bias, how.of_channels())?;
+        retaining(retained, move |cx: &mut KernelContext<'_>| {
+            let [n, h, w, c] = image_sizes(cx, Some(inputs))?;
             let [oh, ow] = windows.counts([h, w]);
             cx.resize(OUT, &[n, oh, ow, outputs])?;
             let views = cx.views();
-            let (x, weights) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<i8>()?);
-            let bias = views.tensor_opt(2)?.map(|bias| bias.as_slice::<i32>()).transpose()?;
-            let mut out = views.out(OUT)?;
-            let mut pixels = out.as_slice::<i8>()?.chunks_exact_mut(outputs);
-            let multiplier = outputs / c.max(1);
-            wide(|| {
-                for image in x.chunks_exact((h * w * c).max(1)).take(n) {
-                    for (oy, ox) in (0..oh).flat_map(|oy| (0..ow).map(move |ox| (oy, ox))) {
-                        let Some(pixel) = pixels.next() else { return };
-                        for (part, pixel) in pixel.chunks_mut(CHANNELS).enumerate() {
-                            let first = part * CHANNELS;
-                            let mut sums = [0i32; CHANNELS];
-                            let sums = &mut sums[..pixel.len()];
-                            for (place, sum) in sums.iter_mut().enumerate() {
-                                *sum = bias_of(bias, first + place);
-                            }
-                            for ky in 0..kh {
-                                let Some(y) = windows.place(0, oy, ky, h) else { continue };
-                                for kx in 0..kw {
-                                    let Some(column) = windows.place(1, ox, kx, w) else { continue };
-                                    let seen = &image[(y * w + column) * c..][..c];
-                                    let row = &weights[(ky * kw + kx) * outputs + first..][..sums.len()];
-                                    match multiplier {
-                                        1 => accumulate(sums, &seen[first..], row, how.zero_x),
-                                        _ => {
-                                            for (place, (sum, weight)) in sums.iter_mut().zip(row).enumerate() {
-                                                let x = i32::from(seen[(first + place) / multiplier]) - how.zero_x;
-                                                *sum = sum.wrapping_add(x * i32::from(*weight));
-                                            }
-                                        }
-                                    }
-                                }
-                            }
-                            for (place, (out, sum)) in pixel.iter_mut().zip(sums).enumerate() {
-                                *out = how.result(*sum, first + place);
-                            }
-                        }
-                    }
-                }
-            });
-            Ok(())
-        }) as Box<dyn Run>)
+            let x = views.tensor(0)?.as_slice::<i8>()?;
+            Ok(depthwise.run(x, [n, h, w, c], views.out(OUT)?.as_slice::<i8>()?)?)
+        })
     })
-}
-
-#[inline(always)]
-fn accumulate(sums: &mut [i32], x: &[i8], weights: &[i8], zero: i32) {
-    for ((sum, x), weight) in sums.iter_mut().zip(x).zip(weights) {
-        *sum = sum.wrapping_add((i32::from(*x) - zero) * i32::from(*weight));
-    }
 }
 
 /// A transposed convolution with weights `[Co, kh, kw, Ci]`; `adjust` are the sizes it adds.
@@ -383,10 +290,10 @@ impl Sum {
     #[inline(always)]
     fn result(&self, a: i8, b: i8) -> i8 {
         let [ma, mb] = self.multipliers;
-        let bias = (1i32 << (self.shift - 1)).wrapping_sub(ma.wrapping_mul(self.zeros[0]));
+        let bias = 1i32.wrapping_shl(self.shift.wrapping_sub(1)).wrapping_sub(ma.wrapping_mul(self.zeros[0]));
         let sum = bias.wrapping_sub(mb.wrapping_mul(self.zeros[1]));
         let sum = sum.wrapping_add(ma.wrapping_mul(a.into())).wrapping_add(mb.wrapping_mul(b.into()));
-        ((sum >> self.shift) + self.zero_y).clamp(self.bounds[0], self.bounds[1]) as i8
+        sum.wrapping_shr(self.shift).wrapping_add(self.zero_y).max(self.bounds[0]).min(self.bounds[1]) as i8
     }
 }
 
@@ -402,10 +309,11 @@ pub(crate) struct Multiple {
 impl Multiple {
     #[inline(always)]
     fn result(&self, a: i8, b: i8) -> i8 {
-        let product = (i32::from(a) - self.zeros[0]) * (i32::from(b) - self.zeros[1]);
-        let [least, most] = self.bounds.map(|bound| (bound - self.zero_y) as f32);
-        let y = (product as f32 * self.scale).max(least).min(most);
-        (y.round_ties_even() as i32 + self.zero_y) as i8
+        let [za, zb] = self.zeros;
+        let product = i32::from(a).wrapping_sub(za).wrapping_mul(i32::from(b).wrapping_sub(zb));
+        let [least, most] = self.bounds;
+        let limits = [least.wrapping_sub(self.zero_y) as f32, most.wrapping_sub(self.zero_y) as f32];
+        requantised(product, self.scale, limits, self.zero_y)
     }
 }
 
@@ -449,38 +357,58 @@ pub(super) fn binary(
             let mut out = views.out(2)?;
             let out = out.as_slice::<i8>()?;
             if whole_a == out.len() && whole_b == out.len() {
-                for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
-                    *out = result(*a, *b);
-                }
+                for_each_piece_at(ELEMENT, out, 1, |start, out| {
+                    let (a, b) = (&a[start..][..out.len()], &b[start..][..out.len()]);
+                    wide(|| row(out, a, b, result));
+                });
                 return Ok(());
             }
             let mut place: Dims = Dims::filled(0, rank).unwrap_or_default();
             let inner = sizes.last().copied().unwrap_or(1).max(1);
-            let steps = [sa.last(), sb.last()].map(|stride| stride.copied().unwrap_or(0));
-            for row in out.chunks_exact_mut(inner) {
-                let start = |strides: &Dims| -> usize { place.iter().zip(strides.iter()).map(|(p, s)| p * s).sum() };
-                let (mut at_a, mut at_b) = (start(&sa), start(&sb));
-                for out in row {
-                    *out = result(a[at_a], b[at_b]);
-                    (at_a, at_b) = (at_a + steps[0], at_b + steps[1]);
-                }
-                for dim in (0..rank.saturating_sub(1)).rev() {
-                    place[dim] += 1;
-                    if place[dim] < sizes[dim] {
-                        break;
+            let lengths = [sa.last(), sb.last()].map(|stride| if stride == Some(&0) { 1 } else { inner });
+            wide(|| {
+                for out in out.chunks_exact_mut(inner) {
+                    let start =
+                        |strides: &Dims| -> usize { place.iter().zip(strides.iter()).map(|(p, s)| p * s).sum() };
+                    row(out, &a[start(&sa)..][..lengths[0]], &b[start(&sb)..][..lengths[1]], result);
+                    for dim in (0..rank.saturating_sub(1)).rev() {
+                        place[dim] += 1;
+                        if place[dim] < sizes[dim] {
+                            break;
+                        }
+                        place[dim] = 0;
                     }
-                    place[dim] = 0;
                 }
-            }
+            });
             Ok(())
         }) as Box<dyn Run>)
     })
+}
+
+/// The result of two bytes.
+const ELEMENT: Cost = Cost::nanoseconds(0.15);
+
+/// Results of rows, either of which may be one element that is repeated.
+#[inline(always)]
+fn row(out: &mut [i8], a: &[i8], b: &[i8], result: impl Fn(i8, i8) -> i8) {
+    match (a, b) {
+        (a, b) if a.len() == out.len() && b.len() == out.len() => {
+            out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (a, b))| *out = result(*a, *b));
+        }
+        (a, &[b]) if a.len() == out.len() => out.iter_mut().zip(a).for_each(|(out, a)| *out = result(*a, b)),
+        (&[a], b) if b.len() == out.len() => out.iter_mut().zip(b).for_each(|(out, b)| *out = result(a, *b)),
+        _ => out.iter_mut().for_each(|out| *out = result(a[0], b[0])),
+    }
 }
 
 const UNARY: &str = "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)";
 
 /// Each number as a table of 256 says; the first entry is that of -128.
 pub(crate) fn table(table: [i8; 256]) -> Arc<dyn Operator> {
+    let limits = [table[0], table[255]];
+    let is_limit = |(number, entry): (i8, &i8)| *entry == number.max(limits[0]).min(limits[1]);
+    let limits = (i8::MIN..=i8::MAX).zip(&table).all(is_limit).then_some(limits);
+    let cost = Cost::nanoseconds(if limits.is_some() { 0.03 } else { 0.1 });
     own("xnnpack::table.int8", UNARY, Alias::Disjoint, move |_| {
         Ok(Box::new(move |cx: &mut KernelContext<'_>| {
             let sizes: Dims = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
@@ -488,9 +416,15 @@ pub(crate) fn table(table: [i8; 256]) -> Arc<dyn Operator> {
             let views = cx.views();
             let x = views.tensor(0)?.as_slice::<i8>()?;
             let mut out = views.out(1)?;
-            for (out, x) in out.as_slice::<i8>()?.iter_mut().zip(x) {
-                *out = table[usize::from(x.wrapping_sub(-128) as u8)];
-            }
+            for_each_piece_at(cost, out.as_slice::<i8>()?, 1, |start, out| {
+                let x = &x[start..][..out.len()];
+                match limits {
+                    Some([least, most]) => wide(|| {
+                        out.iter_mut().zip(x).for_each(|(out, x)| *out = (*x).max(least).min(most));
+                    }),
+                    None => look_up(&table, x, out),
+                }
+            });
             Ok(())
         }) as Box<dyn Run>)
     })
@@ -513,19 +447,30 @@ pub(crate) fn mean([sx, sy]: [f32; 2], [zx, zy]: [i32; 2], keep: bool) -> Arc<dy
             let offset = zy as f32 - count * zx as f32 * inverse;
             let images = x.chunks_exact((h * w * c).max(1));
             for (out, image) in out.as_slice::<i8>()?.chunks_exact_mut(c.max(1)).zip(images) {
-                for (part, out) in out.chunks_mut(CHANNELS).enumerate() {
-                    let mut sums = [0i32; CHANNELS];
-                    for pixel in image.chunks_exact(c) {
-                        for (sum, x) in sums.iter_mut().zip(&pixel[part * CHANNELS..]) {
-                            *sum = sum.wrapping_add(i32::from(*x));
+                wide(|| {
+                    for (part, out) in out.chunks_mut(CHANNELS).enumerate() {
+                        let sums = channel_sums(image, c, part * CHANNELS);
+                        for (out, sum) in out.iter_mut().zip(sums) {
+                            *out = (sum as f32 * inverse + offset).round_ties_even().clamp(-128.0, 127.0) as i8;
                         }
                     }
-                    for (out, sum) in out.iter_mut().zip(sums) {
-                        *out = (sum as f32 * inverse + offset).round_ties_even().clamp(-128.0, 127.0) as i8;
-                    }
-                }
+                });
             }
             Ok(())
         }) as Box<dyn Run>)
     })
+}
+
+/// Sums of all pixels of an image in some channels from `first` on.
+#[inline(always)]
+fn channel_sums(image: &[i8], channels: usize, first: usize) -> [i32; CHANNELS] {
+    let mut sums = [0i32; CHANNELS];
+    for pixel in image.chunks_exact(channels) {
+        let seen = &pixel[first..];
+        match seen.first_chunk::<CHANNELS>() {
+            Some(seen) => sums.iter_mut().zip(seen).for_each(|(sum, x)| *sum = sum.wrapping_add((*x).into())),
+            None => sums.iter_mut().zip(seen).for_each(|(sum, x)| *sum = sum.wrapping_add((*x).into())),
+        }
+    }
+    sums
 }

@@ -4,16 +4,16 @@
 
 use std::sync::Arc;
 
+use edgepack_compute::qconv::{self, DynamicScales};
+use edgepack_compute::qgemm;
 use edgepack_compute::simd::wide;
-use edgepack_compute::threads::{WriteAll, for_each};
+use edgepack_compute::threads::{Cost, Read, Write, for_each_at};
 use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Run, room};
-use edgepack_executor::tensor::TensorMut;
-use edgepack_format::finding::ErrorCode;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 use half::f16;
 
-use super::integer::{Convolution, Windows, dot, image_sizes, row_sums};
+use super::integer::{Windows, constant as constant_of, image_sizes, resize_rows};
 use super::{own, pure, retaining};
 
 const QUANTIZE: &str = "(Tensor x, int dims, *, Tensor(a!) out, Tensor(b!) params) -> (Tensor(a!), Tensor(b!))";
@@ -37,18 +37,20 @@ pub(crate) fn quantize() -> Arc<dyn Operator> {
             let (x, mut out, mut params) = (views.tensor(0)?, views.out(2)?, views.out(3)?);
             let (out, params) = (out.as_slice::<i8>()?, params.as_slice::<f32>()?);
             let width = width.max(1);
+            let cost = Cost::nanoseconds(0.3 * width as f64);
+            let pieces = (Write(out, width), Write(params, 2));
             match dtype {
                 ScalarType::HALF => {
-                    let x = x.as_slice::<f16>()?.chunks_exact(width);
-                    for ((x, out), params) in x.zip(out.chunks_exact_mut(width)).zip(params.chunks_exact_mut(2)) {
-                        quantize_row(x.iter().map(|x| x.to_f32()), out, params);
-                    }
+                    let x = Read(x.as_slice::<f16>()?, width);
+                    for_each_at(cost, (x, pieces), |_, (x, (out, params))| {
+                        wide(|| quantize_row(x, f16::to_f32, out, params));
+                    });
                 }
                 _ => {
-                    let x = x.as_slice::<f32>()?.chunks_exact(width);
-                    for ((x, out), params) in x.zip(out.chunks_exact_mut(width)).zip(params.chunks_exact_mut(2)) {
-                        quantize_row(x.iter().copied(), out, params);
-                    }
+                    let x = Read(x.as_slice::<f32>()?, width);
+                    for_each_at(cost, (x, pieces), |_, (x, (out, params))| {
+                        wide(|| quantize_row(x, |x| x, out, params));
+                    });
                 }
             }
             Ok(())
@@ -56,8 +58,19 @@ pub(crate) fn quantize() -> Arc<dyn Operator> {
     })
 }
 
-fn quantize_row(x: impl Iterator<Item = f32> + Clone, out: &mut [i8], params: &mut [f32]) {
-    let (least, most) = x.clone().fold((0f32, 0f32), |(least, most), x| (least.min(x), most.max(x)));
+/// Numbers of a row whose least and greatest are found at once.
+const LANES: usize = 16;
+
+#[inline(always)]
+fn quantize_row<T: Copy>(x: &[T], real: impl Fn(T) -> f32, out: &mut [i8], params: &mut [f32]) {
+    let (mut low, mut high) = ([0f32; LANES], [0f32; LANES]);
+    let mut widen = |lane: usize, x: f32| (low[lane], high[lane]) = (low[lane].min(x), high[lane].max(x));
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    for chunk in chunks {
+        chunk.iter().enumerate().for_each(|(lane, x)| widen(lane, real(*x)));
+    }
+    rest.iter().enumerate().for_each(|(lane, x)| widen(lane, real(*x)));
+    let (least, most) = (low.into_iter().fold(0f32, f32::min), high.into_iter().fold(0f32, f32::max));
     let k = if least == most { 1.0 } else { 255.0 / (most - least) };
     let (a, b) = (least * k, most * k);
     let zero = if (-128.0 + a) + (127.0 + b) > 0.0 { -128.0 - a } else { 127.0 - b };
@@ -65,7 +78,7 @@ fn quantize_row(x: impl Iterator<Item = f32> + Clone, out: &mut [i8], params: &m
     params[0] = 1.0 / k;
     params[1] = zero;
     for (out, x) in out.iter_mut().zip(x) {
-        let t = (x * k).clamp(-32768.0, 32767.0).round_ties_even();
+        let t = (real(*x) * k).clamp(-32768.0, 32767.0).round_ties_even();
         *out = (t + zero).clamp(-128.0, 127.0) as i8;
     }
 }
@@ -87,29 +100,93 @@ pub(crate) type Bounds = (f32, f32);
 const PRODUCT: &str = "(Tensor x, Tensor params, Tensor w, Tensor? b, *, Tensor(a!) out) -> Tensor(a!)";
 const OUT: usize = 4;
 
-/// Sum of products of rows with four-bit weights: the low half of a byte comes first, 8 stands for 0.
-#[inline(always)]
-fn dot_four(x: &[i8], weights: &[u8]) -> i32 {
-    let pairs = x.chunks(2).zip(weights);
-    pairs.fold(0i32, |sum, (x, byte)| {
-        let low = i32::from(x[0]) * (i32::from(byte & 15) - 8);
-        let high = x.get(1).map_or(0, |x| i32::from(*x) * (i32::from(byte >> 4) - 8));
-        sum.wrapping_add(low).wrapping_add(high)
-    })
+/// Rows whose scales and sums are at hand at a time.
+const ROWS: usize = 64;
+
+/// Packed weights.
+enum Packed {
+    Eight(qconv::DynamicConvolution),
+    Four(qgemm::Dynamic),
+    Blocks(qgemm::DynamicBlocks, usize),
 }
 
-/// Sums of `width` weights of every row of four bits, `block` at a time.
-fn sums_four(weights: &[u8], width: usize, block: usize) -> Result<Vec<i32>, KernelError> {
-    let bytes = width.div_ceil(2).max(1);
-    let blocks = width.div_ceil(block.max(1));
-    let mut sums = room((weights.len() / bytes).saturating_mul(blocks))?;
-    for row in weights.chunks_exact(bytes) {
-        for start in (0..width).step_by(block.max(1)) {
-            let places = start..(start + block).min(width);
-            sums.push(places.map(|k| i32::from(row[k / 2] >> (k % 2 * 4) & 15) - 8).sum());
+impl Packed {
+    fn new(
+        weights: &Weights,
+        bytes: &[u8],
+        sizes: [usize; 2],
+        bias: Option<&[f32]>,
+        bounds: Bounds,
+    ) -> Result<Self, KernelError> {
+        let limits = [bounds.0, bounds.1];
+        Ok(match weights {
+            Weights::Eight(scales) => {
+                let scales = DynamicScales { weights: scales, bias, limits };
+                let bytes = bytemuck::cast_slice(bytes);
+                Packed::Eight(qconv::DynamicConvolution::new(bytes, sizes, qconv::Windows::ONE, scales)?)
+            }
+            Weights::Four(scales) => {
+                Packed::Four(qgemm::Dynamic::new(qgemm::Weights::four_bits(bytes, sizes)?, scales, bias, limits)?)
+            }
+            Weights::Blocks(scales, block) => {
+                // Scales were numbers of 16 bits.
+                let mut halves = room(scales.len())?;
+                halves.extend(scales.iter().map(|scale| (scale.to_bits() >> 16) as u16));
+                let weights = qgemm::Weights::four_bits(bytes, sizes)?;
+                Packed::Blocks(qgemm::DynamicBlocks::new(weights, *block, &halves, bias, limits)?, *block)
+            }
+        })
+    }
+
+    /// Bytes that packed weights take, at most.
+    fn bytes(weights: &Weights, [channels, width]: [usize; 2]) -> usize {
+        let scales = match weights {
+            Weights::Eight(_) => return qconv::DynamicConvolution::bytes([channels, width], 1),
+            Weights::Four(scales) | Weights::Blocks(scales, _) => scales.len().saturating_mul(size_of::<f32>()),
+        };
+        // Tiles of 16 channels, groups of 8 inputs.
+        let channels = channels.next_multiple_of(16);
+        let numbers = channels.saturating_mul(3 * size_of::<f32>());
+        let bytes = channels.saturating_mul(width.next_multiple_of(8) / 2);
+        bytes.saturating_add(numbers).saturating_add(scales.saturating_mul(2))
+    }
+
+    /// Inputs of a block of which sums are taken.
+    fn block(&self) -> Option<usize> {
+        match self {
+            Packed::Blocks(_, block) => Some(*block),
+            _ => None,
         }
     }
-    Ok(sums)
+
+    /// Computes rows, each with a scale and a zero point.
+    fn multiply(
+        &self,
+        x: &[i8],
+        [rows, width, channels]: [usize; 3],
+        params: &[[f32; 2]],
+        sums: &mut [i32],
+        out: &mut [f32],
+    ) -> Result<(), KernelError> {
+        if let Packed::Eight(product) = self {
+            return Ok(product.run(x, [rows, 1, 1, width], params, out)?);
+        }
+        for first in (0..rows).step_by(ROWS) {
+            let count = ROWS.min(rows - first);
+            let mut scales = [qgemm::RowScale { zero_point: 0, scale: 0.0 }; ROWS];
+            for (to, [scale, zero]) in scales.iter_mut().zip(&params[first..][..count]) {
+                *to = qgemm::RowScale { zero_point: *zero as i32, scale: *scale };
+            }
+            let (x, out) = (&x[first * width..][..count * width], &mut out[first * channels..][..count * channels]);
+            let inputs = qgemm::Inputs::new(x, [count, width], self.block(), sums)?;
+            match self {
+                Packed::Four(product) => product.multiply(&inputs, &scales[..count], out)?,
+                Packed::Blocks(product, _) => product.multiply(&inputs, &scales[..count], out)?,
+                Packed::Eight(_) => {}
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Rows times weights `[N, K]`.
@@ -126,99 +203,24 @@ pub(crate) fn product(weights: Weights, bounds: Bounds) -> Arc<dyn Operator> {
         if !fits {
             return Err(KernelError::unsupported("weights of another width"));
         }
-        // A sum for each row, or for each of its blocks, and then what they add up to.
-        let numbers = match &weights {
-            Weights::Blocks(_, block) => channels.saturating_mul(width.div_ceil((*block).max(1)).saturating_add(1)),
-            _ => channels,
-        };
-        let retained = numbers.saturating_mul(size_of::<i32>());
+        let retained = Packed::bytes(&weights, [channels, width]);
         args.retained().reserve(retained)?;
-        let sums = match &weights {
-            Weights::Eight(_) => row_sums(bytemuck::cast_slice(constant), width)?,
-            Weights::Four(_) => sums_four(constant, width, width)?,
-            Weights::Blocks(_, block) => sums_four(constant, width, *block)?,
+        let packed = Packed::new(&weights, constant, [channels, width], constant_of(args, 3)?, bounds)?;
+        let rows: usize = args.tensor(0)?.meta.sizes.iter().rev().skip(1).product();
+        let sums = match packed {
+            Packed::Eight(_) => 0,
+            _ => qgemm::Inputs::sums_of([rows.min(ROWS), width], packed.block()),
         };
-        // Of blocks, the sum of what their weights add up to.
-        let offsets: Vec<f32> = match &weights {
-            Weights::Blocks(scales, block) => {
-                let blocks = width.div_ceil((*block).max(1)).max(1);
-                let rows = sums.chunks_exact(blocks).zip(scales.chunks_exact(blocks));
-                rows.map(|(sums, scales)| {
-                    sums.iter().zip(scales).fold(0f32, |all, (sum, scale)| all + *sum as f32 * scale)
-                })
-                .collect()
-            }
-            _ => Vec::new(),
-        };
-        let weights = weights.clone();
+        args.scratch(sums * size_of::<i32>());
         retaining(retained, move |cx: &mut KernelContext<'_>| {
-            let mut sizes: Dims = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
-            match sizes.last_mut() {
-                Some(last) if *last == width => *last = channels,
-                _ => return Err(KernelError::new(ErrorCode::InvalidArgument, "rows of another length")),
-            }
-            cx.resize(OUT, &sizes)?;
+            let rows = resize_rows(cx, OUT, [width, channels])?;
             let views = cx.views();
             let (x, params) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<f32>()?);
-            let w = views.tensor(2)?.bytes();
-            let bias = views.tensor_opt(3)?.map(|bias| bias.as_slice::<f32>()).transpose()?;
-            let row = |x: &[i8], params: &[f32], out: &mut [f32]| {
-                let work = channels.saturating_mul(width) > 1 << 16;
-                for_each(work, WriteAll(out, CHANNELS), |part, out| {
-                    wide(|| {
-                        for (place, out) in out.iter_mut().enumerate() {
-                            let channel = part * CHANNELS + place;
-                            let w = &w[channel * bytes..][..bytes];
-                            let add = bias.map_or(0.0, |bias| bias[channel]);
-                            let y = one(&weights, x, params, w, channel, &sums, &offsets, add);
-                            *out = y.max(bounds.0).min(bounds.1);
-                        }
-                    });
-                });
-            };
-            let out: TensorMut<'_> = views.out(OUT)?;
-            let rows = x.chunks_exact(width.max(1)).zip(params.chunks_exact(2));
-            let out = out.into_slice::<f32>()?;
-            rows.zip(out.chunks_exact_mut(channels.max(1))).for_each(|((x, params), out)| row(x, params, out));
-            Ok(())
+            let sums: &mut [i32] = bytemuck::cast_slice_mut(&mut views.scratch()?[..sums * size_of::<i32>()]);
+            let params = params.as_chunks().0;
+            packed.multiply(x, [rows, width, channels], params, sums, views.out(OUT)?.as_slice::<f32>()?)
         })
     })
-}
-
-/// Channels of one row that are computed in one piece.
-const CHANNELS: usize = 64;
-
-/// One element of a product.
-#[expect(clippy::too_many_arguments, reason = "a row, a channel, and what is known of both")]
-#[inline(always)]
-fn one(
-    weights: &Weights,
-    x: &[i8],
-    params: &[f32],
-    w: &[u8],
-    channel: usize,
-    sums: &[i32],
-    offsets: &[f32],
-    bias: f32,
-) -> f32 {
-    let (scale, zero) = (params[0], params[1] as i32);
-    let whole = |sum: i32, of_weight: f32| {
-        let sum = sum.wrapping_sub(zero.wrapping_mul(sums[channel]));
-        (sum as f32 * scale).mul_add(of_weight, bias)
-    };
-    match weights {
-        Weights::Eight(scales) => whole(dot(x, bytemuck::cast_slice(w)), scales[channel]),
-        Weights::Four(scales) => whole(dot_four(x, w), scales[channel]),
-        Weights::Blocks(scales, block) => {
-            let blocks = x.chunks(*block).zip(w.chunks(block.div_ceil(2)));
-            let count = x.len().div_ceil(*block);
-            let scales = &scales[channel * count..][..count];
-            let y = blocks
-                .zip(scales)
-                .fold(-offsets[channel] * params[1], |y, ((x, w), scale)| (dot_four(x, w) as f32).mul_add(*scale, y));
-            y * scale + bias
-        }
-    }
 }
 
 /// A convolution of images that are quantised one by one, with weights `[groups * Co, kh, kw, Ci]`.
@@ -228,34 +230,19 @@ pub(crate) fn convolution(scales: Vec<f32>, windows: Windows, bounds: Bounds) ->
         let [outputs, kh, kw, inputs] = *w.meta.sizes else { return Err(KernelError::unsupported("weights")) };
         let width = kh * kw * inputs;
         let constant = w.constant.ok_or_else(|| KernelError::unsupported("weights that change"))?;
-        let retained = outputs * size_of::<i32>();
+        let retained = qconv::DynamicConvolution::bytes([outputs, width], windows.groups);
         args.retained().reserve(retained)?;
-        args.scratch(width);
-        let sums = row_sums(constant.as_slice::<i8>()?, width)?;
-        let scales = scales.clone();
+        let scales = DynamicScales { weights: &scales, bias: constant_of(args, 3)?, limits: [bounds.0, bounds.1] };
+        let weights = constant.as_slice::<i8>()?;
+        let convolution = qconv::DynamicConvolution::new(weights, [outputs, width], windows.geometry(), scales)?;
         retaining(retained, move |cx: &mut KernelContext<'_>| {
             let [n, h, w, c] = image_sizes(cx, Some(inputs * windows.groups))?;
             let [oh, ow] = windows.counts([h, w]);
             cx.resize(OUT, &[n, oh, ow, outputs])?;
             let views = cx.views();
             let (x, params) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<f32>()?);
-            let weights = views.tensor(2)?.as_slice::<i8>()?;
-            let bias = views.tensor_opt(3)?.map(|bias| bias.as_slice::<f32>()).transpose()?;
-            let patch: &mut [i8] = bytemuck::cast_slice_mut(views.scratch()?);
-            let patch = &mut patch[..width];
-            let mut pixels = views.out(OUT)?.into_slice::<f32>()?.chunks_exact_mut(outputs);
-            let convolution = Convolution { windows: &windows, sizes: [h, w, c], weights, sums: &sums };
-            wide(|| {
-                let images = x.chunks_exact((h * w * c).max(1)).take(n);
-                for (image, params) in images.zip(params.chunks_exact(2)) {
-                    convolution.image(image, params[1] as i32, patch, &mut pixels, |sum, channel| {
-                        let add = bias.map_or(0.0, |bias| bias[channel]);
-                        let y = (sum as f32 * params[0]).mul_add(scales[channel], add);
-                        y.max(bounds.0).min(bounds.1)
-                    });
-                }
-            });
-            Ok(())
+            let params = params.as_chunks().0;
+            Ok(convolution.run(x, [n, h, w, c], params, views.out(OUT)?.as_slice::<f32>()?)?)
         })
     })
 }

@@ -1,0 +1,184 @@
+//! Convolutions whose output channels see all channels of a group.
+
+use super::kernel::Piece;
+use super::pack::{Packed, sums};
+use super::patches::Patches;
+use super::requantise::{Dynamic, DynamicImages, Epilogue, Static, by_tile};
+use super::{DynamicScales, Error, Requantise, Windows, expect};
+use crate::simd::bytes::BytesPath;
+use crate::simd::dot::CHANNELS;
+use crate::threads::{Columns, Cost, WriteColumns, for_each_at, for_each_piece_at};
+
+/// Pixels that a piece has a multiple of: as many as blocks of every size have.
+const PIXELS: usize = 24;
+/// Tiles of a piece of channels.
+const TILES: usize = 4;
+
+/// Nanoseconds of a multiplication and an addition of bytes.
+const MULTIPLICATION: f64 = 0.005;
+/// The same for few pixels, where weights come from memory.
+const LOADED_MULTIPLICATION: f64 = 0.03;
+/// Nanoseconds of a piece of channels, at least.
+const PIECE: f64 = 10_000.0;
+
+/// Weights and what results are made with.
+struct Product<E> {
+    packed: Packed,
+    windows: Windows,
+    epilogue: E,
+    path: BytesPath,
+}
+
+/// A convolution of statically quantised images with weights `[outputs, kh, kw, inputs / groups]`.
+pub struct Convolution(Product<Static>);
+
+/// A convolution of images that are quantised one by one, with weights `[outputs, kh, kw, inputs / groups]`.
+pub struct DynamicConvolution(Product<Dynamic>);
+
+impl Convolution {
+    /// A convolution with these weights, rows of which there are `[outputs, kh * kw * inputs / groups]`.
+    pub fn new(
+        weights: &[i8],
+        sizes: [usize; 2],
+        windows: Windows,
+        bias: Option<&[i32]>,
+        requantise: Requantise<'_>,
+    ) -> Result<Self, Error> {
+        Self::on(BytesPath::best(), weights, sizes, windows, bias, requantise)
+    }
+
+    pub(super) fn on(
+        path: BytesPath,
+        weights: &[i8],
+        sizes: [usize; 2],
+        windows: Windows,
+        bias: Option<&[i32]>,
+        requantise: Requantise<'_>,
+    ) -> Result<Self, Error> {
+        let packed = Packed::new(weights, sizes, &windows, block(path))?;
+        requantise.check(sizes[0])?;
+        expect("biases", bias.map_or(sizes[0], <[i32]>::len), sizes[0])?;
+        let sums = sums(weights, sizes)?;
+        let zero = i32::from(requantise.input_zero) + path.offset();
+        let start =
+            |channel: usize| bias.map_or(0, |bias| bias[channel]).wrapping_sub(zero.wrapping_mul(sums[channel]));
+        let channels = [packed.channel_groups, packed.each];
+        let epilogue = Static {
+            starts: by_tile(channels, start)?,
+            factors: by_tile(channels, |channel| requantise.factor(channel))?,
+            limits: requantise.limits(),
+            input_zero: requantise.input_zero,
+            output_zero: requantise.output_zero.into(),
+        };
+        Ok(Convolution(Product { packed, windows, epilogue, path }))
+    }
+
+    /// Bytes that a convolution of `[outputs, kh * kw * inputs / groups]` weights takes.
+    pub fn bytes(sizes: [usize; 2], groups: usize) -> usize {
+        Packed::bytes(sizes, groups)
+            .saturating_add(tiles(sizes[0], groups).saturating_mul(2 * size_of::<[i32; CHANNELS]>()))
+    }
+
+    /// Computes images `[n, h, w, c]`.
+    pub fn run(&self, images: &[i8], sizes: [usize; 4], out: &mut [i8]) -> Result<(), Error> {
+        self.0.run(&self.0.epilogue, images, sizes, out)
+    }
+}
+
+impl DynamicConvolution {
+    /// A convolution with these weights, rows of which there are `[outputs, kh * kw * inputs / groups]`.
+    pub fn new(weights: &[i8], sizes: [usize; 2], windows: Windows, scales: DynamicScales<'_>) -> Result<Self, Error> {
+        Self::on(BytesPath::best(), weights, sizes, windows, scales)
+    }
+
+    pub(super) fn on(
+        path: BytesPath,
+        weights: &[i8],
+        sizes: [usize; 2],
+        windows: Windows,
+        scales: DynamicScales<'_>,
+    ) -> Result<Self, Error> {
+        let packed = Packed::new(weights, sizes, &windows, block(path))?;
+        expect("scales", scales.weights.len(), sizes[0])?;
+        expect("biases", scales.bias.map_or(sizes[0], <[f32]>::len), sizes[0])?;
+        let sums = sums(weights, sizes)?;
+        let channels = [packed.channel_groups, packed.each];
+        let epilogue = Dynamic {
+            sums: by_tile(channels, |channel| sums[channel])?,
+            scales: by_tile(channels, |channel| scales.weights[channel])?,
+            bias: by_tile(channels, |channel| scales.bias.map_or(0.0, |bias| bias[channel]))?,
+            limits: scales.limits,
+            offset: path.offset(),
+        };
+        Ok(DynamicConvolution(Product { packed, windows, epilogue, path }))
+    }
+
+    /// Bytes that a convolution of `[outputs, kh * kw * inputs / groups]` weights takes.
+    pub fn bytes(sizes: [usize; 2], groups: usize) -> usize {
+        Packed::bytes(sizes, groups)
+            .saturating_add(tiles(sizes[0], groups).saturating_mul(3 * size_of::<[i32; CHANNELS]>()))
+    }
+
+    /// Computes images `[n, h, w, c]`, each with a scale and a zero point.
+    pub fn run(&self, images: &[i8], sizes: [usize; 4], scales: &[[f32; 2]], out: &mut [f32]) -> Result<(), Error> {
+        expect("scales of images", scales.len(), sizes[0])?;
+        let epilogue = DynamicImages { scales: &self.0.epilogue, images: scales };
+        self.0.run(&epilogue, images, sizes, out)
+    }
+}
+
+/// Tiles of a block for a path.
+fn block(path: BytesPath) -> usize {
+    match path.is_large() {
+        true => TILES,
+        false => 1,
+    }
+}
+
+fn tiles(outputs: usize, groups: usize) -> usize {
+    groups.max(1).saturating_mul((outputs / groups.max(1)).div_ceil(CHANNELS))
+}
+
+impl<P> Product<P> {
+    /// Computes images on all threads, if that is worth it.
+    fn run<E: Epilogue>(
+        &self,
+        epilogue: &E,
+        images: &[i8],
+        [n, h, w, c]: [usize; 4],
+        out: &mut [E::Out],
+    ) -> Result<(), Error> {
+        let Product { packed, windows, path, .. } = self;
+        let outputs = packed.channel_groups * packed.each;
+        expect("inputs of a channel", windows.taps() * (c / windows.groups), packed.inner)?;
+        expect("channels past groups", c % windows.groups, 0)?;
+        expect("inputs", images.len(), n * h * w * c)?;
+        let counts = windows.counts([h, w]);
+        let count = n * counts[0] * counts[1];
+        expect("results", out.len(), count * outputs)?;
+        if out.is_empty() {
+            return Ok(());
+        }
+        let patches = Patches::new(images, [h, w, c], windows);
+        let each = if count < 4 { LOADED_MULTIPLICATION } else { MULTIPLICATION } * packed.inner.max(1) as f64;
+        let (tiles, row_pieces) = (packed.tiles(), count / (2 * PIXELS));
+        if packed.channel_groups > 1 || row_pieces >= tiles / TILES {
+            for_each_piece_at(Cost::nanoseconds(each), out, PIXELS * outputs, |start, out| {
+                let first = start / outputs;
+                let pixels = first..first + out.len() / outputs;
+                let out = Columns::all(out, outputs);
+                path.run(Piece { packed, patches: &patches, epilogue, pixels, tiles: 0..tiles, out });
+            });
+        } else {
+            let block = each * (count * TILES * CHANNELS) as f64;
+            // Pieces are worth handing over, so that there is one if all are not.
+            let piece = TILES * ((PIECE / block).ceil() as usize).max(1);
+            let pieces = WriteColumns(out, outputs, piece * CHANNELS);
+            for_each_at(Cost::nanoseconds(block * (piece / TILES) as f64), pieces, |index, out| {
+                let tiles = index * piece..((index + 1) * piece).min(tiles);
+                path.run(Piece { packed, patches: &patches, epilogue, pixels: 0..count, tiles, out });
+            });
+        }
+        Ok(())
+    }
+}

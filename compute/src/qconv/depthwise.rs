@@ -1,0 +1,305 @@
+//! Convolutions of one channel each, with one or several output channels for each of them.
+//!
+//! Invariant: neighbouring channels are computed together, those of several pixels where one pixel has few; pixels too near
+//! to the end of the images for that are computed by a plain loop, which is the oracle of the other.
+
+use super::store::store;
+use super::{Error, Requantise, Windows, expect};
+use crate::error::room;
+use crate::simd::bytes::{Bytes, BytesPath, DepthwiseScales, LANES, Lanes, WithBytes, requantised};
+use crate::threads::{Cost, for_each_piece_at};
+
+/// Groups of four taps; there is a plain loop for more.
+const GROUPS: usize = 16;
+
+/// A multiplication and an addition.
+const MULTIPLICATION: f64 = 0.03;
+
+/// A convolution of statically quantised images with weights `[kh, kw, outputs]`; each channel has as many outputs.
+pub struct Depthwise {
+    blocks: Vec<Block>,
+    /// Weights of groups of four taps, block by block.
+    groups: Vec<[Lanes<i8>; 4]>,
+    /// Weights, starts and factors by channel, for the plain loop.
+    weights: Vec<i8>,
+    starts: Vec<i32>,
+    factors: Vec<f32>,
+    windows: Windows,
+    inputs: usize,
+    limits: [f32; 2],
+    zeros: [i32; 2],
+    path: BytesPath,
+}
+
+/// Neighbouring channels: the first, and what makes results of their sums.
+struct Block {
+    first: usize,
+    scales: DepthwiseScales,
+}
+
+impl Depthwise {
+    /// A convolution of `inputs` channels with weights `[kh, kw, outputs]`.
+    pub fn new(
+        weights: &[i8],
+        [inputs, outputs]: [usize; 2],
+        windows: Windows,
+        bias: Option<&[i32]>,
+        requantise: Requantise<'_>,
+    ) -> Result<Self, Error> {
+        Self::on(BytesPath::best(), weights, [inputs, outputs], windows, bias, requantise)
+    }
+
+    pub(super) fn on(
+        path: BytesPath,
+        weights: &[i8],
+        [inputs, outputs]: [usize; 2],
+        windows: Windows,
+        bias: Option<&[i32]>,
+        requantise: Requantise<'_>,
+    ) -> Result<Self, Error> {
+        windows.check()?;
+        requantise.check(outputs)?;
+        expect("weights", weights.len(), windows.taps().saturating_mul(outputs))?;
+        expect("biases", bias.map_or(outputs, <[i32]>::len), outputs)?;
+        expect("channels past those of the image", outputs % inputs.max(1), 0)?;
+        let zeros = [requantise.input_zero, requantise.output_zero].map(i32::from);
+        let (mut starts, mut factors, mut own) = (room(outputs)?, room(outputs)?, room(weights.len())?);
+        for channel in 0..outputs {
+            let taps = weights.iter().skip(channel).step_by(outputs.max(1));
+            let sum = taps.fold(0i32, |sum, &weight| sum.wrapping_add(weight.into()));
+            starts.push(bias.map_or(0, |bias| bias[channel]).wrapping_sub(zeros[0].wrapping_mul(sum)));
+            factors.push(requantise.factor(channel));
+        }
+        own.extend_from_slice(weights);
+        let mut depthwise = Depthwise {
+            blocks: Vec::new(),
+            groups: Vec::new(),
+            weights: own,
+            starts,
+            factors,
+            windows,
+            inputs,
+            limits: requantise.limits(),
+            zeros,
+            path,
+        };
+        if inputs == outputs && windows.taps().div_ceil(4) <= GROUPS {
+            depthwise.pack()?;
+        }
+        Ok(depthwise)
+    }
+
+    /// Bytes that a convolution with weights `[taps, outputs]` takes.
+    pub fn bytes([taps, outputs]: [usize; 2]) -> usize {
+        let blocks = outputs.div_ceil(LANES);
+        let packed = blocks.saturating_mul(taps.div_ceil(4) * size_of::<[Lanes<i8>; 4]>() + size_of::<Block>());
+        packed.saturating_add(outputs.saturating_mul(taps + size_of::<i32>() + size_of::<f32>()))
+    }
+
+    /// Channels of the image.
+    fn outputs(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Pixels that are computed together where all of them see the image.
+    fn together(&self) -> usize {
+        if self.windows.stride[1] == 1 { (LANES / self.outputs().max(1)).max(1) } else { 1 }
+    }
+
+    /// Packs weights by block of channels. The last block begins early enough to be whole, if it can be.
+    fn pack(&mut self) -> Result<(), Error> {
+        let (outputs, taps, order) = (self.outputs(), self.windows.taps(), self.path.depthwise_order());
+        let (order, offset) = match order {
+            Some((order, offset)) => (Some(order), offset),
+            None => (None, 0),
+        };
+        let repeated = self.together() * outputs;
+        (self.blocks, self.groups) =
+            (room(outputs.div_ceil(LANES))?, room(outputs.div_ceil(LANES) * taps.div_ceil(4))?);
+        for first in (0..outputs).step_by(LANES).map(|first| first.min(outputs.saturating_sub(LANES))) {
+            // The channel of a lane, of which some have none.
+            let channel = |lane: usize| match outputs {
+                LANES.. => Some(first + lane),
+                _ => (lane < repeated).then(|| lane % outputs),
+            };
+            let weight = |tap: usize, lane: usize| {
+                let channel = channel(lane).filter(|_| tap < taps);
+                channel.map_or(0, |channel| self.weights[tap * outputs + channel])
+            };
+            let mut scales =
+                DepthwiseScales { starts: [0; LANES], factors: [0.0; LANES], limits: self.limits, zero: self.zeros[1] };
+            for place in 0..LANES {
+                let lane = order.map_or(place, |order| order[place]);
+                let Some(channel) = channel(lane) else { continue };
+                let sum = (0..taps).fold(0i32, |sum, tap| sum.wrapping_add(weight(tap, lane).into()));
+                scales.starts[place] = self.starts[channel].wrapping_sub(offset.wrapping_mul(sum));
+                scales.factors[place] = self.factors[channel];
+            }
+            self.blocks.push(Block { first, scales });
+            for tap in (0..taps).step_by(4) {
+                let mut four = [[0i8; LANES]; 4];
+                for at in 0..4 * LANES {
+                    four[at / LANES][at % LANES] = match order {
+                        Some(order) => weight(tap + at % 4, order[at / 4]),
+                        None => weight(tap + at / LANES, at % LANES),
+                    };
+                }
+                self.groups.push(four);
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes images `[n, h, w, c]`.
+    pub fn run(&self, images: &[i8], [n, h, w, c]: [usize; 4], out: &mut [i8]) -> Result<(), Error> {
+        expect("channels", c, self.inputs)?;
+        expect("inputs", images.len(), n * h * w * c)?;
+        let [oh, ow] = self.windows.counts([h, w]);
+        let line = ow * self.outputs();
+        expect("results", out.len(), n * oh * line)?;
+        if out.is_empty() {
+            return Ok(());
+        }
+        let cost = Cost::nanoseconds(MULTIPLICATION * self.windows.taps() as f64);
+        for_each_piece_at(cost, out, line, |start, out| {
+            self.path.run(Lines { depthwise: self, images, sizes: [h, w], counts: [oh, ow], first: start / line, out });
+        });
+        Ok(())
+    }
+}
+
+/// Some lines of output pixels.
+struct Lines<'a> {
+    depthwise: &'a Depthwise,
+    images: &'a [i8],
+    sizes: [usize; 2],
+    counts: [usize; 2],
+    first: usize,
+    out: &'a mut [i8],
+}
+
+impl WithBytes for Lines<'_> {
+    #[inline(always)]
+    fn run<B: Bytes>(self, bytes: B) {
+        let Depthwise { windows, inputs, .. } = self.depthwise;
+        let [oh, ow] = self.counts;
+        let padding = [self.depthwise.zeros[0] as i8; LANES];
+        let line = Line { depthwise: self.depthwise, images: self.images, width: self.sizes[1], padding: &padding };
+        let mut starts = [None; 4 * GROUPS];
+        for (index, out) in self.out.chunks_exact_mut(ow * self.depthwise.outputs()).enumerate() {
+            let (image, y) = ((self.first + index) / oh, (self.first + index) % oh);
+            // Where each tap would see the image if its window began with the line.
+            for (tap, start) in starts.iter_mut().enumerate().take(windows.taps()) {
+                let (ky, kx) = (tap / windows.kernel[1], tap % windows.kernel[1]);
+                let place = windows.place(0, y, ky, self.sizes[0]);
+                let row = |y: usize| (image * self.sizes[0] + y) * self.sizes[1];
+                *start = place.map(|y| (row(y) + kx * windows.dilation[1]) * inputs);
+            }
+            if self.depthwise.blocks.is_empty() {
+                line.plain([image, y], self.sizes[0], 0..ow, out);
+            } else {
+                line.run(bytes, &starts, [image, y], self.sizes[0], out);
+            }
+        }
+    }
+}
+
+/// A line of output pixels of an image.
+struct Line<'a> {
+    depthwise: &'a Depthwise,
+    images: &'a [i8],
+    width: usize,
+    padding: &'a Lanes<i8>,
+}
+
+impl Line<'_> {
+    /// Computes all pixels, several at a time where all their taps see the image.
+    #[inline(always)]
+    fn run<B: Bytes>(
+        &self,
+        bytes: B,
+        starts: &[Option<usize>; 4 * GROUPS],
+        [image, y]: [usize; 2],
+        height: usize,
+        out: &mut [i8],
+    ) {
+        let Depthwise { windows, inputs: channels, .. } = self.depthwise;
+        let (stride, padding) = (windows.stride[1], windows.padding[1][0]);
+        let reach = (windows.kernel[1] - 1) * windows.dilation[1];
+        let (count, together) = (out.len() / channels, self.depthwise.together());
+        let mut x = 0;
+        while x < count {
+            // Whether all taps of the window see the line.
+            let is_inside = |x: usize| x * stride >= padding && x * stride + reach < self.width + padding;
+            let pixels =
+                if x + together <= count && is_inside(x) && is_inside(x + together - 1) { together } else { 1 };
+            let begin = (x * stride * channels).wrapping_sub(padding * channels);
+            let at = At { x, begin, is_inside: is_inside(x) };
+            let to = &mut out[x * channels..][..pixels * channels];
+            if !self.pixel(bytes, starts, at, to) {
+                self.plain([image, y], height, x..x + pixels, to);
+            }
+            x += pixels;
+        }
+    }
+
+    /// Computes pixels; returns whether they are far enough from the end of the images.
+    #[inline(always)]
+    fn pixel<B: Bytes>(&self, bytes: B, starts: &[Option<usize>; 4 * GROUPS], at: At, out: &mut [i8]) -> bool {
+        let Depthwise { windows, blocks, groups, .. } = self.depthwise;
+        let taps = windows.taps();
+        let depth = taps.div_ceil(4);
+        for (block, weights) in blocks.iter().zip(groups.chunks_exact(depth)) {
+            let mut seen = [[self.padding; 4]; GROUPS];
+            for tap in 0..taps {
+                let Some(start) = starts[tap] else { continue };
+                if !at.is_inside && windows.place(1, at.x, tap % windows.kernel[1], self.width).is_none() {
+                    continue;
+                }
+                let first = start.wrapping_add(at.begin).wrapping_add(block.first);
+                match self.images.get(first..).and_then(|images| images.first_chunk()) {
+                    Some(lanes) => seen[tap / 4][tap % 4] = lanes,
+                    None => return false,
+                }
+            }
+            let results = bytes.depthwise(&seen[..depth], weights, &block.scales);
+            store(&results, &mut out[block.first..]);
+        }
+        true
+    }
+
+    /// Computes pixels one number after the other.
+    #[inline(always)]
+    fn plain(&self, [image, y]: [usize; 2], height: usize, pixels: std::ops::Range<usize>, out: &mut [i8]) {
+        let Depthwise { windows, weights, starts, factors, limits, zeros, inputs, .. } = self.depthwise;
+        let outputs = starts.len();
+        let multiplier = outputs / (*inputs).max(1);
+        for (x, out) in pixels.zip(out.chunks_exact_mut(outputs)) {
+            for (channel, out) in out.iter_mut().enumerate() {
+                // Taps that see no image see its zero.
+                let mut sum = starts[channel];
+                for ky in 0..windows.kernel[0] {
+                    let line = windows.place(0, y, ky, height);
+                    for kx in 0..windows.kernel[1] {
+                        let place = line.zip(windows.place(1, x, kx, self.width));
+                        let seen = place.map_or(zeros[0], |(y, x)| {
+                            let pixel = (image * height + y) * self.width + x;
+                            self.images[pixel * inputs + channel / multiplier].into()
+                        });
+                        let weight = weights[(ky * windows.kernel[1] + kx) * outputs + channel];
+                        sum = sum.wrapping_add(seen.wrapping_mul(weight.into()));
+                    }
+                }
+                *out = requantised(sum, factors[channel], *limits, zeros[1]);
+            }
+        }
+    }
+}
+
+/// A window: its pixel in the line, where it begins, and whether all its taps see the line.
+#[derive(Clone, Copy)]
+struct At {
+    x: usize,
+    begin: usize,
+    is_inside: bool,
+}

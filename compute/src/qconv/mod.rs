@@ -1,0 +1,82 @@
+//! Convolutions of quantised images, channels last, and products of quantised rows, which are convolutions of one tap.
+//!
+//! Invariant: sums are exact modulo 2³², floats are rounded where the formulas of [`Requantise`] and [`DynamicScales`] say
+//! and nowhere else, so results are the same bits on every machine, in every path and for any number of threads.
+//!
+//! Weights are packed once. There is no matrix of patches: each block of output pixels gathers what it sees into a few
+//! kilobytes on the stack, from where the products read it. Padding is the zero point.
+
+mod convolution;
+mod depthwise;
+mod kernel;
+mod pack;
+mod patches;
+mod requantise;
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub use convolution::{Convolution, DynamicConvolution};
+pub use depthwise::Depthwise;
+pub use requantise::{DynamicScales, Requantise};
+
+use crate::error::{Error, ErrorKind};
+pub use crate::simd::bytes::requantised;
+
+/// Windows over images `[n, h, w, c]`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Windows {
+    /// Height and width, as in all that follows.
+    pub kernel: [usize; 2],
+    /// Distance of windows.
+    pub stride: [usize; 2],
+    /// Distance of taps.
+    pub dilation: [usize; 2],
+    /// In front and behind.
+    pub padding: [[usize; 2]; 2],
+    /// Groups of channels that are convolved apart.
+    pub groups: usize,
+}
+
+impl Windows {
+    /// One tap, which is what products have.
+    pub const ONE: Windows =
+        Windows { kernel: [1; 2], stride: [1; 2], dilation: [1; 2], padding: [[0; 2]; 2], groups: 1 };
+
+    /// Returns the sizes of what is made of an image.
+    pub fn counts(&self, sizes: [usize; 2]) -> [usize; 2] {
+        [0, 1].map(|side| {
+            let padded = sizes[side] + self.padding[side][0] + self.padding[side][1];
+            let reach = (self.kernel[side] - 1) * self.dilation[side] + 1;
+            padded.saturating_sub(reach) / self.stride[side] + 1
+        })
+    }
+
+    /// Returns the place in the image that a tap of a window looks at, if there is one.
+    #[inline(always)]
+    pub fn place(&self, side: usize, window: usize, tap: usize, size: usize) -> Option<usize> {
+        let place = (window * self.stride[side] + tap * self.dilation[side]).checked_sub(self.padding[side][0])?;
+        (place < size).then_some(place)
+    }
+
+    fn taps(&self) -> usize {
+        self.kernel[0] * self.kernel[1]
+    }
+
+    /// Refuses what cannot be computed with.
+    fn check(&self) -> Result<(), Error> {
+        let counts = [self.kernel, self.stride, self.dilation].concat();
+        match counts.contains(&0) || self.groups == 0 {
+            true => Err(Error::new(ErrorKind::Geometry, format!("{self:?}"))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Refuses a list of another length.
+fn expect(what: &str, have: usize, need: usize) -> Result<(), Error> {
+    match have == need {
+        true => Ok(()),
+        false => Err(Error::new(ErrorKind::Geometry, format!("{have} {what} instead of {need}"))),
+    }
+}

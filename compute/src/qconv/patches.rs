@@ -1,0 +1,133 @@
+//! What windows see of images, gathered pixel by pixel.
+
+use super::Windows;
+
+/// Bytes of a patch that are gathered at a time.
+pub(super) const PART: usize = 1024;
+/// Bytes that copying may write behind what it copies.
+const SLACK: usize = 64;
+/// Pixels that are gathered together.
+pub(super) const ROWS: usize = 24;
+
+/// A part of a patch, four bytes together.
+pub(super) type Row = [[u8; 4]; (PART + SLACK) / 4];
+
+/// Parts of patches.
+#[repr(align(64))]
+pub(super) struct Rows(pub [Row; ROWS]);
+
+impl Rows {
+    pub const ZERO: Rows = Rows([[[0; 4]; (PART + SLACK) / 4]; ROWS]);
+}
+
+/// An output pixel: its image and place.
+#[derive(Clone, Copy)]
+pub(super) struct Pixel {
+    pub image: usize,
+    y: usize,
+    x: usize,
+}
+
+/// Images under windows.
+pub(super) struct Patches<'a> {
+    images: &'a [i8],
+    sizes: [usize; 3],
+    windows: Windows,
+    counts: [usize; 2],
+    /// Channels of a group.
+    inputs: usize,
+    /// Bytes of a patch that are together in an image, and how many such spans a row of taps has.
+    span: usize,
+    spans: usize,
+    /// Whether there is one tap, which always sees the image.
+    is_pointwise: bool,
+}
+
+impl<'a> Patches<'a> {
+    /// Images `[h, w, c]`.
+    pub fn new(images: &'a [i8], [h, w, c]: [usize; 3], windows: &Windows) -> Self {
+        let inputs = c / windows.groups;
+        let is_dense = windows.groups == 1 && windows.dilation[1] == 1;
+        let (span, spans) = if is_dense { (windows.kernel[1] * c, 1) } else { (inputs, windows.kernel[1]) };
+        let span = span.max(1);
+        let counts = windows.counts([h, w]);
+        // An image of no size has windows nevertheless.
+        let is_pointwise = windows.taps() == 1 && windows.padding == [[0; 2]; 2] && h > 0 && w > 0;
+        Patches { images, sizes: [h, w, c], windows: *windows, counts, inputs, span, spans, is_pointwise }
+    }
+
+    /// An output pixel by its number.
+    pub fn pixel(&self, index: usize) -> Pixel {
+        let [oh, ow] = self.counts;
+        Pixel { image: index / (oh * ow), y: index / ow % oh, x: index % ow }
+    }
+
+    /// Moves on to the next pixel.
+    #[inline(always)]
+    pub fn advance(&self, pixel: &mut Pixel) {
+        pixel.x += 1;
+        if pixel.x == self.counts[1] {
+            (pixel.x, pixel.y) = (0, pixel.y + 1);
+        }
+        if pixel.y == self.counts[0] {
+            (pixel.y, pixel.image) = (0, pixel.image + 1);
+        }
+    }
+
+    /// Gathers `len` bytes of a patch from `start` on, at most [`PART`], with the bits of `flip` flipped; padding is `zero`.
+    #[inline(always)]
+    pub fn gather(&self, pixel: Pixel, group: usize, [start, len]: [usize; 2], [zero, flip]: [u8; 2], to: &mut Row) {
+        let to = to.as_flattened_mut();
+        let ([h, w, c], windows) = (self.sizes, &self.windows);
+        if self.is_pointwise {
+            let line = pixel.image * h + pixel.y * windows.stride[0];
+            let from = (line * w + pixel.x * windows.stride[1]) * c + group * self.inputs + start;
+            return copy(&self.images[from..], to, len, flip);
+        }
+        let padding = zero ^ flip;
+        let (mut index, mut at) = (if start == 0 { 0 } else { start / self.span }, 0);
+        let mut skipped = start - index * self.span;
+        while at < len {
+            let (ky, kx) = if self.spans == 1 { (index, 0) } else { (index / self.spans, index % self.spans) };
+            let count = (self.span - skipped).min(len - at);
+            let Some(to) = to.get_mut(at..at + count + SLACK) else { return };
+            match windows.place(0, pixel.y, ky, h) {
+                None => to[..count].fill(padding),
+                Some(y) => {
+                    // Places in the line of the image, of which some may be before it, or behind.
+                    let tap = pixel.x * windows.stride[1] + kx * windows.dilation[1];
+                    let from = tap * c + group * self.inputs + skipped;
+                    let before = windows.padding[1][0] * c;
+                    let left = before.saturating_sub(from).min(count);
+                    let right = (from + count).saturating_sub(before + w * c).min(count);
+                    if left > 0 {
+                        to[..left].fill(padding);
+                    }
+                    if left + right < count {
+                        let from = &self.images[(pixel.image * h + y) * w * c + from + left - before..];
+                        copy(from, &mut to[left..], count - left - right, flip);
+                    }
+                    if right > 0 {
+                        to[count - right..count].fill(padding);
+                    }
+                }
+            }
+            (index, skipped, at) = (index + 1, 0, at + count);
+        }
+    }
+}
+
+/// Copies bytes with bits flipped, whole vectors of them where there are some: `to` has room for one more.
+#[inline(always)]
+fn copy(from: &[i8], to: &mut [u8], len: usize, flip: u8) {
+    let vectors = len.div_ceil(SLACK);
+    if let (Some(from), Some(to)) = (from.get(..vectors * SLACK), to.get_mut(..vectors * SLACK)) {
+        for (to, from) in to.as_chunks_mut::<SLACK>().0.iter_mut().zip(from.as_chunks::<SLACK>().0) {
+            for lane in 0..SLACK {
+                to[lane] = from[lane] as u8 ^ flip;
+            }
+        }
+    } else {
+        to.iter_mut().zip(&from[..len]).for_each(|(to, from)| *to = *from as u8 ^ flip);
+    }
+}

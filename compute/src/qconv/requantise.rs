@@ -1,0 +1,184 @@
+//! From sums to results.
+
+use super::{Error, ErrorKind, expect};
+use crate::error::room;
+use crate::simd::bytes::requantised;
+use crate::simd::dot::CHANNELS;
+
+/// Scales and zero points of statically quantised images:
+///
+/// ```text
+/// acc = bias[c] + Σ (x − input_zero) · w[c]                            in i32, wrapped
+/// y   = f32(acc) · factors[c]                                          rounded
+/// out = rne(limit(y, low − output_zero, high − output_zero)) + output_zero
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Requantise<'a> {
+    /// `input scale · weight scale / output scale`, by channel, or one for all.
+    pub factors: &'a [f32],
+    /// The input that stands for 0.
+    pub input_zero: i8,
+    /// The result that stands for 0.
+    pub output_zero: i8,
+    /// The smallest and largest results.
+    pub output_limits: [i8; 2],
+}
+
+impl Requantise<'_> {
+    /// The factor of a channel.
+    pub(super) fn factor(&self, channel: usize) -> f32 {
+        self.factors[if self.factors.len() == 1 { 0 } else { channel }]
+    }
+
+    /// Limits before the zero point is added.
+    pub(super) fn limits(&self) -> [f32; 2] {
+        self.output_limits.map(|limit| f32::from(i16::from(limit) - i16::from(self.output_zero)))
+    }
+
+    /// Refuses factors that are not one a channel, and limits that are out of order.
+    pub(super) fn check(&self, channels: usize) -> Result<(), Error> {
+        if self.factors.len() != 1 {
+            expect("factors", self.factors.len(), channels)?;
+        }
+        let [low, high] = self.output_limits;
+        if low > high {
+            return Err(Error::new(ErrorKind::Geometry, format!("results from {low} to {high}")));
+        }
+        Ok(())
+    }
+}
+
+/// Scales of images that are quantised when they are known:
+///
+/// ```text
+/// acc = Σ (x − zero_point[n]) · w[c]         in i32, wrapped
+/// y   = f32(acc) · scale[n]                  rounded
+/// y   = y · weights[c] + bias[c]             rounded once
+/// out = limit(y, lo, hi)
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct DynamicScales<'a> {
+    /// By channel.
+    pub weights: &'a [f32],
+    /// By channel; 0 if there is none.
+    pub bias: Option<&'a [f32]>,
+    /// Least and greatest result.
+    pub limits: [f32; 2],
+}
+
+/// What makes results of the sums of a tile of channels.
+pub(super) trait Epilogue: Sync {
+    type Out: Copy + Send;
+    /// What a tile of channels needs.
+    type Tile;
+
+    /// The input that stands for 0.
+    fn zero(&self, image: usize) -> i8;
+
+    /// What the tile of a number needs.
+    fn tile(&self, index: usize) -> Self::Tile;
+
+    /// Results of the sums of a tile of channels and one pixel.
+    fn finish(&self, tile: &Self::Tile, image: usize, sums: &[i32; CHANNELS]) -> [Self::Out; CHANNELS];
+}
+
+/// [`Requantise`] by tile.
+pub(super) struct Static {
+    pub starts: Vec<[i32; CHANNELS]>,
+    pub factors: Vec<[f32; CHANNELS]>,
+    pub limits: [f32; 2],
+    pub input_zero: i8,
+    pub output_zero: i32,
+}
+
+impl Epilogue for Static {
+    type Out = i8;
+    type Tile = ([i32; CHANNELS], [f32; CHANNELS]);
+
+    #[inline(always)]
+    fn zero(&self, _: usize) -> i8 {
+        self.input_zero
+    }
+
+    #[inline(always)]
+    fn tile(&self, index: usize) -> Self::Tile {
+        (self.starts[index], self.factors[index])
+    }
+
+    #[inline(always)]
+    fn finish(&self, (starts, factors): &Self::Tile, _: usize, sums: &[i32; CHANNELS]) -> [i8; CHANNELS] {
+        let mut results = [0; CHANNELS];
+        for channel in 0..CHANNELS {
+            let sum = sums[channel].wrapping_add(starts[channel]);
+            results[channel] = requantised(sum, factors[channel], self.limits, self.output_zero);
+        }
+        results
+    }
+}
+
+/// [`DynamicScales`] by tile.
+pub(super) struct Dynamic {
+    /// `Σ w`.
+    pub sums: Vec<[i32; CHANNELS]>,
+    pub scales: Vec<[f32; CHANNELS]>,
+    pub bias: Vec<[f32; CHANNELS]>,
+    pub limits: [f32; 2],
+    /// What is added to inputs.
+    pub offset: i32,
+}
+
+/// Images that were quantised, each with a scale and a zero point.
+pub(super) struct DynamicImages<'a> {
+    pub scales: &'a Dynamic,
+    /// Of each image: scale, zero point.
+    pub images: &'a [[f32; 2]],
+}
+
+impl Epilogue for DynamicImages<'_> {
+    type Out = f32;
+    type Tile = ([i32; CHANNELS], [[f32; CHANNELS]; 2]);
+
+    #[inline(always)]
+    fn zero(&self, image: usize) -> i8 {
+        self.images[image][1] as i8
+    }
+
+    #[inline(always)]
+    fn tile(&self, index: usize) -> Self::Tile {
+        let Dynamic { sums, scales, bias, .. } = self.scales;
+        (sums[index], [scales[index], bias[index]])
+    }
+
+    #[inline(always)]
+    fn finish(&self, tile: &Self::Tile, image: usize, sums: &[i32; CHANNELS]) -> [f32; CHANNELS] {
+        let Dynamic { limits: [low, high], offset, .. } = self.scales;
+        let (weights, [scales, bias]) = tile;
+        let [scale, zero] = self.images[image];
+        let zero = (zero as i32).wrapping_add(*offset);
+        let mut results = [0.0; CHANNELS];
+        for channel in 0..CHANNELS {
+            let sum = sums[channel].wrapping_sub(zero.wrapping_mul(weights[channel]));
+            let y = (sum as f32 * scale).mul_add(scales[channel], bias[channel]);
+            results[channel] = y.max(*low).min(*high);
+        }
+        results
+    }
+}
+
+/// Numbers by channel as numbers by tile; tiles begin anew with every group of channels, and what is missing is 0.
+pub(super) fn by_tile<T: Copy + Default>(
+    [groups, each]: [usize; 2],
+    number: impl Fn(usize) -> T,
+) -> Result<Vec<[T; CHANNELS]>, Error> {
+    let mut tiles = room(groups * each.div_ceil(CHANNELS))?;
+    for group in 0..groups {
+        for first in (0..each).step_by(CHANNELS) {
+            let mut tile = [T::default(); CHANNELS];
+            for (channel, to) in (first..each).zip(&mut tile) {
+                *to = number(group * each + channel);
+            }
+            tiles.push(tile);
+        }
+    }
+    Ok(tiles)
+}

@@ -1,0 +1,89 @@
+//! The instructions of this machine that multiply signed weights with bytes, found once.
+//!
+//! Invariant: a path exists only where its instructions do.
+
+#[cfg(target_arch = "x86_64")]
+use super::x86;
+use super::{Lanes, Plain, WithBytes};
+
+/// Instructions that sums of products may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BytesPath {
+    /// None in particular.
+    Plain,
+    /// Vectors of 32 bytes, with products of numbers of 16 bits.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(x86::Avx2),
+    /// Vectors of 32 bytes, with sums of four products of bytes.
+    #[cfg(target_arch = "x86_64")]
+    AvxVnni(x86::AvxVnni),
+    /// Vectors of 64 bytes, with sums of four products of bytes.
+    #[cfg(target_arch = "x86_64")]
+    Avx512Vnni(x86::Avx512Vnni),
+}
+
+impl BytesPath {
+    /// The fastest path of this machine.
+    pub(crate) fn best() -> Self {
+        Self::all().into_iter().flatten().next().unwrap_or(Self::Plain)
+    }
+
+    /// All paths of this build, fastest first, and none in the place of those that this machine lacks.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn all() -> [Option<Self>; 4] {
+        [
+            x86::Avx512Vnni::detect().map(Self::Avx512Vnni),
+            x86::AvxVnni::detect().map(Self::AvxVnni),
+            x86::Avx2::detect().map(Self::Avx2),
+            Some(Self::Plain),
+        ]
+    }
+
+    /// All paths of this build.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(crate) fn all() -> [Option<Self>; 1] {
+        [Some(Self::Plain)]
+    }
+
+    /// Does something with the instructions of this path.
+    #[inline]
+    pub(crate) fn run<W: WithBytes>(self, with: W) {
+        match self {
+            Self::Plain => with.run(Plain),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(bytes) => bytes.run(with),
+            #[cfg(target_arch = "x86_64")]
+            Self::AvxVnni(bytes) => bytes.run(with),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni(bytes) => bytes.run(with),
+        }
+    }
+
+    /// Channels of [`Bytes::depthwise`] in the order of its weights, and what it adds to inputs, where weights of four taps
+    /// lie together for each channel; none where weights lie tap by tap.
+    pub(crate) fn depthwise_order(self) -> Option<(Lanes<usize>, i32)> {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni(_) => Some((x86::interleaved_order(), 128)),
+            _ => None,
+        }
+    }
+
+    /// Whether [`Bytes::TILES`] is more than one.
+    pub(crate) fn is_large(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni(_) => true,
+            _ => false,
+        }
+    }
+
+    /// What [`Bytes::FLIP`] adds to inputs.
+    pub(crate) fn offset(self) -> i32 {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::AvxVnni(_) | Self::Avx512Vnni(_) => 128,
+            _ => 0,
+        }
+    }
+}

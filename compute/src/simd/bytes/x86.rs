@@ -1,0 +1,278 @@
+//! Products of signed weights and bytes of inputs with the instructions of x86-64.
+//!
+//! Invariant: a token is made by `detect` alone, after the machine has said that it has the instructions. None of them
+//! saturates where it could change a result.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::*;
+
+use super::{Bytes, DepthwiseScales, LANES, Lanes, WithBytes, plain_depthwise};
+use crate::simd::dot::{CHANNELS, Group};
+
+/// Defines a token, its detection, and a function that its instructions may be inlined into.
+macro_rules! token {
+    ($(#[$doc:meta])* $name:ident, $enable:literal, $($feature:tt)*) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(crate) struct $name(());
+
+        impl $name {
+            /// The token, if the machine has the instructions.
+            pub(super) fn detect() -> Option<Self> {
+                ($(is_x86_feature_detected!($feature))&&*).then_some($name(()))
+            }
+
+            /// Does something with them.
+            #[inline]
+            pub(super) fn run<W: WithBytes>(self, with: W) {
+                #[target_feature(enable = $enable)]
+                fn enabled<W: WithBytes>(bytes: $name, with: W) {
+                    with.run(bytes)
+                }
+                // SAFETY: the token exists, so the machine has these instructions.
+                unsafe { enabled(self, with) }
+            }
+        }
+    };
+}
+
+token!(
+    /// Vectors of 32 bytes.
+    Avx2, "avx2,fma", "avx2" "fma"
+);
+token!(
+    /// The same, with sums of four products of bytes.
+    AvxVnni, "avx2,fma,avxvnni", "avx2" "fma" "avxvnni"
+);
+token!(
+    /// Vectors of 64 bytes, with sums of four products of bytes.
+    Avx512Vnni,
+    "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni",
+    "avx2" "fma" "avx512f" "avx512bw" "avx512dq" "avx512vl" "avx512vnni"
+);
+
+/// The halves of a group.
+#[inline(always)]
+fn halves(group: &Group) -> &[[u8; 32]] {
+    group.0.as_chunks().0
+}
+
+/// A channel has two sums: of its even pairs of inputs, and of its odd ones.
+impl Bytes for Avx2 {
+    type Sums = [__m256i; 4];
+    type Weights = [__m256i; 4];
+
+    const TILES: usize = 1;
+    const ROWS: usize = 2;
+    const FLIP: u8 = 0;
+
+    #[inline(always)]
+    fn zero(self) -> Self::Sums {
+        // SAFETY: the token exists.
+        unsafe { [_mm256_setzero_si256(); 4] }
+    }
+
+    #[inline(always)]
+    fn weights(self, group: &Group) -> Self::Weights {
+        let at = group.0.as_ptr();
+        // SAFETY: a group has 64 bytes, and the token exists.
+        unsafe {
+            [
+                _mm256_cvtepi8_epi16(_mm_loadu_si128(at.cast())),
+                _mm256_cvtepi8_epi16(_mm_loadu_si128(at.add(16).cast())),
+                _mm256_cvtepi8_epi16(_mm_loadu_si128(at.add(32).cast())),
+                _mm256_cvtepi8_epi16(_mm_loadu_si128(at.add(48).cast())),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [u8; 4]) -> Self::Sums {
+        // Two products of bytes fit 32 bits.
+        // SAFETY: the token exists.
+        unsafe {
+            let inputs = _mm_cvtepi8_epi16(_mm_cvtsi32_si128(i32::from_ne_bytes(inputs)));
+            let inputs = _mm256_broadcastq_epi64(inputs);
+            [
+                _mm256_add_epi32(sums[0], _mm256_madd_epi16(weights[0], inputs)),
+                _mm256_add_epi32(sums[1], _mm256_madd_epi16(weights[1], inputs)),
+                _mm256_add_epi32(sums[2], _mm256_madd_epi16(weights[2], inputs)),
+                _mm256_add_epi32(sums[3], _mm256_madd_epi16(weights[3], inputs)),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    fn sums(self, sums: Self::Sums) -> [i32; CHANNELS] {
+        // SAFETY: the token exists; vectors and numbers are the same bytes.
+        unsafe {
+            let halves = [
+                _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_hadd_epi32(sums[0], sums[1])),
+                _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_hadd_epi32(sums[2], sums[3])),
+            ];
+            std::mem::transmute::<[__m256i; 2], [i32; CHANNELS]>(halves)
+        }
+    }
+
+    #[inline(always)]
+    fn depthwise(self, taps: &[[&Lanes<i8>; 4]], weights: &[[Lanes<i8>; 4]], scales: &DepthwiseScales) -> Lanes<i8> {
+        plain_depthwise(taps, weights, scales)
+    }
+}
+
+impl Bytes for AvxVnni {
+    type Sums = [__m256i; 2];
+    type Weights = [__m256i; 2];
+
+    const TILES: usize = 1;
+    const ROWS: usize = 6;
+    const FLIP: u8 = 0x80;
+
+    #[inline(always)]
+    fn zero(self) -> Self::Sums {
+        // SAFETY: the token exists.
+        unsafe { [_mm256_setzero_si256(); 2] }
+    }
+
+    #[inline(always)]
+    fn weights(self, group: &Group) -> Self::Weights {
+        let halves = halves(group);
+        // SAFETY: a half has 32 bytes, and the token exists.
+        unsafe { [_mm256_loadu_si256(halves[0].as_ptr().cast()), _mm256_loadu_si256(halves[1].as_ptr().cast())] }
+    }
+
+    #[inline(always)]
+    fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [u8; 4]) -> Self::Sums {
+        // SAFETY: the token exists.
+        unsafe {
+            let inputs = _mm256_set1_epi32(i32::from_ne_bytes(inputs));
+            [_mm256_dpbusd_avx_epi32(sums[0], inputs, weights[0]), _mm256_dpbusd_avx_epi32(sums[1], inputs, weights[1])]
+        }
+    }
+
+    #[inline(always)]
+    fn sums(self, sums: Self::Sums) -> [i32; CHANNELS] {
+        // SAFETY: vectors and numbers are the same bytes.
+        unsafe { std::mem::transmute::<[__m256i; 2], [i32; CHANNELS]>(sums) }
+    }
+
+    /// Inputs are not flipped here.
+    #[inline(always)]
+    fn depthwise(self, taps: &[[&Lanes<i8>; 4]], weights: &[[Lanes<i8>; 4]], scales: &DepthwiseScales) -> Lanes<i8> {
+        plain_depthwise(taps, weights, scales)
+    }
+}
+
+impl Bytes for Avx512Vnni {
+    type Sums = __m512i;
+    type Weights = __m512i;
+
+    const TILES: usize = 4;
+    const ROWS: usize = 12;
+    const FLIP: u8 = 0x80;
+
+    #[inline(always)]
+    fn zero(self) -> Self::Sums {
+        // SAFETY: the token exists.
+        unsafe { _mm512_setzero_si512() }
+    }
+
+    #[inline(always)]
+    fn weights(self, group: &Group) -> Self::Weights {
+        // SAFETY: a group has 64 bytes, and the token exists.
+        unsafe { _mm512_loadu_si512(group.0.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [u8; 4]) -> Self::Sums {
+        // SAFETY: the token exists.
+        unsafe { _mm512_dpbusd_epi32(sums, _mm512_set1_epi32(i32::from_ne_bytes(inputs)), weights) }
+    }
+
+    #[inline(always)]
+    fn sums(self, sums: Self::Sums) -> [i32; CHANNELS] {
+        // SAFETY: vectors and numbers are the same bytes.
+        unsafe { std::mem::transmute::<__m512i, [i32; CHANNELS]>(sums) }
+    }
+
+    /// Bytes of four taps are interleaved into groups of four for each channel, which leaves channels in another order
+    /// than they were; packing results to bytes restores it.
+    #[inline(always)]
+    fn depthwise(self, taps: &[[&Lanes<i8>; 4]], weights: &[[Lanes<i8>; 4]], scales: &DepthwiseScales) -> Lanes<i8> {
+        let mut sums = [self.zero(); 4];
+        for (taps, weights) in taps.iter().zip(weights) {
+            let seen = [self.flipped(taps[0]), self.flipped(taps[1]), self.flipped(taps[2]), self.flipped(taps[3])];
+            let seen = self.interleaved(seen);
+            for part in 0..4 {
+                // SAFETY: the token exists.
+                sums[part] = unsafe { _mm512_dpbusd_epi32(sums[part], seen[part], self.load(&weights[part])) };
+            }
+        }
+        self.finished(sums, scales)
+    }
+}
+
+impl Avx512Vnni {
+    #[inline(always)]
+    fn load(self, bytes: &Lanes<i8>) -> __m512i {
+        // SAFETY: there are 64 bytes, and the token exists.
+        unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn flipped(self, bytes: &Lanes<i8>) -> __m512i {
+        // SAFETY: the token exists.
+        unsafe { _mm512_xor_si512(self.load(bytes), _mm512_set1_epi8(-128)) }
+    }
+
+    /// Bytes of four lists as one group of four for each channel.
+    #[inline(always)]
+    fn interleaved(self, [a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+        // SAFETY: the token exists.
+        unsafe {
+            let (ab_low, ab_high) = (_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b));
+            let (cd_low, cd_high) = (_mm512_unpacklo_epi8(c, d), _mm512_unpackhi_epi8(c, d));
+            [
+                _mm512_unpacklo_epi16(ab_low, cd_low),
+                _mm512_unpackhi_epi16(ab_low, cd_low),
+                _mm512_unpacklo_epi16(ab_high, cd_high),
+                _mm512_unpackhi_epi16(ab_high, cd_high),
+            ]
+        }
+    }
+
+    /// Results of sums whose channels are in the order that [`Self::interleaved`] leaves, as those of the scales are.
+    #[inline(always)]
+    fn finished(self, sums: [__m512i; 4], scales: &DepthwiseScales) -> Lanes<i8> {
+        let (starts, factors) = (scales.starts.as_chunks::<16>().0, scales.factors.as_chunks::<16>().0);
+        let mut words = sums;
+        for (part, words) in words.iter_mut().enumerate() {
+            // SAFETY: there are 16 of each, and the token exists. Rounding is to the nearest even number; limits come
+            // second, so that there is always a number.
+            *words = unsafe {
+                let sums = _mm512_add_epi32(*words, _mm512_loadu_si512(starts[part].as_ptr().cast()));
+                let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_loadu_ps(factors[part].as_ptr()));
+                let limited = _mm512_max_ps(scaled, _mm512_set1_ps(scales.limits[0]));
+                let limited = _mm512_min_ps(limited, _mm512_set1_ps(scales.limits[1]));
+                _mm512_cvt_roundps_epi32::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(limited)
+            };
+        }
+        // SAFETY: the token exists; results are within 16 bits, and with the zero point within eight. Vectors and numbers
+        // are the same bytes.
+        unsafe {
+            let zero = _mm512_set1_epi16(scales.zero as i16);
+            let low = _mm512_add_epi16(_mm512_packs_epi32(words[0], words[1]), zero);
+            let high = _mm512_add_epi16(_mm512_packs_epi32(words[2], words[3]), zero);
+            std::mem::transmute::<__m512i, [i8; LANES]>(_mm512_packs_epi16(low, high))
+        }
+    }
+}
+
+/// The channel in each place after four lists of [`LANES`] bytes were interleaved.
+pub(crate) fn interleaved_order() -> Lanes<usize> {
+    // Vector 0 has channels 0 to 3 of each lane of 16 channels, vector 1 those from 4 on, and so on.
+    std::array::from_fn(|place| {
+        let (vector, lane, channel) = (place / 16, place % 16 / 4, place % 4);
+        lane * 16 + vector * 4 + channel
+    })
+}
