@@ -30,3 +30,26 @@ impl<R, F: FnOnce() -> R> SimdOp for Wide<F> {
         (self.0)()
     }
 }
+
+/// A loop to run as [`wide`] does; `run` is marked `#[inline(always)]`, since closures are inlined only while they are small.
+pub trait Loop {
+    /// Runs it.
+    fn run(self);
+}
+
+/// Runs a loop where the compiler may use every vector instruction of this machine.
+#[inline(always)]
+pub fn run_wide(this: impl Loop) {
+    Looped(this).dispatch();
+}
+
+struct Looped<L>(L);
+
+impl<L: Loop> SimdOp for Looped<L> {
+    type Output = ();
+
+    #[inline(always)]
+    fn eval<I: Isa>(self, _: I) {
+        self.0.run();
+    }
+}

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use edgepack_compute::qconv::{self, Requantise, requantised};
-use edgepack_compute::simd::{look_up, wide};
+use edgepack_compute::simd::{Loop, look_up, run_wide, wide};
 use edgepack_compute::threads::{Cost, for_each_piece_at};
 use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Prepare, Run};
 use edgepack_executor::tensor::PodElement;
@@ -359,7 +359,7 @@ pub(super) fn binary(
             if whole_a == out.len() && whole_b == out.len() {
                 for_each_piece_at(ELEMENT, out, 1, |start, out| {
                     let (a, b) = (&a[start..][..out.len()], &b[start..][..out.len()]);
-                    wide(|| row(out, a, b, result));
+                    run_wide(Row { out, a, b, result });
                 });
                 return Ok(());
             }
@@ -387,6 +387,21 @@ pub(super) fn binary(
 
 /// The result of two bytes.
 const ELEMENT: Cost = Cost::nanoseconds(0.15);
+
+/// Results of two rows, of one length.
+struct Row<'a, F> {
+    out: &'a mut [i8],
+    a: &'a [i8],
+    b: &'a [i8],
+    result: F,
+}
+
+impl<F: Fn(i8, i8) -> i8> Loop for Row<'_, F> {
+    #[inline(always)]
+    fn run(self) {
+        row(self.out, self.a, self.b, self.result);
+    }
+}
 
 /// Results of rows, either of which may be one element that is repeated.
 #[inline(always)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use edgepack_compute::qconv::{self, DynamicScales};
 use edgepack_compute::qgemm;
-use edgepack_compute::simd::wide;
+use edgepack_compute::simd::{Loop, run_wide};
 use edgepack_compute::threads::{Cost, Read, Write, for_each_at};
 use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Run, room};
 use edgepack_format::scalar::ScalarType;
@@ -43,13 +43,13 @@ pub(crate) fn quantize() -> Arc<dyn Operator> {
                 ScalarType::HALF => {
                     let x = Read(x.as_slice::<f16>()?, width);
                     for_each_at(cost, (x, pieces), |_, (x, (out, params))| {
-                        wide(|| quantize_row(x, f16::to_f32, out, params));
+                        run_wide(Quantize { x, real: f16::to_f32, out, params });
                     });
                 }
                 _ => {
                     let x = Read(x.as_slice::<f32>()?, width);
                     for_each_at(cost, (x, pieces), |_, (x, (out, params))| {
-                        wide(|| quantize_row(x, |x| x, out, params));
+                        run_wide(Quantize { x, real: |x: f32| x, out, params });
                     });
                 }
             }
@@ -60,6 +60,24 @@ pub(crate) fn quantize() -> Arc<dyn Operator> {
 
 /// Numbers of a row whose least and greatest are found at once.
 const LANES: usize = 16;
+
+/// Added to a small number and taken off again, this rounds it, ties to even.
+const ROUND: f32 = 12_582_912.0;
+
+/// A row, its quantised numbers, and their scale and zero point.
+struct Quantize<'a, T, F> {
+    x: &'a [T],
+    real: F,
+    out: &'a mut [i8],
+    params: &'a mut [f32],
+}
+
+impl<T: Copy, F: Fn(T) -> f32> Loop for Quantize<'_, T, F> {
+    #[inline(always)]
+    fn run(self) {
+        quantize_row(self.x, self.real, self.out, self.params);
+    }
+}
 
 #[inline(always)]
 fn quantize_row<T: Copy>(x: &[T], real: impl Fn(T) -> f32, out: &mut [i8], params: &mut [f32]) {
@@ -78,7 +96,7 @@ fn quantize_row<T: Copy>(x: &[T], real: impl Fn(T) -> f32, out: &mut [i8], param
     params[0] = 1.0 / k;
     params[1] = zero;
     for (out, x) in out.iter_mut().zip(x) {
-        let t = (real(*x) * k).clamp(-32768.0, 32767.0).round_ties_even();
+        let t = (real(*x) * k).clamp(-32768.0, 32767.0) + ROUND - ROUND;
         *out = (t + zero).clamp(-128.0, 127.0) as i8;
     }
 }
