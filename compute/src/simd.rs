@@ -1,5 +1,7 @@
 //! Vector units of the machine the program runs on: plain loops compiled for them, and products of bytes.
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod arm;
 pub(crate) mod dot;
 pub(crate) mod path;
 #[cfg(target_arch = "x86_64")]

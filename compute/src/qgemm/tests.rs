@@ -6,10 +6,13 @@ use crate::threads::Threads;
 
 /// Paths of this machine; says which ones were not run.
 fn paths() -> Vec<Path> {
-    let all = Path::all();
-    let missing = all.iter().filter(|path| path.is_none()).count();
-    let found: Vec<Path> = all.into_iter().flatten().collect();
-    println!("run: {found:?}; {missing} of {} paths were not run: this machine lacks their instructions", all.len());
+    for (name, path) in Path::all() {
+        println!(
+            "path {name}: {}",
+            if path.is_some() { "run" } else { "not run, this machine lacks its instructions" }
+        );
+    }
+    let found: Vec<Path> = Path::all().into_iter().filter_map(|(_, path)| path).collect();
     assert!(found.contains(&Path::Scalar));
     found
 }
