@@ -35,6 +35,7 @@ macro_rules! bodies {
 bodies! {
     header pte run kernels operators ptd flat_data bundle trace package model options named_data compile_specs library graph params
     operator_schema differential roundtrip json builder edit text pt2 pickle exir_text xnnpack
+    packed_entry
 }
 
 #[test]

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use edgepack_executor::delegate::{Backend, Delegate, DelegateInit, Instructions};
 use edgepack_executor::kernel::{KernelError, Prepare, Run};
+use edgepack_executor::packing::Packer;
 use edgepack_format::finding::{ErrorCode, Findings, Severity};
 use edgepack_format::limits::Limits;
 use edgepack_format::xnnpack::Payload;
 use edgepack_format::xnnpack::verify::{Context, with_context};
-use edgepack_loader::{Bytes, NamedDataMap};
+use edgepack_loader::Bytes;
 
 use crate::constants::Weights;
 use crate::lower;
@@ -26,14 +27,15 @@ impl Backend for Xnnpack {
     fn init(&self, cx: DelegateInit<'_>) -> Result<Box<dyn Delegate>, KernelError> {
         let payload = parse(&cx.processed)?;
         let inputs = payload.inputs()?.len();
-        Ok(Box::new(Graph { processed: cx.processed, named: cx.named_data, inputs }))
+        Ok(Box::new(Graph { processed: cx.processed, place: cx.place, packer: Arc::clone(cx.packer), inputs }))
     }
 }
 
 /// A payload and where its weights are.
 struct Graph {
     processed: Bytes,
-    named: Arc<dyn NamedDataMap>,
+    place: String,
+    packer: Arc<Packer>,
     /// Arguments that are read; those behind them are written.
     inputs: usize,
 }
@@ -45,10 +47,12 @@ impl Delegate for Graph {
 
     fn instructions(&self, call: &Prepare<'_>) -> Result<Option<Instructions>, KernelError> {
         let payload = parse(&self.processed)?;
-        let weights = Weights::of(&payload, &self.processed, &*self.named)?;
+        let weights = Weights::of(&payload, &self.processed, &self.place, &self.packer)?;
         let context = Context { constants: Some(&weights), ..Context::default() };
         refuse(with_context(&payload, &context, &Limits::default()))?;
-        lower::lower(&payload, &weights, call).map(Some)
+        let instructions = lower::lower(&payload, &weights, call)?;
+        weights.release();
+        Ok(Some(instructions))
     }
 
     fn prepare(&self, _: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {

@@ -3,13 +3,13 @@
 //! Invariant: all implementations of [`Dot`] give the same integers, wrapped, and the same floats, bit for bit; [`Scalar`]
 //! is the oracle. A token of an implementation exists only where its instructions do.
 
-use bytemuck::Zeroable;
+use bytemuck::{Pod, Zeroable};
 
 /// Channels of a tile of weights.
 pub(crate) const CHANNELS: usize = 16;
 
 /// Four bytes, or eight half bytes, of each channel of a tile.
-#[derive(Clone, Copy, Zeroable)]
+#[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct Group(pub(crate) [u8; 4 * CHANNELS]);
 

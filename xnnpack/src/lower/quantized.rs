@@ -149,10 +149,12 @@ impl Lowering<'_> {
         }
         if let Some(params) = x.rows {
             let weights = self.row_weights(w)?;
+            let [channels, inner] = *w.shape.dims() else { return Err(refused("its weights have not two dimensions")) };
+            let packed = self.values.packed(w.index, weights.bits(), [channels as usize, inner as usize])?;
             let bias = self.bias(inputs, &[Datatype::FP32])?;
             let out = self.float_result(made)?;
-            let operator = self.values.own(rows::product(weights, node.bounds()));
-            self.values.all().call(operator, &[x.local, params, w.local, bias, out.local], self.node);
+            let operator = self.values.own(rows::product(packed, weights, node.bounds()));
+            self.values.all().call(operator, &[x.local, params, bias, out.local], self.node);
             return Ok(());
         }
         let how = self.requantize(node, x, w, 0, made)?;
@@ -179,9 +181,9 @@ impl Lowering<'_> {
                 rows::Weights::Four(scales.iter().collect())
             }
             (Datatype::QBINT4, Quantization::PerGroup { channel_dim: 0, group_size, scales, .. })
-                if group_size % 2 == 0 && group_size > 0 =>
+                if group_size % 8 == 0 && group_size > 0 =>
             {
-                rows::Weights::Blocks(scales.iter().map(|scale| scale.to_f32()).collect(), group_size as usize)
+                rows::Weights::Blocks(scales.iter().map(|scale| scale.to_bits()).collect(), group_size as usize)
             }
             _ => return Err(refused("its weights are quantised in another way")),
         })

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use edgepack_compute::qgemm::{self, Bits};
 use edgepack_executor::delegate::{Instructions, Local, LocalOperator};
 use edgepack_executor::kernel::{Kernel, KernelError, Operator, Prepare, room};
 use edgepack_format::finding::ErrorCode;
@@ -226,6 +227,13 @@ impl<'l> Values<'l> {
         let bytes = self.weights.shared(tensor.constant_buffer_idx, layout.byte_len());
         let bytes = bytes.ok_or_else(|| error(format!("constant {} is too short", tensor.constant_buffer_idx)))?;
         Ok(self.all.constant(layout, bytes))
+    }
+
+    /// Packs the weights of a constant, or finds them packed: so many channels, and inputs of each.
+    pub fn packed(&self, index: usize, bits: Bits, sizes: [usize; 2]) -> Result<Arc<qgemm::Weights>, KernelError> {
+        let tensor = self.payload.values().get(index).and_then(|value| value.tensor());
+        let tensor = tensor.ok_or_else(|| error("a constant of an unknown kind"))?;
+        self.weights.packed(tensor.constant_buffer_idx, bits, sizes, self.call.retained())
     }
 
     /// The first `len` bytes of a constant that is about to be copied; the copy is charged to the method.

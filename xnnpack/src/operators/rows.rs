@@ -4,16 +4,15 @@
 
 use std::sync::Arc;
 
+use edgepack_compute::qgemm::{self, Bits, Dynamic, DynamicBlocks, Inputs, RowScale};
 use edgepack_compute::simd::wide;
-use edgepack_compute::threads::{WriteAll, for_each};
-use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Run, room};
-use edgepack_executor::tensor::TensorMut;
+use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Run};
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 use half::f16;
 
-use super::integer::{Convolution, Windows, dot, image_sizes, row_sums};
+use super::integer::{Convolution, Windows, image_sizes, row_sums};
 use super::{own, retaining};
 
 const QUANTIZE: &str = "(Tensor x, *, Tensor(a!) out, Tensor(b!) params) -> (Tensor(a!), Tensor(b!))";
@@ -75,80 +74,59 @@ pub(crate) enum Weights {
     Eight(Vec<f32>),
     /// Four bits, a scale for each channel.
     Four(Vec<f32>),
-    /// Four bits, a scale for each block of so many.
-    Blocks(Vec<f32>, usize),
+    /// Four bits, a scale for each block of so many: the upper half of an `f32`.
+    Blocks(Vec<u16>, usize),
+}
+
+impl Weights {
+    /// Size of a weight.
+    pub fn bits(&self) -> Bits {
+        match self {
+            Weights::Eight(_) => Bits::Eight,
+            Weights::Four(_) | Weights::Blocks(..) => Bits::Four,
+        }
+    }
 }
 
 /// Least and greatest result; NaN stays.
 pub(crate) type Bounds = (f32, f32);
 
-const PRODUCT: &str = "(Tensor x, Tensor params, Tensor w, Tensor? b, *, Tensor(a!) out) -> Tensor(a!)";
-const OUT: usize = 4;
+const PRODUCT: &str = "(Tensor x, Tensor params, Tensor? b, *, Tensor(a!) out) -> Tensor(a!)";
 
-/// Sum of products of rows with four-bit weights: the low half of a byte comes first, 8 stands for 0.
-#[inline(always)]
-fn dot_four(x: &[i8], weights: &[u8]) -> i32 {
-    let pairs = x.chunks(2).zip(weights);
-    pairs.fold(0i32, |sum, (x, byte)| {
-        let low = i32::from(x[0]) * (i32::from(byte & 15) - 8);
-        let high = x.get(1).map_or(0, |x| i32::from(*x) * (i32::from(byte >> 4) - 8));
-        sum.wrapping_add(low).wrapping_add(high)
-    })
-}
-
-/// Sums of `width` weights of every row of four bits, `block` at a time.
-fn sums_four(weights: &[u8], width: usize, block: usize) -> Result<Vec<i32>, KernelError> {
-    let bytes = width.div_ceil(2).max(1);
-    let blocks = width.div_ceil(block.max(1));
-    let mut sums = room((weights.len() / bytes).saturating_mul(blocks))?;
-    for row in weights.chunks_exact(bytes) {
-        for start in (0..width).step_by(block.max(1)) {
-            let places = start..(start + block).min(width);
-            sums.push(places.map(|k| i32::from(row[k / 2] >> (k % 2 * 4) & 15) - 8).sum());
-        }
-    }
-    Ok(sums)
-}
-
-/// Rows times weights `[N, K]`.
-pub(crate) fn product(weights: Weights, bounds: Bounds) -> Arc<dyn Operator> {
+/// Rows times packed weights `[N, K]`, which are made real numbers with these scales.
+pub(crate) fn product(packed: Arc<qgemm::Weights>, weights: Weights, bounds: Bounds) -> Arc<dyn Operator> {
+    const OUT: usize = 3;
     own("xnnpack::product_of_rows.out", PRODUCT, Alias::Disjoint, move |args| {
-        let w = args.tensor(2)?;
-        let [channels, bytes] = *w.meta.sizes else { return Err(KernelError::unsupported("weights")) };
-        let constant = w.constant.ok_or_else(|| KernelError::unsupported("weights that change"))?.bytes();
-        let width = *args.tensor(0)?.meta.sizes.last().unwrap_or(&1);
-        let fits = match &weights {
-            Weights::Eight(_) => bytes == width,
-            _ => bytes == width.div_ceil(2),
-        };
-        if !fits {
+        let [channels, width] = packed.sizes();
+        let x = args.tensor(0)?.meta.sizes;
+        if x.last().is_none_or(|have| *have != width) {
             return Err(KernelError::unsupported("weights of another width"));
         }
-        // A sum for each row, or for each of its blocks, and then what they add up to.
+        let rows: usize = x[..x.len() - 1].iter().product();
+        let bias = match args.tensor_opt(2)? {
+            Some(bias) => Some(bias.constant.ok_or_else(|| KernelError::unsupported("a bias that changes"))?),
+            None => None,
+        };
+        let bias = bias.as_ref().map(|bias| bias.as_slice::<f32>()).transpose()?;
+        // By channel: a sum of weights, a scale and a bias; or by block a scale, and a sum and a bias.
         let numbers = match &weights {
-            Weights::Blocks(_, block) => channels.saturating_mul(width.div_ceil((*block).max(1)).saturating_add(1)),
-            _ => channels,
+            Weights::Eight(_) | Weights::Four(_) => 3,
+            Weights::Blocks(_, block) => 2 + width / (*block).max(1),
         };
-        let retained = numbers.saturating_mul(size_of::<i32>());
+        let retained = channels.next_multiple_of(16).saturating_mul(numbers).saturating_mul(size_of::<f32>());
         args.retained().reserve(retained)?;
-        let sums = match &weights {
-            Weights::Eight(_) => row_sums(bytemuck::cast_slice(constant), width)?,
-            Weights::Four(_) => sums_four(constant, width, width)?,
-            Weights::Blocks(_, block) => sums_four(constant, width, *block)?,
-        };
-        // Of blocks, the sum of what their weights add up to.
-        let offsets: Vec<f32> = match &weights {
-            Weights::Blocks(scales, block) => {
-                let blocks = width.div_ceil((*block).max(1)).max(1);
-                let rows = sums.chunks_exact(blocks).zip(scales.chunks_exact(blocks));
-                rows.map(|(sums, scales)| {
-                    sums.iter().zip(scales).fold(0f32, |all, (sum, scale)| all + *sum as f32 * scale)
-                })
-                .collect()
+        let limits = [bounds.0, bounds.1];
+        let (product, block) = match &weights {
+            Weights::Eight(scales) | Weights::Four(scales) => {
+                (Product::Channels(Dynamic::new((*packed).clone(), scales, bias, limits)?), None)
             }
-            _ => Vec::new(),
+            Weights::Blocks(scales, block) => {
+                let product = DynamicBlocks::new((*packed).clone(), *block, scales, bias, limits)?;
+                (Product::Blocks(product), Some(*block))
+            }
         };
-        let weights = weights.clone();
+        let sums = Inputs::sums_of([rows, width], block);
+        args.scratch(sums.saturating_mul(size_of::<i32>()).saturating_add(rows.saturating_mul(size_of::<RowScale>())));
         retaining(retained, move |cx: &mut KernelContext<'_>| {
             let mut sizes: Dims = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
             match sizes.last_mut() {
@@ -156,72 +134,45 @@ pub(crate) fn product(weights: Weights, bounds: Bounds) -> Arc<dyn Operator> {
                 _ => return Err(KernelError::new(ErrorCode::InvalidArgument, "rows of another length")),
             }
             cx.resize(OUT, &sizes)?;
+            let rows: usize = sizes.iter().rev().skip(1).product();
             let views = cx.views();
             let (x, params) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<f32>()?);
-            let w = views.tensor(2)?.bytes();
-            let bias = views.tensor_opt(3)?.map(|bias| bias.as_slice::<f32>()).transpose()?;
-            let row = |x: &[i8], params: &[f32], out: &mut [f32]| {
-                let work = channels.saturating_mul(width) > 1 << 16;
-                for_each(work, WriteAll(out, CHANNELS), |part, out| {
-                    wide(|| {
-                        for (place, out) in out.iter_mut().enumerate() {
-                            let channel = part * CHANNELS + place;
-                            let w = &w[channel * bytes..][..bytes];
-                            let add = bias.map_or(0.0, |bias| bias[channel]);
-                            let y = one(&weights, x, params, w, channel, &sums, &offsets, add);
-                            *out = y.max(bounds.0).min(bounds.1);
-                        }
-                    });
-                });
-            };
-            let out: TensorMut<'_> = views.out(OUT)?;
-            let rows = x.chunks_exact(width.max(1)).zip(params.chunks_exact(2));
-            let out = out.into_slice::<f32>()?;
-            rows.zip(out.chunks_exact_mut(channels.max(1))).for_each(|((x, params), out)| row(x, params, out));
+            if params.len() != 2 * rows {
+                let message = format!("{} parameters of {rows} rows", params.len());
+                return Err(KernelError::new(ErrorCode::InvalidArgument, message));
+            }
+            let scratch: &mut [u8] = views.scratch()?;
+            let (scales, sums) = scratch.split_at_mut(rows * size_of::<RowScale>());
+            let (scales, sums): (&mut [RowScale], &mut [i32]) = (
+                bytemuck::cast_slice_mut(scales),
+                bytemuck::cast_slice_mut(&mut sums[..Inputs::sums_of([rows, width], block) * size_of::<i32>()]),
+            );
+            for (to, params) in scales.iter_mut().zip(params.chunks_exact(2)) {
+                *to = RowScale { scale: params[0], zero_point: params[1] as i32 };
+            }
+            let inputs = Inputs::new(x, [rows, width], block, sums)?;
+            let mut out = views.out(OUT)?;
+            let out = out.as_slice::<f32>()?;
+            match &product {
+                Product::Channels(product) => product.multiply(&inputs, scales, out)?,
+                Product::Blocks(product) => product.multiply(&inputs, scales, out)?,
+            }
             Ok(())
         })
     })
 }
 
-/// Channels of one row that are computed in one piece.
-const CHANNELS: usize = 64;
-
-/// One element of a product.
-#[expect(clippy::too_many_arguments, reason = "a row, a channel, and what is known of both")]
-#[inline(always)]
-fn one(
-    weights: &Weights,
-    x: &[i8],
-    params: &[f32],
-    w: &[u8],
-    channel: usize,
-    sums: &[i32],
-    offsets: &[f32],
-    bias: f32,
-) -> f32 {
-    let (scale, zero) = (params[0], params[1] as i32);
-    let whole = |sum: i32, of_weight: f32| {
-        let sum = sum.wrapping_sub(zero.wrapping_mul(sums[channel]));
-        (sum as f32 * scale).mul_add(of_weight, bias)
-    };
-    match weights {
-        Weights::Eight(scales) => whole(dot(x, bytemuck::cast_slice(w)), scales[channel]),
-        Weights::Four(scales) => whole(dot_four(x, w), scales[channel]),
-        Weights::Blocks(scales, block) => {
-            let blocks = x.chunks(*block).zip(w.chunks(block.div_ceil(2)));
-            let count = x.len().div_ceil(*block);
-            let scales = &scales[channel * count..][..count];
-            let y = blocks
-                .zip(scales)
-                .fold(-offsets[channel] * params[1], |y, ((x, w), scale)| (dot_four(x, w) as f32).mul_add(*scale, y));
-            y * scale + bias
-        }
-    }
+enum Product {
+    Channels(Dynamic),
+    Blocks(DynamicBlocks),
 }
+
+const CONVOLUTION: &str = "(Tensor x, Tensor params, Tensor w, Tensor? b, *, Tensor(a!) out) -> Tensor(a!)";
+const OUT: usize = 4;
 
 /// A convolution of images that are quantised one by one, with weights `[groups * Co, kh, kw, Ci]`.
 pub(crate) fn convolution(scales: Vec<f32>, windows: Windows, bounds: Bounds) -> Arc<dyn Operator> {
-    own("xnnpack::convolution_of_rows.out", PRODUCT, Alias::Disjoint, move |args| {
+    own("xnnpack::convolution_of_rows.out", CONVOLUTION, Alias::Disjoint, move |args| {
         let w = args.tensor(2)?;
         let [outputs, kh, kw, inputs] = *w.meta.sizes else { return Err(KernelError::unsupported("weights")) };
         let width = kh * kw * inputs;

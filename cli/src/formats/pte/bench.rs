@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use edgepack_executor::{Input, Method, Options};
+use edgepack_executor::{Input, Method};
 use edgepack_format::limits::Limits;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{TensorBuf, TensorLayout};
@@ -12,9 +12,9 @@ use edgepack_loader::{MethodMeta, ValueMeta};
 use half::{bf16, f16};
 
 use super::inputs::{inputs, read_inputs};
-use super::open::{Opened, method};
+use super::open::{Opened, method, options};
+use crate::formats::Execution;
 use crate::formats::measured::{Measured, Memory, Steady};
-use crate::formats::{Execution, open_data};
 use crate::session::Session;
 use crate::spelling;
 use crate::status::Failure;
@@ -42,9 +42,7 @@ pub fn bench(
     };
     let values = inputs(&meta, &given).map_err(Failure::usage)?;
     let inputs: Vec<Input<'_>> = values.iter().filter_map(Value::input).collect();
-    let data = open_data(how.data, session)?;
-    let threads = how.threads.map(usize::from);
-    let options = Options { data, threads, backends: edgepack::backends(), ..Options::default() };
+    let options = options(how, session)?;
     let registry = edgepack_kernels::registry();
     let start = Instant::now();
     let mut method = Method::load(&opened, &name, &registry, &options)?;

@@ -10,6 +10,7 @@ mod exported;
 mod header;
 mod library;
 mod operators;
+mod packed;
 mod payload;
 mod program;
 mod rows;
@@ -369,6 +370,16 @@ pub const BODIES: &[Body] = &[
         root: payload::payload_root,
         edit: no_edit,
         dictionary: FLATBUFFERS,
+    },
+    Body {
+        name: "packed_entry",
+        promise: "an entry of packed weights comes back as it was written, and a damaged or foreign one does not",
+        run: packed::packed_entry,
+        extensions: &[],
+        seeds: packed::seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: "",
     },
 ];
 
