@@ -127,6 +127,8 @@ pub(crate) fn product(packed: Arc<qgemm::Weights>, weights: Weights, bounds: Bou
         };
         let sums = Inputs::sums_of([rows, width], block);
         args.scratch(sums.saturating_mul(size_of::<i32>()).saturating_add(rows.saturating_mul(size_of::<RowScale>())));
+        // Other loads find the packed weights for as long as this one holds them.
+        let held = Arc::clone(&packed);
         retaining(retained, move |cx: &mut KernelContext<'_>| {
             let mut sizes: Dims = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
             match sizes.last_mut() {
@@ -135,6 +137,7 @@ pub(crate) fn product(packed: Arc<qgemm::Weights>, weights: Weights, bounds: Bou
             }
             cx.resize(OUT, &sizes)?;
             let rows: usize = sizes.iter().rev().skip(1).product();
+            debug_assert_eq!(held.sizes(), [channels, width]);
             let views = cx.views();
             let (x, params) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<f32>()?);
             if params.len() != 2 * rows {
