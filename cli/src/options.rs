@@ -89,6 +89,14 @@ pub struct Threads {
     pub threads: Option<u16>,
 }
 
+/// Where packed weights are stored for the next time.
+#[derive(clap::Args, Clone, Debug)]
+pub struct PackCache {
+    /// A folder of yours alone for packed weights, which are then read instead of packed again
+    #[arg(long = "pack-cache", value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+}
+
 /// Consent to run the code of a package.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct Native {

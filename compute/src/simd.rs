@@ -1,5 +1,7 @@
 //! Vector units of the machine the program runs on: plain loops compiled for them, products of bytes, and vectors of floats.
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod arm;
 pub(crate) mod bytes;
 pub(crate) mod dot;
 pub(crate) mod floats;

@@ -10,11 +10,12 @@
 mod api;
 pub mod darwinn;
 pub mod mlf;
+pub mod private_folder;
 mod pte;
 
 pub use api::operator::OperatorInfo;
-pub use api::pack_cache::PackCache;
-pub use api::{call, delegate, kernel, state, tensor, typed};
+pub use api::packing::{PackCache, PackFolder};
+pub use api::{call, delegate, kernel, packing, state, tensor, typed};
 pub use pte::arena::Arena;
 pub use pte::error::{LoadError, Missing, Place, RunError};
 pub use pte::input::{Input, Output, ToInput};

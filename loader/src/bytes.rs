@@ -49,6 +49,14 @@ impl Bytes {
         Some(Bytes { repr })
     }
 
+    /// Tells the source that lends these bytes that they will hardly be read again, so that it can give back the memory
+    /// that mirrors them. They stay what they are.
+    pub fn release(&self) {
+        if let Repr::Lent(source, range) = &self.repr {
+            source.release(range.clone());
+        }
+    }
+
     /// Whether the bytes are memory of this handle, rather than lent by its source.
     pub fn is_heap(&self) -> bool {
         !matches!(self.repr, Repr::Lent(..))

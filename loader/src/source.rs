@@ -28,6 +28,12 @@ pub trait Source: Send + Sync {
         None
     }
 
+    /// Takes note that a range will hardly be read again: memory that only mirrors it may be given back. It can still be
+    /// read, and what is lent of it stays lent.
+    fn release(&self, range: Range<u64>) {
+        let _ = range;
+    }
+
     /// A name for messages.
     fn name(&self) -> String {
         "the source".to_owned()
@@ -159,6 +165,14 @@ impl Source for MappedFile {
     }
     fn borrow(&self, range: Range<u64>) -> Option<&[u8]> {
         slice(&self.map, range)
+    }
+    #[cfg(target_os = "linux")]
+    fn release(&self, range: Range<u64>) {
+        let Some(bytes) = slice(&self.map, range.clone()) else { return };
+        let (Ok(start), len) = (usize::try_from(range.start), bytes.len()) else { return };
+        // SAFETY: the map is of a file, is not written to, and by the contract of `open` the file does not change: pages
+        // that are given back are read from it again, with the same bytes, when somebody looks at them.
+        let _ = unsafe { self.map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, len) };
     }
     fn name(&self) -> String {
         self.path.display().to_string()

@@ -1,9 +1,10 @@
 //! The folder of compiled libraries. What lies in it is loaded and called, so it must be the user's alone.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, io_error};
+use edgepack_executor::private_folder::{self, user};
+
+use crate::error::Error;
 
 /// The folder: the one given, that of the user's cache, or one of the user's own among temporary files. It exists, and
 /// nobody else can put anything into it.
@@ -20,61 +21,18 @@ fn chosen(given: Option<&Path>, cache: Option<&Path>, temporary: &Path) -> Resul
         (None, None) => {
             // Everybody may make a folder of this name; one that is not the user's own is refused.
             let own = temporary.join(format!("edgepack-{}", user()));
-            make(&own)?;
-            check(&own)?;
+            private_folder::open(&own)?;
             own.join("native")
         }
     };
-    make(&folder)?;
-    check(&folder)?;
+    private_folder::open(&folder)?;
     Ok(folder)
-}
-
-/// Makes a folder, and those above it, for the user alone.
-fn make(folder: &Path) -> Result<(), Error> {
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(folder).map_err(io_error(folder))
-}
-
-#[cfg(unix)]
-fn user() -> u32 {
-    rustix::process::geteuid().as_raw()
-}
-
-#[cfg(not(unix))]
-fn user() -> &'static str {
-    "user"
-}
-
-/// An error unless the folder is the user's (or the administrator's), and nobody else may write to it.
-#[cfg(unix)]
-fn check(folder: &Path) -> Result<(), Error> {
-    use std::os::unix::fs::MetadataExt;
-    let metadata = fs::symlink_metadata(folder).map_err(io_error(folder))?;
-    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o777);
-    let why = if !metadata.is_dir() {
-        "it is not a folder".to_owned()
-    } else if owner != user() && owner != 0 {
-        format!("user {owner} owns it, not user {}", user())
-    } else if mode & 0o022 != 0 {
-        format!("others may write to it (mode {mode:03o})")
-    } else {
-        return Ok(());
-    };
-    Err(Error::Cache { folder: folder.to_owned(), why })
-}
-
-/// Elsewhere the folders of a user are that user's by default.
-#[cfg(not(unix))]
-fn check(_: &Path) -> Result<(), Error> {
-    Ok(())
 }
 
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     fn mode(path: &Path) -> u32 {

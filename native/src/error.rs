@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use edgepack_executor::private_folder::FolderError;
+
 /// Why code could not be compiled, loaded or called.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -64,6 +66,16 @@ pub enum Error {
 }
 
 /// Names the file that the system's answer is about.
+impl From<FolderError> for Error {
+    fn from(error: FolderError) -> Self {
+        match error {
+            FolderError::Open { folder, why } => Error::Cache { folder, why },
+            FolderError::Io { folder, error } => io_error(&folder)(error),
+            other => Error::Io { what: "the folder of libraries".to_owned(), error: io::Error::other(other) },
+        }
+    }
+}
+
 pub(crate) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
     move |error| Error::Io { what: path.display().to_string(), error }
 }

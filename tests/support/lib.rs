@@ -9,6 +9,7 @@ pub mod edgetpu;
 pub mod examples;
 pub mod fields;
 pub mod hostile;
+pub mod lowered;
 pub mod mlf;
 pub mod operators;
 pub mod payload;

@@ -29,7 +29,7 @@ impl Backend for Xnnpack {
 
     fn init(&self, cx: DelegateInit<'_>) -> Result<Box<dyn Delegate>, KernelError> {
         let payload = parse(&cx.processed, &cx.limits)?;
-        let weights = Weights::of(&payload, &cx.processed, &*cx.named_data)?;
+        let weights = Weights::of(&payload, &cx.processed, &cx.place, cx.packer)?;
         sound(&payload, &weights, &cx.limits)?;
         let (verified, inputs) = (payload.verified(), payload.inputs()?.len());
         Ok(Box::new(Graph { processed: cx.processed, limits: cx.limits, verified, weights, inputs }))
@@ -54,7 +54,9 @@ impl Delegate for Graph {
     fn instructions(&self, call: &Prepare<'_>) -> Result<Option<Instructions>, KernelError> {
         let payload = self.verified.read(&self.processed, &self.limits);
         let payload = payload.ok_or_else(|| KernelError::new(ErrorCode::Internal, "the payload is another one"))?;
-        lower::lower(&payload, &self.weights, call, &self.limits).map(Some)
+        let instructions = lower::lower(&payload, &self.weights, call, &self.limits)?;
+        self.weights.release();
+        Ok(Some(instructions))
     }
 
     fn prepare(&self, _: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {

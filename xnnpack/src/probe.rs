@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use edgepack_executor::delegate::{Backend, Delegate, DelegateInit, Instructions};
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
+use edgepack_executor::packing::Packer;
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::limits::Limits;
 use edgepack_format::xnnpack::{Constant, ConstantBytes as _, Payload};
-use edgepack_loader::{Bytes, NamedDataMap};
+use edgepack_loader::Bytes;
 
 use crate::backend::{ID, parse, sound};
 use crate::constants::Weights;
@@ -80,15 +81,17 @@ impl Backend for Probe {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let payload = seen.payloads;
         seen.payloads += 1;
-        let DelegateInit { processed, named_data: named, limits, .. } = cx;
-        Ok(Box::new(Probed { processed, named, limits, inputs, payload, seen: Arc::clone(&self.seen) }))
+        let (place, packer) = (cx.place, Arc::clone(cx.packer));
+        let (processed, limits) = (cx.processed, cx.limits);
+        Ok(Box::new(Probed { processed, place, packer, limits, inputs, payload, seen: Arc::clone(&self.seen) }))
     }
 }
 
 /// A payload that is looked at.
 struct Probed {
     processed: Bytes,
-    named: Arc<dyn NamedDataMap>,
+    place: String,
+    packer: Arc<Packer>,
     limits: Limits,
     inputs: usize,
     payload: usize,
@@ -141,7 +144,7 @@ impl Probed {
     /// Refused nodes with reasons, or the answer that is the same for all nodes.
     fn ask(&self, payload: &Payload<'_>, call: &Prepare<'_>) -> Result<Vec<(u32, String)>, Answer> {
         let refused = |error: KernelError| Answer::Refused(error.message.into_owned());
-        let weights = Weights::of(payload, &self.processed, &*self.named).map_err(refused)?;
+        let weights = Weights::of(payload, &self.processed, &self.place, &self.packer).map_err(refused)?;
         for (index, constant) in (0u32..).zip(payload.constant_list()) {
             if let Constant::Named { key, .. } = constant
                 && weights.found(index).is_none()

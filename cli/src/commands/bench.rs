@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::formats::{self, Execution};
-use crate::options::{Invocation, Native, Threads};
+use crate::options::{Invocation, Native, PackCache, Threads};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -25,6 +25,10 @@ pub struct Args {
     /// How it computes.
     #[command(flatten)]
     pub threads: Threads,
+
+    /// What is packed once.
+    #[command(flatten)]
+    pub pack_cache: PackCache,
 
     /// How long to measure steady runs
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
@@ -48,7 +52,12 @@ fn seconds(text: &str) -> Result<Duration, String> {
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let (file, format) = formats::open(&args.file, session)?;
     let Invocation { data, method, inputs } = &args.invocation;
-    let how = Execution { data: &data.data, threads: args.threads.threads, native: args.native };
+    let how = Execution {
+        data: &data.data,
+        threads: args.threads.threads,
+        pack_cache: args.pack_cache.folder.as_deref(),
+        native: args.native,
+    };
     let measured = format.bench(&file, method.as_deref(), inputs, args.time, args.roofline, how, session)?;
     match session.json {
         true => session.document(&measured)?,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::cases::{ReplayError, Replayed};
 use crate::compare::Comparison;
 use crate::formats::{self, Execution};
-use crate::options::{DataFiles, Native, Threads, Tolerances};
+use crate::options::{DataFiles, Native, PackCache, Threads, Tolerances};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, GOOD, SHAPE, TITLE};
@@ -40,6 +40,10 @@ pub struct Args {
     #[command(flatten)]
     pub threads: Threads,
 
+    /// What is packed once.
+    #[command(flatten)]
+    pub pack_cache: PackCache,
+
     /// For Model Library Format packages.
     #[command(flatten)]
     pub native: Native,
@@ -65,7 +69,12 @@ struct Output<'a> {
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let (file, format) = formats::open(&args.file, session)?;
-    let how = Execution { data: &args.data.data, threads: args.threads.threads, native: args.native };
+    let how = Execution {
+        data: &args.data.data,
+        threads: args.threads.threads,
+        pack_cache: args.pack_cache.folder.as_deref(),
+        native: args.native,
+    };
     let reports = format.check(&file, args.cases.as_deref(), args.tolerances.tolerance(), how, session)?;
     finish(&file.name, &reports, session)
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::compare::{element, type_of};
 use crate::formats::{self, Execution};
 use crate::interchange;
-use crate::options::{Invocation, Native, Threads};
+use crate::options::{Invocation, Native, PackCache, Threads};
 use crate::outputs::is_stdout;
 use crate::session::Session;
 use crate::spelling;
@@ -35,6 +35,10 @@ pub struct Args {
     #[command(flatten)]
     pub threads: Threads,
 
+    /// What is packed once.
+    #[command(flatten)]
+    pub pack_cache: PackCache,
+
     /// For Model Library Format packages.
     #[command(flatten)]
     pub native: Native,
@@ -54,7 +58,12 @@ struct Shown {
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let (file, format) = formats::open(&args.file, session)?;
     let Invocation { data, method, inputs } = &args.invocation;
-    let how = Execution { data: &data.data, threads: args.threads.threads, native: args.native };
+    let how = Execution {
+        data: &data.data,
+        threads: args.threads.threads,
+        pack_cache: args.pack_cache.folder.as_deref(),
+        native: args.native,
+    };
     let (name, outputs) = format.run(&file, method.as_deref(), inputs, how, session)?;
     finish(args, &file.name, &name, &outputs, session)
 }

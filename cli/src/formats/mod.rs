@@ -72,6 +72,8 @@ pub struct Execution<'a> {
     pub data: &'a [PathBuf],
     /// Threads for kernels.
     pub threads: Option<u16>,
+    /// A folder of packed weights.
+    pub pack_cache: Option<&'a Path>,
     /// Whether code of a package may be called.
     pub native: Native,
 }

@@ -132,9 +132,9 @@ impl Product for BlockRows<'_> {
             let starts = row_sums.map(|sums| sums[block].wrapping_mul(-Bits::Four.offset()));
             let inputs = bytes.map(|bytes| &bytes[block * groups..][..groups]);
             let sums = tile::block(dot, inputs, starts, tiles.map(|tile| &tile[block * groups..][..groups]));
-            for (floats, sums) in floats.iter_mut().zip(&sums) {
-                for ((floats, sums), scales) in floats.iter_mut().zip(sums).zip(scales) {
-                    *floats = dot.add_scaled(*floats, *sums, &scales[block]);
+            for ((tile, sums), scales) in sums.iter().enumerate().zip(scales) {
+                for (floats, sums) in floats.iter_mut().zip(sums) {
+                    floats[tile] = dot.add_scaled(floats[tile], *sums, &scales[block]);
                 }
             }
         }

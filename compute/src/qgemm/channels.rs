@@ -223,7 +223,11 @@ fn sums<D: Dot, const R: usize, const C: usize>(
     let rows = inputs.some_rows::<R>(at.row);
     let bits = weights.bits();
     let tiles = std::array::from_fn(|tile| weights.tile(at.tile + tile));
-    let starts = std::array::from_fn(|row| inputs.row_sums(at.row + row)[0].wrapping_mul(-bits.offset()));
+    let offset = match bits {
+        Bits::Eight => D::OFFSET,
+        Bits::Four => bits.offset(),
+    };
+    let starts = std::array::from_fn(|row| inputs.row_sums(at.row + row)[0].wrapping_mul(-offset));
     match bits {
         Bits::Eight => eight_bits(dot, rows, starts, tiles),
         Bits::Four => four_bits(dot, rows, starts, tiles),

@@ -3,7 +3,9 @@
 //! Invariant: packed weights are the stored ones plus 128 (or 8), so from 0 on; past the last channel and the last input
 //! they stand for 0 in any product, because the inputs there count as 0.
 
-use bytemuck::Zeroable;
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
 
 use crate::error::{Error, ErrorKind, room};
 use crate::simd::dot::{CHANNELS, Group};
@@ -12,9 +14,10 @@ use crate::simd::wide;
 /// Weights of some channels, each for all inputs.
 ///
 /// Tiles of `CHANNELS` channels follow each other, in each of them groups of inputs: four inputs of each channel in bytes,
-/// or eight in half bytes, the first four in the low halves.
+/// or eight in half bytes, the first four in the low halves. Clones share them.
+#[derive(Clone)]
 pub struct Weights {
-    groups: Vec<Group>,
+    groups: Arc<Vec<Group>>,
     channels: usize,
     inner: usize,
     bits: Bits,
@@ -22,8 +25,10 @@ pub struct Weights {
 
 /// Size of a weight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Bits {
+pub enum Bits {
+    /// A byte.
     Eight,
+    /// Half a byte.
     Four,
 }
 
@@ -49,9 +54,10 @@ impl Weights {
     /// Packs `channels` rows of `inner` weights each.
     pub fn eight_bits(weights: &[i8], [channels, inner]: [usize; 2]) -> Result<Weights, Error> {
         check("weights", weights.len(), [channels, inner])?;
-        Weights::pack(Bits::Eight, [channels, inner], weights, inner, |weights, to| {
+        let groups = Weights::pack(Bits::Eight, [channels, inner], weights, inner, |weights, to| {
             to.iter_mut().zip(weights).for_each(|(to, &weight)| *to = weight as u8 ^ 0x80);
-        })
+        })?;
+        Ok(Weights { groups: Arc::new(groups), channels, inner, bits: Bits::Eight })
     }
 
     /// Packs `channels` rows of `inner` weights each, two a byte, the first in the low half; each is stored as itself plus
@@ -59,12 +65,40 @@ impl Weights {
     pub fn four_bits(weights: &[u8], [channels, inner]: [usize; 2]) -> Result<Weights, Error> {
         let row = inner.div_ceil(2);
         check("bytes of weights", weights.len(), [channels, row])?;
-        let mut packed = Weights::pack(Bits::Four, [channels, inner], weights, row, |weights, to| {
+        let mut groups = Weights::pack(Bits::Four, [channels, inner], weights, row, |weights, to| {
             let at = |k: usize| weights.get(k / 2).map_or(0, |byte| byte >> (k % 2 * 4) & 15);
             to.iter_mut().enumerate().for_each(|(k, to)| *to = at(k) | at(k + 4) << 4);
         })?;
-        packed.clear_padding();
-        Ok(packed)
+        clear_padding(&mut groups, inner);
+        Ok(Weights { groups: Arc::new(groups), channels, inner, bits: Bits::Four })
+    }
+
+    /// The layout of packed weights, by name: another one where they would be packed in another way.
+    pub const LAYOUT: &'static str = "tiles of 16 channels, 4 bytes each, from 0 on";
+
+    /// Bytes that `channels` rows of `inner` weights take when they are packed; `None` if they cannot be counted.
+    pub fn packed_len(bits: Bits, [channels, inner]: [usize; 2]) -> Option<usize> {
+        let groups = channels.div_ceil(CHANNELS).checked_mul(inner.div_ceil(bits.inputs()))?;
+        groups.checked_mul(size_of::<Group>())
+    }
+
+    /// Packed weights of bytes that `fill` writes, [`Weights::packed_len`] of them; any bytes are some weights. `None` if
+    /// it says that there are none.
+    pub fn of_packed(
+        bits: Bits,
+        [channels, inner]: [usize; 2],
+        fill: &mut dyn FnMut(&mut [u8]) -> bool,
+    ) -> Result<Option<Weights>, Error> {
+        let len = Weights::packed_len(bits, [channels, inner]);
+        let count = len.ok_or_else(|| Error::new(ErrorKind::Geometry, "more weights than memory".to_owned()))?;
+        let mut groups = zeroed(count / size_of::<Group>())?;
+        let filled = fill(bytemuck::cast_slice_mut(&mut groups));
+        Ok(filled.then(|| Weights { groups: Arc::new(groups), channels, inner, bits }))
+    }
+
+    /// The packed weights as bytes.
+    pub fn packed(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.groups)
     }
 
     /// Packs rows of so many items with what packs the items of a channel's four bytes.
@@ -74,10 +108,9 @@ impl Weights {
         rows: &[T],
         row: usize,
         four: impl Fn(&[T], &mut [u8]),
-    ) -> Result<Weights, Error> {
+    ) -> Result<Vec<Group>, Error> {
         let depth = inner.div_ceil(bits.inputs());
-        let mut groups = room(channels.div_ceil(CHANNELS) * depth)?;
-        groups.resize(channels.div_ceil(CHANNELS) * depth, Group::zeroed());
+        let mut groups = zeroed(channels.div_ceil(CHANNELS) * depth)?;
         // Either way a channel's part of a group is four items.
         for (channel, row) in rows.chunks_exact(row.max(1)).enumerate() {
             let tile = &mut groups[channel / CHANNELS * depth..][..depth];
@@ -85,21 +118,7 @@ impl Weights {
                 four(items, &mut group.0[channel % CHANNELS * 4..][..4]);
             }
         }
-        Ok(Weights { groups, channels, inner, bits })
-    }
-
-    /// Clears what follows the last of an odd number of half bytes.
-    fn clear_padding(&mut self) {
-        let (inner, depth) = (self.inner, self.inner.div_ceil(Bits::Four.inputs()));
-        if inner.is_multiple_of(2) {
-            return;
-        }
-        let k = inner % Bits::Four.inputs();
-        for group in self.groups.chunks_exact_mut(depth).filter_map(|tile| tile.last_mut()) {
-            for channel in group.0.as_chunks_mut::<4>().0 {
-                channel[k % 4] &= if k < 4 { 0xf0 } else { 0x0f };
-            }
-        }
+        Ok(groups)
     }
 
     /// Channels, and inputs of each.
@@ -109,7 +128,7 @@ impl Weights {
 
     /// Bytes that the packed weights take.
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.groups)
+        size_of_val(&**self.groups)
     }
 
     pub(super) fn bits(&self) -> Bits {
@@ -148,6 +167,26 @@ impl Weights {
         }
         Ok(sums)
     }
+}
+
+/// Clears what follows the last of an odd number of half bytes.
+fn clear_padding(groups: &mut [Group], inner: usize) {
+    if inner.is_multiple_of(2) {
+        return;
+    }
+    let (k, depth) = (inner % Bits::Four.inputs(), inner.div_ceil(Bits::Four.inputs()));
+    for group in groups.chunks_exact_mut(depth).filter_map(|tile| tile.last_mut()) {
+        for channel in group.0.as_chunks_mut::<4>().0 {
+            channel[k % 4] &= if k < 4 { 0xf0 } else { 0x0f };
+        }
+    }
+}
+
+/// Groups of zeros.
+fn zeroed(count: usize) -> Result<Vec<Group>, Error> {
+    let mut groups = room(count)?;
+    groups.resize(count, Group::zeroed());
+    Ok(groups)
 }
 
 /// Refuses a list that is not so many rows of a length.
@@ -237,7 +276,8 @@ fn blocks(inner: usize, block: Option<usize>) -> usize {
 }
 
 /// Quantisation of a row: a real number is `scale * (byte - zero_point)`.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Pod, Zeroable)]
+#[repr(C)]
 pub struct RowScale {
     /// The byte that stands for 0.
     pub zero_point: i32,

@@ -6,10 +6,13 @@ use crate::threads::Threads;
 
 /// Paths of this machine; says which ones were not run.
 fn paths() -> Vec<Path> {
-    let all = Path::all();
-    let missing = all.iter().filter(|path| path.is_none()).count();
-    let found: Vec<Path> = all.into_iter().flatten().collect();
-    println!("run: {found:?}; {missing} of {} paths were not run: this machine lacks their instructions", all.len());
+    for (name, path) in Path::all() {
+        println!(
+            "path {name}: {}",
+            if path.is_some() { "run" } else { "not run, this machine lacks its instructions" }
+        );
+    }
+    let found: Vec<Path> = Path::all().into_iter().filter_map(|(_, path)| path).collect();
     assert!(found.contains(&Path::Scalar));
     found
 }
@@ -301,4 +304,22 @@ fn what_does_not_fit_is_refused() {
     let mut sums = [0; 8];
     let inputs = Inputs::new(&[1; 6], [3, 2], None, &mut sums).unwrap();
     assert!(product.multiply(&inputs, &mut [0; 6]).is_err());
+}
+
+#[test]
+fn packed_weights_come_back_from_their_bytes() {
+    for (bits, weights) in [
+        (Bits::Eight, Weights::eight_bits(&[3; 57], [3, 19]).unwrap()),
+        (Bits::Four, Weights::four_bits(&[0xab; 30], [3, 19]).unwrap()),
+    ] {
+        assert_eq!(Weights::packed_len(bits, [3, 19]), Some(weights.packed().len()));
+        let mut fill = |to: &mut [u8]| {
+            to.copy_from_slice(weights.packed());
+            true
+        };
+        let again = Weights::of_packed(bits, [3, 19], &mut fill).unwrap().unwrap();
+        assert_eq!((again.packed(), again.sums(19).unwrap()), (weights.packed(), weights.sums(19).unwrap()));
+        assert!(Weights::of_packed(bits, [3, 19], &mut |_| false).unwrap().is_none());
+        assert!(Weights::of_packed(bits, [usize::MAX, 19], &mut |_| true).is_err());
+    }
 }

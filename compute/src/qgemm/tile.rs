@@ -17,22 +17,15 @@ pub(super) fn eight_bits<D: Dot, const R: usize, const C: usize>(
     starts: [i32; R],
     tiles: [&[Group]; C],
 ) -> Sums<R, C> {
-    let mut sums = started(dot, starts);
-    let rows = inputs.map(|row| row.as_chunks::<4>());
-    let whole = rows[0].0.len();
-    for group in 0..whole {
-        let weights = loaded(dot, tiles, group);
-        for (sums, row) in sums.iter_mut().zip(&rows) {
-            add(dot, sums, &weights, row.0[group]);
+    whole_rows(dot, inputs, starts, |pair| {
+        let (first, second) = (2 * pair, 2 * pair + 1);
+        let mut weights = [[dot.bytes(&tiles[0][first]); 2]; C];
+        for (weights, tile) in weights.iter_mut().zip(tiles) {
+            // Past an odd number of groups there are no inputs either.
+            *weights = [dot.bytes(&tile[first]), dot.bytes(&tile[second.min(tile.len() - 1)])];
         }
-    }
-    if !rows[0].1.is_empty() {
-        let weights = loaded(dot, tiles, whole);
-        for (sums, row) in sums.iter_mut().zip(&rows) {
-            add(dot, sums, &weights, filled(row.1));
-        }
-    }
-    stored(dot, &sums)
+        weights
+    })
 }
 
 /// Half bytes of weights.
@@ -43,16 +36,7 @@ pub(super) fn four_bits<D: Dot, const R: usize, const C: usize>(
     starts: [i32; R],
     tiles: [&[Group]; C],
 ) -> Sums<R, C> {
-    let mut sums = started(dot, starts);
-    let rows = inputs.map(|row| row.as_chunks::<8>());
-    let whole = rows[0].0.len();
-    for group in 0..whole {
-        add_halves(dot, &mut sums, tiles.map(|tile| &tile[group]), rows.map(|row| row.0[group]));
-    }
-    if !rows[0].1.is_empty() {
-        add_halves(dot, &mut sums, tiles.map(|tile| &tile[whole]), rows.map(|row| filled(row.1)));
-    }
-    stored(dot, &sums)
+    whole_rows(dot, inputs, starts, |group| halves(dot, tiles, group))
 }
 
 /// A block of half bytes of weights: as many groups as the tiles have.
@@ -62,71 +46,75 @@ pub(super) fn block<D: Dot, const R: usize, const C: usize>(
     inputs: [&[[i8; 8]]; R],
     starts: [i32; R],
     tiles: [&[Group]; C],
-) -> [[D::Sums; C]; R] {
-    let mut sums = started(dot, starts);
+) -> [[D::Sums; R]; C] {
+    let mut sums = [dot.start_rows(starts); C];
     for group in 0..tiles[0].len() {
-        add_halves(dot, &mut sums, tiles.map(|tile| &tile[group]), inputs.map(|row| row[group]));
+        add(dot, &mut sums, halves(dot, tiles, group), inputs.map(|row| row[group]));
     }
-    sums
+    settled(dot, sums)
 }
 
+/// Rows of inputs with the weights of eight inputs after the other.
 #[inline(always)]
-fn add_halves<D: Dot, const R: usize, const C: usize>(
+fn whole_rows<D: Dot, const R: usize, const C: usize>(
     dot: D,
-    sums: &mut [[D::Sums; C]; R],
-    groups: [&Group; C],
+    inputs: [&[i8]; R],
+    starts: [i32; R],
+    weights: impl Fn(usize) -> [[D::Weights; 2]; C],
+) -> Sums<R, C> {
+    let mut sums = [dot.start_rows(starts); C];
+    let rows = inputs.map(|row| row.as_chunks::<8>());
+    let whole = rows[0].0.len();
+    for eight in 0..whole {
+        add(dot, &mut sums, weights(eight), rows.map(|row| row.0[eight]));
+    }
+    if !rows[0].1.is_empty() {
+        add(dot, &mut sums, weights(whole), rows.map(|row| filled(row.1)));
+    }
+    stored(dot, &settled(dot, sums))
+}
+
+/// The halves of a group of each tile.
+#[inline(always)]
+fn halves<D: Dot, const C: usize>(dot: D, tiles: [&[Group]; C], group: usize) -> [[D::Weights; 2]; C] {
+    let mut weights = [dot.halves(&tiles[0][group]); C];
+    for (weights, tile) in weights.iter_mut().zip(tiles) {
+        *weights = dot.halves(&tile[group]);
+    }
+    weights
+}
+
+/// Adds the products of eight inputs of each row.
+#[inline(always)]
+fn add<D: Dot, const R: usize, const C: usize>(
+    dot: D,
+    sums: &mut [[D::Sums; R]; C],
+    weights: [[D::Weights; 2]; C],
     inputs: [[i8; 8]; R],
 ) {
-    let mut weights = [dot.halves(groups[0]); C];
-    for (weights, group) in weights.iter_mut().zip(groups) {
-        *weights = dot.halves(group);
-    }
-    for (sums, inputs) in sums.iter_mut().zip(inputs) {
-        let [a, b, c, d, e, f, g, h] = inputs;
-        for (sums, weights) in sums.iter_mut().zip(&weights) {
-            *sums = dot.add(*sums, weights[0], [a, b, c, d]);
-            *sums = dot.add(*sums, weights[1], [e, f, g, h]);
-        }
+    for (sums, weights) in sums.iter_mut().zip(weights) {
+        dot.add_rows(sums, weights, &inputs);
     }
 }
 
-/// Sums that start from a number a row.
 #[inline(always)]
-fn started<D: Dot, const R: usize, const C: usize>(dot: D, starts: [i32; R]) -> [[D::Sums; C]; R] {
-    let mut sums = [[dot.start(0); C]; R];
-    for (sums, start) in sums.iter_mut().zip(starts) {
-        *sums = [dot.start(start); C];
+fn settled<D: Dot, const R: usize, const C: usize>(dot: D, mut sums: [[D::Sums; R]; C]) -> [[D::Sums; R]; C] {
+    for sums in &mut sums {
+        *sums = dot.settle(*sums);
     }
     sums
 }
 
 /// The sums as numbers.
 #[inline(always)]
-fn stored<D: Dot, const R: usize, const C: usize>(dot: D, sums: &[[D::Sums; C]; R]) -> Sums<R, C> {
+fn stored<D: Dot, const R: usize, const C: usize>(dot: D, sums: &[[D::Sums; R]; C]) -> Sums<R, C> {
     let mut numbers = [[[0; CHANNELS]; C]; R];
-    for (numbers, sums) in numbers.iter_mut().zip(sums) {
+    for (tile, sums) in sums.iter().enumerate() {
         for (numbers, sums) in numbers.iter_mut().zip(sums) {
-            *numbers = dot.sums(*sums);
+            numbers[tile] = dot.sums(*sums);
         }
     }
     numbers
-}
-
-/// Bytes of a group of each tile.
-#[inline(always)]
-fn loaded<D: Dot, const C: usize>(dot: D, tiles: [&[Group]; C], group: usize) -> [D::Weights; C] {
-    let mut weights = [dot.bytes(&tiles[0][group]); C];
-    for (weights, tile) in weights.iter_mut().zip(tiles) {
-        *weights = dot.bytes(&tile[group]);
-    }
-    weights
-}
-
-#[inline(always)]
-fn add<D: Dot, const C: usize>(dot: D, sums: &mut [D::Sums; C], weights: &[D::Weights; C], inputs: [i8; 4]) {
-    for (sums, weights) in sums.iter_mut().zip(weights) {
-        *sums = dot.add(*sums, *weights, inputs);
-    }
 }
 
 /// The last inputs of a row, and zeros.

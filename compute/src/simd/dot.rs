@@ -3,13 +3,13 @@
 //! Invariant: all implementations of [`Dot`] give the same integers, wrapped, and the same floats, bit for bit; [`Scalar`]
 //! is the oracle. A token of an implementation exists only where its instructions do.
 
-use bytemuck::Zeroable;
+use bytemuck::{Pod, Zeroable};
 
 /// Channels of a tile of weights.
 pub(crate) const CHANNELS: usize = 16;
 
 /// Four bytes, or eight half bytes, of each channel of a tile.
-#[derive(Clone, Copy, Zeroable)]
+#[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct Group(pub(crate) [u8; 4 * CHANNELS]);
 
@@ -26,6 +26,8 @@ pub(crate) trait Dot: Copy {
     const ROWS: usize;
     /// Tiles whose sums do: 4, or fewer.
     const TILES: usize;
+    /// What [`Dot::bytes`] adds to stored weights: 128, or 0 where it makes signed bytes of them.
+    const OFFSET: i32 = 128;
 
     /// The same number for all channels.
     fn start(self, value: i32) -> Self::Sums;
@@ -35,6 +37,28 @@ pub(crate) trait Dot: Copy {
     fn halves(self, group: &Group) -> [Self::Weights; 2];
     /// Adds the products of four inputs with the weights of each channel, wrapping.
     fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [i8; 4]) -> Self::Sums;
+    /// Starts sums of rows, each from a number. Sums of several rows may lie among each other until [`Dot::settle`].
+    #[inline(always)]
+    fn start_rows<const R: usize>(self, starts: [i32; R]) -> [Self::Sums; R] {
+        let mut sums = [self.start(0); R];
+        for (sums, start) in sums.iter_mut().zip(starts) {
+            *sums = self.start(start);
+        }
+        sums
+    }
+    /// Adds the products of eight inputs of each row with the weights of each channel, wrapping.
+    #[inline(always)]
+    fn add_rows<const R: usize>(self, sums: &mut [Self::Sums; R], weights: [Self::Weights; 2], inputs: &[[i8; 8]; R]) {
+        for (sums, &[a, b, c, d, e, f, g, h]) in sums.iter_mut().zip(inputs) {
+            *sums = self.add(*sums, weights[0], [a, b, c, d]);
+            *sums = self.add(*sums, weights[1], [e, f, g, h]);
+        }
+    }
+    /// The sums of each row, of those that [`Dot::start_rows`] made.
+    #[inline(always)]
+    fn settle<const R: usize>(self, sums: [Self::Sums; R]) -> [Self::Sums; R] {
+        sums
+    }
     /// The sums.
     fn sums(self, sums: Self::Sums) -> [i32; CHANNELS];
     /// Floats to sum up.

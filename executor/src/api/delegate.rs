@@ -15,7 +15,7 @@ use edgepack_loader::{Bytes, NamedDataMap};
 
 use super::error::KernelError;
 use super::kernel::{Prepare, Run};
-use super::pack_cache::PackCache;
+use super::packing::{PackCache, Packer};
 
 pub use super::instructions::{Instructions, Local, LocalOperator};
 
@@ -42,8 +42,12 @@ pub struct DelegateInit<'a> {
     /// Data by key, inside the program and in the data files it was loaded with. A delegate may keep the map and ask
     /// for data later; what it gets is read-only and released when dropped.
     pub named_data: Arc<dyn NamedDataMap>,
-    /// What other delegates made of the same weights.
+    /// The place of the processed bytes: the same for all delegates that have them, and in all loads of the program.
+    pub place: String,
+    /// What other delegates made of weights, by keys of the backend. It may be shared by several programs.
     pub cache: &'a PackCache,
+    /// Packs weights, or finds what another delegate or method of the program made of them.
+    pub packer: &'a Arc<Packer>,
     /// The threads the method runs on, if it has its own.
     pub threads: Option<&'a Threads>,
     /// Name of the method.

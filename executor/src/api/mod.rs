@@ -7,7 +7,7 @@ pub(crate) mod error;
 pub(crate) mod instructions;
 pub mod kernel;
 pub(crate) mod operator;
-pub(crate) mod pack_cache;
+pub mod packing;
 pub(crate) mod prepare;
 pub(crate) mod room;
 pub mod state;

@@ -21,7 +21,7 @@ use crate::pte::output_copies;
 use crate::pte::owners;
 use crate::pte::plan_graph::{Memory, PlanOperator};
 use crate::pte::registry::Registry;
-use crate::pte::release::release_unread;
+use crate::pte::release::{release_pages, release_unread};
 use crate::pte::splice::splice;
 use crate::pte::temporaries::place_temporaries;
 
@@ -98,6 +98,9 @@ impl Method {
         retained.set(graph.account.left());
         let frozen = freeze(&mut graph, &freeze_options, &delegates, &retained)
             .map_err(|refused| refused_at(&plan, &graph.operators, refused))?;
+        if !options.no_optimize {
+            release_pages(&graph);
+        }
 
         let numbers = numbers(&graph.state, &graph.variable)?;
         let inputs = input_slots::inputs(&graph, &loaded.unplanned, &frozen)?;

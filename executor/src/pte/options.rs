@@ -1,12 +1,14 @@
 //! How a method is loaded.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use edgepack_format::limits::Limits;
 use edgepack_loader::NamedDataMap;
 
 use crate::api::delegate::Backends;
-use crate::api::pack_cache::PackCache;
+use crate::api::packing::{PackCache, PackFolder};
+use crate::private_folder::FolderError;
 use crate::pte::arena::Arena;
 
 /// How a method is loaded. The default is what most want: our own memory, all rewrites.
@@ -16,6 +18,8 @@ pub struct Options {
     pub backends: Backends,
     /// Where backends share what they make of weights. Clones of these options share it too.
     pub cache: PackCache,
+    /// Where backends store what they make of weights, for loads to come (see [`Options::pack_cache`]).
+    pub folder: Option<PackFolder>,
     /// Where external constants and named data are found, beside the program itself.
     pub data: Vec<Arc<dyn NamedDataMap>>,
     /// Planned memories to use instead of fresh ones, by memory id (1 is the first); each [`Arena`] once. Methods that
@@ -38,4 +42,18 @@ pub struct Options {
     pub threads: Option<usize>,
     /// Ceilings; those the program was opened with if `None`.
     pub limits: Option<Limits>,
+}
+
+impl Options {
+    /// Stores packed weights in a folder, which is made if it does not exist: another load of the same weights, of this or
+    /// another process, reads them instead of packing again. Entries are found by a digest of everything they were made
+    /// of, and checked when they are read. A full disk, or damaged entries, only mean that weights are packed again.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be made, belongs to another user, or others may write to it.
+    pub fn pack_cache(mut self, folder: impl AsRef<Path>) -> Result<Self, FolderError> {
+        self.folder = Some(PackFolder::open(folder)?);
+        Ok(self)
+    }
 }

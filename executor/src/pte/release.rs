@@ -18,6 +18,12 @@ pub(crate) fn release_unread(graph: &mut PlanGraph<'_>) {
     let _ = try_release(graph);
 }
 
+/// Tells the sources of constants that loading has read all it wanted: kernels have what they packed, and of a mapped file
+/// the pages that runs read come back one by one.
+pub(crate) fn release_pages(graph: &PlanGraph<'_>) {
+    graph.memory.constants.iter().for_each(|bytes| bytes.release());
+}
+
 fn try_release(graph: &mut PlanGraph<'_>) -> Result<(), OutOfMemory> {
     let used = used_tensors(graph)?;
     let start = |tensor: u32| graph.state.tensors[tensor as usize].region.addresses().start;

@@ -1,5 +1,6 @@
 //! Nodes on quantised numbers.
 
+use edgepack_compute::qgemm::Bits;
 use edgepack_executor::delegate::Local;
 use edgepack_executor::kernel::KernelError;
 use edgepack_format::xnnpack::{Datatype, Node, NodeConv, NodeUnion, Quantization};
@@ -93,10 +94,17 @@ impl Lowering<'_> {
         let channel = usize::from(transposed);
         if let Some(params) = x.rows {
             let weights = self.row_weights(inputs[1], channel)?;
+            let packed = match (&weights, inputs[1].shape.dims()) {
+                (rows::Weights::Eight(_), _) => None,
+                (_, &[channels, inner]) => {
+                    Some(self.values.packed(inputs[1].index, Bits::Four, [channels as usize, inner as usize])?)
+                }
+                _ => return Err(refused("its weights have not two dimensions")),
+            };
             let w = if transposed { self.exchanged(inputs[1])? } else { inputs[1] };
             let bias = self.bias(inputs, &[Datatype::FP32])?;
             return self.in_single(made, |this, out| {
-                let operator = this.values.own(rows::product(weights, node.bounds()));
+                let operator = this.values.own(rows::product(weights, packed, node.bounds()));
                 this.values.all().call(operator, &[x.local, params, w.local, bias, out.local], this.node);
                 Ok(())
             });

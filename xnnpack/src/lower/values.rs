@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use edgepack_compute::qgemm::{self, Bits};
 use edgepack_executor::delegate::{Instructions, Local, LocalOperator};
 use edgepack_executor::kernel::{Kernel, KernelError, Operator, Prepare};
 use edgepack_format::finding::ErrorCode;
@@ -273,6 +274,13 @@ impl<'l> Values<'l> {
         let lowered = Lowered { local, shape, datatype, dynamic: false, writable: false, rows: None, index };
         self.lowered[index] = Some(lowered);
         Ok(lowered)
+    }
+
+    /// Packs the weights of a constant, or finds them packed: so many channels, and inputs of each.
+    pub fn packed(&self, index: usize, bits: Bits, sizes: [usize; 2]) -> Result<Arc<qgemm::Weights>, KernelError> {
+        let tensor = self.payload.values().get(index).and_then(|value| value.tensor());
+        let tensor = tensor.ok_or_else(|| error("a constant of an unknown kind"))?;
+        self.weights.packed(tensor.constant_buffer_idx, bits, sizes, self.call.retained())
     }
 
     /// The type that elements of a result have.

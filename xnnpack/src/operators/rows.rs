@@ -132,10 +132,12 @@ impl Packed {
     fn new(
         weights: &Weights,
         bytes: &[u8],
+        four: Option<&qgemm::Weights>,
         sizes: [usize; 2],
         bias: Option<&[f32]>,
         bounds: Bounds,
     ) -> Result<Self, KernelError> {
+        let four = || four.cloned().ok_or_else(|| KernelError::unsupported("weights that were not packed"));
         let limits = [bounds.0, bounds.1];
         Ok(match weights {
             Weights::Eight(scales) => {
@@ -143,15 +145,12 @@ impl Packed {
                 let bytes = bytemuck::cast_slice(bytes);
                 Packed::Eight(qconv::DynamicConvolution::new(bytes, sizes, qconv::Windows::ONE, scales)?)
             }
-            Weights::Four(scales) => {
-                Packed::Four(qgemm::Dynamic::new(qgemm::Weights::four_bits(bytes, sizes)?, scales, bias, limits)?)
-            }
+            Weights::Four(scales) => Packed::Four(qgemm::Dynamic::new(four()?, scales, bias, limits)?),
             Weights::Blocks(scales, block) => {
                 // Scales were numbers of 16 bits.
                 let mut halves = room(scales.len())?;
                 halves.extend(scales.iter().map(|scale| (scale.to_bits() >> 16) as u16));
-                let weights = qgemm::Weights::four_bits(bytes, sizes)?;
-                Packed::Blocks(qgemm::DynamicBlocks::new(weights, *block, &halves, bias, limits)?, *block)
+                Packed::Blocks(qgemm::DynamicBlocks::new(four()?, *block, &halves, bias, limits)?, *block)
             }
         })
     }
@@ -162,11 +161,9 @@ impl Packed {
             Weights::Eight(_) => return qconv::DynamicConvolution::bytes([channels, width], 1),
             Weights::Four(scales) | Weights::Blocks(scales, _) => scales.len().saturating_mul(size_of::<f32>()),
         };
-        // Tiles of 16 channels, groups of 8 inputs.
-        let channels = channels.next_multiple_of(16);
-        let numbers = channels.saturating_mul(3 * size_of::<f32>());
-        let bytes = channels.saturating_mul(width.next_multiple_of(8) / 2);
-        bytes.saturating_add(numbers).saturating_add(scales.saturating_mul(2))
+        // Tiles of 16 channels. Four-bit weights are charged where they are packed.
+        let numbers = channels.next_multiple_of(16).saturating_mul(3 * size_of::<f32>());
+        numbers.saturating_add(scales.saturating_mul(2))
     }
 
     /// Inputs of a block of which sums are taken.
@@ -208,7 +205,7 @@ impl Packed {
 }
 
 /// Rows times weights `[N, K]`.
-pub(crate) fn product(weights: Weights, bounds: Bounds) -> Arc<dyn Operator> {
+pub(crate) fn product(weights: Weights, four: Option<Arc<qgemm::Weights>>, bounds: Bounds) -> Arc<dyn Operator> {
     own("xnnpack::product_of_rows.out", PRODUCT, Alias::Disjoint, move |args| {
         let w = args.tensor(2)?;
         let [channels, bytes] = *w.meta.sizes else { return Err(KernelError::unsupported("weights")) };
@@ -223,7 +220,10 @@ pub(crate) fn product(weights: Weights, bounds: Bounds) -> Arc<dyn Operator> {
         }
         let retained = Packed::bytes(&weights, [channels, width]);
         args.retained().reserve(retained)?;
-        let packed = Packed::new(&weights, constant, [channels, width], constant_of(args, 3)?, bounds)?;
+        let packed =
+            Packed::new(&weights, constant, four.as_deref(), [channels, width], constant_of(args, 3)?, bounds)?;
+        // Other loads find the packed weights for as long as this one holds them.
+        let held = four.clone();
         let rows: usize = args.tensor(0)?.meta.sizes.iter().rev().skip(1).product();
         let sums = match packed {
             Packed::Eight(_) => 0,
@@ -231,6 +231,7 @@ pub(crate) fn product(weights: Weights, bounds: Bounds) -> Arc<dyn Operator> {
         };
         args.scratch(sums * size_of::<i32>());
         retaining(retained, move |cx: &mut KernelContext<'_>| {
+            debug_assert!(held.as_ref().is_none_or(|held| held.sizes() == [channels, width]));
             let rows = resize_rows(cx, OUT, [width, channels])?;
             let views = cx.views();
             let (x, params) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<f32>()?);

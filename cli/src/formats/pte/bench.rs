@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use edgepack_compute::threads;
-use edgepack_executor::{Input, Method, Options};
+use edgepack_executor::{Input, Method};
 use edgepack_format::limits::Limits;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{TensorBuf, TensorLayout};
@@ -13,10 +13,10 @@ use edgepack_loader::{MethodMeta, ValueMeta};
 use half::{bf16, f16};
 
 use super::inputs::{inputs, read_inputs};
-use super::open::{Opened, method};
+use super::open::{Opened, method, options};
+use crate::formats::Execution;
 use crate::formats::measured::{Measured, Memory, Steady};
 use crate::formats::roofline::Watch;
-use crate::formats::{Execution, open_data};
 use crate::session::Session;
 use crate::spelling;
 use crate::status::Failure;
@@ -48,9 +48,7 @@ pub fn bench(
     };
     let values = inputs(&meta, &given).map_err(Failure::usage)?;
     let inputs: Vec<Input<'_>> = values.iter().filter_map(Value::input).collect();
-    let data = open_data(how.data, session)?;
-    let options =
-        Options { data, threads: how.threads.map(usize::from), backends: edgepack::backends(), ..Options::default() };
+    let options = options(how, session)?;
     let registry = edgepack_kernels::registry();
     let start = Instant::now();
     let mut method = Method::load(&opened, &name, &registry, &options)?;

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use edgepack_executor::{Options, Registry};
+use edgepack_executor::Registry;
 
-use super::open::Opened;
+use super::open::{Opened, options};
 use super::replay::replay;
 use crate::cases::{Recorded, Replayed, from_safetensors, registry_for};
 use crate::compare::Tolerance;
-use crate::formats::{Execution, open_data};
+use crate::formats::Execution;
 use crate::session::Session;
 use crate::status::Failure;
 
@@ -25,9 +25,7 @@ pub fn check(
         (None, None) => return Err(Failure::usage("say which runs to replay: a safetensors file")),
         (Some(path), _) => read_cases(path, session)?,
     };
-    let data = open_data(how.data, session)?;
-    let threads = how.threads.map(usize::from);
-    let options = Options { data, threads, backends: edgepack::backends(), ..Options::default() };
+    let options = options(how, session)?;
     Ok(replay(&opened.program, &recorded, &registry, &options, tolerance))
 }
 

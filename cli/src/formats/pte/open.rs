@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use edgepack_executor::Options;
 use edgepack_format::limits::Limits;
 use edgepack_loader::{OpenOptions, Program, Source};
 
 use crate::cases::Recorded;
+use crate::formats::{Execution, open_data};
+use crate::session::Session;
 use crate::status::Failure;
 
 /// A program with the runs that came with it.
@@ -34,5 +37,16 @@ pub fn method(program: &Program, asked: Option<&str>) -> Result<String, Failure>
         [only] => Ok(only.clone()),
         _ if names.iter().any(|name| name == "forward") => Ok("forward".to_owned()),
         _ => Err(Failure::usage(format!("name one of the methods with --method: {}", names.join(", ")))),
+    }
+}
+
+/// How a method is loaded, with its data files open.
+pub fn options(how: Execution<'_>, session: &mut Session) -> Result<Options, Failure> {
+    let data = open_data(how.data, session)?;
+    let threads = how.threads.map(usize::from);
+    let options = Options { data, threads, backends: edgepack::backends(), ..Options::default() };
+    match how.pack_cache {
+        Some(folder) => options.pack_cache(folder).map_err(|error| Failure::usage(format!("the pack cache {error}"))),
+        None => Ok(options),
     }
 }

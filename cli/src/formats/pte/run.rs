@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use edgepack_executor::{Input, Method, Options};
+use edgepack_executor::{Input, Method};
 
 use super::inputs::{inputs, read_inputs};
-use super::open::{Opened, method};
-use crate::formats::{Execution, open_data};
+use super::open::{Opened, method, options};
+use crate::formats::Execution;
 use crate::session::Session;
 use crate::status::Failure;
 use crate::value::Value;
@@ -20,12 +20,10 @@ pub fn run(
     session: &mut Session,
 ) -> Result<(String, Vec<Value>), Failure> {
     let name = method(&opened.program, asked)?;
-    let data = open_data(how.data, session)?;
+    let options = options(how, session)?;
     let meta = opened.program.method_meta(&name)?;
     let given = read_inputs(paths, &meta, session)?;
     let values = inputs(&meta, &given).map_err(Failure::usage)?;
-    let threads = how.threads.map(usize::from);
-    let options = Options { data, threads, backends: edgepack::backends(), ..Options::default() };
     let mut method = Method::load(&opened.program, &name, &edgepack_kernels::registry(), &options)?;
     let given: Vec<Input<'_>> = values.iter().filter_map(Value::input).collect();
     let outputs: Result<Vec<Value>, _> = method.run(&given)?.iter().map(Value::of).collect();

@@ -11,6 +11,7 @@ use edgepack_loader::{AlignedBytes, Bytes, MergedData, NamedDataMap, Program};
 
 use crate::api::delegate::{Delegate, DelegateInit};
 use crate::api::error::KernelError;
+use crate::api::packing::Packer;
 use crate::api::room::grow;
 use crate::pte::error::{LoadError, Missing};
 use crate::pte::options::Options;
@@ -36,6 +37,9 @@ pub(crate) fn delegates(
     let inside: Arc<dyn NamedDataMap> = Arc::new(program.named_data()?);
     let outside: Arc<dyn NamedDataMap> = Arc::new(data);
     let named_data: Arc<dyn NamedDataMap> = Arc::new(MergedData::new([inside, outside])?);
+    let Options { cache, folder, data, .. } = options;
+    let packer = Packer::new(cache, folder.as_ref(), program.source(), data, Arc::clone(&named_data));
+    let packer = Arc::new(packer);
     let mut loaded = Vec::new();
     grow(&mut loaded, rows.len())?;
     // Payloads that several delegates name are read once; the others are given back at once.
@@ -70,10 +74,20 @@ pub(crate) fn delegates(
         let method = plan.name.as_deref().unwrap_or_default();
         let named_data = Arc::clone(&named_data);
         let asked = options.backends.options(&id);
-        let cache = &options.cache;
         let limits = options.limits.unwrap_or(*program.limits());
-        let options = asked;
-        let init = DelegateInit { processed, compile_specs, named_data, cache, threads, method, limits, options };
+        let place = row.processed.map_or_else(String::new, |at| format!("{:?}:{}", at.location, at.index));
+        let init = DelegateInit {
+            processed,
+            compile_specs,
+            named_data,
+            place,
+            cache,
+            packer: &packer,
+            threads,
+            method,
+            limits,
+            options: asked,
+        };
         let delegate = backend.init(init).map_err(refused)?;
         loaded.push(LoadedDelegate { id, delegate });
     }

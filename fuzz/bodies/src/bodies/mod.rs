@@ -10,6 +10,7 @@ mod exported;
 mod header;
 mod library;
 mod operators;
+mod packed;
 mod payload;
 mod payload_run;
 mod program;
@@ -377,6 +378,16 @@ pub const BODIES: &[Body] = &[
         run: payload_run::payload_run,
         extensions: &[],
         seeds: payload_run::payload_run_seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: "",
+    },
+    Body {
+        name: "packed_entry",
+        promise: "an entry of packed weights comes back as it was written, and a damaged or foreign one does not",
+        run: packed::packed_entry,
+        extensions: &[],
+        seeds: packed::seeds,
         root: no_root,
         edit: no_edit,
         dictionary: "",

@@ -8,12 +8,23 @@ use std::any::Any;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+
+use super::Scope;
 
 /// A cache of packed weights. Clones share the entries.
 #[derive(Clone, Default)]
 pub struct PackCache {
-    entries: Arc<Mutex<HashMap<String, Slot>>>,
+    inner: Arc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    entries: Mutex<HashMap<String, Slot>>,
+    /// Numbers of programs, and the next one.
+    scopes: Mutex<(Vec<(Scope, u64)>, u64)>,
+    packings: AtomicU64,
 }
 
 /// The place of one entry; locked while it is made.
@@ -61,9 +72,18 @@ impl PackCache {
     /// `make` may ask for entries itself. One that is being made at that moment, by this thread or another, is then made a
     /// second time for this caller alone.
     pub fn entry<T: Any + Send + Sync, E>(&self, key: &str, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
+        self.shared(key, || make().map(Arc::new))
+    }
+
+    /// The same of what `make` may share itself.
+    pub(super) fn shared<T: Any + Send + Sync, E>(
+        &self,
+        key: &str,
+        make: impl FnOnce() -> Result<Arc<T>, E>,
+    ) -> Result<Arc<T>, E> {
         let key = format!("{}\0{key}", std::any::type_name::<T>());
         let slot = {
-            let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut entries = self.inner.entries.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(entries.entry(key).or_default())
         };
         let entry = match MAKING.get() {
@@ -75,7 +95,7 @@ impl PackCache {
             return Ok(known);
         }
         let making = Making::begin();
-        let made = Arc::new(make()?);
+        let made = make()?;
         drop(making);
         if let Some(mut entry) = entry {
             let shared: Arc<dyn Any + Send + Sync> = made.clone();
@@ -86,9 +106,38 @@ impl PackCache {
 
     /// Number of entries that somebody holds. One that is being made is not held yet.
     pub fn len(&self) -> usize {
-        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.inner.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let held = |slot: &&Slot| try_lock(slot).is_some_and(|entry| entry.as_ref().is_some_and(is_held));
         entries.values().filter(held).count()
+    }
+
+    /// Number of weights that were packed so far, rather than shared or read.
+    pub fn packings(&self) -> u64 {
+        self.inner.packings.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_packing(&self) {
+        self.inner.packings.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The number of a program and its data; a program that is gone gives its number to no other.
+    pub(super) fn scope(&self, scope: Scope) -> u64 {
+        let mut scopes = self.inner.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known, next) = &mut *scopes;
+        known.retain(|(scope, _)| scope.is_alive());
+        if let Some((_, number)) = known.iter().find(|(other, _)| *other == scope) {
+            return *number;
+        }
+        let number = *next;
+        *next = number.wrapping_add(1);
+        known.push((scope, number));
+        drop(scopes);
+        // What nobody holds any more is forgotten from time to time: with every new program.
+        let mut entries = self.inner.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.retain(|_, slot| {
+            Arc::strong_count(slot) > 1 || try_lock(slot).is_none_or(|entry| entry.as_ref().is_some_and(is_held))
+        });
+        number
     }
 
     /// Whether nobody holds an entry.

@@ -1,0 +1,181 @@
+//! Weights as delegates use them: packed once, shared, and stored where the caller wants that.
+//!
+//! A key in a file is a claim. So packed weights are shared by their place within one program and the data it was loaded
+//! with; across programs, and through a folder, only by a digest of everything they were made of. What a load holds is
+//! charged to its method once. A key is asked for once in a load, so what was looked at is what is packed.
+
+mod cache;
+pub mod entry;
+mod folder;
+#[cfg(test)]
+mod tests;
+
+use std::any::Any;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use edgepack_loader::{Bytes, NamedDataMap, Source};
+use sha2::{Digest as _, Sha256};
+
+pub use cache::PackCache;
+pub use folder::PackFolder;
+
+use crate::api::error::KernelError;
+use crate::api::room::Retained;
+use entry::Digest;
+
+/// What is made of some weights.
+pub struct Packing<'p, T> {
+    /// The place of the weights: one for each key, or each place in a payload, of a program and its data.
+    pub place: &'p str,
+    /// The weights. Their source may take back the pages once they are packed.
+    pub weights: &'p Bytes,
+    /// How they are packed, with everything that the result depends on beside weights and sizes: version of the layout,
+    /// instructions of the machine, numbers that are folded in.
+    pub layout: &'p str,
+    /// Sizes that the result depends on.
+    pub sizes: &'p [usize],
+    /// Bytes of the result.
+    pub bytes: usize,
+    /// Packs the weights.
+    pub pack: &'p dyn Fn() -> Result<T, KernelError>,
+    /// The result as bytes.
+    pub content: fn(&T) -> &[u8],
+    /// Makes the result of bytes, which the function that is given writes; it answers whether there are any.
+    pub restore: &'p dyn Fn(&mut dyn FnMut(&mut [u8]) -> bool) -> Option<T>,
+}
+
+/// What delegates get weights from, and packed weights, while a method is loaded.
+pub struct Packer {
+    cache: PackCache,
+    folder: Option<PackFolder>,
+    named: Arc<dyn NamedDataMap>,
+    answers: Mutex<HashMap<String, Option<Bytes>>>,
+    /// Of the program and its data.
+    scope: u64,
+    /// Keys that the method was charged for.
+    charged: Mutex<HashSet<String>>,
+}
+
+impl Packer {
+    /// A packer of one load of a program; what is found by key is in `named`, of which `data` is the caller's part.
+    pub(crate) fn new(
+        cache: &PackCache,
+        folder: Option<&PackFolder>,
+        program: &Arc<dyn Source>,
+        data: &[Arc<dyn NamedDataMap>],
+        named: Arc<dyn NamedDataMap>,
+    ) -> Self {
+        let scope = Scope { program: Arc::downgrade(program), data: data.iter().map(Arc::downgrade).collect() };
+        Packer {
+            cache: cache.clone(),
+            folder: folder.cloned(),
+            named,
+            answers: Mutex::default(),
+            scope: cache.scope(scope),
+            charged: Mutex::default(),
+        }
+    }
+
+    /// Returns the bytes of a key, for which the map is asked once: a map that would answer differently later is not asked
+    /// again.
+    pub fn data(&self, key: &str) -> Result<Option<Bytes>, edgepack_loader::Error> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = answers.get(key) {
+            return Ok(known.clone());
+        }
+        let answer = self.named.data(key)?;
+        answers.insert(key.to_owned(), answer.clone());
+        Ok(answer)
+    }
+
+    /// Returns packed weights: those that somebody holds, those of the folder, or new ones.
+    ///
+    /// # Errors
+    ///
+    /// What they take is beyond the limits of the method, which is found out before anything is read; or packing fails.
+    pub fn pack<T: Any + Send + Sync>(
+        &self,
+        packing: &Packing<'_, T>,
+        retained: Retained<'_>,
+    ) -> Result<Arc<T>, KernelError> {
+        let Packing { place, layout, sizes, .. } = packing;
+        let key = format!("program {}/{place}/{layout}/{sizes:?}/{}", self.scope, packing.weights.len());
+        let mut charged = self.charged.lock().unwrap_or_else(PoisonError::into_inner);
+        if !charged.contains(&key) {
+            retained.reserve(packing.bytes)?;
+            charged.insert(key.clone());
+        }
+        drop(charged);
+        let packed = self.cache.shared(&key, || match &self.folder {
+            Some(folder) => self.stored(folder, packing),
+            None => self.new_one(packing).map(Arc::new),
+        })?;
+        packing.weights.release();
+        Ok(packed)
+    }
+
+    /// Those of the folder, or new ones, which are put there.
+    fn stored<T: Any + Send + Sync>(
+        &self,
+        folder: &PackFolder,
+        packing: &Packing<'_, T>,
+    ) -> Result<Arc<T>, KernelError> {
+        let digest = digest(packing);
+        self.cache.shared(&format!("sha256 {}", folder::hex(&digest)), || {
+            let mut read = |content: &mut [u8]| content.len() == packing.bytes && folder.read(&digest, content);
+            if folder.found(&digest, packing.bytes).is_some()
+                && let Some(known) = (packing.restore)(&mut read)
+            {
+                return Ok(Arc::new(known));
+            }
+            let made = self.new_one(packing)?;
+            // A folder that cannot be written to is one that nothing is found in.
+            let _ = folder.write(&digest, (packing.content)(&made));
+            Ok(Arc::new(made))
+        })
+    }
+
+    fn new_one<T>(&self, packing: &Packing<'_, T>) -> Result<T, KernelError> {
+        self.cache.count_packing();
+        (packing.pack)()
+    }
+}
+
+/// The digest of everything that packed weights are made of.
+fn digest<T>(packing: &Packing<'_, T>) -> Digest {
+    let mut digest = Sha256::new();
+    let mut part = |bytes: &[u8]| {
+        digest.update((bytes.len() as u64).to_le_bytes());
+        digest.update(bytes);
+    };
+    part(b"edgepack packing 1");
+    part(std::env::consts::ARCH.as_bytes());
+    part(packing.layout.as_bytes());
+    packing.sizes.iter().for_each(|size| part(&(*size as u64).to_le_bytes()));
+    part(packing.weights);
+    digest.finalize().into()
+}
+
+/// A program and the data it is loaded with, known by where they are in memory: that place is not given to anything else
+/// while this lives.
+pub(crate) struct Scope {
+    program: Weak<dyn Source>,
+    data: Vec<Weak<dyn NamedDataMap>>,
+}
+
+impl Scope {
+    fn is_alive(&self) -> bool {
+        self.program.strong_count() > 0
+    }
+}
+
+impl PartialEq for Scope {
+    fn eq(&self, other: &Scope) -> bool {
+        let same =
+            |(a, b): (&Weak<dyn NamedDataMap>, &Weak<dyn NamedDataMap>)| std::ptr::addr_eq(a.as_ptr(), b.as_ptr());
+        std::ptr::addr_eq(self.program.as_ptr(), other.program.as_ptr())
+            && self.data.len() == other.data.len()
+            && self.data.iter().zip(&other.data).all(same)
+    }
+}
