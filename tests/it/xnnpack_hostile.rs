@@ -325,9 +325,9 @@ fn results_inside_are_charged_to_the_limits_of_the_method() {
     assert!(load(&call, &options()).is_ok());
     let small = |limits: Limits| load(&call, &Options { limits: Some(limits), ..options() }).err();
     // Four MiB are between the nodes.
-    let memory = Limits { memory_bytes: 3 << 20, ..Limits::default() };
+    let memory = limited(|limits| limits.memory_bytes = 3 << 20);
     assert!(small(memory).is_some());
-    let arena = Limits { arena_bytes: 3 << 20, ..Limits::default() };
+    let arena = limited(|limits| limits.arena_bytes = 3 << 20);
     assert!(small(arena).is_some_and(|error| error.to_string().contains("XNN-N15")));
 }
 
@@ -349,8 +349,9 @@ fn places_under_windows_are_charged_before_anything_is_reserved() {
     let payload = b.finish().unwrap();
     // The payload says one pixel; the call has 49 rows and columns of them.
     let call = one_call(&payload, &[float(&[1, 64, 64, 1])], float(&[1, 49, 49, 1]));
-    let with =
-        |arena_bytes| load(&call, &Options { limits: Some(Limits { arena_bytes, ..Limits::default() }), ..options() });
+    let with = |arena_bytes| {
+        load(&call, &Options { limits: Some(limited(|limits| limits.arena_bytes = arena_bytes)), ..options() })
+    };
     assert!(with(8 << 20).is_ok());
     let error = with(1 << 20).err().map(|error| error.to_string());
     assert!(error.as_ref().is_some_and(|error| error.contains("windows")), "{error:?}");
@@ -494,4 +495,11 @@ impl NamedDataMap for Steady {
     fn contains(&self, key: &str) -> bool {
         self.0.contains_key(key)
     }
+}
+
+/// The default limits with a change.
+fn limited(change: impl FnOnce(&mut Limits)) -> Limits {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    limits
 }

@@ -53,8 +53,8 @@ pub fn one_call(payload: &BuiltPayload, inputs: &[Spec], output: Spec) -> Assemb
 pub fn run(method: &mut Method, inputs: &[(&[usize], &[f32])]) -> Result<(Vec<usize>, Vec<f32>), RunError> {
     let views = inputs.iter().map(|(sizes, input)| TensorView::of::<f32>(sizes, bytemuck::cast_slice(input)).unwrap());
     let outputs = method.run(&views.collect::<Vec<_>>())?;
-    match &outputs[0] {
-        Output::Tensor(tensor) => Ok((tensor.sizes().to_vec(), tensor.as_slice::<f32>().unwrap().to_vec())),
+    match outputs.get(0).unwrap() {
+        Output::Tensor(tensor) => Ok((tensor.sizes.to_vec(), tensor.as_slice::<f32>().unwrap().to_vec())),
         other => panic!("{other:?}"),
     }
 }

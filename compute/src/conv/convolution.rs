@@ -271,7 +271,7 @@ impl Algorithm {
         let dense = |images: &Images| images.sizes[1] == 1 || images.strides[1] == images.sizes[2] * images.strides[2];
         let in_place = input.channels.1 == 1 && input.strides[2] == input.channels.0 && dense(&input);
         let pixels = out.is_channels_last() && (groups == 1 || in_place);
-        if transposed && !(pixels && !layers && !too_long && geometry.work() >= SMALL) {
+        if transposed && (!pixels || layers || too_long || geometry.work() < SMALL) {
             let weight_dense = weight.strides[2] == 1 && weight.is_linear() && weight.channels.1 == weight.area();
             let fits = weight_dense && input.is_linear() && geometry.work() >= SMALL;
             return if fits { Algorithm::ScatterTransposed } else { Algorithm::Direct };

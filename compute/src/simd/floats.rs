@@ -247,7 +247,7 @@ impl<'a, const PIXELS: usize> Window<'a, PIXELS> {
         first: usize,
         sums: &mut [[F::V; TILES]; PIXELS],
     ) {
-        let end = first.checked_add(TILES * LANES).unwrap_or(usize::MAX);
+        let end = first.saturating_add(TILES * LANES);
         assert!(end <= self.channels, "channels beyond the last");
         assert!(weights.len() / self.channels >= self.taps, "a tap without weights");
         let (mut all, mut weight) = (*sums, weights.as_ptr());
