@@ -5,7 +5,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use crate::simd::floats::{FloatPath, Floats, Line, WithFloats, add_products};
+use crate::simd::float_path::FloatPath;
+use crate::simd::floats::{Floats, Line, WithFloats, add_products};
 
 /// The most that one thread does in a second.
 #[derive(Clone, Copy, Debug)]

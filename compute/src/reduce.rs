@@ -311,9 +311,9 @@ mod tests {
     fn short_inputs_are_refused() {
         let folded = Folded::default().with(1).unwrap();
         let reduction = Reduction::new(layout(&[2, 3], &[3, 1]), layout(&[2], &[1]), folded, false);
-        assert!(reduction.run(&[1.0f32; 5], &crate::fold::Sum, |_, _| ()).is_err());
+        assert!(reduction.run(&[1.0f32; 5], &Sum, |_, _| ()).is_err());
         let mut sums = [0.0; 2];
-        reduction.run(&[1.0f32; 6], &crate::fold::Sum, |at, sum| sums[at] = sum).unwrap();
+        reduction.run(&[1.0f32; 6], &Sum, |at, sum| sums[at] = sum).unwrap();
         assert_eq!(sums, [3.0; 2]);
     }
 }

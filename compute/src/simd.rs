@@ -4,6 +4,7 @@
 mod arm;
 pub(crate) mod bytes;
 pub(crate) mod dot;
+pub(crate) mod float_path;
 pub(crate) mod floats;
 pub(crate) mod path;
 mod table;

@@ -10,18 +10,9 @@ use edgepack::executor::{LoadError, PackCache};
 use edgepack::loader::{Bytes, DataFile, Error, NamedDataMap, Source};
 use edgepack::prelude::*;
 
-#[path = "../../examples/fused_mlp/backend.rs"]
-mod backend;
-#[path = "../../examples/fused_mlp/export.rs"]
-mod export;
-#[path = "../../examples/fused_mlp/map.rs"]
-mod map;
-#[path = "../../examples/fused_mlp/payload.rs"]
-mod payload;
-
-use backend::FusedMlp;
-use export::{Files, Linear, Mlp, export};
-use map::OwnMap;
+use crate::example::backend::FusedMlp;
+use crate::example::export::{Files, Linear, Mlp, export};
+use crate::example::map::OwnMap;
 
 const ROWS: usize = 5;
 

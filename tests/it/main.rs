@@ -8,6 +8,7 @@ mod data_files;
 mod edgetpu;
 mod edit;
 mod epilogue;
+mod example;
 mod executor;
 mod exported;
 mod fields;

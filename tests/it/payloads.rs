@@ -18,16 +18,8 @@ use edgepack::prelude::*;
 use edgepack_tests::command::{Ran, edgepack, edgepack_with};
 use serde_json::Value;
 
-#[path = "../../examples/fused_mlp/export.rs"]
-#[expect(dead_code, reason = "no weights are outside of these programs")]
-mod export;
-#[path = "../../examples/fused_mlp/format.rs"]
-mod format;
-#[path = "../../examples/fused_mlp/payload.rs"]
-mod payload;
-
-use export::{Linear, Mlp};
-use format::FusedMlpFormat;
+use crate::example::export::{self, Linear, Mlp};
+use crate::example::format::FusedMlpFormat;
 
 /// A payload that holds its weights itself.
 #[derive(Table, Clone, PartialEq, Debug, Default)]

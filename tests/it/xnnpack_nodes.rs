@@ -152,5 +152,5 @@ fn weights_whose_scales_would_be_those_of_a_bias_are_refused() {
     };
     assert!(product(false).is_ok());
     let error = product(true).err().map(|error| error.to_string());
-    assert!(error.as_ref().is_some_and(|error| error.contains("node 0, XNNFullyConnected: its weights")), "{error:?}");
+    assert!(error.as_ref().is_some_and(|error| error.contains("node 0, FullyConnected: its weights")), "{error:?}");
 }

@@ -95,7 +95,7 @@ fn measure(
     let runs = bests(race.run(BUDGET));
 
     let mut race = Race::new("");
-    race.lane("edgepack", 1, || timed(&load));
+    race.lane("edgepack", 1, || timed(load));
     race.lane("reference", 1, ask(format!("load {peer}")));
     Ok(Some([runs, bests(race.run(BUDGET))]))
 }

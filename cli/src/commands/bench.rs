@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::formats::{self, Execution};
+use crate::formats::{self, Execution, Measurement};
 use crate::options::{Invocation, Native, PackCache, Threads};
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -58,7 +58,8 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         pack_cache: args.pack_cache.folder.as_deref(),
         native: args.native,
     };
-    let measured = format.bench(&file, method.as_deref(), inputs, args.time, args.roofline, how, session)?;
+    let measurement = Measurement { time: args.time, roofline: args.roofline };
+    let measured = format.bench(&file, method.as_deref(), inputs, measurement, how, session)?;
     match session.json {
         true => session.document(&measured)?,
         false => measured.print(&mut session.out)?,

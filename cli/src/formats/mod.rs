@@ -78,6 +78,15 @@ pub struct Execution<'a> {
     pub native: Native,
 }
 
+/// What `bench` measures.
+#[derive(Clone, Copy, Debug)]
+pub struct Measurement {
+    /// Time that steady runs take, all together.
+    pub time: Duration,
+    /// Every instruction is compared with the limits of the machine.
+    pub roofline: bool,
+}
+
 /// What one kind of file has to say. What a family has nothing to say to is refused in the words of its kind.
 pub trait Format: Sync {
     /// The kind, as it is detected.
@@ -161,19 +170,18 @@ pub trait Format: Sync {
         pte::check(self.program(file, &session.limits)?, cases, tolerance, how, session)
     }
 
-    /// Measures opening, loading and running a method; steady runs for `time`, and with `roofline` every instruction.
+    /// Measures opening, loading and running a method.
     fn bench(
         &self,
         file: &File,
         method: Option<&str>,
         inputs: &[PathBuf],
-        time: Duration,
-        roofline: bool,
+        measurement: Measurement,
         how: Execution<'_>,
         session: &mut Session,
     ) -> Result<Measured, Failure> {
         let open = |limits: &Limits| self.program(file, limits);
-        pte::bench(&open, &file.name, method, inputs, (time, roofline), how, session)
+        pte::bench(&open, &file.name, method, inputs, measurement, how, session)
     }
 
     /// The library of a package that holds one.

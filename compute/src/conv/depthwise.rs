@@ -2,7 +2,8 @@
 
 use super::geometry::{Geometry, Operands};
 use crate::epilogue::{Clamp, Epilogue};
-use crate::simd::floats::{FloatPath, Floats, LANES as VECTOR, MOST_TAPS, Window, WithFloats};
+use crate::simd::float_path::FloatPath;
+use crate::simd::floats::{Floats, LANES as VECTOR, MOST_TAPS, Window, WithFloats};
 use crate::simd::wide;
 use crate::spatial::{Slide, Taps};
 use crate::threads::{Cost, Write, for_each, for_each_piece_at};

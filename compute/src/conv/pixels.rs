@@ -7,7 +7,8 @@
 use super::geometry::Geometry;
 use crate::epilogue::{Clamp, Epilogue};
 use crate::error::{Error, room};
-use crate::simd::floats::{FloatPath, Floats, LANES, Line, WithFloats, add_products};
+use crate::simd::float_path::FloatPath;
+use crate::simd::floats::{Floats, LANES, Line, WithFloats, add_products};
 use crate::spatial::Slide;
 use crate::threads::{self, Columns, Cost, WriteAll, WriteColumns, for_each};
 

@@ -6,7 +6,8 @@ use std::any::TypeId;
 
 use super::Windows;
 use crate::number::Number;
-use crate::simd::floats::{FloatPath, Floats, LANES as VECTOR, WithFloats};
+use crate::simd::float_path::FloatPath;
+use crate::simd::floats::{Floats, LANES as VECTOR, WithFloats};
 use crate::spatial::Images;
 use crate::threads::{Cost, for_each_piece_at};
 

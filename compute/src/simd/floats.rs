@@ -4,9 +4,6 @@
 //! differs from them by the rounding of products alone.
 #![allow(unsafe_code)]
 
-#[cfg(target_arch = "x86_64")]
-use super::x86_floats;
-
 /// Floats of a vector.
 pub(crate) const LANES: usize = 16;
 
@@ -50,66 +47,6 @@ pub(crate) trait Floats: Copy {
 pub(crate) trait WithFloats {
     type Output;
     fn run<F: Floats>(self, floats: F) -> Self::Output;
-}
-
-/// Instructions of this machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum FloatPath {
-    /// None in particular.
-    Plain,
-    /// Vectors of eight floats.
-    #[cfg(target_arch = "x86_64")]
-    Avx2(x86_floats::Avx2Floats),
-    /// Vectors of sixteen floats.
-    #[cfg(target_arch = "x86_64")]
-    Avx512(x86_floats::Avx512Floats),
-}
-
-impl FloatPath {
-    /// The fastest of this machine.
-    pub(crate) fn best() -> FloatPath {
-        FloatPath::all().into_iter().flatten().next().unwrap_or(FloatPath::Plain)
-    }
-
-    /// All of this build, fastest first, and none in the place of those that this machine lacks.
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) fn all() -> [Option<FloatPath>; 3] {
-        use x86_floats::{Avx2Floats, Avx512Floats};
-        [
-            Avx512Floats::detect().map(FloatPath::Avx512),
-            Avx2Floats::detect().map(FloatPath::Avx2),
-            Some(FloatPath::Plain),
-        ]
-    }
-
-    /// All of this build, fastest first, and none in the place of those that this machine lacks.
-    #[cfg(not(target_arch = "x86_64"))]
-    pub(crate) fn all() -> [Option<FloatPath>; 1] {
-        [Some(FloatPath::Plain)]
-    }
-
-    /// The most vectors of a row of sums in [`add_products`].
-    pub(crate) fn tiles(self) -> usize {
-        match self {
-            FloatPath::Plain => Plain::TILES,
-            #[cfg(target_arch = "x86_64")]
-            FloatPath::Avx2(_) => x86_floats::Avx2Floats::TILES,
-            #[cfg(target_arch = "x86_64")]
-            FloatPath::Avx512(_) => x86_floats::Avx512Floats::TILES,
-        }
-    }
-
-    /// Does something with the instructions.
-    #[inline]
-    pub(crate) fn run<W: WithFloats>(self, with: W) -> W::Output {
-        match self {
-            FloatPath::Plain => crate::simd::wide(|| with.run(Plain)),
-            #[cfg(target_arch = "x86_64")]
-            FloatPath::Avx2(floats) => floats.run(with),
-            #[cfg(target_arch = "x86_64")]
-            FloatPath::Avx512(floats) => floats.run(with),
-        }
-    }
 }
 
 /// Arrays, which the compiler makes vectors of.
@@ -273,6 +210,7 @@ impl<'a, const PIXELS: usize> Window<'a, PIXELS> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simd::float_path::FloatPath;
 
     /// Every function of a path, on numbers that tell.
     struct All([[f32; LANES]; 3]);

@@ -90,6 +90,7 @@ pub fn first_difference<I: ToInput>(plain: &mut Method, optimized: &mut Method, 
     }
     run(optimized).into_iter().find_map(|(place, name, results)| {
         let want = plainly.get_mut(&place)?.pop_front()?;
-        (want != results).then_some(name)
+        // Results that no caller reads may be left out; they are the last ones.
+        (want.get(..results.len()) != Some(&results[..])).then_some(name)
     })
 }

@@ -15,7 +15,6 @@ mod summary;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use edgepack_format::FileKind;
 use edgepack_format::finding::Findings;
@@ -24,7 +23,7 @@ use edgepack_loader::mlf::{Archive, Library, verify};
 
 use super::inspection::{Inside, Summary, show};
 use super::size::StoredTensor;
-use super::{Execution, Format, Head, Measured, Piece, Size};
+use super::{Execution, Format, Head, Measured, Measurement, Piece, Size};
 use crate::cases::Replayed;
 use crate::compare::Tolerance;
 use crate::file::File;
@@ -124,15 +123,14 @@ impl Format for Mlf {
         file: &File,
         method: Option<&str>,
         inputs: &[PathBuf],
-        time: Duration,
-        roofline: bool,
+        measurement: Measurement,
         how: Execution<'_>,
         session: &mut Session,
     ) -> Result<Measured, Failure> {
-        if roofline {
+        if measurement.roofline {
             return Err(Failure::usage("--roofline is for programs: the code of packages is not looked into"));
         }
-        bench::bench(file, method, inputs, time, how, session)
+        bench::bench(file, method, inputs, measurement.time, how, session)
     }
 
     fn library(&self, file: &File, limits: &Limits) -> Result<Option<Library>, Failure> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use edgepack_compute::threads;
 use edgepack_executor::{Input, Method};
@@ -14,9 +14,9 @@ use half::{bf16, f16};
 
 use super::inputs::{inputs, read_inputs};
 use super::open::{Opened, method, options};
-use crate::formats::Execution;
 use crate::formats::measured::{Measured, Memory, Steady};
 use crate::formats::roofline::Watch;
+use crate::formats::{Execution, Measurement};
 use crate::session::Session;
 use crate::spelling;
 use crate::status::Failure;
@@ -33,7 +33,7 @@ pub fn bench(
     file: &str,
     asked: Option<&str>,
     paths: &[PathBuf],
-    (time, roofline): (Duration, bool),
+    Measurement { time, roofline }: Measurement,
     how: Execution<'_>,
     session: &mut Session,
 ) -> Result<Measured, Failure> {

@@ -24,6 +24,9 @@ use crate::api::error::KernelError;
 use crate::api::room::Retained;
 use entry::Digest;
 
+/// Makes packed weights of bytes, which the function that is given writes; it answers whether there are any.
+pub type Restore<'p, T> = dyn Fn(&mut dyn FnMut(&mut [u8]) -> bool) -> Option<T> + 'p;
+
 /// What is made of some weights.
 pub struct Packing<'p, T> {
     /// The place of the weights: one for each key, or each place in a payload, of a program and its data.
@@ -42,7 +45,7 @@ pub struct Packing<'p, T> {
     /// The result as bytes.
     pub content: fn(&T) -> &[u8],
     /// Makes the result of bytes, which the function that is given writes; it answers whether there are any.
-    pub restore: &'p dyn Fn(&mut dyn FnMut(&mut [u8]) -> bool) -> Option<T>,
+    pub restore: &'p Restore<'p, T>,
 }
 
 /// What delegates get weights from, and packed weights, while a method is loaded.
