@@ -49,7 +49,7 @@ impl Scalar {
         }
     }
 
-    /// Whether it is not zero.
+    /// Returns whether it is not zero.
     pub fn to_bool(self) -> bool {
         match self {
             Scalar::Int(value) => value != 0,
@@ -58,7 +58,7 @@ impl Scalar {
         }
     }
 
-    /// Whether it is a floating point number.
+    /// Returns whether it is a floating point number.
     pub fn is_floating(self) -> bool {
         matches!(self, Scalar::Double(_))
     }

@@ -58,7 +58,7 @@ pub trait Float: Compute {
     fn trunc(self) -> Self;
     /// The nearest integer, the even one of two.
     fn round_even(self) -> Self;
-    /// Whether it is an infinity.
+    /// Returns whether it is an infinity.
     fn is_infinite(self) -> bool;
 }
 

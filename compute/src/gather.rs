@@ -175,7 +175,7 @@ impl Reduction {
     }
 }
 
-/// Elements on their way to the places of an output that an index tensor says.
+/// Elements to be written to the places of an output that an index tensor says.
 #[derive(Clone, Copy, Debug)]
 pub struct Scatter<'a> {
     /// The dimension of the output along which the indices count.
@@ -186,7 +186,7 @@ pub struct Scatter<'a> {
     pub indices: Indices<'a>,
     /// The tensor of elements; `None` if one element goes everywhere.
     pub source: Option<Layout<'a>>,
-    /// Whether an index, of a list of them, places a whole slice of the source.
+    /// True if an index, of a list of them, places a whole slice of the source.
     pub slices: bool,
     /// The output.
     pub out: Layout<'a>,

@@ -1,6 +1,6 @@
 //! Random numbers: a generator, its distributions, and dropout.
 //!
-//! A generator counts up and mixes the bits; whoever computes has one of its own, so threads never share one.
+//! A generator counts up and mixes the bits; every computation has one of its own, so threads never share one.
 
 use std::collections::hash_map::RandomState;
 use std::f64::consts::TAU;

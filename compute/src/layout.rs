@@ -95,7 +95,7 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Option<Dims> {
 
 /// The view of a dense tensor around one of its dimensions: `outer` blocks of `size` rows of `inner` elements.
 ///
-/// It holds for every dim order, since memory is dense: what lies inside the dimension is `inner`.
+/// It holds for every dim order, since memory is dense: the elements inside the dimension are `inner`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AxisView {
     /// Blocks.

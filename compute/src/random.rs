@@ -4,8 +4,8 @@ use crate::element::PodElement;
 
 use crate::number::Cast;
 
-/// How far a sum of `f32` may be from the exact one, as a part of the sum of what its terms amount to, if no term goes
-/// through more than so many roundings: whatever the order.
+/// Returns how far a sum of `f32` may be from the exact one, as a part of the sum of what its terms amount to, if no
+/// term goes through more than so many roundings: whatever the order.
 pub fn rounding(count: usize) -> f64 {
     let all = count as f64 * f64::from(f32::EPSILON) / 2.0;
     all / (1.0 - all)
@@ -15,7 +15,7 @@ pub fn rounding(count: usize) -> f64 {
 pub struct Random(u64);
 
 impl Random {
-    /// The same seed, the same numbers.
+    /// Returns a generator; equal seeds give equal numbers.
     pub fn new(seed: u64) -> Self {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }

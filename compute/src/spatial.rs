@@ -66,7 +66,7 @@ pub struct Slide {
     pub input: usize,
     /// Taps of the window, at least 1.
     pub kernel: usize,
-    /// How far it moves, at least 1.
+    /// Distance between neighbouring places of the window, in elements; at least 1.
     pub stride: usize,
     /// Elements before the first and after the last.
     pub padding: usize,

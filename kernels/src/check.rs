@@ -1,4 +1,4 @@
-//! What families of operators check alike: element types, shapes, and how the messages read.
+//! Checks that families of operators have in common: element types, shapes, and the texts of messages.
 
 use std::fmt;
 
@@ -84,7 +84,7 @@ pub fn expect_same(a: (&str, ScalarType), b: (&str, ScalarType)) -> Result<(), K
     Err(KernelError::argument(format!("`{}` is {}, `{}` is {}: the types differ", a.0, a.1, b.0, b.1)))
 }
 
-/// An error unless two tensors lie in memory in the same order of dimensions.
+/// Returns an error unless two tensors are stored in memory in the same order of dimensions.
 pub fn expect_same_order(a: (&str, &[u8]), b: (&str, &[u8])) -> Result<(), KernelError> {
     if a.1 == b.1 {
         return Ok(());

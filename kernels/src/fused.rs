@@ -25,7 +25,7 @@ pub(crate) struct Base {
     pub schema: &'static str,
     /// The position of its output.
     pub out: usize,
-    /// Whether results are computed where they stay, so that the operations must end in FLOAT.
+    /// True if results are computed where they stay, so that the operations must end in FLOAT.
     pub in_place: bool,
     /// Looks at one instruction.
     pub prepare: PrepareFused,

@@ -28,7 +28,7 @@ struct Entry {
 }
 
 impl Weights {
-    /// Asks for every constant of a payload, which lies in `processed`, at this place of the program.
+    /// Asks for every constant of a payload, which is stored in `processed`, at this place of the program.
     pub fn of(
         payload: &Payload<'_>,
         processed: &Bytes,

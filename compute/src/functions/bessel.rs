@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-/// Where the series of modified functions gives way to the expansion for large arguments.
+/// Largest argument for which modified functions are computed by the series; beyond, by the expansion.
 const LARGE: f64 = 30.0;
 
 /// `Σ (x²/4)^k / (k! (k + order)!)`, with the power in front.

@@ -38,7 +38,7 @@ impl<T: Number> Gemm<T> for Plain {
     }
 }
 
-/// Sums kept at once: several vector registers, and they fit the stack.
+/// Sums held at once: several vector registers, and they fit the stack.
 const LANES: usize = 32;
 
 #[inline(always)]

@@ -34,7 +34,7 @@ use crate::number::{Compute, Number};
 pub struct Lane<'a> {
     /// The elements, aligned; only the first counts if it is constant.
     pub bytes: &'a [u8],
-    /// Whether the first element stands for all.
+    /// True if the first element is the value of all.
     pub constant: bool,
 }
 
@@ -70,7 +70,7 @@ pub type Table = fn(ScalarType) -> Option<Body>;
 pub enum Values<'a, T> {
     /// One per element.
     Each(&'a [T]),
-    /// The same for all.
+    /// One value for all elements.
     One(T),
 }
 
@@ -95,7 +95,7 @@ impl Lane<'_> {
     }
 }
 
-/// The end of a type's range that stands for a bound that is not given.
+/// The end of a type's range that replaces a bound that is not given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
     /// The least value.

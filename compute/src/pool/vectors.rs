@@ -14,7 +14,7 @@ use crate::threads::{Cost, for_each_piece_at};
 const TAP: f64 = 0.05;
 
 impl Windows {
-    /// Whether the channels of a pixel are neighbours and fill vectors, in images without gaps of one layer.
+    /// Returns whether the channels of a pixel are neighbours and fill vectors, in images without gaps of one layer.
     pub(super) fn has_vectors(&self) -> bool {
         let Windows { input, out, .. } = self;
         let [from, to] =

@@ -35,7 +35,7 @@ pub const UNLIMITED: Limits = [f32::NEG_INFINITY, f32::INFINITY];
 trait Product: Sync {
     type Out: Send;
 
-    /// Whether a block of four rows takes four tiles at once; two if not.
+    /// True if a block of four rows takes four tiles at once; it takes two if not.
     const MANY_TILES: bool;
 
     /// The weights.

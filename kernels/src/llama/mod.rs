@@ -40,7 +40,7 @@ fn sizes_of<const N: usize>(name: &str, meta: &TensorShape<'_>) -> Result<[usize
     })
 }
 
-/// An error unless a tensor lies in memory in the order of its indices.
+/// Returns an error unless a tensor is stored in memory in the order of its indices.
 fn expect_contiguous(name: &str, meta: &TensorShape<'_>) -> Result<(), KernelError> {
     if meta.is_contiguous() {
         return Ok(());

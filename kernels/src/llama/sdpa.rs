@@ -111,7 +111,7 @@ impl Form {
         Ok(Geometry { batch, heads, key_heads, queries, keys, dim, converted, query_strides, key_strides })
     }
 
-    /// The same, or why they do not fit.
+    /// Returns the sizes and strides of the tensors, or an error that says why they do not fit.
     fn geometry(&self, metas: &[TensorShape<'_>; 3], heads_first: bool) -> Result<Geometry, KernelError> {
         let geometry = self.sizes(metas, heads_first)?;
         let [query, key, value] = metas;
@@ -253,7 +253,7 @@ fn check_affine<'a>(
     Ok(())
 }
 
-/// What a call computes, and where a cache is written first.
+/// The computation of a call.
 struct Call {
     geometry: Geometry,
     /// The place of the first query, if queries look at keys up to their own place.

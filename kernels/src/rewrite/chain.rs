@@ -1,4 +1,4 @@
-//! Walking a graph the way rules about neighbours do.
+//! Walks of a graph for rules about neighbours.
 
 use edgepack_executor::kernel::{Kernel, room};
 use edgepack_executor::plan::{self, PlanGraph, PlanInstructionKind};
@@ -23,7 +23,7 @@ pub struct Call {
     pub args: Span,
 }
 
-/// Whether an operator of the graph is this kernel itself, not another one of its name.
+/// Returns whether an operator of the graph is this kernel itself, not another one of its name.
 pub fn is(graph: &PlanGraph<'_>, operator: u32, kernel: &'static Kernel) -> bool {
     std::ptr::addr_eq(&raw const *graph.operators()[operator as usize].kernel, kernel as *const Kernel)
 }
@@ -83,7 +83,7 @@ pub fn tensor(graph: &PlanGraph<'_>, id: ValueId) -> Option<u32> {
     }
 }
 
-/// Whether the value is a tensor that one instruction writes, one reads, and nobody else knows.
+/// Returns whether the value is a tensor that one instruction writes, one reads, and nothing else uses.
 pub fn is_private(graph: &PlanGraph<'_>, uses: &Uses, id: ValueId) -> bool {
     tensor(graph, id).is_some_and(|tensor| {
         let how = uses.of_tensor(tensor);

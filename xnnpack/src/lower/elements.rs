@@ -1,4 +1,4 @@
-//! Elements of constants, as they are or as another type, and what stored numbers stand for.
+//! Elements of constants, as they are or as another type, and the numbers that stored elements represent.
 //!
 //! Invariant: what is copied or computed at load is charged to the method before memory is taken for it.
 
@@ -88,7 +88,7 @@ impl<'l> Values<'l> {
         self.call.retained().reserve(bytes)
     }
 
-    /// Whether a value is a constant.
+    /// Returns whether a value is a constant.
     pub fn is_constant(&self, index: usize) -> bool {
         self.payload.values().get(index).and_then(|value| value.tensor()).is_some_and(|tensor| tensor.is_constant())
     }

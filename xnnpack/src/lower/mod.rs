@@ -63,7 +63,7 @@ pub(crate) fn refusals(
     Ok(refused)
 }
 
-/// What a node is refused with.
+/// Returns the error that a node is refused with.
 fn refused(why: impl Into<String>) -> KernelError {
     KernelError::new(ErrorCode::NotSupported, why.into())
 }

@@ -26,11 +26,11 @@ pub(super) struct Lowered {
     pub local: Local,
     /// Physical dimensions; of a dynamic value the bounds.
     pub shape: Shape,
-    /// What its elements are: see [`signed`].
+    /// Type of its elements: see [`signed`].
     pub datatype: Datatype,
-    /// Whether sizes may be smaller than the shape.
+    /// True if sizes may be smaller than the shape.
     pub dynamic: bool,
-    /// Whether instructions may write it.
+    /// True if instructions may write it.
     pub writable: bool,
     /// Scale and zero point of every row, for rows that are quantised at run time.
     pub rows: Option<Local>,
@@ -46,7 +46,7 @@ struct Outside {
     order: Vec<usize>,
 }
 
-/// What was made of a value, where nodes often make the same of one value several times.
+/// A conversion of a value; nodes often need the same conversion of one value several times.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Derived {
     /// Rows of so many dimensions, quantised.
@@ -313,7 +313,7 @@ impl<'l> Values<'l> {
         Ok(lowered)
     }
 
-    /// Gives a result that nobody makes the shape that the payload declares.
+    /// Gives a result that no instruction makes the shape that the payload declares.
     pub fn declared(&mut self, id: u32) -> Result<(), KernelError> {
         let index = self.index_of(id)?;
         let tensor = self.payload.values().get(index).and_then(|value| value.tensor());
@@ -356,7 +356,7 @@ impl<'l> Values<'l> {
         self.derived.insert((from, derived), lowered);
     }
 
-    /// Whether a result goes outside.
+    /// Returns whether a result goes outside.
     pub fn goes_outside(&self, id: u32) -> bool {
         self.payload.index_of(id).is_some_and(|index| self.outside.contains_key(&index))
     }

@@ -51,12 +51,12 @@ pub(crate) struct Affine {
 }
 
 impl Affine {
-    /// The number that a byte stands for.
+    /// The number that a byte represents.
     pub fn real(self, byte: i8) -> f32 {
         (i32::from(byte) - self.zero) as f32 * self.scale
     }
 
-    /// The byte that stands for a number; that of NaN is the least.
+    /// The byte that represents a number; that of NaN is the least.
     pub fn byte(self, real: f32) -> i8 {
         let less = self.less as f32;
         let number = real * (1.0 / self.scale) + (self.zero + self.less) as f32;

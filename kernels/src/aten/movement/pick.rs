@@ -90,7 +90,7 @@ fn gather(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     Ok(gather::gather(meta.dtype.size().unwrap_or(1), dim, from, index, (Layout::from(&meta), out.bytes()))?)
 }
 
-/// Whether scattered elements replace those of the output or are added to them.
+/// Effect of scattered elements: they replace those of the output, or are added to them.
 #[derive(Clone, Copy, PartialEq)]
 enum Effect {
     Replace,

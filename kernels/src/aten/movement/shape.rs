@@ -414,7 +414,7 @@ fn pixel_shuffle(cx: &KernelContext<'_>) -> Result<View, KernelError> {
     for dim in 0..c {
         view.push(meta.sizes[dim], step(dim))?;
     }
-    // Without channels, or without rows, a step over them may lead beyond any memory, and is never taken.
+    // Without channels, or without rows, a stride over them may lead beyond any memory, and is never taken.
     let over = |dim: usize, times: usize| step(dim).saturating_mul(times as isize);
     view.push(meta.sizes[c] / (factor * factor), over(c, factor * factor))?;
     let sub = |stride| Axis { size: factor, stride };

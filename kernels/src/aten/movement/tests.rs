@@ -51,7 +51,7 @@ fn views_rearrange() {
     assert_eq!(ints("aten::pixel_unshuffle.out", &unshuffle, &[1, 4, 1, 2]).unwrap(), [0, 2, 1, 3, 4, 6, 5, 7]);
 }
 
-/// What eager PyTorch answers.
+/// Compares with the results of eager PyTorch.
 #[test]
 fn bytes_are_seen_as_another_type() {
     let view = |x: Arg, dtype: ScalarType, sizes: &[usize]| {

@@ -1,4 +1,4 @@
-//! Copies between tensors, converting the type of elements on the way where it differs.
+//! Copies between tensors, converting elements where their types differ.
 
 use edgepack_executor::kernel::{KernelError, Prepare};
 use edgepack_executor::tensor::{TensorMut, TensorRef};
