@@ -36,7 +36,7 @@ pub struct Strides {
 /// The sizes of one call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
-    /// Sequences.
+    /// Number of sequences.
     pub batch: usize,
     /// Heads of queries.
     pub heads: usize,

@@ -15,7 +15,7 @@ const WORTH_THREADS: usize = 1 << 18;
 /// Sizes of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeltaRule {
-    /// Sequences.
+    /// Number of sequences.
     pub batch: usize,
     /// Heads of queries; a multiple of `states`.
     pub heads: usize,

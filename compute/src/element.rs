@@ -31,7 +31,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// As a double.
+    /// Returns the number as a double.
     pub fn to_f64(self) -> f64 {
         match self {
             Scalar::Int(value) => value as f64,
@@ -40,7 +40,7 @@ impl Scalar {
         }
     }
 
-    /// As an integer, truncated towards zero.
+    /// Returns the number as an integer, truncated towards zero.
     pub fn to_i64(self) -> i64 {
         match self {
             Scalar::Int(value) => value,

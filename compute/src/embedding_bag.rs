@@ -15,9 +15,9 @@ const LANES: usize = 64;
 /// The result for the rows of a bag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// Their sum.
+    /// Sum of the rows.
     Sum,
-    /// Their mean.
+    /// Mean of the rows.
     Mean,
     /// The greatest element of each column.
     Max,

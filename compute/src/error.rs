@@ -29,7 +29,7 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// An error of a kind.
+    /// Returns an error of this kind.
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Error { kind, message: message.into() }
     }

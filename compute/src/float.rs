@@ -4,7 +4,7 @@ use crate::number::Compute;
 
 /// `f32` or `f64`, with the functions of mathematics.
 pub trait Float: Compute {
-    /// From a double, rounded.
+    /// Converts a double, rounded.
     fn of(value: f64) -> Self;
     /// `self / other`.
     fn over(self, other: Self) -> Self;

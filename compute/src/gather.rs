@@ -139,11 +139,11 @@ pub fn gather(
 /// A reduction of elements that are scattered to one place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reduction {
-    /// Their sum.
+    /// Sum of the elements.
     Sum,
-    /// Their product.
+    /// Product of the elements.
     Product,
-    /// Their mean, of integers rounded down.
+    /// Mean of the elements; that of integers is rounded down.
     Mean,
     /// The greatest.
     Greatest,
@@ -182,7 +182,7 @@ pub struct Scatter<'a> {
     pub dim: usize,
     /// The index tensor.
     pub index: Layout<'a>,
-    /// Its integers.
+    /// Integers of the index tensor.
     pub indices: Indices<'a>,
     /// The tensor of elements; `None` if one element goes everywhere.
     pub source: Option<Layout<'a>>,

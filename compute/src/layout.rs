@@ -21,7 +21,7 @@ impl Layout<'_> {
         self.sizes.len()
     }
 
-    /// Returns the number of elements, which whoever made the layout has checked to fit.
+    /// Returns the number of elements, which the maker of the layout has checked to fit.
     pub fn element_count(&self) -> usize {
         self.sizes.iter().product()
     }
@@ -98,7 +98,7 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Option<Dims> {
 /// It holds for every dim order, since memory is dense: the elements inside the dimension are `inner`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AxisView {
-    /// Blocks.
+    /// Number of blocks.
     pub outer: usize,
     /// Length of the dimension.
     pub size: usize,

@@ -24,9 +24,9 @@ const BLOCK: usize = 8;
 /// The windows along one dimension.
 #[derive(Clone, Copy, Debug)]
 pub enum Axis {
-    /// They slide.
+    /// Windows that slide.
     Sliding(Slide),
-    /// They divide the input into `out` windows, as evenly as possible, overlapping where it does not divide.
+    /// Windows that divide the input into `out` parts, as evenly as possible, overlapping where it does not divide.
     Adaptive {
         /// Elements of the input.
         input: usize,
@@ -395,8 +395,9 @@ impl<T: Number> Pool<T> for Average {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutsideImage(pub i64);
 
-/// Adds the gradients of the greatest elements of windows, which lie as `from` says, to the places they were found at: those
-/// lie as `places` says, and are numbers of pixels of a plane of `out`, which lies as `to` says. All have one layer.
+/// Adds the gradients of the greatest elements of windows, which are laid out as `from` says, to the places they were found
+/// at: those are laid out as `places` says, and are numbers of pixels of a plane of `out`, which is laid out as `to`
+/// says. All have one layer.
 ///
 /// ```
 /// use edgepack_compute::pool::{OutsideImage, add_to_places};

@@ -25,17 +25,17 @@ impl Random {
         self.0 >> 33
     }
 
-    /// From 0 to `end`, without it.
+    /// Returns a number from 0 to `end`, without `end`.
     pub fn below(&mut self, end: usize) -> usize {
         self.next() as usize % end
     }
 
-    /// From -1 to 1.
+    /// Returns a number from -1 to 1.
     pub fn float(&mut self) -> f32 {
         self.below(20_001) as f32 / 10_000.0 - 1.0
     }
 
-    /// From -1 to 1 each.
+    /// Returns `count` numbers from -1 to 1.
     pub fn floats(&mut self, count: usize) -> Vec<f32> {
         (0..count).map(|_| self.float()).collect()
     }

@@ -218,7 +218,7 @@ impl Line {
         taps
     }
 
-    /// From -1 to 1 to pixels.
+    /// Converts a coordinate from -1 to 1 to pixels.
     fn position<C: Float>(&self, coordinate: C) -> C {
         let (one, half) = (C::ONE, C::of(0.5));
         let size = C::of(self.size as f64);

@@ -73,7 +73,7 @@ impl<'a> Keys<'a> {
 /// Lines of sorted numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Sorted<'a> {
-    /// Their numbers, one line after the other.
+    /// Numbers of the lines, one line after the other.
     pub keys: Keys<'a>,
     /// Numbers of a line.
     pub length: usize,

@@ -13,7 +13,7 @@ pub struct Images {
     pub channels: (usize, usize),
     /// Depth, height, width.
     pub sizes: [usize; 3],
-    /// Their strides.
+    /// Strides of depth, height and width, in elements.
     pub strides: [usize; 3],
 }
 

@@ -105,7 +105,7 @@ pub struct Cost(f64);
 const HAND_OVER: f64 = 10_000.0;
 
 impl Cost {
-    /// So many nanoseconds a unit.
+    /// Returns a cost of so many nanoseconds a unit.
     pub const fn nanoseconds(nanoseconds: f64) -> Cost {
         Cost(nanoseconds)
     }

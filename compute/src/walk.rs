@@ -16,7 +16,7 @@ pub struct Axis {
     pub stride: isize,
 }
 
-/// In which order the elements of an input are read: nested dimensions from outermost to innermost, merged.
+/// Order in which the elements of an input are read: nested dimensions from outermost to innermost, merged.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk {
     /// Never empty, no dimension of size 1 unless it is the only one.

@@ -61,7 +61,7 @@ pub struct Family {
     pub name: &'static str,
     /// Kind of work its operators spend their time on.
     pub speed: Speed,
-    /// Its operators.
+    /// Tables of its operators.
     pub tables: &'static [&'static [&'static Kernel]],
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Fused {
 }
 
 impl Fused {
-    /// Both as one. The operations take FLOAT, but for those of [`POINTWISE`].
+    /// Returns the operator with its operations. The operations take FLOAT, but for those of [`POINTWISE`].
     pub fn new(base: &'static Base, epilogue: Arc<Epilogue>) -> Self {
         Fused { base, epilogue }
     }

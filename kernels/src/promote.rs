@@ -69,7 +69,7 @@ pub fn can_cast(from: ScalarType, to: ScalarType) -> bool {
         || from != ScalarType::BOOL && to == ScalarType::BOOL)
 }
 
-/// An error unless [`can_cast`].
+/// Returns an error unless [`can_cast`].
 pub fn expect_castable(from: ScalarType, to: ScalarType) -> Result<(), KernelError> {
     if can_cast(from, to) {
         return Ok(());
@@ -118,7 +118,7 @@ pub fn fits(scalar: Scalar, dtype: ScalarType) -> bool {
     }
 }
 
-/// An error unless the number [`fits`].
+/// Returns an error unless the number [`fits`].
 pub fn expect_fit(name: &str, scalar: Scalar, dtype: ScalarType) -> Result<(), KernelError> {
     if fits(scalar, dtype) {
         return Ok(());

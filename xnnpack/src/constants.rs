@@ -20,7 +20,7 @@ pub(crate) struct Weights {
 
 struct Entry {
     bytes: Bytes,
-    /// As many as the payload says.
+    /// Number of bytes that the payload says.
     size: usize,
     named: bool,
     /// The place in the program.

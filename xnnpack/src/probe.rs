@@ -51,9 +51,9 @@ pub struct ProbedNode {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Answer {
-    /// It does.
+    /// The node runs.
     Runs,
-    /// It is refused, and why.
+    /// The node is refused, for this reason.
     Refused(String),
     /// Unknown, since constants are in a data file that was not given.
     Unknown(String),

@@ -320,7 +320,7 @@ impl WithFloats for Tiles<'_, '_> {
 }
 
 impl Tiles<'_, '_> {
-    /// Some vectors of channels of the pixels of a window; returns how many channels.
+    /// Computes some vectors of channels of the pixels of a window; returns how many channels.
     #[inline(always)]
     fn block<F: Floats, const TILES: usize>(
         &mut self,

@@ -202,7 +202,7 @@ fn add_rows(out: &mut [f32], lhs: Mat<'_, f32>, rhs: Mat<'_, f32>, first: usize,
 
 /// A multiplication and an addition in a product of matrices: from 0.008 ns to 0.03 ns, by machine.
 const MULTIPLICATION: Cost = Cost::nanoseconds(0.016);
-/// The same where each number of the matrix is used once: 0.14 ns from a second level of cache.
+/// A multiplication and an addition where each number of the matrix is used once: 0.14 ns from a second level of cache.
 const LOADED: Cost = Cost::nanoseconds(0.1);
 /// Parts of many rows are multiples of what the inner loops of products take at once.
 const ROWS: usize = 12;

@@ -8,7 +8,7 @@ use crate::simd::wide;
 /// Every element type, in plain loops.
 pub struct Plain;
 
-/// Nothing: plain loops pack nothing.
+/// The packed operand of plain loops, which never exists: plain loops pack nothing.
 pub enum NeverPacked {}
 
 impl<T: Number> Gemm<T> for Plain {

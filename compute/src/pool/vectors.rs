@@ -42,12 +42,12 @@ impl Windows {
     }
 }
 
-/// The elements as floats, if that is what they are.
+/// Returns the elements as `f32`; `None` if they are of another type.
 pub(super) fn floats<T: Number>(data: &[T]) -> Option<&[f32]> {
     (TypeId::of::<T>() == TypeId::of::<f32>()).then(|| bytemuck::cast_slice(data))
 }
 
-/// As [`floats`], to write.
+/// Returns the elements as [`floats`] does, to write.
 pub(super) fn floats_mut<T: Number>(data: &mut [T]) -> Option<&mut [f32]> {
     (TypeId::of::<T>() == TypeId::of::<f32>()).then(|| bytemuck::cast_slice_mut(data))
 }

@@ -1,4 +1,4 @@
-//! From sums to results.
+//! Conversion of sums to results.
 
 use super::{Error, ErrorKind, expect};
 use crate::error::room;
@@ -58,9 +58,9 @@ impl Requantise<'_> {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct DynamicScales<'a> {
-    /// By channel.
+    /// Factors by channel.
     pub weights: &'a [f32],
-    /// By channel; 0 if there is none.
+    /// Summands by channel; 0 if there is no bias.
     pub bias: Option<&'a [f32]>,
     /// Least and greatest result.
     pub limits: [f32; 2],

@@ -258,7 +258,7 @@ impl<'a> Inputs<'a> {
         Ok(())
     }
 
-    /// So many rows.
+    /// Returns `R` rows from `first` on.
     #[inline(always)]
     pub(super) fn some_rows<const R: usize>(&self, first: usize) -> [&'a [i8]; R] {
         std::array::from_fn(|row| &self.bytes[(first + row) * self.inner..][..self.inner])

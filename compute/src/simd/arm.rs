@@ -46,7 +46,7 @@ token!(
     DotProduct, "neon,dotprod", "neon" "dotprod"
 );
 token!(
-    /// The same, with products of two rows of eight bytes and two columns of them.
+    /// Vectors of 16 bytes, with products of two rows of eight bytes and two columns of eight bytes.
     MatrixProduct, "neon,i8mm", "neon" "i8mm"
 );
 

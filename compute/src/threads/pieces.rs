@@ -1,6 +1,6 @@
 //! Lists that are cut into pieces, each of which one thread gets.
 //!
-//! Invariant: pieces of a list do not overlap, and whoever asks for pieces asks for each index once.
+//! Invariant: pieces of a list do not overlap, and a caller asks for the piece of each index once.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;

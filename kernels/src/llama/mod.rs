@@ -51,7 +51,7 @@ fn expect_contiguous(name: &str, meta: &TensorShape<'_>) -> Result<(), KernelErr
     )))
 }
 
-/// An error unless two shapes are the same where `wanted` says what is needed.
+/// Returns an error unless two shapes are the same where `wanted` says what is needed.
 fn expect_sizes(name: &str, have: &[usize], wanted: &[usize], whose: &str) -> Result<(), KernelError> {
     if have == wanted {
         return Ok(());

@@ -51,10 +51,10 @@ struct Form {
     out: usize,
 }
 
-/// Positions of what bytes need to be numbers, and of their layout.
+/// Positions of the arguments that give the numbers that bytes represent, and their layout.
 #[derive(Clone, Copy)]
 struct Affine {
-    /// In the order of [`AFFINE_NAMES`].
+    /// Positions of the parameters, in the order of [`AFFINE_NAMES`].
     parameters: [usize; 6],
     heads_first: usize,
 }
@@ -139,7 +139,7 @@ impl Form {
     }
 }
 
-/// An error unless the mask has a number for each query and key.
+/// Returns an error unless the mask has a number for each query and key.
 fn expect_mask(mask: &TensorShape<'_>, geometry: &Geometry) -> Result<(), KernelError> {
     expect_sizes("attn_mask", mask.sizes, &[geometry.queries, geometry.keys], "the number of queries and keys")
 }
@@ -238,7 +238,7 @@ fn both() -> KernelError {
     KernelError::argument("`attn_mask` is given and `is_causal` is true: the operator takes one of them")
 }
 
-/// An error unless scales and zero points have one element for every row of their tensor.
+/// Returns an error unless scales and zero points have one element for every row of their tensor.
 fn check_affine<'a>(
     form: &Form,
     metas: &[TensorShape<'_>; 3],

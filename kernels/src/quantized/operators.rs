@@ -31,7 +31,7 @@ enum Direction {
 const INPUT: usize = position("quantized_decomposed::quantize_per_tensor.out", "input");
 const SCALE: usize = position("quantized_decomposed::quantize_per_tensor.out", "scale");
 const ZERO_POINT: usize = position("quantized_decomposed::quantize_per_tensor.out", "zero_point");
-/// Of those that go by slices.
+/// Argument of the operators that go by slices.
 const AXIS: usize = position("quantized_decomposed::quantize_per_channel.out", "axis");
 
 /// The kind of an operator of the family, and the positions of its arguments.

@@ -7,7 +7,8 @@ use edgepack_executor::state::{Span, Value, ValueId};
 
 use crate::FAMILIES;
 
-/// So many items in a list; `None` if there is no memory for it: a rule that cannot look leaves the graph alone.
+/// Returns at most `count` items in a list; `None` if there is no memory for it: a rule that cannot look leaves the
+/// graph alone.
 pub fn collected<T>(count: usize, items: impl Iterator<Item = T>) -> Option<Vec<T>> {
     let mut list = room(count).ok()?;
     list.extend(items.take(count));
@@ -28,7 +29,8 @@ pub fn is(graph: &PlanGraph<'_>, operator: u32, kernel: &'static Kernel) -> bool
     std::ptr::addr_eq(&raw const *graph.operators()[operator as usize].kernel, kernel as *const Kernel)
 }
 
-/// By operator of the graph: its name, if it is a kernel of this library; none if it is another one that took its place.
+/// Returns the name of every operator of the graph that is a kernel of this library; `None` for one that is another
+/// kernel.
 pub fn own_names(graph: &PlanGraph<'_>) -> Option<Vec<Option<&'static str>>> {
     let own = |operator: u32| {
         let name = &*graph.operators()[operator as usize].name;

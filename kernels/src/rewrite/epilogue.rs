@@ -207,9 +207,9 @@ fn fits(base: &Base, graph: &PlanGraph<'_>, first: Call, after: &Operations) -> 
 /// An operator of a graph as this rewrite sees it.
 #[derive(Clone, Default)]
 struct Role {
-    /// It can do operations to its results.
+    /// The operator, if it can do operations to its results.
     base: Option<&'static Base>,
-    /// It is operations.
+    /// The operations it is, if it is element-wise.
     pointwise: Option<How>,
 }
 
@@ -218,7 +218,7 @@ struct Role {
 enum How {
     /// The operations of the rows of [`OPERATIONS`] with this name.
     Row(&'static str),
-    /// Operations that are fused already.
+    /// The operations of this epilogue.
     Fused(Arc<Epilogue>),
 }
 

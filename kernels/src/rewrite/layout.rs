@@ -84,9 +84,9 @@ impl Rewrite for ChannelsLast {
 /// Tensors that share an order, as trees.
 struct Groups {
     parent: Vec<u32>,
-    /// By root: some member keeps its order.
+    /// True, by root, if a member retains its order.
     fixed: Vec<bool>,
-    /// By root: some member is the result of a convolution.
+    /// True, by root, if a member is the result of a convolution.
     pays: Vec<bool>,
 }
 

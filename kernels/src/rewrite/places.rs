@@ -1,5 +1,5 @@
 //! Max pooling computes the places of the greatest elements only where an instruction reads them: exported programs
-//! carry them along, and hardly one looks.
+//! carry them along, and hardly any program reads them.
 
 use edgepack_executor::plan::{Call, PlanGraph, PlanInstructionKind, Rewrite};
 use edgepack_executor::rewrite::Uses;

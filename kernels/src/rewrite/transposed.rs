@@ -51,7 +51,7 @@ impl Rewrite for ViewTransposed {
     }
 }
 
-/// By tensor: whether anything but a product reads it, or shows its bytes.
+/// Returns, by tensor, whether anything but a product reads it, or shows its bytes.
 fn read_elsewhere(graph: &PlanGraph<'_>, uses: &Uses, names: &[Option<&str>]) -> Option<Vec<bool>> {
     let mut elsewhere = collected(graph.tensor_count(), std::iter::repeat(false))?;
     uses.views().for_each(|(_, base)| elsewhere[base as usize] = true);

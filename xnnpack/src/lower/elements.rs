@@ -99,7 +99,7 @@ impl<'l> Values<'l> {
         value.quantization(self.weights).map_err(|e| error(e.to_string()))
     }
 
-    /// By how much numbers are less in here than in the payload.
+    /// Returns the number that stored numbers are less by in here than in the payload: 128 for unsigned bytes, else 0.
     pub fn less(&self, index: usize) -> i32 {
         let tensor = self.payload.values().get(index).and_then(|value| value.tensor());
         if tensor.is_some_and(|tensor| tensor.datatype == Datatype::QUINT8) { 128 } else { 0 }

@@ -34,7 +34,7 @@ pub(super) struct Lowered {
     pub writable: bool,
     /// Scale and zero point of every row, for rows that are quantised at run time.
     pub rows: Option<Local>,
-    /// Its place among the values of the payload.
+    /// Index among the values of the payload.
     pub index: usize,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Values<'l> {
     pub(super) call: &'l Prepare<'l>,
     pub(super) all: Instructions,
     lowered: Vec<Option<Lowered>>,
-    /// By value: its position among the arguments, if it is a result that goes outside.
+    /// Position among the arguments, by value, of each result that goes outside.
     outside: HashMap<usize, usize>,
     relabelled: Vec<Outside>,
     /// Results that go outside as another type: from, to.
@@ -398,8 +398,8 @@ impl<'l> Values<'l> {
         Ok(())
     }
 
-    /// A four-dimensional value, which is `[N, H, W, C]` in memory, as operators of the library see images:
-    /// `[N, C, H, W]` with channels last. Reading it.
+    /// Returns a four-dimensional value to read, which is `[N, H, W, C]` in memory, as operators of the library see
+    /// images: `[N, C, H, W]` with channels last.
     pub fn image(&mut self, value: Lowered, node: u32) -> Result<Local, KernelError> {
         let layout = channels_last(value.datatype, &value.shape)?;
         if self.is_constant(value.index) {
@@ -417,7 +417,8 @@ impl<'l> Values<'l> {
         Ok(view)
     }
 
-    /// The same for a result: call what writes it, then [`Values::image_made`].
+    /// Returns a result to write, as [`Values::image`] does a value to read: call the operator that writes it, then
+    /// [`Values::image_made`].
     pub fn image_out(&mut self, value: Lowered) -> Result<Local, KernelError> {
         Ok(self.all.view(value.local, channels_last(value.datatype, &value.shape)?, value.dynamic))
     }

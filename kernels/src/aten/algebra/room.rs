@@ -4,8 +4,8 @@
 
 use edgepack_executor::kernel::{KernelError, Prepare};
 
-/// Returns how many numbers the working memory of one matrix holds: at least what the operator takes by [`pieces`], and
-/// no less for larger matrices.
+/// Function that returns how many numbers the working memory of one matrix holds: at least what the operator takes by
+/// [`pieces`], and no less for larger matrices.
 pub type Room = fn(&Prepare<'_>, Matrices) -> Result<u128, KernelError>;
 
 /// The sizes of the matrices of a call.

@@ -69,7 +69,7 @@ pub fn prepare(args: &Prepare<'_>, spec: &'static Spec) -> Result<Box<dyn Run>, 
     prepare_with(args, spec, chosen, store)
 }
 
-/// The same for an operator whose results, which are FLOAT, go through operations.
+/// Looks at one instruction of an element-wise operator whose results, which are FLOAT, go through operations.
 pub fn prepare_fused(
     args: &Prepare<'_>,
     spec: &'static Spec,

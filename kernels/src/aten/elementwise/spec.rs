@@ -48,9 +48,9 @@ impl Input {
 /// Rule that finds the common type of the inputs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Types {
-    /// By promotion over tensors and numbers.
+    /// Promotion over tensors and numbers.
     Promote,
-    /// By promotion, and floating: integers become the floating type of the output, or FLOAT.
+    /// Promotion to a floating type: integers become the floating type of the output, or FLOAT.
     Float,
     /// The type of the first operand; numbers have to fit it.
     First,

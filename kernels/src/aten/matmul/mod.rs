@@ -326,7 +326,7 @@ struct Strides {
     lhs: [usize; 2],
     /// Row and column stride of the right operand, as it is multiplied.
     rhs: [usize; 2],
-    /// From one matrix of a stack to the next.
+    /// Distances from one matrix of a stack to the next, of both operands.
     stack: [usize; 2],
 }
 

@@ -59,7 +59,7 @@ fn embedding(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     Ok(gather::rows(width, weight.bytes(), indices(&index), out.bytes())?)
 }
 
-/// An error unless `index` has the rank of a tensor and is nowhere larger, except along `dim`.
+/// Returns an error unless `index` has the rank of a tensor and is nowhere larger, except along `dim`.
 pub(super) fn expect_inside(
     index: &TensorShape<'_>,
     name: &str,

@@ -14,7 +14,8 @@ use edgepack_compute::walk::Axis;
 // The input of all.
 arguments!("aten::permute_copy.out"; SELF = "self");
 
-/// Start, number of elements and step of a slice, with every bound brought inside the dimension.
+/// Returns start and number of elements of a slice, with every bound brought inside the dimension. An error unless
+/// `step` is positive.
 pub fn slice_of(start: Option<i64>, end: Option<i64>, step: i64, size: usize) -> Result<(usize, usize), KernelError> {
     if step <= 0 {
         return Err(KernelError::argument(format!("`step` is {step}, it must be positive")));

@@ -1,6 +1,6 @@
 //! Layer norm and group norm: every row of neighbouring elements gets mean 0 and variance 1, then a factor and an offset.
 //!
-//! Rows of an input or output that is not contiguous are gathered in scratch memory.
+//! Rows of an input or output that is not contiguous are laid out in scratch memory.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, Views};
 use edgepack_executor::tensor::TensorShape;
