@@ -395,9 +395,9 @@ impl<T: Number> Pool<T> for Average {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutsideImage(pub i64);
 
-/// Adds the gradients of the greatest elements of windows, which are laid out as `from` says, to the places they were found
-/// at: those are laid out as `places` says, and are numbers of pixels of a plane of `out`, which is laid out as `to`
-/// says. All have one layer.
+/// Adds the gradients of the greatest elements of windows, which are laid out as `from` says, to the places they were
+/// found at: those are laid out as `places` says, and are numbers of pixels of a plane of `out`, which is laid out as
+/// `to` says. All have one layer.
 ///
 /// ```
 /// use edgepack_compute::pool::{OutsideImage, add_to_places};
