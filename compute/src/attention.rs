@@ -1,10 +1,10 @@
 //! Scaled dot product attention in blocks: `softmax(scale * q·kᵀ + mask)·v`, never a whole matrix of scores.
 //!
 //! Queries, keys and values are rows of `dim` elements, for every batch, position and head. A lane is one head of queries,
-//! or, where there is one query per head, all heads that share keys. It goes over its keys block by block and keeps, for
-//! every query, the greatest score, the sum of exponentials and the weighted values so far; a greater score scales down
-//! what was summed before it. Invariant: everything is computed in `f32`, whatever the elements are. A query that may look
-//! at no key becomes NaN.
+//! or, where there is one query per head, all heads that share keys. It goes over its keys block by block and holds,
+//! for every query, the greatest score, the sum of exponentials and the weighted values so far; a greater score scales
+//! down what was summed before it. Invariant: everything is computed in `f32`, whatever the elements are. A query that
+//! may look at no key becomes NaN.
 
 use edgepack_format::scalar::Element;
 use rten_simd::SimdUnaryOp;
@@ -36,7 +36,7 @@ pub struct Strides {
 /// The sizes of one call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
-    /// Sequences.
+    /// Number of sequences.
     pub batch: usize,
     /// Heads of queries.
     pub heads: usize,
@@ -48,7 +48,7 @@ pub struct Geometry {
     pub keys: usize,
     /// Elements of a query, key, or value.
     pub dim: usize,
-    /// Whether they are not `f32`.
+    /// True if the elements are not `f32`, so that they have to be converted.
     pub converted: bool,
     /// Distances of queries, and of results, in memory.
     pub query_strides: Strides,
@@ -74,7 +74,7 @@ impl Strides {
 }
 
 impl Geometry {
-    /// Whether a lane is all the heads that share keys.
+    /// Returns whether a lane is all the heads that share keys.
     fn is_grouped(&self) -> bool {
         self.queries == 1
     }
@@ -123,7 +123,7 @@ impl Geometry {
 pub enum Visible<'a> {
     /// All keys.
     All,
-    /// Those up to its own place, the first query standing at this one.
+    /// Keys up to the query's own place; the first query is at this place.
     Causal(usize),
     /// All keys, with a number for each query and key: `[query, key]`.
     Mask(&'a [f32]),
@@ -135,7 +135,7 @@ pub trait Rows: Sync {
     fn expect(&self, reach: usize, dim: usize) -> Result<(), Error>;
 
     /// Returns rows of a `shape` of rows and elements, `step` elements apart, the first at element `first`. They are converted
-    /// into the buffer unless they lie in memory as they are.
+    /// into the buffer unless memory holds them as `f32` already.
     fn rows<'s>(
         &'s self,
         first: usize,
@@ -303,13 +303,13 @@ impl<R: Rows> Attention<'_, R> {
         let rows = geometry.rows();
         for first in (0..rows).step_by(QUERIES) {
             let count = QUERIES.min(rows - first);
-            // In a group all rows stand at one place.
+            // In a group all rows are at one place.
             let places = if grouped { [0, 0] } else { [first, 1] };
             let (converted, scratch) = scratch.split_at_mut(if geometry.converted { count * dim } else { 0 });
             let queries = self.query.rows(start + first * step, step, [count, dim], converted)?;
             let keys = batch * geometry.key_strides.batch + head / geometry.repeats() * geometry.key_strides.head;
             let (sums, values) = self.block(queries, places, keys, scratch)?;
-            // Results of a group come without what stands before them.
+            // Results of a group come without the elements before them.
             let start = if grouped { 0 } else { start };
             for (row, (values, &sum)) in values.chunks_exact(dim).zip(sums).enumerate() {
                 let out = &mut out[start + (first + row) * step..][..dim];
@@ -320,7 +320,7 @@ impl<R: Rows> Attention<'_, R> {
     }
 
     /// The sums of exponentials and the sums of values they weight, of a block of queries over all keys from element
-    /// `keys` on. Query number `i` stands at place `place[0] + i * place[1]`.
+    /// `keys` on. Query number `i` is at place `place[0] + i * place[1]`.
     fn block<'s>(
         &self,
         queries: Mat<'_, f32>,
@@ -380,7 +380,7 @@ impl<R: Rows> Attention<'_, R> {
 fn weigh(scores: &mut [f32], greatest: &mut f32, sum: &mut f32) -> f32 {
     let max = wide(|| row_max(scores)).greater_of(*greatest);
     if max == f32::NEG_INFINITY {
-        // Nothing to look at yet: the difference of infinities is no number.
+        // Nothing to look at yet: the difference of infinities is NaN.
         scores.fill(0.0);
         return 1.0;
     }

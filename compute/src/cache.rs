@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind};
 /// Sizes of tokens and of the cache they go into.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CacheWrite {
-    /// Sequences.
+    /// Number of sequences.
     pub batch: usize,
     /// Tokens per sequence.
     pub tokens: usize,

@@ -15,7 +15,7 @@ const WORTH_THREADS: usize = 1 << 18;
 /// Sizes of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeltaRule {
-    /// Sequences.
+    /// Number of sequences.
     pub batch: usize,
     /// Heads of queries; a multiple of `states`.
     pub heads: usize,
@@ -93,7 +93,7 @@ impl DeltaRule {
         let inputs = [query, keys, values, decay, beta];
         let per_state = heads / states.max(1) * tokens * value;
         if per_state == 0 {
-            // There are states, and keys that change them, but nobody asks.
+            // There are states, and keys that change them, but no queries.
             let lanes = state.chunks_exact_mut(key * value).zip(scratch.chunks_exact_mut(value)).enumerate();
             lanes.for_each(|(head, (state, scratch))| follow(self, inputs, head, state, &mut [], scratch));
             return Ok(());

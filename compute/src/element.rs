@@ -31,7 +31,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// As a double.
+    /// Returns the number as a double.
     pub fn to_f64(self) -> f64 {
         match self {
             Scalar::Int(value) => value as f64,
@@ -40,7 +40,7 @@ impl Scalar {
         }
     }
 
-    /// As an integer, truncated towards zero.
+    /// Returns the number as an integer, truncated towards zero.
     pub fn to_i64(self) -> i64 {
         match self {
             Scalar::Int(value) => value,
@@ -49,7 +49,7 @@ impl Scalar {
         }
     }
 
-    /// Whether it is not zero.
+    /// Returns whether it is not zero.
     pub fn to_bool(self) -> bool {
         match self {
             Scalar::Int(value) => value != 0,
@@ -58,7 +58,7 @@ impl Scalar {
         }
     }
 
-    /// Whether it is a floating point number.
+    /// Returns whether it is a floating point number.
     pub fn is_floating(self) -> bool {
         matches!(self, Scalar::Double(_))
     }

@@ -15,9 +15,9 @@ const LANES: usize = 64;
 /// The result for the rows of a bag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// Their sum.
+    /// Sum of the rows.
     Sum,
-    /// Their mean.
+    /// Mean of the rows.
     Mean,
     /// The greatest element of each column.
     Max,
@@ -46,14 +46,14 @@ pub struct Bags<'a, T, I> {
     pub mode: Mode,
 }
 
-/// What bags come to.
+/// Results of all bags.
 #[derive(Debug)]
 pub struct Outputs<'a, T, I> {
     /// A row for each bag.
     pub rows: &'a mut [T],
     /// The bag of every index.
     pub bag_of_index: &'a mut [I],
-    /// How many indices count in each bag.
+    /// Number of indices that count in each bag.
     pub counts: &'a mut [I],
     /// The row that each maximum came from.
     pub maxima: &'a mut [I],

@@ -1,7 +1,7 @@
 //! Operations done to results, element by element, while they are in the cache: activations, quantising, dequantising.
 //!
 //! Invariant: an operation computes with the very loop of [`pointwise`](crate::pointwise) or
-//! [`quantise`](crate::quantise) that stands for it, so results are equal to the bit whether it runs here or alone.
+//! [`quantise`](crate::quantise) that represents it, so results are equal to the bit whether it runs here or alone.
 
 use std::fmt;
 
@@ -74,9 +74,9 @@ pub enum Operation {
     Dequantize {
         /// The type of the operands.
         from: ScalarType,
-        /// The distance of what neighbouring integers stand for.
+        /// The distance of the numbers that neighbouring integers represent.
         scale: f32,
-        /// The integer that stands for 0.
+        /// The integer that represents 0.
         zero: i64,
     },
 }
@@ -144,7 +144,7 @@ impl Operation {
         }
     }
 
-    /// Whether it takes elements of this type, and its numbers are in range.
+    /// Returns whether it takes elements of this type, and its numbers are in range.
     fn takes(&self, from: ScalarType) -> bool {
         let fits_int = |zero: i64| i32::try_from(zero).is_ok();
         match *self {

@@ -1,16 +1,16 @@
-//! Why a computation is refused.
+//! The error of a computation that is refused.
 
 use std::borrow::Cow;
 
 use edgepack_format::room::with_room;
 
-/// Why a computation is refused.
+/// The reason for which a computation is refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// What kind of error it is.
+    /// The kind of error.
     pub kind: ErrorKind,
-    /// What is wrong, with both sides.
+    /// The fault as text, with both of the things that do not fit.
     pub message: Cow<'static, str>,
 }
 
@@ -29,7 +29,7 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// An error of a kind.
+    /// Returns an error of this kind.
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Error { kind, message: message.into() }
     }

@@ -30,7 +30,7 @@ pub struct Experts {
     pub bits: usize,
 }
 
-/// The way scores become weights.
+/// The algorithm that makes weights of scores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Score {
     /// Each by itself; the weights of the winners are scaled to a sum.
@@ -54,7 +54,7 @@ pub struct ExpertInputs<'a> {
     pub down: &'a [u8],
     /// The names errors give the two lists of packed matrices.
     pub names: [&'static str; 2],
-    /// The way scores become weights.
+    /// The algorithm that makes weights of scores.
     pub score: Score,
     /// The sum of the weights of [`Score::Sigmoid`].
     pub route_scale: f32,
@@ -117,7 +117,7 @@ impl Experts {
         for ((scores, chosen), weights) in rows.zip(weights.chunks_exact_mut(activated)) {
             choose(inputs.score, inputs.route_scale, inputs.bias, scores, chosen, weights);
         }
-        // Where an expert stands among those of a token.
+        // The rank of an expert among those of a token.
         let place = |token: usize, expert: usize| {
             let chosen = &chosen[token * activated..][..activated];
             chosen.iter().position(|&other| other as usize == expert).map(|at| token * activated + at)

@@ -4,7 +4,7 @@ use crate::number::Compute;
 
 /// `f32` or `f64`, with the functions of mathematics.
 pub trait Float: Compute {
-    /// From a double, rounded.
+    /// Converts a double, rounded.
     fn of(value: f64) -> Self;
     /// `self / other`.
     fn over(self, other: Self) -> Self;
@@ -58,7 +58,7 @@ pub trait Float: Compute {
     fn trunc(self) -> Self;
     /// The nearest integer, the even one of two.
     fn round_even(self) -> Self;
-    /// Whether it is an infinity.
+    /// Returns whether it is an infinity.
     fn is_infinite(self) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! What a reduction does with its elements: sums, products, extremes, places of extremes, moments.
+//! Folds that reductions apply to their elements: sums, products, extremes, places of extremes, moments.
 //!
 //! Floats are folded in double precision, with rows summed in the element's own precision over short stretches only;
 //! integers in 64 bits, wrapping around.
@@ -8,9 +8,9 @@ use std::marker::PhantomData;
 use crate::complex::{self, Complex};
 use crate::number::{Cast, Compute, Number};
 
-/// A way to fold elements into one accumulator.
+/// An operation that folds elements into one accumulator.
 pub trait Fold<T> {
-    /// What is kept while folding.
+    /// State that is retained while folding.
     type Acc: Copy;
 
     /// The accumulator before the first element.
@@ -182,7 +182,7 @@ impl<T: Number> Fold<T> for WholeProduct {
     }
 }
 
-/// Whether any element is true, or with `ALL` whether all are.
+/// Folds elements to whether any is true, or with `ALL` whether all are.
 pub struct Truth<const ALL: bool>;
 
 impl<T: Number, const ALL: bool> Fold<T> for Truth<ALL> {
@@ -258,7 +258,7 @@ impl<T: Number, const LEAST: bool> Fold<T> for Place<T, LEAST> {
     }
 }
 
-/// Count, mean and sum of squared distances from it, kept exact while elements arrive.
+/// Count, mean and sum of squared distances from it, held exact while elements arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
     count: f64,

@@ -1,7 +1,7 @@
 //! The discrete Fourier transform of a line of any length, in double precision.
 //!
 //! Lengths of small prime factors are split by them; a length with a large prime factor becomes a convolution of a power
-//! of two. Either way the time is that of `n log n`, so no length that a program asks for makes it hang.
+//! of two. In both cases the time is that of `n log n`, so no length that a program asks for makes it hang.
 
 mod lines;
 
@@ -70,7 +70,7 @@ impl Transform {
         Self::within(length, &mut scratch)
     }
 
-    /// How many numbers of scratch memory [`within`](Self::within) needs.
+    /// Returns how many numbers of scratch memory [`within`](Self::within) needs.
     fn scratch_to_make(length: usize) -> usize {
         if factorised(length).1 <= 1 { 0 } else { inner_length(length) }
     }
@@ -135,7 +135,7 @@ impl Transform {
         self.length
     }
 
-    /// How many numbers of scratch memory [`run`](Self::run) needs.
+    /// Returns how many numbers of scratch memory [`run`](Self::run) needs.
     pub fn scratch(&self) -> usize {
         match &self.algorithm {
             Algorithm::Split { .. } => self.length,
@@ -143,7 +143,7 @@ impl Transform {
         }
     }
 
-    /// How many numbers of scratch memory a transform of any line up to `length` needs.
+    /// Returns how many numbers of scratch memory a transform of any line up to `length` needs at most.
     pub fn most_scratch(length: usize) -> usize {
         2usize.saturating_mul(length.saturating_mul(2).checked_next_power_of_two().unwrap_or(usize::MAX))
     }

@@ -139,11 +139,11 @@ pub fn gather(
 /// A reduction of elements that are scattered to one place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reduction {
-    /// Their sum.
+    /// Sum of the elements.
     Sum,
-    /// Their product.
+    /// Product of the elements.
     Product,
-    /// Their mean, of integers rounded down.
+    /// Mean of the elements; that of integers is rounded down.
     Mean,
     /// The greatest.
     Greatest,
@@ -175,18 +175,18 @@ impl Reduction {
     }
 }
 
-/// Elements on their way to the places of an output that an index tensor says.
+/// Elements to be written to the places of an output that an index tensor says.
 #[derive(Clone, Copy, Debug)]
 pub struct Scatter<'a> {
     /// The dimension of the output along which the indices count.
     pub dim: usize,
     /// The index tensor.
     pub index: Layout<'a>,
-    /// Its integers.
+    /// Integers of the index tensor.
     pub indices: Indices<'a>,
     /// The tensor of elements; `None` if one element goes everywhere.
     pub source: Option<Layout<'a>>,
-    /// Whether an index, of a list of them, places a whole slice of the source.
+    /// True if an index, of a list of them, places a whole slice of the source.
     pub slices: bool,
     /// The output.
     pub out: Layout<'a>,

@@ -39,27 +39,27 @@ impl<'a, T> Mat<'a, T> {
         Ok(Mat { data, rows, cols, row_stride, col_stride })
     }
 
-    /// The elements, and what lies behind them.
+    /// Returns the elements, and whatever is stored after them.
     pub fn data(&self) -> &'a [T] {
         self.data
     }
 
-    /// From row to row, and from column to column, in elements.
+    /// Returns the distances from row to row and from column to column, in elements.
     pub fn strides(&self) -> [usize; 2] {
         [self.row_stride, self.col_stride]
     }
 
-    /// Some of the rows; there are as many.
+    /// Returns `rows` rows from `first` on; there must be as many.
     fn rows(self, first: usize, rows: usize) -> Self {
         Mat { data: self.data.get(first * self.row_stride..).unwrap_or(&[]), rows, ..self }
     }
 
-    /// Some of the columns; there are as many.
+    /// Returns `cols` columns from `first` on; there must be as many.
     fn columns(self, first: usize, cols: usize) -> Self {
         Mat { data: self.data.get(first * self.col_stride..).unwrap_or(&[]), cols, ..self }
     }
 
-    /// Rows for columns, without moving anything.
+    /// Returns the transposed matrix; no element is moved.
     pub fn transposed(self) -> Self {
         let Mat { data, rows, cols, row_stride, col_stride } = self;
         Mat { data, rows: cols, cols: rows, row_stride: col_stride, col_stride: row_stride }
@@ -68,9 +68,9 @@ impl<'a, T> Mat<'a, T> {
 
 /// A matrix with what packing has made of it, if it was packed.
 pub struct Operand<'a, T, P> {
-    /// The matrix as it lies in memory.
+    /// The matrix as it is stored in memory.
     pub mat: Mat<'a, T>,
-    /// The same, packed.
+    /// The packed matrix, if it was packed.
     pub packed: Option<&'a P>,
 }
 
@@ -80,7 +80,7 @@ impl<'a, T, P> From<Mat<'a, T>> for Operand<'a, T, P> {
     }
 }
 
-/// What is added to every element of a product.
+/// Numbers that are added to every element of a product.
 #[derive(Clone, Copy, Debug)]
 pub enum Bias<'a, T> {
     /// Nothing.
@@ -103,7 +103,7 @@ pub struct Terms<'a, T: Number> {
 }
 
 impl<T: Number> Terms<'_, T> {
-    /// Those of some of the rows.
+    /// Returns the terms of `count` rows from `first` on.
     fn of_rows(self, first: usize, count: usize) -> Self {
         let bias = match self.bias {
             Bias::Column(bias) => Bias::Column(&bias[first..first + count]),
@@ -112,7 +112,7 @@ impl<T: Number> Terms<'_, T> {
         Terms { bias, ..self }
     }
 
-    /// Those of some of the columns.
+    /// Returns the terms of `count` columns from `first` on.
     fn of_columns(self, first: usize, count: usize) -> Self {
         let bias = match self.bias {
             Bias::Row(bias) => Bias::Row(&bias[first..first + count]),
@@ -128,17 +128,17 @@ impl<T: Number> Default for Terms<'_, T> {
     }
 }
 
-/// A way to multiply matrices.
+/// An algorithm that multiplies matrices.
 pub trait Gemm<T: Number>: Send + 'static {
     /// A left operand laid out for speed.
     type PackedLhs: Send;
     /// A right operand laid out for speed.
     type PackedRhs: Send + Sync;
 
-    /// Packs a left operand that will be used often, if that helps. An error if there is no memory for it.
+    /// Packs a left operand that will be used often; `None` if packing does not help. An error if there is no memory.
     fn pack_lhs(mat: Mat<'_, T>) -> Result<Option<Self::PackedLhs>, Error>;
 
-    /// Packs a right operand that will be used often, if that helps. An error if there is no memory for it.
+    /// Packs a right operand that will be used often; `None` if packing does not help. An error if there is no memory.
     fn pack_rhs(mat: Mat<'_, T>) -> Result<Option<Self::PackedRhs>, Error>;
 
     /// Returns how many bytes a packed right operand takes.

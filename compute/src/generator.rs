@@ -1,6 +1,6 @@
 //! Random numbers: a generator, its distributions, and dropout.
 //!
-//! A generator counts up and mixes the bits; whoever computes has one of its own, so threads never share one.
+//! A generator counts up and mixes the bits; every computation has one of its own, so threads never share one.
 
 use std::collections::hash_map::RandomState;
 use std::f64::consts::TAU;
@@ -19,7 +19,7 @@ pub struct Generator(u64);
 /// A distribution of numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Distribution {
-    /// From 0 to 1, without 1.
+    /// The uniform distribution from 0 to 1, without 1.
     Uniform,
     /// The normal distribution around 0, of variance 1.
     Normal,
@@ -39,12 +39,12 @@ impl Generator {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to 1, without 1, with so many bits.
+    /// Returns a number from 0 to 1, without 1, with so many random bits.
     fn uniform(&mut self, bits: u32) -> f64 {
         (self.next() >> (64 - bits)) as f64 / (1u64 << bits) as f64
     }
 
-    /// From the normal distribution, around 0.
+    /// Returns a number of the normal distribution around 0, of variance 1.
     fn normal(&mut self) -> f64 {
         // Never the logarithm of 0.
         let radius = (-2.0 * (1.0 - self.uniform(53)).ln()).sqrt();

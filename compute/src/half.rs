@@ -7,10 +7,10 @@ use crate::number::Number;
 
 /// A floating type that is computed with as `f32`.
 pub trait Narrow: Number {
-    /// To `f32`, as many as there are in both.
+    /// Converts to `f32`, as many as there are in both.
     fn widen(from: &[Self], to: &mut [f32]);
 
-    /// From `f32`, rounded to the nearest.
+    /// Converts from `f32`, rounded to the nearest.
     fn narrow(from: &[f32], to: &mut [Self]);
 }
 

@@ -1,6 +1,6 @@
 //! Indexing by several tensors at once: the elements a list of index tensors selects, read and written.
 //!
-//! Index tensors broadcast against each other; a mask stands for the coordinates of its true elements. The dimensions
+//! Index tensors broadcast against each other; a mask represents the coordinates of its true elements. The dimensions
 //! they select among become those of the broadcast: in place if they are neighbours, else in front. All of that becomes
 //! one list of offsets into the tensor, in memory of the caller's; the rest are plain nested loops.
 

@@ -7,9 +7,9 @@ use crate::error::{Error, ErrorKind};
 /// The integers of an index tensor in memory order, at any alignment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Indices<'a> {
-    /// Of 32 bits.
+    /// Integers of 32 bits.
     Int(&'a [[u8; 4]]),
-    /// Of 64 bits.
+    /// Integers of 64 bits.
     Long(&'a [[u8; 8]]),
 }
 

@@ -21,7 +21,7 @@ impl Layout<'_> {
         self.sizes.len()
     }
 
-    /// Returns the number of elements, which whoever made the layout has checked to fit.
+    /// Returns the number of elements, which the maker of the layout has checked to fit.
     pub fn element_count(&self) -> usize {
         self.sizes.iter().product()
     }
@@ -95,10 +95,10 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Option<Dims> {
 
 /// The view of a dense tensor around one of its dimensions: `outer` blocks of `size` rows of `inner` elements.
 ///
-/// It holds for every dim order, since memory is dense: what lies inside the dimension is `inner`.
+/// It holds for every dim order, since memory is dense: the elements inside the dimension are `inner`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AxisView {
-    /// Blocks.
+    /// Number of blocks.
     pub outer: usize,
     /// Length of the dimension.
     pub size: usize,

@@ -1,7 +1,7 @@
 //! The loops: geometry and slices in, slices out.
 //!
-//! Nothing here knows operators, programs or tensors; whoever has bytes and their shape may call it. Loops that may be
-//! shared among threads run on those of [`threads::Threads`], with results that do not depend on their number.
+//! Nothing here knows operators, programs or tensors; any caller that has bytes and their shape may use it. Loops that
+//! may be split among threads run on those of [`threads::Threads`], with results that do not depend on their number.
 #![deny(unsafe_code)]
 
 pub mod algebra;

@@ -76,7 +76,7 @@ pub trait Compute: Number {
     const LEAST: Self;
     /// The greatest value: infinity for floats.
     const GREATEST: Self;
-    /// Whether it is `f32` or `f64`.
+    /// True if it is `f32` or `f64`.
     const FLOATING: bool;
 
     /// `self + other`, wrapping around.
@@ -95,26 +95,26 @@ pub trait Compute: Number {
     fn rem_trunc(self, other: Self) -> Self;
     /// `self` to the power of `other`; an integer to a negative power is what rounding towards zero leaves.
     fn power(self, other: Self) -> Self;
-    /// Whether `self < other`; false for NaN.
+    /// Returns whether `self < other`; false for NaN.
     fn less(self, other: Self) -> bool;
-    /// Whether `self == other`; false for NaN.
+    /// Returns whether `self == other`; false for NaN.
     fn same(self, other: Self) -> bool;
-    /// Whether it is NaN.
+    /// Returns whether it is NaN.
     fn is_nan(self) -> bool;
 
-    /// Whether it is 0.
+    /// Returns whether it is 0.
     #[inline(always)]
     fn is_zero(self) -> bool {
         self.same(Self::ZERO)
     }
 
-    /// Whether it is true as a bool: everything but 0.
+    /// Returns whether it is true as a bool: everything but 0.
     #[inline(always)]
     fn is_true(self) -> bool {
         !self.is_zero()
     }
 
-    /// Whether `self <= other`; false for NaN.
+    /// Returns whether `self <= other`; false for NaN.
     #[inline(always)]
     fn less_or_same(self, other: Self) -> bool {
         self.less(other) || self.same(other)

@@ -13,11 +13,11 @@ use crate::error::{Error, ErrorKind, expect_elements};
 const ROWS: usize = 8;
 /// Columns packed together.
 const COLUMNS: usize = 16;
-/// Columns that lie together.
+/// Columns of a row that are stored next to each other.
 const RUN: usize = 8;
 /// Length of the header.
 const HEADER: usize = 64;
-/// What the header begins with.
+/// Number that the header begins with.
 const MAGIC: i32 = 6712;
 /// The kind of packing described above.
 const UNIVERSAL: i32 = 1;
@@ -36,7 +36,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Whether columns are whole groups of whole tiles, and weights are of a width that is packed.
+    /// Returns whether columns are whole groups of whole tiles, and weights are of a width that is packed.
     fn is_packable(&self) -> bool {
         let Shape { columns, group, bits, .. } = *self;
         group > 0 && group.is_multiple_of(COLUMNS) && columns.is_multiple_of(group) && matches!(bits, 4 | 8)
@@ -72,7 +72,7 @@ impl<'a> Packed<'a> {
     /// # Errors
     ///
     /// [`ErrorKind::Data`] if there are too few bytes or they begin otherwise; [`ErrorKind::Unsupported`] if they are packed
-    /// in another way.
+    /// in another format.
     pub fn new(shape: Shape, bytes: &'a [u8]) -> Result<Self, Error> {
         let Shape { rows, columns, bits, .. } = shape;
         let (have, need) = (bytes.len(), shape.byte_len().unwrap_or(usize::MAX));

@@ -8,7 +8,7 @@ use std::ops::Range;
 use crate::error::{Error, ErrorKind};
 use crate::gemm::{Fast, Gemm, Mat, Terms};
 
-/// Elements of a panel, about: what the second level of cache holds beside other things.
+/// Approximate number of elements of a panel: as many as the second level of cache holds next to other data.
 const PANEL: usize = 1 << 15;
 /// The fewest columns of a panel.
 const LEAST: usize = 32;
@@ -18,13 +18,13 @@ const LEAST: usize = 32;
 pub struct Panels {
     /// Rows.
     pub m: usize,
-    /// What is summed over.
+    /// Columns of the left side and rows of the matrix: the dimension that is summed over.
     pub k: usize,
     /// Columns.
     pub n: usize,
 }
 
-/// How a panel lies in memory.
+/// Order of the elements of a panel in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lies {
     /// Column after column.
@@ -33,10 +33,10 @@ pub enum Lies {
     Rows,
 }
 
-/// What is done with panels and results. Blocks of results have a row per row of the product and a column per column
+/// Operations on panels and results. Blocks of results have a row per row of the product and a column per column
 /// named.
 pub trait Panel {
-    /// How [`Panel::fill`] lays panels out.
+    /// Returns the order in which [`Panel::fill`] stores elements.
     fn lies(&self) -> Lies;
 
     /// Writes the named columns of the matrix.

@@ -1,6 +1,6 @@
 //! The limits of this machine, measured: multiplications with additions, and bytes copied.
 //!
-//! They say how far a loop is from what it could be; nothing computes with them.
+//! Comparing a loop with them shows how far it is from the limits of the machine; nothing computes with them.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -24,9 +24,9 @@ const BLOCK: usize = 8;
 /// The windows along one dimension.
 #[derive(Clone, Copy, Debug)]
 pub enum Axis {
-    /// They slide.
+    /// Windows that slide.
     Sliding(Slide),
-    /// They divide the input into `out` windows, as evenly as possible, overlapping where it does not divide.
+    /// Windows that divide the input into `out` parts, as evenly as possible, overlapping where it does not divide.
     Adaptive {
         /// Elements of the input.
         input: usize,
@@ -220,7 +220,7 @@ impl Windows {
         }
     }
 
-    /// Places of a row whose windows lie inside the input, in whole blocks, if its pixels are neighbours.
+    /// Places of a row whose windows are inside the input, in whole blocks, if its pixels are neighbours.
     fn inner(&self, height: Taps, depth: Taps) -> Range<usize> {
         let Axis::Sliding(slide) = self.axes[2] else { return 0..0 };
         let dense = self.input.strides[2] == 1 && slide.dilation == 1;
@@ -298,7 +298,7 @@ impl Windows {
 
 /// A result for the elements of a window.
 trait Pool<T: Number> {
-    /// What is known after some of the taps.
+    /// State after some of the taps.
     type Acc: Copy;
     /// The result for a pixel.
     type Result;
@@ -307,7 +307,7 @@ trait Pool<T: Number> {
     fn start(&self) -> Self::Acc;
     /// One tap: the element and its place in the image. `first` marks the first of a window.
     fn add(&self, acc: &mut Self::Acc, x: T, place: usize, first: bool);
-    /// The result; `inside` taps were visited of `padded` that lie in the input or its padding.
+    /// The result; `inside` taps were visited of `padded` that are in the input or its padding.
     fn finish(&self, acc: Self::Acc, inside: usize, padded: usize) -> Self::Result;
 }
 
@@ -361,7 +361,7 @@ impl<T: Number> Pool<T> for GreatestValue {
 /// The divisor of averages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Average {
-    /// Whether padding counts as zeros.
+    /// True if padding counts as zeros.
     pub count_padding: bool,
     /// The divisor instead of the count of elements.
     pub divisor: Option<i64>,
@@ -395,8 +395,9 @@ impl<T: Number> Pool<T> for Average {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutsideImage(pub i64);
 
-/// Adds the gradients of the greatest elements of windows, which lie as `from` says, to the places they were found at: those
-/// lie as `places` says, and are numbers of pixels of a plane of `out`, which lies as `to` says. All have one layer.
+/// Adds the gradients of the greatest elements of windows, which are laid out as `from` says, to the places they were
+/// found at: those are laid out as `places` says, and are numbers of pixels of a plane of `out`, which is laid out as
+/// `to` says. All have one layer.
 ///
 /// ```
 /// use edgepack_compute::pool::{OutsideImage, add_to_places};

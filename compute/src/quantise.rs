@@ -1,6 +1,6 @@
 //! The loops between floats and quantised integers, one per pair of types.
 //!
-//! An integer `q` stands for `(q - zero) * scale`. Quantising computes in `f32`, rounds to the nearest even integer and
+//! An integer `q` represents `(q - zero) * scale`. Quantising computes in `f32`, rounds to the nearest even integer and
 //! clamps; NaN becomes the least integer.
 
 use edgepack_format::scalar::ScalarType;
@@ -12,9 +12,9 @@ use crate::simd::wide;
 /// The meaning of quantised integers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Affine {
-    /// The distance of what neighbouring integers stand for.
+    /// The distance of the numbers that neighbouring integers represent.
     pub scale: f32,
-    /// The integer that stands for 0.
+    /// The integer that represents 0.
     pub zero: i64,
     /// The least integer in use.
     pub least: i64,

@@ -4,8 +4,8 @@ use crate::element::PodElement;
 
 use crate::number::Cast;
 
-/// How far a sum of `f32` may be from the exact one, as a part of the sum of what its terms amount to, if no term goes
-/// through more than so many roundings: whatever the order.
+/// Returns how far a sum of `f32` may be from the exact one, as a part of the sum of what its terms amount to, if no
+/// term goes through more than so many roundings: whatever the order.
 pub fn rounding(count: usize) -> f64 {
     let all = count as f64 * f64::from(f32::EPSILON) / 2.0;
     all / (1.0 - all)
@@ -15,7 +15,7 @@ pub fn rounding(count: usize) -> f64 {
 pub struct Random(u64);
 
 impl Random {
-    /// The same seed, the same numbers.
+    /// Returns a generator; equal seeds give equal numbers.
     pub fn new(seed: u64) -> Self {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -25,17 +25,17 @@ impl Random {
         self.0 >> 33
     }
 
-    /// From 0 to `end`, without it.
+    /// Returns a number from 0 to `end`, without `end`.
     pub fn below(&mut self, end: usize) -> usize {
         self.next() as usize % end
     }
 
-    /// From -1 to 1.
+    /// Returns a number from -1 to 1.
     pub fn float(&mut self) -> f32 {
         self.below(20_001) as f32 / 10_000.0 - 1.0
     }
 
-    /// From -1 to 1 each.
+    /// Returns `count` numbers from -1 to 1.
     pub fn floats(&mut self, count: usize) -> Vec<f32> {
         (0..count).map(|_| self.float()).collect()
     }

@@ -1,8 +1,8 @@
 //! Reductions: which dimensions of a dense tensor stay, which are folded, and the loops over both.
 //!
-//! They hold for every dim order of input and output. Neighbouring dimensions that lie dense are merged, so most
-//! reductions become one loop over contiguous rows ("fold each row") or one over contiguous lanes ("fold rows into each
-//! other"). An operation on elements is a [`Fold`].
+//! They hold for every dim order of input and output. Neighbouring dimensions that are stored densely are merged, so
+//! most reductions become one loop over contiguous rows ("fold each row") or one over contiguous lanes ("fold rows into
+//! each other"). An operation on elements is a [`Fold`].
 
 use edgepack_format::tensor::{Dims, MAX_RANK};
 
@@ -11,7 +11,7 @@ use crate::fold::{Fold, Sum};
 use crate::layout::{Layout, reach};
 use crate::simd::wide;
 
-/// Accumulators of neighbouring results, kept on the stack.
+/// Number of accumulators of neighbouring results that are held on the stack.
 const LANES: usize = 64;
 
 /// A loop: its rounds, and the elements it moves by in input and output.
@@ -72,7 +72,7 @@ pub struct Reduction {
 
 impl Reduction {
     /// Returns the loops from an input to a result that has the sizes [`Folded::result_sizes`] says. With `in_order` the folded
-    /// elements are visited in index order, else as they lie in memory.
+    /// elements are visited in index order, else as they are stored in memory.
     pub fn new<'a>(
         input: impl Into<Layout<'a>>,
         out: impl Into<Layout<'a>>,
@@ -222,7 +222,7 @@ fn add_rows(input: &[f32], rows: usize, stride: usize, sums: &mut [f64]) {
     }
 }
 
-/// Drops loops of one round, sorts by stride if asked, and merges what lies dense.
+/// Drops loops of one round, sorts by stride if asked, and merges dimensions that are stored densely.
 fn merged(mut axes: Dims<Axis>, sort: bool) -> Dims<Axis> {
     if sort {
         axes.sort_unstable_by_key(|axis| std::cmp::Reverse(axis.input));

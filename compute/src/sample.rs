@@ -1,14 +1,14 @@
 //! Sampling images and volumes at places that a grid says.
 //!
 //! Coordinates run from -1 to 1 over the image, the last one first: column, row, slice. They are computed in `f32`, in
-//! `f64` for doubles. A coordinate that is not a finite number lies outside of the image.
+//! `f64` for doubles. A coordinate that is not a finite number is outside of the image.
 
 use crate::error::{Error, ErrorKind, expect_elements};
 use crate::float::Float;
 use crate::layout::Strided;
 use crate::number::{Cast, Compute, Number};
 
-/// The way values between pixels are found.
+/// The algorithm that finds values between pixels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// From the neighbours on both sides.
@@ -33,11 +33,11 @@ pub enum Padding {
 /// The conventions of a grid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sampler {
-    /// The way values between pixels are found.
+    /// The algorithm that finds values between pixels.
     pub mode: Mode,
     /// The values outside of the image.
     pub padding: Padding,
-    /// Whether -1 and 1 are the centres of the corner pixels, not the corners of the image.
+    /// True if -1 and 1 are the centres of the corner pixels, not the corners of the image.
     pub align_corners: bool,
 }
 
@@ -218,7 +218,7 @@ impl Line {
         taps
     }
 
-    /// From -1 to 1 to pixels.
+    /// Converts a coordinate from -1 to 1 to pixels.
     fn position<C: Float>(&self, coordinate: C) -> C {
         let (one, half) = (C::ONE, C::of(0.5));
         let size = C::of(self.size as f64);

@@ -1,6 +1,6 @@
 //! Running sums, products, extremes and logarithms of sums along one dimension of a dense tensor.
 //!
-//! Invariant: a line is read and written once, in order; what a line has in common is kept in registers.
+//! Invariant: a line is read and written once, in order; what a line has in common is held in registers.
 
 use crate::error::{Error, expect_elements};
 use crate::layout::AxisView;

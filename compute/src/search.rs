@@ -28,7 +28,7 @@ impl Key {
         }
     }
 
-    /// How it compares to another; NaN does not.
+    /// Returns the order of the two keys; `None` if one is NaN.
     fn compare(self, other: Key) -> Option<Ordering> {
         match (self, other) {
             (Key::Whole(a), Key::Whole(b)) => Some(a.cmp(&b)),
@@ -73,7 +73,7 @@ impl<'a> Keys<'a> {
 /// Lines of sorted numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Sorted<'a> {
-    /// Their numbers, one line after the other.
+    /// Numbers of the lines, one line after the other.
     pub keys: Keys<'a>,
     /// Numbers of a line.
     pub length: usize,
@@ -141,7 +141,7 @@ impl Sorted<'_> {
 }
 
 /// Counts the elements in bins of one width from `low` to `high`; if these are equal, from the least element to the greatest.
-/// What is outside, or NaN, does not count.
+/// Elements outside of the bins, and NaN, do not count.
 ///
 /// # Errors
 ///

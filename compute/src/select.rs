@@ -2,7 +2,7 @@
 //!
 //! Nothing says which of several equal elements `topk` names, but models depend on what they were tested with. PyTorch
 //! and ExecuTorch both select with the C++ library's partition by a median of three, sort runs of up to 16 elements by
-//! insertion, and use a heap where few elements are wanted of many. The same steps on the same input give the same
+//! insertion, and use a heap where few elements are wanted of many. The same operations on the same input give the same
 //! places. Time is bounded as there: a partition that makes no progress ends in a heap.
 
 /// An element as a number that orders like it, and its place.
@@ -13,7 +13,7 @@ const SHORT: usize = 16;
 /// A heap pays where the line is this many times longer than what is wanted of it.
 const FEW: usize = 64;
 
-/// Whether one element comes before the other. Places do not count.
+/// Returns whether one element comes before the other. Places do not count.
 fn before(a: &Entry, b: &Entry) -> bool {
     a[0] < b[0]
 }
@@ -34,7 +34,7 @@ pub fn select(line: &mut [Entry], count: usize, sorted: bool) {
     }
 }
 
-/// How often a line may be split before a heap takes over.
+/// Returns how often a line of `len` entries may be split before a heap takes over.
 fn depth(len: usize) -> u32 {
     2 * len.checked_ilog2().unwrap_or(0)
 }
@@ -98,7 +98,7 @@ fn split(line: &mut [Entry]) -> usize {
     line.swap(0, median);
     let pivot = line[0];
     let (mut low, mut high) = (1, line.len());
-    // The median stands between two others, so neither walk leaves the line.
+    // The median is between two others, so neither walk leaves the line.
     loop {
         while before(&line[low], &pivot) {
             low += 1;
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(line, want);
     }
 
-    /// What eager PyTorch answers for `topk(largest=False)` of the same numbers.
+    /// Compares with the results of `topk(largest=False)` of eager PyTorch for the same numbers.
     #[test]
     fn ties_stand_where_the_reference_leaves_them() {
         assert_eq!(places(&[1, 5, 8, 2, 2], 3), [0, 3, 4]);

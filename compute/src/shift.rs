@@ -48,7 +48,7 @@ impl Shift {
         }) as usize
     }
 
-    /// Whether every index of an output of this size comes from one of the input.
+    /// Returns whether every index of an output of this size comes from one of the input.
     fn covers(self, out: usize) -> bool {
         out == 0 || self.size > 0 && [0, out - 1].into_iter().all(|end| self.index(end) < self.size as usize)
     }

@@ -23,7 +23,7 @@ pub enum Part {
     First {
         /// Elements of a line, at most as many as there are.
         count: usize,
-        /// Whether their order counts.
+        /// True if their order counts.
         sorted: bool,
     },
 }

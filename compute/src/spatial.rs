@@ -13,7 +13,7 @@ pub struct Images {
     pub channels: (usize, usize),
     /// Depth, height, width.
     pub sizes: [usize; 3],
-    /// Their strides.
+    /// Strides of depth, height and width, in elements.
     pub strides: [usize; 3],
 }
 
@@ -66,7 +66,7 @@ pub struct Slide {
     pub input: usize,
     /// Taps of the window, at least 1.
     pub kernel: usize,
-    /// How far it moves, at least 1.
+    /// Distance between neighbouring places of the window, in elements; at least 1.
     pub stride: usize,
     /// Elements before the first and after the last.
     pub padding: usize,

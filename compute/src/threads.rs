@@ -1,8 +1,8 @@
-//! Threads, and sharing loops among them.
+//! Threads, and loops that are split among them.
 //!
-//! A loop is shared where its work repays handing parts of it over, which its [`Cost`] says. Parts follow from the work,
+//! A loop is split where its work repays handing parts of it over, which its [`Cost`] says. Parts follow from the work,
 //! not from the number of threads, and each is computed as it would be by itself: results do not depend on the number of
-//! threads. Sharing a loop allocates nothing.
+//! threads. Splitting a loop allocates nothing.
 //!
 //! Loops run on the threads of the [`Threads`] whose [`Threads::run`] they are called in, or, outside of any, on threads of
 //! the process, as many as the machine has, which start when a loop first repays it. Loops inside of a part of a loop stay
@@ -25,7 +25,7 @@ use pieces::sealed::{Cut, Pieces as _};
 pub use pieces::{Columns, Pieces, Read, Write, WriteAll, WriteColumns};
 use pool::{Pool, Shared};
 
-/// Threads that work is shared among. They end when the last clone is dropped, which waits for them.
+/// Threads that work is split among. They end when the last clone is dropped, which waits for them.
 ///
 /// ```
 /// use edgepack_compute::threads::{self, Threads};
@@ -47,12 +47,12 @@ impl Threads {
         }
     }
 
-    /// Returns their number.
+    /// Returns the number of threads.
     pub fn count(&self) -> usize {
         self.shared().map_or(1, Shared::count)
     }
 
-    /// Runs `work` on one of the threads; loops inside it are shared among all of them. While they run work of another
+    /// Runs `work` on one of the threads; loops inside it are split among all of them. While they run work of another
     /// caller, the calling thread does this by itself. Panics of `work` reach the caller.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         let Some(shared) = self.shared().filter(|shared| !shared.is_here()) else { return work() };
@@ -87,7 +87,7 @@ fn process() -> Option<&'static Shared> {
     PROCESS.get_or_init(|| Threads::new(0).unwrap_or(Threads(None))).shared()
 }
 
-/// Returns how many threads a loop that runs here may be shared among.
+/// Returns how many threads a loop that runs here may be split among.
 pub fn current() -> usize {
     if pool::is_in_loop() {
         return 1;
@@ -95,7 +95,8 @@ pub fn current() -> usize {
     pool::with_worker(|worker| worker.map(Shared::count)).or_else(|| process().map(Shared::count)).unwrap_or(1)
 }
 
-/// Time that one unit of a loop takes on one thread, about: what decides whether, and into which parts, it is shared.
+/// Time that one unit of a loop takes on one thread, about: it decides whether, and into which parts, the loop is
+/// split.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cost(f64);
 
@@ -104,7 +105,7 @@ pub struct Cost(f64);
 const HAND_OVER: f64 = 10_000.0;
 
 impl Cost {
-    /// So many nanoseconds a unit.
+    /// Returns a cost of so many nanoseconds a unit.
     pub const fn nanoseconds(nanoseconds: f64) -> Cost {
         Cost(nanoseconds)
     }
@@ -221,7 +222,7 @@ pub fn try_for_each_at<P: Pieces, E: Send>(
     try_each(cost.pays(cut.count()), cost.units(), cut, f)
 }
 
-/// Pieces that a thread takes at once if nobody knows what one costs: threads end at about the same time.
+/// Returns how many pieces a thread takes at once if the cost of one is not known: threads end at about the same time.
 fn even(count: usize) -> usize {
     (count / (current() * 4)).max(1)
 }

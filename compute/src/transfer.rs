@@ -1,4 +1,4 @@
-//! Elements moved from one walk to another, converted on the way where their types differ.
+//! Elements moved from one walk to another, and converted where their types differ.
 
 use crate::error::{Error, ErrorKind};
 use crate::threads::for_each_piece;
@@ -14,7 +14,7 @@ pub const SCRATCH: usize = 2 * BLOCK_BYTES;
 /// A loop that converts as many elements as fit, between slices aligned to their elements.
 pub type Converter = fn(&[u8], &mut [u8]);
 
-/// The change of elements on their way: their widths in bytes, up to 16, and the loop between them.
+/// The conversion of elements that are moved: their widths in bytes, up to 16, and the loop between them.
 #[derive(Clone, Copy, Debug)]
 pub struct Conversion {
     /// Bytes of an element before.

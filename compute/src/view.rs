@@ -1,7 +1,7 @@
-//! Views: tensors whose dimensions step through the memory of another in one or more nested strides.
+//! Views: tensors whose dimensions go through the memory of another in one or more nested strides.
 //!
-//! A view says where element (0, 0, …) is and how far each of its dimensions steps; whatever the dim orders of both tensors
-//! are, its walk is right.
+//! A view says where element (0, 0, …) is and the strides of each of its dimensions; whatever the dim orders of both
+//! tensors are, its walk is right.
 
 use edgepack_format::tensor::Dims;
 

@@ -1,4 +1,4 @@
-//! Walks: the elements of a strided input in the order an output lies in memory, and copies along them.
+//! Walks: the elements of a strided input in the order an output is stored in memory, and copies along them.
 //!
 //! Outputs are always dense, so one walk per input is all that a loop over several tensors needs. Neighbouring
 //! dimensions that can be walked as one are merged: equal shapes and dim orders give a single run.
@@ -16,7 +16,7 @@ pub struct Axis {
     pub stride: isize,
 }
 
-/// In which order the elements of an input are read: nested dimensions from outermost to innermost, merged.
+/// Order in which the elements of an input are read: nested dimensions from outermost to innermost, merged.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk {
     /// Never empty, no dimension of size 1 unless it is the only one.
@@ -34,7 +34,7 @@ impl Walk {
             if axis.size == 1 {
                 continue;
             }
-            // Sizes whose product overflows stand beside a size of zero, and stay apart.
+            // Sizes whose product overflows are next to a size of zero, and stay apart.
             let joined = |outer: &Axis| outer.size.checked_mul(axis.size);
             match merged[..len].last_mut() {
                 Some(outer)
@@ -101,19 +101,19 @@ impl Walk {
         Walk::new(axes, 0)
     }
 
-    /// Every element of a tensor, the last dimension fastest, wherever it lies in memory.
+    /// Every element of a tensor, the last dimension fastest, wherever it is in memory.
     pub fn by_index<'a>(tensor: impl Into<Layout<'a>>) -> Walk {
         let tensor = tensor.into();
         let axis = |(&size, &stride): (&usize, &usize)| Axis { size, stride: stride as isize };
         Walk::new(tensor.sizes.iter().zip(tensor.strides).map(axis), 0)
     }
 
-    /// Whether the elements lie one after the other.
+    /// Returns whether the elements are stored one after the other.
     pub fn is_linear(&self) -> bool {
         matches!(*self.axes, [Axis { stride: 1, .. }])
     }
 
-    /// Whether it is the same element every time.
+    /// Returns whether every place of the walk is one and the same element.
     pub fn is_constant(&self) -> bool {
         matches!(*self.axes, [Axis { stride: 0, .. }] | [Axis { size: 1, .. }])
     }
@@ -128,7 +128,7 @@ impl Walk {
         &self.axes
     }
 
-    /// Elements that are best read together: rows or columns of a tile of those that lie next to each other.
+    /// Elements that are best read together: rows or columns of a tile of those that are next to each other.
     pub(crate) fn unit(&self) -> usize {
         if self.is_linear() { TILE } else { self.axes.last().map_or(1, |axis| axis.size).saturating_mul(TILE) }
     }
@@ -216,7 +216,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// How many columns are read one after the other if a matrix is read by columns from here on.
+    /// Returns how many columns are left to read if a matrix is read by columns from here on; `None` if it is not.
     fn columns(&self, axes: &[Axis]) -> Option<usize> {
         let inner = axes.len() - 1;
         let Axis { size, stride } = *axes.get(inner.checked_sub(1)?)?;

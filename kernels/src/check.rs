@@ -1,4 +1,4 @@
-//! What families of operators check alike: element types, shapes, and how the messages read.
+//! Checks that families of operators have in common: element types, shapes, and the texts of messages.
 
 use std::fmt;
 
@@ -55,7 +55,7 @@ macro_rules! with_float {
 }
 pub(crate) use with_float;
 
-/// An error unless the element type belongs to the class.
+/// Returns an error unless the element type belongs to the class.
 pub fn expect_class(name: &str, dtype: ScalarType, class: Class) -> Result<(), KernelError> {
     if class.contains(dtype) {
         return Ok(());
@@ -68,7 +68,7 @@ pub fn expect_class(name: &str, dtype: ScalarType, class: Class) -> Result<(), K
     Err(KernelError::argument(format!("`{name}` is {dtype}, the operator wants {wanted}")))
 }
 
-/// An error unless the element type is this one.
+/// Returns an error unless the element type is this one.
 pub fn expect_dtype(name: &str, dtype: ScalarType, wanted: ScalarType) -> Result<(), KernelError> {
     if dtype == wanted {
         return Ok(());
@@ -76,7 +76,7 @@ pub fn expect_dtype(name: &str, dtype: ScalarType, wanted: ScalarType) -> Result
     Err(KernelError::argument(format!("`{name}` is {dtype}, the operator wants {wanted}")))
 }
 
-/// An error unless two tensors have one element type.
+/// Returns an error unless two tensors have one element type.
 pub fn expect_same(a: (&str, ScalarType), b: (&str, ScalarType)) -> Result<(), KernelError> {
     if a.1 == b.1 {
         return Ok(());
@@ -84,7 +84,7 @@ pub fn expect_same(a: (&str, ScalarType), b: (&str, ScalarType)) -> Result<(), K
     Err(KernelError::argument(format!("`{}` is {}, `{}` is {}: the types differ", a.0, a.1, b.0, b.1)))
 }
 
-/// An error unless two tensors lie in memory in the same order of dimensions.
+/// Returns an error unless two tensors are stored in memory in the same order of dimensions.
 pub fn expect_same_order(a: (&str, &[u8]), b: (&str, &[u8])) -> Result<(), KernelError> {
     if a.1 == b.1 {
         return Ok(());
@@ -95,7 +95,7 @@ pub fn expect_same_order(a: (&str, &[u8]), b: (&str, &[u8])) -> Result<(), Kerne
     )))
 }
 
-/// An error unless `sizes`, those of argument `name`, stretch to `target`.
+/// Returns an error unless `sizes`, those of argument `name`, stretch to `target`.
 pub fn expect_stretch(name: &str, sizes: &[usize], target: &[usize]) -> Result<(), KernelError> {
     if broadcast(sizes, target).is_some_and(|common| *common == *target) {
         return Ok(());

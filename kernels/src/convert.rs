@@ -1,4 +1,4 @@
-//! Element type to element type: one loop of `edgepack_compute::convert` per pair, shared by every operator.
+//! Element type to element type: one loop of `edgepack_compute::convert` per pair, for every operator.
 
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
@@ -22,7 +22,7 @@ pub fn converter(from: ScalarType, to: ScalarType) -> Option<Converter> {
         else => complex::converter(from, to))
 }
 
-/// Whether the bytes start at a multiple of the element size, so that a typed slice can be made of them.
+/// Returns whether the bytes start at a multiple of the element size, so that a typed slice can be made of them.
 pub fn is_aligned(bytes: &[u8], dtype: ScalarType) -> bool {
     bytes.as_ptr().addr().is_multiple_of(dtype.size().unwrap_or(1).min(8))
 }

@@ -1,6 +1,6 @@
 //! The families of operators: which tables make up the library, and how fast each runs.
 //!
-//! Invariant: every operator of the library stands in the table of one family.
+//! Invariant: every operator of the library is in the table of one family.
 
 use edgepack_executor::kernel::Kernel;
 
@@ -10,7 +10,7 @@ use crate::aten::{
 };
 use crate::{llama, prim, quantized};
 
-/// How an operator spends its time.
+/// Kind of work an operator spends its time on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Speed {
     /// See [`Speed::meaning`], as for all.
@@ -29,7 +29,7 @@ impl Speed {
     /// Every class, fastest work first.
     pub const ALL: [Speed; 5] = [Speed::Product, Speed::Vector, Speed::Copy, Speed::Element, Speed::Number];
 
-    /// One word.
+    /// Returns the class as one word.
     pub fn name(self) -> &'static str {
         match self {
             Speed::Product => "product",
@@ -40,7 +40,7 @@ impl Speed {
         }
     }
 
-    /// One sentence.
+    /// Returns a description of the class as one sentence.
     pub fn meaning(self) -> &'static str {
         match self {
             Speed::Product => {
@@ -57,11 +57,11 @@ impl Speed {
 /// Operators with one engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    /// What it is called.
+    /// Name of the family.
     pub name: &'static str,
-    /// How it spends its time.
+    /// Kind of work its operators spend their time on.
     pub speed: Speed,
-    /// Its operators.
+    /// Tables of its operators.
     pub tables: &'static [&'static [&'static Kernel]],
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Base {
     pub schema: &'static str,
     /// The position of its output.
     pub out: usize,
-    /// Whether results are computed where they stay, so that the operations must end in FLOAT.
+    /// True if results are computed where they stay, so that the operations must end in FLOAT.
     pub in_place: bool,
     /// Looks at one instruction.
     pub prepare: PrepareFused,
@@ -38,7 +38,7 @@ pub(crate) struct Fused {
 }
 
 impl Fused {
-    /// Both as one. The operations take FLOAT, but for those of [`POINTWISE`].
+    /// Returns the operator with its operations. The operations take FLOAT, but for those of [`POINTWISE`].
     pub fn new(base: &'static Base, epilogue: Arc<Epilogue>) -> Self {
         Fused { base, epilogue }
     }

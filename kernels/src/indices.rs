@@ -5,7 +5,7 @@ use edgepack_executor::kernel::{KernelError, Prepare};
 use edgepack_executor::tensor::TensorRef;
 use edgepack_format::scalar::ScalarType;
 
-/// An error unless a tensor, given as argument `name`, holds indices.
+/// Returns an error unless a tensor, given as argument `name`, holds indices.
 pub fn expect_indices(args: &Prepare<'_>, arg: usize, name: &str) -> Result<(), KernelError> {
     match args.tensor(arg)?.meta.dtype {
         ScalarType::INT | ScalarType::LONG => Ok(()),

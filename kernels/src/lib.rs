@@ -26,14 +26,14 @@ use edgepack_executor::Registry;
 pub use family::{FAMILIES, Family, Speed};
 pub use fused::HARD_SWISH;
 
-/// Every operator of this crate, with the arithmetic of PyTorch.
+/// Returns a registry of every operator of this crate, with the arithmetic of PyTorch.
 pub fn registry() -> Registry {
     let tables = FAMILIES.iter().flat_map(|family| family.tables);
     rewrite::with_rewrites(tables.fold(Registry::new(), |registry, kernels| registry.with_kernels(kernels)))
 }
 
-/// The same with the arithmetic of the stock ExecuTorch kernels where it differs from PyTorch's, for comparing with
-/// outputs that ExecuTorch computed: `aten::elementwise::reference` lists the operators.
+/// Returns [`registry`] with the arithmetic of the stock ExecuTorch kernels where it differs from PyTorch's, for
+/// comparing with outputs that ExecuTorch computed: `aten::elementwise::reference` lists the operators.
 pub fn reference_registry() -> Registry {
     registry().with_kernels(aten::elementwise::reference::KERNELS)
 }

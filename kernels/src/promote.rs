@@ -1,4 +1,4 @@
-//! Which element type an operator computes in: PyTorch's promotion, as ExecuTorch applies it.
+//! The element type an operator computes in: PyTorch's promotion, as ExecuTorch applies it.
 //!
 //! Tensors of rank 0 count like any other tensor. A number counts only by its category: a float lifts integers and
 //! bools to FLOAT, an integer lifts bools to LONG.
@@ -60,8 +60,8 @@ pub fn promote_scalar(tensor: ScalarType, scalar: Scalar) -> ScalarType {
     }
 }
 
-/// Whether a result of type `from` may be stored in an output of type `to`: a complex number in no real one, a float
-/// in no integer, and only a bool in a bool.
+/// Returns whether a result of type `from` may be stored in an output of type `to`: a complex number in no real one, a
+/// float in no integer, and only a bool in a bool.
 pub fn can_cast(from: ScalarType, to: ScalarType) -> bool {
     let real = |dtype: ScalarType| dtype.is_integral() || dtype == ScalarType::BOOL;
     !(from.is_complex() && !to.is_complex()
@@ -69,7 +69,7 @@ pub fn can_cast(from: ScalarType, to: ScalarType) -> bool {
         || from != ScalarType::BOOL && to == ScalarType::BOOL)
 }
 
-/// An error unless [`can_cast`].
+/// Returns an error unless [`can_cast`].
 pub fn expect_castable(from: ScalarType, to: ScalarType) -> Result<(), KernelError> {
     if can_cast(from, to) {
         return Ok(());
@@ -86,8 +86,8 @@ pub fn compute_type(dtype: ScalarType) -> ScalarType {
     }
 }
 
-/// Whether a number fits an element type: integers within the range of an integer type, finite floats within that of
-/// a floating one. Anything fits BOOL.
+/// Returns whether a number fits an element type: integers within the range of an integer type, finite floats within
+/// that of a floating one. Anything fits BOOL.
 pub fn fits(scalar: Scalar, dtype: ScalarType) -> bool {
     use ScalarType as S;
     if let S::FLOAT | S::HALF | S::BFLOAT16 = dtype {
@@ -112,13 +112,13 @@ pub fn fits(scalar: Scalar, dtype: ScalarType) -> bool {
     };
     match scalar {
         Scalar::Int(value) => (least..=most).contains(&i128::from(value)),
-        // The conversion saturates, far outside of every range; NaN is no integer.
+        // The conversion saturates, far outside of every range; NaN is not an integer.
         Scalar::Double(value) => !value.is_nan() && (least..=most).contains(&(value as i128)),
         Scalar::Bool(_) => true,
     }
 }
 
-/// An error unless the number [`fits`].
+/// Returns an error unless the number [`fits`].
 pub fn expect_fit(name: &str, scalar: Scalar, dtype: ScalarType) -> Result<(), KernelError> {
     if fits(scalar, dtype) {
         return Ok(());

@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 use edgepack_executor::kernel::{KernelError, Views};
 
-/// As many elements as fit the scratch memory of a call, of any content.
+/// Returns the scratch memory of a call as elements: as many as fit, of any content.
 pub fn elements<'v, T: Pod>(views: &Views<'v>) -> Result<&'v mut [T], KernelError> {
     let bytes = views.scratch()?;
     let whole = bytes.len() / size_of::<T>() * size_of::<T>();

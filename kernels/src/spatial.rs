@@ -1,5 +1,5 @@
-//! Tensors as images of one, two or three spatial dimensions, and lists of numbers along these: what pooling, convolution
-//! and resizing share.
+//! Tensors as images of one, two or three spatial dimensions, and lists of numbers along these, for pooling,
+//! convolution and resizing.
 
 use edgepack_compute::spatial::Images;
 use edgepack_executor::kernel::{KernelContext, KernelError};

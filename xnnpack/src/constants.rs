@@ -20,7 +20,7 @@ pub(crate) struct Weights {
 
 struct Entry {
     bytes: Bytes,
-    /// As many as the payload says.
+    /// Number of bytes that the payload says.
     size: usize,
     named: bool,
     /// The place in the program.
@@ -28,7 +28,7 @@ struct Entry {
 }
 
 impl Weights {
-    /// Asks for every constant of a payload, which lies in `processed`, at this place of the program.
+    /// Asks for every constant of a payload, which is stored in `processed`, at this place of the program.
     pub fn of(
         payload: &Payload<'_>,
         processed: &Bytes,

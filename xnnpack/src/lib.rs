@@ -2,7 +2,7 @@
 //!
 //! [`Xnnpack`] is a backend. It answers every call of a delegate with instructions: nodes of the payload become calls of
 //! operators, those of `edgepack-kernels` where they compute the same, operators of its own for 8-bit and 4-bit numbers.
-//! What it cannot be sure to compute it refuses at load, by the name of the node.
+//! It refuses at load every node that it cannot be sure to compute, and names the node.
 //!
 //! ```no_run
 //! use edgepack_executor::delegate::Backends;

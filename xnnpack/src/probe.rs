@@ -1,6 +1,6 @@
 //! A look at programs that runs nothing: which nodes of their payloads lowering takes, and why it refuses others.
 //!
-//! [`Probe`] stands in the place of the backend while a method is loaded. It asks lowering about every node of every call, takes
+//! [`Probe`] replaces the backend while a method is loaded. It asks lowering about every node of every call, takes
 //! a refused node to make what the payload declares, and lets the load go on.
 
 use std::ops::Range;
@@ -43,7 +43,7 @@ pub struct ProbedNode {
     pub kind: String,
     /// The node as a line.
     pub text: String,
-    /// Whether it runs.
+    /// The answer to whether the node runs.
     pub answer: Answer,
 }
 
@@ -51,11 +51,11 @@ pub struct ProbedNode {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Answer {
-    /// It does.
+    /// The node runs.
     Runs,
-    /// It is refused, and why.
+    /// The node is refused, for this reason.
     Refused(String),
-    /// Nobody can say: constants are in a data file that was not given.
+    /// Unknown, since constants are in a data file that was not given.
     Unknown(String),
 }
 

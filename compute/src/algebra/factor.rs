@@ -49,11 +49,11 @@ pub fn exchange(b: &mut [f64], columns: usize, pivots: &[f64], forwards: bool) {
 /// A triangle of a square matrix.
 #[derive(Clone, Copy)]
 pub struct Triangle {
-    /// Which one.
+    /// True for the upper triangle, false for the lower one.
     pub upper: bool,
-    /// Whether its diagonal counts as ones.
+    /// True if its diagonal counts as ones.
     pub unit: bool,
-    /// Whether it is transposed first.
+    /// True if it is transposed first.
     pub transposed: bool,
 }
 
@@ -134,13 +134,13 @@ pub struct Applied<'m> {
     pub matrix: &'m mut [f64],
     /// Its sizes.
     pub sizes: [usize; 2],
-    /// Whether the product of reflections stands on its left.
+    /// True if the product of reflections is on the left of the matrix.
     pub left: bool,
-    /// Whether that product is transposed.
+    /// True if that product is transposed.
     pub transposed: bool,
 }
 
-/// Multiplies a matrix by the product of reflections that lie in the columns of `v`.
+/// Multiplies a matrix by the product of reflections that are stored in the columns of `v`.
 pub fn reflect(v: &[f64], width: usize, taus: &[f64], applied: Applied<'_>) {
     let Applied { matrix, sizes: [rows, columns], left, transposed } = applied;
     let count = taus.len();

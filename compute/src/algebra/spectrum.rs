@@ -117,7 +117,8 @@ pub fn singular(a: &mut [f64], values: &mut [f64], right: &mut [f64], rows: usiz
     }
 }
 
-/// Makes the columns of a matrix that is not wide from `known` on unit vectors that are orthogonal to all before them.
+/// Makes the columns of a matrix with no more columns than rows from `known` on unit vectors that are orthogonal to all
+/// before them.
 pub fn complete(q: &mut [f64], [rows, columns]: [usize; 2], known: usize) {
     let mut unit = 0;
     for j in known..columns {

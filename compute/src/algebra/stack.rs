@@ -45,11 +45,11 @@ impl MatrixStack {
         self.rows * self.columns
     }
 
-    /// Copies matrix `at` of a stack of sizes `outer`, row by row; a size of 1 of this stack stands for all.
+    /// Copies matrix `at` of a stack of sizes `outer`, row by row; a size of 1 of this stack is repeated for all.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Data`] if there is no such matrix among the values: a stack of none beside a stack of some.
+    /// [`ErrorKind::Data`] if there is no such matrix among the values: a stack of none next to a stack of some.
     ///
     /// ```
     /// use edgepack_compute::algebra::stack::MatrixStack;

@@ -16,8 +16,8 @@ use crate::threads::for_each_piece;
 const SMALL: usize = 1 << 12;
 
 /// Returns how many elements of scratch memory [`Convolution::run`] needs for images of up to so many pixels and a weight of
-/// so many taps for each of the input channels of a group: the image with its channels innermost where that is how the
-/// output lies and not the input (`reordered`), or the products of a transposed convolution.
+/// so many taps for each of the input channels of a group: the image with its channels innermost where the
+/// output is stored like that and the input is not (`reordered`), or the products of a transposed convolution.
 pub fn scratch(pixels: usize, taps: usize, group_channels: usize, transposed: bool, reordered: bool) -> usize {
     let image = if reordered { pixels.saturating_mul(group_channels) } else { 0 };
     if transposed { image.max(transposed::scratch(pixels, taps)) } else { image }
@@ -50,7 +50,7 @@ pub struct Convolution {
     weight_is_constant: bool,
     /// The geometry of the run before.
     last: Option<Geometry>,
-    /// Where the patches of a channels-first image are, for that geometry.
+    /// Offsets of the patches of a channels-first image, for that geometry.
     offsets: Option<Offsets>,
     /// The weight of every group as a left operand.
     packed_lhs: Option<Vec<<Fast as Gemm<f32>>::PackedLhs>>,
@@ -81,8 +81,8 @@ impl Convolution {
         lhs + self.packed.bytes() + self.weight_by_tap.capacity() * size_of::<f32>()
     }
 
-    /// Returns how many bytes the next run of this geometry retains beside those it has, at most. They are allocated by code
-    /// that cannot say that there is no memory, so whoever has limits asks before.
+    /// Returns how many bytes the next run of this geometry retains besides those it has, at most. They are allocated
+    /// by code that cannot say that there is no memory, so a caller that has limits asks before.
     pub fn bytes_to_retain(&self, geometry: &Geometry) -> usize {
         let Geometry { weight: kernel, groups, .. } = geometry;
         let [channels, out_channels] = geometry.group_channels();
@@ -223,7 +223,7 @@ fn reordered<'a>(
     let dense = images.sizes[1] == 1 || images.strides[1] == last.strides[1];
     let geometry = Geometry { input: last, ..*geometry };
     if (images.channels.1 == 1 || images.channels.0 == 1) && images.strides[2] == images.channels.0 && dense {
-        // One image may lie anywhere.
+        // One image may be stored anywhere.
         let batch = if images.batch.0 == 1 { last.batch } else { images.batch };
         return Ok((Geometry { input: Images { batch, ..last }, ..geometry }, input));
     }
@@ -245,7 +245,7 @@ fn reordered<'a>(
     Ok((geometry, scratch))
 }
 
-/// The way a convolution is computed.
+/// The algorithm that computes a convolution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Algorithm {
     /// By definition.
@@ -256,7 +256,7 @@ pub(super) enum Algorithm {
     DepthwiseNhwc,
     /// `weight * patches`, the patches gathered while they are packed.
     Im2colNchw,
-    /// What taps meet, read where it lies, times blocks of the weight.
+    /// Pixels that taps meet, read where they are stored, times blocks of the weight.
     Pixels,
     /// Transposed, as products that are added up.
     ScatterTransposed,
@@ -266,7 +266,7 @@ impl Algorithm {
     pub(super) fn of(geometry: &Geometry) -> Algorithm {
         let Geometry { input, out, weight, groups, transposed, .. } = *geometry;
         let too_long = input.channels.0 * input.area() >= i32::MAX as usize / 4;
-        // One layer is an image, unless layers of padding lie around it.
+        // One layer is an image, unless there are layers of padding around it.
         let layers = geometry.slides[0].kernel > 1 || geometry.slides[0].padding > 0 || input.sizes[0] > 1;
         let dense = |images: &Images| images.sizes[1] == 1 || images.strides[1] == images.sizes[2] * images.strides[2];
         let in_place = input.channels.1 == 1 && input.strides[2] == input.channels.0 && dense(&input);

@@ -63,11 +63,11 @@ pub(super) fn nchw(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: 
 /// Nanoseconds of a tap, about.
 const TAP: f64 = 0.05;
 
-/// Elements of a plane with what lies around it, at most.
+/// Most elements of a plane with the zeros around it.
 const PADDED: usize = 1 << 13;
 
-/// The sizes of a plane of a channel with zeros around it, whose columns lie by their number modulo the stride of the window:
-/// what a tap meets at places next to each other is next to each other.
+/// The sizes of a plane of a channel with zeros around it, whose columns are sorted by their number modulo the stride
+/// of the window: elements that a tap meets at neighbouring places are neighbours in memory.
 #[derive(Clone, Copy)]
 struct Padded {
     /// Rows.
@@ -78,7 +78,7 @@ struct Padded {
 }
 
 impl Padded {
-    /// Those of a convolution, if it fits.
+    /// Returns the sizes for a convolution; `None` if the plane has more than [`PADDED`] elements.
     fn of(geometry: &Geometry) -> Option<Padded> {
         let [_, down, right] = geometry.slides;
         let reach = |slide: &Slide| slide.dilation * (slide.kernel - 1);
@@ -321,7 +321,7 @@ impl WithFloats for Tiles<'_, '_> {
 }
 
 impl Tiles<'_, '_> {
-    /// Some vectors of channels of the pixels of a window; returns how many channels.
+    /// Computes some vectors of channels of the pixels of a window; returns how many channels.
     #[inline(always)]
     fn block<F: Floats, const TILES: usize>(
         &mut self,

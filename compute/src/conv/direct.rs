@@ -65,7 +65,8 @@ impl Source {
         let Geometry { input, weight, .. } = geometry;
         let [channels, out_channels] = geometry.group_channels();
         let first = group * channels;
-        // The weight is by output channel and then input channel of the group; transposed it is the other way round.
+        // The weight is by output channel and then input channel of the group; transposed, it is by input channel
+        // and then output channel of the group.
         let (weight_start, weight_stride) = if geometry.transposed {
             (first * weight.batch.1 + channel * weight.channels.1, weight.batch.1)
         } else {

@@ -5,18 +5,18 @@ use crate::spatial::{Images, Slide};
 /// Shapes, strides and parameters of a convolution.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Geometry {
-    /// Where the input is.
+    /// Sizes and strides of the input.
     pub input: Images,
-    /// Where the weight is. Its batch is its first dimension: output channels, and input channels if transposed. Its
-    /// channels are those of one group: of the input, and of the output if transposed.
+    /// Sizes and strides of the weight. Its batch is its first dimension: output channels, and input channels if
+    /// transposed. Its channels are those of one group: of the input, and of the output if transposed.
     pub weight: Images,
-    /// Where the output is.
+    /// Sizes and strides of the output.
     pub out: Images,
-    /// Along depth, height and width: the output over the input, or the input over the output if transposed.
+    /// Windows along depth, height and width: the output over the input, or the input over the output if transposed.
     pub slides: [Slide; 3],
     /// Groups of channels that are convolved apart; they divide the channels of input and output.
     pub groups: usize,
-    /// Whether every input element is a place of the window, and the output what its taps reach.
+    /// True if every input element is a place of the window, and the output what its taps reach.
     pub transposed: bool,
 }
 
@@ -44,7 +44,7 @@ impl Geometry {
         factors.into_iter().fold(1, usize::saturating_mul)
     }
 
-    /// Whether every output pixel reads the one input pixel at its own place.
+    /// Returns whether every output pixel reads the one input pixel at its own place.
     pub(super) fn is_pointwise(&self) -> bool {
         self.slides.iter().all(|slide| (slide.kernel, slide.stride, slide.padding) == (1, 1, 0))
     }

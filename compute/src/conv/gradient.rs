@@ -1,15 +1,15 @@
 //! The gradients of a convolution by its weight and its bias, by definition.
 //!
-//! That by the input is a convolution of the other kind with the same weight: transposed for a forward one, and the other way
-//! round.
+//! The gradient by the input is a convolution of the other kind with the same weight: transposed for a forward one, and
+//! forward for a transposed one.
 
 use super::geometry::Geometry;
 use crate::number::{Cast, Compute, Number};
 use crate::spatial::Images;
 
-/// Computes the gradient of the weight from the input and the gradient of the output, which lies where the geometry has the
-/// output: by element, the sum over all places that the tap takes. `to` says where it goes; its batch is the first dimension
-/// of the weight.
+/// Computes the gradient of the weight from the input and the gradient of the output, which is stored where the
+/// geometry has the output: by element, the sum over all places that the tap takes. `to` says where it goes; its batch
+/// is the first dimension of the weight.
 pub fn of_weight<T: Number>(geometry: &Geometry, to: &Images, input: &[T], grad: &[T], out: &mut [T]) {
     let Geometry { groups, transposed, .. } = geometry;
     // The window slides over one of the two images; the first dimension of the weight is that of the other's channels.

@@ -17,7 +17,7 @@ pub struct HalfConvolution<T> {
 }
 
 impl<T: Narrow> HalfConvolution<T> {
-    /// Retains a constant weight as `f32`: as many elements. An error if there is no memory for it.
+    /// Retains a constant weight as `f32`, with as many elements. An error if there is no memory for it.
     pub fn new(constant: Option<&[T]>) -> Result<Self, Error> {
         let mut weight = Vec::new();
         if let Some(constant) = constant {

@@ -10,7 +10,7 @@ use super::geometry::Geometry;
 use crate::error::{Error, ErrorKind, room};
 use crate::gemm::{Bias, Fast, Gemm, Operand};
 
-/// Where the elements of patches are: by tap, and by output pixel.
+/// Offsets of the elements of patches: by tap, and by output pixel.
 pub(super) type Offsets = (RowOffsets, ColOffsets);
 
 /// Multiplies with the patches of one group's channels. The offsets are those of the geometry, or made here.
@@ -44,7 +44,7 @@ pub(super) fn multiply_patches(
 }
 
 /// Finds where the elements of patches are. Sizes are padded to what the packing wants; the
-/// padding of rows lies outside of the image, that of columns is never stored.
+/// padding of rows is outside of the image, that of columns is never stored.
 fn patch_offsets(geometry: &Geometry, channels: usize) -> Result<Offsets, Error> {
     let Geometry { input: images, out: to, slides, .. } = geometry;
     let [column_multiple, row_multiple] = Fast::patch_steps();

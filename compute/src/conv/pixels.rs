@@ -1,5 +1,5 @@
-//! Convolution of channels-last images as products: rows of the left side are what the taps of a window meet, read where it
-//! lies, and the right side is the weight, packed by block of output channels.
+//! Convolution of channels-last images as products: rows of the left side are the pixels that the taps of a window
+//! meet, read where they are stored, and the right side is the weight, packed by block of output channels.
 //!
 //! Invariant: an output element is one sum over taps and the input channels of its group, in that order, started with the
 //! bias, whatever block, tile or thread it is in.
@@ -22,7 +22,7 @@ const CACHE: usize = 1 << 18;
 #[derive(Default)]
 pub(super) struct PackedWeight {
     lines: Vec<Line>,
-    /// What a window meets in the padding.
+    /// Zeros that a window meets in the padding.
     zeros: Vec<f32>,
 }
 
@@ -103,7 +103,8 @@ impl PackedWeight {
                     let first = block * sizes.tiles * LANES;
                     let places = lines.iter_mut().flat_map(|line| &mut line.0);
                     for (place, channel) in places.zip(first..sizes.channels) {
-                        // The weight is by output channel and input of the group; transposed it is the other way round.
+                        // The weight is by output channel and input of the group; transposed, it is by input and then
+                        // output channel of the group.
                         let [outer, inner] = match geometry.transposed {
                             true => [group * inputs + input, channel],
                             false => [group * sizes.channels + channel, input],
@@ -229,7 +230,7 @@ impl Part<'_, '_> {
         let bounds = clamp.bounds().map(|bound| floats.splat(bound));
         let group = self.group * geometry.group_channels()[0];
         let [from, pixels] = self.pixels;
-        // Pixels of a tile lie at this distance, and a row begins with as many pixels that are no neighbours.
+        // Pixels of a tile are at this distance, and a row begins with as many pixels that are not neighbours.
         let (rows, step) = match geometry.transposed {
             true => (pixels / geometry.out.sizes[2].max(1), geometry.slides[2].stride),
             false => (1, 1),

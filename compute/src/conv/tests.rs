@@ -14,7 +14,7 @@ use crate::spatial::{Images, Slide};
 use crate::threads::Threads;
 use edgepack_format::scalar::ScalarType;
 
-/// Where the channels of images are: outermost or innermost.
+/// Position of the channels of images: outermost or innermost.
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
     First,

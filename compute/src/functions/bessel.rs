@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-/// Where the series of modified functions gives way to the expansion for large arguments.
+/// Largest argument for which modified functions are computed by the series; beyond, by the expansion.
 const LARGE: f64 = 30.0;
 
 /// `Σ (x²/4)^k / (k! (k + order)!)`, with the power in front.
@@ -47,7 +47,7 @@ pub fn i0(x: f64) -> f64 {
     if x.abs() <= LARGE { series(x, 0) } else { expansion(x.abs(), 0) * (x.abs() / 2.0).exp() * (x.abs() / 2.0).exp() }
 }
 
-/// The same of order 1.
+/// The modified function of the first kind of order 1.
 pub fn i1(x: f64) -> f64 {
     if x.abs() <= LARGE {
         return series(x, 1);
@@ -120,7 +120,7 @@ pub fn k0(x: f64) -> f64 {
     second(x, 0) * (-x).exp()
 }
 
-/// The same of order 1.
+/// The modified function of the second kind of order 1.
 pub fn k1(x: f64) -> f64 {
     second(x, 1) * (-x).exp()
 }

@@ -129,7 +129,7 @@ pub fn igammac(a: f64, x: f64) -> f64 {
     }
 }
 
-/// The upper integral where it is no matter of computing.
+/// Returns the upper integral at arguments where its value is known; `None` where it has to be computed.
 fn special(a: f64, x: f64) -> Option<f64> {
     if a.is_nan() || x.is_nan() || a < 0.0 || x < 0.0 {
         return Some(f64::NAN);

@@ -35,7 +35,7 @@ pub fn erfinv(y: f64) -> f64 {
         return y;
     }
     let size = y.abs();
-    // A first guess from the logarithm of how little is missing to 1, then Newton's steps.
+    // A first guess from the logarithm of how little is missing to 1, then Newton's iterations.
     let log = ((1.0 - size) * (1.0 + size)).ln();
     let a = 2.0 / (PI * 0.147) + log / 2.0;
     let mut x = ((a * a - log / 0.147).sqrt() - a).max(0.0).sqrt();
@@ -49,7 +49,7 @@ pub fn erfinv(y: f64) -> f64 {
     x.copysign(y)
 }
 
-/// The point below which a normal variable lies with a probability.
+/// Returns the point that a normal variable is below with a probability.
 pub fn ndtri(p: f64) -> f64 {
     if p == 0.0 {
         return f64::NEG_INFINITY;
@@ -64,7 +64,7 @@ pub fn ndtri(p: f64) -> f64 {
         return SQRT_2 * erfinv(2.0 * p - 1.0);
     }
     let tail = p.min(1.0 - p);
-    // Newton's steps on the logarithm of the tail, where it is nearly a parabola.
+    // Newton's iterations on the logarithm of the tail, where it is nearly a parabola.
     let mut x = (-2.0 * tail.ln()).sqrt();
     for _ in 0..30 {
         let scaled = erfcx(x * FRAC_1_SQRT_2);

@@ -1,6 +1,6 @@
 //! Orthogonal polynomials, by their recurrences.
 
-/// Which polynomials.
+/// Families of polynomials.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Kind {

@@ -40,7 +40,7 @@ impl<M> Packed<M> {
     }
 }
 
-/// Where packed matrices are allocated, and how many bytes that were.
+/// Allocator of packed matrices that counts the bytes it was asked for.
 #[derive(Default)]
 struct Counted(Cell<usize>);
 
@@ -55,7 +55,7 @@ impl Alloc for &Counted {
 }
 
 /// Returns how many bytes packing a matrix takes at most. Packing allocates them and cannot say that there are none, so
-/// whoever packs asks before.
+/// callers that pack ask before.
 pub fn most_packed(mat: &Mat<'_, f32>) -> usize {
     most_packed_of(mat.rows, mat.cols)
 }
@@ -72,7 +72,7 @@ pub(crate) fn most_packed_of(rows: usize, cols: usize) -> usize {
 const SMALL: usize = 1 << 14;
 
 impl Fast {
-    /// Whether a product is so small that packing its operands gains nothing.
+    /// Returns whether a product is so small that packing its operands gains nothing.
     pub fn is_small(rows: usize, inner: usize, cols: usize) -> bool {
         rows.saturating_mul(inner).saturating_mul(cols) <= SMALL
     }
@@ -202,7 +202,7 @@ fn add_rows(out: &mut [f32], lhs: Mat<'_, f32>, rhs: Mat<'_, f32>, first: usize,
 
 /// A multiplication and an addition in a product of matrices: from 0.008 ns to 0.03 ns, by machine.
 const MULTIPLICATION: Cost = Cost::nanoseconds(0.016);
-/// The same where each number of the matrix is used once: 0.14 ns from a second level of cache.
+/// A multiplication and an addition where each number of the matrix is used once: 0.14 ns from a second level of cache.
 const LOADED: Cost = Cost::nanoseconds(0.1);
 /// Parts of many rows are multiples of what the inner loops of products take at once.
 const ROWS: usize = 12;
@@ -210,7 +210,7 @@ const ROWS: usize = 12;
 /// cuts longer rows depends on that number, and what is left of a row at the end of a part is summed in another order.
 const BLOCK: [usize; 2] = [64, 128];
 
-/// Whether rten takes a product as one block.
+/// Returns whether rten computes a product as one block.
 fn is_block(rows: usize, columns: usize) -> bool {
     rows <= BLOCK[0] && columns <= BLOCK[1]
 }
@@ -250,7 +250,7 @@ fn multiply_here(
         None => GemmInputA::Unpacked(view(&lhs.mat)?),
     };
     let b = match rhs.packed {
-        // One row goes through the matrix as it lies: reading it once is all the work.
+        // One row is multiplied with the matrix as it is stored: reading it once is all the work.
         Some(packed) if lhs.mat.rows > 1 => GemmInputB::Packed(&packed.matrix),
         _ => GemmInputB::Unpacked(view(&rhs.mat)?),
     };

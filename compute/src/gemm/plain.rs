@@ -8,7 +8,7 @@ use crate::simd::wide;
 /// Every element type, in plain loops.
 pub struct Plain;
 
-/// Nothing: plain loops pack nothing.
+/// The packed operand of plain loops, which never exists: plain loops pack nothing.
 pub enum NeverPacked {}
 
 impl<T: Number> Gemm<T> for Plain {
@@ -38,7 +38,7 @@ impl<T: Number> Gemm<T> for Plain {
     }
 }
 
-/// Sums kept at once: several vector registers, and they fit the stack.
+/// Sums held at once: several vector registers, and they fit the stack.
 const LANES: usize = 32;
 
 #[inline(always)]

@@ -13,7 +13,7 @@ pub trait Cast<To> {
 }
 
 macro_rules! cast {
-    // A narrow integer takes the low bits of a float, as the conversion instruction of x86 leaves them.
+    // An integer of 8 or 16 bits takes the low bits of a float, as the conversion instruction of x86 leaves them.
     (f32 => u8, $x:expr) => {
         $x as i32 as u8
     };

@@ -1,7 +1,7 @@
 //! Loops over elements in the same place of their operands: slices of one type to compute in, or one number repeated.
 //!
 //! A [`Table`] names the function of an element and picks the loop for the type to compute in; a [`Loop`] takes operands as
-//! bytes, so that all loops have one type. Nothing here knows shapes: whoever calls brings every operand into this form.
+//! bytes, so that all loops have one type. Nothing here knows shapes: callers bring every operand into this form.
 //!
 //! ```
 //! use edgepack_compute::element::Scalar;
@@ -34,7 +34,7 @@ use crate::number::{Compute, Number};
 pub struct Lane<'a> {
     /// The elements, aligned; only the first counts if it is constant.
     pub bytes: &'a [u8],
-    /// Whether the first element stands for all.
+    /// True if the first element is the value of all.
     pub constant: bool,
 }
 
@@ -43,7 +43,7 @@ pub struct Lane<'a> {
 pub struct Params(pub [Scalar; 3]);
 
 impl Params {
-    /// As numbers of the type to compute in.
+    /// Returns the numbers in the type to compute in.
     pub fn of<C: Number>(&self) -> [C; 3] {
         self.0.map(C::from_scalar)
     }
@@ -70,7 +70,7 @@ pub type Table = fn(ScalarType) -> Option<Body>;
 pub enum Values<'a, T> {
     /// One per element.
     Each(&'a [T]),
-    /// The same for all.
+    /// One value for all elements.
     One(T),
 }
 
@@ -85,7 +85,7 @@ impl<T: Pod> Values<'_, T> {
 }
 
 impl Lane<'_> {
-    /// As values of a type.
+    /// Returns the elements as values of type `T`.
     pub fn values<T: Pod>(&self) -> Values<'_, T> {
         if self.constant {
             Values::One(bytemuck::pod_read_unaligned(&self.bytes[..size_of::<T>()]))
@@ -95,7 +95,7 @@ impl Lane<'_> {
     }
 }
 
-/// The end of a type's range that stands for a bound that is not given.
+/// The end of a type's range that replaces a bound that is not given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
     /// The least value.

@@ -15,7 +15,7 @@ use crate::threads::{Cost, for_each_piece_at};
 const TAP: f64 = 0.05;
 
 impl Windows {
-    /// Whether the channels of a pixel are neighbours and fill vectors, in images without gaps of one layer.
+    /// Returns whether the channels of a pixel are neighbours and fill vectors, in images without gaps of one layer.
     pub(super) fn has_vectors(&self) -> bool {
         let Windows { input, out, .. } = self;
         let [from, to] =
@@ -43,12 +43,12 @@ impl Windows {
     }
 }
 
-/// The elements as floats, if that is what they are.
+/// Returns the elements as `f32`; `None` if they are of another type.
 pub(super) fn floats<T: Number>(data: &[T]) -> Option<&[f32]> {
     (TypeId::of::<T>() == TypeId::of::<f32>()).then(|| bytemuck::cast_slice(data))
 }
 
-/// As [`floats`], to write.
+/// Returns the elements as [`floats`] does, to write.
 pub(super) fn floats_mut<T: Number>(data: &mut [T]) -> Option<&mut [f32]> {
     (TypeId::of::<T>() == TypeId::of::<f32>()).then(|| bytemuck::cast_slice_mut(data))
 }

@@ -16,7 +16,7 @@ const TILES: usize = 4;
 
 /// Nanoseconds of a multiplication and an addition of bytes.
 const MULTIPLICATION: f64 = 0.005;
-/// The same for few pixels, where weights come from memory.
+/// Nanoseconds of a multiplication and an addition for few pixels, where weights come from memory.
 const LOADED_MULTIPLICATION: f64 = 0.03;
 /// Nanoseconds of a piece of channels, at least.
 const PIECE: f64 = 10_000.0;

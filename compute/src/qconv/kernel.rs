@@ -28,7 +28,7 @@ pub(super) struct Piece<'a, E: Epilogue> {
 struct Gathered<'g> {
     rows: &'g mut Rows,
     pixels: [Pixel; ROWS],
-    /// How many there are, and the row of results of the first.
+    /// Number of pixels, and the row of results of the first.
     count: usize,
     first: usize,
 }

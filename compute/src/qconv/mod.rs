@@ -32,7 +32,7 @@ pub struct Windows {
     pub stride: [usize; 2],
     /// Distance of taps.
     pub dilation: [usize; 2],
-    /// In front and behind.
+    /// Padding of height and width, each in front and behind.
     pub padding: [[usize; 2]; 2],
     /// Groups of channels that are convolved apart.
     pub groups: usize,

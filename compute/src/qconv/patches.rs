@@ -1,4 +1,4 @@
-//! What windows see of images, gathered pixel by pixel.
+//! Patches of images under windows, gathered pixel by pixel.
 
 use super::Windows;
 
@@ -39,7 +39,7 @@ pub(super) struct Patches<'a> {
     /// Bytes of a patch that are together in an image, and how many such spans a row of taps has.
     span: usize,
     spans: usize,
-    /// Whether there is one tap, which always sees the image.
+    /// True if there is one tap, which always sees the image.
     is_pointwise: bool,
 }
 

@@ -1,4 +1,4 @@
-//! From sums to results.
+//! Conversion of sums to results.
 
 use super::{Error, ErrorKind, expect};
 use crate::error::room;
@@ -16,9 +16,9 @@ use crate::simd::dot::CHANNELS;
 pub struct Requantise<'a> {
     /// `input scale · weight scale / output scale`, by channel, or one for all.
     pub factors: &'a [f32],
-    /// The input that stands for 0.
+    /// The input that represents 0.
     pub input_zero: i8,
-    /// The result that stands for 0.
+    /// The result that represents 0.
     pub output_zero: i8,
     /// The smallest and largest results.
     pub output_limits: [i8; 2],
@@ -58,24 +58,24 @@ impl Requantise<'_> {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct DynamicScales<'a> {
-    /// By channel.
+    /// Factors by channel.
     pub weights: &'a [f32],
-    /// By channel; 0 if there is none.
+    /// Summands by channel; 0 if there is no bias.
     pub bias: Option<&'a [f32]>,
     /// Least and greatest result.
     pub limits: [f32; 2],
 }
 
-/// What makes results of the sums of a tile of channels.
+/// A conversion of the sums of a tile of channels to results.
 pub(super) trait Epilogue: Sync {
     type Out: Copy + Send;
-    /// What a tile of channels needs.
+    /// Numbers that the conversion of a tile of channels needs.
     type Tile;
 
-    /// The input that stands for 0.
+    /// The input that represents 0.
     fn zero(&self, image: usize) -> i8;
 
-    /// What the tile of a number needs.
+    /// Returns the numbers that tile number `index` needs.
     fn tile(&self, index: usize) -> Self::Tile;
 
     /// Results of the sums of a tile of channels and one pixel.
@@ -123,7 +123,7 @@ pub(super) struct Dynamic {
     pub scales: Vec<[f32; CHANNELS]>,
     pub bias: Vec<[f32; CHANNELS]>,
     pub limits: [f32; 2],
-    /// What is added to inputs.
+    /// Number that is added to inputs.
     pub offset: i32,
 }
 
@@ -165,7 +165,7 @@ impl Epilogue for DynamicImages<'_> {
     }
 }
 
-/// Numbers by channel as numbers by tile; tiles begin anew with every group of channels, and what is missing is 0.
+/// Numbers by channel as numbers by tile; every group of channels begins a new tile, and what is missing is 0.
 pub(super) fn by_tile<T: Copy + Default>(
     [groups, each]: [usize; 2],
     number: impl Fn(usize) -> T,

@@ -36,7 +36,7 @@ struct Case {
 }
 
 impl Case {
-    /// `depthwise`: each channel has outputs of its own, and weights lie tap by tap.
+    /// `depthwise`: each channel has outputs of its own, and weights are stored tap by tap.
     fn new(random: &mut Random, windows: Windows, sizes: [usize; 4], outputs: usize, depthwise: bool) -> Case {
         let inner = if depthwise { windows.taps() } else { windows.taps() * sizes[3] / windows.groups };
         let factor = 1.0 / (inner.max(1) as f32).sqrt() / 100.0;
@@ -174,7 +174,7 @@ fn convolutions() {
     println!("{count} convolutions");
 }
 
-/// Rows longer than what is gathered at a time, one and many of them, and enough work to be shared.
+/// Rows longer than what is gathered at a time, one and many of them, and enough work to be split among threads.
 #[test]
 fn products() {
     let mut random = Random::new(6);

@@ -20,7 +20,7 @@ pub struct DynamicBlocks {
     weights: Weights,
     /// Inputs of a block.
     block: usize,
-    /// By tile, then by block: the upper halves of `f32`.
+    /// Scales by tile, then by block: the upper halves of `f32`.
     scales: Vec<[u16; CHANNELS]>,
     /// `Σ f32(Σ w) · scale`.
     sums: Vec<[f32; CHANNELS]>,

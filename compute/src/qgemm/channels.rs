@@ -16,13 +16,13 @@ use crate::threads::Columns;
 pub struct StaticScales<'a> {
     /// Scale of the inputs.
     pub input: f32,
-    /// The input that stands for 0.
+    /// The input that represents 0.
     pub input_zero: i8,
     /// Scales of the weights, by channel.
     pub weights: &'a [f32],
     /// Scale of the results.
     pub output: f32,
-    /// The result that stands for 0.
+    /// The result that represents 0.
     pub output_zero: i8,
     /// The smallest and largest results.
     pub output_limits: [i8; 2],

@@ -35,7 +35,7 @@ pub const UNLIMITED: Limits = [f32::NEG_INFINITY, f32::INFINITY];
 trait Product: Sync {
     type Out: Send;
 
-    /// Whether a block of four rows takes four tiles at once; two if not.
+    /// True if a block of four rows takes four tiles at once; it takes two if not.
     const MANY_TILES: bool;
 
     /// The weights.
@@ -59,12 +59,12 @@ struct Place {
 const PIECE_CHANNELS: usize = 4 * CHANNELS;
 /// Rows of a piece that a thread takes.
 const PIECE_ROWS: usize = 16;
-/// From this many rows on they are cut into pieces rather than the channels, if there are more pieces of them.
+/// Least number of rows that are cut into pieces instead of the channels, if there are more pieces of rows.
 const MANY_ROWS: usize = 4 * PIECE_ROWS;
 
 /// A multiplication and an addition of bytes: 0.006 ns to 0.03 ns, by machine.
 const MULTIPLICATION: f64 = 0.006;
-/// The same for one row, where weights come from memory.
+/// A multiplication and an addition of bytes for one row, where weights come from memory.
 const LOADED_MULTIPLICATION: f64 = 0.04;
 
 /// Computes all of a product, on all threads if that is worth it.

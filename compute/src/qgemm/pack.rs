@@ -1,7 +1,7 @@
 //! Weights as products read them, and rows of inputs with what products need to know of them.
 //!
 //! Invariant: packed weights are the stored ones plus 128 (or 8), so from 0 on; past the last channel and the last input
-//! they stand for 0 in any product, because the inputs there count as 0.
+//! they count as 0 in any product, because the inputs there count as 0.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::simd::wide;
 /// Weights of some channels, each for all inputs.
 ///
 /// Tiles of `CHANNELS` channels follow each other, in each of them groups of inputs: four inputs of each channel in bytes,
-/// or eight in half bytes, the first four in the low halves. Clones share them.
+/// or eight in half bytes, the first four in the low halves. Clones share one copy of the groups.
 #[derive(Clone)]
 pub struct Weights {
     groups: Arc<Vec<Group>>,
@@ -73,7 +73,7 @@ impl Weights {
         Ok(Weights { groups: Arc::new(groups), channels, inner, bits: Bits::Four })
     }
 
-    /// The layout of packed weights, by name: another one where they would be packed in another way.
+    /// The layout of packed weights, by name: another name where they would be packed in another order.
     pub const LAYOUT: &'static str = "tiles of 16 channels, 4 bytes each, from 0 on";
 
     /// Bytes that `channels` rows of `inner` weights take when they are packed; `None` if they cannot be counted.
@@ -111,7 +111,7 @@ impl Weights {
     ) -> Result<Vec<Group>, Error> {
         let depth = inner.div_ceil(bits.inputs());
         let mut groups = zeroed(channels.div_ceil(CHANNELS) * depth)?;
-        // Either way a channel's part of a group is four items.
+        // In both cases a channel's part of a group is four items.
         for (channel, row) in rows.chunks_exact(row.max(1)).enumerate() {
             let tile = &mut groups[channel / CHANNELS * depth..][..depth];
             for (group, items) in tile.iter_mut().zip(row.chunks(4)) {
@@ -258,7 +258,7 @@ impl<'a> Inputs<'a> {
         Ok(())
     }
 
-    /// So many rows.
+    /// Returns `R` rows from `first` on.
     #[inline(always)]
     pub(super) fn some_rows<const R: usize>(&self, first: usize) -> [&'a [i8]; R] {
         std::array::from_fn(|row| &self.bytes[(first + row) * self.inner..][..self.inner])
@@ -279,7 +279,7 @@ fn blocks(inner: usize, block: Option<usize>) -> usize {
 #[derive(Clone, Copy, PartialEq, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct RowScale {
-    /// The byte that stands for 0.
+    /// The byte that represents 0.
     pub zero_point: i32,
     /// The size of a quantum.
     pub scale: f32,

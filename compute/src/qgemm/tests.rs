@@ -71,7 +71,7 @@ impl Case {
         over.fold(0i32, |sum, k| sum.wrapping_add((i32::from(inputs[k]) - zero).wrapping_mul(i32::from(weights[k]))))
     }
 
-    /// What `f` gives for each row and channel.
+    /// Returns the results of `f` for each row and channel.
     fn results<T>(&self, f: impl Fn(usize, usize) -> T) -> Vec<T> {
         (0..self.rows * self.channels).map(|at| f(at / self.channels, at % self.channels)).collect()
     }

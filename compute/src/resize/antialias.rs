@@ -59,7 +59,7 @@ struct Triangle {
     /// The middle, and the inverse of half the width.
     center: f64,
     inverse: f64,
-    /// What the weights sum to.
+    /// Sum of the weights.
     total: f64,
 }
 

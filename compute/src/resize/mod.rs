@@ -15,14 +15,14 @@ use crate::number::{Cast, Compute, Number};
 use crate::simd::wide;
 use crate::threads::for_each_piece;
 
-/// The way values between pixels are found.
+/// The algorithm that finds values between pixels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Interpolation {
     /// The pixel at or before the place.
     Nearest,
     /// The four pixels around the place, by their distance.
     Bilinear {
-        /// Whether the centres of the corner pixels fall together, not the corners of the images.
+        /// True if the centres of the corner pixels fall together, not the corners of the images.
         align_corners: bool,
     },
 }
@@ -36,7 +36,7 @@ pub struct Resize {
     pub out: Strided<4>,
     /// Factors of height and width, where they were given; else the sizes say.
     pub scales: [Option<f64>; 2],
-    /// The way values between pixels are found.
+    /// The algorithm that finds values between pixels.
     pub interpolation: Interpolation,
 }
 

@@ -42,11 +42,11 @@ token!(
     Neon, "neon", "neon"
 );
 token!(
-    /// The same, with sums of four products of bytes.
+    /// Vectors of 16 bytes, with sums of four products of bytes.
     DotProduct, "neon,dotprod", "neon" "dotprod"
 );
 token!(
-    /// The same, with products of two rows of eight bytes and two columns of them.
+    /// Vectors of 16 bytes, with products of two rows of eight bytes and two columns of eight bytes.
     MatrixProduct, "neon,i8mm", "neon" "i8mm"
 );
 
@@ -101,7 +101,7 @@ type Four = [int32x4_t; 4];
 type Bytes = [uint8x16_t; 4];
 
 impl Neon {
-    /// The same number for all channels.
+    /// Returns vectors that hold `value` for every channel.
     #[inline(always)]
     fn four(self, value: i32) -> Four {
         // SAFETY: the token exists.
@@ -139,7 +139,7 @@ impl Neon {
         [low, high]
     }
 
-    /// The same four inputs for all channels.
+    /// Returns a vector that holds the four inputs once for every channel of it.
     #[inline(always)]
     fn inputs(self, inputs: [i8; 4]) -> uint8x16_t {
         // SAFETY: the token exists.
@@ -332,8 +332,9 @@ impl MatrixProduct {
     }
 }
 
-/// Two rows share their sums until they are settled: a vector has those of two channels, each of both rows. The first
-/// row's vectors have the first eight channels, the second row's the others. A last odd row has its sums for itself.
+/// Two rows have their sums in common vectors until they are settled: a vector has those of two channels, each of both
+/// rows. The first row's vectors have the first eight channels, the second row's the others. A last odd row has its
+/// sums for itself.
 impl Dot for MatrixProduct {
     type Sums = Four;
     type Weights = Bytes;

@@ -25,11 +25,11 @@ pub(crate) trait Bytes: Copy {
     /// Four weights per channel of a tile.
     type Weights: Copy;
 
-    /// Tiles whose sums fit the registers beside the weights and the inputs: 4 with 24 sums in all, or 1.
+    /// Tiles whose sums fit the registers next to the weights and the inputs: 4 with 24 sums in all, or 1.
     const TILES: usize;
     /// Rows of inputs for one tile, where one tile is all that fits.
     const ROWS: usize;
-    /// Flipped bits of each input: 0x80 where inputs are multiplied as numbers from 0 on, each 128 more than it stands for.
+    /// Flipped bits of each input: 0x80 where inputs are multiplied as numbers from 0 on, each 128 more than its value.
     const FLIP: u8;
     /// Sums of nothing.
     fn zero(self) -> Self::Sums;
@@ -55,7 +55,7 @@ pub(crate) struct DepthwiseScales {
     pub zero: i32,
 }
 
-/// What is done with the instructions of a path; `run` must be inlined, and so must what it calls.
+/// A computation that runs with the instructions of a path; `run` must be inlined, and so must what it calls.
 pub(crate) trait WithBytes {
     fn run<B: Bytes>(self, bytes: B);
 }

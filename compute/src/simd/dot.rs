@@ -22,14 +22,14 @@ pub(crate) trait Dot: Copy {
     /// A float per channel.
     type Floats: Copy;
 
-    /// Rows of inputs whose sums fit the registers beside the weights: 4, or fewer.
+    /// Rows of inputs whose sums fit the registers next to the weights: 4, or fewer.
     const ROWS: usize;
-    /// Tiles whose sums do: 4, or fewer.
+    /// Tiles whose sums fit the registers: 4, or fewer.
     const TILES: usize;
-    /// What [`Dot::bytes`] adds to stored weights: 128, or 0 where it makes signed bytes of them.
+    /// Number that [`Dot::bytes`] adds to stored weights: 128, or 0 where it makes signed bytes of them.
     const OFFSET: i32 = 128;
 
-    /// The same number for all channels.
+    /// Returns sums that start with `value` in every channel.
     fn start(self, value: i32) -> Self::Sums;
     /// Bytes of weights.
     fn bytes(self, group: &Group) -> Self::Weights;
@@ -37,7 +37,7 @@ pub(crate) trait Dot: Copy {
     fn halves(self, group: &Group) -> [Self::Weights; 2];
     /// Adds the products of four inputs with the weights of each channel, wrapping.
     fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [i8; 4]) -> Self::Sums;
-    /// Starts sums of rows, each from a number. Sums of several rows may lie among each other until [`Dot::settle`].
+    /// Starts sums of rows, each from a number. Sums of several rows may be interleaved until [`Dot::settle`].
     #[inline(always)]
     fn start_rows<const R: usize>(self, starts: [i32; R]) -> [Self::Sums; R] {
         let mut sums = [self.start(0); R];
@@ -69,7 +69,7 @@ pub(crate) trait Dot: Copy {
     fn to_array(self, floats: Self::Floats) -> [f32; CHANNELS];
 }
 
-/// What is done with the instructions of a path; `run` must be inlined, and so must what it calls.
+/// A computation that runs with the instructions of a path; `run` must be inlined, and so must what it calls.
 pub(crate) trait WithDot {
     type Output;
     fn run<D: Dot>(self, dot: D) -> Self::Output;

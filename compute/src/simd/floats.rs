@@ -7,7 +7,7 @@
 /// Floats of a vector.
 pub(crate) const LANES: usize = 16;
 
-/// Floats that lie on a line of the cache.
+/// Floats of one line of the cache.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(crate) [f32; LANES]);
@@ -38,12 +38,12 @@ pub(crate) trait Floats: Copy {
     fn at_most(self, greatest: Self::V, x: Self::V) -> Self::V;
     /// `x` where it is greater than `greatest` or NaN, and `greatest` elsewhere.
     fn greater(self, greatest: Self::V, x: Self::V) -> Self::V;
-    /// Says that a line will be read soon, if the machine wants to know. It may lie anywhere.
+    /// Says that a line will be read soon, if the machine wants to know. The line may be anywhere.
     #[inline(always)]
     fn prefetch(self, _line: *const Line) {}
 }
 
-/// What is done with the instructions; `run` must be inlined, and so must what it calls.
+/// A computation that runs with the instructions; `run` must be inlined, and so must what it calls.
 pub(crate) trait WithFloats {
     type Output;
     fn run<F: Floats>(self, floats: F) -> Self::Output;
@@ -137,7 +137,7 @@ pub(crate) fn add_products<F: Floats, const ROWS: usize, const TILES: usize>(
 /// The most taps of a window that [`Window`] takes.
 pub(crate) const MOST_TAPS: usize = 64;
 
-/// What each tap of a window meets at some pixels next to each other: rows of one number per channel.
+/// Inputs that each tap of a window meets at some neighbouring pixels: rows of one number per channel.
 ///
 /// Invariant: each of the first `taps` rows of pointers points to `channels` floats that are borrowed for `'a`.
 pub(crate) struct Window<'a, const PIXELS: usize> {

@@ -1,6 +1,6 @@
 //! Lists that are cut into pieces, each of which one thread gets.
 //!
-//! Invariant: pieces of a list do not overlap, and whoever asks for pieces asks for each index once.
+//! Invariant: pieces of a list do not overlap, and a caller asks for the piece of each index once.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -40,7 +40,7 @@ pub(super) mod sealed {
         ///
         /// # Safety
         ///
-        /// `index` is below `count`, and nobody asks for it twice.
+        /// `index` is below `count`, and no caller asks for it twice.
         unsafe fn piece(&self, index: usize) -> Self::Item;
     }
 }
@@ -98,7 +98,7 @@ impl<'a, T: Send> Cut for Chunks<'a, T> {
         assert!(first < self.len, "piece {index} of {}", self.count());
         let len = self.chunk.min(self.len - first);
         // SAFETY: `first + len` is within the list, which is borrowed for `'a` mutably by this alone; pieces of other
-        // indices do not overlap this one, and by the caller nobody else asks for this index.
+        // indices do not overlap this one, and the caller promises that no other thread asks for this index.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(first), len) }
     }
 }

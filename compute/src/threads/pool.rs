@@ -20,7 +20,7 @@ use std::time::Duration;
 use super::slot::{Slot, Spin, TakePart, lock};
 
 /// A worker without work looks for some this long before it parks: several times what waking one takes, and about what
-/// lies between two loops of a method.
+/// passes between two loops of a method.
 const WORKER_SPINS: Duration = Duration::from_micros(50);
 /// A caller looks for the end of its work this long before it parks. Shorter, because its core is one that a worker may
 /// have use for.
@@ -29,7 +29,7 @@ const CALLER_SPINS: Duration = Duration::from_micros(20);
 thread_local! {
     /// The workers this thread is one of.
     static WORKER_OF: OnceCell<Arc<Shared>> = const { OnceCell::new() };
-    /// Whether this thread runs a part of a loop; loops inside of it are its own.
+    /// True while this thread runs a part of a loop; loops inside of it run on this thread alone.
     static IN_LOOP: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -87,17 +87,17 @@ fn join(handles: Vec<JoinHandle<()>>) {
     }
 }
 
-/// Whether this thread is a worker.
+/// Returns whether this thread is a worker.
 pub(super) fn is_worker() -> bool {
     WORKER_OF.with(|pool| pool.get().is_some())
 }
 
-/// Whether this thread runs a part of a loop, or work that found no workers.
+/// Returns whether this thread runs a part of a loop, or work that found no workers.
 pub(super) fn is_in_loop() -> bool {
     IN_LOOP.get()
 }
 
-/// Calls `f` with what the workers of this thread share, if it is one of them.
+/// Calls `f` with the state of the pool that this thread is a worker of; `None` if it is not a worker.
 pub(super) fn with_worker<R>(f: impl FnOnce(Option<&Shared>) -> R) -> R {
     WORKER_OF.with(|pool| f(pool.get().map(|shared| &**shared)))
 }
@@ -114,7 +114,7 @@ pub(super) fn alone<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// What workers and callers of one pool share.
+/// State that workers and callers of one pool have in common.
 pub(super) struct Shared {
     /// A caller's work, for one worker.
     work: Slot,
@@ -147,7 +147,7 @@ impl Shared {
         self.sleepers.len()
     }
 
-    /// Whether this thread is one of the workers.
+    /// Returns whether this thread is one of the workers.
     pub(super) fn is_here(&self) -> bool {
         with_worker(|shared| shared.is_some_and(|shared| std::ptr::eq(shared, self)))
     }

@@ -1,7 +1,7 @@
 //! A place where a caller offers something on its stack, and other threads take part in it.
 //!
 //! Invariant: what is offered is reachable by others only until [`Slot::offer`] returns, and that returns (or unwinds) only
-//! after the last of them has left. So nobody sees a borrow that has ended.
+//! after the last of them has left. So no thread sees a borrow that has ended.
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Pauses between two looks at the clock, together about a microsecond.
 const PAUSES: u32 = 32;
 
-/// What several threads do together.
+/// Work that several threads do together.
 pub(super) trait TakePart: Sync {
     /// Does a part of it, or finds that there is none left. Never unwinds.
     fn take_part(&self);
@@ -22,13 +22,13 @@ pub(super) trait TakePart: Sync {
 
 /// Threads inside an offer.
 const INSIDE: u64 = (1 << 31) - 1;
-/// Whether more may enter.
+/// Bit that is set while more threads may enter.
 const OPEN: u64 = 1 << 31;
 /// The number of offers so far, modulo 2³².
 const OFFERS: u64 = !(INSIDE | OPEN);
 const ONE_OFFER: u64 = 1 << 32;
 
-/// Something on the stack of a caller, and its type's way to take part in it.
+/// Something on the stack of a caller, and the function of its type that takes part in it.
 #[derive(Clone, Copy)]
 struct Job {
     data: *const (),
@@ -39,21 +39,21 @@ struct Job {
 pub(super) struct Slot {
     /// [`INSIDE`], [`OPEN`] and [`OFFERS`].
     state: AtomicU64,
-    /// Written while the slot is closed and nobody is inside, by whoever has the turn; read by those inside.
+    /// Written by the thread that has the turn, while the slot is closed and no thread is inside; read by those inside.
     job: UnsafeCell<Option<Job>>,
-    /// Whose offer it is.
+    /// Held by the thread whose offer it is.
     turn: Mutex<()>,
-    /// Whether the one whose offer it is waits at the gate.
+    /// True while the thread whose offer it is waits at the gate.
     waits: AtomicBool,
     gate: Mutex<()>,
     left: Condvar,
 }
 
 // SAFETY: `job` is the one field that is not `Sync`. It is written in `offer` alone, which has the turn of this slot, while
-// the state is closed with nobody inside; the store that opens it releases the write. It is read in `enter` by a thread
-// that has counted itself inside of an open slot by an acquiring exchange, so after that store, and that leaves by a
-// releasing subtraction, which `offer` acquires before it returns and gives up the turn. So no write runs beside a read or
-// another write. What `job` points to is `Sync` by the bound of `offer`.
+// the state is closed with no thread inside; the store that opens it releases the write. It is read in `enter` by a
+// thread that has counted itself inside of an open slot by an acquiring exchange, so after that store, and that leaves
+// by a releasing subtraction, which `offer` acquires before it returns and gives up the turn. So no write runs at the
+// same time as a read or another write. What `job` points to is `Sync` by the bound of `offer`.
 unsafe impl Sync for Slot {}
 // SAFETY: the pointer in `job` is used as the `Sync` impl says, whatever thread owns the slot.
 unsafe impl Send for Slot {}
@@ -93,7 +93,7 @@ impl Slot {
         lock(&self.turn)
     }
 
-    /// The right to make an offer, if nobody has it.
+    /// Returns the right to make an offer, if no other thread has it.
     pub(super) fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
         match self.turn.try_lock() {
             Ok(turn) => Some(turn),
@@ -132,8 +132,8 @@ impl Slot {
             }
         }
         let job = Job { data: std::ptr::from_ref(what).cast(), take_part: take_part::<T> };
-        // SAFETY: this call has the turn, and the previous offer ended with nobody inside and the slot closed, so nobody
-        // reads or writes.
+        // SAFETY: this call has the turn, and the previous offer ended with no thread inside and the slot closed, so no
+        // other thread reads or writes.
         unsafe { *self.job.get() = Some(job) };
         let offers = self.state.load(Relaxed) & OFFERS;
         self.state.store(offers.wrapping_add(ONE_OFFER) | OPEN, SeqCst);
@@ -158,7 +158,7 @@ impl Slot {
         true
     }
 
-    /// Takes what is on offer if nobody has, and closes it. Returns whether there was something.
+    /// Takes what is on offer if no other thread is inside, and closes it. Returns whether there was something.
     pub(super) fn take(&self) -> bool {
         let Some((_, job)) = self.enter(|state| state & INSIDE == 0) else { return false };
         job.take_part();
@@ -167,13 +167,13 @@ impl Slot {
         true
     }
 
-    /// Whether [`Slot::take_part`] would find something.
+    /// Returns whether [`Slot::take_part`] would find something.
     pub(super) fn offers_part(&self, seen: u64) -> bool {
         let state = self.state.load(SeqCst);
         state & OPEN != 0 && state & OFFERS != seen
     }
 
-    /// Whether [`Slot::take`] would find something.
+    /// Returns whether [`Slot::take`] would find something.
     pub(super) fn offers_all(&self) -> bool {
         self.state.load(SeqCst) & (OPEN | INSIDE) == OPEN
     }
@@ -206,7 +206,7 @@ impl Slot {
         self.state.load(SeqCst) & (OPEN | INSIDE) == 0
     }
 
-    /// Waits until the offer is closed and nobody is inside.
+    /// Waits until the offer is closed and no thread is inside.
     fn wait(&self, spins: Duration) {
         let mut spin = Spin::new(spins);
         while !self.has_ended() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::*;
 use crate::random::Random;
 
-/// How often something is tried: Miri takes a thousand times as long, and needs fewer orders to see a race.
+/// Number of times that something is tried: Miri takes a thousand times as long, and needs fewer orders to see a race.
 fn rounds(many: usize) -> usize {
     if cfg!(miri) { many.min(2) } else { many }
 }

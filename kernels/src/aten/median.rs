@@ -43,7 +43,7 @@ kernels! {
 enum Wanted {
     Median,
     NanMedian,
-    /// That of the rank which an argument says, counted from 1.
+    /// The element of the rank that an argument says, counted from 1.
     Kth(usize),
 }
 
@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    /// What eager PyTorch answers.
+    /// Compares with the results of eager PyTorch.
     #[test]
     fn others_of_their_kind() {
         let input = Arg::tensor(&[2, 4], &[4.0f32, 1.0, f32::NAN, 1.0, f32::NAN, 3.0, 2.0, 7.0]);

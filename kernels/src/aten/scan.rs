@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use edgepack_executor::call::{Arg, OwnedTensor, call};
 
-    /// What eager PyTorch answers.
+    /// Compares with the results of eager PyTorch.
     #[test]
     fn running_values() {
         let x = Arg::tensor(&[2, 3], &[2.0f32, -3.0, 0.5, 1.0, f32::NAN, 4.0]);

@@ -44,7 +44,7 @@ arguments!("aten::histc.out"; SELF = "self", BINS = "bins", MIN = "min", MAX = "
 /// The arguments of an operator.
 struct Form {
     bounds: usize,
-    /// What is searched, and whether it is a number.
+    /// Position of the values to search for, and whether they are a single number.
     values: usize,
     number: bool,
     right: usize,
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use edgepack_executor::call::{Arg, call};
 
-    /// What eager PyTorch answers.
+    /// Compares with the results of eager PyTorch.
     #[test]
     fn places_among_sorted_numbers() {
         let bounds = Arg::tensor(&[2, 3], &[1.0f32, 2.0, 2.0, 0.0, 5.0, f32::NAN]);

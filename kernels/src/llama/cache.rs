@@ -1,7 +1,7 @@
 //! Writing keys or values into their cache: at a position, or each at an index of its own.
 //!
-//! The result that the schemas declare is a placeholder nobody reads; it is filled with zeros so that no call depends on
-//! what was in memory before.
+//! The result that the schemas declare is a placeholder that no caller reads; it is filled with zeros so that no call
+//! depends on what was in memory before.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::tensor::TensorShape;

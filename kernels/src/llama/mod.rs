@@ -40,7 +40,7 @@ fn sizes_of<const N: usize>(name: &str, meta: &TensorShape<'_>) -> Result<[usize
     })
 }
 
-/// An error unless a tensor lies in memory in the order of its indices.
+/// Returns an error unless a tensor is stored in memory in the order of its indices.
 fn expect_contiguous(name: &str, meta: &TensorShape<'_>) -> Result<(), KernelError> {
     if meta.is_contiguous() {
         return Ok(());
@@ -51,7 +51,7 @@ fn expect_contiguous(name: &str, meta: &TensorShape<'_>) -> Result<(), KernelErr
     )))
 }
 
-/// An error unless two shapes are the same where `wanted` says what is needed.
+/// Returns an error unless two shapes are the same where `wanted` says what is needed.
 fn expect_sizes(name: &str, have: &[usize], wanted: &[usize], whose: &str) -> Result<(), KernelError> {
     if have == wanted {
         return Ok(());

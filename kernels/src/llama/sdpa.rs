@@ -51,10 +51,10 @@ struct Form {
     out: usize,
 }
 
-/// Positions of what bytes need to be numbers, and of their layout.
+/// Positions of the arguments that give the numbers that bytes represent, and their layout.
 #[derive(Clone, Copy)]
 struct Affine {
-    /// In the order of [`AFFINE_NAMES`].
+    /// Positions of the parameters, in the order of [`AFFINE_NAMES`].
     parameters: [usize; 6],
     heads_first: usize,
 }
@@ -111,7 +111,7 @@ impl Form {
         Ok(Geometry { batch, heads, key_heads, queries, keys, dim, converted, query_strides, key_strides })
     }
 
-    /// The same, or why they do not fit.
+    /// Returns the sizes and strides of the tensors, or an error that says why they do not fit.
     fn geometry(&self, metas: &[TensorShape<'_>; 3], heads_first: bool) -> Result<Geometry, KernelError> {
         let geometry = self.sizes(metas, heads_first)?;
         let [query, key, value] = metas;
@@ -139,7 +139,7 @@ impl Form {
     }
 }
 
-/// An error unless the mask has a number for each query and key.
+/// Returns an error unless the mask has a number for each query and key.
 fn expect_mask(mask: &TensorShape<'_>, geometry: &Geometry) -> Result<(), KernelError> {
     expect_sizes("attn_mask", mask.sizes, &[geometry.queries, geometry.keys], "the number of queries and keys")
 }
@@ -238,7 +238,7 @@ fn both() -> KernelError {
     KernelError::argument("`attn_mask` is given and `is_causal` is true: the operator takes one of them")
 }
 
-/// An error unless scales and zero points have one element for every row of their tensor.
+/// Returns an error unless scales and zero points have one element for every row of their tensor.
 fn check_affine<'a>(
     form: &Form,
     metas: &[TensorShape<'_>; 3],
@@ -253,7 +253,7 @@ fn check_affine<'a>(
     Ok(())
 }
 
-/// What a call computes, and where a cache is written first.
+/// The computation of a call.
 struct Call {
     geometry: Geometry,
     /// The place of the first query, if queries look at keys up to their own place.

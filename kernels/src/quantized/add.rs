@@ -1,4 +1,4 @@
-//! The sum of two quantised tensors, computed on what they stand for.
+//! The sum of two quantised tensors, computed on the numbers they represent.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_format::tensor::Dims;
@@ -15,7 +15,7 @@ const A: usize = position("quantized_decomposed::add.out", "a");
 const B: usize = position("quantized_decomposed::add.out", "b");
 const OUT: usize = position("quantized_decomposed::add.out", "out");
 
-/// Which arguments say what a tensor stands for.
+/// Positions of the arguments that say which numbers a tensor represents.
 struct Parameters {
     scale: usize,
     zero_point: usize,

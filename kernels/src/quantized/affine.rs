@@ -19,7 +19,7 @@ pub fn dequantizer(from: ScalarType, to: ScalarType) -> Result<AffineLoop, Kerne
         .ok_or_else(|| KernelError::argument(format!("elements of type {from} cannot be dequantised to {to}")))
 }
 
-/// An error unless the bounds are in order and within an element type.
+/// Returns an error unless the bounds are in order and within an element type.
 pub fn expect_bounds(affine: &Affine, dtype: ScalarType) -> Result<(), KernelError> {
     if affine.fits(dtype) {
         return Ok(());

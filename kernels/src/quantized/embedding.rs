@@ -1,7 +1,7 @@
 //! Rows of a quantised table as floats: a byte, four bits or two bits per weight, one scale per row or group.
 //!
-//! Four-bit weights lie high half first, two-bit weights low bits first; both are stored above 0 and lowered by half of
-//! their range.
+//! Four-bit weights are stored high half first, two-bit weights low bits first; both are stored above 0 and lowered by
+//! half of their range.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::tensor::{PodElement, TensorRef};
@@ -19,7 +19,7 @@ const SCALES: usize = position("quantized_decomposed::embedding_byte.out", "weig
 const ZERO_POINTS: usize = position("quantized_decomposed::embedding_byte.out", "weight_zero_points");
 const INDICES: usize = position("quantized_decomposed::embedding_byte.out", "indices");
 
-/// How weights are stored.
+/// Packing of weights in bytes.
 #[derive(Clone, Copy, PartialEq)]
 enum Packing {
     Byte,

@@ -38,11 +38,11 @@ static TRANSPOSED: Form = Form {
     out: position("quantized_decomposed::mixed_linear.out", "out"),
 };
 
-/// What tells the two apart.
+/// Differences between the two operators.
 struct Form {
-    /// Whether a row of the weight belongs to an output, not to an input.
+    /// True if a row of the weight belongs to an output, not to an input.
     transposed: bool,
-    /// Where the type of the result stands.
+    /// Position of the argument that is the type of the result.
     dtype: Option<usize>,
     out: usize,
 }

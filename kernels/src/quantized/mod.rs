@@ -1,4 +1,4 @@
-//! Operators on quantised tensors: integers that stand for `(q - zero_point) * scale`.
+//! Operators on quantised tensors: integers that represent `(q - zero_point) * scale`.
 //!
 //! Scale and zero point are those of the whole tensor, of a slice along an axis, or of a token. All arithmetic is in
 //! `f32`, rounding is to the nearest even integer, and results are clamped to the range given with the call.

@@ -8,7 +8,7 @@ use crate::dims::dim_of;
 use crate::schema::{kernel, position};
 use edgepack_compute::quantise::{Affine, AffineLoop};
 
-/// Where scale and zero point come from.
+/// Source of scale and zero point.
 #[derive(Clone, Copy, PartialEq)]
 enum Given {
     /// Numbers.
@@ -31,10 +31,10 @@ enum Direction {
 const INPUT: usize = position("quantized_decomposed::quantize_per_tensor.out", "input");
 const SCALE: usize = position("quantized_decomposed::quantize_per_tensor.out", "scale");
 const ZERO_POINT: usize = position("quantized_decomposed::quantize_per_tensor.out", "zero_point");
-/// Of those that go by slices.
+/// Argument of the operators that go by slices.
 const AXIS: usize = position("quantized_decomposed::quantize_per_channel.out", "axis");
 
-/// What an operator of the family is given, and by which arguments.
+/// The kind of an operator of the family, and the positions of its arguments.
 #[derive(Clone, Copy)]
 struct Form {
     given: Given,

@@ -102,7 +102,7 @@ fn numbers(graph: &PlanGraph<'_>, id: ValueId, channels: usize, absent: f32) -> 
     if numbers.len() == channels { copied(numbers) } else { None }
 }
 
-/// A copy; `None` if there is no memory for it.
+/// Returns a copy; `None` if there is no memory for it.
 fn copied(numbers: &[f32]) -> Option<Vec<f32>> {
     let mut copy = room(numbers.len()).ok()?;
     copy.extend_from_slice(numbers);

@@ -1,4 +1,4 @@
-//! Walking a graph the way rules about neighbours do.
+//! Walks of a graph for rules about neighbours.
 
 use edgepack_executor::kernel::{Kernel, room};
 use edgepack_executor::plan::{self, PlanGraph, PlanInstructionKind};
@@ -7,7 +7,8 @@ use edgepack_executor::state::{Span, Value, ValueId};
 
 use crate::FAMILIES;
 
-/// So many items in a list; `None` if there is no memory for it: a rule that cannot look leaves the graph alone.
+/// Returns at most `count` items in a list; `None` if there is no memory for it: a rule that cannot look leaves the
+/// graph alone.
 pub fn collected<T>(count: usize, items: impl Iterator<Item = T>) -> Option<Vec<T>> {
     let mut list = room(count).ok()?;
     list.extend(items.take(count));
@@ -23,12 +24,13 @@ pub struct Call {
     pub args: Span,
 }
 
-/// Whether an operator of the graph is this kernel itself, not another one of its name.
+/// Returns whether an operator of the graph is this kernel itself, not another one of its name.
 pub fn is(graph: &PlanGraph<'_>, operator: u32, kernel: &'static Kernel) -> bool {
     std::ptr::addr_eq(&raw const *graph.operators()[operator as usize].kernel, kernel as *const Kernel)
 }
 
-/// By operator of the graph: its name, if it is a kernel of this library; none if it is another one that took its place.
+/// Returns the name of every operator of the graph that is a kernel of this library; `None` for one that is another
+/// kernel.
 pub fn own_names(graph: &PlanGraph<'_>) -> Option<Vec<Option<&'static str>>> {
     let own = |operator: u32| {
         let name = &*graph.operators()[operator as usize].name;
@@ -83,7 +85,7 @@ pub fn tensor(graph: &PlanGraph<'_>, id: ValueId) -> Option<u32> {
     }
 }
 
-/// Whether the value is a tensor that one instruction writes, one reads, and nobody else knows.
+/// Returns whether the value is a tensor that one instruction writes, one reads, and nothing else uses.
 pub fn is_private(graph: &PlanGraph<'_>, uses: &Uses, id: ValueId) -> bool {
     tensor(graph, id).is_some_and(|tensor| {
         let how = uses.of_tensor(tensor);

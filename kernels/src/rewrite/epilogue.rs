@@ -1,7 +1,7 @@
 //! Fuses element-wise operators into the operator that gives their input: activations, quantising and dequantising.
 //!
 //! First neighbours that are element-wise become one pass; then that pass becomes part of the product, convolution or sum
-//! before it. Only operators move whose input nobody else reads and whose numbers never change.
+//! before it. Only operators move whose input no other instruction reads and whose numbers never change.
 
 use std::sync::Arc;
 
@@ -186,7 +186,7 @@ fn copies(graph: &mut PlanGraph<'_>, operators: &mut Operators) -> usize {
 const COPY: &str = "dim_order_ops::_clone_dim_order.out";
 const COPIED: usize = position(COPY, "out");
 
-/// Whether the operator of a call can do operations behind it.
+/// Returns whether the operator of a call can do the operations behind it.
 fn fits(base: &Base, graph: &PlanGraph<'_>, first: Call, after: &Operations) -> Option<bool> {
     let float = |id: ValueId| Some(dtype(graph, id)? == ScalarType::FLOAT);
     if base.in_place {
@@ -207,29 +207,29 @@ fn fits(base: &Base, graph: &PlanGraph<'_>, first: Call, after: &Operations) -> 
 /// An operator of a graph as this rewrite sees it.
 #[derive(Clone, Default)]
 struct Role {
-    /// It can do operations to its results.
+    /// The operator, if it can do operations to its results.
     base: Option<&'static Base>,
-    /// It is operations.
+    /// The operations it is, if it is element-wise.
     pointwise: Option<How>,
 }
 
 /// Operations an operator can be.
 #[derive(Clone)]
 enum How {
-    /// Those of the rows of [`OPERATIONS`] with this name.
+    /// The operations of the rows of [`OPERATIONS`] with this name.
     Row(&'static str),
-    /// These.
+    /// The operations of this epilogue.
     Fused(Arc<Epilogue>),
 }
 
 /// The operators of a graph: looked at once, so that instructions need no names.
 struct Operators {
     roles: Vec<Role>,
-    /// What was added, in order.
+    /// The operators that were added, in order.
     added: Vec<(&'static Base, Arc<Epilogue>, u32)>,
 }
 
-/// How many of the operators added last are looked through for one that is the same.
+/// Number of the operators added last that are searched for an equal one.
 const RECENT: usize = 8;
 
 impl Operators {
@@ -337,12 +337,12 @@ fn numbers(graph: &PlanGraph<'_>, call: Call, places: &[usize]) -> Option<Vec<Op
     places.iter().map(number).collect()
 }
 
-/// The tensor between two neighbours, if the second reads it and nobody else does.
+/// Returns the tensor between two neighbours, if the second reads it and no other instruction does.
 fn follows(graph: &PlanGraph<'_>, uses: &Uses, middle: ValueId, after: &Operations) -> Option<ValueId> {
     (after.input == middle && is_private(graph, uses, middle)).then_some(middle)
 }
 
-/// `Some` if the tensors have the same sizes and lie in memory in the same order.
+/// `Some` if the tensors have the same sizes and are stored in memory in the same order.
 fn alike<const N: usize>(graph: &PlanGraph<'_>, ids: [ValueId; N]) -> Option<()> {
     let layout = |id: ValueId| {
         let tensor = graph.tensor(tensor(graph, id)?);
@@ -352,7 +352,7 @@ fn alike<const N: usize>(graph: &PlanGraph<'_>, ids: [ValueId; N]) -> Option<()>
     ids.iter().all(|&id| layout(id) == Some(first)).then_some(())
 }
 
-/// Whether two tensors share bytes.
+/// Returns whether two tensors share bytes.
 fn overlap(graph: &PlanGraph<'_>, a: ValueId, b: ValueId) -> Option<bool> {
     Some(graph.tensor(tensor(graph, a)?).overlaps(&graph.tensor(tensor(graph, b)?)))
 }

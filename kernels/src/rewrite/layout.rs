@@ -1,8 +1,8 @@
-//! Images between convolutions are kept with their channels innermost.
+//! Images between convolutions are stored with their channels innermost.
 //!
 //! Programs are exported with channels-first images unless their author asked for another order. A convolution is
-//! faster where the channels of a pixel lie together. Only the order of values changes that nobody outside sees and that
-//! are written and read by operators for which the order makes no difference; which of them must share an order is
+//! faster where the channels of a pixel are stored together. Only the order of values changes that no caller sees and
+//! that are written and read by operators for which the order makes no difference; which of them must share an order is
 //! found by joining them in groups.
 
 use edgepack_executor::plan::{PlanGraph, PlanInstructionKind, Rewrite};
@@ -46,7 +46,7 @@ const SAME_ORDER: &[(&str, &[usize])] = images! {
     "aten::avg_pool2d.out": "self" "out";
 };
 
-/// Those of them that are fused with operations, and the positions of their operands.
+/// Operators of [`SAME_ORDER`] that are fused with operations, and the positions of their operands.
 static SAME_ORDER_FUSED: &[(&Base, &[usize])] =
     &[(&POINTWISE, &[0]), (&arithmetic::FUSED_ADD, &[0, 1]), (&arithmetic::FUSED_MUL, &[0, 1])];
 
@@ -84,9 +84,9 @@ impl Rewrite for ChannelsLast {
 /// Tensors that share an order, as trees.
 struct Groups {
     parent: Vec<u32>,
-    /// By root: some member keeps its order.
+    /// True, by root, if a member retains its order.
     fixed: Vec<bool>,
-    /// By root: some member is the result of a convolution.
+    /// True, by root, if a member is the result of a convolution.
     pays: Vec<bool>,
 }
 

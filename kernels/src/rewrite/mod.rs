@@ -1,5 +1,5 @@
-//! What the library changes in a method before it is frozen. Each rule is one small rewrite. Results stay the same bit
-//! for bit, but for sums of floats in another order: see `Options::no_optimize`.
+//! Rewrites that the library applies to a method before it is frozen. Each rule is one small rewrite. Results stay the
+//! same bit for bit, but for sums of floats in another order: see `Options::no_optimize`.
 
 mod batch_norm;
 mod chain;
@@ -25,7 +25,8 @@ pub(crate) fn with_rewrites(registry: Registry) -> Registry {
         .with_rewrite(layout::ChannelsLast)
 }
 
-/// Whether calling an operator at load gives what calling it at each run would; of one that is not known, nothing is said.
+/// Returns whether calling an operator at load gives the result of calling it at each run; false for an unknown
+/// operator.
 fn is_pure(full_name: &str) -> bool {
     operators::find(full_name).is_some_and(operators::Operator::is_pure)
 }

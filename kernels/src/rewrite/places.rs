@@ -1,5 +1,5 @@
-//! Max pooling computes the places of the greatest elements only where somebody reads them: exported programs carry them
-//! along, and hardly one looks.
+//! Max pooling computes the places of the greatest elements only where an instruction reads them: exported programs
+//! carry them along, and hardly any program reads them.
 
 use edgepack_executor::plan::{Call, PlanGraph, PlanInstructionKind, Rewrite};
 use edgepack_executor::rewrite::Uses;
@@ -7,7 +7,7 @@ use edgepack_executor::rewrite::Uses;
 use super::chain::{is, tensor};
 use crate::aten::pool::{MAX_2D, MAX_2D_ALONE, MAX_2D_INDICES, MAX_2D_OUT};
 
-/// Takes places away that nobody reads.
+/// Removes the places that no instruction reads.
 pub struct DropPlaces;
 
 impl Rewrite for DropPlaces {

@@ -14,7 +14,7 @@ use crate::schema::position;
 /// Makes transposed constants views, where only products of matrices read them.
 pub struct ViewTransposed;
 
-/// Products, and which argument may lie in any order.
+/// Products, and the argument that may be stored in any order.
 const PRODUCTS: &[(&str, usize)] = &[
     ("aten::mm.out", position("aten::mm.out", "mat2")),
     ("aten::addmm.out", position("aten::addmm.out", "mat2")),
@@ -51,7 +51,7 @@ impl Rewrite for ViewTransposed {
     }
 }
 
-/// By tensor: whether anything but a product reads it, or shows its bytes.
+/// Returns, by tensor, whether anything but a product reads it, or shows its bytes.
 fn read_elsewhere(graph: &PlanGraph<'_>, uses: &Uses, names: &[Option<&str>]) -> Option<Vec<bool>> {
     let mut elsewhere = collected(graph.tensor_count(), std::iter::repeat(false))?;
     uses.views().for_each(|(_, base)| elsewhere[base as usize] = true);
@@ -86,7 +86,7 @@ fn read_elsewhere(graph: &PlanGraph<'_>, uses: &Uses, names: &[Option<&str>]) ->
     Some(elsewhere)
 }
 
-/// What an instruction transposes, and the value it makes, if it transposes a matrix.
+/// Returns the tensor that an instruction transposes and the value it makes; `None` if it does not transpose a matrix.
 fn transposition(graph: &PlanGraph<'_>, name: Option<&str>, args: Span) -> Option<(u32, ValueId)> {
     let ids = graph.args(args);
     let number = |id: ValueId| match graph.value(id) {

@@ -92,7 +92,8 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// What `compute` makes in single precision, as elements of the floating type that a result has.
+    /// Lowers a result that `compute` makes in single precision, and converts it to the floating type that the result
+    /// has.
     pub(super) fn in_single(
         &mut self,
         made: Made,

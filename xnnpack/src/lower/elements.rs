@@ -1,4 +1,4 @@
-//! Elements of constants, as they are or as another type, and what stored numbers stand for.
+//! Elements of constants, as they are or as another type, and the numbers that stored elements represent.
 //!
 //! Invariant: what is copied or computed at load is charged to the method before memory is taken for it.
 
@@ -88,7 +88,7 @@ impl<'l> Values<'l> {
         self.call.retained().reserve(bytes)
     }
 
-    /// Whether a value is a constant.
+    /// Returns whether a value is a constant.
     pub fn is_constant(&self, index: usize) -> bool {
         self.payload.values().get(index).and_then(|value| value.tensor()).is_some_and(|tensor| tensor.is_constant())
     }
@@ -99,7 +99,7 @@ impl<'l> Values<'l> {
         value.quantization(self.weights).map_err(|e| error(e.to_string()))
     }
 
-    /// By how much numbers are less in here than in the payload.
+    /// Returns the number that stored numbers are less by in here than in the payload: 128 for unsigned bytes, else 0.
     pub fn less(&self, index: usize) -> i32 {
         let tensor = self.payload.values().get(index).and_then(|value| value.tensor());
         if tensor.is_some_and(|tensor| tensor.datatype == Datatype::QUINT8) { 128 } else { 0 }

@@ -12,7 +12,7 @@ use super::values::Lowered;
 use super::{Lowering, Made, refused};
 use crate::operators::float;
 
-/// Whether elements are computed in floating point.
+/// Returns whether elements are computed in floating point.
 pub(super) fn is_float(datatype: Datatype) -> bool {
     matches!(datatype, Datatype::FP32 | Datatype::FP16 | Datatype::BF16)
 }
@@ -116,7 +116,7 @@ impl Lowering<'_> {
         self.values.call("aten::clamp.out", &[from, least, most, to], self.node)
     }
 
-    /// Where a result with an activation goes first: `compute` writes it, and the bounds follow.
+    /// Lowers a node with an activation: `compute` writes its result, and the bounds follow if there are any.
     pub(super) fn bounded(
         &mut self,
         node: &Node<'_>,

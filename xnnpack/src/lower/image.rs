@@ -109,7 +109,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Where an image with an activation goes first: `compute` writes it, and the bounds follow. They do so in the order of
+    /// Lowers an image with an activation: `compute` writes it, and the bounds follow. They do so in the order of
     /// the image, so that they may become part of what computes it.
     fn bounded_image(
         &mut self,

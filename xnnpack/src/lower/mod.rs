@@ -1,4 +1,4 @@
-//! From a payload to instructions: values become temporaries, nodes become calls of operators.
+//! Lowering of a payload to instructions: values become temporaries, nodes become calls of operators.
 //!
 //! Dimensions of a payload are physical, so every value is a contiguous tensor here. An argument of the call in another
 //! dim order is looked at through a view of the same bytes. Sizes are bounds: those of the arguments, and what nodes make
@@ -63,7 +63,7 @@ pub(crate) fn refusals(
     Ok(refused)
 }
 
-/// What a node is refused with.
+/// Returns the error that a node is refused with.
 fn refused(why: impl Into<String>) -> KernelError {
     KernelError::new(ErrorCode::NotSupported, why.into())
 }

@@ -35,7 +35,8 @@ impl Lowering<'_> {
         [quantized_bound(least, scale, zero), quantized_bound(most, scale, zero)]
     }
 
-    /// `scale_x * scale_w / scale_y` for every channel along a dimension of the weights, and the weight that stands for zero.
+    /// `scale_x * scale_w / scale_y` for every channel along a dimension of the weights, and the weight that represents
+    /// zero.
     pub(super) fn requantize(
         &self,
         node: &Node<'_>,
@@ -274,7 +275,8 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// What `compute` makes of stored numbers, within the bounds of the node.
+    /// Lowers a node on stored numbers: `compute` writes its result, and the bounds of the node follow if there are
+    /// any.
     pub(super) fn bounded_bytes(
         &mut self,
         node: &Node<'_>,

@@ -124,7 +124,7 @@ impl Lowering<'_> {
         self.part(x, &offsets, &ends.collect::<Vec<_>>(), out)
     }
 
-    /// What is left of a value when so many elements are cut off both ends of every dimension.
+    /// Cuts `first` elements off the start and `last` elements off the end of every dimension.
     pub(super) fn cut(&mut self, x: Lowered, first: &[u32], last: &[u32], out: Lowered) -> Result<(), KernelError> {
         let ends: Vec<_> = last.iter().map(|last| (*last > 0).then(|| -i64::from(*last))).collect();
         self.part(x, first, &ends, out)

@@ -26,15 +26,15 @@ pub(super) struct Lowered {
     pub local: Local,
     /// Physical dimensions; of a dynamic value the bounds.
     pub shape: Shape,
-    /// What its elements are: see [`signed`].
+    /// Type of its elements: see [`signed`].
     pub datatype: Datatype,
-    /// Whether sizes may be smaller than the shape.
+    /// True if sizes may be smaller than the shape.
     pub dynamic: bool,
-    /// Whether instructions may write it.
+    /// True if instructions may write it.
     pub writable: bool,
     /// Scale and zero point of every row, for rows that are quantised at run time.
     pub rows: Option<Local>,
-    /// Its place among the values of the payload.
+    /// Index among the values of the payload.
     pub index: usize,
 }
 
@@ -46,7 +46,7 @@ struct Outside {
     order: Vec<usize>,
 }
 
-/// What was made of a value, where nodes often make the same of one value several times.
+/// A conversion of a value; nodes often need the same conversion of one value several times.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Derived {
     /// Rows of so many dimensions, quantised.
@@ -64,7 +64,7 @@ pub(super) struct Values<'l> {
     pub(super) call: &'l Prepare<'l>,
     pub(super) all: Instructions,
     lowered: Vec<Option<Lowered>>,
-    /// By value: its position among the arguments, if it is a result that goes outside.
+    /// Position among the arguments, by value, of each result that goes outside.
     outside: HashMap<usize, usize>,
     relabelled: Vec<Outside>,
     /// Results that go outside as another type: from, to.
@@ -313,7 +313,7 @@ impl<'l> Values<'l> {
         Ok(lowered)
     }
 
-    /// Gives a result that nobody makes the shape that the payload declares.
+    /// Gives a result that no instruction makes the shape that the payload declares.
     pub fn declared(&mut self, id: u32) -> Result<(), KernelError> {
         let index = self.index_of(id)?;
         let tensor = self.payload.values().get(index).and_then(|value| value.tensor());
@@ -356,7 +356,7 @@ impl<'l> Values<'l> {
         self.derived.insert((from, derived), lowered);
     }
 
-    /// Whether a result goes outside.
+    /// Returns whether a result goes outside.
     pub fn goes_outside(&self, id: u32) -> bool {
         self.payload.index_of(id).is_some_and(|index| self.outside.contains_key(&index))
     }
@@ -398,8 +398,8 @@ impl<'l> Values<'l> {
         Ok(())
     }
 
-    /// A four-dimensional value, which is `[N, H, W, C]` in memory, as operators of the library see images:
-    /// `[N, C, H, W]` with channels last. Reading it.
+    /// Returns a four-dimensional value to read, which is `[N, H, W, C]` in memory, as operators of the library see
+    /// images: `[N, C, H, W]` with channels last.
     pub fn image(&mut self, value: Lowered, node: u32) -> Result<Local, KernelError> {
         let layout = channels_last(value.datatype, &value.shape)?;
         if self.is_constant(value.index) {
@@ -417,7 +417,8 @@ impl<'l> Values<'l> {
         Ok(view)
     }
 
-    /// The same for a result: call what writes it, then [`Values::image_made`].
+    /// Returns a result to write, as [`Values::image`] does a value to read: call the operator that writes it, then
+    /// [`Values::image_made`].
     pub fn image_out(&mut self, value: Lowered) -> Result<Local, KernelError> {
         Ok(self.all.view(value.local, channels_last(value.datatype, &value.shape)?, value.dynamic))
     }

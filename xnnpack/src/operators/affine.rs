@@ -17,7 +17,7 @@ const OUT: usize = 3;
 #[derive(Clone, Debug)]
 pub(crate) struct Weighted {
     pub how: Requantize,
-    /// The weight that stands for zero.
+    /// The weight that represents zero.
     pub zero: i32,
 }
 

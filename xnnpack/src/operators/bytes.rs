@@ -11,7 +11,8 @@ use super::own;
 
 const UNARY: &str = "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)";
 
-/// The same numbers outside and inside: 32-bit as 64-bit ones, and unsigned bytes as signed ones, 128 less, or back.
+/// Converts numbers between outside and inside: 32-bit as 64-bit ones, and unsigned bytes as signed ones, 128 less, or
+/// back.
 pub(crate) fn converted() -> Arc<dyn Operator> {
     own("xnnpack::converted.out", UNARY, Alias::Disjoint, |args| {
         let types = (args.tensor(0)?.meta.dtype, args.tensor(1)?.meta.dtype);
@@ -46,17 +47,17 @@ pub(crate) fn converted() -> Arc<dyn Operator> {
 pub(crate) struct Affine {
     pub scale: f32,
     pub zero: i32,
-    /// By how much stored numbers are less than those of the payload: rounding happens where these are.
+    /// Number that stored numbers are less than those of the payload by: rounding happens where these are.
     pub less: i32,
 }
 
 impl Affine {
-    /// The number that a byte stands for.
+    /// The number that a byte represents.
     pub fn real(self, byte: i8) -> f32 {
         (i32::from(byte) - self.zero) as f32 * self.scale
     }
 
-    /// The byte that stands for a number; that of NaN is the least.
+    /// The byte that represents a number; that of NaN is the least.
     pub fn byte(self, real: f32) -> i8 {
         let less = self.less as f32;
         let number = real * (1.0 / self.scale) + (self.zero + self.less) as f32;

@@ -15,7 +15,7 @@ use edgepack_format::tensor::Dims;
 
 use super::{own, retaining};
 
-/// From sums to 8-bit numbers.
+/// Conversion of sums to 8-bit numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Requantize {
     /// `scale_x * scale_w / scale_y` of each channel.
@@ -120,13 +120,13 @@ pub(crate) struct Windows {
     pub kernel: [usize; 2],
     pub stride: [usize; 2],
     pub dilation: [usize; 2],
-    /// In front and behind.
+    /// Padding of height and width, each in front and behind.
     pub padding: [[usize; 2]; 2],
     pub groups: usize,
 }
 
 impl Windows {
-    /// Sizes of what is made of an image.
+    /// Returns height and width of the result for an image.
     pub fn counts(&self, sizes: [usize; 2]) -> [usize; 2] {
         self.geometry().counts(sizes)
     }
@@ -146,7 +146,7 @@ impl Windows {
         self.geometry().place(side, window, tap, size)
     }
 
-    /// As loops take them.
+    /// Returns the windows as loops take them.
     #[inline(always)]
     pub(super) fn geometry(&self) -> qconv::Windows {
         let Windows { kernel, stride, dilation, padding, groups } = *self;
@@ -272,7 +272,7 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// Of scales and zero points; `None` if the scales are too far apart.
+    /// Returns the sum for scales and zero points; `None` if the scales are too far apart.
     pub fn new([sa, sb, sy]: [f32; 3], zeros: [i32; 2], zero_y: i32, subtract: bool, bounds: [i32; 2]) -> Option<Self> {
         let (ra, rb) = (sa / sy, sb / sy);
         let greater = ra.max(rb);

@@ -63,7 +63,7 @@ where
     Arc::new(Own { name, schema, alias: Alias::Disjoint, is_pure: true, prepare })
 }
 
-/// What runs an instruction and retains tables of its own, which were reserved.
+/// Runs an instruction, and retains tables of its own whose `bytes` were reserved.
 struct Retaining<F> {
     bytes: usize,
     run: F,

@@ -1,4 +1,4 @@
-//! The same bytes in other sizes. Where input and output are at one place nothing moves.
+//! Tensors whose bytes are the same in other sizes. Where input and output are at one place nothing moves.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Rows that are quantised when they are known, and their products with weights of 8 or 4 bits.
 //!
-//! Each row has a scale and a zero point of its own, which stand in a second tensor: `[rows, 2]`, scale first.
+//! Each row has a scale and a zero point of its own, which are stored in a second tensor: `[rows, 2]`, scale first.
 
 use std::sync::Arc;
 

@@ -59,8 +59,8 @@ impl BytesPath {
         }
     }
 
-    /// Channels of [`Bytes::depthwise`] in the order of its weights, and what it adds to inputs, where weights of four taps
-    /// lie together for each channel; none where weights lie tap by tap.
+    /// Returns channels of [`Bytes::depthwise`] in the order of its weights, and the number it adds to inputs, where
+    /// weights of four taps are stored together for each channel; `None` where weights are stored tap by tap.
     pub(crate) fn depthwise_order(self) -> Option<(Lanes<usize>, i32)> {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -69,7 +69,7 @@ impl BytesPath {
         }
     }
 
-    /// Whether [`Bytes::TILES`] is more than one.
+    /// Returns whether [`Bytes::TILES`] is more than one.
     pub(crate) fn is_large(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -78,7 +78,7 @@ impl BytesPath {
         }
     }
 
-    /// What [`Bytes::FLIP`] adds to inputs.
+    /// Returns the number that [`Bytes::FLIP`] adds to inputs.
     pub(crate) fn offset(self) -> i32 {
         match self {
             #[cfg(target_arch = "x86_64")]

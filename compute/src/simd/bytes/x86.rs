@@ -41,7 +41,7 @@ token!(
     Avx2, "avx2,fma", "avx2" "fma"
 );
 token!(
-    /// The same, with sums of four products of bytes.
+    /// Vectors of 32 bytes, with sums of four products of bytes.
     AvxVnni, "avx2,fma,avxvnni", "avx2" "fma" "avxvnni"
 );
 token!(

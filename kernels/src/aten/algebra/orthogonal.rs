@@ -158,7 +158,7 @@ pub(super) fn svd(cx: &mut KernelContext<'_>, work: &mut [f64]) -> Result<(), Ke
     for at in 0..outer.iter().product() {
         let [matrix, flipped, values, other, long] =
             pieces(work, [rows * columns, most * count, least, least * least, whole])?;
-        // Of a wide matrix, the transpose is decomposed.
+        // Of a matrix with more columns than rows, the transpose is decomposed.
         if tall {
             read(&a, &input, &outer, at, matrix)?;
         } else {

@@ -4,16 +4,16 @@
 
 use edgepack_executor::kernel::{KernelError, Prepare};
 
-/// How many numbers the working memory of one matrix holds: at least what the operator takes by [`pieces`], and no less for
-/// larger matrices.
+/// Function that returns how many numbers the working memory of one matrix holds: at least what the operator takes by
+/// [`pieces`], and no less for larger matrices.
 pub type Room = fn(&Prepare<'_>, Matrices) -> Result<u128, KernelError>;
 
 /// The sizes of the matrices of a call.
 #[derive(Clone, Copy, Default)]
 pub struct Matrices {
-    /// Those of the first input.
+    /// Sizes of a matrix of the first input.
     pub a: Matrix,
-    /// Those of the second input, if there is one.
+    /// Sizes of a matrix of the second input, if there is one.
     pub b: Matrix,
 }
 

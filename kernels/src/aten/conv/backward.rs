@@ -1,7 +1,7 @@
 //! The gradients of a convolution, by definition: of its input, its weight and its bias.
 //!
 //! The gradient of the input is a convolution of the other kind with the same weight: transposed for a forward one, and
-//! the other way round.
+//! forward for a transposed one.
 
 use edgepack_compute::conv::{Geometry, Operands, direct, gradient};
 use edgepack_compute::number::Number;
@@ -18,9 +18,9 @@ pub static BACKWARD: Kernel = kernel(NAME, Alias::Disjoint, prepare);
 
 const NAME: &str = "aten::convolution_backward.out";
 const GRAD: usize = position(NAME, "grad_output");
-/// Whether each output is wanted.
+/// Position of the argument that says of each output whether it is wanted.
 const MASK: usize = position(NAME, "output_mask");
-/// Of input, weight and bias.
+/// Positions of the gradients of input, weight and bias.
 const OUTS: [usize; 3] = [position(NAME, "out0"), position(NAME, "out1"), position(NAME, "out2")];
 const ARGUMENTS: Arguments = Arguments::of(NAME, None);
 

@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Those of an operator, which has a bias or not.
+    /// Returns the positions of an operator; `bias` is `None` if it has no bias.
     const fn of(operator: &str, bias: Option<usize>) -> Self {
         Arguments {
             input: position(operator, "input"),
@@ -74,7 +74,7 @@ impl Arguments {
 /// The bias of a forward convolution.
 pub(crate) const BIAS: usize = position(FORWARD_NAME, "bias");
 
-/// Those of a forward convolution.
+/// Positions of the arguments of a forward convolution.
 pub(crate) static FORWARD: Arguments = Arguments::of(FORWARD_NAME, Some(BIAS));
 
 fn prepare(args: &Prepare<'_>, epilogue: Option<Arc<Epilogue>>) -> Result<Box<dyn Run>, KernelError> {
@@ -150,7 +150,7 @@ fn geometry(cx: &mut KernelContext<'_>) -> Result<Geometry, KernelError> {
     Ok(Geometry { out: images("out", &cx.meta(OUT)?, rank)?, ..geometry })
 }
 
-/// Reads the arguments: everything but where the output lies, and its sizes.
+/// Reads the arguments: everything but the strides of the output, and its sizes.
 fn measure(cx: &KernelContext<'_>, args: &Arguments) -> Result<(Geometry, Dims), KernelError> {
     let (input, weight) = (cx.meta(args.input)?, cx.meta(args.weight)?);
     let rank = match weight.rank() {

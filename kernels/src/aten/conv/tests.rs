@@ -114,7 +114,7 @@ impl Case {
         self.check_as::<half::f16>(1e-3, seed, with_bias, orders);
     }
 
-    /// In one element type; the error is that of rounding the result.
+    /// Checks one element type; the error is that of rounding the result.
     fn check_as<T: Narrow>(&self, error: f64, seed: u64, with_bias: bool, orders: &[[&[u8]; 3]]) {
         let mut random = Random::new(seed);
         let mut draw = |count: usize| widen(&narrow::<T>(&random.floats(count)));

@@ -16,7 +16,7 @@ const ATOL: usize = position("aten::allclose.out", "atol");
 const EQUAL_NAN: usize = position("aten::allclose.out", "equal_nan");
 const OUT: usize = position("aten::allclose.out", "out");
 
-/// How far elements may be apart.
+/// Distance up to which elements count as close.
 #[derive(Clone, Copy)]
 struct Tolerance {
     relative: f64,

@@ -1,7 +1,7 @@
 //! The engine of element-wise operators: brings inputs of any shape, dim order and element type into the form the loops
 //! take, block by block, and the result into the output.
 //!
-//! The output lies dense in memory, and everything is walked in its order. An input of the same shape, order and type
+//! The output is dense in memory, and everything is walked in its order. An input of the same shape, order and type
 //! is read where it is; a repeated single element is a constant; anything else is gathered into a block of scratch and
 //! converted to the type to compute in. If no input needs that, the loop runs once over the whole tensor.
 
@@ -41,11 +41,11 @@ struct Elementwise {
     result: ScalarType,
     /// By input: the conversion to the type the loop reads, if it differs.
     load: [Option<Converter>; MAX_INPUTS],
-    /// How results become those of the output, if they are not yet.
+    /// The conversion of the loop's results to those of the output, if they differ.
     store: Option<Store>,
 }
 
-/// How results become those of the output.
+/// A conversion of the loop's results to those of the output.
 enum Store {
     Converted(Converter),
     Fused(Arc<Epilogue>),
@@ -69,7 +69,7 @@ pub fn prepare(args: &Prepare<'_>, spec: &'static Spec) -> Result<Box<dyn Run>, 
     prepare_with(args, spec, chosen, store)
 }
 
-/// The same for an operator whose results, which are FLOAT, go through operations.
+/// Looks at one instruction of an element-wise operator whose results, which are FLOAT, go through operations.
 pub fn prepare_fused(
     args: &Prepare<'_>,
     spec: &'static Spec,
@@ -120,14 +120,14 @@ fn conversion(from: ScalarType, to: ScalarType) -> Result<Option<Converter>, Ker
     }
 }
 
-/// Where a lane comes from.
+/// Source of the elements of a lane.
 #[derive(Clone)]
 enum Source<'a> {
     /// The number in the same place of the constants.
     Constant,
     /// Memory of the right type and order.
     Direct(&'a [u8]),
-    /// Memory of the right order, of elements so wide, to be converted.
+    /// Memory of the right order, with the bytes of an element, to be converted.
     Converted(&'a [u8], usize, Converter),
     /// Elements to be gathered, and perhaps converted.
     Gathered(Cursor<'a>, &'a [u8], usize, Option<Converter>),

@@ -4,19 +4,19 @@ use edgepack_compute::pointwise::{Limit, Table};
 
 /// An operator that is applied element by element.
 pub struct Spec {
-    /// Its arguments.
+    /// Schema of its arguments.
     pub schema: &'static str,
-    /// What the loop takes, in its order.
+    /// Operands of the loop, in its order.
     pub inputs: &'static [Input],
-    /// Which arguments are further numbers.
+    /// Positions of the arguments that are further numbers.
     pub params: &'static [usize],
-    /// Which argument is the output.
+    /// Position of the output.
     pub out: usize,
-    /// How the type to compute in is found.
+    /// Rule that finds the type to compute in.
     pub types: Types,
     /// The loops.
     pub table: Table,
-    /// Which input must not hold an integer 0.
+    /// Index of the input that must not hold an integer 0, if there is one.
     pub divisor: Option<usize>,
 }
 
@@ -36,7 +36,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// The argument.
+    /// Returns the position of the argument.
     pub fn arg(self) -> usize {
         match self {
             Input::Tensor(arg) | Input::Mask(arg) | Input::Scalar(arg) => arg,
@@ -45,12 +45,12 @@ impl Input {
     }
 }
 
-/// How the common type of the inputs is found.
+/// Rule that finds the common type of the inputs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Types {
-    /// By promotion over tensors and numbers.
+    /// Promotion over tensors and numbers.
     Promote,
-    /// By promotion, and floating: integers become the floating type of the output, or FLOAT.
+    /// Promotion to a floating type: integers become the floating type of the output, or FLOAT.
     Float,
     /// The type of the first operand; numbers have to fit it.
     First,

@@ -1,4 +1,4 @@
-//! Which type an element-wise operator computes in, and whether its output can hold the result.
+//! Choice of the type an element-wise operator computes in, and a check that its output can hold the result.
 
 use edgepack_executor::kernel::{KernelError, Prepare};
 use edgepack_format::scalar::ScalarType;
@@ -9,7 +9,7 @@ use edgepack_compute::pointwise::Body;
 
 /// The outcome.
 pub struct Chosen {
-    /// What the loops read.
+    /// Element type that the loop reads.
     pub compute: ScalarType,
     /// The loop.
     pub body: Body,

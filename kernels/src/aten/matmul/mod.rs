@@ -1,7 +1,7 @@
 //! Products of matrices as operators: `mm`, `addmm`, `bmm`, `baddbmm`, `linear`.
 //!
-//! One engine, a row per operator that says where its operands stand. The element type is decided when the method is
-//! loaded; a constant right operand is packed then. An output stored column by column is computed as the transposed
+//! One engine, a row per operator that gives the positions of its operands. The element type is decided when the method
+//! is loaded; a constant right operand is packed then. An output stored column by column is computed as the transposed
 //! product.
 
 mod complex;
@@ -25,7 +25,7 @@ use edgepack_compute::walk::Walk;
 /// The operators of this family.
 pub static KERNELS: &[&Kernel] = &[&MM, &ADDMM, &BMM, &BADDBMM, &LINEAR];
 
-/// Where the operands of an operator stand, and how they are read.
+/// Positions of the operands of an operator, and the shapes they are read as.
 struct Form {
     lhs: (usize, &'static str),
     rhs: (usize, &'static str),
@@ -37,7 +37,7 @@ struct Form {
     shape: Shapes,
 }
 
-/// What shapes a form takes.
+/// Shapes of operands that a form takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shapes {
     /// Two matrices.
@@ -243,7 +243,7 @@ struct Call<C> {
     beta: C,
 }
 
-/// What is multiplied, and what is added.
+/// The two factors, and the tensor that is added, with its name.
 type Operands<'v> = (TensorRef<'v>, TensorRef<'v>, Option<(TensorRef<'v>, &'static str)>);
 
 impl<C: Compute> Call<C> {
@@ -320,13 +320,13 @@ fn start(add: TensorRef<'_>, name: &str, out: &mut TensorMut<'_>) -> Result<(), 
     Ok(())
 }
 
-/// Where the matrices of a call lie.
+/// Strides of the matrices of a call, in elements.
 struct Strides {
     /// Row and column stride of the left operand.
     lhs: [usize; 2],
     /// Row and column stride of the right operand, as it is multiplied.
     rhs: [usize; 2],
-    /// From one matrix of a stack to the next.
+    /// Distances from one matrix of a stack to the next, of both operands.
     stack: [usize; 2],
 }
 
@@ -358,7 +358,7 @@ fn rhs_strides(meta: &TensorShape<'_>, shape: Shapes) -> [usize; 2] {
     }
 }
 
-/// Whether the matrices of the output are stored column by column.
+/// Returns whether the matrices of the output are stored column by column.
 fn out_is_transposed(form: &Form, product: &Product, out: &TensorShape<'_>) -> Result<bool, KernelError> {
     let Product { m, n, .. } = *product;
     if out.is_contiguous() || m * n == 0 {

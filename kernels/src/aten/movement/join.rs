@@ -20,7 +20,7 @@ arguments!("aten::select_scatter.out"; INDEX = "index", SELECTED = "out");
 arguments!("aten::constant_pad_nd.out"; PAD = "pad", VALUE = "value", PADDED = "out");
 
 /// Writes the elements of an input from `input_start` on, by its own strides, into the part of the output that starts at
-/// element `start` and steps by `strides`; all in the dimensions of the output.
+/// element `start` and has the strides `strides`; all in the dimensions of the output.
 struct Part<'p> {
     sizes: &'p [usize],
     input_strides: &'p [usize],
@@ -42,7 +42,7 @@ impl Part<'_> {
     }
 }
 
-/// Whether an input of `cat` is skipped: an empty list of numbers joins anything.
+/// Returns whether an input of `cat` is skipped: an empty list of numbers joins anything.
 fn is_skipped(meta: &TensorShape<'_>) -> bool {
     meta.sizes == [0]
 }
@@ -177,7 +177,7 @@ fn expect_sizes(name: &str, have: &[usize], want: &[usize]) -> Result<(), Kernel
     Err(KernelError::argument(format!("`{name}` has sizes {have:?}, the part to write has {want:?}")))
 }
 
-/// The first step of an operator that copies `self` into `out` and then writes `src` into a part of it.
+/// Prepares an operator that copies `self` into `out` and then writes `src` into a part of it.
 fn into_copy(
     args: &Prepare<'_>,
     out: usize,

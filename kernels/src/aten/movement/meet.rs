@@ -45,7 +45,7 @@ struct Form {
     index: usize,
     source: (Source, usize),
     reduce: usize,
-    /// Whether what was there takes part; it does without this argument.
+    /// Position of the argument that says whether the elements of the input take part; without this argument they do.
     include: Option<usize>,
     out: usize,
 }
@@ -177,7 +177,7 @@ mod tests {
         call(KERNELS[0], &args).unwrap()[0].as_slice().unwrap()
     }
 
-    /// What eager PyTorch answers.
+    /// Compares with the results of eager PyTorch.
     #[test]
     fn every_reduction() {
         assert_eq!(reduced("sum", true), [5.0, 12.0, -2.0, 4.0]);

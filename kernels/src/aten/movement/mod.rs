@@ -1,7 +1,7 @@
 //! Operators that move elements without computing on them: views as copies, joins, splits, indexing, conversions.
 //!
-//! Everything is a walk: of an input in the order an output lies in memory, or of an output in the order its input is
-//! read. Elements are moved by their width; only conversions look at their type.
+//! Everything is a walk: of an input in the order an output is stored in memory, or of an output in the order its input
+//! is read. Elements are moved by their width; only conversions look at their type.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelError, Prepare, Run};
 

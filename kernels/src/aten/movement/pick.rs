@@ -59,7 +59,7 @@ fn embedding(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     Ok(gather::rows(width, weight.bytes(), indices(&index), out.bytes())?)
 }
 
-/// An error unless `index` has the rank of a tensor and is nowhere larger, except along `dim`.
+/// Returns an error unless `index` has the rank of a tensor and is nowhere larger, except along `dim`.
 pub(super) fn expect_inside(
     index: &TensorShape<'_>,
     name: &str,
@@ -90,7 +90,7 @@ fn gather(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     Ok(gather::gather(meta.dtype.size().unwrap_or(1), dim, from, index, (Layout::from(&meta), out.bytes()))?)
 }
 
-/// Whether scattered elements replace those of the output or are added to them.
+/// Effect of scattered elements: they replace those of the output, or are added to them.
 #[derive(Clone, Copy, PartialEq)]
 enum Effect {
     Replace,

@@ -14,7 +14,8 @@ use edgepack_compute::walk::Axis;
 // The input of all.
 arguments!("aten::permute_copy.out"; SELF = "self");
 
-/// Start, number of elements and step of a slice, with every bound brought inside the dimension.
+/// Returns start and number of elements of a slice, with every bound brought inside the dimension. An error unless
+/// `step` is positive.
 pub fn slice_of(start: Option<i64>, end: Option<i64>, step: i64, size: usize) -> Result<(usize, usize), KernelError> {
     if step <= 0 {
         return Err(KernelError::argument(format!("`step` is {step}, it must be positive")));
@@ -414,7 +415,7 @@ fn pixel_shuffle(cx: &KernelContext<'_>) -> Result<View, KernelError> {
     for dim in 0..c {
         view.push(meta.sizes[dim], step(dim))?;
     }
-    // Without channels, or without rows, a step over them may lead beyond any memory, and is never taken.
+    // Without channels, or without rows, a stride over them may lead beyond any memory, and is never taken.
     let over = |dim: usize, times: usize| step(dim).saturating_mul(times as isize);
     view.push(meta.sizes[c] / (factor * factor), over(c, factor * factor))?;
     let sub = |stride| Axis { size: factor, stride };

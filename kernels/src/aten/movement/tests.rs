@@ -51,7 +51,7 @@ fn views_rearrange() {
     assert_eq!(ints("aten::pixel_unshuffle.out", &unshuffle, &[1, 4, 1, 2]).unwrap(), [0, 2, 1, 3, 4, 6, 5, 7]);
 }
 
-/// What eager PyTorch answers.
+/// Compares with the results of eager PyTorch.
 #[test]
 fn bytes_are_seen_as_another_type() {
     let view = |x: Arg, dtype: ScalarType, sizes: &[usize]| {
@@ -199,7 +199,7 @@ fn indices_select_like_pytorch() {
     assert!(get(vec![long(&[1], &[3])], &[1, 4]).is_err());
     assert!(get(vec![None, None, long(&[1], &[0])], &[1]).is_err());
 
-    // Selected dimensions that are no neighbours come first.
+    // Selected dimensions that are not neighbours come first.
     let cube = counting(&[2, 3, 2]);
     let apart = Arg::Tensors(vec![long(&[2], &[0, 1]), None, long(&[2], &[1, 0])]);
     assert_eq!(ints("aten::index.Tensor_out", &[cube, apart], &[2, 3]).unwrap(), [1, 3, 5, 6, 8, 10]);

@@ -1,4 +1,4 @@
-//! Copies between tensors, converting the type of elements on the way where it differs.
+//! Copies between tensors, converting elements where their types differ.
 
 use edgepack_executor::kernel::{KernelError, Prepare};
 use edgepack_executor::tensor::{TensorMut, TensorRef};
@@ -19,7 +19,7 @@ pub fn conversion(from: ScalarType, to: ScalarType) -> Result<Conversion, Kernel
     Ok(Conversion { from: from_width, to: to_width, convert: Some(convert) })
 }
 
-/// An error unless an input and the output have one element type.
+/// Returns an error unless an input and the output have one element type.
 pub fn expect_same_type(args: &Prepare<'_>, input: usize, out: usize) -> Result<(), KernelError> {
     let (from, to) = (args.tensor(input)?.meta.dtype, args.tensor(out)?.meta.dtype);
     if from == to {

@@ -14,7 +14,7 @@ arguments!("aten::view_copy.out"; SELF = "self");
 /// A function that makes the view of an operator from its arguments.
 pub type MakeView = fn(&KernelContext<'_>) -> Result<View, KernelError>;
 
-/// The first step of an operator whose output `out` is a view of `self`.
+/// Prepares an operator whose output `out` is a view of `self`.
 pub fn prepare(args: &Prepare<'_>, out: usize, make: MakeView) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(out + 2)?;
     expect_same_type(args, SELF, out)?;

@@ -1,6 +1,6 @@
 //! Layer norm and group norm: every row of neighbouring elements gets mean 0 and variance 1, then a factor and an offset.
 //!
-//! Where rows do not lie in memory as such, because input or output are not contiguous, they are laid out in scratch memory.
+//! Rows of an input or output that is not contiguous are laid out in scratch memory.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, Views};
 use edgepack_executor::tensor::TensorShape;
@@ -22,7 +22,8 @@ pub static GROUP_NORM: Kernel = kernel("aten::native_group_norm.out", Alias::Dis
 /// The input of both.
 const INPUT: usize = position("aten::native_layer_norm.out", "input");
 const SHAPE: usize = position("aten::native_layer_norm.out", "normalized_shape");
-/// What a group norm is told of its input: images, channels, elements of a channel; and the number of groups.
+/// Arguments of a group norm that describe its input: images, channels, elements of a channel; and the number of
+/// groups.
 const N: usize = position("aten::native_group_norm.out", "N");
 const C: usize = position("aten::native_group_norm.out", "C");
 const HXW: usize = position("aten::native_group_norm.out", "HxW");

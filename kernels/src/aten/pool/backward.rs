@@ -34,7 +34,7 @@ fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     with_float!(dtype, T => Ok(Box::new(run::<T>) as Box<dyn Run>))
 }
 
-/// An error unless gradient and places have the sizes that pooling gives.
+/// Returns an error unless gradient and places have the sizes that pooling gives.
 fn check(cx: &KernelContext<'_>, input: &Images) -> Result<(), KernelError> {
     let (meta, grad, indices) = (cx.meta(SELF)?, cx.meta(GRAD)?, cx.meta(INDICES)?);
     let kernel = required(cx, KERNEL_SIZE, "kernel_size", 2, 1, 1)?;

@@ -6,7 +6,8 @@ mod operators;
 
 pub use operators::{KERNELS, MAX_2D};
 
-/// Max pooling in two dimensions of which nobody reads the places; the arguments are those of [`MAX_2D`] without `indices`.
+/// Max pooling in two dimensions of which no instruction reads the places; the arguments are those of [`MAX_2D`]
+/// without `indices`.
 pub(crate) static MAX_2D_ALONE: Kernel = Kernel {
     name: "edgepack::max_pool2d.out",
     schema: "(Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, *, Tensor(a!) out) -> Tensor(a!)",

@@ -48,10 +48,10 @@ enum Operation {
     /// The extreme itself.
     Max,
     Min,
-    /// Where it is.
+    /// The place of the extreme.
     ArgMax,
     ArgMin,
-    /// Both.
+    /// The extreme and its place.
     MaxWithPlace,
     MinWithPlace,
     /// The argument says whether to divide by one less than the count.
@@ -143,7 +143,7 @@ fn folded(row: &Row, cx: &KernelContext<'_>, rank: usize) -> Result<Folded, Kern
     })
 }
 
-/// How much is taken from the count before a variance divides.
+/// Returns the number that is subtracted from the count before a variance divides by it.
 fn correction(operation: Operation, cx: &KernelContext<'_>) -> Result<f64, KernelError> {
     match operation {
         Operation::VarianceUnbiased(arg) => Ok(f64::from(u8::from(cx.bool(arg)?))),
