@@ -289,7 +289,7 @@ fn program(seed: u64) -> Option<ExportedProgram<'static>> {
     let mut program =
         ExportedProgram { graph, inputs, outputs, weights, ranges: Ranges::new(), dialect, about: About::default() };
     let given = eager::random_inputs(&program, seed).unwrap();
-    // What PyTorch refuses to do in place has no layouts.
+    // Operators that PyTorch refuses to run in place have no layouts.
     let layouts = eager::layouts(&program, &edgepack_kernels::registry(), &Operators::new(), &given).ok()?;
     for (value, (strides, offset)) in layouts {
         let Some(mut meta) = program.graph.tensor(value).cloned() else { continue };

@@ -1,5 +1,5 @@
 //! Files taken apart and put together again: every program and data file of the corpora comes back with every field and
-//! byte, constants move out and in without a trace, and nothing that is no dump is taken for one.
+//! byte, constants move out and in without a trace, and nothing that is not a dump is taken for one.
 //!
 //! `EDGEPACK_CORPUS` names a larger corpus of the same layout.
 
@@ -180,7 +180,7 @@ fn runs(program: &[u8], data: &[Arc<dyn NamedDataMap>], cases: &Path) -> Option<
     Some(wrong)
 }
 
-/// The data files of a program: `NAME.*.ptd` beside `NAME.pte`.
+/// The data files of a program: `NAME.*.ptd` next to `NAME.pte`.
 fn siblings(path: &Path) -> Vec<PathBuf> {
     let stem = format!("{}.", path.file_stem().unwrap().to_string_lossy());
     let mut found: Vec<PathBuf> = fs::read_dir(path.parent().unwrap())

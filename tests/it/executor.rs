@@ -1,4 +1,4 @@
-//! What running a method means, on programs assembled for the purpose and operators of our own.
+//! Semantics of running a method, on programs assembled for the purpose and operators of our own.
 
 use std::sync::{Arc, Mutex};
 
@@ -405,7 +405,7 @@ fn unplanned_inputs_are_read_where_they_are() {
         let outputs = method.run(&[view(&[2], &values)]).unwrap();
         assert_eq!(floats(outputs.get(0)), [2.0 * values[1], 2.0 * values[0]]);
     }
-    // What was lent for a call is not kept.
+    // An input that was borrowed for a call is not retained.
     assert!(matches!(method.execute(), Err(RunError::Input { index: 0, .. })));
     method.set_input(0, view(&[2], &[5.0, 6.0])).unwrap();
     method.execute().unwrap();
@@ -450,7 +450,7 @@ impl NamedDataMap for Weights {
     }
 }
 
-/// The same bytes under every key of its list.
+/// Named data with one range of bytes under every key of its list.
 struct OneRange(Bytes, &'static [&'static str]);
 
 impl NamedDataMap for OneRange {

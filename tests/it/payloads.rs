@@ -132,7 +132,7 @@ fn text(ran: Ran) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// Where the last payload of a program starts, by its place.
+/// Offset of the last payload of a program.
 fn payload_offset(program: &[u8]) -> usize {
     let mut at = None;
     let file = PayloadFile::whole(program).unwrap();
@@ -169,7 +169,7 @@ fn findings_inside_a_payload_carry_their_whole_place() {
     // Both methods have the payload.
     assert!(found.iter().any(|finding| finding["path"].as_str().unwrap().starts_with("execution_plan[1].")));
 
-    // Nobody who does not know the backend says so.
+    // A command that does not know the backend does not report it.
     assert_eq!(edgepack(&["verify", &broken], Vec::new(), false).status, 0);
 }
 

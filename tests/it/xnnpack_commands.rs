@@ -68,7 +68,7 @@ fn written(file: &str) -> Vec<u8> {
     Opened::open(file).unwrap().package().unwrap().to_bytes().unwrap()
 }
 
-/// Where the first payload of a program starts.
+/// Offset of the first payload of a program.
 fn payload_offset(program: &[u8]) -> usize {
     let mut at = None;
     let file = PayloadFile::whole(program).unwrap();
@@ -150,7 +150,7 @@ fn every_payload_is_taken_apart_and_written_again() {
 fn a_payload_in_another_layout_stays_bytes() {
     let folder = Folder::new("layout");
     let mut program = fs::read(model("mlp_xnnpack_int8.pte")).unwrap();
-    // Between header and flatbuffer stands nothing.
+    // There is nothing between header and flatbuffer.
     let at = payload_offset(&program) + 30;
     program[at] = 7;
     let file = folder.file("padded.pte", &program);
@@ -254,7 +254,7 @@ fn refused_nodes_are_named() {
     let nodes = ops["nodes"].as_array().unwrap();
     assert_eq!(nodes.iter().map(|node| node["runs"].as_bool().unwrap()).collect::<Vec<_>>(), [true, false, false]);
     assert!(nodes[1]["refused"].as_str().unwrap().contains("quint8"), "{}", nodes[1]);
-    // The same that loading says of the first.
+    // Loading reports the same reason for the first node that is refused.
     let program = Program::from_bytes(half_refused()).unwrap();
     let options = Options { backends: edgepack::backends(), ..Options::default() };
     let error = program.method("forward").unwrap().load(&kernels::registry(), &options).err().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! What holds for every operator, whatever it computes: element types agree, outputs with room take the sizes they need,
+//! Properties of every operator, whatever it computes: element types agree, outputs with room take the sizes they need,
 //! and the order of memory changes nothing.
 
 use edgepack_executor::call::{Arg, OwnedTensor};
