@@ -270,7 +270,7 @@ fn memory_that_is_not_there_is_an_error() {
     });
 }
 
-/// Reads a file and tells what was wrong: `None` if nothing was, `Some(true)` if it was memory.
+/// Function that reads a file and tells what was wrong: `None` if nothing was, `Some(true)` if it was memory.
 type Read = fn(&Arc<Reading>) -> Option<bool>;
 
 fn told(findings: &Findings) -> Option<bool> {
@@ -445,7 +445,7 @@ fn resident() -> Option<u64> {
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
-/// Memory that a file asks for is refused, or had without touching it.
+/// Checks that memory that a file asks for is refused, or had without touching it.
 fn arenas_are_lazy_or_refused() {
     for gigabytes in [1, 7, 60] {
         let file = asking(gigabytes << 30, 1);

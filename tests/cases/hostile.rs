@@ -49,7 +49,7 @@ impl Line {
         limits
     }
 
-    /// Findings of the verifier of the family, and true if the file is refused.
+    /// Returns the findings of the verifier of the family, and whether the file is refused.
     fn verify(&self, family: &str, bytes: &[u8]) -> (Findings, bool) {
         let (extent, limits) = (FileExtent::of(bytes), self.limits());
         match family {

@@ -332,7 +332,7 @@ fn lowered_programs_see_every_change() {
     }
     println!("{agreed} programs agree, {without_layout} do what PyTorch refuses, refused here: {refused:#?}");
     assert!(agreed * 10 > count * 8, "too few were lowered");
-    // What is refused is what PyTorch refuses, too, or leaves open.
+    // Programs are refused only for what PyTorch refuses, too, or leaves open.
     let known =
         ["a change of a tensor whose elements are repeated in memory", "a change of a view whose elements overlap"];
     let unknown: Vec<_> =

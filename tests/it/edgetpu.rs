@@ -134,7 +134,7 @@ fn every_field_is_dumped_and_built_again() {
         let opened = Opened::from_bytes(bytes.clone()).unwrap();
         let json = edit::dump(&opened.package().unwrap()).unwrap();
         package(&serde_json::from_str::<Value>(&json).unwrap()["package"], &mut seen);
-        // What our builder wrote comes back byte for byte.
+        // Bytes that our builder wrote come back unchanged.
         assert!(edit::build(&json).unwrap().to_bytes().unwrap() == bytes);
     }
     assert_complete(&seen, "a dump");

@@ -521,7 +521,7 @@ fn external_constants_come_from_any_map_and_must_match() {
     );
     // Fewer bytes than the layout says.
     assert_eq!(code(external(float(&[2]), "w"), options(&[1.0])), ErrorCode::InvalidExternalData);
-    // The same key in two maps.
+    // One key in two maps.
     let twice =
         Options { data: vec![Arc::new(Weights(vec![0.0; 2])), Arc::new(Weights(vec![0.0; 2]))], ..Options::default() };
     assert_eq!(code(external(float(&[2]), "w"), twice), ErrorCode::InvalidArgument);

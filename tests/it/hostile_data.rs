@@ -1,5 +1,6 @@
-//! Data files, bundles, traces, compiled models, library packages, payloads and exported programs that break one rule each: the files under `hostile/` are what the recipes here make,
-//! and the verifiers say about each what its recipe expects.
+//! Data files, bundles, traces, compiled models, library packages, payloads and exported programs that break one rule
+//! each: the files under `hostile/` are what the recipes here make, and the verifiers say about each what its recipe
+//! expects.
 //!
 //! `EDGEPACK_BLESS=1 cargo test -p edgepack-tests --test it hostile_data` writes files and manifests again after a
 //! recipe was added.
@@ -128,7 +129,7 @@ fn replay(family: &str, extension: &str, cases: &[Case], all: &[&'static Rule], 
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 
     let covered: BTreeSet<_> = cases.iter().map(|case| case.rule.id).collect();
-    // What a data file must be for a given program (`X`) takes two files and is tested with programs.
+    // Rules on a data file for a given program (`X`) take two files and are tested with programs.
     let single = all.iter().map(|rule| rule.id).filter(|id| !id.starts_with("PTD-X"));
     let missing: Vec<_> = single.filter(|id| !covered.contains(id)).collect();
     assert!(missing.is_empty(), "rules without a file: {missing:?}");

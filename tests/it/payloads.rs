@@ -119,7 +119,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What remains of it does no harm.
+        // Remains of the folder do no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -62,7 +62,7 @@ proptest! {
         let parsed = parse(&text).unwrap_or_else(|error| panic!("{error} in\n{text}"));
         prop_assert!(rows(&parsed) == rows(&package), "{}", text);
         prop_assert_eq!(print(&parsed).unwrap(), text);
-        // The same rows through JSON.
+        // Dumps and builds the rows through JSON as well.
         let json = edit::dump(&package).unwrap();
         let built = edit::build(&json).unwrap();
         prop_assert!(rows(&built) == rows(&package), "{}", json);

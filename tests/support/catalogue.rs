@@ -202,7 +202,7 @@ pub fn page(registry: &Registry) -> Result<String, String> {
     Ok(page)
 }
 
-/// Remarks that the tables have no room for.
+/// Remarks at the end of the page, on what the tables do not say.
 const REMARKS: &str = "
 ## Recorded cases that do not pass
 

@@ -1,7 +1,7 @@
 //! The floor: a hand loop that follows offsets and loads numbers, and does nothing a reader could leave out.
 //!
-//! It trusts vtables to be long enough for the slots it asks for only as far as their own length says, and panics on
-//! anything outside the bytes; nothing else is checked.
+//! The loop trusts vtables to be long enough for the slots it asks for only as far as their own length says, and panics
+//! on anything outside the bytes; nothing else is checked.
 
 use super::add;
 
