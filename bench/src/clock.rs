@@ -16,14 +16,14 @@ struct Lane<'a> {
     name: String,
     run: Box<dyn FnMut() -> Duration + 'a>,
     times: Vec<Duration>,
-    /// How many units of work one turn does.
+    /// Units of work that one turn does.
     units: f64,
 }
 
-/// What one lane took.
+/// Times that one lane took.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// The lane.
+    /// Name of the lane.
     pub name: String,
     /// Nanoseconds per unit: the median.
     pub median: f64,

@@ -1,5 +1,5 @@
-//! How much heap is in use: the allocator of this binary counts once it is told to, which only processes do that
-//! measure nothing else.
+//! Counts the heap in use: the allocator of this binary counts once it is told to, which only processes do that measure
+//! nothing else.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
@@ -38,7 +38,7 @@ fn change(bytes: isize) {
     }
 }
 
-// SAFETY: every call goes to the system allocator unchanged; only counters are kept beside it.
+// SAFETY: every call goes to the system allocator unchanged; besides that, only counters are updated.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         change(layout.size() as isize);

@@ -1,4 +1,4 @@
-//! Measures this project beside its peers and prints tables; `README.md` says what each section is.
+//! Measures this project next to its peers and prints tables; `README.md` says what each section is.
 //!
 //! Nothing here asserts a time: figures are medians of lanes that take turns, and what counts is their ratio.
 
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     for (name, section) in sections::ALL {
-        // Without a choice, everything that needs nothing beside this checkout.
+        // Without a choice, everything that needs nothing besides this checkout.
         if wanted.iter().any(|wanted| wanted == name) || (wanted.is_empty() && !sections::WITH_REFERENCE.contains(name))
         {
             section();

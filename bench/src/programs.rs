@@ -14,7 +14,7 @@ use edgepack_format::scalar::ScalarType;
 pub struct Sample {
     /// For titles.
     pub name: String,
-    /// The file.
+    /// Bytes of the file.
     pub bytes: Arc<[u8]>,
 }
 

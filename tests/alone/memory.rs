@@ -1,8 +1,9 @@
-//! Loading and running take the memory that the executor says they take: peaks of live heap, held against the account.
+//! Loading and running take the memory that the executor says they take: peaks of live heap, compared with the account.
 //!
-//! Everything that is allocated counts while programs are opened, loaded and run; what is held against it is
-//! `MemoryBytes::heap`. A temporary copy of weights, or weights that are kept twice without being said, make this fail.
-//! Comparing two files takes a small multiple of their tables, whatever they are made of, and none of their segments.
+//! Everything that is allocated counts while programs are opened, loaded and run; it is compared with
+//! `MemoryBytes::heap`. A temporary copy of weights, or weights that are held twice without being reported, make this
+//! fail. Comparing two files takes a small multiple of their tables, whatever they are made of, and none of their
+//! segments.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
@@ -37,7 +38,7 @@ fn change(bytes: isize) {
     PEAK.fetch_max(live, Ordering::Relaxed);
 }
 
-// SAFETY: every call goes to the system allocator unchanged; only counters are kept beside it.
+// SAFETY: every call goes to the system allocator unchanged; besides that, only counters are updated.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         change(layout.size() as isize);
@@ -72,7 +73,7 @@ fn allowed(memory: &MemoryBytes) -> usize {
 
 const ALLOWANCE: usize = 256 << 10;
 
-/// A file that has to be read: nothing of it is lent.
+/// A file that has to be read: nothing of it is borrowed.
 struct Reading(Vec<u8>);
 
 impl Source for Reading {
@@ -221,7 +222,7 @@ fn what_nobody_reads_is_given_back() {
     for (have, want) in floats(&method).iter().zip(floats(&plain)) {
         assert!((have - want).abs() <= 1e-3 * want.abs(), "{have} is not {want}");
     }
-    // Constants that are lent stay where they are.
+    // Constants that are borrowed stay where they are.
     let lent = Program::from_bytes(file).unwrap();
     let (_, _, method) = measure(move || lent.clone(), "forward", &Options::default()).unwrap();
     assert!(method.memory_bytes().lent > 1 << 18);
@@ -268,8 +269,8 @@ fn tables_and_working_memory_are_charged() {
     }
 }
 
-/// Programs of many rows, of one long list, of large contents inside and outside the flatbuffer, and a data file of many
-/// keys, each beside one that differs.
+/// Programs of many rows, of one long list, of large contents inside and outside the flatbuffer, and a data file of
+/// many keys, each compared with one that differs.
 fn differences_take_little_more_than_the_files() {
     const MOST: usize = 8;
     let rows = many_rows();

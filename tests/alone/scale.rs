@@ -17,16 +17,17 @@ use edgepack_loader::Program;
 use edgepack_tests::command::edgepack;
 use edgepack_tests::scale::{Document, List, ONE_RANGE, documents};
 
-/// Times the items of a document that a list gains, so that both steps between them can be compared. A table that is
-/// rehashed or moved in one of the steps makes that step look steep; what was steep is counted again with more items, and
-/// must be steep there as well.
+/// Times the items of a document that a list gains, so that both increases between them can be compared. A table that
+/// is rehashed or moved in one of the increases makes that increase look steep; a case that was steep is counted again
+/// with more items, and must be steep there as well.
 const MORE: [[usize; 3]; 2] = [[1, 2, 4], [4, 8, 16]];
 
-/// The second step adds twice the items of the first. Sorting and maps make that a little more; every pair of items
-/// compared makes it four times. The whole must have more than doubled as well.
+/// Ceiling of the second increase, in multiples of the first. The second adds twice the items of the first. Sorting and
+/// maps make that a little more; every pair of items compared makes it four times. To count as steep, the whole must
+/// have more than doubled as well.
 const MOST: f64 = 2.6;
 
-/// Steps below this many instructions say nothing.
+/// Number of instructions below which an increase says nothing.
 const LEAST: f64 = 300_000.0;
 
 /// Commands that read one file; `-` is the file.
@@ -83,7 +84,7 @@ fn run(command: &[&str], bytes: &[u8]) {
     }
 }
 
-/// Where the counter is read and set to zero again; found by its name.
+/// Marks the place where the counter is read and set to zero again; callgrind finds it by its name.
 #[inline(never)]
 fn count_ends_here(what: &str) {
     black_box(what);
@@ -152,7 +153,7 @@ fn counted() {
     fs::remove_dir_all(&folder).unwrap();
 }
 
-/// What one part of callgrind's output counted.
+/// Number of instructions that one part of callgrind's output counted; `None` if it cannot be read.
 fn instructions(path: &Path) -> Option<f64> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().rev().find_map(|line| line.strip_prefix("totals: "))?;
@@ -187,14 +188,14 @@ fn work_is_in_proportion() {
     assert!(steep.is_empty(), "more than in proportion:\n{}", steep.join("\n"));
 }
 
-/// Whether the work of three sizes grows by more than the sizes do.
+/// Returns whether the work of three sizes grows by more than the sizes do.
 fn is_steep([one, two, four]: [f64; 3]) -> bool {
     let (first, second) = (two - one, four - two);
-    // Allocators and hash seeds make small steps uneven; work by pairs shows in the whole, too.
+    // Allocators and hash seeds make small increases uneven; work by pairs shows in the whole, too.
     second > LEAST && second > MOST * first && four > 2.0 * two
 }
 
-/// What one process counted: the case, and the instructions of its three files.
+/// Counts of one process: each case, and the instructions of its three files.
 fn counted_under_callgrind(part: usize, again: Option<&str>) -> Vec<(String, [f64; 3])> {
     let folder = env::temp_dir().join(format!("edgepack-callgrind-{}-{part}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();

@@ -1,10 +1,10 @@
 //! Memory that is not there is an error, never an abort: allocations of the size that a file decides fail one after
 //! another, and every failure is a typed error of loading or running.
 //!
-//! The same for verifying every format and for reading exported programs, where every table that grows with the file fails
-//! once, down to a sixteenth of that size.
+//! This also holds for verifying every format and for reading exported programs, where every table that grows with the
+//! file fails once, down to a sixteenth of that size.
 //!
-//! What is small and of no file's size (names, boxes, messages) may abort, as `SECURITY.md` says.
+//! Allocations that are small and of no file's size (names, boxes, messages) may abort, as `SECURITY.md` says.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
@@ -37,11 +37,12 @@ const TABLE: usize = 4 << 10;
 
 struct Failing;
 
-/// Which of the tables to come is not there; [`usize::MAX`] while nobody counts, 0 while all are.
+/// Number of the table to come whose allocation fails, from 1; [`usize::MAX`] while tables are not counted, 0 while
+/// they are counted and none fails.
 static NEXT: AtomicUsize = AtomicUsize::new(usize::MAX);
 static TABLES: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether this is the table that is not there.
+/// Returns whether this is the table whose allocation fails.
 fn is_missing(size: usize) -> bool {
     let next = NEXT.load(Ordering::Relaxed);
     size > TABLE && next != usize::MAX && TABLES.fetch_add(1, Ordering::Relaxed) + 1 == next
@@ -51,11 +52,11 @@ fn is_missing(size: usize) -> bool {
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static ROOM: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// What was in use with each large piece, in order, while nothing failed.
+/// Bytes in use with each large piece, in order, while nothing failed.
 static SEEN: [AtomicUsize; 4096] = [const { AtomicUsize::new(0) }; 4096];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether there is room for a piece, which then counts.
+/// Returns whether there is room for a piece, which then counts.
 fn takes(size: usize) -> bool {
     if is_missing(size) {
         return false;
@@ -115,7 +116,7 @@ unsafe impl GlobalAlloc for Failing {
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
 
-/// A file that has to be read: nothing of it is lent.
+/// A file that has to be read: nothing of it is borrowed.
 struct Reading(Vec<u8>);
 
 impl Source for Reading {
@@ -190,7 +191,7 @@ fn long_code() -> Vec<u8> {
     assembly.build()
 }
 
-/// What a failure was; `None` if nothing failed.
+/// Code of the error that opening, loading or running ended in; `None` if nothing failed.
 fn attempt(file: &Arc<Reading>, name: &str, options: &Options) -> Option<ErrorCode> {
     let opened = OpenOptions::default().open_source(file.clone());
     let program = match opened {
@@ -207,7 +208,7 @@ fn attempt(file: &Arc<Reading>, name: &str, options: &Options) -> Option<ErrorCo
     let before = LIVE.load(Ordering::Relaxed);
     let inputs = PlainInputs::of(&program, name);
     let inputs = inputs.views();
-    // What the caller brings is not the method's.
+    // Memory that the caller brings is not the method's.
     ROOM.store(room.saturating_add(LIVE.load(Ordering::Relaxed) - before), Ordering::Relaxed);
     method.run(&inputs).err().map(|error: RunError| error.code())
 }
@@ -269,7 +270,7 @@ fn memory_that_is_not_there_is_an_error() {
     });
 }
 
-/// What was wrong with a file, if anything was: `Some(true)` if it was memory.
+/// Function that reads a file and tells what was wrong: `None` if nothing was, `Some(true)` if it was memory.
 type Read = fn(&Arc<Reading>) -> Option<bool>;
 
 fn told(findings: &Findings) -> Option<bool> {
@@ -444,7 +445,7 @@ fn resident() -> Option<u64> {
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
-/// What a file asks for is refused, or had without touching it.
+/// Checks that memory that a file asks for is refused, or had without touching it.
 fn arenas_are_lazy_or_refused() {
     for gigabytes in [1, 7, 60] {
         let file = asking(gigabytes << 30, 1);

@@ -15,7 +15,7 @@ struct Counting;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call goes to the system allocator unchanged; only a counter is kept beside it.
+// SAFETY: every call goes to the system allocator unchanged; besides that, only a counter is updated.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
@@ -47,7 +47,7 @@ fn allocations(program: &Program, method: &str, options: &Options) -> Result<usi
     for _ in 0..2 {
         loaded.run(&inputs).unwrap_or_else(|error| panic!("{method}: {error}"));
     }
-    // With several threads it is chance when each of them meets its first product.
+    // With several threads it is random when each of them meets its first product.
     let rounds = if options.threads.unwrap_or_else(threads::current) == 1 { 1 } else { 50 };
     let mut least = usize::MAX;
     for _ in 0..rounds {
@@ -63,7 +63,7 @@ fn allocations(program: &Program, method: &str, options: &Options) -> Result<usi
     Ok(least)
 }
 
-/// One test, so that nobody else allocates meanwhile.
+/// One test, so that no other test allocates meanwhile.
 #[test]
 fn steady_runs_do_not_allocate() {
     for threads in [1, 2] {

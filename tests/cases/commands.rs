@@ -1,10 +1,10 @@
 //! The command, by transcripts: `tests/data/cli/*.txt` hold command lines and everything they print.
 //!
-//! A case is a text file. Lines of comment at its head are kept; every line `$ COMMAND` is followed by what the command
-//! wrote to standard output, then by what it wrote to standard error with `! ` in front, then by `= STATUS`. Commands
-//! run inside `tests/data/corpus`; `TMP` is an empty folder of the case, and `< FILE` at the end is standard input.
-//! Besides `edgepack` there are two commands to make broken files: `truncate FILE LENGTH OUT` and
-//! `patch FILE OFFSET HEX OUT`. `EDGEPACK_BLESS=1` writes transcripts anew.
+//! A case is a text file. Lines of comment at its head are retained; every line `$ COMMAND` is followed by what the
+//! command wrote to standard output, then by what it wrote to standard error with `! ` in front, then by `= STATUS`.
+//! Commands run inside `tests/data/corpus`; `TMP` is an empty folder of the case, and `< FILE` at the end is standard
+//! input. Besides `edgepack` there are two commands to make broken files: `truncate FILE LENGTH OUT` and
+//! `patch FILE OFFSET HEX OUT`. `EDGEPACK_BLESS=1` writes transcripts again.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};

@@ -31,10 +31,10 @@ use edgepack_loader::{DataFile, NamedDataMap, Program};
 use edgepack_tests::{edgetpu, mlf};
 use libtest_mimic::{Failed, Trial};
 
-/// Why a case did not pass.
+/// Reason that a case did not pass.
 enum Outcome {
     Failed(String),
-    /// Why it cannot run here.
+    /// Reason that the case cannot run here.
     Skipped(String),
 }
 
@@ -189,7 +189,7 @@ fn run(name: &'static str, folder: &Path) -> Vec<Trial> {
     trials
 }
 
-/// What judges a package by the facts about it.
+/// Judge of a package by the facts about it.
 type Judge = fn(&Path, &serde_json::Value) -> mlf::Answer;
 
 fn answer(answer: Result<(), String>) -> Answer {
@@ -222,7 +222,7 @@ fn verifiable(folder: &Path) -> Vec<PathBuf> {
     inner.flat_map(|folder| [files(&folder, "pte"), files(&folder, "ptd")].concat()).collect()
 }
 
-/// The data files of a program: `NAME.*.ptd` beside `NAME.pte`.
+/// The data files of a program: `NAME.*.ptd` next to `NAME.pte`.
 fn siblings(path: &Path) -> Vec<PathBuf> {
     let stem = path.file_stem().map(|stem| format!("{}.", stem.to_string_lossy())).unwrap_or_default();
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -238,7 +238,7 @@ fn program(path: &Path, data: &[PathBuf]) -> Answer {
     replayed(path, &cases, data)
 }
 
-/// What an archive is lowered to gives what was recorded, in both ways of lowering.
+/// Checks that the program that an archive is lowered to gives what was recorded, in both forms of lowering.
 fn beside(path: &Path) -> Answer {
     lowered(path, &path.with_file_name("cases.safetensors"))
 }
@@ -277,7 +277,7 @@ fn written_again(path: &Path) -> Answer {
     }
 }
 
-/// What backends made of parts of a program arrives in the file: their calls, options and data.
+/// Checks that what backends made of parts of a program arrives in the file: their calls, options and data.
 fn delegated(path: &Path) -> Answer {
     let program = Archive::open(path).and_then(|archive| archive.program()).map_err(failed)?;
     let modules = program.about.modules.clone();
@@ -358,7 +358,7 @@ fn bundle(path: &Path) -> Answer {
     )
 }
 
-/// A data file holds exactly the tensors of the safetensors file beside it, byte for byte.
+/// Checks that a data file holds exactly the tensors of the safetensors file next to it, byte for byte.
 fn data(path: &Path) -> Answer {
     let file = DataFile::open(path).map_err(failed)?;
     let beside = path.with_extension("safetensors");
@@ -370,7 +370,7 @@ fn data(path: &Path) -> Answer {
     for (key, want) in tensors.tensors() {
         let have = file.data(&key).map_err(failed)?;
         let layout = file.layout(&key).map_err(failed)?;
-        // What is stored in another order differs byte by byte; its size and shape must still agree.
+        // A tensor that is stored in another order differs byte by byte; its size and shape must still agree.
         let contiguous =
             layout.as_ref().is_none_or(|layout| edgepack_format::tensor::is_contiguous(layout.dim_order()));
         let same =

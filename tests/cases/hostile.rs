@@ -49,13 +49,13 @@ impl Line {
         limits
     }
 
-    /// What the verifier of the family says, and whether the file is refused.
+    /// Returns the findings of the verifier of the family, and whether the file is refused.
     fn verify(&self, family: &str, bytes: &[u8]) -> (Findings, bool) {
         let (extent, limits) = (FileExtent::of(bytes), self.limits());
         match family {
             "pte" => {
                 let findings = pte::verify::verify_all(bytes, extent, &limits).findings;
-                // What takes the schemas of operators is not asked when a file is opened.
+                // Rules that take the schemas of operators are not asked when a file is opened.
                 let refused = match self.0["schemas"].as_bool() {
                     Some(true) => findings.has_errors(),
                     _ => pte::ProgramRef::parse(bytes, extent, &limits).is_err(),
@@ -108,7 +108,7 @@ impl Line {
         }
     }
 
-    /// Whether the rule is reported at the path, and refused if it is an error.
+    /// Checks that the rule is reported at the path, and that the file is refused if the rule is an error.
     fn judge(&self, family: &str, folder: &Path) -> Result<(), Failed> {
         let bytes = fs::read(folder.join(self.text("file")))?;
         let (id, path) = (self.text("rule"), self.text("path"));

@@ -289,7 +289,7 @@ fn program(seed: u64) -> Option<ExportedProgram<'static>> {
     let mut program =
         ExportedProgram { graph, inputs, outputs, weights, ranges: Ranges::new(), dialect, about: About::default() };
     let given = eager::random_inputs(&program, seed).unwrap();
-    // What PyTorch refuses to do in place has no layouts.
+    // Operators that PyTorch refuses to run in place have no layouts.
     let layouts = eager::layouts(&program, &edgepack_kernels::registry(), &Operators::new(), &given).ok()?;
     for (value, (strides, offset)) in layouts {
         let Some(mut meta) = program.graph.tensor(value).cloned() else { continue };
@@ -332,7 +332,7 @@ fn lowered_programs_see_every_change() {
     }
     println!("{agreed} programs agree, {without_layout} do what PyTorch refuses, refused here: {refused:#?}");
     assert!(agreed * 10 > count * 8, "too few were lowered");
-    // What is refused is what PyTorch refuses, too, or leaves open.
+    // Programs are refused only for what PyTorch refuses, too, or leaves open.
     let known =
         ["a change of a tensor whose elements are repeated in memory", "a change of a view whose elements overlap"];
     let unknown: Vec<_> =

@@ -1,4 +1,4 @@
-//! What a caller chooses: numbers that a program reads, state by name, options of backends, where named data go.
+//! Choices of a caller: numbers that a program reads, state by name, options of backends, where named data go.
 
 use std::sync::Arc;
 use std::sync::Mutex;

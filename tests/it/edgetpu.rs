@@ -134,7 +134,7 @@ fn every_field_is_dumped_and_built_again() {
         let opened = Opened::from_bytes(bytes.clone()).unwrap();
         let json = edit::dump(&opened.package().unwrap()).unwrap();
         package(&serde_json::from_str::<Value>(&json).unwrap()["package"], &mut seen);
-        // What our builder wrote comes back byte for byte.
+        // Bytes that our builder wrote come back unchanged.
         assert!(edit::build(&json).unwrap().to_bytes().unwrap() == bytes);
     }
     assert_complete(&seen, "a dump");
@@ -316,8 +316,8 @@ fn output(data_type: DataType, [y_dim, x_dim, z_dim]: [usize; 3], output: Output
 }
 
 prop_compose! {
-    /// An image in tiles: maps as compilers make them, with places between pixels, rows and tiles that nobody uses, or
-    /// maps of any numbers at all.
+    /// An image in tiles: maps as compilers make them, with unused places between pixels, rows and tiles, or maps of
+    /// any numbers at all.
     fn tiled()(
         y_dim in 1usize..9, x_dim in 2usize..9, z_dim in 1usize..7, tiles in 1i32..4, data_type in 0usize..6,
         wild: bool, gap in 0i32..5, seed: u64,

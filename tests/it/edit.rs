@@ -1,5 +1,5 @@
 //! Files taken apart and put together again: every program and data file of the corpora comes back with every field and
-//! byte, constants move out and in without a trace, and nothing that is no dump is taken for one.
+//! byte, constants move out and in without a trace, and nothing that is not a dump is taken for one.
 //!
 //! `EDGEPACK_CORPUS` names a larger corpus of the same layout.
 
@@ -136,7 +136,7 @@ fn documents_that_are_no_dumps_are_refused() {
     }
     assert!(edit::build(&"[".repeat(100_000)).is_err());
 
-    // What can be said but not written: each is an error when it is written, not before.
+    // Documents that can be said but not written: each is an error when it is written, not before.
     let program = |program: &str, segments: &str| {
         format!(r#"{{"schema": "edgepack/dump/1", {layout}, "program": {program}, "segments": {segments}}}"#)
     };
@@ -180,7 +180,7 @@ fn runs(program: &[u8], data: &[Arc<dyn NamedDataMap>], cases: &Path) -> Option<
     Some(wrong)
 }
 
-/// The data files of a program: `NAME.*.ptd` beside `NAME.pte`.
+/// The data files of a program: `NAME.*.ptd` next to `NAME.pte`.
 fn siblings(path: &Path) -> Vec<PathBuf> {
     let stem = format!("{}.", path.file_stem().unwrap().to_string_lossy());
     let mut found: Vec<PathBuf> = fs::read_dir(path.parent().unwrap())
@@ -291,7 +291,7 @@ fn external_state_becomes_initial_values() {
     verified(&bytes, &path);
     assert_eq!(runs(&bytes, &[], &path.with_extension("safetensors")), Some(vec![]));
 
-    // Whoever shares the segment of the old values keeps what was there.
+    // Other users of the segment of the old values keep what was there.
     let mut shared = package.clone();
     let index = shared.program().unwrap().mutable_data_segments.as_ref().unwrap().get(0).unwrap().segment_index;
     if let Root::Program(program) = &mut shared.root {
@@ -504,7 +504,7 @@ fn hostile_files_are_answered() {
                 continue;
             };
             opened += 1;
-            // Whether these can be done depends on what is broken; that they end is what counts.
+            // These succeed or fail depending on what is broken; only that they end is checked.
             let _ = split(package.clone(), &SplitOptions { named: true, ..SplitOptions::default() });
             let _ = join(package.clone(), std::slice::from_ref(&package));
             let _ = diff(&package, &package, &CONTENT);

@@ -1,4 +1,4 @@
-//! Operators and the element-wise ones behind them run as one, to the bit, and only where nobody can tell.
+//! Operators and the element-wise ones behind them run as one, to the bit, and only where no caller can tell.
 
 use edgepack_format::scalar::ScalarType;
 use edgepack_tests::alike::{Apart, numbers, runs_alike};

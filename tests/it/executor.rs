@@ -1,4 +1,4 @@
-//! What running a method means, on programs assembled for the purpose and operators of our own.
+//! Semantics of running a method, on programs assembled for the purpose and operators of our own.
 
 use std::sync::{Arc, Mutex};
 
@@ -405,7 +405,7 @@ fn unplanned_inputs_are_read_where_they_are() {
         let outputs = method.run(&[view(&[2], &values)]).unwrap();
         assert_eq!(floats(outputs.get(0)), [2.0 * values[1], 2.0 * values[0]]);
     }
-    // What was lent for a call is not kept.
+    // An input that was borrowed for a call is not retained.
     assert!(matches!(method.execute(), Err(RunError::Input { index: 0, .. })));
     method.set_input(0, view(&[2], &[5.0, 6.0])).unwrap();
     method.execute().unwrap();
@@ -450,7 +450,7 @@ impl NamedDataMap for Weights {
     }
 }
 
-/// The same bytes under every key of its list.
+/// Named data with one range of bytes under every key of its list.
 struct OneRange(Bytes, &'static [&'static str]);
 
 impl NamedDataMap for OneRange {
@@ -521,7 +521,7 @@ fn external_constants_come_from_any_map_and_must_match() {
     );
     // Fewer bytes than the layout says.
     assert_eq!(code(external(float(&[2]), "w"), options(&[1.0])), ErrorCode::InvalidExternalData);
-    // The same key in two maps.
+    // One key in two maps.
     let twice =
         Options { data: vec![Arc::new(Weights(vec![0.0; 2])), Arc::new(Weights(vec![0.0; 2]))], ..Options::default() };
     assert_eq!(code(external(float(&[2]), "w"), twice), ErrorCode::InvalidArgument);

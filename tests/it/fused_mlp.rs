@@ -1,4 +1,4 @@
-//! The example backend: shared weights exist once, wherever they are kept, and what is wrong is said by key and method.
+//! The example backend: shared weights exist once, wherever they are stored, and errors name the key and the method.
 
 use std::io;
 use std::ops::Range;
@@ -138,7 +138,7 @@ struct Counting {
     held: Arc<()>,
 }
 
-/// Bytes that are counted while somebody holds them.
+/// Bytes that are counted while a caller holds them.
 struct Held {
     data: Bytes,
     _count: Arc<()>,

@@ -1,7 +1,9 @@
-//! Data files, bundles, traces, compiled models, library packages, payloads and exported programs that break one rule each: the files under `hostile/` are what the recipes here make,
-//! and the verifiers say about each what its recipe expects.
+//! Data files, bundles, traces, compiled models, library packages, payloads and exported programs that break one rule
+//! each: the files under `hostile/` are what the recipes here make, and the verifiers say about each what its recipe
+//! expects.
 //!
-//! `EDGEPACK_BLESS=1 cargo test -p edgepack-tests --test it hostile_data` writes files and manifests anew after a recipe was added.
+//! `EDGEPACK_BLESS=1 cargo test -p edgepack-tests --test it hostile_data` writes files and manifests again after a
+//! recipe was added.
 
 mod bundle;
 mod darwinn;
@@ -28,11 +30,11 @@ pub struct Case {
     rule: &'static Rule,
     path: &'static str,
     bytes: Vec<u8>,
-    /// Whether it is read with everything accepted that can be.
+    /// True if the file is read with everything accepted that can be.
     accept_all: bool,
     /// Another ceiling for what reading may visit.
     visits: Option<u64>,
-    /// What stands around it: named data, and the arguments of a call.
+    /// Context of the file: named data, and the arguments of a call.
     around: Vec<(&'static str, Value)>,
 }
 
@@ -91,7 +93,7 @@ pub fn patch(mut bytes: Vec<u8>, at: usize, with: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Where these bytes are.
+/// Offset of the first occurrence of `needle`; panics if there is none.
 pub fn position(bytes: &[u8], needle: &[u8]) -> usize {
     bytes.windows(needle.len()).position(|window| window == needle).expect("the needle is in the file")
 }
@@ -127,7 +129,7 @@ fn replay(family: &str, extension: &str, cases: &[Case], all: &[&'static Rule], 
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 
     let covered: BTreeSet<_> = cases.iter().map(|case| case.rule.id).collect();
-    // What a data file must be for a given program (`X`) takes two files and is tested with programs.
+    // Rules on a data file for a given program (`X`) take two files and are tested with programs.
     let single = all.iter().map(|rule| rule.id).filter(|id| !id.starts_with("PTD-X"));
     let missing: Vec<_> = single.filter(|id| !covered.contains(id)).collect();
     assert!(missing.is_empty(), "rules without a file: {missing:?}");

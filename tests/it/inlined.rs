@@ -221,7 +221,7 @@ fn bounds_that_lie_are_errors_of_the_run() {
 
 #[test]
 fn arguments_may_share_memory() {
-    // What is read is written too.
+    // The tensor that is read is written too.
     let mut a = Assembly::new();
     let x = a.planned(dynamic(8));
     a.delegate("Stages", &[3, 0], &[x, x]);

@@ -17,7 +17,7 @@ fn float32() -> DataType {
     "float32".parse().expect("a type there is")
 }
 
-/// What the functions of [`functions`] compute.
+/// Result of the functions of [`functions`].
 fn compute(function: &str, a: &[f32], b: &[f32]) -> Vec<f32> {
     let both = a.iter().zip(b.iter().cycle());
     match function {
@@ -46,7 +46,7 @@ struct Made {
     want: Vec<Vec<f32>>,
 }
 
-/// Every step takes two tensors made before and makes one.
+/// A graph in which every node takes two tensors made before and makes one.
 fn graph(rows: u64, columns: u64, arguments: usize, steps: &[(u8, u8, u8)], outputs: usize) -> Made {
     let mut builder = GraphBuilder::new();
     let mut made: Vec<(Reference, Vec<u64>, Vec<f32>)> = Vec::new();

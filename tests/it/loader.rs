@@ -40,7 +40,7 @@ fn scratch_file(name: &str) -> std::path::PathBuf {
     folder.join(name)
 }
 
-/// A program whose constants stand behind five gigabytes of nothing.
+/// A program whose constants are stored behind five gigabytes of nothing.
 #[test]
 fn files_over_four_gigabytes_open_at_the_cost_of_their_flatbuffer() {
     const FAR: u64 = 5 << 30;
@@ -61,7 +61,7 @@ fn files_over_four_gigabytes_open_at_the_cost_of_their_flatbuffer() {
     drop(file);
 
     assert_eq!(sum(&Program::open(&path).unwrap()), [40.0, 20.0]);
-    // SAFETY: nobody else knows the file.
+    // SAFETY: no one else knows the file.
     let mapped = unsafe { MappedFile::open(&path) }.unwrap();
     assert_eq!(sum(&OpenOptions::default().open_source(Arc::new(mapped)).unwrap()), [40.0, 20.0]);
     std::fs::remove_file(path).unwrap();
@@ -99,7 +99,7 @@ fn segments_are_read_when_asked_for_and_released_when_dropped() {
     assert!(segment.is_heap() && segment.len() > big.len());
     assert!(segment.as_ptr().addr().is_multiple_of(64));
     drop(segment);
-    // Not kept: asking again reads again.
+    // Not retained: asking again reads again.
     let before = source.read.load(Ordering::Relaxed);
     drop(program.segment(0).unwrap());
     assert!(source.read.load(Ordering::Relaxed) - before >= big.len());
@@ -118,7 +118,7 @@ fn bytes_at_any_address_run() {
     }
 }
 
-/// Lends its bytes at an address of our choice.
+/// A source whose bytes can be borrowed, at an address of our choice.
 struct Shifted {
     bytes: Arc<[u8]>,
     shift: usize,
@@ -204,7 +204,7 @@ fn metadata_is_what_constant_methods_and_named_data_say() {
 
     let metadata = Program::from_bytes(bytes.clone()).unwrap().metadata().unwrap();
     assert_eq!(metadata.value("get_vocab_size"), Some(&ValueMeta::Int(32_000)));
-    // Two values are no value, and what takes an input is no setting.
+    // Two values are not a value, and a method that takes an input is not a setting.
     assert_eq!((metadata.value("get_eos_ids"), metadata.value("forward")), (None, None));
     let names: Vec<&str> = metadata.constant_methods.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["get_vocab_size", "get_eos_ids"]);

@@ -146,7 +146,7 @@ fn borrowed_tensors_point_into_what_is_held() {
     let held = HeldData::new(&inside);
     let (first, second) = (Inside::load_at("layer.0", &held).unwrap(), Inside::load_at("layer.0", &held).unwrap());
     assert_eq!(first.scale, weights.scale);
-    // Read once, lent twice.
+    // Read once, borrowed twice.
     assert_eq!(first.scale.data().as_ptr(), second.scale.data().as_ptr());
 
     #[derive(NamedData)]

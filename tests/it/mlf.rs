@@ -209,7 +209,7 @@ fn native_code_is_not_run_unless_it_is_allowed() {
     assert_eq!(outputs[0], outputs[1]);
 }
 
-/// The same three functions, in C of our own.
+/// Source of the three functions, in C of our own.
 const SOURCE: &str = r#"
 #include "tvm/runtime/c_runtime_api.h"
 #define ARG(i) ((float*)((DLTensor*)((TVMValue*)args)[i].v_handle)->data)

@@ -47,7 +47,7 @@ fn run(method: &mut Method) -> Vec<f32> {
     outputs.iter().map(|y| y[0]).collect()
 }
 
-/// What a row of ones gives with weights whose halves are all `half`, stored plus 8.
+/// Result of a row of ones with weights whose halves are all `half`, stored plus 8; one per delegate.
 fn want(half: i32) -> Vec<f32> {
     vec![(half - 8) as f32 * SIZES[1] as f32; DELEGATES]
 }

@@ -1,5 +1,5 @@
-//! A panic anywhere in code that a caller supplies leaves a method as an error would: nothing lent stays, nothing is
-//! locked, and the next run gives the right result.
+//! A panic anywhere in code that a caller supplies leaves a method as an error would: nothing borrowed stays, nothing
+//! is locked, and the next run gives the right result.
 //!
 //! Every place that calls out counts its calls here. A scenario is run again and again, with a panic at the first call,
 //! the second, and so on, until one run ends without. Under Miri, which is slow, every eleventh.
@@ -33,7 +33,7 @@ thread_local! {
     static FUSE: Cell<u32> = const { Cell::new(0) };
 }
 
-/// What a call-out does first.
+/// Counts down the fuse and panics when it is due; every call-out begins with it.
 fn call_out() {
     let left = FUSE.get();
     FUSE.set(left.saturating_sub(1));
@@ -206,7 +206,7 @@ impl NamedDataMap for Weights {
     }
 }
 
-/// A source that lends nothing and calls out.
+/// A source from which nothing can be borrowed, and which calls out.
 struct Reading(MemorySource);
 
 impl Source for Reading {
@@ -230,7 +230,7 @@ impl ToInput for Tensor<'_> {
     }
 }
 
-/// `-(constant) + lent + w + planned`, which a delegate copies, and a mutable buffer.
+/// `-(constant) + borrowed + w + planned`, which a delegate copies, and a mutable buffer.
 fn program() -> Assembly {
     let mut a = Assembly::new();
     let spec = || float(&[16]);
@@ -305,7 +305,7 @@ fn a_run_gives_back_what_it_took() {
         let mut left = method.borrow_mut();
         // The memory of the inputs is gone, and so is every trace of it.
         assert!(matches!(left.execute(), Err(RunError::Input { index: 0, .. })));
-        // Nobody holds the arena.
+        // No method holds the arena.
         other.run(&[Tensor(&[2.0; 16]), Tensor(&[5.0; 16])]).unwrap();
         assert_eq!(firsts(&other), WANT);
         left.run(&[Tensor(&[2.0; 16]), Tensor(&[5.0; 16])]).unwrap();

@@ -111,7 +111,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What remains of it does no harm.
+        // Remains of the folder do no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -124,7 +124,7 @@ fn text(ran: Ran) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// Where the last payload of a program starts, by its place.
+/// Offset of the last payload of a program.
 fn payload_offset(program: &[u8]) -> usize {
     let mut at = None;
     let file = PayloadFile::whole(program).unwrap();
@@ -161,7 +161,7 @@ fn findings_inside_a_payload_carry_their_whole_place() {
     // Both methods have the payload.
     assert!(found.iter().any(|finding| finding["path"].as_str().unwrap().starts_with("execution_plan[1].")));
 
-    // Nobody who does not know the backend says so.
+    // A command that does not know the backend does not report it.
     assert_eq!(edgepack(&["verify", &broken], Vec::new(), false).status, 0);
 }
 

@@ -1,6 +1,6 @@
 //! Memory that weights of four bits take once a method is loaded and has run: at most a tenth more than in the file.
 //!
-//! What a process takes is known for the whole of it, so a process of its own opens, loads and runs the program.
+//! Memory is known for a whole process only, so a process of its own opens, loads and runs the program.
 #![cfg(target_os = "linux")]
 
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! What is changed at load changes nothing that a caller can observe but the order of sums: methods whose memory is shared
-//! in every way programs share it run with and without rewrites. Where nothing is summed answers are the same bit for bit;
-//! sums are as far apart as roundings in another order can be, and no further.
+//! Rewrites at load change nothing that a caller can observe but the order of sums: methods whose memory is shared in
+//! every form that programs use run with and without rewrites. Where nothing is summed answers are the same bit for
+//! bit; sums are as far apart as roundings in another order can be, and no further.
 
 use edgepack_executor::{LoadError, Method, Options};
 use edgepack_format::scalar::ScalarType;
@@ -10,7 +10,8 @@ use edgepack_tests::alike::{Apart, numbers, runs_alike};
 use edgepack_tests::assemble::{Assembly, Id, Spec, float};
 use edgepack_tests::programs::{PlainInputs, models};
 
-/// `x * turned(c) + x`, where the product reads the turned constant through `seen`.
+/// `x * transposed(c)`, where the product reads the transposed constant through `seen`. If `pinned`, an addition reads
+/// the memory of `seen` before.
 fn turned_constant(view: bool, pinned: bool) -> Assembly {
     let mut a = Assembly::new();
     let x = a.planned_at(float(&[2, 3]), 0);
@@ -135,11 +136,11 @@ fn images(activation: &str, read_twice: bool, amounts: bool) -> Assembly {
     a
 }
 
-/// Those of a sum of 72 products and a bias, of a batch norm, folded or not, of a sum of nine products, of an addition and
-/// of a mean of 36.
+/// Number of roundings of a sum of 72 products and a bias, of a batch norm, folded or not, of a sum of nine products,
+/// of an addition and of a mean of 36.
 const ROUNDINGS: usize = 74 + 8 + 10 + 1 + 37;
 
-/// The same numbers away from 0 on one side.
+/// Absolute values of the numbers, times `sign`.
 fn positive(bytes: Vec<u8>, sign: f32) -> Vec<u8> {
     let numbers = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]).abs() * sign);
     numbers.flat_map(f32::to_le_bytes).collect()

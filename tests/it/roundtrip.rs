@@ -99,7 +99,7 @@ macro_rules! round_trips {
     };
 }
 
-/// What our writer makes satisfies the structural rules, alignment included.
+/// Checks that bytes of our writer satisfy the structural rules, alignment included.
 fn check<'a, T: Table<'a>>(bytes: &'a [u8]) {
     let mut checker = Checker::new(&Limits::DEFAULT, RULES);
     checker.table::<T>(wire::Table::root(bytes).unwrap(), &Place::ROOT);

@@ -187,7 +187,7 @@ fn integer_kind(integer: IntegerType) -> ScalarKind {
     }
 }
 
-/// A default as it lies on the wire.
+/// Bytes of a default as they are on the wire.
 fn default_bytes(mode: &AssignMode) -> Option<Vec<u8>> {
     let AssignMode::HasDefault(literal) = mode else { return None };
     match literal {
@@ -220,7 +220,7 @@ fn tables_agree_with_the_schemas() {
     for (namespace, root, _) in roots() {
         let mut contract = Contract { schema: &schema, namespace, visited: BTreeSet::new(), differences: Vec::new() };
         contract.table(root);
-        // What lies inside as bytes is of no table's type.
+        // Tables that are stored inside as bytes are of no table's type.
         if namespace == "darwinn" {
             contract.table(darwinn::MultiExecutable::DESC);
             contract.table(darwinn::Executable::DESC);

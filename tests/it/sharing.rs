@@ -1,5 +1,5 @@
-//! Methods that share a planned memory: what one sees of the other is what programs with shared mutable buffers expect,
-//! and no reference ever sees a write.
+//! Methods that share a planned memory: each sees of the other what programs with shared mutable buffers expect, and no
+//! reference ever sees a write.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

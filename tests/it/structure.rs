@@ -1,8 +1,8 @@
-//! Crates depend on each other as CONTRIBUTING.md draws it, modules of one crate one way, and the paths that page names
-//! exist.
+//! Crates depend on each other as CONTRIBUTING.md draws it, modules of one crate in one direction, and the paths that
+//! page names exist.
 //!
-//! What a file imports from its own crate is an arrow to the module that declares it; arrows between a module and one that
-//! it is inside of are left out, since a folder names what is in it. Tests inside of files do not count.
+//! An import of a file from its own crate is an arrow to the module that declares the item; arrows between a module and
+//! one that it is inside of are left out, since a folder names what is in it. Tests inside of files do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -150,13 +150,13 @@ fn contributing() -> String {
     std::fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap()
 }
 
-/// What stands between backticks.
+/// Texts between backticks.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// What a published crate depends on, by folder: the rows of the table of crates with one crate each, in their order. The
-/// crate at the root is called `edgepack`.
+/// Dependencies of every published crate, by folder: the rows of the table of crates with one crate each, in their
+/// order. The crate at the root is called `edgepack`.
 fn drawn() -> Vec<(String, BTreeSet<String>)> {
     let page = contributing();
     let cells = |row: &str| row.split('|').map(str::to_owned).collect::<Vec<_>>();
@@ -245,7 +245,7 @@ fn paths_that_contributing_names_exist() {
     assert!(lost.is_empty(), "not there: {lost:?}");
 }
 
-/// What is at a path, in which `*` and `FAMILY` stand for any name or part of one.
+/// Files and folders at a path, in which `*` and `FAMILY` match any name or part of one.
 fn found(folder: &Path, path: &str) -> Vec<PathBuf> {
     let mut all = vec![folder.to_owned()];
     for part in path.split('/') {

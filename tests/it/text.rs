@@ -1,5 +1,5 @@
-//! Programs as text: every program of the corpora is the same after it was printed and parsed, so is any row there can be,
-//! and what is no program is refused with the place and what was expected there.
+//! Programs as text: every program of the corpora is the same after it was printed and parsed, so is any row there can
+//! be, and text that is not a program is refused with the place and what was expected there.
 //!
 //! `EDGEPACK_CORPUS` names a larger corpus of the same layout.
 
@@ -62,7 +62,7 @@ proptest! {
         let parsed = parse(&text).unwrap_or_else(|error| panic!("{error} in\n{text}"));
         prop_assert!(rows(&parsed) == rows(&package), "{}", text);
         prop_assert_eq!(print(&parsed).unwrap(), text);
-        // The same rows through JSON.
+        // Dumps and builds the rows through JSON as well.
         let json = edit::dump(&package).unwrap();
         let built = edit::build(&json).unwrap();
         prop_assert!(rows(&built) == rows(&package), "{}", json);
@@ -144,7 +144,7 @@ fn hostile_texts_are_answered() {
     }
 }
 
-/// The bytes beside a text are used once each, so that a short text cannot ask for them again and again.
+/// The bytes next to a text are used once each, so that a short text cannot ask for them again and again.
 #[test]
 fn bytes_beside_a_text_are_used_once() {
     let text =

@@ -1,4 +1,4 @@
-//! Where `unsafe` stands: a change of these numbers is looked at before it lands.
+//! Numbers of places with `unsafe`, by file: a change of these numbers is looked at before it lands.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

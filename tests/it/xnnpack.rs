@@ -35,7 +35,7 @@ fn open(path: &Path) -> (Program, Vec<Recorded>) {
     (Program::open(path).unwrap(), from_safetensors(&cases).unwrap())
 }
 
-/// Every way to run a program.
+/// Options of every form of running a program.
 fn ways() -> impl Iterator<Item = Options> {
     [(1, false), (2, false), (1, true)].into_iter().map(|(threads, plain)| options(threads, plain))
 }
@@ -45,7 +45,7 @@ fn integer_models() -> Vec<PathBuf> {
     let [own, larger @ ..] = &folders()[..] else { return Vec::new() };
     let files = fs::read_dir(own).unwrap().map(|entry| entry.unwrap().path());
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    // A sigmoid in front of a conversion may move a number by one step.
+    // A sigmoid in front of a conversion may move a number by one quantum.
     let is_integer = |path: &PathBuf| name(path).ends_with("_xnnpack_int8.pte") && name(path) != "mul_xnnpack_int8.pte";
     let mut models: Vec<PathBuf> = files.filter(is_integer).collect();
     let names = ["mobilenet_v2_025_xnnpack_int8", "squeezenet_xnnpack_int8", "encoder_xnnpack_int8"];

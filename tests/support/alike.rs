@@ -23,22 +23,23 @@ fn load(assembly: &Assembly, no_optimize: bool) -> Method {
     Method::load(&program, "forward", &edgepack_kernels::registry(), &options).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// How far the two may be apart.
+/// Distance that the two may be apart.
 #[derive(Clone, Copy)]
 pub enum Apart<'a> {
     /// Not at all.
     Nothing,
     /// As far as sums of floats in another order.
     Sums {
-        /// The same method with every constant positive and nothing subtracted: run on positive inputs, it answers what the
-        /// terms of each sum amount to. What is no sum must not move a number further from 0.
+        /// The method with every constant positive and nothing subtracted: run on positive inputs, it answers what the
+        /// terms of each sum amount to. An operator that is not a sum must not move a number further from 0.
         amounts: &'a Assembly,
-        /// The roundings on the longest way from an input to an output.
+        /// Number of roundings on the longest path from an input to an output.
         roundings: usize,
     },
 }
 
-/// How far sums of `f32` may be from the exact ones after so many roundings, as a part of what their terms amount to.
+/// Distance that sums of `f32` may be from the exact ones after so many roundings, as a part of what their terms amount
+/// to.
 fn rounding(count: usize) -> f64 {
     let all = count as f64 * f64::from(f32::EPSILON) / 2.0;
     all / (1.0 - all)

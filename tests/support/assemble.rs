@@ -112,7 +112,7 @@ impl Assembly {
         self.value(KernelTypes::Double(Double { double_val }))
     }
 
-    /// Text.
+    /// Adds a string value.
     pub fn text(&mut self, text: &'static str) -> Id {
         self.value(KernelTypes::String(edgepack_format::pte::String { string_val: Some(text.into()) }))
     }
@@ -151,7 +151,7 @@ impl Assembly {
         self.value(KernelTypes::Tensor(spec.row()))
     }
 
-    /// A constant.
+    /// Adds a constant tensor with these bytes.
     pub fn constant(&mut self, spec: Spec, bytes: &[u8]) -> Id {
         self.constants.push(bytes.to_vec());
         let data_buffer_idx = self.constants.len() as u32;
@@ -174,7 +174,7 @@ impl Assembly {
         }))
     }
 
-    /// The same value as another one: for a tensor, the same memory and initial value.
+    /// Adds a copy of a value: for a tensor, in the memory and with the initial value of the other.
     pub fn again(&mut self, id: Id) -> Id {
         self.values.push(self.values[id as usize].clone());
         (self.values.len() - 1) as Id
@@ -313,7 +313,7 @@ impl Assembly {
         (program, segments)
     }
 
-    /// The file.
+    /// Bytes of the file.
     pub fn build(&self) -> Vec<u8> {
         let (program, segments) = self.program();
         write(&program, &segments)

@@ -10,7 +10,7 @@ use edgepack_format::tensor::TensorView;
 
 /// A built program and what it does.
 pub struct Built {
-    /// What it is called.
+    /// Name of the program.
     pub name: &'static str,
     /// The program and its data files.
     pub program: BuiltProgram<'static>,

@@ -1,4 +1,4 @@
-//! What the operator library can do, found by trying it: `docs/operators.md`.
+//! Abilities of the operator library, found by trying it: `docs/operators.md`.
 //!
 //! Every operator is called with its examples in every element type and in several dim orders. Invariant: the page says
 //! what calls did, and a call in another dim order that succeeds has the elements of the contiguous one.
@@ -23,7 +23,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("complex", &["c32", "c64", "c128"]),
 ];
 
-/// Operators whose results are what lies in memory, in whatever order, or random.
+/// Operators whose results are what is in memory, in whatever order, or random.
 pub const READS_MEMORY: [&str; 6] = [
     "aten::as_strided_copy.out",
     "aten::empty.out",
@@ -33,7 +33,7 @@ pub const READS_MEMORY: [&str; 6] = [
     "executorch_prim::et_view.default",
 ];
 
-/// Which dim orders an operator takes.
+/// Dim orders that an operator takes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Layouts {
     /// Inputs and outputs in one order that is not contiguous.
@@ -92,7 +92,7 @@ fn greatest_rank(args: &[Arg]) -> usize {
 }
 
 /// The arguments with the tensors of the greatest rank in another dim order: inputs, outputs, or both. Factors and
-/// statistics beside images keep theirs.
+/// statistics next to images keep theirs.
 fn turned(schema: &Schema<'_>, args: &[Arg], inputs: bool, outputs: bool) -> Vec<Arg> {
     let greatest = greatest_rank(args);
     let turn = |tensor: &OwnedTensor| match rank(tensor) == greatest {
@@ -108,7 +108,7 @@ fn turned(schema: &Schema<'_>, args: &[Arg], inputs: bool, outputs: bool) -> Vec
     args.iter().enumerate().map(each).collect()
 }
 
-/// Whether two calls have the same results, but for the order in which sums were computed.
+/// Returns whether two calls have the same results, but for the order in which sums were computed.
 fn same(a: &Answer, b: &Answer) -> bool {
     match (a, b) {
         (Answer::Tensors(a), Answer::Tensors(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| close(a, b)),
@@ -116,7 +116,7 @@ fn same(a: &Answer, b: &Answer) -> bool {
     }
 }
 
-/// Which dim orders an operator takes. An error names an example whose result depends on them.
+/// Finds the dim orders that an operator takes. An error names an example whose result depends on them.
 pub fn layouts(operator: &dyn Operator, example: &Example, dtype: ScalarType) -> Result<Layouts, String> {
     let text = schema_text(operator);
     let schema = Schema::parse(&text).expect("a schema");
@@ -202,7 +202,7 @@ pub fn page(registry: &Registry) -> Result<String, String> {
     Ok(page)
 }
 
-/// What the tables do not say.
+/// Remarks at the end of the page, on what the tables do not say.
 const REMARKS: &str = "
 ## Recorded cases that do not pass
 

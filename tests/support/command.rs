@@ -28,13 +28,13 @@ impl Captured {
     }
 }
 
-/// What a command did: its output, its complaints, its status.
+/// Result of a command: its output, its complaints, its status.
 pub struct Ran {
-    /// Its output.
+    /// Bytes written to standard output.
     pub stdout: Vec<u8>,
-    /// Its complaints.
+    /// Text written to standard error.
     pub stderr: String,
-    /// Its status.
+    /// Exit status.
     pub status: u8,
 }
 
@@ -43,7 +43,7 @@ pub fn edgepack(args: &[&str], stdin: Vec<u8>, terminal: bool) -> Ran {
     ran(stdin, terminal, |io| edgepack_cli::run(words(args), io))
 }
 
-/// The same with decoders of payloads.
+/// Runs `edgepack` with these arguments and decoders of payloads inside this process.
 pub fn edgepack_with(payloads: Payloads, args: &[&str]) -> Ran {
     ran(Vec::new(), false, |io| edgepack_cli::run_with(words(args), io, payloads))
 }
@@ -85,7 +85,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What remains of it does no harm.
+        // Remains of the folder do no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

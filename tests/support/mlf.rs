@@ -1,6 +1,7 @@
-//! Cases of a corpus folder `mlf/`: packages with facts, recorded runs and the values of single nodes beside them.
+//! Cases of a corpus folder `mlf/`: packages with facts, recorded runs and the values of single nodes next to them.
 //!
-//! Facts were computed by a program that shares nothing with this project; runs were recorded with TVM's own executor.
+//! Facts were computed by a program that has nothing in common with this project; runs were recorded with TVM's own
+//! executor.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -147,7 +148,8 @@ fn tolerance(facts: &Value) -> Tolerance {
     Tolerance { rtol: facts["tolerance"]["rtol"].as_f64(), atol: facts["tolerance"]["atol"].as_f64() }
 }
 
-/// How code of the corpus and of tests is compiled. It is kept from test to test, and not in the user's cache.
+/// Options for compiling code of the corpus and of tests. The compiled code is cached from test to test, and not in the
+/// user's cache.
 pub fn native() -> Options {
     let mut options = Options::default();
     options.cache = Some(std::env::temp_dir().join("edgepack-tests-native"));

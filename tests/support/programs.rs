@@ -8,7 +8,7 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorView;
 use edgepack_loader::{DataFile, MethodMeta, NamedDataMap, Program, ValueMeta};
 
-/// Every model of the repository's corpus, with the data files beside it.
+/// Every model of the repository's corpus, with the data files next to it.
 pub fn models() -> Vec<(PathBuf, Vec<Arc<dyn NamedDataMap>>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/corpus/models");
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -51,7 +51,7 @@ impl PlainInputs {
         PlainInputs { bytes: bytes.collect(), meta }
     }
 
-    /// The same with floats of both signs that differ from each other.
+    /// Inputs of a method with floats of both signs, of a repeating pattern.
     pub fn varied(program: &Program, method: &str) -> Self {
         let mut inputs = Self::of(program, method);
         for (input, bytes) in inputs.meta.inputs.iter().zip(&mut inputs.bytes) {

@@ -21,7 +21,7 @@ type Write = Box<dyn Fn(&Value) -> Option<Vec<u8>>>;
 
 /// A document, and how a file is made of it.
 pub struct Document {
-    /// What it is made of.
+    /// Name of what the document is made of.
     pub name: String,
     /// Items that tell its work from that of a small file: few where each is a whole executable.
     pub items: usize,
@@ -32,7 +32,7 @@ pub struct Document {
 /// A list of a document.
 #[derive(Clone, Debug)]
 pub struct List {
-    /// Its place, with `*` for every index.
+    /// Place of the list, with `*` for every index.
     pub name: String,
     pointer: String,
 }

@@ -1,4 +1,4 @@
-//! Payloads of the XNNPACK backend with what stands around them, as the manifest of bad files says it.
+//! Payloads of the XNNPACK backend with their context, as the manifest of bad files says it.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The floor: a hand loop that follows offsets and loads numbers, and does nothing a reader could leave out.
 //!
-//! It trusts vtables to be long enough for the slots it asks for only as far as their own length says, and panics on
-//! anything outside the bytes; nothing else is checked.
+//! The loop trusts vtables to be long enough for the slots it asks for only as far as their own length says, and panics
+//! on anything outside the bytes; nothing else is checked.
 
 use super::add;
 
@@ -27,7 +27,7 @@ fn field(bytes: &[u8], pos: usize, slot: usize) -> usize {
     }
 }
 
-/// What the offset in a field points at, 0 if absent.
+/// Position that the offset in a field points at, 0 if absent.
 #[inline(always)]
 fn target(bytes: &[u8], pos: usize, slot: usize) -> usize {
     match field(bytes, pos, slot) {
@@ -45,7 +45,7 @@ fn items(bytes: &[u8], pos: usize, slot: usize, size: usize, mut each: impl FnMu
     }
 }
 
-/// The same for a vector of tables.
+/// Calls `each` with the position of every table of a vector of tables.
 #[inline(always)]
 fn tables(bytes: &[u8], pos: usize, slot: usize, mut each: impl FnMut(usize)) {
     items(bytes, pos, slot, 4, |at| each(at + u32_at(bytes, at) as usize));

@@ -1,4 +1,4 @@
-//! The same walk by four readers: visit every value and every instruction of every method and add up what they hold.
+//! One walk by four readers: each visits every value and every instruction of every method and adds up what they hold.
 //!
 //! Each returns the same sum for the same program, which is how it is known that they read the same things: the tag of
 //! every value, numbers, sizes, places and constants of tensors, items of lists, operators and arguments of calls.

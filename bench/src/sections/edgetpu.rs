@@ -1,4 +1,4 @@
-//! Compiled Edge TPU models: verifying, linking and relayout beside copying as many bytes.
+//! Compiled Edge TPU models: verifying, linking and relayout compared with copying as many bytes.
 
 use std::hint::black_box;
 

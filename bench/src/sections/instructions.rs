@@ -1,4 +1,4 @@
-//! What the executor adds to every instruction.
+//! Time that the executor adds to every instruction.
 
 use std::hint::black_box;
 
@@ -12,7 +12,7 @@ use crate::{idle, programs};
 
 const CALLS: usize = 10_000;
 
-/// What a call cannot do without: one indirect call that adds two numbers.
+/// The least that a call needs: one indirect call that adds two numbers.
 type Bare = Box<dyn FnMut(&mut [f32; 3])>;
 
 pub fn run() {
@@ -41,7 +41,7 @@ pub fn run() {
     deep();
 }
 
-/// The same for a model whose instructions do some work.
+/// Times a model whose instructions do some work: with idle kernels, and with all kernels on one thread.
 fn deep() {
     let Some(sample) = programs::model("deep") else { return };
     let program = Program::from_bytes(sample.bytes).expect("a valid program");

@@ -1,5 +1,5 @@
-//! Model Library Format: taking parameters over beside copying their bytes, and what the graph executor adds to calling
-//! the same functions directly.
+//! Model Library Format: taking parameters over compared with copying their bytes, and what the graph executor adds to
+//! calling the same functions directly.
 
 use std::hint::black_box;
 

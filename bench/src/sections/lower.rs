@@ -1,4 +1,4 @@
-//! The reference's lowering beside ours: from an exported program to the bytes of a program file.
+//! The reference's lowering compared with ours: from an exported program to the bytes of a program file.
 //!
 //! The reference's lane starts from a program that it has read already; ours opens the archive and reads it every time,
 //! so that what is compared favours the reference. Memory that methods plan is compared too: the same computation should
@@ -17,7 +17,7 @@ use super::planned;
 use super::reference::Reference;
 use crate::clock::{Figure, Race, timed};
 
-/// How long one model may take, beyond the rounds that every race has.
+/// Time that one model may take, beyond the rounds that every race has.
 const BUDGET: Duration = Duration::from_secs(2);
 
 /// The archives that are part of the checkout.
@@ -68,13 +68,13 @@ fn measure(reference: &RefCell<Reference>, path: &Path) -> Result<String, String
     ))
 }
 
-/// What our lane does: from the path of an archive to the file.
+/// Work of our lane: opens the archive at a path, lowers its program and returns the bytes of the file.
 fn lowered(path: &Path) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let program = Archive::open(path)?.program()?;
     Ok(lower(vec![("forward".to_owned(), program)], &Options::default())?.to_bytes()?)
 }
 
-/// What `forward` of a file plans, all memories together.
+/// Bytes that `forward` of a file plans, all memories together.
 fn arenas(bytes: Vec<u8>) -> Result<i64, String> {
     let program = Program::from_bytes(bytes).map_err(|error| error.to_string())?;
     Ok(planned(&program).iter().skip(1).sum())

@@ -1,4 +1,4 @@
-//! The most memory that loading and running a model takes, beside what the executor says that it needs.
+//! The most memory that loading and running a model takes, compared with what the executor says that it needs.
 //!
 //! Every row is a process of its own: this binary with a hidden argument, its allocator counting. Heap is what was
 //! allocated and not yet freed, at its most; mapped is what of the model's file is resident at the end. Inputs and the

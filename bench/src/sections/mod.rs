@@ -42,10 +42,10 @@ pub const ALL: &[(&str, fn())] = &[
     ("lower", lower::run),
 ];
 
-/// Those that need the reference runtime.
+/// Sections that need the reference runtime.
 pub const WITH_REFERENCE: [&str; 3] = ["suite", "serialize", "lower"];
 
-/// How long a table may take.
+/// Time that a table may take.
 const BUDGET: Duration = Duration::from_secs(4);
 
 /// The part of a file that is its flatbuffer, aligned as the loader aligns it.

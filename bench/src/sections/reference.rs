@@ -25,7 +25,7 @@ impl Reference {
         Self::start_in(&dir, threads)
     }
 
-    /// The same with another folder of models.
+    /// A child with so many threads and the models of a folder, or why there is none.
     pub fn start_in(dir: &Path, threads: usize) -> Result<Self, String> {
         let python = std::env::var_os("EDGEPACK_REFERENCE_PYTHON");
         let mut command = Command::new(python.ok_or("EDGEPACK_REFERENCE_PYTHON names no Python")?);
@@ -47,12 +47,12 @@ impl Reference {
         }
     }
 
-    /// What the child says this took.
+    /// Time that the child says the request took.
     pub fn ask(&mut self, request: &str) -> Duration {
         Duration::from_nanos(self.answer(request).expect("a number of nanoseconds"))
     }
 
-    /// The number that the child answers, or what kept it from doing what it was asked to.
+    /// The number that the child answers, or its reason for not doing what it was asked to.
     pub fn answer(&mut self, request: &str) -> Result<u64, String> {
         let mut answer = String::new();
         let asked = writeln!(self.requests, "{request}").and_then(|()| self.requests.flush());
@@ -63,7 +63,7 @@ impl Reference {
 
 impl Drop for Reference {
     fn drop(&mut self) {
-        // It ends by itself when its input does; nothing can be done about a child that cannot be ended.
+        // The child ends by itself when its input does; nothing can be done about a child that cannot be ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

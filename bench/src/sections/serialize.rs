@@ -1,4 +1,4 @@
-//! The reference's serializer beside ours: from rows in memory to the bytes of a whole file, segments and all.
+//! The reference's serializer compared with ours: from rows in memory to the bytes of a whole file, segments and all.
 //!
 //! Both start from the same file, taken apart beforehand: the reference's `deserialize_pte_binary` gives it Python
 //! objects that own everything, and here every row is an owned one too, so that nothing is copied from a flatbuffer.
@@ -49,7 +49,7 @@ fn owned(bytes: &[u8]) -> Program<'static> {
     serde_json::from_str(&json).expect("it was just made")
 }
 
-/// What the segments of a file hold.
+/// Bytes of every segment of a file.
 fn segments(bytes: &[u8]) -> Vec<&[u8]> {
     let base = ProgramHeader::read(bytes).map_or(0, |header| header.segment_base_offset);
     let rows = Program::decode(wire::Table::root(bytes).expect("a valid program")).expect("a valid program").segments;

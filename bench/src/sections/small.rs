@@ -1,4 +1,4 @@
-//! What a program costs that has next to nothing in it.
+//! Cost of a program that has next to nothing in it.
 
 use edgepack_executor::{LoadMethod, Options};
 use edgepack_kernels::registry;

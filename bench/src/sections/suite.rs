@@ -1,8 +1,8 @@
-//! Whole models beside the reference's XNNPACK, one table: every program of the folder, on one and two threads.
+//! Whole models compared with the reference's XNNPACK, one table: every program of the folder, on one and two threads.
 //!
 //! Of a model `NAME` there may be three files: `NAME.pte` has portable operators only, `NAME_xnn.pte` is lowered to
 //! XNNPACK, `NAME_xnn_int8.pte` is quantised and lowered. The reference runs the lowered form of the same numbers, so a
-//! portable program stands beside `NAME_xnn.pte`.
+//! portable program is compared with `NAME_xnn.pte`.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::{Inputs, run_once};
 use crate::clock::{Figure, Race, timed};
 use crate::programs;
 
-/// How long one pair of lanes takes turns.
+/// Time for which one pair of lanes takes turns.
 const BUDGET: Duration = Duration::from_millis(1500);
 
 /// Forms of a model: what the table calls it, what its file adds to the name, and what the reference's file adds.
@@ -68,7 +68,7 @@ fn names() -> Vec<String> {
     names
 }
 
-/// Times runs and loads of one program beside the reference's; nothing if there is no such file.
+/// Times runs and loads of one program, and the reference's runs and loads of `peer`; `None` if there is no such file.
 fn measure(
     reference: &RefCell<Reference>,
     file: &str,

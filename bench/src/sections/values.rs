@@ -1,4 +1,4 @@
-//! What one value of a large program costs: to verify, to visit, to load.
+//! Cost of one value of a large program: to verify, to visit, to load.
 
 use edgepack_executor::{Method, Options};
 use edgepack_format::pte::{Chain, ExecutionPlan, ProgramRef};

@@ -1,4 +1,4 @@
-//! What writing costs: one value of a flatbuffer, and the bytes of segments that stream through.
+//! Cost of writing: one value of a flatbuffer, and the bytes of segments that stream through.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -30,7 +30,7 @@ pub fn run() {
     if let Err(error) = fs::create_dir_all(&folder).and_then(|()| segments(&folder)) {
         println!("\nsegments: {}: {error}", folder.display());
     }
-    // What remains of it does no harm.
+    // Remains of the folder do no harm.
     let _ = fs::remove_dir_all(&folder);
 }
 

@@ -1,4 +1,4 @@
-//! The same program written by three writers, each from rows it holds in memory to the bytes of a flatbuffer.
+//! One program written by three writers, each from rows it holds in memory to the bytes of a flatbuffer.
 
 pub mod official;
 pub mod planus;

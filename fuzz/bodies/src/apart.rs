@@ -1,4 +1,4 @@
-//! Where two loaded forms of one method come apart: the first instruction whose results differ.
+//! Place where two loaded forms of one method come apart: the first instruction whose results differ.
 //!
 //! Invariant: results are compared element by element, whatever order they have in memory; any NaN equals any other.
 
@@ -59,7 +59,7 @@ fn recorded(tensor: &TensorRef<'_>) -> Recorded {
     (tensor.dtype.0, sizes, without_nans(tensor.dtype, &dense))
 }
 
-/// Which NaN comes out of an operation is not specified, so all are replaced by one.
+/// Replaces every NaN by one, since which NaN comes out of an operation is not specified.
 pub fn without_nans(dtype: ScalarType, bytes: &[u8]) -> Vec<u8> {
     let (size, is_nan): (usize, fn(&[u8]) -> bool) = match dtype {
         ScalarType::FLOAT | ScalarType::COMPLEX_FLOAT => (4, |b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]).is_nan()),

@@ -9,7 +9,7 @@ use edgepack_smith::{Rng, dictionary, mutate, shrink};
 
 use crate::guard::{self, Failure};
 
-/// When to stop.
+/// Limits of a campaign.
 #[derive(Clone, Copy)]
 pub struct Budget {
     /// Executions beyond the seeds.
@@ -18,11 +18,11 @@ pub struct Budget {
     pub time: Duration,
 }
 
-/// What a campaign came to.
+/// Result of a campaign.
 pub struct Outcome {
     /// Inputs run, seeds included.
     pub executions: u64,
-    /// How long that took.
+    /// Time that the campaign took.
     pub time: Duration,
     /// The smallest input of every place that failed.
     pub failures: BTreeMap<String, (Failure, Vec<u8>)>,

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use edgepack_fuzz::Body;
 
-/// What a case may hold beyond what was held before it, and beyond 64 times its input: the limits for hostile files
-/// promise less.
+/// Bytes that a case may hold beyond what was held before it, and beyond 64 times its input: the limits for hostile
+/// files promise less.
 const ALLOWANCE: usize = 64 << 20;
 
 /// An allocation that would take the process to this much is not made.
@@ -67,12 +67,12 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Why a case failed.
+/// Reason that a case failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
-    /// Where, as `file:line`, or which guard; failures at one place are taken for one.
+    /// Place of the failure, as `file:line`, or the name of a guard; failures at one place are taken for one.
     pub place: String,
-    /// What was said.
+    /// Message of the panic or of the guard.
     pub message: String,
 }
 
@@ -138,7 +138,7 @@ pub fn run(body: &'static Body, input: &[u8]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where inputs that fail are saved.
+/// Path at which an input that fails is saved.
 pub fn artifact(body: &str, input: &[u8]) -> PathBuf {
     let hash = input
         .iter()
@@ -147,7 +147,7 @@ pub fn artifact(body: &str, input: &[u8]) -> PathBuf {
     folder.join(format!("{hash:016x}"))
 }
 
-/// Saves an input; tells where.
+/// Saves an input and returns its path.
 pub fn save(body: &str, input: &[u8]) -> PathBuf {
     let path = artifact(body, input);
     let saved = path.parent().map(std::fs::create_dir_all).transpose().and_then(|_| std::fs::write(&path, input));

@@ -1,4 +1,4 @@
-//! What fuzzing runs: bodies, and what campaigns begin with.
+//! Bodies that fuzzing runs, and the seeds that campaigns begin with.
 //!
 //! A [body](bodies) is a plain function of bytes that panics if a promise is broken, so everything can drive it: the
 //! runner of this crate on a stable toolchain, libFuzzer (the package around this one, see [`target!`]), and a test that

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// `None` if this is no command; whether all is well otherwise.
+/// Runs a command and returns whether all is well; `None` if these words are not a command.
 fn command(words: &[&str]) -> Option<std::io::Result<bool>> {
     Some(match words {
         ["list"] => {
@@ -148,7 +148,7 @@ fn minimise(body: &'static Body, file: &str) -> std::io::Result<bool> {
     }
 }
 
-/// How far programs of the generator come, operator by operator: where its hints should be better.
+/// Prints how far programs of the generator come, operator by operator, to show where its hints should be better.
 fn show_reach(executions: u64, seed: u64) {
     let (seeds, mut rng) = (kernel_seeds(), Rng::new(seed));
     let mut counts: BTreeMap<String, [u64; 4]> = BTreeMap::new();

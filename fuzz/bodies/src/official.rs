@@ -1,6 +1,6 @@
 //! The verifier of the official flatbuffers crate, driven by our table descriptions instead of generated code.
 //!
-//! It looks at every field a description names, so what it accepts any official reader can read.
+//! The verifier looks at every field a description names, so any official reader can read what it accepts.
 
 use edgepack_format::row::{FieldDesc, FieldKind, ScalarKind, TableDesc, UnionDesc};
 use flatbuffers::{ForwardsUOffset, InvalidFlatbuffer, Vector, Verifiable, Verifier, VerifierOptions};

@@ -1,4 +1,4 @@
-//! What campaigns begin with: the corpus, the hostile files, and findings of earlier campaigns.
+//! Seeds that campaigns begin with: the corpus, the hostile files, and findings of earlier campaigns.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const MAX_SEED: u64 = 16 << 10;
 const MAX_ARCHIVE: u64 = 80 << 10;
 
-/// Where findings are: a folder per body.
+/// Folder of the findings of a body.
 pub fn findings_path(body: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../findings").join(body)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::BODIES;
 
-/// What is written stands below this line of the manifest.
+/// Line of the manifest below which the test writes entries.
 const MARK: &str = "# Below: written by the test `targets_are_those_of_the_bodies`.\n";
 
 fn manifest_entry(name: &str) -> String {

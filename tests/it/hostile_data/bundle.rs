@@ -25,12 +25,12 @@ fn with_suite(change: impl FnOnce(&mut BundledMethodTestSuite<'static>)) -> Vec<
     raw::bundled(&row).unwrap()
 }
 
-/// The same with its second case changed.
+/// The real bundle with the second case of its suite changed.
 fn with_case(change: impl FnOnce(&mut BundledMethodTestCase<'static>)) -> Vec<u8> {
     with_suite(|suite| change(&mut suite.test_cases.as_mut().unwrap().to_mut().unwrap()[1]))
 }
 
-/// The same with the first input of that case replaced.
+/// The real bundle with the first input of that case changed.
 fn with_input(change: impl FnOnce(&mut Value<'static>)) -> Vec<u8> {
     with_case(|case| change(&mut case.inputs.as_mut().unwrap().to_mut().unwrap()[0]))
 }

@@ -80,8 +80,8 @@ fn pickled() -> Vec<u8> {
     bytes
 }
 
-/// A pickle that would have a command run: the name of the constructor of tensors gives way to that of a function, with
-/// instructions in front that do nothing.
+/// A pickle that would have a command run: the name of the constructor of tensors is replaced by that of a function,
+/// with instructions in front that do nothing.
 fn call() -> Vec<u8> {
     let bytes = pickled();
     let name = b"ctorch._utils\n_rebuild_tensor_v2\n";

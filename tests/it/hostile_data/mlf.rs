@@ -68,7 +68,7 @@ fn files() -> Files {
     .into()
 }
 
-/// One member of a tar as it lies in the archive.
+/// One member of a tar as it is stored in the archive.
 fn member(name: &str, kind: u8, bytes: &[u8]) -> Vec<u8> {
     let mut header = [0u8; 512];
     header[..name.len()].copy_from_slice(name.as_bytes());

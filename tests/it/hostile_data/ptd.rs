@@ -232,7 +232,7 @@ fn structure_cases() -> Vec<Case> {
 fn shifted(file: &[u8]) -> Vec<u8> {
     let root = u32::from_le_bytes(file[..4].try_into().unwrap()) + 2;
     let mut bytes = [&file[..56], &[0, 0], &file[56..]].concat();
-    // The padding in front of the segments gives way.
+    // The padding in front of the segments becomes two bytes shorter.
     let pad = u64::from_le_bytes(file[32..40].try_into().unwrap()) as usize;
     bytes.drain(pad..pad + 2);
     let bytes = patch(bytes, 0, &root.to_le_bytes());

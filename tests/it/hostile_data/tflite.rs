@@ -43,7 +43,7 @@ fn with_options(options: Vec<u8>) -> Vec<u8> {
     with_operator(|operator| operator.custom_options = Some(Blob(options.into())))
 }
 
-/// A good model with these entries beside the package.
+/// A good model with these entries next to the package.
 fn with_entries(entries: &[(&str, OptionValue<'_>)]) -> Vec<u8> {
     let package = darwinn::good();
     let package = [("4", OptionValue::String(&package))];

@@ -1,4 +1,4 @@
-//! What holds for every operator, whatever it computes: element types agree, outputs with room take the sizes they need,
+//! Properties of every operator, whatever it computes: element types agree, outputs with room take the sizes they need,
 //! and the order of memory changes nothing.
 
 use edgepack_executor::call::{Arg, OwnedTensor};
@@ -121,7 +121,7 @@ fn outputs_with_room_take_the_sizes_they_need() {
             }
             other => wrong.push(format!("line {line}: {}: with room {other:?}", example.name)),
         }
-        // What is too small is refused, never cut.
+        // Outputs that are too small are refused, never cut.
         let cut = plain.iter().any(|out| out.layout().sizes().iter().any(|&size| size > 1));
         if cut && schema.outs().next().is_some() {
             for dynamic in [false, true] {

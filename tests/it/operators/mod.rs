@@ -1,6 +1,5 @@
-//! Every operator of the library, called with the examples beside this file: the names of the stock runtime's libraries,
-//! the page about them, what holds for all, arguments that no exporter writes, and what
-//! the stock runtime computed.
+//! Every operator of the library, called with examples: the names of the stock runtime's libraries, the page about
+//! them, what holds for all, arguments that no exporter writes, and what the stock runtime computed.
 
 mod algebra;
 mod hostile;

@@ -7,7 +7,7 @@ use edgepack_kernels::registry;
 use edgepack_tests::catalogue::{by_name, types};
 use edgepack_tests::examples::{all, schema_text};
 
-/// How many operators a library has that programs can call; of `optimized` those no other has. The second of
+/// Number of operators of each library that programs can call; of `optimized` those no other has. The second of
 /// `portable_custom`, `allclose.Tensor`, answers with a new tensor, which no runtime can.
 const LIBRARIES: [(&str, usize); 6] =
     [("portable", 209), ("portable_custom", 1), ("optimized", 3), ("quantized", 19), ("prim", 28), ("llm", 11)];

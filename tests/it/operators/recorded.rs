@@ -1,8 +1,8 @@
 //! Operators on their own, with outputs the stock runtime computed: `tests/data/corpus/ops`.
 //!
 //! A recording's metadata names its `calls`, `OPERATOR@EXAMPLE:TYPE` each, EXAMPLE counting those of the operator. From
-//! them the program beside it is built anew. `EDGEPACK_RECORD=DIR` writes a program for every operator and type into a folder,
-//! with inputs for it, to be run elsewhere.
+//! them the program next to it is built again. `EDGEPACK_RECORD=DIR` writes a program for every operator and type into
+//! a folder, with inputs for it, to be run elsewhere.
 
 use std::path::Path;
 use std::{env, fs};

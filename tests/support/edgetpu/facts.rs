@@ -1,5 +1,5 @@
-//! What `inspect --json` says of a file against facts measured elsewhere: every key of the facts is in the document, with
-//! the same value.
+//! Compares what `inspect --json` says of a file with facts measured elsewhere: every key of the facts is in the
+//! document, with the same value.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -24,7 +24,7 @@ impl Write for Captured {
     }
 }
 
-/// What a command prints, and what it complains about.
+/// Runs a command and returns its standard output and its standard error.
 fn run(args: &[&OsStr]) -> (Vec<u8>, String) {
     let (stdout, stderr) = (Captured::default(), Captured::default());
     let io = Io {
@@ -40,7 +40,7 @@ fn run(args: &[&OsStr]) -> (Vec<u8>, String) {
     (stdout.0.take(), complaints)
 }
 
-/// What a command prints for people.
+/// Standard output of a command, as text for people.
 pub fn report(args: &[&OsStr]) -> String {
     String::from_utf8_lossy(&run(args).0).into_owned()
 }
@@ -57,14 +57,14 @@ pub fn facts(path: &Path) -> Answer {
     let ours = document(&["inspect".as_ref(), "--json".as_ref(), path.as_os_str()])?;
     for key in ["packages", "tflite"] {
         if let Some(want) = facts.get(key) {
-            // Of the model around it, facts count some things that are no concern of a package.
+            // Of the model around it, facts count some things that are not a concern of a package.
             contains(key, &ours[key], want)?;
         }
     }
     Ok(())
 }
 
-/// Whether all of `want` is in `have`.
+/// Checks that all of `want` is in `have`.
 fn contains(path: &str, have: &Value, want: &Value) -> Answer {
     match (have, want) {
         (Value::Object(have), Value::Object(want)) => {

@@ -1,4 +1,4 @@
-//! Lists of small cases: broken packages, custom options, packages read in two ways, signatures.
+//! Lists of small cases: broken packages, custom options, packages that two readers read differently, signatures.
 
 use std::path::Path;
 
@@ -79,7 +79,7 @@ pub fn options(folder: &Path) -> Vec<Listed> {
             rewrite_options(&options, options.package.1).map_err(|error| error.to_string())? == bytes,
             true,
         )?;
-        // The parser's line: `version V pref P n N | exe len L chip C | …`; chip 1 stands for no code.
+        // The parser's line: `version V pref P n N | exe len L chip C | …`; chip 1 means no code.
         let mut line = format!(
             "version {} pref {} n {}",
             options.version.unwrap_or(0),
@@ -94,7 +94,7 @@ pub fn options(folder: &Path) -> Vec<Listed> {
     })
 }
 
-/// Where the stock driver reads a package another way, we read the maps, and flip every sign.
+/// Packages that the stock driver reads differently: we read the maps, and flip every sign.
 pub fn differing(folder: &Path) -> Vec<Listed> {
     listed(&folder.join("divergence"), "manifest.json", |bytes, case| {
         let package = PackageRef::parse(bytes, &Limits::hostile()).map_err(|findings| findings.to_string())?;
@@ -109,7 +109,7 @@ pub fn differing(folder: &Path) -> Vec<Listed> {
     })
 }
 
-/// Signatures against the public key beside them.
+/// Signatures checked against the public key next to them.
 pub fn signatures(folder: &Path) -> Vec<Listed> {
     let folder = folder.join("synthetic");
     let key = std::fs::read_to_string(folder.join("signed_public_key.pem")).unwrap_or_default();

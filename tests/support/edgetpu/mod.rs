@@ -1,7 +1,7 @@
-//! Cases of a corpus folder `edgetpu/`: compiled models and bare packages with facts and goldens beside them, broken
+//! Cases of a corpus folder `edgetpu/`: compiled models and bare packages with facts and goldens next to them, broken
 //! packages, custom options, and packages on which a literal reading of the format and the stock driver differ.
 //!
-//! `facts` and `goldens` were computed by programs that share nothing with this project.
+//! `facts` and `goldens` were computed by programs that have nothing in common with this project.
 
 mod facts;
 mod golden;
@@ -18,10 +18,10 @@ pub use facts::{document, facts, report};
 pub use golden::{goldens, rebuild, reembed};
 pub use lists::{Listed, broken, differing, options, signatures};
 
-/// What a case answers: nothing, or what differs.
+/// Result of a case: nothing, or what differs.
 pub type Answer = Result<(), String>;
 
-/// Models and bare packages of a folder that have such a file beside them.
+/// Models and bare packages of a folder that have a file with this extension next to them, sorted by path.
 pub fn beside(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let list = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let all = list(folder.to_owned()).chain(list(folder.join("synthetic")));

@@ -20,11 +20,11 @@ pub use tensors::{DTYPES, close, dtype_name, logical, numbers, ordered, toleranc
 /// A call with a type left open.
 #[derive(Clone, Debug)]
 pub struct Example {
-    /// Where it stands.
+    /// Number of its line in the file of examples, from 1.
     pub line: usize,
-    /// The heading it stands under.
+    /// The heading above it.
     pub library: String,
-    /// The operator.
+    /// Name of the operator.
     pub name: String,
     arguments: Vec<Token>,
     outs: Vec<Token>,
@@ -42,7 +42,7 @@ enum Token {
     List(Vec<String>),
     Tensor(Pattern),
     Tensors(Vec<Option<Pattern>>),
-    /// What a number the operator answers with is before.
+    /// A number that the operator answers with; holds its value before the call.
     Number(Scalar),
 }
 
@@ -71,7 +71,7 @@ enum Open {
     Real,
 }
 
-/// What a call answers.
+/// Result of a call.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Answer {
     /// The tensors it wrote.
@@ -81,7 +81,7 @@ pub enum Answer {
 }
 
 impl Open {
-    /// The type it stands for when an operator is tried with `dtype`, if there is one.
+    /// The type that it resolves to when an operator is tried with `dtype`, if there is one.
     fn resolve(self, dtype: ScalarType) -> Option<ScalarType> {
         use ScalarType as S;
         let whole = dtype.is_integral() || dtype == S::BOOL;
@@ -120,7 +120,7 @@ impl Pattern {
 }
 
 impl Example {
-    /// Whether a type is left open.
+    /// Returns whether a type is left open.
     pub fn is_open(&self) -> bool {
         let open = |pattern: &Pattern| !matches!(pattern.open, Open::Is(_));
         self.arguments.iter().chain(&self.outs).any(|token| match token {

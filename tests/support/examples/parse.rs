@@ -32,7 +32,7 @@ pub fn all() -> Vec<Example> {
     examples
 }
 
-/// The names `{a,b}` stands for. Where it occurs twice, the two go together.
+/// The names that `{a,b}` expands to. Where it occurs twice, the two go together.
 fn names(text: &str) -> Vec<String> {
     let Some((before, rest)) = text.split_once('{') else { return vec![text.to_owned()] };
     let (choices, after) = rest.split_once('}').expect("a closing brace");

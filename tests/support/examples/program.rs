@@ -9,7 +9,7 @@ use edgepack_format::scalar::ScalarType;
 
 use super::{Example, Pattern, Token, Values, parse, tensors};
 
-/// What can be refused while a program is made, or that an example has no call in its type.
+/// A made program or part of one; `None` if an example has no call in its type.
 type Made<T> = Result<Option<T>, BuildError>;
 
 /// A program with one method, `forward`, that makes these calls one after the other, each in a type of its own; and
@@ -116,8 +116,8 @@ fn list(items: &[String], kind: Option<ArgumentKind<'_>>) -> Arg {
     }
 }
 
-/// A tensor with less friendly numbers than the example's, where it leaves them open: negative ones, fractions, and what
-/// is no number.
+/// A tensor with less friendly numbers than the example's, where it leaves them open: negative ones, fractions,
+/// infinities and NaN.
 fn wild(pattern: &Pattern, dtype: ScalarType, seed: usize) -> Option<OwnedTensor> {
     let resolved = pattern.open.resolve(dtype)?;
     let count: usize = pattern.sizes.iter().product();

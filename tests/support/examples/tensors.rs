@@ -69,7 +69,7 @@ pub fn numbers(tensor: &OwnedTensor) -> Vec<f64> {
     }, else => panic!("{real} holds no numbers"))
 }
 
-/// How far a result may be from that of the widest type, or in another order.
+/// Tolerance of a result against that of the largest type, or of another order.
 pub fn tolerance(dtype: ScalarType) -> f64 {
     match dtype {
         ScalarType::HALF | ScalarType::COMPLEX_HALF => 4e-3,
@@ -79,7 +79,7 @@ pub fn tolerance(dtype: ScalarType) -> f64 {
     }
 }
 
-/// Whether two tensors are the same but for what rounding in another order changes.
+/// Returns whether two tensors are the same but for what rounding in another order changes.
 pub fn close(a: &OwnedTensor, b: &OwnedTensor) -> bool {
     let (layout, other) = (a.layout(), b.layout());
     let near = |(a, b): (f64, f64)| {
@@ -95,7 +95,7 @@ pub fn logical(tensor: &OwnedTensor) -> Vec<u8> {
     moved(tensor.bytes(), tensor.layout(), |memory, index| (memory, index))
 }
 
-/// The same tensor in memory of another dim order.
+/// The tensor in memory of another dim order.
 pub fn ordered(tensor: &OwnedTensor, order: &[u8]) -> OwnedTensor {
     let bytes = logical(tensor);
     let layout = TensorLayout::new(tensor.layout().scalar_type(), tensor.layout().sizes(), order).expect("a dim order");

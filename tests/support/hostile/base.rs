@@ -14,14 +14,14 @@ use super::layout;
 
 /// A program as rows that can be changed, and its segments.
 pub struct Rows {
-    /// The root.
+    /// Rows of the program.
     pub program: Program<'static>,
     /// Bytes of the segments.
     pub segments: Vec<Vec<u8>>,
 }
 
 impl Rows {
-    /// The file.
+    /// Bytes of the file.
     pub fn write(&self) -> Vec<u8> {
         let segments: Vec<&[u8]> = self.segments.iter().map(Vec::as_slice).collect();
         raw::program(&self.program, &segments, &layout()).expect("rows are written as they are")
@@ -50,7 +50,7 @@ impl Rows {
         }
     }
 
-    /// What few tensors have to say, for one of them.
+    /// The extra information of a tensor, which is made if it has none.
     pub fn extra(&mut self, index: usize) -> &mut ExtraTensorInfo<'static> {
         self.tensor(index).extra_tensor_info.get_or_insert_default()
     }
@@ -70,7 +70,7 @@ impl Rows {
         &mut rows(&mut self.plan().delegates)[index]
     }
 
-    /// Where the payload of a delegate is.
+    /// The reference to the payload of a delegate, which is made if it has none.
     pub fn payload(&mut self, index: usize) -> &mut BackendDelegateDataReference {
         self.delegate(index).processed.get_or_insert_default()
     }
@@ -113,7 +113,7 @@ pub fn float(sizes: &[i32]) -> Tensor<'static> {
     }
 }
 
-/// The same in planned memory 1.
+/// A float tensor of these sizes in planned memory 1, at this offset.
 pub fn planned(sizes: &[i32], offset: u32) -> Tensor<'static> {
     let allocation = AllocationDetails { memory_id: 1, memory_offset_low: offset, memory_offset_high: 0 };
     Tensor { allocation_info: Some(allocation), ..float(sizes) }
@@ -220,7 +220,7 @@ pub fn full() -> Rows {
     rows
 }
 
-/// Bytes.
+/// A blob that owns these bytes.
 pub fn blob(bytes: &[u8]) -> Blob<'static> {
     Blob(bytes.to_vec().into())
 }

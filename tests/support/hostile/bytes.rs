@@ -8,7 +8,7 @@ use edgepack_format::wire;
 
 use super::{Case, full, small};
 
-/// Where the fields of the extended header are.
+/// Offsets of the fields of the extended header, in bytes.
 const LENGTH: usize = 12;
 const PROGRAM_SIZE: usize = 16;
 const BASE: usize = 24;
@@ -171,7 +171,7 @@ pub fn aliased(chains: usize, instructions: usize) -> Vec<u8> {
     write().expect("a flatbuffer")
 }
 
-/// A program with one method of this many values, no two of them shared.
+/// A program with one method of this many values, no two of which share a table.
 pub fn many_values(count: usize) -> Vec<u8> {
     let write = || {
         let mut sink = FlatSink::new();

@@ -126,7 +126,7 @@ fn operators() -> Vec<Case> {
     ]
 }
 
-/// What only shows against the schemas of operators.
+/// Faults that show only when calls are checked against the schemas of operators.
 fn calls() -> Vec<Case> {
     const ARGS: &str = "execution_plan[0].chains[0].instructions[0].instr_args.args";
     const OUT: &str = "execution_plan[0].chains[0].instructions[0].instr_args.args[3]";

@@ -21,13 +21,13 @@ pub struct Case {
     pub id: &'static str,
     /// The rule it breaks.
     pub rule: &'static Rule,
-    /// Where.
+    /// Path at which the rule is reported.
     pub path: &'static str,
-    /// The file.
+    /// Bytes of the file.
     pub bytes: Vec<u8>,
     /// Another ceiling for what reading may visit.
     pub visits: Option<u64>,
-    /// Whether it takes the schemas of operators to notice, which opening a file does not ask.
+    /// True if it takes the schemas of operators to notice, which opening a file does not ask.
     pub schemas: bool,
 }
 
@@ -59,7 +59,7 @@ fn changed_full(id: &'static str, rule: &'static Rule, path: &'static str, chang
     Case::new(id, rule, path, rows.write())
 }
 
-/// How the files are laid out: as densely as alignment allows.
+/// Layout of the files: as dense as alignment allows.
 fn layout() -> raw::Options {
     raw::Options::DEFAULT.segment_alignment(16)
 }

@@ -22,12 +22,12 @@ pub const FILES: [&str; 10] = [
     "xnnpack",
 ];
 
-/// Where a schema file is.
+/// Path of a schema file.
 pub fn schema_path(file: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../schema").join(file).with_extension("fbs")
 }
 
-/// Where the generated code is.
+/// Path of the generated code.
 pub fn generated_path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("support/generated/schema.rs")
 }

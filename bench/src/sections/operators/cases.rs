@@ -13,11 +13,11 @@ pub struct Case {
     /// The operator, without its overload, and what it is given.
     pub name: String,
     pub work: Work,
-    /// The program.
+    /// Bytes of the program.
     pub bytes: Vec<u8>,
 }
 
-/// What has to be done at least.
+/// Least work that the operator has to do.
 #[derive(Clone, Copy)]
 pub enum Work {
     /// So many multiplications, each with an addition.
@@ -93,7 +93,7 @@ pub fn square(data: &[u8], size: usize) -> Case {
     })
 }
 
-/// What [`convolution`] is given.
+/// Arguments of [`convolution`].
 struct Image {
     name: &'static str,
     channels: [usize; 2],

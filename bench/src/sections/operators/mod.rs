@@ -1,9 +1,9 @@
-//! One operator at a time, through the executor as a program calls it, beside what the machine can do.
+//! One operator at a time, through the executor as a program calls it, compared with what the machine can do.
 //!
-//! Operators that multiply stand beside two peaks of one thread: a loop of multiply-adds that never leaves the registers,
-//! which nothing exceeds, and a large square product of packed matrices, which is what products of this size can hope
-//! for. The others stand beside `copy_from_slice` of as many bytes. Peers take turns with the operator; a turn is as many
-//! calls as take about a millisecond, so what fits the cache stays there, for all of them. With
+//! Operators that multiply are compared with two peaks of one thread: a loop of multiply-adds that never leaves the
+//! registers, which nothing exceeds, and a large square product of packed matrices, which is what products of this size
+//! can hope for. The others are compared with `copy_from_slice` of as many bytes. Peers take turns with the operator; a
+//! turn is as many calls as take about a millisecond, so what fits the cache stays there, for all of them. With
 //! `EDGEPACK_REFERENCE_PYTHON` the reference runtime runs the same programs.
 
 mod cases;
@@ -26,9 +26,9 @@ use super::reference::Reference;
 use super::{Inputs, run_once};
 use crate::clock::{Figure, Race, timed, timed_many};
 
-/// How long one operator may take, beyond the rounds that every race has.
+/// Time that one operator may take, beyond the rounds that every race has.
 const BUDGET: Duration = Duration::from_millis(1500);
-/// How long a turn should take.
+/// Time that a turn should take.
 const TURN: Duration = Duration::from_millis(1);
 /// Rows and columns of the product that others are compared with.
 const SQUARE: usize = 768;
@@ -80,12 +80,12 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What stays of a temporary folder does no harm.
+        // Remains of a temporary folder do no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// What is measured with.
+/// Means of measuring: a folder for programs, and the reference if there is one.
 struct Bench<'a> {
     folder: &'a Path,
     reference: Option<&'a RefCell<Reference>>,
@@ -157,7 +157,8 @@ impl Bench<'_> {
         race.run(BUDGET).try_into().ok()
     }
 
-    /// What asks the reference for so many calls, if it runs the program.
+    /// Returns a function that asks the reference for so many calls and returns their time; `None` if there is no
+    /// reference or it does not run the program.
     fn reference<'r>(&'r self, case: &Case) -> Option<impl Fn(usize) -> Duration + use<'r>> {
         let reference = self.reference?;
         let name: String = case.name.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -182,7 +183,7 @@ fn others(one: &Figure, two: &Figure, reference: &Figure) -> String {
     }
 }
 
-/// How many calls fill a turn, by the second call.
+/// Number of calls that fill a turn, judged by the second call; at least 1 and at most 1000.
 fn calls(mut once: impl FnMut() -> Duration) -> usize {
     once();
     let took = once().as_nanos().max(1);
@@ -225,7 +226,7 @@ impl Loaded {
     }
 }
 
-/// Sums that are kept in registers: enough that one is always ready for the next multiply-add.
+/// Number of sums held in registers: enough that one is always ready for the next multiply-add.
 const SUMS: usize = 12;
 const REGISTER_ROUNDS: usize = 20_000;
 

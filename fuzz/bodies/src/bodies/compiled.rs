@@ -21,7 +21,7 @@ pub fn package(data: &[u8]) {
         let verdict = verify::verify(data, &Limits::hostile(), accept);
         let said: usize = verdict.findings.iter().map(|finding| finding.to_string().len()).sum();
         assert!(said > 0 || verdict.findings.is_empty());
-        // What was not verified is safe to look at, too.
+        // Bytes that were not verified are safe to look at, too.
         let reopened = PackageRef::reopen(data);
         let Ok(package) = PackageRef::parse_as(data, &Limits::hostile(), accept) else { continue };
         let reopened = reopened.expect("a verified package");
@@ -97,12 +97,12 @@ pub fn model(data: &[u8]) {
         for (at, package) in options.packages() {
             assert_eq!(&data[op.range.start + at..][..package.len()], package);
         }
-        // Keys nobody knows cannot be written; everything else can, and is found again.
+        // Unknown keys cannot be written; everything else can, and is found again.
         let longer = [options.package.1, &[0; 4096]].concat();
         if let Ok(whole) = embed(&model, index, &longer) {
             let again = tflite::verify::verify(&whole, &Limits::hostile(), Accept::default());
             let found = again.model.as_ref().and_then(|model| model.operators().get(index)?.options.as_ref());
-            // Other parts of a hostile file may lie where the archive was; the package is there all the same.
+            // Other parts of a hostile file may be where the archive was; the package is there all the same.
             assert!(found.is_none_or(|options| options.package.1 == longer));
         }
     }

@@ -22,7 +22,7 @@ pub fn differential(data: &[u8]) {
             if let Some(root) = sound::<$module::$row<'_>>($data) {
                 match official::verify($data, root_offset($data), $module::$row::DESC) {
                     Ok(()) => {}
-                    // A tag without a value is no structural error to us: the formats have rules for it.
+                    // A tag without a value is not a structural error to us: the formats have rules for it.
                     Err(InvalidFlatbuffer::InconsistentUnion { .. }) => return,
                     Err(error) => panic!("we accept it, the official verifier does not: {error:?}"),
                 }
@@ -74,8 +74,9 @@ macro_rules! compare {
 }
 use compare;
 
-/// What planus refuses on its own: enumerations and unions are closed to it, a vtable must reach to both slots of a
-/// union or to none, and a table must be longer than the offset it starts with. The official verifier allows all of it.
+/// Returns whether this is an error that only planus reports: enumerations and unions are closed to it, a vtable must
+/// reach to both slots of a union or to none, and a table must be longer than the offset it starts with. The official
+/// verifier allows all of it.
 fn is_stricter(error: &ErrorKind) -> bool {
     matches!(
         error,
@@ -86,7 +87,7 @@ fn is_stricter(error: &ErrorKind) -> bool {
     )
 }
 
-/// Where the rows begin to differ, as JSON.
+/// Parts of both rows as JSON, from shortly before the first difference.
 fn difference<T: Serialize>(ours: &T, theirs: &T) -> String {
     let text = |row| serde_json::to_string(row).expect("readable rows print");
     let (ours, theirs) = (text(ours), text(theirs));

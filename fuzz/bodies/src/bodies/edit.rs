@@ -21,7 +21,7 @@ fn open(data: &[u8]) -> Option<Opened> {
 pub fn edit(data: &[u8]) {
     let Some(file) = open(data) else { return };
     let Ok(package) = file.package() else { return };
-    // What lies where no file has bytes cannot be written.
+    // Contents at places where no file has bytes cannot be written.
     let Ok(written) = package.to_bytes() else { return };
     assert!(package.to_bytes().expect("a second time") == written);
     let json = dump(&package).expect("what can be written can be dumped");

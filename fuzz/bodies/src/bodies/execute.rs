@@ -1,4 +1,4 @@
-//! Execution: programs are loaded and run, in two ways and twice each, and must answer the same.
+//! Execution: programs are loaded and run, in two forms and twice each, and must answer the same.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,12 +16,12 @@ use crate::apart::{SUMS, first_difference, without_nans};
 /// Operators whose result is meant to differ from run to run.
 const RANDOM: [&str; 3] = ["rand", "dropout", "bernoulli"];
 
-/// How far a program came.
+/// Point that a program reached.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Reached {
-    /// It was not accepted as a program.
+    /// The bytes were not accepted as a program.
     Refused,
-    /// It was accepted, and no method could be loaded.
+    /// The program was accepted, and no method could be loaded.
     Accepted,
     /// A method was loaded, and failed when it ran.
     Loaded,
@@ -189,7 +189,7 @@ fn method_is_random(program: &Program, name: &str) -> bool {
     calls_any(program, name, &RANDOM)
 }
 
-/// Whether a method has an operator whose name contains one of these words.
+/// Returns whether a method has an operator whose name contains one of these words.
 fn calls_any(program: &Program, name: &str, words: &[&str]) -> bool {
     let view = program.view().expect("a verified program");
     let operators = view.plan(name).and_then(|plan| plan.operators).unwrap_or_default();
@@ -199,8 +199,8 @@ fn calls_any(program: &Program, name: &str, words: &[&str]) -> bool {
     })
 }
 
-/// Whether two answers have the same shapes, and floats that differ by rounding only. What overflowed, and what follows
-/// from comparing floats, says nothing.
+/// Returns whether two answers have the same shapes, and floats that differ by rounding only. Numbers that overflowed,
+/// and results that follow from comparing floats, are not compared.
 pub(super) fn alike(plain: &Answer, optimized: &Answer) -> bool {
     let numbers = |bytes: &[u8]| -> Vec<f32> {
         bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
@@ -220,7 +220,7 @@ pub(super) fn alike(plain: &Answer, optimized: &Answer) -> bool {
         })
 }
 
-/// Whether all weights are of a size that neither overflows on the way nor makes rounding count.
+/// Returns whether all weights are of a size that neither overflows in between nor makes rounding count.
 fn tame(program: &Program) -> bool {
     let segments = program.view().ok().and_then(|view| view.program().segments.as_ref().map(|list| list.len()));
     (0..segments.unwrap_or(0)).all(|index| {
@@ -230,7 +230,7 @@ fn tame(program: &Program) -> bool {
     })
 }
 
-/// What came out: element type, sizes and bytes of each output, NaNs made one.
+/// Outputs of a run: element type, sizes and bytes of each output, every NaN replaced by one.
 pub(super) type Answer = Vec<(i8, Vec<usize>, Vec<u8>)>;
 
 pub(super) fn run_once(method: &mut Method, inputs: &[OwnedInput]) -> Option<Answer> {

@@ -59,7 +59,7 @@ pub fn parameters(data: &[u8]) {
     let (findings, found) = params::verify(data, &Limits::hostile());
     let Some(found) = found.filter(|_| !findings.has_errors()) else { return };
     let written = params_file(&found.entries).expect("verified parameters");
-    // What is only unusual is not kept: reserved words, and bytes behind the end.
+    // Content that is only unusual is not retained: reserved words, and bytes behind the end.
     if findings.is_empty() {
         assert_eq!(written, data);
     }

@@ -32,17 +32,17 @@ pub use execute::{Reached, execute, generated, kernel_seeds, kernels, reach, run
 
 /// A body and how to feed it.
 pub struct Body {
-    /// Its name: of its campaign, its findings and its libFuzzer target.
+    /// Name of the body, its campaign, its findings and its libFuzzer target.
     pub name: &'static str,
-    /// What it promises.
+    /// Promise that the body checks.
     pub promise: &'static str,
     /// Takes any bytes; panics if the promise does not hold for them.
     pub run: fn(&[u8]),
     /// Extensions of the corpus files it starts from.
     pub extensions: &'static [&'static str],
-    /// Seeds that are no files.
+    /// Seeds that are not files.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// Where the flatbuffer of an input is and what its root table is, for structure-aware mutation.
+    /// Position of the flatbuffer of an input and its root table, for structure-aware mutation.
     pub root: fn(&[u8]) -> Option<(usize, &'static TableDesc)>,
     /// A mutation that knows more than places: of rows, or of the document of an archive. `None` if there is nothing to
     /// change.

@@ -1,5 +1,6 @@
-//! Every operator called by itself on edge arguments made from its schema: numbers at the ends of their types, tensors of
-//! few, of one and of no elements — also with enormous sizes beside a zero —, lists of any length, options left out.
+//! Every operator called by itself on edge arguments made from its schema: numbers at the ends of their types, tensors
+//! of few, of one and of no elements — also with enormous sizes next to a zero —, lists of any length, options left
+//! out.
 //!
 //! A call answers or refuses; what it answers is as long as its sizes say. Programs of the `kernels` body have arguments
 //! that operators are likely to accept; these need not make sense at all, so that every check in front of a kernel is hit.
@@ -178,7 +179,7 @@ pub fn operator_seeds() -> Vec<Vec<u8>> {
     (0..count * 4).map(seed).collect()
 }
 
-/// What the tensors of one call have in common, most of the time.
+/// Sizes and element type that the tensors of one call have in common, most of the time.
 struct Scene<'s, 't> {
     u: &'s mut Unstructured<'t>,
     sizes: Vec<usize>,

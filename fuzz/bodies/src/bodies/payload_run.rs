@@ -56,7 +56,7 @@ pub fn payload_run(data: &[u8]) {
     assert!(damage || answers[0].is_some() || refused(&program), "a sound payload is refused without a reason");
 }
 
-/// Whether the load ends in an error that says which node is not run.
+/// Returns whether the load ends in an error that names a node, a limit or what is allowed.
 fn refused(program: &Program) -> bool {
     let error = load(program, (true, 1)).err().map(|error| error.to_string()).unwrap_or_default();
     error.contains("node ") || error.contains("limit") || error.contains("allowed")
@@ -68,7 +68,7 @@ fn load(program: &Program, (no_optimize, threads): (bool, usize)) -> Result<Meth
     Method::load(program, "forward", registry(), &options)
 }
 
-/// What comes out of runs on two patterns; `None` if the method does not load.
+/// Answers of three runs on two patterns of inputs; `None` if the method does not load.
 fn answers(program: &Program, way: (bool, usize)) -> Option<Vec<Option<Answer>>> {
     let meta = program.method_meta("forward").expect("a method");
     let mut method = match load(program, way) {

@@ -17,7 +17,7 @@ const RULES: StructureRules = StructureRules {
     limits: &rules::pte::LIMITS,
 };
 
-/// Where the root offset of such a file is.
+/// Position of the root offset of such a file.
 pub(crate) fn root_offset(data: &[u8]) -> usize {
     if detect(data) == FileKind::Trace { trace::PREFIX_LEN } else { 0 }
 }

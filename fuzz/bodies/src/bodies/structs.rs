@@ -46,7 +46,7 @@ const KEYS: [&str; 12] = [
     "bias",
 ];
 
-/// What the input says is under each key.
+/// Claims of the input, by key.
 struct Claims(BTreeMap<&'static str, Claim>);
 
 /// Bytes at an address of any alignment, and what they are said to be.

@@ -133,12 +133,12 @@ pub fn small() -> Rows {
     rows(convolution(Storage::Named))
 }
 
-/// The same with its constants behind the flatbuffer.
+/// The rows of [`small`] with its constants behind the flatbuffer.
 pub fn with_region() -> Rows {
     rows(convolution(Storage::Region))
 }
 
-/// The same as bytes: with named data, with a region, and without a header.
+/// Bytes of the payload of [`small`], with its constants in this storage.
 pub fn small_bytes(storage: Storage) -> Vec<u8> {
     convolution(storage).finish().unwrap().bytes
 }
@@ -173,7 +173,7 @@ pub fn bytes() -> Rows {
     rows(product(Storage::Named))
 }
 
-/// The same with its constants behind the flatbuffer.
+/// The rows of [`bytes`] with its constants behind the flatbuffer.
 pub fn bytes_with_region() -> Rows {
     rows(product(Storage::Region))
 }

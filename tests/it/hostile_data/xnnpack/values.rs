@@ -199,7 +199,7 @@ fn scales() -> Vec<Case> {
     vec![
         changed("channel_scale_0", &rule::SCALES, weights, bytes, inline(0.0)),
         changed("channel_scale_nan", &rule::SCALES, weights, bytes, inline(f32::NAN)),
-        // The weights stand behind the scales; as scales, their bytes are of no use.
+        // The weights are stored behind the scales; as scales, their bytes are of no use.
         changed("channel_scale_of_the_region", &rule::SCALES, weights, bytes_with_region, |rows| {
             rows.constants[1].offset = rows.constants[2].offset;
             if let Some(QuantParams::PerChannelQuant(params)) = rows.params(2) {

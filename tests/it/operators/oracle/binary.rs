@@ -9,7 +9,7 @@ use super::number::{BOOL, FLOAT, FLOATS, INTS, LONG, Num, computed, fit, is_floa
 use super::tensor::{Draw, Kind, broadcast, indices, operands};
 use super::{Expected, Want, arg, check, config, out, refused};
 
-/// What an operator computes of two numbers of a common type.
+/// Function that an operator computes of two numbers of a common type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     Add,
@@ -63,7 +63,7 @@ impl What {
         matches!(self, What::Div | What::TruncDiv | What::FloorDiv | What::Fmod | What::Remainder)
     }
 
-    /// Whether bools are numbers to it.
+    /// Returns whether the function takes bools as numbers.
     fn takes_bools(self) -> bool {
         matches!(self, What::Add | What::Mul | What::Div | What::Max | What::Min)
     }
@@ -96,7 +96,7 @@ impl What {
                 -1 => -1,
                 _ => 0,
             },
-            // Powers repeat after fewer steps than this, or are 0 from there on.
+            // Powers repeat after fewer factors than this, or are 0 from there on.
             What::Pow => (0..if b < 300 { b } else { 256 + b % 256 }).fold(1, |power, _| wrap(power * a, compute)),
         }
     }
@@ -123,7 +123,7 @@ impl What {
     }
 }
 
-/// PyTorch's: from the exact remainder, the quotient of whole steps.
+/// PyTorch's floor division: the whole quotient of what the exact remainder leaves.
 fn floor_div(a: f64, b: f64) -> f64 {
     if b == 0.0 {
         return a / b;
@@ -156,7 +156,8 @@ pub fn dtypes() -> impl Strategy<Value = ScalarType> {
     prop_oneof![1 => Just(BOOL), 4 => select(&INTS[..]), 4 => select(&FLOATS[..])]
 }
 
-/// Whether a number is lost in the type, so that what is computed depends on who converts it.
+/// Kind of elements for operands of two types: tame if a number can be lost in a conversion, so that the result depends
+/// on where it is converted.
 fn tame(what: What, a: ScalarType, b: ScalarType) -> Kind {
     // Whole numbers at the ends of their range turn into floats that 16 bits do not hold.
     let mixed = is_float(a) != is_float(b) || what == What::Div;

@@ -31,7 +31,7 @@ impl Axis {
         Some((self.input + 2 * self.padding).checked_sub(reach)? / self.stride + 1)
     }
 
-    /// Which element of the wider side a tap of the kernel meets at a place of the narrower, if it is none of the padding.
+    /// Element of the larger side that a tap of the kernel meets at a place of the smaller; `None` in the padding.
     fn meets(&self, place: usize, tap: usize, wide: usize) -> Option<usize> {
         (place * self.stride + tap * self.dilation).checked_sub(self.padding).filter(|&at| at < wide)
     }
@@ -130,14 +130,14 @@ fn convolve(
     }
 }
 
-/// What a call is made of beside its axes and channels.
+/// Parameters of a call besides its axes and channels.
 #[derive(Clone, Copy, Debug)]
 struct Call {
     transposed: bool,
     with_bias: bool,
-    /// Whether the weight is a constant, which may be laid out anew before the call.
+    /// True if the weight is a constant, which may be repacked before the call.
     constant: bool,
-    /// Whether a number may stand for a list of equal ones.
+    /// True if a number may replace a list of equal ones.
     short: bool,
     dtype: ScalarType,
     seed: u64,
@@ -208,7 +208,7 @@ proptest! {
     }
 }
 
-/// One layer with layers of padding around it is no image: some of the output sees nothing but padding.
+/// One layer with layers of padding around it is not an image: some of the output sees nothing but padding.
 #[test]
 fn layers_of_padding_around_one_layer() {
     let side = Axis { input: 7, kernel: 3, stride: 1, padding: 1, dilation: 1, output_padding: 0 };

@@ -38,7 +38,7 @@ fn dtypes() -> impl Strategy<Value = ScalarType> {
     ]
 }
 
-/// What a product makes of two elements, summed.
+/// Sum of the products of pairs of elements.
 fn dot(pairs: impl Iterator<Item = (Num, Num)>, dtype: ScalarType) -> Want {
     let (mut whole, mut real, mut terms) = (0i128, 0.0, 0.0);
     for (a, b) in pairs {

@@ -62,7 +62,7 @@ impl From<usize> for Want {
     }
 }
 
-/// What a whole call should answer: an output's sizes and elements in index order.
+/// Expected output of a call: its sizes, and its elements in index order.
 struct Expected {
     sizes: Vec<usize>,
     wants: Vec<Want>,
@@ -74,7 +74,7 @@ impl Expected {
     }
 }
 
-/// An output to be written: a type and a dim order, full of what is no result.
+/// An output to be written: a type and a dim order, full of bytes that are not a result.
 fn out(dtype: ScalarType, sizes: &[usize], turned: bool) -> Arg {
     let count: usize = sizes.iter().product();
     let bytes = vec![1; count * dtype.size().expect("a type with a size")];
@@ -82,7 +82,7 @@ fn out(dtype: ScalarType, sizes: &[usize], turned: bool) -> Arg {
     Arg::Tensor(tensor::turned(tensor, turned))
 }
 
-/// How a call is shown when it fails.
+/// Text of a call for messages: the operator and its arguments.
 fn shown(name: &str, args: &[Arg]) -> String {
     let arg = |arg: &Arg| match arg {
         Arg::Tensor(tensor) => {
@@ -94,7 +94,8 @@ fn shown(name: &str, args: &[Arg]) -> String {
     format!("{name}({})", args.iter().map(arg).collect::<Vec<_>>().join(", "))
 }
 
-/// Calls an operator and holds every output to what is expected, give or take this much of the magnitude of its terms.
+/// Calls an operator and compares every output with what is expected, give or take this much of the magnitude of its
+/// terms.
 fn check(name: &str, args: &[Arg], expected: &[Expected], slack: f64) -> Result<(), TestCaseError> {
     let operator = REGISTRY.find(name).ok_or_else(|| TestCaseError::fail(format!("{name} is not registered")))?;
     let outs = call(operator, args).map_err(|error| TestCaseError::fail(format!("{}: {error}", shown(name, args))))?;
@@ -123,7 +124,7 @@ fn check(name: &str, args: &[Arg], expected: &[Expected], slack: f64) -> Result<
     Ok(())
 }
 
-/// That an operator refuses a call.
+/// Checks that an operator refuses a call.
 fn refused(name: &str, args: &[Arg]) -> Result<(), TestCaseError> {
     let operator = REGISTRY.find(name).ok_or_else(|| TestCaseError::fail(format!("{name} is not registered")))?;
     match call(operator, args) {

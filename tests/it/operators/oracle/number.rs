@@ -129,7 +129,7 @@ pub fn computed(dtype: ScalarType) -> ScalarType {
     if matches!(dtype, ScalarType::HALF | ScalarType::BFLOAT16) { FLOAT } else { dtype }
 }
 
-/// What a result loses of the magnitude of its terms: next to nothing in `f64`, else what is said of `f32`.
+/// Part of the magnitude of its terms that a result loses: at most 1e-12 in `f64`, else `single`.
 pub fn loss(compute: ScalarType, single: f64) -> f64 {
     if compute == ScalarType::DOUBLE { single.min(1e-12) } else { single }
 }
@@ -144,8 +144,8 @@ fn epsilon(dtype: ScalarType) -> f64 {
     }
 }
 
-/// Whether a result of this type is the one that is wanted, give or take what is lost by rounding it once, and this
-/// much of the magnitude of its terms.
+/// Returns whether a result of this type is the one that is wanted, give or take what is lost by rounding it once, and
+/// this much of the magnitude of its terms.
 pub fn near(have: Num, want: Want, dtype: ScalarType, slack: f64) -> bool {
     let rounded = fit(want.num, dtype);
     if !is_float(dtype) {

@@ -20,7 +20,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// How many places the window takes.
+    /// Number of places that the window takes; `None` if it does not fit.
     fn places(&self, ceil: bool) -> Option<usize> {
         let reach = self.dilation * (self.kernel - 1) + 1;
         let free = (self.input + 2 * self.padding).checked_sub(reach)?;
@@ -36,7 +36,7 @@ impl Axis {
         (0..self.kernel).filter_map(tap).filter(|&at| at < self.input).collect()
     }
 
-    /// How many elements of the window lie in the input or its padding.
+    /// Number of elements of the window that are in the input or its padding.
     fn padded(&self, place: usize) -> usize {
         let most = self.input + 2 * self.padding;
         (0..self.kernel).filter(|tap| place * self.stride + tap < most).count()

@@ -16,7 +16,7 @@ fn dims(rank: usize, chosen: u8, signs: u8) -> Vec<i64> {
     (0..rank).filter(|&at| chosen >> at & 1 == 1).map(dim).collect()
 }
 
-/// Which dimensions are folded, all of them where none is named.
+/// Flags of the dimensions that are folded, one per dimension; all of them where none is named.
 fn folded(rank: usize, dims: &[i64]) -> Vec<bool> {
     let named = |dim: usize| dims.contains(&(dim as i64)) || dims.contains(&(dim as i64 - rank as i64));
     (0..rank).map(|dim| dims.is_empty() || named(dim)).collect()
@@ -246,7 +246,7 @@ proptest! {
         let kind = if draw.below(3) == 0 { Kind::Wild } else { Kind::Tame };
         let mut input = draw.tensor(dtype, &sizes, kind);
         if which == 2 {
-            // Beside a variance that is NaN, whether the mean is depends on where infinity stands.
+            // Next to a variance that is NaN, whether the mean is NaN depends on the position of infinity.
             for x in input.data.iter_mut().filter(|x| x.real().is_infinite()) {
                 *x = Num::Real(f64::NAN);
             }

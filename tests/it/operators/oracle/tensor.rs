@@ -17,7 +17,7 @@ pub struct Tensor {
     pub data: Vec<Num>,
 }
 
-/// What random elements are like.
+/// Range of random elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Small, and exact in every type.
@@ -102,7 +102,7 @@ impl Tensor {
     }
 }
 
-/// The same elements with the channels last, where there are two dimensions at least.
+/// The tensor with the channels last in memory if `turn` is set and it has two dimensions at least, else unchanged.
 pub fn turned(tensor: OwnedTensor, turn: bool) -> OwnedTensor {
     let rank = tensor.layout().sizes().len();
     if turn && rank >= 2 { ordered(&tensor, &channels_last(rank)) } else { tensor }
@@ -137,7 +137,7 @@ pub fn read(tensor: &OwnedTensor) -> Vec<Num> {
             S::BFLOAT16 => Num::Real(bf16::from_bits(bits as u16).into()),
             S::FLOAT => Num::Real(f32::from_bits(bits as u32).into()),
             S::DOUBLE => Num::Real(f64::from_bits(bits as u64)),
-            // A byte that is no bool stays visible.
+            // A byte that is not a bool stays visible.
             S::BOOL => Num::Whole(bits),
             dtype => Num::Whole(wrap(bits, dtype)),
         }

@@ -12,7 +12,7 @@ use super::{Expected, Want, arg, check, config, out};
 /// Functions that keep the type of their argument.
 const KEEPING: [&str; 8] = ["abs", "neg", "relu", "sign", "floor", "ceil", "trunc", "round"];
 
-/// A name, what it computes, and what `f32` loses of it beside the rounding.
+/// A name, the function it computes, and what `f32` loses of the result besides the rounding.
 type Function = (&'static str, fn(f64) -> f64, f64);
 
 /// Functions whose result is a float, whatever their argument; and questions, whose result is a bool.
@@ -160,7 +160,7 @@ proptest! {
         let mut args = vec![arg(&input, turns[0])];
         args.extend(more);
         args.push(out(dtype, &sizes, turns[1]));
-        // What cancels against 1 is exact only in proportion to the argument.
+        // A result that cancels against 1 is exact only in proportion to the argument.
         let wants = input.data.iter().map(|x| {
             let x = x.real();
             Want { num: Num::Real(function(x)), scale: if x.is_finite() { x.abs().min(1.0) } else { 0.0 } }
