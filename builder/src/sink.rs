@@ -13,7 +13,7 @@ use crate::layout::Layouts;
 
 pub use crate::buffer::MAX_ALIGNMENT;
 
-/// What a vector must ask for at least to count as data that [`FlatSink::with_data_alignment`] concerns.
+/// Smallest alignment of a vector that counts as data that [`FlatSink::with_data_alignment`] concerns.
 const DATA_ALIGNMENT: usize = 16;
 
 /// A finished object in a [`FlatSink`]: its distance from the end of the buffer.

@@ -15,10 +15,10 @@ use crate::build_error::BuildError;
 use crate::error::Error;
 use crate::raw;
 
-/// What tensors in the debug buffer are aligned to.
+/// Alignment of tensors in the debug buffer.
 const ALIGNMENT: usize = 64;
 
-/// Where in a method something happened.
+/// Place in a method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TracePlace<'a> {
     /// Chain and instruction; `None` outside of any.

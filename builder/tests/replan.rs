@@ -80,7 +80,7 @@ impl Machine {
         self.places[value].map(|(memory, start, len)| &self.arenas[memory][start..start + len])
     }
 
-    /// Whether the bytes of a value are those last written for it.
+    /// Returns whether the bytes of a value are those last written for it.
     fn intact(&self, value: usize) -> bool {
         self.read(value).is_some_and(|now| self.written[value].as_deref() == Some(now))
     }
@@ -103,7 +103,7 @@ struct Judge<'p> {
     next: u32,
     random: u64,
     reads: usize,
-    /// What has some of its rows in this run.
+    /// Values that have some of their rows in this run.
     filled: BTreeSet<i32>,
     /// By delegate: the arguments it writes, where its payload says so.
     results: &'p [Option<BTreeSet<usize>>],

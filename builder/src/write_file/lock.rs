@@ -15,7 +15,7 @@ pub(super) struct Lock {
     _file: File,
 }
 
-/// How an attempt ended.
+/// Outcome of an attempt.
 #[cfg_attr(not(any(unix, windows)), expect(dead_code, reason = "nobody knows there"))]
 #[derive(Debug)]
 pub(super) enum Attempt {

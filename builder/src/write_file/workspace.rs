@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use super::live::live;
 use super::lock::{self, Attempt, Lock};
 
-/// How often another name is tried.
+/// Number of names that are tried.
 const ATTEMPTS: u32 = 100;
 const PREFIX: &str = ".edgepack-";
 const SUFFIX: &str = ".tmp";
@@ -106,7 +106,7 @@ fn private(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Whether a workspace has such a name.
+/// Returns whether the name has the form of a workspace's.
 fn is_ours(name: &OsStr) -> bool {
     let numbers = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split_once('-'));
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

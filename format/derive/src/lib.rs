@@ -63,7 +63,7 @@ fn plain(ident: &Ident) -> String {
     ident.unraw().to_string()
 }
 
-/// What the derives of tables and unions need of the type's head.
+/// Parts of the type's head that the derives of tables and unions need.
 struct Shape {
     /// Path of the `edgepack-format` crate.
     krate: TokenStream,
