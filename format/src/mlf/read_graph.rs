@@ -86,7 +86,7 @@ fn graph(json: &Json, report: &mut Report) -> Option<Graph> {
     Some(Graph { nodes, arg_nodes, heads, row_ptr, entries, other })
 }
 
-/// What every item of a list was read as; `None` as soon as one cannot be read.
+/// Reads every item of a list; `None` as soon as one cannot be read.
 fn all<T>(
     items: &[Json],
     report: &mut Report,

@@ -1,4 +1,4 @@
-//! Which memory a graph needs: one piece per storage id, as large as the largest entry that is kept there.
+//! Memory that a graph needs: one piece per storage id, as large as the largest entry in it.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

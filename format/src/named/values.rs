@@ -1,4 +1,4 @@
-//! What each type of field is as named data.
+//! Named data of each type of field.
 
 use alloc::format;
 use alloc::string::ToString;

@@ -38,7 +38,7 @@ impl<'a> NamedEntries<'a> {
         Some(bytes).filter(|bytes| bytes.len() as u64 == len)
     }
 
-    /// Whether all data files of the program are at hand: what is not found is nowhere.
+    /// Returns whether all data files of the program are at hand: data that are not found do not exist.
     pub fn is_complete(&self) -> bool {
         self.file.data.is_some()
     }
