@@ -50,7 +50,7 @@ impl<'a, T: Scalar> Scalars<'a, T> {
         }
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -213,7 +213,7 @@ impl<'k> Kernel<'k> {
         })
     }
 
-    /// What gives the outs their sizes.
+    /// Returns the code that gives the outs their sizes.
     fn resize(&self, typed: &TokenStream) -> syn::Result<TokenStream> {
         if let Some(function) = &self.options.resize {
             return Ok(quote_spanned!(function.span()=> (#function)(cx)?;));
