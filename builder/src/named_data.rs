@@ -74,7 +74,7 @@ impl<'d> NamedDataStore<'d> {
         self.insert(key, data, Some(layout), alignment, external)
     }
 
-    /// Adds a tensor: its bytes as they lie in memory, and its layout.
+    /// Adds a tensor: its bytes as they are in memory, and its layout.
     pub fn add_tensor(
         &mut self,
         key: &str,

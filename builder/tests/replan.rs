@@ -136,7 +136,7 @@ impl Judge<'_> {
     fn read(&mut self, value: i32, what: &str) {
         for value in self.tensors(value) {
             if self.old.written[value].is_none() {
-                // A view without an instruction of its own: it reads what lies there.
+                // A view without an instruction of its own: it reads what is there.
                 let (old, new) = (self.old.read(value), self.new.read(value));
                 if old.is_some_and(|tags| tags.iter().all(|tag| *tag != 0)) {
                     self.reads += 1;

@@ -92,7 +92,7 @@ pub struct Checker {
     limits: Limits,
     budget: Budget,
     rules: StructureRules,
-    /// Added to every offset reported: where the buffer lies in its file.
+    /// Added to every offset reported: where the buffer is in its file.
     base: u64,
     /// Names of the tables whose rows this walk leaves out.
     left_out: &'static [&'static str],

@@ -7,7 +7,7 @@ use core::fmt;
 
 /// Number of bytes of a file that [`detect`] looks at: fewer are fine if the file is shorter, more are ignored.
 ///
-/// Identifiers of flatbuffers lie in the first 12 bytes, the magic of a tar archive ends at 263; the rest is for the
+/// Identifiers of flatbuffers are in the first 12 bytes, the magic of a tar archive ends at 263; the rest is for the
 /// first names in a zip archive and the first keys of JSON.
 pub const DETECT_LEN: usize = 4096;
 

@@ -135,7 +135,7 @@ impl Findings {
         }
     }
 
-    /// The same for a file that lies inside another, below `path` and at `base` there.
+    /// The same for a file that is inside another, below `path` and at `base` there.
     pub fn moved(mut self, path: &str, base: u64) -> Self {
         for finding in &mut self.list {
             let inner = core::mem::take(&mut finding.path);

@@ -1,4 +1,4 @@
-//! Extended headers: what stands between a flatbuffer's identifier and its tables.
+//! Extended headers: what is between a flatbuffer's identifier and its tables.
 //!
 //! Exporters insert a small header at byte 8, after the root offset and the identifier, and shift the root offset by
 //! its padded length. It says where the flatbuffer ends and where the segments begin.

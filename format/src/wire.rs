@@ -30,7 +30,7 @@ pub enum ReadErrorKind {
     OutOfBounds,
     /// A vtable is shorter than its header, of odd length, or outside the buffer.
     Vtable,
-    /// A field lies outside the inline part of its table.
+    /// A field is outside the inline part of its table.
     FieldOutsideTable,
     /// A value is not aligned as its type requires.
     Misaligned,

@@ -22,7 +22,7 @@ pub use sign::SigningKey;
 /// Layout of the levels in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Layout {
-    /// As compilers do: parameters and inner levels at pages, lengths of whole pages. A package that lies at a page can
+    /// As compilers do: parameters and inner levels at pages, lengths of whole pages. A package that is at a page can
     /// be mapped for the device.
     #[default]
     Pages,

@@ -1,4 +1,4 @@
-//! Instructions that are not calls: moves, jumps and frees; and the chains they stand in.
+//! Instructions that are not calls: moves, jumps and frees; and the chains they are in.
 
 use edgepack_format::notation::ValueName;
 use edgepack_format::pte::KernelTypes;

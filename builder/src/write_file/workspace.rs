@@ -113,7 +113,7 @@ fn is_ours(name: &OsStr) -> bool {
     numbers.is_some_and(|(process, count)| number(process) && number(count))
 }
 
-/// Removes what killed processes left in a folder, once for each folder. Whatever speaks against it is no error.
+/// Removes what killed processes left in a folder, once for each folder. Whatever speaks against it is not an error.
 fn sweep(folder: &Path) {
     static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     if SWEPT.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_path_buf()) {

@@ -52,7 +52,7 @@ pub enum GeometryError {
         /// Last coordinate of the range.
         end: i32,
     },
-    /// The elements of the shape are no multiple of those of the dimensions.
+    /// The elements of the shape are not a multiple of those of the dimensions.
     ShapeProduct {
         /// Of the shape.
         shape: u64,

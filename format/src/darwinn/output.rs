@@ -26,7 +26,7 @@ pub enum Route<'a> {
 /// Reason an output has no such route.
 #[derive(Clone, PartialEq, Debug)]
 pub enum RouteError {
-    /// The layer is no output, or not said to be one.
+    /// The layer is not an output, or not said to be one.
     NotAnOutput,
     /// It has no sizes.
     Geometry(GeometryError),

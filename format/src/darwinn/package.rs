@@ -1,7 +1,7 @@
 //! Packages as a whole: from bytes to a verified view of all three levels.
 //!
 //! Invariant: in a [`PackageRef`] that [`PackageRef::parse`] returned every executable has been read, its fields, hints
-//! and layouts lie inside what they are about, and the kinds of executables belong together.
+//! and layouts are inside what they are about, and the kinds of executables belong together.
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -1,6 +1,6 @@
 //! Slices: an output as boxes of coordinates, each laid out by strides.
 //!
-//! Invariant: the boxes of [`Slices`] cover the layer's shape exactly once, and every element of each lies inside the
+//! Invariant: the boxes of [`Slices`] cover the layer's shape exactly once, and every element of each is inside the
 //! buffer of one execution.
 
 use alloc::vec::Vec;

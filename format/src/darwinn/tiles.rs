@@ -1,8 +1,8 @@
-//! Tile maps: where each pixel of a tiled output lies in the device's buffer.
+//! Tile maps: where each pixel of a tiled output is in the device's buffer.
 //!
 //! Pixels next to each other in a row whose places step evenly form a [`Run`], so a row is a handful of runs and moving it
 //! needs no look at the maps per pixel. Invariant: after [`Tiles::verify`] every pixel of every run, all its channels
-//! included, lies inside the buffer of one execution.
+//! included, is inside the buffer of one execution.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -52,7 +52,7 @@ pub enum TileError {
         /// Number of tiles.
         tiles: usize,
     },
-    /// A pixel lies outside the buffer.
+    /// A pixel is outside the buffer.
     Place {
         /// Row and column.
         pixel: (usize, usize),

@@ -2,7 +2,7 @@
 //! element type and storage.
 //!
 //! A [`Graph`] from [`Graph::parse`] keeps every rule: references point backwards and inside, lists have one element
-//! per entry, products fit, and no entry is read after its storage was written anew.
+//! per entry, products fit, and no entry is read after its storage was written again.
 
 use alloc::string::String;
 use alloc::vec::Vec;

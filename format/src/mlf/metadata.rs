@@ -1,4 +1,4 @@
-//! `metadata.json` of every version as one typed model, with the spelling of the version kept for writing it back.
+//! `metadata.json` of every version as one typed model, with the spelling of the version held for writing it back.
 
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -49,7 +49,7 @@
 //! | `Option` of any of these | none if it is `None` | |
 //!
 //! `T` is any [`Element`](crate::scalar::Element); a BOOL is a [`Bool`](crate::scalar::Bool). A list has as many items as
-//! there are indices among the keys, so an item that stores nothing at all must not stand at its end.
+//! there are indices among the keys, so an item that stores nothing at all must not be at its end.
 //!
 //! | attribute | on | meaning |
 //! |---|---|---|
@@ -171,7 +171,7 @@ pub trait NamedValue<'a>: Sized {
     fn is_present(place: &Place<'_>, lookup: &'a dyn Lookup) -> bool;
 }
 
-/// Type of an item in a list of named data. Numbers make a tensor; everything else stands under `key.0`, `key.1`, …
+/// Type of an item in a list of named data. Numbers make a tensor; everything else is under `key.0`, `key.1`, …
 #[diagnostic::on_unimplemented(
     message = "a list of `{Self}` cannot be stored as named data",
     label = "no number, no tensor and no struct that derives `NamedData`"

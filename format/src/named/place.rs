@@ -23,7 +23,7 @@ impl<'p> Place<'p> {
         Place { key: String::new(), joint: "", alignment: 1, external: None, shape: None }
     }
 
-    /// Of a struct whose fields stand under `key.`; the root for an empty key.
+    /// Of a struct whose fields are under `key.`; the root for an empty key.
     pub fn at(key: &str) -> Self {
         Place { key: key.into(), joint: if key.is_empty() { "" } else { "." }, ..Self::root() }
     }

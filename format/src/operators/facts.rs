@@ -2,7 +2,7 @@
 //!
 //! Lowering, generating and optimising programs ask for it; opening, verifying and running them do not.
 //!
-//! Invariant: facts stand in the order of the table's legend; a test holds it.
+//! Invariant: facts are in the order of the table's legend; a test holds it.
 
 use super::table::{Operator, from, lower_bound, search};
 

@@ -300,7 +300,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A default value that is no list.
+    /// A default value that is not a list.
     pub(super) fn item(&mut self) -> Result<Literal<'a>> {
         for quote in ["\"", "'"] {
             if let Some(rest) = self.rest.strip_prefix(quote) {

@@ -23,7 +23,7 @@ pub fn program_len(head: &[u8], extent: FileExtent) -> u64 {
 
 /// A program that satisfies the structural and semantic rules, borrowed from its bytes.
 ///
-/// Segments are not part of it: their ranges are known to lie inside the file, their bytes are not touched.
+/// Segments are not part of it: their ranges are known to be inside the file, their bytes are not touched.
 #[derive(Clone)]
 pub struct ProgramRef<'a> {
     bytes: &'a [u8],

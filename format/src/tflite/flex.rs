@@ -120,7 +120,7 @@ fn back(bytes: &[u8], at: usize, width: usize) -> Result<usize> {
     }
 }
 
-/// The length that stands in front of `at`.
+/// The length that is in front of `at`.
 fn length(bytes: &[u8], at: usize, width: usize) -> Result<usize> {
     let Some(place) = at.checked_sub(width) else { return bad("a length before the buffer", at) };
     match usize::try_from(number(bytes, place, width)?) {

@@ -19,7 +19,7 @@ pub struct CustomOptions<'a> {
     pub keys: Vec<(&'a str, FlexType)>,
     /// Width of the root's slot in bytes.
     pub root_width: usize,
-    /// Type and width of the root as it stands in the options.
+    /// Type and width of the root as it is in the options.
     pub root_type: u8,
     /// Version of the wrapper; nobody compares it.
     pub version: Option<i64>,

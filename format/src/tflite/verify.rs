@@ -264,7 +264,7 @@ fn sides(op: &CompiledOp<'_>, tensors: &Rows<'_, Tensor<'_>>, path: &Path<'_>, o
     Ok(())
 }
 
-/// Sizes of a layer that are compared.
+/// Properties of a layer that are compared.
 struct SideLayer {
     bytes: Option<usize>,
     data_type: DataType,

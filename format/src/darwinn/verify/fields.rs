@@ -19,7 +19,7 @@ const INSTRUCTION_BITS: i32 = 128;
 /// Bit position at which compilers put the immediate of an instruction.
 const IMMEDIATE: i32 = 70;
 
-/// A field that lies inside its chunk.
+/// A field that is inside its chunk.
 struct Placed<'a> {
     index: usize,
     bit: i32,
