@@ -195,7 +195,7 @@ impl<'d> Sink<'d> for NamedDataStore<'d> {
     }
 }
 
-/// A tag is the name of a file beside the program, so it must not lead anywhere else.
+/// A tag is the name of a file next to the program, so it must not lead anywhere else.
 pub(crate) fn check_tag(tag: &str) -> Result<(), BuildError> {
     let refuse =
         |why| Err(BuildError::Name { what: "the tag of a data file", name: tag.escape_debug().to_string(), why });

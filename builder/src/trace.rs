@@ -1,4 +1,4 @@
-//! Traces: what a runtime observed, as an ETDump file and the debug buffer beside it.
+//! Traces: what a runtime observed, as an ETDump file and the debug buffer next to it.
 //!
 //! Events come in blocks, usually one for loading and one per run. Bytes of recorded tensors go into the debug buffer,
 //! each at a multiple of 64.

@@ -62,7 +62,7 @@ pub struct ArenaChange {
     pub after: u64,
 }
 
-/// Plans every memory of every method anew. The program must be one that verifies.
+/// Plans every memory of every method again. The program must be one that verifies.
 pub fn replan(program: &mut Program<'_>, options: &ReplanOptions) -> Result<Vec<ArenaChange>, BuildError> {
     crate::build_error::check_alignment("planned memory", options.alignment)?;
     let Some(plans) = &mut program.execution_plan else { return Ok(Vec::new()) };

@@ -2,7 +2,7 @@
 //!
 //! A folder is named `.edgepack-PROCESS-NUMBER.tmp`, readable by its owner alone, and locked for as long as its process
 //! lives. The first workspace a process makes in a folder removes those that killed processes left there: folders of
-//! exactly such a name whose lock nobody holds.
+//! exactly such a name whose lock no process holds.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -24,7 +24,7 @@ const SUFFIX: &str = ".tmp";
 const LOCK: &str = "lock";
 
 /// A hidden folder that is removed with everything in it when this is dropped, when the process is interrupted
-/// ([`abandon`](super::abandon)), or by the next process that writes beside it.
+/// ([`abandon`](super::abandon)), or by the next process that writes next to it.
 #[derive(Debug)]
 pub struct Workspace {
     path: PathBuf,

@@ -41,7 +41,7 @@ pub enum ValueUnion<'a> {
     /// A double.
     #[tag(4)]
     Double(Double),
-    /// A kind nobody has named yet.
+    /// A kind without a name yet.
     #[unknown]
     Unknown(u8),
 }

@@ -3,7 +3,7 @@
 use super::{DataType, NumericsConstants};
 
 impl DataType {
-    /// Bytes of one element; `None` for a type nobody has named.
+    /// Bytes of one element; `None` for a type without a name.
     pub fn size(self) -> Option<usize> {
         match self {
             DataType::FIXED_POINT8 | DataType::SIGNED_FIXED_POINT8 => Some(1),

@@ -185,7 +185,7 @@ pub enum AnyHint<'a> {
     /// A fence.
     #[tag(4)]
     FenceHint(FenceHint),
-    /// A kind nobody has named yet.
+    /// A kind without a name yet.
     #[unknown]
     Unknown(u8),
 }
@@ -350,7 +350,7 @@ pub enum AnyLayer<'a> {
     /// An input.
     #[tag(2)]
     InputLayer(InputLayer),
-    /// A kind nobody has named yet.
+    /// A kind without a name yet.
     #[unknown]
     Unknown(u8),
 }
@@ -428,7 +428,7 @@ pub struct Executable<'a> {
     /// Batch entries of one run.
     #[slot(3)]
     pub batch_size: i32,
-    /// Bytes of memory it needs beside its layers.
+    /// Bytes of memory it needs in addition to its layers.
     #[slot(4)]
     pub scratch_size_bytes: i32,
     /// Its instructions, in chunks.

@@ -237,7 +237,7 @@ enum Step<'a> {
     Skipped,
     /// The file ends inside it.
     Short(&'static str),
-    /// Reported; nobody knows where the next one is.
+    /// Reported; the place of the next one is unknown.
     Lost,
 }
 

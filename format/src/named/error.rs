@@ -87,7 +87,7 @@ pub enum Problem {
         /// Bytes that the field needs, in words.
         want: String,
     },
-    /// Nobody recorded what the bytes look like, and the field does not know it either.
+    /// The layout of the bytes is not recorded, and the field does not know it either.
     #[error("nothing says what its {0} bytes look like")]
     NoLayout(usize),
     /// A layout that makes no sense for the data.

@@ -84,7 +84,7 @@ use crate::tensor::{Dims, TensorLayout};
 pub struct Entry<'s> {
     /// The key.
     pub key: Cow<'s, str>,
-    /// The bytes: lent by the struct that is stored.
+    /// The bytes: borrowed from the struct that is stored.
     pub data: Cow<'s, [u8]>,
     /// Tensor layout of the bytes; `None` for opaque bytes.
     pub layout: Option<TensorLayout>,

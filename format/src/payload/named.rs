@@ -18,7 +18,7 @@ pub struct NamedEntries<'a> {
 }
 
 impl<'a> NamedEntries<'a> {
-    /// Bytes under a key; `None` if nobody at hand has it.
+    /// Bytes under a key; `None` if no file at hand has it.
     pub fn size(&self, key: &str) -> Option<u64> {
         match self.find(key) {
             Some(range) => Some(range.end.saturating_sub(range.start)),

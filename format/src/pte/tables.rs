@@ -273,7 +273,7 @@ pub enum KernelTypes<'a> {
     /// A list of tensors, some missing.
     #[tag(11)]
     OptionalTensorList(OptionalTensorList<'a>),
-    /// A kind nobody has named yet.
+    /// A kind without a name yet.
     #[unknown]
     Unknown(u8),
 }
@@ -374,7 +374,7 @@ pub enum InstructionArguments<'a> {
     /// Gives up a tensor's data.
     #[tag(5)]
     FreeCall(FreeCall),
-    /// A kind nobody has named yet.
+    /// A kind without a name yet.
     #[unknown]
     Unknown(u8),
 }

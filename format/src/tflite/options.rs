@@ -21,7 +21,7 @@ pub struct CustomOptions<'a> {
     pub root_width: usize,
     /// Type and width of the root as it is in the options.
     pub root_type: u8,
-    /// Version of the wrapper; nobody compares it.
+    /// Version of the wrapper, which no reader compares.
     pub version: Option<i64>,
     /// The chip, in files of 2019.
     pub chip_name: Option<&'a [u8]>,

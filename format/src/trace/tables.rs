@@ -31,7 +31,7 @@ open_enum! {
     }
 }
 
-/// A tensor as it was at one moment; its bytes are in the debug buffer beside the trace.
+/// A tensor as it was at one moment; its bytes are in the debug buffer next to the trace.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tensor<'a> {

@@ -233,7 +233,7 @@ impl<'k> Kernel<'k> {
         Ok(quote!(#(#typed::resize_like(cx, #outs, #found)?;)*))
     }
 
-    /// Refuses outs whose sizes change, if nobody gives them their sizes.
+    /// Refuses outs whose sizes change, if nothing gives them their sizes.
     fn fixed(&self, typed: &TokenStream) -> TokenStream {
         if self.options.resize.is_some() || self.options.like.is_some() {
             return quote!();
