@@ -11,7 +11,7 @@ pub const MAX_ALIGNMENT: usize = 1 << 16;
 /// The most bytes of one flatbuffer: a table points at its vtable with a signed 32-bit distance.
 pub const MAX_LEN: usize = i32::MAX as usize;
 
-/// What is allocated first.
+/// Bytes of the first allocation.
 const FIRST_CAPACITY: usize = 1024;
 
 /// A flatbuffer under construction.

@@ -1,4 +1,4 @@
-//! What the checked builders refuse.
+//! Errors of the checked builders.
 //!
 //! Every error is given at the call that made it and names both sides: what was there and what was asked for.
 
@@ -10,7 +10,7 @@ use edgepack_format::tensor::LayoutError;
 
 use crate::Error;
 
-/// Why something cannot be built.
+/// Reason a file or a part of one cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -20,17 +20,17 @@ pub enum BuildError {
     /// Reading a content or writing the file failed.
     #[error("{what}: {source}")]
     Io {
-        /// What was read or written.
+        /// Name of the source or target that was read or written.
         what: String,
-        /// Why it failed.
+        /// Cause of the failure.
         source: io::Error,
     },
     /// A compiled part cannot be made or placed as asked.
     #[error("{place}: {message}")]
     Compiled {
-        /// Which part.
+        /// Name of the part.
         place: String,
-        /// What is wrong.
+        /// Description of the fault.
         message: String,
     },
     /// A key cannot be read.
@@ -39,11 +39,11 @@ pub enum BuildError {
     /// An id was made by another builder, method or chain than the one it is given to.
     #[error("{what} of {owner} is used in {user}")]
     Foreign {
-        /// What the id stands for, such as `value 3`.
+        /// Kind and number of the id's object, such as `value 3`.
         what: String,
-        /// What it belongs to.
+        /// Builder, method or chain that the object belongs to.
         owner: String,
-        /// Where it was given.
+        /// Builder, method or chain that the id was given to.
         user: String,
     },
     /// No schema of this operator is known.
@@ -54,7 +54,7 @@ pub enum BuildError {
     Schema {
         /// The text.
         text: String,
-        /// What is wrong with it.
+        /// Error of the schema parser.
         source: SchemaError,
     },
     /// A call has too few or too many arguments, results or items.
@@ -62,11 +62,11 @@ pub enum BuildError {
     Count {
         /// The operator, method or case.
         place: String,
-        /// What is counted.
+        /// Noun for the counted things, such as arguments or results.
         what: &'static str,
-        /// How many there are.
+        /// Number found.
         have: usize,
-        /// How many there should be.
+        /// Number required, in words.
         want: String,
     },
     /// A value is of another kind than its place takes.
@@ -74,9 +74,9 @@ pub enum BuildError {
     Kind {
         /// The argument, instruction or list.
         place: String,
-        /// What is asked for.
+        /// Kind that is required.
         want: String,
-        /// What was given.
+        /// Kind that was given.
         found: String,
     },
     /// Something would write to a constant.
@@ -92,7 +92,7 @@ pub enum BuildError {
     Layout {
         /// The tensor.
         place: String,
-        /// What is wrong with it.
+        /// Error of the layout.
         source: LayoutError,
     },
     /// A tensor and its content differ in length.
@@ -108,43 +108,43 @@ pub enum BuildError {
     /// An alignment that cannot be.
     #[error("{place}: an alignment of {align}, it must be {want}")]
     Alignment {
-        /// Which alignment.
+        /// Name of the alignment or of the thing to align.
         place: String,
         /// The number given.
         align: u64,
-        /// What it must be.
+        /// Condition on the number, in words.
         want: String,
     },
     /// One name for two things.
     #[error("{what} `{name}` is {first} already, now {second}")]
     Conflict {
-        /// What kind of name.
+        /// Kind of the name.
         what: &'static str,
         /// The name.
         name: String,
-        /// What it stands for.
+        /// Thing the name is already used for.
         first: String,
-        /// What it should stand for too.
+        /// Second thing it was given to.
         second: String,
     },
     /// A name that cannot be one.
     #[error("`{name}` cannot be {what}: {why}")]
     Name {
-        /// What it was given for.
+        /// Use the name was given for.
         what: &'static str,
         /// The name.
         name: String,
-        /// Why not.
+        /// Reason the name is refused.
         why: &'static str,
     },
     /// A label that cannot be used so.
     #[error("label {label} of {owner} {what}")]
     Label {
-        /// Which label.
+        /// Number of the label.
         label: usize,
         /// Method and chain it belongs to.
         owner: String,
-        /// What is wrong.
+        /// Description of the fault, which follows the label in the message.
         what: &'static str,
     },
     /// A place in planned memory that cannot be.
@@ -160,18 +160,18 @@ pub enum BuildError {
     Backend {
         /// Its name.
         backend: String,
-        /// What it says, or what does not fit.
+        /// Message of the backend, or the mismatch between its result and the request.
         message: String,
     },
     /// Another form of a file could not hold all of it.
     #[error("{what} would lose {}", .losses.join("; "))]
     Lost {
-        /// Which form.
+        /// Name of the other form.
         what: String,
-        /// What of it.
+        /// Descriptions of the losses.
         losses: Vec<String>,
     },
-    /// What was built breaks a rule of its format.
+    /// Findings of the verifier in the finished file.
     #[error("what was built does not verify: {0}")]
     Findings(#[from] Findings),
 }

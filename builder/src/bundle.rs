@@ -1,6 +1,6 @@
 //! Bundled programs: a program with recorded runs of its methods.
 //!
-//! A case is held against its method when it is added, so what is finished verifies.
+//! A case is compared with its method when it is added, so what is finished verifies.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -122,7 +122,7 @@ impl<'a> BundleBuilder<'a> {
     }
 }
 
-/// The values of one side of a case, held against what the method declares there.
+/// The values of one side of a case, compared with what the method declares there.
 fn rows<'a>(
     values: &[CaseValue<'a>],
     list: Option<&Scalars<'a, i32>>,

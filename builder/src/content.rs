@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 /// Bytes that can be written as often as asked.
 pub trait Content: Send + Sync {
-    /// How many there are.
+    /// Returns the number of bytes.
     fn byte_len(&self) -> u64;
 
     /// Writes all of them: the same ones every time, and exactly [`Content::byte_len`] of them.
@@ -51,7 +51,7 @@ impl<'d> Data<'d> {
         Data::new(Zeros(len))
     }
 
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub fn len(&self) -> u64 {
         match &self.0 {
             Repr::Borrowed(bytes) => bytes.len() as u64,
@@ -59,7 +59,7 @@ impl<'d> Data<'d> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -171,7 +171,7 @@ impl Content for FileRange {
     }
 }
 
-/// How much is read or written at a time.
+/// Bytes read or written at a time.
 const PIECE: usize = 1 << 20;
 
 struct Zeros(u64);

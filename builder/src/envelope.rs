@@ -1,4 +1,4 @@
-//! What stands around a flatbuffer in a file: the extended header inside it and the segments behind it.
+//! Envelope of a flatbuffer in a file: the extended header inside it and the segments behind it.
 //!
 //! The header goes between the identifier and the rest, so everything after byte 8 moves by the padded header, which is
 //! a multiple of the largest alignment inside: offsets between tables and all alignments stay true, only the root word
@@ -16,7 +16,7 @@ pub(crate) fn align_up(value: u64, align: usize) -> Result<u64, Error> {
     value.checked_next_multiple_of(align as u64).ok_or(Error::Overflow)
 }
 
-/// Where each of these segments starts, counted from the first, and where the last one ends.
+/// Returns the start of each of these segments, counted from the first, and the end of the last one.
 pub fn place_segments(lens: impl IntoIterator<Item = u64>, align: usize) -> Result<(Vec<u64>, u64), Error> {
     let mut offsets = Vec::new();
     let mut end = 0u64;

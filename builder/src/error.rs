@@ -1,8 +1,8 @@
-//! What can go wrong while a file is written.
+//! Errors while a file is written.
 
 use edgepack_format::wire::ReadError;
 
-/// Why rows could not be written.
+/// Reason rows could not be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

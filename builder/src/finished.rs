@@ -55,12 +55,12 @@ impl<'d> Segment<'d> {
     }
 }
 
-/// Where segments go, counted from the first.
+/// Places of segments, counted from the start of the first.
 pub(crate) struct Placement {
     pub(crate) offsets: Vec<u64>,
     /// Bytes from the start of the first to the end of the last.
     pub(crate) size: u64,
-    /// What the first must be aligned to in the file.
+    /// Alignment of the first segment in the file, in bytes.
     pub(crate) base_align: u64,
 }
 
@@ -105,7 +105,7 @@ impl<'d> FinishedFile<'d> {
         self.len
     }
 
-    /// Whether the file has no bytes; a finished one always has.
+    /// Returns whether the file has no bytes; a finished file always has some.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

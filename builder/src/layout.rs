@@ -1,8 +1,8 @@
-//! Where the fields of a table lie inside it.
+//! Placement of the fields inside a table.
 //!
-//! That follows from its *shape*, the slots and widths of its fields, and a file has thousands of tables of a few dozen
-//! shapes. [`Layouts`] remembers the last layout of as many shapes as it has places; one that was pushed out is made
-//! again, equal to what it was, so what is remembered decides about time only, never about bytes.
+//! It follows from the *shape* of the table, the slots and widths of its fields, and a file has thousands of tables of
+//! a few dozen shapes. [`Layouts`] is a cache with a fixed number of places; each holds the last layout that fell on
+//! it. An evicted layout is computed again, equal to what it was, so the cache affects time only, never bytes.
 
 use std::cmp::Reverse;
 
@@ -30,7 +30,7 @@ pub struct Layout {
     pub places: Vec<Place>,
     /// Bytes of all fields.
     pub len: usize,
-    /// What the first field is aligned to.
+    /// Alignment of the first field.
     pub align: usize,
     /// The position of the vtable.
     pub vtable: u32,
@@ -112,7 +112,8 @@ impl Layouts {
     }
 }
 
-/// Where the layout of a shape is kept. Shapes that fall together push each other out, and cost what they cost anyway.
+/// Returns the cache place of a shape's layout. Shapes that share a place evict each other, which costs time only.
+/// Shapes that fall together push each other out, and cost what they cost anyway.
 #[inline]
 fn place_of<R>(fields: &[(u16, FieldValue<R>)]) -> usize {
     // The multiplier is that of the golden ratio: the upper bits depend on all that was mixed in.

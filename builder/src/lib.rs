@@ -3,7 +3,7 @@
 //! The crate has two floors. The lower one is here: [`sink`] turns [rows](edgepack_format::row) into flatbuffers,
 //! [`envelope`] puts the root word, identifier and extended header in front, and [`raw`] writes whole files from rows
 //! *as they are*, wrong ones too: that is what tests of verifiers, `build FILE.json` and mutators need. The upper
-//! floor are the checked builders, one module per format family beside `raw`, named as in `edgepack-format` (`pte`,
+//! floor are the checked builders, one module per format family next to `raw`, named as in `edgepack-format` (`pte`,
 //! `ptd`, `bundle`, `trace`, `darwinn`, `tflite`, `mlf`, `xnnpack`); they promise that what they finish verifies clean.
 //!
 //! Same rows, same bytes, always: vtables and strings are shared by content, nothing depends on addresses, hashes or

@@ -27,13 +27,13 @@ pub struct NamedDataStore<'d> {
 pub struct NamedEntry {
     /// The key.
     pub key: String,
-    /// Which of the store's contents: keys with equal bytes share one.
+    /// Index into the contents of the store: keys with equal bytes share one content.
     pub buffer: usize,
-    /// What the bytes are aligned to.
+    /// Alignment of the bytes.
     pub alignment: u64,
     /// The data file they go to; `None` for the program itself.
     pub tag: Option<String>,
-    /// What they look like as a tensor, if they are one.
+    /// Tensor layout of the bytes, if they are a tensor.
     pub layout: Option<TensorLayout>,
 }
 
@@ -74,7 +74,7 @@ impl<'d> NamedDataStore<'d> {
         self.insert(key, data, Some(layout), alignment, external)
     }
 
-    /// Adds a tensor: its bytes as they lie in memory, and its layout.
+    /// Adds a tensor: its bytes as they are in memory, and its layout.
     pub fn add_tensor(
         &mut self,
         key: &str,
@@ -111,7 +111,7 @@ impl<'d> NamedDataStore<'d> {
         self.pool.items()
     }
 
-    /// Whether nothing was added.
+    /// Returns whether the store has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -182,7 +182,7 @@ impl<'d> NamedDataStore<'d> {
     }
 }
 
-/// What structs that derive `NamedData` are stored in; the struct lends its bytes until the file is written.
+/// Stores structs that derive `NamedData`; the struct's bytes stay borrowed until the file is written.
 impl<'d> Sink<'d> for NamedDataStore<'d> {
     type Error = BuildError;
 
@@ -195,7 +195,7 @@ impl<'d> Sink<'d> for NamedDataStore<'d> {
     }
 }
 
-/// A tag is the name of a file beside the program, so it must not lead anywhere else.
+/// A tag is the name of a file next to the program, so it must not lead anywhere else.
 pub(crate) fn check_tag(tag: &str) -> Result<(), BuildError> {
     let refuse =
         |why| Err(BuildError::Name { what: "the tag of a data file", name: tag.escape_debug().to_string(), why });

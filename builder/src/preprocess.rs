@@ -1,4 +1,4 @@
-//! What a backend does at export: parts of graphs in, payloads and named data out.
+//! Export side of a backend: parts of graphs in, payloads and named data out.
 //!
 //! Generic in the graph, so that an export IR, or a test's own structure, plugs in. One result per part, in the same
 //! order, each made from the part it answers: that is checked, not assumed.
@@ -14,7 +14,7 @@ use crate::named_data::NamedDataStore;
 pub struct Subgraph<'g, Graph: ?Sized> {
     /// The method it belongs to.
     pub method: &'g str,
-    /// Which of the method's parts for this backend.
+    /// Index of the part among the method's parts for this backend.
     pub index: usize,
     /// The part.
     pub graph: &'g Graph,
@@ -42,7 +42,7 @@ impl<Graph: ?Sized> Subgraph<'_, Graph> {
     }
 }
 
-/// What a backend made of one [`Subgraph`].
+/// Result of a backend for one [`Subgraph`].
 #[derive(Clone, Debug)]
 pub struct Processed<'d> {
     method: String,
@@ -56,18 +56,18 @@ impl<'d> Processed<'d> {
         &self.method
     }
 
-    /// Which of the method's parts.
+    /// Returns the index of the part among the method's parts for this backend.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// What the backend will be given at load.
+    /// Returns the payload that the backend will be given at load.
     pub fn payload(&self) -> &Data<'d> {
         &self.payload
     }
 }
 
-/// Why a backend cannot make a payload: whatever it says.
+/// Reason a backend cannot make a payload, as the backend words it.
 pub type PreprocessError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A backend's part at export.

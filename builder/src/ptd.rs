@@ -21,7 +21,7 @@ use crate::finished::{FinishedFile, Segment, place};
 use crate::named_data::{NamedDataStore, NamedEntry, lcm};
 use crate::{envelope, sink};
 
-/// Which kind of data file.
+/// Kind of data file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum DataFormat {

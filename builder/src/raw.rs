@@ -14,19 +14,19 @@ use crate::Error;
 use crate::envelope;
 use crate::sink::{FlatSink, flatbuffer};
 
-/// How a file is laid out.
+/// Layout options of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// Where segments may start in the file: any number but 0.
+    /// Alignment of segments in the file: any number but 0.
     pub segment_alignment: usize,
-    /// What data inside the flatbuffer is aligned to, constants and delegate payloads alike: a power of two. The
-    /// header is padded to a multiple of it.
+    /// Alignment of data inside the flatbuffer, constants and delegate payloads alike: a power of two. The header is
+    /// padded to a multiple of it.
     pub data_alignment: usize,
 }
 
 impl Options {
-    /// What the reference exporter uses.
+    /// Options of the reference exporter.
     pub const DEFAULT: Options = Options { segment_alignment: 128, data_alignment: 16 };
 
     /// The same with segments at multiples of `align`.

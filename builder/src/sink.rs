@@ -13,7 +13,7 @@ use crate::layout::Layouts;
 
 pub use crate::buffer::MAX_ALIGNMENT;
 
-/// What a vector must ask for at least to count as data that [`FlatSink::with_data_alignment`] concerns.
+/// Smallest alignment of a vector that counts as data that [`FlatSink::with_data_alignment`] concerns.
 const DATA_ALIGNMENT: usize = 16;
 
 /// A finished object in a [`FlatSink`]: its distance from the end of the buffer.
@@ -187,7 +187,7 @@ impl Sink for FlatSink {
                 FieldValue::Scalar(number, width) => fill(out, number.get(..usize::from(*width)).unwrap_or(number)),
             }
         }
-        // A table lies before its vtable when the vtable was written for it or earlier: the distance, counted back
+        // A table is before its vtable when the vtable was written for it or earlier: the distance, counted back
         // from the table, is negative. Both positions are below 2^31.
         let (position, out) = self.buffer.put(4, 1)?;
         fill(out, &(layout.vtable as i32).wrapping_sub(position as i32).to_le_bytes());

@@ -1,4 +1,4 @@
-//! Traces: what a runtime observed, as an ETDump file and the debug buffer beside it.
+//! Traces: what a runtime observed, as an ETDump file and the debug buffer next to it.
 //!
 //! Events come in blocks, usually one for loading and one per run. Bytes of recorded tensors go into the debug buffer,
 //! each at a multiple of 64.
@@ -15,10 +15,10 @@ use crate::build_error::BuildError;
 use crate::error::Error;
 use crate::raw;
 
-/// What tensors in the debug buffer are aligned to.
+/// Alignment of tensors in the debug buffer.
 const ALIGNMENT: usize = 64;
 
-/// Where in a method something happened.
+/// Place in a method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TracePlace<'a> {
     /// Chain and instruction; `None` outside of any.

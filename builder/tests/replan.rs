@@ -80,7 +80,7 @@ impl Machine {
         self.places[value].map(|(memory, start, len)| &self.arenas[memory][start..start + len])
     }
 
-    /// Whether the bytes of a value are those last written for it.
+    /// Returns whether the bytes of a value are those last written for it.
     fn intact(&self, value: usize) -> bool {
         self.read(value).is_some_and(|now| self.written[value].as_deref() == Some(now))
     }
@@ -103,7 +103,7 @@ struct Judge<'p> {
     next: u32,
     random: u64,
     reads: usize,
-    /// What has some of its rows in this run.
+    /// Values that have some of their rows in this run.
     filled: BTreeSet<i32>,
     /// By delegate: the arguments it writes, where its payload says so.
     results: &'p [Option<BTreeSet<usize>>],
@@ -136,7 +136,7 @@ impl Judge<'_> {
     fn read(&mut self, value: i32, what: &str) {
         for value in self.tensors(value) {
             if self.old.written[value].is_none() {
-                // A view without an instruction of its own: it reads what lies there.
+                // A view without an instruction of its own: it reads what is there.
                 let (old, new) = (self.old.read(value), self.new.read(value));
                 if old.is_some_and(|tags| tags.iter().all(|tag| *tag != 0)) {
                     self.reads += 1;

@@ -85,14 +85,14 @@ pub struct StructureRules {
     pub limits: &'static Rule,
 }
 
-/// What the verifying walk carries along.
+/// State of the verifying walk.
 pub struct Checker {
-    /// What was found so far.
+    /// Findings so far.
     pub findings: Findings,
     limits: Limits,
     budget: Budget,
     rules: StructureRules,
-    /// Added to every offset reported: where the buffer lies in its file.
+    /// Added to every offset reported: where the buffer is in its file.
     base: u64,
     /// Names of the tables whose rows this walk leaves out.
     left_out: &'static [&'static str],
@@ -120,12 +120,12 @@ impl Checker {
         self
     }
 
-    /// Whether rows of the table of this name are left out.
+    /// Returns whether rows of the table of this name are left out.
     pub fn leaves_out(&self, table: &str) -> bool {
         self.left_out.contains(&table)
     }
 
-    /// How many tables were visited.
+    /// Returns the number of tables visited.
     pub fn tables(&self) -> u64 {
         self.tables
     }
@@ -163,12 +163,12 @@ impl Checker {
         result
     }
 
-    /// Where the buffer looked at starts in its file.
+    /// Returns the offset in the file of the buffer being looked at.
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// Whether the budget is spent and the walk should end.
+    /// Returns whether the budget is spent and the walk should end.
     pub fn is_spent(&self) -> bool {
         self.budget.is_spent()
     }
@@ -178,7 +178,7 @@ impl Checker {
         &self.limits
     }
 
-    /// What is left to spend.
+    /// Returns the rest of the budget.
     pub fn budget(&mut self) -> &mut Budget {
         &mut self.budget
     }
@@ -220,7 +220,7 @@ impl Checker {
         self.findings.no_room(self.rules.limits, path.to_string(), error);
     }
 
-    /// What there was memory for; where there was none, it is reported and the walk ends.
+    /// Returns the value there was memory for; a lack of memory is reported and ends the walk.
     #[inline]
     pub fn roomy<T>(&mut self, path: &Path<'_>, made: crate::room::Result<T>) -> Option<T> {
         match made {

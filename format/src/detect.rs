@@ -1,13 +1,13 @@
-//! What kind of file some bytes are, by content and never by name.
+//! Detection of a file's kind, by content and never by name.
 //!
 //! Recognised is not sound: a truncated or damaged file of a known kind is still of that kind, and its verifier says
 //! what is wrong with it. Detection looks at the first [`DETECT_LEN`] bytes only and never fails.
 
 use core::fmt;
 
-/// How many bytes of a file [`detect`] looks at: fewer are fine if the file is shorter, more are ignored.
+/// Number of bytes of a file that [`detect`] looks at: fewer are fine if the file is shorter, more are ignored.
 ///
-/// Identifiers of flatbuffers lie in the first 12 bytes, the magic of a tar archive ends at 263; the rest is for the
+/// Identifiers of flatbuffers are in the first 12 bytes, the magic of a tar archive ends at 263; the rest is for the
 /// first names in a zip archive and the first keys of JSON.
 pub const DETECT_LEN: usize = 4096;
 
@@ -38,14 +38,14 @@ pub enum FileKind {
     Safetensors,
     /// A NumPy array.
     Npy,
-    /// What `edgepack dump` printed.
+    /// Output of `edgepack dump`.
     Dump,
     /// Nothing of the above.
     Unknown,
 }
 
 impl FileKind {
-    /// What to call it in a message.
+    /// Returns the name of the kind for messages.
     pub const fn name(self) -> &'static str {
         match self {
             FileKind::Program => "ExecuTorch program",

@@ -1,6 +1,6 @@
-//! How long a file is, when only its head is in memory.
+//! Length of a file when only its head is in memory.
 
-/// How long the file is that a head of bytes was read from.
+/// Length of the file that a head of bytes was read from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileExtent {
     /// Bytes of the whole file.

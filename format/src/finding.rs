@@ -1,4 +1,4 @@
-//! What a verifier says about a file.
+//! Findings of a verifier about a file.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,7 +7,7 @@ use core::fmt;
 use crate::limits::Limits;
 use crate::room::NoRoom;
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -34,11 +34,11 @@ impl fmt::Display for Severity {
 pub struct Rule {
     /// Stable identifier, `PTE-…`, `PTD-…`, `BND-…`, `TRC-…`.
     pub id: &'static str,
-    /// How bad breaking it is.
+    /// Severity of a finding of this rule.
     pub severity: Severity,
     /// The rule in one line.
     pub title: &'static str,
-    /// What it means, why it is asked, what usually causes it.
+    /// Meaning of the rule, the reason for it, and the usual cause of a violation.
     pub explanation: &'static str,
     /// The ExecuTorch error that a runtime reports for it, where there is one.
     pub code: Option<ErrorCode>,
@@ -55,13 +55,13 @@ impl Eq for Rule {}
 /// One broken rule at one place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// Which rule.
+    /// Rule that is broken.
     pub rule: &'static Rule,
-    /// Where in the structure: `execution_plan[0].values[17].sizes`.
+    /// Path in the structure: `execution_plan[0].values[17].sizes`.
     pub path: String,
-    /// Where in the file, if there is one place.
+    /// Offset in the file, if there is one place.
     pub offset: Option<u64>,
-    /// What is wrong, with both numbers.
+    /// Description of the fault, with both numbers.
     pub message: String,
 }
 
@@ -106,7 +106,7 @@ impl Findings {
         Findings { most: limits.findings, ..Self::default() }
     }
 
-    /// Whether further findings are only counted.
+    /// Returns whether further findings are only counted.
     pub fn is_full(&self) -> bool {
         self.list.len() >= self.most
     }
@@ -135,7 +135,7 @@ impl Findings {
         }
     }
 
-    /// The same for a file that lies inside another, below `path` and at `base` there.
+    /// The same for a file that is inside another, below `path` and at `base` there.
     pub fn moved(mut self, path: &str, base: u64) -> Self {
         for finding in &mut self.list {
             let inner = core::mem::take(&mut finding.path);
@@ -156,12 +156,12 @@ impl Findings {
         }
     }
 
-    /// Whether memory was missing: the file was not read to its end, and what is wrong need not be the file.
+    /// Returns whether memory was missing: the file was not read to its end, and the fault need not be the file's.
     pub fn is_short_of_memory(&self) -> bool {
         self.short
     }
 
-    /// Whether any finding is an error.
+    /// Returns whether any finding is an error.
     pub fn has_errors(&self) -> bool {
         self.errors > 0
     }
@@ -171,7 +171,7 @@ impl Findings {
         self.errors
     }
 
-    /// How many were counted but not kept.
+    /// Returns the number of findings that were counted but not retained.
     pub fn dropped(&self) -> usize {
         self.dropped
     }

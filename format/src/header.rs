@@ -1,4 +1,4 @@
-//! Extended headers: what stands between a flatbuffer's identifier and its tables.
+//! Extended headers: what is between a flatbuffer's identifier and its tables.
 //!
 //! Exporters insert a small header at byte 8, after the root offset and the identifier, and shift the root offset by
 //! its padded length. It says where the flatbuffer ends and where the segments begin.
@@ -6,7 +6,7 @@
 use zerocopy::byteorder::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// Where the header starts.
+/// Offset of the header in the file.
 pub const HEADER_OFFSET: usize = 8;
 
 /// Bytes of the head of a program file that loaders read first.
@@ -39,7 +39,7 @@ pub struct ProgramHeader {
     pub length: u32,
     /// Bytes from the start of the file to the end of the flatbuffer.
     pub program_size: u64,
-    /// Where segments start in the file; 0 for none.
+    /// Offset of the segments in the file; 0 for none.
     pub segment_base_offset: u64,
     /// Bytes from the base to the end of the last segment; not in the 24-byte form.
     pub segment_data_size: Option<u64>,
@@ -54,13 +54,13 @@ pub struct DataHeader {
     pub flatbuffer_offset: u64,
     /// Bytes of the flatbuffer before the header was inserted.
     pub flatbuffer_size: u64,
-    /// Where segments start in the file.
+    /// Offset of the segments in the file.
     pub segment_base_offset: u64,
     /// Bytes from the base to the end of the last segment.
     pub segment_data_size: u64,
 }
 
-/// Why there is no usable header.
+/// Reason there is no usable header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HeaderError {
     /// The magic is not there: the file is a bare flatbuffer.
@@ -72,7 +72,7 @@ pub enum HeaderError {
     /// The header is shorter than its fixed part.
     #[error("header length {have}, at least {want} are needed")]
     Length {
-        /// What the header says.
+        /// Length that the header gives.
         have: u32,
         /// The fixed part.
         want: u32,
@@ -155,7 +155,7 @@ impl DataHeader {
         out
     }
 
-    /// Where the flatbuffer with the header inside it ends, or `None` if that overflows.
+    /// Returns the end of the flatbuffer with the header inside it, or `None` if that overflows.
     pub fn region_end(&self) -> Option<u64> {
         self.flatbuffer_offset.checked_add(self.flatbuffer_size)
     }

@@ -12,7 +12,7 @@
 
 use crate::wire;
 
-/// Where the fields of a type of table are, according to one vtable. 0 is an absent field.
+/// Places of the fields of a type of table, according to one vtable. 0 is an absent field.
 #[derive(Clone, Copy)]
 struct Layout<const N: usize> {
     /// Position of the vtable, [`NO_VTABLE`] for none yet.
@@ -93,13 +93,13 @@ impl<const N: usize> Layout<N> {
 }
 
 impl<'a, const N: usize> Row<'a, '_, N> {
-    /// Where the table starts.
+    /// Returns the start of the table.
     #[inline(always)]
     pub fn offset(&self) -> usize {
         self.pos
     }
 
-    /// Where a field is, counted from the start of the table; 0 for absent.
+    /// Returns the place of a field, counted from the start of the table; 0 for absent.
     #[inline(always)]
     pub fn field(&self, index: usize) -> usize {
         self.fields.get(index).map_or(0, |&field| field as usize)

@@ -1,4 +1,4 @@
-//! What the bytes of on-device model packages mean: tables, typed views, verifiers.
+//! Meaning of the bytes of on-device model packages: tables, typed views, verifiers.
 //!
 //! A file goes bytes → [`wire`] (checked positions) → [`row`] (one struct per table) → a verified program. Reading
 //! borrows from the input, charges a [`limits::Budget`], and answers any bytes with a typed error or with

@@ -66,7 +66,7 @@ impl Limits {
     pub const fn unfolding(self, len: u64) -> Limits {
         const MOST: u64 = 8_000_000;
         const FEW: u64 = 100_000;
-        /// Where nothing is shared, a visit takes four bytes of the file at least.
+        /// Visits allowed per byte of the file. If nothing is shared, a visit takes four bytes of the file at least.
         const PER_BYTE: u64 = 4;
         let of_length = len.saturating_mul(PER_BYTE).saturating_add(FEW);
         let most = if of_length < MOST { of_length } else { MOST };
@@ -80,7 +80,7 @@ impl Default for Limits {
     }
 }
 
-/// What is left of [`Limits::visits`].
+/// Rest of [`Limits::visits`].
 #[derive(Clone, Debug)]
 pub struct Budget {
     left: u64,
@@ -115,7 +115,8 @@ impl Budget {
         self.charge((bytes as u64 / 64).saturating_add(1), offset)
     }
 
-    /// Whether something could not be paid: what follows is not looked at. A budget that was just enough is not spent.
+    /// Returns whether something could not be paid: the rest is not looked at. A budget that was just enough is not
+    /// spent.
     pub fn is_spent(&self) -> bool {
         self.spent
     }

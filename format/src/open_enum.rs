@@ -1,4 +1,4 @@
-//! Enumerations of the wire that stay open: a number nobody has named yet is kept, shown and written back.
+//! Enumerations of the wire that stay open: a number without a name yet is retained, shown and written back.
 
 /// Declares a newtype over an integer with named constants.
 ///

@@ -55,7 +55,7 @@ pub fn with_room<T>(count: usize) -> Result<Vec<T>> {
     Ok(list)
 }
 
-/// That many of a value.
+/// Returns a list of `count` copies of a value.
 pub fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>> {
     let mut list = with_room(count)?;
     list.resize(count, value);

@@ -44,7 +44,7 @@ pub mod xnnpack;
 pub struct Family {
     /// `PTE`, `PTD`, …
     pub prefix: &'static str,
-    /// What the files are.
+    /// Description of the files.
     pub about: &'static str,
     /// The rules, by id.
     pub rules: &'static [&'static Rule],

@@ -92,7 +92,7 @@ impl<T: fmt::Debug> fmt::Debug for Dims<T> {
     }
 }
 
-/// Why sizes, dim order and element type do not describe a tensor.
+/// Reason sizes, dim order and element type do not describe a tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayoutError {
@@ -116,7 +116,7 @@ pub enum LayoutError {
     /// A size is negative.
     #[error("size {size} in dimension {dim}")]
     NegativeSize {
-        /// Which dimension.
+        /// Index of the dimension.
         dim: usize,
         /// Its size.
         size: i64,
@@ -168,7 +168,7 @@ pub fn byte_count(sizes: &[usize], element: usize) -> Option<usize> {
     Some(if sizes.contains(&0) { 0 } else { spread })
 }
 
-/// Whether `dim_order` is a permutation of `0..rank`.
+/// Returns whether `dim_order` is a permutation of `0..rank`.
 #[inline]
 pub fn is_permutation(dim_order: &[u8], rank: usize) -> bool {
     if dim_order.len() != rank || rank > MAX_RANK {
@@ -202,7 +202,7 @@ pub fn is_channels_last(dim_order: &[u8]) -> bool {
     matches!(dim_order, [0, 2, 3, 1] | [0, 2, 3, 4, 1])
 }
 
-/// What a tensor looks like without its data.
+/// Layout of a tensor without its data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TensorLayout {
     scalar_type: ScalarType,
@@ -315,7 +315,7 @@ impl<'a, T> TensorView<'a, T> {
         TensorView { layout: self.layout.clone(), data: self.data, element: PhantomData }
     }
 
-    /// What it looks like.
+    /// Returns the layout of the tensor.
     pub fn layout(&self) -> &TensorLayout {
         &self.layout
     }

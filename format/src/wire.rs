@@ -13,12 +13,12 @@
 
 use core::fmt;
 
-/// Why a place in a flatbuffer could not be read.
+/// Reason a place in a flatbuffer could not be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadError {
-    /// What was wrong.
+    /// Kind of fault.
     pub kind: ReadErrorKind,
-    /// Where, in bytes from the start of the buffer.
+    /// Position in bytes from the start of the buffer.
     pub offset: u32,
 }
 
@@ -30,7 +30,7 @@ pub enum ReadErrorKind {
     OutOfBounds,
     /// A vtable is shorter than its header, of odd length, or outside the buffer.
     Vtable,
-    /// A field lies outside the inline part of its table.
+    /// A field is outside the inline part of its table.
     FieldOutsideTable,
     /// A value is not aligned as its type requires.
     Misaligned,
@@ -157,7 +157,7 @@ impl<'a> Table<'a> {
         Ok(Table { bytes, pos, slots, inline_len })
     }
 
-    /// Where the table starts.
+    /// Returns the start of the table.
     pub fn offset(&self) -> u32 {
         self.pos as u32
     }
@@ -167,12 +167,12 @@ impl<'a> Table<'a> {
         self.inline_len
     }
 
-    /// How many slots the vtable has, unknown ones included.
+    /// Returns the number of slots in the vtable, unknown ones included.
     pub fn slot_count(&self) -> u16 {
         (self.slots.len() / 2) as u16
     }
 
-    /// Whether the slot holds anything.
+    /// Returns whether the slot holds anything.
     pub fn has(&self, slot: u16) -> bool {
         self.slot_offset(slot) != 0
     }
@@ -308,7 +308,7 @@ impl<'a> Vector<'a> {
         self.len as usize
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -337,7 +337,7 @@ impl<'a> Tables<'a> {
         self.vector.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no tables.
     pub fn is_empty(&self) -> bool {
         self.vector.is_empty()
     }
@@ -352,7 +352,7 @@ impl<'a> Tables<'a> {
         self.buffer
     }
 
-    /// Where table `index` starts; an error also when there is no such table.
+    /// Returns the start of table `index`; an error also if there is no such table.
     #[inline]
     pub fn position(&self, index: usize) -> Result<usize> {
         if index >= self.len() {
@@ -394,7 +394,7 @@ impl<'a> Strings<'a> {
         self.vector.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.vector.is_empty()
     }

@@ -1,4 +1,5 @@
-//! What the derives refuse, and what they say about it. `EDGEPACK_BLESS=1` writes the expected messages.
+//! Uses that the derives refuse, and the messages they refuse them with. `EDGEPACK_BLESS=1` writes the expected
+//! messages.
 
 use std::env;
 use std::process::Command;

@@ -34,11 +34,11 @@ pub mod classifier {
     impl Forward {
         /// Its name in the program.
         pub const NAME: &'static str = "forward";
-        /// How many inputs it has, constants included.
+        /// Number of inputs, constants included.
         pub const INPUT_COUNT: usize = 1usize;
-        /// How many outputs it has.
+        /// Number of outputs.
         pub const OUTPUT_COUNT: usize = 1usize;
-        /// What it takes.
+        /// Specifications of the inputs.
         pub const INPUTS: [::edgepack_executor::embed::ValueSpec; 1usize] = [
             ::edgepack_executor::embed::ValueSpec::Tensor {
                 scalar_type: ::edgepack_executor::embed::ScalarType(6i8),
@@ -47,7 +47,7 @@ pub mod classifier {
                 dynamic: false,
             },
         ];
-        /// What it returns.
+        /// Specifications of the outputs.
         pub const OUTPUTS: [::edgepack_executor::embed::ValueSpec; 1usize] = [
             ::edgepack_executor::embed::ValueSpec::Tensor {
                 scalar_type: ::edgepack_executor::embed::ScalarType(6i8),

@@ -12,9 +12,9 @@ mod tests;
 
 use proc_macro2::TokenStream;
 
-/// Makes a typed function a kernel: beside `fn scale` there is a `static SCALE: Kernel` for a registry's list.
+/// Makes a typed function a kernel: next to `fn scale` there is a `static SCALE: Kernel` for a registry's list.
 ///
-/// The schema is held against the signature when the program is compiled: one parameter per argument, each of a type
+/// The schema is compared with the signature when the program is compiled: one parameter per argument, each of a type
 /// that such an argument can be. The module `edgepack_executor::typed` has the table, and an example.
 ///
 /// After the schema:

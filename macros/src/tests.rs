@@ -1,5 +1,5 @@
-//! What `#[kernel]` and `include_program!` write, as files: `expansions/NAME.rs` holds uses of the macros, and
-//! `NAME.expanded.rs` what they become. `EDGEPACK_BLESS=1` writes the latter; adding a case needs no code here.
+//! Expansions of `#[kernel]` and `include_program!`, as files: `expansions/NAME.rs` holds uses of the macros, and
+//! `NAME.expanded.rs` their expansions. `EDGEPACK_BLESS=1` writes the latter; adding a case needs no code here.
 
 use std::path::Path;
 use std::{env, fs};

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::{Block, Placement};
 
-/// Which block comes first. Which order packs best depends on the method.
+/// Order of the blocks. Which order packs best depends on the method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Order {
     /// The largest first.

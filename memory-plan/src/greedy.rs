@@ -58,7 +58,7 @@ pub(super) fn place(blocks: &[Block], align: u64) -> Placement {
     placement
 }
 
-/// Where the tenants of a shelf end that live while the block does.
+/// Returns the end of the shelf's tenants that live while the block does.
 fn taken(shelf: &Shelf, block: &Block, blocks: &[Block]) -> u64 {
     let tenants = shelf.tenants.iter().filter_map(|&(index, at)| Some((blocks.get(index)?, at)));
     let met = tenants.filter(|(tenant, _)| tenant.lifetime.meets(&block.lifetime));

@@ -35,7 +35,7 @@ use alloc::vec::Vec;
 /// Beyond this many blocks the strategies that compare all pairs of blocks are left out.
 pub const MANY: usize = 20_000;
 
-/// How blocks are packed.
+/// Packing strategy for the blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Strategy {
@@ -54,15 +54,15 @@ pub enum Strategy {
 /// Something that needs bytes for a while.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {
-    /// How many.
+    /// Number of bytes.
     pub bytes: u64,
     /// For how long.
     pub lifetime: Lifetime,
-    /// Where it has to be, if that is decided.
+    /// Offset it has to have, if that is decided.
     pub fixed: Option<u64>,
 }
 
-/// Where blocks go.
+/// Placement of the blocks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placement {
     /// One offset per block.

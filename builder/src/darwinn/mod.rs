@@ -19,10 +19,10 @@ use crate::{BuildError, Error};
 #[cfg(feature = "signing")]
 pub use sign::SigningKey;
 
-/// How the levels are laid out.
+/// Layout of the levels in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Layout {
-    /// As compilers do: parameters and inner levels at pages, lengths of whole pages. A package that lies at a page can
+    /// As compilers do: parameters and inner levels at pages, lengths of whole pages. A package that is at a page can
     /// be mapped for the device.
     #[default]
     Pages,
@@ -130,13 +130,13 @@ impl PackageBuilder {
         self
     }
 
-    /// Which chip it is for. The driver does not look; -1 is set by [`PackageBuilder::chip`].
+    /// Sets the chip the package is for. The driver does not look; -1 is set by [`PackageBuilder::chip`].
     pub fn virtual_chip_id(&mut self, id: i32) -> &mut Self {
         self.row.virtual_chip_id = id;
         self
     }
 
-    /// How the levels are laid out.
+    /// Sets the layout of the levels.
     pub fn layout(&mut self, layout: Layout) -> &mut Self {
         self.layout = layout;
         self

@@ -1,4 +1,4 @@
-//! Graphs: their text, and making one call by call, with storages that are used again once nobody reads them.
+//! Graphs: their text, and making one call by call, with storages that are used again once no node reads them.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Model Library Format packages: parameters, graphs, and the archive around them.
 //!
-//! What [`LibraryParts::finish`] writes verifies clean and is the same bytes for the same parts: no time, no owner, files
-//! in the order of their paths.
+//! Packages from [`LibraryParts::finish`] verify clean and are reproducible, byte for byte, from the same parts: no
+//! time, no owner, files in the order of their paths.
 
 mod graph;
 mod params;

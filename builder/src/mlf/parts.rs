@@ -11,18 +11,18 @@ use super::graph::graph_text;
 use super::params::params_file;
 use crate::build_error::BuildError;
 
-/// What a package is made of.
+/// Parts of a package.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LibraryParts<'a> {
-    /// What it says about itself; modules in the order of [`LibraryParts::modules`].
+    /// Metadata of the package; modules in the order of [`LibraryParts::modules`].
     pub metadata: Metadata,
-    /// What each module has, besides code.
+    /// Parts of each module, besides code.
     pub modules: Vec<ModuleParts<'a>>,
     /// Code, headers and all other files, by path.
     pub files: BTreeMap<String, Cow<'a, [u8]>>,
 }
 
-/// What a module has, besides code.
+/// Parts of a module, besides code.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ModuleParts<'a> {
     /// The text of its graph.
@@ -183,7 +183,7 @@ pub fn archive<'f>(files: impl IntoIterator<Item = (&'f str, &'f [u8])>) -> Resu
         append(&format!("./{path}"), bytes, tar::EntryType::Regular, 0o644)?;
     }
     let mut bytes = out.into_inner().map_err(failed("the end"))?;
-    /// What archives are padded to.
+    /// Block size that archives are padded to, in bytes.
     const RECORD: usize = 10_240;
     bytes.resize(bytes.len().next_multiple_of(RECORD), 0);
     Ok(bytes)

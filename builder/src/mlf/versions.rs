@@ -9,7 +9,7 @@ use super::parts::LibraryParts;
 use crate::build_error::BuildError;
 
 impl<'a> LibraryParts<'a> {
-    /// What a package of another version could not hold; nothing if it could hold everything.
+    /// Lists the losses of a conversion to another version; an empty list if that version can hold everything.
     pub fn losses(&self, version: u32) -> Vec<String> {
         let Metadata { version: from, modules } = &self.metadata;
         let mut losses = Vec::new();

@@ -1,7 +1,7 @@
-//! What instructions do to tensors: the program as a list of reads and writes.
+//! Effects of instructions on tensors: the program as a list of reads and writes.
 //!
-//! Where a schema says which arguments an operator writes, it counts. Where nobody says, as for a delegate, what was never
-//! seen before and is followed by nothing that was is taken for an output.
+//! If a schema says which arguments an operator writes, it decides. Without a schema, as for a delegate, an argument is
+//! taken for an output if it was never seen before and no later argument was.
 
 use edgepack_format::operators::{Schema, lookup_overload};
 use edgepack_format::pte::{ExecutionPlan, Instruction, InstructionArguments, KernelTypes, Operator};
@@ -10,7 +10,7 @@ use edgepack_format::wire;
 
 use super::regions::Jump;
 
-/// What an instruction does to a tensor.
+/// Effect of an instruction on a tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Access {
     /// Only reads it.
@@ -48,7 +48,7 @@ pub(super) struct Code {
     pub(super) end: u32,
 }
 
-/// What is known about the operators of a plan, parsed once.
+/// Knowledge about an operator of the plan, parsed once.
 enum Known {
     Schema(Schema<'static>),
     View,
@@ -73,7 +73,7 @@ impl Known {
         }
     }
 
-    /// What the operator does to argument `place` of `args`.
+    /// Returns the operator's effect on argument `place` of `args`.
     fn access(&self, place: usize, args: &[i32]) -> Access {
         match self {
             Known::Schema(schema) => match schema.args().get(place) {

@@ -1,5 +1,4 @@
-//! How long a tensor's bytes matter: from the instruction that first touches them to the last, as the code's jumps
-//! require.
+//! Lifetimes of tensors: from the instruction that first touches the bytes to the last, as the code's jumps require.
 //!
 //! Position 0 is before the first instruction, where inputs are set; the last is behind all, where outputs are read. What
 //! is read before it is written keeps its bytes from one run to the next, so it lives always. A lifetime may be longer
@@ -15,7 +14,7 @@ use edgepack_memory_plan::Lifetime;
 use super::access::{Access, Code, Event, byte_len, tensors_of};
 use super::regions::Regions;
 
-/// What is known about one tensor while its lifetime is found.
+/// State of one tensor while its lifetime is found.
 #[derive(Clone, Copy, Default)]
 struct Tensor {
     lifetime: Option<Lifetime>,
@@ -117,7 +116,7 @@ pub(super) fn values_of<'a>(plan: &ExecutionPlan<'a>) -> wire::Result<Vec<Option
     }
 }
 
-/// Whether a value is a tensor whose bytes survive a run.
+/// Returns whether a value is a tensor whose bytes survive a run.
 pub(super) fn is_state(value: &Option<KernelTypes<'_>>) -> bool {
     let Some(KernelTypes::Tensor(tensor)) = value else { return false };
     let extra = tensor.extra_tensor_info.as_ref();
@@ -128,8 +127,8 @@ pub(super) fn is_state(value: &Option<KernelTypes<'_>>) -> bool {
         })
 }
 
-/// Who last wrote to each byte: by memory and first byte, where a stretch ends and whose bytes it holds. Stretches do not
-/// overlap.
+/// Last writer of each byte: maps memory and first byte to the end of a stretch and the tensor whose bytes it holds.
+/// Stretches do not overlap.
 #[derive(Default)]
 struct Writers(BTreeMap<(u32, u64), (u64, usize)>);
 

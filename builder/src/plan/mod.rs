@@ -14,7 +14,7 @@ pub(crate) use lifetimes::lifetimes_with;
 pub(crate) use replan::details;
 pub use replan::{ArenaChange, ReplanOptions, replan};
 
-/// What offsets and sizes of planned memory are multiples of, as exporters plan it.
+/// Alignment of the offsets and sizes of planned memory, as exporters plan it.
 pub const ALIGNMENT: u64 = 16;
 
 /// Bytes added to every memory of a method that calls this backend: its kernels read past the end of a tensor.

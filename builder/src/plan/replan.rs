@@ -13,13 +13,13 @@ use super::lifetimes::{is_state, lifetimes, root, values_of};
 use super::{ALIGNMENT, Block, Lifetime, OVER_READ, Strategy, place};
 use crate::{BuildError, Error};
 
-/// How [`replan`] plans.
+/// Options of [`replan`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReplanOptions {
-    /// How blocks are packed.
+    /// Packing strategy for the blocks.
     pub strategy: Strategy,
-    /// What offsets are multiples of.
+    /// Alignment of the offsets.
     pub alignment: u64,
     /// Memory ids that stay as they are, because the caller shares them between methods.
     pub keep: BTreeSet<u32>,
@@ -49,7 +49,7 @@ impl ReplanOptions {
     }
 }
 
-/// What became of one planned memory.
+/// Change of one planned memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ArenaChange {
     /// The method.
@@ -62,7 +62,7 @@ pub struct ArenaChange {
     pub after: u64,
 }
 
-/// Plans every memory of every method anew. The program must be one that verifies.
+/// Plans every memory of every method again. The program must be one that verifies.
 pub fn replan(program: &mut Program<'_>, options: &ReplanOptions) -> Result<Vec<ArenaChange>, BuildError> {
     crate::build_error::check_alignment("planned memory", options.alignment)?;
     let Some(plans) = &mut program.execution_plan else { return Ok(Vec::new()) };

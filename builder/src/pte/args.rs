@@ -1,4 +1,4 @@
-//! What instructions are given: ids of values, and literals that become values.
+//! Arguments of instructions: ids of values, and literals that become values.
 //!
 //! An id remembers what made it, so one that strays into another method or program is noticed where it is used.
 
@@ -193,7 +193,7 @@ impl From<ValueId> for IntArg {
     }
 }
 
-/// What a kind of value, by its tag in [`KernelTypes`], is called in messages.
+/// Returns the name, for messages, of a kind of value, by its tag in [`KernelTypes`].
 pub(crate) fn kind_name(tag: u8) -> &'static str {
     match tag {
         KernelTypes::NULL => "None",

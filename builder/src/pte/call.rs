@@ -13,7 +13,7 @@ use super::spec::{Out, Outs};
 use super::values::Value;
 use crate::build_error::BuildError;
 
-/// What is to receive a result.
+/// Receiver of a result.
 pub(crate) enum Ready {
     /// A value to add.
     New(Value),
@@ -157,7 +157,7 @@ impl MethodBuilder<'_, '_> {
         }
     }
 
-    /// Whether a value can hold what the operator returns.
+    /// Checks that a value can hold what the operator returns.
     fn check_result(&self, ready: &Ready, schema: &Schema<'_>, place: &str) -> Result<(), BuildError> {
         let kind = match ready {
             Ready::New(value) => value.tag(),

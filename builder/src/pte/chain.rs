@@ -1,4 +1,4 @@
-//! Instructions that are not calls: moves, jumps and frees; and the chains they stand in.
+//! Instructions that are not calls: moves, jumps and frees; and the chains they are in.
 
 use edgepack_format::notation::ValueName;
 use edgepack_format::pte::KernelTypes;
@@ -24,7 +24,7 @@ impl MethodBuilder<'_, '_> {
         self.method().and_then(|method| method.chains.last()).map_or(0, |chain| chain.steps.len())
     }
 
-    /// What each instruction of the current chain does: the operator it calls by full name, `delegate` and the backend,
+    /// Lists the instructions of the current chain: the operator it calls by full name, `delegate` and the backend,
     /// `move`, `jump` or `free`.
     pub fn instructions(&self) -> Vec<String> {
         let Some(method) = self.method() else { return Vec::new() };
@@ -45,7 +45,7 @@ impl MethodBuilder<'_, '_> {
         steps.iter().map(what).collect()
     }
 
-    /// How many instructions the current chain has so far.
+    /// Returns the number of instructions in the current chain so far.
     pub fn instruction_count(&self) -> usize {
         self.here()
     }

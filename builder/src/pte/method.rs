@@ -338,19 +338,19 @@ impl<'d> MethodBuilder<'_, 'd> {
         self.id(index)
     }
 
-    /// Whether inputs that do not say so themselves have planned memory; else the caller provides it.
+    /// Sets whether inputs that do not say so themselves have planned memory; else the caller provides it.
     pub fn plan_inputs(&mut self, plan: bool) -> &mut Self {
         self.with(|method| method.plan_inputs = plan);
         self
     }
 
-    /// Whether outputs that do not say so themselves have planned memory; else the caller provides it.
+    /// Sets whether outputs that do not say so themselves have planned memory; else the caller provides it.
     pub fn plan_outputs(&mut self, plan: bool) -> &mut Self {
         self.with(|method| method.plan_outputs = plan);
         self
     }
 
-    /// How arguments and results were nested, as pytree strings. Without them both are flat tuples.
+    /// Sets the nesting of arguments and results, as pytree strings. Without them both are flat tuples.
     pub fn containers(&mut self, inputs: &str, outputs: &str) -> &mut Self {
         self.with(|method| method.containers = (Some(inputs.to_owned()), Some(outputs.to_owned())));
         self
@@ -363,7 +363,7 @@ impl<'d> MethodBuilder<'_, 'd> {
         self
     }
 
-    /// Where the payload of the next delegate goes.
+    /// Returns the location for the payload of the next delegate.
     pub(crate) fn payload_location(&self, empty: bool) -> DataLocation {
         match self.program.options.inline_delegates || empty {
             true => DataLocation::INLINE,

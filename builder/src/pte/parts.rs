@@ -1,4 +1,4 @@
-//! What a method consists of: values, instructions in chains, delegates. Plain data; [`MethodBuilder`](super::MethodBuilder)
+//! Parts of a method: values, instructions in chains, delegates. Plain data; [`MethodBuilder`](super::MethodBuilder)
 //! keeps its invariants.
 
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ impl Method {
         self.chains.last_mut()
     }
 
-    /// Which values are inputs and which are outputs: two flags for each that is one of them.
+    /// Maps each value that is an input or an output to two flags: is an input, is an output.
     pub(crate) fn boundary(&self) -> BTreeMap<usize, (bool, bool)> {
         let mut found: BTreeMap<usize, (bool, bool)> = BTreeMap::new();
         for index in &self.inputs {
@@ -91,7 +91,7 @@ pub(crate) struct Chain {
     pub(crate) outputs: Vec<usize>,
     /// Each with the stack trace it was given.
     pub(crate) steps: Vec<(Step, Option<Vec<Frame<'static>>>)>,
-    /// Where each label is, once it has been placed.
+    /// Instruction index of each label, once it has been placed.
     pub(crate) labels: Vec<Option<usize>>,
 }
 

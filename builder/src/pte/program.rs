@@ -43,7 +43,7 @@ pub(crate) struct Constant {
     pub(crate) buffer: Option<usize>,
 }
 
-/// How the file is laid out.
+/// Layout options of the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
     pub(crate) segment_alignment: u64,
@@ -232,7 +232,7 @@ impl<'d> ProgramBuilder<'d> {
         Ok(self)
     }
 
-    /// How memory is planned.
+    /// Sets the strategy of the memory planner.
     pub fn strategy(&mut self, strategy: Strategy) -> &mut Self {
         self.options.strategy = strategy;
         self

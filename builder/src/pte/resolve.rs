@@ -1,4 +1,4 @@
-//! Descriptions of tensors become tensors: shapes are resolved, places in memory held against each other.
+//! Descriptions of tensors become tensors: shapes are resolved, places in memory compared with each other.
 
 use edgepack_format::pte::{DeviceType, KernelTypes, TensorShapeDynamism};
 use edgepack_format::tensor::TensorLayout;

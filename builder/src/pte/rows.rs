@@ -23,7 +23,7 @@ fn ints(indices: &[usize]) -> Result<Vec<i32>, Error> {
     indices.iter().map(|index| int(*index)).collect()
 }
 
-/// Where the payloads of delegates end up.
+/// Locations of the delegates' payloads.
 pub(super) struct Payloads {
     /// Index of each inline payload.
     pub(super) inline: Vec<u32>,

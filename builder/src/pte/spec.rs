@@ -1,4 +1,4 @@
-//! What a tensor of a method is to be: shape, element type, and where its bytes live.
+//! Specifications of a method's tensors: shape, element type, and memory of the bytes.
 
 use edgepack_format::pte::{DeviceType, TensorShapeDynamism};
 use edgepack_format::scalar::ScalarType;
@@ -104,7 +104,7 @@ impl TensorSpec {
     }
 }
 
-/// What receives a result of a call.
+/// Receiver of a result of a call.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Out {
@@ -123,7 +123,7 @@ pub enum Out {
 /// The results of a call: nothing, one [`Out`] or several, as tensors to make ([`TensorSpec`]) or values there are
 /// ([`ValueId`]). The call answers with as many ids.
 pub trait Outs {
-    /// What the call answers.
+    /// Type of the ids that the call returns.
     type Ids;
 
     /// The results to make.

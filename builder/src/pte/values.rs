@@ -48,7 +48,7 @@ pub(crate) struct Tensor {
     pub(crate) role: Role,
 }
 
-/// What a tensor is for.
+/// Purpose of a tensor.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
     /// A constant of the program.
@@ -61,7 +61,7 @@ pub(crate) enum Role {
     State { name: String, initial: Initial },
 }
 
-/// What state starts with.
+/// Initial content of state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Initial {
     /// Whatever the memory holds; zeros with the usual runtimes.
@@ -82,7 +82,7 @@ pub(crate) struct Place {
     pub(crate) memory: Option<u32>,
     pub(crate) offset: Option<u64>,
     pub(crate) device: (DeviceType, i8),
-    /// What goes into the file as it is: fields of the row that follow from nothing else.
+    /// Fields of the row that follow from nothing else; they go into the file as they are.
     pub(crate) row: TensorRow<'static>,
 }
 

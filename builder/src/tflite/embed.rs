@@ -63,7 +63,7 @@ fn put(bytes: &mut [u8], at: usize, number: u32) -> Result<(), Error> {
 
 /// Adds `shift` to the offsets of an archive that has moved by as much.
 fn move_archive(bytes: &mut [u8], zip: &AppendedZip, shift: u32) -> Result<(), Error> {
-    /// Where the offset of the directory stands in the end record, and that of a member in its entry.
+    /// Position of the directory's offset in the end record, and of a member's offset in its entry.
     const DIRECTORY: usize = 16;
     const MEMBER: usize = 42;
     let moved = |at: usize| u32::try_from(at).ok().and_then(|at| at.checked_add(shift)).ok_or(Error::Overflow);

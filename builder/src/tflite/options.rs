@@ -116,7 +116,7 @@ impl Item {
         (self.kind.0 << 2) | width.0
     }
 
-    /// What its slot must be at least, as slot `index` of something that starts behind `len` bytes.
+    /// Returns the smallest width of its slot, as slot `index` of a container that starts behind `len` bytes.
     fn slot(&self, len: usize, index: usize) -> Width {
         let Place::At(target) = self.place else { return self.width };
         let fits = |width: &Width| {

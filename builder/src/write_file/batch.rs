@@ -12,7 +12,7 @@ use super::live::live;
 use super::target::{FileId, FileTarget, Target};
 use super::workspace::Workspace;
 
-/// How much is collected before it goes to the file. Segments arrive in larger pieces and pass by.
+/// Bytes collected before they go to the file. Segments arrive in larger pieces and pass by.
 const BUFFER: usize = 256 << 10;
 
 /// Files to be written together, and files that they must not take the place of.

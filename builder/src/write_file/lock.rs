@@ -15,7 +15,7 @@ pub(super) struct Lock {
     _file: File,
 }
 
-/// How an attempt ended.
+/// Outcome of an attempt.
 #[cfg_attr(not(any(unix, windows)), expect(dead_code, reason = "nobody knows there"))]
 #[derive(Debug)]
 pub(super) enum Attempt {
@@ -28,7 +28,7 @@ pub(super) enum Attempt {
     Unknown,
 }
 
-/// Makes the file if it is not there, and takes the lock on it if nobody has it.
+/// Makes the file if it is not there, and takes the lock on it if no process has it.
 #[cfg(unix)]
 pub(super) fn attempt(path: &Path) -> io::Result<Attempt> {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};

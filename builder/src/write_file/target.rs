@@ -15,7 +15,7 @@ const LINKS: u32 = 40;
 pub(super) enum Target {
     /// A regular file, or none yet.
     File(Box<FileTarget>),
-    /// What is written into: a device, a pipe, an open descriptor.
+    /// Target that is written into: a device, a pipe, an open descriptor.
     Stream {
         /// Set where content stays and could be lost.
         id: Option<FileId>,
@@ -108,7 +108,7 @@ impl FileTarget {
     }
 }
 
-/// Whether what is written to this path goes into something that is no file: a device, a pipe, an open descriptor.
+/// Returns whether a write to this path goes into something that is not a file: a device, a pipe, an open descriptor.
 pub fn is_stream(path: impl AsRef<Path>) -> bool {
     matches!(Target::of(path.as_ref()), Ok(Target::Stream { .. }))
 }

@@ -2,7 +2,7 @@
 //!
 //! A folder is named `.edgepack-PROCESS-NUMBER.tmp`, readable by its owner alone, and locked for as long as its process
 //! lives. The first workspace a process makes in a folder removes those that killed processes left there: folders of
-//! exactly such a name whose lock nobody holds.
+//! exactly such a name whose lock no process holds.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use super::live::live;
 use super::lock::{self, Attempt, Lock};
 
-/// How often another name is tried.
+/// Number of names that are tried.
 const ATTEMPTS: u32 = 100;
 const PREFIX: &str = ".edgepack-";
 const SUFFIX: &str = ".tmp";
@@ -24,7 +24,7 @@ const SUFFIX: &str = ".tmp";
 const LOCK: &str = "lock";
 
 /// A hidden folder that is removed with everything in it when this is dropped, when the process is interrupted
-/// ([`abandon`](super::abandon)), or by the next process that writes beside it.
+/// ([`abandon`](super::abandon)), or by the next process that writes next to it.
 #[derive(Debug)]
 pub struct Workspace {
     path: PathBuf,
@@ -106,14 +106,14 @@ fn private(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Whether a workspace has such a name.
+/// Returns whether the name has the form of a workspace's.
 fn is_ours(name: &OsStr) -> bool {
     let numbers = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split_once('-'));
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     numbers.is_some_and(|(process, count)| number(process) && number(count))
 }
 
-/// Removes what killed processes left in a folder, once for each folder. Whatever speaks against it is no error.
+/// Removes what killed processes left in a folder, once for each folder. Whatever speaks against it is not an error.
 fn sweep(folder: &Path) {
     static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     if SWEPT.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_path_buf()) {

@@ -131,7 +131,7 @@ impl Scales {
     fn parts(self) -> (Option<Vec<f32>>, u32, u32) {
         match self {
             Scales::Inline(scales) => (Some(scales), 0, 0),
-            // An empty list beside the constant, as exporters write it.
+            // An empty list next to the constant, as exporters write it.
             Scales::Constant(constant, count) => (Some(Vec::new()), constant.index(), count),
         }
     }

@@ -1,4 +1,4 @@
-//! Which arguments of a delegate call are results, as XNNPACK payloads say it themselves.
+//! Arguments of a delegate call that are results, as XNNPACK payloads say it themselves.
 //!
 //! A payload counts the arguments of its call as external values; those of its values that are external say by their
 //! flags whether they are read or written.

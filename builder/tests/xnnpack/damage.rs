@@ -12,7 +12,7 @@ fn payload(program: &str) -> Vec<u8> {
     found.unwrap_or_else(|| panic!("no {program}")).bytes
 }
 
-/// Whether a payload is accepted; then everything in it can be shown and written.
+/// Returns whether a payload is accepted; then everything in it can be shown and written.
 fn read(bytes: &[u8]) -> bool {
     let payload = match Payload::parse(bytes, &Limits::hostile()) {
         Ok(payload) => payload,

@@ -33,7 +33,7 @@ fn blocks(storage: Storage, inline: bool) -> BuiltPayload {
     let spec = ValueSpec::new(Datatype::QBINT4, [4, 32]).quantized(Quant::PerGroup { group_size: 32, scales });
     let w = builder.constant_value(spec, w).unwrap();
     let y = builder.output(ValueSpec::new(Datatype::FP32, [2, 4])).unwrap();
-    // The product stands in front of what it reads.
+    // The product is in front of what it reads.
     product(&mut builder, q, w, y);
     builder.node(NodeUnion::Convert(Node1x1 { input_id: x.id(), output_id: q.id(), flags: 0 }));
     builder.finish().unwrap()

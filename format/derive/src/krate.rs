@@ -1,4 +1,4 @@
-//! Where generated code finds `edgepack-format`: as the crate that derives depends on it.
+//! Path of `edgepack-format` in generated code: as the crate that derives depends on it.
 
 use proc_macro_crate::{FoundCrate, crate_name};
 use proc_macro2::{Span, TokenStream};
@@ -17,7 +17,8 @@ pub fn format() -> TokenStream {
     }
 }
 
-/// What the crate being compiled calls a package; its tests and examples call the package itself by its own name.
+/// Returns the name that the crate being compiled has for a package; its tests and examples call the package itself by
+/// its own name.
 fn dependency(package: &str, own: &str) -> Option<Ident> {
     match crate_name(package).ok()? {
         FoundCrate::Itself => Some(Ident::new(own, Span::call_site())),

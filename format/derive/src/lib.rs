@@ -30,7 +30,7 @@ pub fn derive_table(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 }
 
 /// Derives `edgepack_format::row::Union` for an enum whose variants carry `#[tag(N)]` and hold one table each, and
-/// whose last variant, `#[unknown]`, keeps the tag nobody has named.
+/// whose last variant, `#[unknown]`, retains a tag without a name.
 #[proc_macro_derive(Union, attributes(tag, unknown, table))]
 pub fn derive_union(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     expand(input, |input| union::derive(input, &Shape::of(input)?))
@@ -63,7 +63,7 @@ fn plain(ident: &Ident) -> String {
     ident.unraw().to_string()
 }
 
-/// What the derives of tables and unions need of the type's head.
+/// Parts of the type's head that the derives of tables and unions need.
 struct Shape {
     /// Path of the `edgepack-format` crate.
     krate: TokenStream,

@@ -12,7 +12,7 @@ use syn::{Data, DeriveInput, Expr, Fields, Ident, Lifetime, LitInt, LitStr, Path
 
 use crate::krate;
 
-/// What a struct says for all of its fields, and a field for itself.
+/// Attributes that a struct has for all of its fields, and a field for itself.
 #[derive(Default)]
 struct Common {
     prefix: Option<LitStr>,
@@ -47,7 +47,7 @@ impl Common {
         Ok(true)
     }
 
-    /// What is called on a place to say the same, but for the prefix.
+    /// Returns the calls on a place that say the same, but for the prefix.
     fn calls(&self) -> TokenStream {
         let align = self.align.map(|align| quote!(.aligned(#align)));
         let external = self.external.as_ref().map(|tag| quote!(.external(#tag)));

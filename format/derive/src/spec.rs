@@ -9,7 +9,7 @@ use syn::{Data, DataEnum, DeriveInput, Expr, ExprLit, Fields, FieldsNamed, Ident
 use crate::case::Case;
 use crate::krate;
 
-/// What a struct or enum says.
+/// Attributes of a struct or enum.
 struct Container {
     krate: TokenStream,
     case: Option<Case>,
@@ -82,7 +82,7 @@ fn distinct<'i>(names: impl Iterator<Item = (&'i Ident, &'i String)>) -> syn::Re
     Ok(())
 }
 
-/// What an absent key means.
+/// Meaning of an absent key.
 enum Absent {
     Error,
     Value(TokenStream),
@@ -145,7 +145,7 @@ fn last(ty: &Type) -> Option<&syn::PathSegment> {
     }
 }
 
-/// What an `Option` may hold.
+/// Returns the type inside an `Option`.
 fn option(ty: &Type) -> Option<&Type> {
     let segment = last(ty).filter(|segment| segment.ident == "Option")?;
     let syn::PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };

@@ -96,7 +96,7 @@ pub fn derive(input: &DeriveInput, shape: &Shape) -> syn::Result<TokenStream> {
         let page = field.page.as_ref().map(|page| quote!(.paged(#page)));
         quote!(#row::Slot::new(#slot)#default #align #page)
     });
-    // The buffer grows towards its start: what is written last lies right behind the table.
+    // The buffer grows towards its start: what is written last is right behind the table.
     let mut order: Vec<&Field<'_>> = fields.iter().collect();
     order.sort_by_key(|field| (field.near, field.page.is_some()));
     let written: Vec<_> = order.iter().map(|field| field.ident).collect();

@@ -1,4 +1,4 @@
-//! What each derive writes, as files: `expansions/DERIVE_NAME.rs` is expanded by the derive its name starts with and
+//! Expansions of each derive, as files: `expansions/DERIVE_NAME.rs` is expanded by the derive its name starts with and
 //! compared with `DERIVE_NAME.expanded.rs`. `EDGEPACK_BLESS=1` writes the latter; adding a case needs no code here.
 
 use std::path::{Path, PathBuf};

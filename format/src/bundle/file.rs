@@ -59,7 +59,7 @@ impl<'a> BundleRef<'a> {
         self.program.map_or(&[], |vector| vector.bytes())
     }
 
-    /// Where the program lies in the file.
+    /// Returns the range of the program in the file.
     pub fn program_range(&self) -> Range<u64> {
         let start = self.program.map_or(0, |vector| u64::from(vector.offset()));
         start..start.saturating_add(self.program_bytes().len() as u64)

@@ -25,7 +25,7 @@ pub struct Tensor<'a> {
     pub dim_order: Option<Scalars<'a, u8>>,
 }
 
-/// What an input or output can be. The tags are not those of a program's values.
+/// Input or output of a method. The tags are not those of a program's values.
 #[derive(Clone, PartialEq, Debug, Union, Serialize, Deserialize)]
 #[table(name = "ValueUnion")]
 pub enum ValueUnion<'a> {
@@ -41,7 +41,7 @@ pub enum ValueUnion<'a> {
     /// A double.
     #[tag(4)]
     Double(Double),
-    /// A kind nobody has named yet.
+    /// A kind without a name yet.
     #[unknown]
     Unknown(u8),
 }
@@ -59,10 +59,10 @@ pub struct Value<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BundledMethodTestCase<'a> {
-    /// What goes in, one per input of the method.
+    /// Inputs of the case, one per input of the method.
     #[slot(0)]
     pub inputs: Option<Rows<'a, Value<'a>>>,
-    /// What should come out; empty for a case that is only run.
+    /// Outputs to expect; empty for a case that is only run.
     #[slot(1)]
     pub expected_outputs: Option<Rows<'a, Value<'a>>>,
 }
@@ -71,7 +71,7 @@ pub struct BundledMethodTestCase<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BundledMethodTestSuite<'a> {
-    /// Which method.
+    /// Name of the method.
     #[slot(0)]
     pub method_name: Option<Text<'a>>,
     /// The runs.

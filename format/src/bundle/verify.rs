@@ -24,7 +24,7 @@ const STRUCTURE: StructureRules = StructureRules {
     limits: &rule::LIMITS,
 };
 
-/// What verification came to.
+/// Result of verification.
 pub struct Verdict<'a> {
     /// Everything found, in the bundle and in its program.
     pub findings: Findings,

@@ -3,7 +3,7 @@
 use super::{DataType, NumericsConstants};
 
 impl DataType {
-    /// Bytes of one element; `None` for a type nobody has named.
+    /// Bytes of one element; `None` for a type without a name.
     pub fn size(self) -> Option<usize> {
         match self {
             DataType::FIXED_POINT8 | DataType::SIGNED_FIXED_POINT8 => Some(1),
@@ -13,12 +13,13 @@ impl DataType {
         }
     }
 
-    /// Whether the device holds its numbers with the top bit flipped. The 32-bit type is signed and is not flipped.
+    /// Returns whether the device holds the type's numbers with the top bit flipped. The 32-bit type is signed and is
+    /// not flipped.
     pub fn is_flipped(self) -> bool {
         matches!(self, DataType::SIGNED_FIXED_POINT8 | DataType::SIGNED_FIXED_POINT16)
     }
 
-    /// Whether its numbers are integers that scale and zero point give a meaning.
+    /// Returns whether the type's numbers are integers that scale and zero point give a meaning.
     pub fn is_quantized(self) -> bool {
         !matches!(self, DataType::BFLOAT | DataType::HALF | DataType::SINGLE) && self.size().is_some()
     }

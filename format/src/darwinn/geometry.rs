@@ -34,7 +34,7 @@ pub struct Geometry {
     pub padded_bytes: usize,
 }
 
-/// Why a layer has no sizes.
+/// Reason a layer has no sizes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum GeometryError {
     /// The element type is unknown.
@@ -45,14 +45,14 @@ pub enum GeometryError {
     Executions(i32),
     /// The shape has no dimension, or this one ends before it starts.
     Shape {
-        /// Which dimension; the number of dimensions if there are none.
+        /// Index of the dimension; the number of dimensions if there are none.
         dimension: usize,
-        /// Where it starts.
+        /// First coordinate of the range.
         start: i32,
-        /// Where it ends.
+        /// Last coordinate of the range.
         end: i32,
     },
-    /// The elements of the shape are no multiple of those of the dimensions.
+    /// The elements of the shape are not a multiple of those of the dimensions.
     ShapeProduct {
         /// Of the shape.
         shape: u64,
@@ -138,14 +138,15 @@ impl Geometry {
         self.execution_padded.checked_div(self.element_bytes).unwrap_or(0)
     }
 
-    /// How often the dimensions fit into the shape: batch entries inside it.
+    /// Returns the number of times the dimensions fit into the shape: batch entries inside it.
     pub fn batches(&self) -> usize {
         let dimensions = self.y.saturating_mul(self.x).saturating_mul(self.z);
         self.elements.checked_div(dimensions).unwrap_or(1)
     }
 }
 
-/// How many coordinates a shape has.
+/// Returns the number of coordinates in a shape. Fails if it has no dimension, a range ends before it starts, or the
+/// product overflows.
 pub fn shape_elements(shape: &TensorShape<'_>) -> Result<u64, GeometryError> {
     let ranges = shape.dimension.clone().unwrap_or_default();
     if ranges.is_empty() {
@@ -160,7 +161,7 @@ pub fn shape_elements(shape: &TensorShape<'_>) -> Result<u64, GeometryError> {
 }
 
 impl super::Range {
-    /// How many coordinates there are; `None` if it ends before it starts.
+    /// Returns the number of coordinates; `None` if the range ends before it starts.
     pub fn extent(self) -> Option<u64> {
         let len = i64::from(self.end).checked_sub(self.start.into())?.checked_add(1)?;
         u64::try_from(len).ok().filter(|len| *len > 0)

@@ -1,4 +1,4 @@
-//! Compiled Edge TPU models: packages, identifier `DWN1`, as they lie inside `*_edgetpu.tflite` files or alone.
+//! Compiled Edge TPU models: packages, identifier `DWN1`, as they are inside `*_edgetpu.tflite` files or alone.
 //!
 //! A [`Package`] holds a [`MultiExecutable`] as bytes, which holds [`Executable`]s as bytes. [`PackageRef`] is all of it,
 //! verified. What the numbers mean is here, too: the sizes of a layer ([`Geometry`]), where the elements of an output are

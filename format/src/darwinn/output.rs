@@ -1,4 +1,4 @@
-//! How the elements of an output come from the device's buffer into the order of the tensor.
+//! Routes of an output's elements from the device's buffer into the order of the tensor.
 
 use core::fmt;
 
@@ -10,7 +10,7 @@ use crate::limits::Budget;
 pub enum Route<'a> {
     /// Chunks of `bytes` follow each other in the tensor; in the buffer each starts `step` after the one before.
     Chunks {
-        /// How many.
+        /// Number of chunks.
         count: usize,
         /// Bytes of each.
         bytes: usize,
@@ -23,10 +23,10 @@ pub enum Route<'a> {
     Tiles(Tiles<'a>),
 }
 
-/// Why an output has no such way.
+/// Reason an output has no such route.
 #[derive(Clone, PartialEq, Debug)]
 pub enum RouteError {
-    /// The layer is no output, or not said to be one.
+    /// The layer is not an output, or not said to be one.
     NotAnOutput,
     /// It has no sizes.
     Geometry(GeometryError),
@@ -62,7 +62,7 @@ impl fmt::Display for RouteError {
 
 impl core::error::Error for RouteError {}
 
-/// What only an output has, if the layer is one.
+/// Returns the part of a layer that only an output has, if the layer is one.
 pub fn output_of<'l, 'a>(layer: &'l Layer<'a>) -> Option<&'l OutputLayer<'a>> {
     match &layer.any_layer {
         Some(AnyLayer::OutputLayer(output)) => Some(output),
@@ -112,7 +112,7 @@ impl<'a> Route<'a> {
         Ok(Route::Tiles(tiles))
     }
 
-    /// Whether the tensor is the start of the buffer as it is.
+    /// Returns whether the tensor is the start of the buffer as it is.
     pub fn is_plain(&self) -> bool {
         match self {
             Route::Chunks { count, .. } => *count == 1,

@@ -1,7 +1,7 @@
 //! Packages as a whole: from bytes to a verified view of all three levels.
 //!
 //! Invariant: in a [`PackageRef`] that [`PackageRef::parse`] returned every executable has been read, its fields, hints
-//! and layouts lie inside what they are about, and the kinds of executables belong together.
+//! and layouts are inside what they are about, and the kinds of executables belong together.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -21,10 +21,10 @@ pub const OLDEST_RUNTIME: i32 = 10;
 /// The version of the last public runtime.
 pub const NEWEST_RUNTIME: i32 = 14;
 
-/// How deep packages for several chips may be nested.
+/// Nesting limit of packages for several chips.
 pub(super) const MAX_DEPTH: usize = 8;
 
-/// Which packages are read besides those that say what they are.
+/// Packages to read besides those that say what they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Accept {
     /// Packages without the identifier, as the driver does.
@@ -50,7 +50,7 @@ pub struct PackageRef<'a> {
 #[derive(Clone, Debug)]
 pub struct ExecutableRef<'a> {
     pub(super) bytes: &'a [u8],
-    /// Where it starts in the package.
+    /// Offset of the executable in the package.
     pub(super) offset: usize,
     pub(super) row: Executable<'a>,
 }
@@ -62,8 +62,8 @@ impl<'a> PackageRef<'a> {
         Self::reopen_within(bytes, MAX_DEPTH)
     }
 
-    /// Whether a file without any identifier is a package all the same: its three levels can be read, and an executable
-    /// has instructions.
+    /// Returns whether a file without any identifier is a package all the same: its three levels can be read, and an
+    /// executable has instructions.
     pub fn is_unidentified(bytes: &'a [u8]) -> bool {
         let has_code =
             |one: &ExecutableRef<'_>| one.row().instruction_bitstreams.as_ref().is_some_and(|code| !code.is_empty());
@@ -108,7 +108,7 @@ impl<'a> PackageRef<'a> {
         &self.row
     }
 
-    /// Where the multi-executable is in the package. A signature is over these bytes.
+    /// Returns the range of the multi-executable in the package. A signature is over these bytes.
     pub fn multi_executable(&self) -> Option<Range<usize>> {
         self.multi.clone()
     }
@@ -128,7 +128,7 @@ impl<'a> PackageRef<'a> {
         &self.chips
     }
 
-    /// Whether this is a package for several chips.
+    /// Returns whether the package is for several chips.
     pub fn is_multi_chip(&self) -> bool {
         self.row.virtual_chip_id == -1
     }
@@ -162,7 +162,7 @@ impl<'a> ExecutableRef<'a> {
         self.bytes
     }
 
-    /// Where it starts in the package.
+    /// Returns the offset of the executable in the package.
     pub fn offset(&self) -> usize {
         self.offset
     }
@@ -177,14 +177,14 @@ impl<'a> ExecutableRef<'a> {
         self.row.parameters.as_ref().map_or(&[], |blob| blob.as_slice())
     }
 
-    /// How long a run takes in cycles, if the compiler said so.
+    /// Returns the compiler's estimate of a run in cycles, if it gave one.
     pub fn estimated_cycles(&self) -> Option<u64> {
         let wide = u64::try_from(self.row.estimated_cycles_64bit).ok().filter(|cycles| *cycles > 0);
         wide.or_else(|| u64::try_from(self.row.estimated_cycles).ok().filter(|cycles| *cycles > 0))
     }
 }
 
-/// Whether these bytes are two integers in DER, as an ECDSA signature is.
+/// Returns whether these bytes are two integers in DER, as an ECDSA signature is.
 pub fn is_der_signature(bytes: &[u8]) -> bool {
     let Some((content, [])) = der(bytes, 0x30) else { return false };
     let Some((first, rest)) = der(content, 0x02) else { return false };

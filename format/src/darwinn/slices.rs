@@ -1,6 +1,6 @@
 //! Slices: an output as boxes of coordinates, each laid out by strides.
 //!
-//! Invariant: the boxes of [`Slices`] cover the layer's shape exactly once, and every element of each lies inside the
+//! Invariant: the boxes of [`Slices`] cover the layer's shape exactly once, and every element of each is inside the
 //! buffer of one execution.
 
 use alloc::vec::Vec;
@@ -17,11 +17,11 @@ pub const MAX_RANK: usize = 5;
 /// One box.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Slice {
-    /// Where it starts in the tensor, counted from the tensor's own start, and how long it is, per dimension.
+    /// Start in the tensor, counted from the tensor's own start, and length, per dimension.
     pub extent: Vec<(usize, usize)>,
     /// Elements from one coordinate to the next in the buffer, per dimension.
     pub strides: Vec<usize>,
-    /// Where it starts in the buffer, in bytes.
+    /// Offset of the box in the buffer, in bytes.
     pub offset: usize,
 }
 
@@ -34,7 +34,7 @@ pub struct Slices {
     pub slices: Vec<Slice>,
 }
 
-/// What is wrong with slices.
+/// Kind of fault in slices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SliceFault {
     /// Ranks: of the layer's shape, of the slice, of its strides.
@@ -43,24 +43,24 @@ pub enum SliceFault {
     Range,
     /// The stride of a dimension.
     Stride,
-    /// Where it starts.
+    /// The offset of a slice.
     Offset,
-    /// Where it ends.
+    /// The end of a slice, against its buffer.
     Bounds,
-    /// What all of them cover.
+    /// The cover of the tensor by all slices.
     Cover,
     /// The cost of looking, in work or in memory.
     Budget(ReadError),
 }
 
-/// Why slices do not describe an output.
+/// Reason slices do not describe an output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SliceError {
-    /// What kind of fault.
+    /// Kind of fault.
     pub fault: SliceFault,
-    /// Which slice; `None` if it is about all of them.
+    /// Index of the slice; `None` if the fault is about all of them.
     pub slice: Option<usize>,
-    /// What is wrong, with both numbers.
+    /// Description of the fault, with both numbers.
     pub message: alloc::string::String,
 }
 
@@ -137,7 +137,7 @@ impl Slices {
         Ok(slices)
     }
 
-    /// Whether the boxes cover the shape exactly once: they do not overlap and have as many elements together.
+    /// Checks that the boxes cover the shape exactly once: they do not overlap and have as many elements together.
     fn cover(&self, geometry: &Geometry) -> Result<()> {
         let covered = self.slices.iter().fold(0usize, |sum, slice| sum.saturating_add(slice.elements()));
         for (index, slice) in self.slices.iter().enumerate() {
@@ -152,14 +152,14 @@ impl Slices {
         Ok(())
     }
 
-    /// Whether there is one box and it is the tensor in its plain order.
+    /// Returns whether there is one box and it is the tensor in its plain order.
     pub fn is_packed(&self) -> bool {
         matches!(self.slices.as_slice(), [only] if only.is_packed())
     }
 }
 
 impl Slice {
-    /// How many coordinates it has.
+    /// Returns the number of coordinates in the box.
     pub fn elements(&self) -> usize {
         self.extent.iter().fold(1usize, |product, (_, len)| product.saturating_mul(*len))
     }

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::row::{Blob, Blobs, Rows, Scalar, ScalarKind, Scalars, Struct, StructDesc, Structs, Table, Text, Union};
 
-/// What the host maps for the device starts at multiples of this.
+/// Alignment of memory that the host maps for the device, in bytes.
 pub const PAGE: usize = 4096;
 
 crate::open_enum! {
-    /// What an address or a transfer is about. Outputs come before inputs.
+    /// Kind of buffer that an address or a transfer is about. Outputs come before inputs.
     pub struct Description(i16) default BASE_ADDRESS_OUTPUT_ACTIVATION {
         /// An output layer.
         BASE_ADDRESS_OUTPUT_ACTIVATION = 0,
@@ -22,7 +22,7 @@ crate::open_enum! {
 }
 
 crate::open_enum! {
-    /// Which half of an address.
+    /// Half of an address.
     pub struct Position(i16) default LOWER_32BIT {
         /// The low half.
         LOWER_32BIT = 0,
@@ -46,7 +46,7 @@ crate::open_enum! {
 }
 
 crate::open_enum! {
-    /// Where a transfer goes.
+    /// Direction of a transfer.
     pub struct Direction(i16) default INFEED {
         /// From the host to the device.
         INFEED = 0,
@@ -78,7 +78,7 @@ crate::open_enum! {
 }
 
 crate::open_enum! {
-    /// What an executable is for.
+    /// Purpose of an executable.
     pub struct ExecutableType(i16) default STAND_ALONE {
         /// Everything in one.
         STAND_ALONE = 0,
@@ -89,20 +89,20 @@ crate::open_enum! {
     }
 }
 
-/// What an address belongs to.
+/// Identity of an address: buffer, batch entry, layer and half.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Meta<'a> {
-    /// Which kind of buffer.
+    /// Kind of buffer.
     #[slot(0)]
     pub desc: Description,
-    /// Which batch entry of an activation.
+    /// Batch entry of an activation.
     #[slot(1)]
     pub batch: i32,
-    /// Which layer, for an activation.
+    /// Name of the layer, for an activation.
     #[slot(2)]
     pub name: Option<Text<'a>>,
-    /// Which half of the address.
+    /// Half of the address.
     #[slot(3)]
     pub position: Position,
 }
@@ -111,10 +111,10 @@ pub struct Meta<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FieldOffset<'a> {
-    /// What address.
+    /// Address to write.
     #[slot(0)]
     pub meta: Option<Meta<'a>>,
-    /// Where, in bits from the start of the chunk.
+    /// Position in bits from the start of the chunk.
     #[slot(1)]
     pub offset_bit: i32,
 }
@@ -126,7 +126,7 @@ pub struct InstructionBitstream<'a> {
     /// The instructions.
     #[slot(0)]
     pub bitstream: Option<Blob<'a>>,
-    /// Where addresses go.
+    /// Fields of the chunk that receive addresses.
     #[slot(1)]
     pub field_offsets: Option<Rows<'a, FieldOffset<'a>>>,
 }
@@ -135,13 +135,13 @@ pub struct InstructionBitstream<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DmaDescriptorHint<'a> {
-    /// Which buffer.
+    /// Buffer of the transfer.
     #[slot(0)]
     pub meta: Option<Meta<'a>>,
-    /// Where the range starts.
+    /// Start of the range.
     #[slot(1)]
     pub offset_in_bytes: i32,
-    /// How long it is.
+    /// Length of the range.
     #[slot(2)]
     pub size_in_bytes: i32,
 }
@@ -150,7 +150,7 @@ pub struct DmaDescriptorHint<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct InstructionHint {
-    /// Which chunk.
+    /// Index of the chunk.
     #[slot(0)]
     pub instruction_chunk_index: i32,
 }
@@ -159,7 +159,7 @@ pub struct InstructionHint {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct InterruptHint {
-    /// Which one.
+    /// Kind of interrupt.
     #[slot(0, name = "type")]
     #[serde(rename = "type")]
     pub kind: InterruptType,
@@ -185,7 +185,7 @@ pub enum AnyHint<'a> {
     /// A fence.
     #[tag(4)]
     FenceHint(FenceHint),
-    /// A kind nobody has named yet.
+    /// A kind without a name yet.
     #[unknown]
     Unknown(u8),
 }
@@ -194,10 +194,10 @@ pub enum AnyHint<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DmaHint<'a> {
-    /// What happens.
+    /// Content of the hint.
     #[slot(0)]
     pub any_hint: Option<AnyHint<'a>>,
-    /// Which way; it decides for scratch only.
+    /// Direction of the hint; it decides for scratch only.
     #[slot(2)]
     pub direction: Direction,
 }
@@ -209,12 +209,12 @@ pub struct DmaHints<'a> {
     /// In order.
     #[slot(0)]
     pub hints: Option<Rows<'a, DmaHint<'a>>>,
-    /// Whether they are the whole run.
+    /// True if the hints are the whole run.
     #[slot(1)]
     pub fully_deterministic: bool,
 }
 
-/// How the numbers of a layer are meant.
+/// Zero point and scale of a layer's numbers.
 #[derive(Clone, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NumericsConstants {
@@ -235,7 +235,7 @@ impl PartialEq for NumericsConstants {
     }
 }
 
-/// Where the elements of a tiled output are. All numbers are in elements, also where the schema's name says byte.
+/// Places of the elements of a tiled output. All numbers are in elements, also where the schema's name says byte.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OutputLayout<'a> {
@@ -245,16 +245,16 @@ pub struct OutputLayout<'a> {
     /// The x part of the tile number, for each x.
     #[slot(1)]
     pub x_coordinate_to_linear_tile_id_map: Option<Scalars<'a, i32>>,
-    /// Where each tile starts.
+    /// Start of each tile.
     #[slot(2)]
     pub linearized_tile_byte_offset: Option<Scalars<'a, i32>>,
-    /// Where each x starts in its row.
+    /// Start of each x in its row.
     #[slot(3)]
     pub x_coordinate_to_local_byte_offset: Option<Scalars<'a, i32>>,
-    /// Which row of its tile each y is.
+    /// Row number of each y in its tile.
     #[slot(4)]
     pub y_coordinate_to_local_y_offset: Option<Scalars<'a, i32>>,
-    /// How long the rows are of the tile that each x is in.
+    /// Length of the rows of the tile that each x is in.
     #[slot(5)]
     pub x_coordinate_to_local_y_row_size: Option<Scalars<'a, i32>>,
 }
@@ -315,27 +315,27 @@ pub struct OutputShapeInfo<'a> {
     /// The boxes.
     #[slot(0)]
     pub slice_layout: Option<Rows<'a, TensorLayout<'a>>>,
-    /// Where each starts, in bytes.
+    /// Start of each box, in bytes.
     #[slot(1)]
     pub slice_offset: Option<Scalars<'a, i32>>,
 }
 
-/// What only an output has.
+/// Fields that only an output has.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OutputLayer<'a> {
-    /// Where its elements are, tile by tile.
+    /// Places of its elements, tile by tile.
     #[slot(0)]
     pub layout: Option<OutputLayout<'a>>,
     /// Not used: the layer's own counts.
     #[slot(1)]
     pub data_type: DataType,
-    /// Where its elements are, box by box; this counts if both are there.
+    /// Places of its elements, box by box; this counts if both are there.
     #[slot(2)]
     pub shape_info: Option<OutputShapeInfo<'a>>,
 }
 
-/// What only an input has: nothing.
+/// Fields that only an input has: none.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct InputLayer {}
@@ -350,7 +350,7 @@ pub enum AnyLayer<'a> {
     /// An input.
     #[tag(2)]
     InputLayer(InputLayer),
-    /// A kind nobody has named yet.
+    /// A kind without a name yet.
     #[unknown]
     Unknown(u8),
 }
@@ -374,19 +374,19 @@ pub struct Layer<'a> {
     /// Channels.
     #[slot(4)]
     pub z_dim: i32,
-    /// How its numbers are meant.
+    /// Meaning of the layer's numbers.
     #[slot(5)]
     pub numerics: Option<NumericsConstants>,
     /// Its element type.
     #[slot(6)]
     pub data_type: DataType,
-    /// Whether it is an input or an output, and what only that has.
+    /// Fields of an input or of an output; they tell the kind of layer.
     #[slot(7)]
     pub any_layer: Option<AnyLayer<'a>>,
-    /// How often the executable runs for one inference.
+    /// Number of runs of the executable for one inference.
     #[slot(9, default = 1)]
     pub execution_count_per_inference: i32,
-    /// Whether its buffer may stay in the device's own memory.
+    /// True if the layer's buffer may stay in the device's own memory.
     #[slot(10)]
     pub cache_on_dram: bool,
     /// Its coordinates.
@@ -428,7 +428,7 @@ pub struct Executable<'a> {
     /// Batch entries of one run.
     #[slot(3)]
     pub batch_size: i32,
-    /// Bytes of memory it needs beside its layers.
+    /// Bytes of memory it needs in addition to its layers.
     #[slot(4)]
     pub scratch_size_bytes: i32,
     /// Its instructions, in chunks.
@@ -452,20 +452,20 @@ pub struct Executable<'a> {
     /// Replaced by the 64-bit number.
     #[slot(11)]
     pub estimated_cycles: i32,
-    /// How much of each tile's own memory it uses.
+    /// Bytes used of each tile's own memory.
     #[slot(12)]
     pub used_narrow_memory_bytes_per_tile: i32,
-    /// What it is for.
+    /// Purpose of the executable.
     #[slot(13, name = "type")]
     #[serde(rename = "type")]
     pub kind: ExecutableType,
     /// Executables of one token may have their parameters in on-chip memory together.
     #[slot(14)]
     pub parameter_caching_token: u64,
-    /// Whether parameters go to the device's own memory.
+    /// True if parameters go to the device's own memory.
     #[slot(15)]
     pub use_tpu_dram_for_parameters: bool,
-    /// How long a run takes, in cycles, by the compiler.
+    /// Duration of a run in cycles, as the compiler estimates it.
     #[slot(16)]
     pub estimated_cycles_64bit: i64,
 }
@@ -501,13 +501,13 @@ pub struct Package<'a> {
     /// Over the bytes of the multi-executable.
     #[slot(2, near)]
     pub signature: Option<Blob<'a>>,
-    /// Which key signed.
+    /// Version of the key that signed.
     #[slot(3)]
     pub keypair_version: i32,
     /// The compiler that made it.
     #[slot(4, near)]
     pub compiler_version: Option<Text<'a>>,
-    /// Which chip it is for; -1 for several.
+    /// Chip the package is for; -1 for several.
     #[slot(5)]
     pub virtual_chip_id: i32,
     /// Packages for several chips.

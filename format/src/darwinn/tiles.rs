@@ -1,8 +1,8 @@
-//! Tile maps: where each pixel of a tiled output lies in the device's buffer.
+//! Tile maps: where each pixel of a tiled output is in the device's buffer.
 //!
 //! Pixels next to each other in a row whose places step evenly form a [`Run`], so a row is a handful of runs and moving it
 //! needs no look at the maps per pixel. Invariant: after [`Tiles::verify`] every pixel of every run, all its channels
-//! included, lies inside the buffer of one execution.
+//! included, is inside the buffer of one execution.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -19,24 +19,24 @@ use crate::wire::ReadError;
 pub struct Run {
     /// The first column.
     pub x: usize,
-    /// How many columns.
+    /// Number of columns.
     pub count: usize,
     /// Elements from one column to the next; 0 for a single one.
     pub stride: i64,
     /// The x part of the tile number.
     tile: i64,
-    /// How long the rows of the tile are.
+    /// Length of the rows of the tile.
     row: i64,
-    /// Where the first column starts in its row.
+    /// Start of the first column in its row.
     local: i64,
 }
 
-/// Why maps do not describe an output.
+/// Reason maps do not describe an output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TileError {
     /// A map is absent or shorter than its dimension.
     Length {
-        /// Which map.
+        /// Name of the map.
         map: &'static str,
         /// Its length.
         have: usize,
@@ -49,10 +49,10 @@ pub enum TileError {
         pixel: (usize, usize),
         /// The tile's number.
         tile: i64,
-        /// How many there are.
+        /// Number of tiles.
         tiles: usize,
     },
-    /// A pixel lies outside the buffer.
+    /// A pixel is outside the buffer.
     Place {
         /// Row and column.
         pixel: (usize, usize),
@@ -128,7 +128,7 @@ impl<'a> Tiles<'a> {
         &self.runs
     }
 
-    /// How many tiles rows and columns are spread over.
+    /// Returns the number of tiles that rows and columns are spread over.
     pub fn used(&self) -> (usize, usize) {
         let distinct = |mut list: Vec<i64>| {
             list.sort_unstable();
@@ -146,7 +146,8 @@ impl<'a> Tiles<'a> {
         usize::try_from(place(offset.into(), self.y_local.get(y)?.into(), run)).ok()
     }
 
-    /// Whether all pixels lie inside the buffer. The cost is one look per run and per tile row with different places.
+    /// Checks that all pixels are inside the buffer. The cost is one look per run and per tile row with different
+    /// places.
     pub fn verify(&self, geometry: &Geometry, budget: &mut Budget) -> Result<(), TileError> {
         // Rows of one tile differ by their local number only, so the outermost two decide for all.
         let mut groups: BTreeMap<i32, [(i32, usize); 2]> = BTreeMap::new();
@@ -185,8 +186,8 @@ impl<'a> Tiles<'a> {
         Ok(())
     }
 
-    /// Whether two pixels share elements, if that can be told at a cost that is in proportion; the answer is the first
-    /// element that is shared.
+    /// Looks for two pixels that share elements, if the cost is in proportion; returns the first element that is
+    /// shared.
     pub fn overlap(&self, geometry: &Geometry, budget: &mut Budget) -> room::Result<Option<usize>> {
         /// Elements of the largest output that is looked at: a bitmap of 4 MiB.
         const MOST: usize = 1 << 25;

@@ -1,6 +1,6 @@
-//! Which functions a C file defines: enough of the language to tell a definition from a declaration, without running a
-//! preprocessor. Linear in the text. Generated code needs no more; where a file defines macros that take arguments, what
-//! it defines is not known.
+//! Functions that a C file defines: enough of the language to tell a definition from a declaration, without running a
+//! preprocessor. Linear in the text. Generated code needs no more; where a file defines macros that take arguments,
+//! what it defines is not known.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use crate::room;
 pub struct Definition {
     /// Its symbol.
     pub name: String,
-    /// Whether other files cannot see it.
+    /// True if other files cannot see the function.
     pub is_static: bool,
 }
 
@@ -27,7 +27,7 @@ pub fn definitions(source: &[u8]) -> room::Result<Vec<Definition>> {
     scan.found
 }
 
-/// Whether a file defines macros that take arguments, so that it may define other functions than it seems.
+/// Returns whether a file defines macros that take arguments, so that it may define other functions than it seems.
 pub fn has_function_macros(source: &[u8]) -> bool {
     source.split(|byte| *byte == b'\n').any(|line| {
         let rest = line.trim_ascii_start().strip_prefix(b"#").map(<[u8]>::trim_ascii_start);
@@ -37,7 +37,7 @@ pub fn has_function_macros(source: &[u8]) -> bool {
     })
 }
 
-/// What was seen since the last statement at the outermost level.
+/// Words and marks since the last statement at the outermost level.
 #[derive(Default)]
 struct Statement<'s> {
     word: Option<&'s [u8]>,

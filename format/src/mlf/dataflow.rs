@@ -1,5 +1,5 @@
-//! What is in which storage when: no entry is read before it is written or after its storage was written anew, and what
-//! stays from run to run is never overwritten.
+//! Contents of storages over time: no entry is read before it is written or after its storage was overwritten, and data
+//! that stay from run to run are never overwritten.
 //!
 //! The calls are gone through once, in order. Every write makes a new value; a storage holds the value written last, an
 //! entry is the value its node made. Reading an entry asks whether its storage still holds its value.
@@ -61,7 +61,7 @@ struct Walk<'g, 'r> {
     report: &'r mut Report,
     /// The value in each storage.
     holds: Vec<Option<u32>>,
-    /// Whether the storage is of an input or parameter.
+    /// True for each storage of an input or parameter.
     kept: Vec<bool>,
     /// The value of each entry.
     value: Vec<u32>,

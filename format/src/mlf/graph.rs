@@ -2,7 +2,7 @@
 //! element type and storage.
 //!
 //! A [`Graph`] from [`Graph::parse`] keeps every rule: references point backwards and inside, lists have one element
-//! per entry, products fit, and no entry is read after its storage was written anew.
+//! per entry, products fit, and no entry is read after its storage was written again.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -38,15 +38,15 @@ pub struct Graph {
 pub struct Node {
     /// Its name; unique only among inputs and parameters.
     pub name: String,
-    /// What it reads.
+    /// Entries the node reads.
     pub inputs: Vec<Reference>,
     /// Nodes that are to run before it; runtimes ignore them.
     pub control_deps: Vec<u32>,
-    /// What it calls; an input or parameter calls nothing.
+    /// Call of an operator; an input or parameter calls nothing.
     pub call: Option<Call>,
 }
 
-/// What an operator node calls.
+/// Call of an operator node.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Call {
     /// The symbol, or [`NOP`] or [`COPY`].
@@ -55,7 +55,7 @@ pub struct Call {
     pub inputs: u32,
     /// Results, and so entries of the node.
     pub outputs: u32,
-    /// Whether arguments are passed without their shapes.
+    /// True if arguments are passed without their shapes.
     pub flatten: bool,
     /// Further attributes: layouts, a hash.
     pub attrs: Vec<(String, String)>,
@@ -64,9 +64,9 @@ pub struct Call {
 /// An output of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Reference {
-    /// Which node.
+    /// Index of the node.
     pub node: u32,
-    /// Which of its outputs.
+    /// Index among the node's outputs.
     pub index: u32,
     /// Always 0 in practice.
     pub version: u32,
@@ -75,7 +75,7 @@ pub struct Reference {
 /// A tensor of the graph.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Entry {
-    /// Where it is kept: entries of one number share memory.
+    /// Number of the storage: entries of one number share memory.
     pub storage: u32,
     /// Its shape; none for one element.
     pub shape: Vec<u64>,
@@ -95,7 +95,7 @@ impl Entry {
 }
 
 impl Node {
-    /// How many entries it has.
+    /// Returns the number of the node's entries.
     pub fn outputs(&self) -> u32 {
         self.call.as_ref().map_or(1, |call| call.outputs)
     }

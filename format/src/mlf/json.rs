@@ -10,7 +10,7 @@ use core::fmt;
 
 use crate::room;
 
-/// How deep values may nest; files of the format nest eight deep.
+/// Nesting limit of values; files of the format nest eight deep.
 pub const MAX_DEPTH: usize = 64;
 
 /// A value and where it starts.
@@ -18,11 +18,11 @@ pub const MAX_DEPTH: usize = 64;
 pub struct Json {
     /// Bytes from the start of the text.
     pub at: usize,
-    /// What it is.
+    /// The value itself.
     pub value: Value,
 }
 
-/// What a value is.
+/// Value of a JSON text.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {
     /// `null`.
@@ -80,7 +80,7 @@ impl From<u64> for Value {
 }
 
 impl Json {
-    /// What kind of value it is, for messages.
+    /// Returns the kind of the value, for messages.
     pub fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "null",
@@ -226,16 +226,16 @@ fn quote(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// Why a text is no value, and where.
+/// Reason a text is not a value, and the place of the fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JsonError {
     /// Bytes from the start of the text.
     pub at: usize,
-    /// What is wrong there.
+    /// Kind of fault.
     pub kind: JsonErrorKind,
 }
 
-/// What is wrong with a text.
+/// Kind of fault in a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum JsonErrorKind {

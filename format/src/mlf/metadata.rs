@@ -1,4 +1,4 @@
-//! `metadata.json` of every version as one typed model, with the spelling of the version kept for writing it back.
+//! `metadata.json` of every version as one typed model, with the spelling of the version held for writing it back.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -13,7 +13,7 @@ pub const OLDEST: u32 = 1;
 /// The newest version there is.
 pub const NEWEST: u32 = 7;
 
-/// What a package says about itself.
+/// Metadata of a package.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Metadata {
     /// The version of the format, 1 to 7.
@@ -22,29 +22,29 @@ pub struct Metadata {
     pub modules: Vec<Module>,
 }
 
-/// What a package says about one of its modules.
+/// Metadata of one module of a package.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Module {
     /// Its name, which its files and symbols start with.
     pub name: String,
-    /// When it was made: local time, although it ends in `Z`.
+    /// Time of the export: local time, although it ends in `Z`.
     pub export_datetime: String,
     /// Whole model or lone operator.
     pub style: Style,
     /// `graph`, `aot`, or nothing for a lone operator.
     pub executors: Vec<String>,
-    /// What it was compiled for.
+    /// Targets it was compiled for.
     pub target: Targets,
-    /// What it needs of memory, as the exporter estimated it.
+    /// Memory it needs, as the exporter estimated it.
     pub memory: Memory,
-    /// What has to be linked with it.
+    /// Dependencies that have to be linked with it.
     pub external_dependencies: Option<Vec<Vec<(String, String)>>>,
     /// Keys beyond the known ones.
     #[serde(skip)]
     pub other: Vec<(String, Json)>,
 }
 
-/// What a package is of.
+/// Content of a package: a model or an operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Style {
@@ -65,7 +65,7 @@ impl Style {
     }
 }
 
-/// What a module was compiled for. Up to version 5 by type of device, then a list.
+/// Targets that a module was compiled for. Up to version 5 by type of device, then a list.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Targets {
@@ -91,7 +91,7 @@ impl Targets {
     }
 }
 
-/// What a module needs of memory. All figures are the exporter's estimates.
+/// Memory that a module needs. All figures are the exporter's estimates.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Memory {
     /// Per storage of the graph. Unreliable: exporters look sizes up under the wrong number.
@@ -104,12 +104,12 @@ pub struct Memory {
     pub buffers: Vec<(String, Vec<BufferInfo>)>,
 }
 
-/// What the exporter says about a storage.
+/// Metadata of a storage.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Sid {
-    /// Which.
+    /// Number of the storage.
     pub storage_id: u64,
-    /// How large.
+    /// Bytes of the storage.
     pub size_bytes: u64,
     /// The input or parameter in it.
     pub input_binding: Option<String>,
@@ -208,7 +208,7 @@ impl Module {
         }
     }
 
-    /// Whether it is run by this executor.
+    /// Returns whether the module is run by this executor.
     pub fn is_run_by(&self, executor: &str) -> bool {
         self.executors.iter().any(|name| name == executor)
     }

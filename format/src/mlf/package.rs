@@ -21,9 +21,9 @@ use crate::rules::mlf as rules;
 /// A file of a package. Paths are relative, without `./`, and unique.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Member<'a> {
-    /// Where it lies.
+    /// Path in the archive.
     pub path: &'a str,
-    /// Where its bytes start in the archive.
+    /// Start of the bytes in the archive.
     pub at: u64,
     /// Its bytes.
     pub bytes: &'a [u8],
@@ -32,7 +32,7 @@ pub struct Member<'a> {
 /// A package, taken apart.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Package<'a> {
-    /// What it says about itself.
+    /// Metadata of the package.
     pub metadata: Metadata,
     /// The files of each module, in the order of the metadata.
     pub modules: Vec<ModuleFiles<'a>>,
@@ -182,7 +182,7 @@ impl<'a> Files<'_, 'a> {
     }
 }
 
-/// That there is code, and in it every function the graph calls, once.
+/// Checks that there is code, and in it every function the graph calls, once.
 fn code(files: &ModuleFiles<'_>, report: &mut Report) {
     if files.sources.is_empty() {
         let (rule, what) = match files.objects.is_empty() {
@@ -237,7 +237,7 @@ fn is_parameter_name(name: &str) -> bool {
     name.strip_prefix('p').is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// That every parameter of the graph is in the file, as the graph has it.
+/// Checks that every parameter of the graph is in the file, as the graph has it.
 fn parameters(module: &Module, graph: &Graph, params: &Params<'_>, report: &mut Report) {
     let stored: BTreeMap<&str, (usize, &Param<'_>)> =
         room::map(params.entries.iter().enumerate().map(|(index, param)| (param.name, (index, param))));
@@ -270,7 +270,7 @@ fn parameters(module: &Module, graph: &Graph, params: &Params<'_>, report: &mut 
     }
 }
 
-/// What the metadata say about storages, against what the graph needs.
+/// Checks the metadata's storages against those the graph needs.
 fn storages(module: &Module, graph: &Graph, limits: &Limits, report: &mut Report) {
     let Some(plan) = report.roomy(StoragePlan::of(graph)) else { return };
     if plan.bytes() > limits.arena_bytes {

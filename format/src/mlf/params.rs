@@ -39,7 +39,7 @@ pub struct Param<'a> {
     pub data_type: DataType,
     /// Row-major shape; none for one element.
     pub shape: Vec<u64>,
-    /// Where the data start in the file.
+    /// Start of the data in the file.
     pub at: usize,
     /// The elements.
     pub data: &'a [u8],
@@ -230,14 +230,14 @@ fn list<'a>(cursor: &mut Cursor<'a>, params: &mut Params<'a>, report: &mut Repor
     Some(true)
 }
 
-/// What came of one tensor.
+/// Outcome of one tensor.
 enum Step<'a> {
     Read(Param<'a>),
     /// Reported; the next one can be read.
     Skipped,
     /// The file ends inside it.
     Short(&'static str),
-    /// Reported; nobody knows where the next one is.
+    /// Reported; the place of the next one is unknown.
     Lost,
 }
 

@@ -1,4 +1,4 @@
-//! Where the files of a package lie, by version.
+//! Paths of a package's files, by version.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,7 +8,7 @@ use super::metadata::Style;
 /// The file that makes an archive a package.
 pub const METADATA: &str = "metadata.json";
 
-/// What a member of a package is.
+/// Role of a member of a package.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Role<'p> {
@@ -56,7 +56,7 @@ impl<'p> Role<'p> {
     }
 }
 
-/// Where the graph of a module is.
+/// Returns the path of a module's graph.
 pub fn graph(version: u32, module: &str) -> String {
     match version {
         1..=4 => "runtime-config/graph/graph.json".into(),
@@ -65,7 +65,7 @@ pub fn graph(version: u32, module: &str) -> String {
     }
 }
 
-/// Where the model of a module is.
+/// Returns the path of a module's model.
 pub fn relay(version: u32, module: &str) -> String {
     match version {
         1..=3 => "relay.txt".into(),
@@ -74,12 +74,12 @@ pub fn relay(version: u32, module: &str) -> String {
     }
 }
 
-/// Where the parameters of a module are.
+/// Returns the path of a module's parameters.
 pub fn params(module: &str) -> String {
     format!("parameters/{module}.params")
 }
 
-/// What the name of generated file number `index` starts with, without its extension.
+/// Returns the start of the name of generated file number `index`, without its extension.
 pub fn code(version: u32, style: Style, module: &str, index: usize) -> String {
     match (version, style) {
         (1 | 2, _) | (_, Style::Operator) => format!("lib{index}"),
@@ -87,7 +87,7 @@ pub fn code(version: u32, style: Style, module: &str, index: usize) -> String {
     }
 }
 
-/// Whether a generated file is of this module, by its name; of several modules only one can own a file.
+/// Returns whether a generated file is of this module, by its name; of several modules only one can own a file.
 pub fn is_code_of(path: &str, module: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let rest = name.strip_prefix(module).and_then(|rest| rest.strip_prefix("_lib"));

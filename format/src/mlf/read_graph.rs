@@ -67,7 +67,7 @@ fn graph(json: &Json, report: &mut Report) -> Option<Graph> {
             report.add(&rules::BEHIND_METADATA, key, value.at, "runtimes stop reading before it".to_string());
         }
         match names.iter().position(|name| name == key) {
-            // What stands behind is not read by runtimes; here it is, so that the rest can be looked at.
+            // What is behind is not read by runtimes; here it is, so that the rest can be looked at.
             Some(place) => found.get_mut(place).into_iter().for_each(|slot| *slot = Some(value)),
             None if key == "metadata" => ended = true,
             None => report.add(&rules::GRAPH_KEY, key, value.at, "runtimes refuse this key".to_string()),
@@ -86,7 +86,7 @@ fn graph(json: &Json, report: &mut Report) -> Option<Graph> {
     Some(Graph { nodes, arg_nodes, heads, row_ptr, entries, other })
 }
 
-/// What every item of a list was read as; `None` as soon as one cannot be read.
+/// Reads every item of a list; `None` as soon as one cannot be read.
 fn all<T>(
     items: &[Json],
     report: &mut Report,

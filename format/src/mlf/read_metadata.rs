@@ -86,7 +86,7 @@ pub(super) fn metadata(json: &Json, report: &mut Report) -> Option<Metadata> {
     Some(metadata)
 }
 
-/// What the items of a list were read as, without those that cannot be read.
+/// Reads the items of a list and leaves out those that cannot be read.
 fn gather<J, T>(items: &[J], report: &mut Report, read: impl Fn(usize, &J, &mut Report) -> Option<T>) -> Vec<T> {
     let mut list = Vec::new();
     for (index, item) in items.iter().enumerate() {
@@ -218,7 +218,7 @@ fn module(json: &Json, version: u32, path: &str, report: &mut Report) -> Option<
     Some(module)
 }
 
-/// What names say: of the module, and of what runs it.
+/// Checks names: of the module, and of the executors that run it.
 fn names(module: &Module, version: u32, at: usize, path: &str, executors: &str, report: &mut Report) {
     if !module.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         let message = format!("{:?} is part of symbols, and no identifier", module.name);

@@ -1,5 +1,4 @@
-//! What the verifiers of the format carry along: findings, the budget, and where in the archive the text lies that is
-//! being looked at.
+//! State of the format's verifiers: findings, the budget, and the position in the archive of the text being looked at.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -14,11 +13,11 @@ use crate::rules::mlf as rules;
 
 /// Findings about one member of an archive at a time.
 pub struct Report {
-    /// What was found so far.
+    /// Findings so far.
     pub findings: Findings,
-    /// What is left to spend.
+    /// Rest of the budget.
     pub budget: Budget,
-    /// What every path starts with.
+    /// Prefix of every path.
     root: String,
     /// Added to every offset.
     base: u64,
@@ -30,7 +29,7 @@ impl Report {
         Report { findings: Findings::new(limits), budget: Budget::new(limits), root: String::new(), base: 0 }
     }
 
-    /// What follows is about a member that starts at `base`; paths start with `root`.
+    /// Sets the member that the next findings are about: it starts at `base`, and paths start with `root`.
     pub fn about(&mut self, root: impl Into<String>, base: u64) {
         self.root = root.into();
         self.base = base;
@@ -57,7 +56,7 @@ impl Report {
         self.findings.no_room(&rules::LIMITS, self.root.clone(), error);
     }
 
-    /// What there was memory for; where there was none, it is reported.
+    /// Returns the value there was memory for; a lack of memory is reported.
     pub fn roomy<T>(&mut self, made: room::Result<T>) -> Option<T> {
         made.map_err(|error| self.no_room(error)).ok()
     }

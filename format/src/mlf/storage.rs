@@ -1,4 +1,4 @@
-//! Which memory a graph needs: one piece per storage id, as large as the largest entry that is kept there.
+//! Memory that a graph needs: one piece per storage id, as large as the largest entry in it.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -27,7 +27,7 @@ pub struct Storage {
     pub bytes: u64,
     /// The type of its device.
     pub device: Option<i32>,
-    /// The entries that are kept in it, at one time or another.
+    /// The entries that are held in it, at one time or another.
     pub entries: Vec<u32>,
 }
 

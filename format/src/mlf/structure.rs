@@ -1,4 +1,4 @@
-//! What the numbers of a graph must be so that it can be followed: row pointers, references, arguments, counts.
+//! Checks of a graph's numbers, so that it can be followed: row pointers, references, arguments, counts.
 
 use alloc::collections::BTreeMap;
 use alloc::format;

@@ -1,4 +1,4 @@
-//! What can be wrong with data on their way in and out.
+//! Errors of data when they are stored and loaded.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,7 +7,7 @@ use core::fmt;
 use crate::scalar::ScalarType;
 use crate::tensor::LayoutError;
 
-/// Why a struct could not be stored.
+/// Reason a struct could not be stored.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StoreError<E> {
     /// A field holds another number of elements than its `shape` asks for.
@@ -15,7 +15,7 @@ pub enum StoreError<E> {
     Shape {
         /// Its key.
         key: String,
-        /// How many there are.
+        /// Number of elements found.
         have: usize,
         /// The shape.
         want: String,
@@ -25,7 +25,7 @@ pub enum StoreError<E> {
     Layout {
         /// Its key.
         key: String,
-        /// What is wrong with them.
+        /// Error of the layout.
         error: LayoutError,
     },
     /// The sink refuses it.
@@ -38,23 +38,23 @@ pub enum StoreError<E> {
     },
 }
 
-/// What is wrong with one key.
+/// Fault of one key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedDataError {
     /// The key.
     pub key: String,
-    /// What is wrong.
+    /// Kind of fault.
     pub problem: Problem,
 }
 
-/// What can be wrong with a key.
+/// Kind of fault of a key.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
     /// It is not there.
     #[error("there is no such key, {expected} is expected")]
     Missing {
-        /// What should be there.
+        /// Data that the field expects, in words.
         expected: String,
     },
     /// It is there, but cannot be read.
@@ -63,7 +63,7 @@ pub enum Problem {
     /// The elements are of another type.
     #[error("elements of type {have}, the field's are {want}")]
     Element {
-        /// Those found.
+        /// Type of the elements found.
         have: ScalarType,
         /// The field's.
         want: ScalarType,
@@ -71,7 +71,7 @@ pub enum Problem {
     /// The sizes are others.
     #[error("sizes {have}, the field's are {want}")]
     Sizes {
-        /// Those found.
+        /// Sizes found.
         have: String,
         /// The field's.
         want: String,
@@ -84,10 +84,10 @@ pub enum Problem {
     Bytes {
         /// Bytes found.
         bytes: usize,
-        /// What the field needs.
+        /// Bytes that the field needs, in words.
         want: String,
     },
-    /// Nobody recorded what the bytes look like, and the field does not know it either.
+    /// The layout of the bytes is not recorded, and the field does not know it either.
     #[error("nothing says what its {0} bytes look like")]
     NoLayout(usize),
     /// A layout that makes no sense for the data.
@@ -131,7 +131,7 @@ impl NamedDataErrors {
         &self.list
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no errors.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

@@ -49,7 +49,7 @@
 //! | `Option` of any of these | none if it is `None` | |
 //!
 //! `T` is any [`Element`](crate::scalar::Element); a BOOL is a [`Bool`](crate::scalar::Bool). A list has as many items as
-//! there are indices among the keys, so an item that stores nothing at all must not stand at its end.
+//! there are indices among the keys, so an item that stores nothing at all must not be at its end.
 //!
 //! | attribute | on | meaning |
 //! |---|---|---|
@@ -61,7 +61,7 @@
 //! | `skip` | field | neither stored nor loaded: `Default::default()` |
 //! | `crate = "path"` | struct | where this crate is, if not found by its name or the facade's |
 //!
-//! What a struct says about alignment and files holds for all its fields that say nothing themselves.
+//! Attributes of a struct about alignment and files hold for all its fields that say nothing themselves.
 
 mod error;
 mod memory;
@@ -84,11 +84,11 @@ use crate::tensor::{Dims, TensorLayout};
 pub struct Entry<'s> {
     /// The key.
     pub key: Cow<'s, str>,
-    /// The bytes: lent by the struct that is stored.
+    /// The bytes: borrowed from the struct that is stored.
     pub data: Cow<'s, [u8]>,
-    /// What they look like as a tensor; `None` for opaque bytes.
+    /// Tensor layout of the bytes; `None` for opaque bytes.
     pub layout: Option<TensorLayout>,
-    /// What they are to be aligned to: a power of two.
+    /// Alignment of the bytes: a power of two.
     pub alignment: u64,
     /// The data file they go to; `None` for the program.
     pub external: Option<Cow<'s, str>>,
@@ -96,7 +96,7 @@ pub struct Entry<'s> {
 
 /// Takes named data: a store under construction.
 pub trait Sink<'s> {
-    /// Why it does not take something.
+    /// Reason the sink does not take something.
     type Error;
 
     /// Takes one entry.
@@ -108,7 +108,7 @@ pub trait Sink<'s> {
 pub struct Found<'a> {
     /// The bytes.
     pub data: &'a [u8],
-    /// What they look like as a tensor, if that was recorded.
+    /// Tensor layout of the bytes, if it was recorded.
     pub layout: Option<&'a TensorLayout>,
 }
 
@@ -154,7 +154,7 @@ fn load_at<'a, T: NamedValue<'a>>(place: &Place<'_>, lookup: &'a dyn Lookup) -> 
     }
 }
 
-/// What a field of a [`NamedData`] struct can be.
+/// Type of a field of a [`NamedData`] struct.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored as named data",
     label = "no tensor, no number, no list of them, and no struct that derives `NamedData`",
@@ -167,11 +167,11 @@ pub trait NamedValue<'a>: Sized {
     /// Finds it. `None` if something is wrong, which is then among the errors.
     fn take(place: &Place<'_>, lookup: &'a dyn Lookup, errors: &mut NamedDataErrors) -> Option<Self>;
 
-    /// Whether any of its keys is there.
+    /// Returns whether any of the value's keys is there.
     fn is_present(place: &Place<'_>, lookup: &'a dyn Lookup) -> bool;
 }
 
-/// What lists of named data can have as items. Numbers make a tensor; everything else stands under `key.0`, `key.1`, …
+/// Type of an item in a list of named data. Numbers make a tensor; everything else is under `key.0`, `key.1`, …
 #[diagnostic::on_unimplemented(
     message = "a list of `{Self}` cannot be stored as named data",
     label = "no number, no tensor and no struct that derives `NamedData`"
@@ -197,7 +197,7 @@ pub trait NamedItem<'a>: NamedValue<'a> {
         values::take_items(sizes, place, lookup, errors)
     }
 
-    /// Whether any key of a list is there.
+    /// Returns whether any key of a list is there.
     fn is_list_present(place: &Place<'_>, lookup: &'a dyn Lookup) -> bool {
         place.has_items(lookup)
     }

@@ -1,4 +1,4 @@
-//! Where a value stands: its key, and what the attributes around it say.
+//! Place of a value: its key, and the attributes around it.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,7 +10,7 @@ use super::Lookup;
 #[derive(Clone, Debug)]
 pub struct Place<'p> {
     key: String,
-    /// What stands between the key and those below it.
+    /// Text between the key and those below it.
     joint: &'static str,
     alignment: u64,
     external: Option<&'p str>,
@@ -23,7 +23,7 @@ impl<'p> Place<'p> {
         Place { key: String::new(), joint: "", alignment: 1, external: None, shape: None }
     }
 
-    /// Of a struct whose fields stand under `key.`; the root for an empty key.
+    /// Of a struct whose fields are under `key.`; the root for an empty key.
     pub fn at(key: &str) -> Self {
         Place { key: key.into(), joint: if key.is_empty() { "" } else { "." }, ..Self::root() }
     }
@@ -91,12 +91,12 @@ impl<'p> Place<'p> {
         })
     }
 
-    /// Whether an item of a list is there.
+    /// Returns whether an item of a list is there.
     pub(crate) fn has_items(&self, lookup: &dyn Lookup) -> bool {
         self.keys_below(lookup).any(|rest| index_of(rest).is_some())
     }
 
-    /// How many items the list has, or the first one that is missing before the last.
+    /// Returns the number of items in the list, or the first one that is missing before the last.
     pub(crate) fn count_items(&self, lookup: &dyn Lookup) -> Result<usize, usize> {
         let mut indices: Vec<usize> = self.keys_below(lookup).filter_map(index_of).collect();
         indices.sort_unstable();

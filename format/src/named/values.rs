@@ -1,4 +1,4 @@
-//! What each type of field is as named data.
+//! Named data of each type of field.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -173,7 +173,7 @@ impl<'a, T: NamedItem<'a>, const N: usize> NamedItem<'a> for [T; N] {
                 return None;
             }
         };
-        // How many arrays there are says what stands before their own size; if that is open, their items do.
+        // How many arrays there are says what is before their own size; if that is open, their items do.
         let known = sizes.iter().rev().skip(1).try_fold(1usize, |count, size| count.checked_mul((*size)?));
         let items = T::take_list(&sizes, place, lookup, errors)?;
         let count = known.or_else(|| items.len().checked_div(N)).unwrap_or(0);

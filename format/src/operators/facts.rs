@@ -2,7 +2,7 @@
 //!
 //! Lowering, generating and optimising programs ask for it; opening, verifying and running them do not.
 //!
-//! Invariant: facts stand in the order of the table's legend; a test holds it.
+//! Invariant: facts are in the order of the table's legend; a test holds it.
 
 use super::table::{Operator, from, lower_bound, search};
 
@@ -29,22 +29,23 @@ pub const fn find(full_name: &str) -> Option<Operator> {
 }
 
 impl Operator {
-    /// Whether calling it at load gives what calling it at each run would. Said of operators in programs only.
+    /// Returns whether calling it at load gives the result of calling it at each run. Said of operators in programs
+    /// only.
     pub fn is_pure(self) -> bool {
         self.facts().any(|fact| fact == "pure")
     }
 
-    /// Whether it is one of the core set.
+    /// Returns whether the operator is one of the core set.
     pub fn is_core(self) -> bool {
         self.facts().any(|fact| fact == "core")
     }
 
-    /// Whether it is the copying twin of a view.
+    /// Returns whether the operator is the copying twin of a view.
     pub fn is_view_copy(self) -> bool {
         self.facts().any(|fact| fact == "view_copy")
     }
 
-    /// Whether each element of the result comes from the elements at its place.
+    /// Returns whether each element of the result comes from the elements at its place.
     pub fn is_pointwise(self) -> bool {
         self.facts().any(|fact| fact == "pointwise")
     }

@@ -15,7 +15,7 @@ pub enum Literal<'a> {
     Float(f64),
     /// The text between quotes, as written.
     Str(&'a str),
-    /// What is between the brackets; [`Literal::items`] reads it.
+    /// Text between the brackets; [`Literal::items`] reads it.
     List(&'a str),
     /// A named constant, such as `contiguous_format`.
     Name(&'a str),

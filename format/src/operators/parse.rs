@@ -7,17 +7,17 @@ use alloc::vec::Vec;
 use super::literal::Literal;
 use super::schema::{Argument, ArgumentKind, List, Schema};
 
-/// Why a text is no schema, and where.
+/// Reason a text is not a schema, and the place of the fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{kind} at byte {position} of the operator schema")]
 pub struct SchemaError {
-    /// What was expected.
+    /// Part that was expected.
     pub kind: SchemaErrorKind,
     /// Bytes before the place.
     pub position: usize,
 }
 
-/// What was expected.
+/// Part that was expected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaErrorKind {
@@ -114,7 +114,7 @@ impl<'a> Cursor<'a> {
         if self.eat(text) { Ok(()) } else { Err(self.error(SchemaErrorKind::Text(text))) }
     }
 
-    /// What was consumed since `start`.
+    /// Returns the text consumed since `start`.
     fn since(&self, start: &'a str) -> &'a str {
         start.get(..start.len().saturating_sub(self.rest.len())).unwrap_or_default()
     }
@@ -300,7 +300,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A default value that is no list.
+    /// A default value that is not a list.
     pub(super) fn item(&mut self) -> Result<Literal<'a>> {
         for quote in ["\"", "'"] {
             if let Some(rest) = self.rest.strip_prefix(quote) {

@@ -1,4 +1,4 @@
-//! What a schema says, and the calling convention that follows from it.
+//! Content of a schema, and the calling convention that follows from it.
 //!
 //! Invariant: `values` holds the arguments, then the returns; `arguments` is how many of the former there are.
 
@@ -22,28 +22,28 @@ pub struct Schema<'a> {
 pub struct Argument<'a> {
     /// Its name; empty for a nameless result.
     pub name: &'a str,
-    /// What it is, or what the items of the list are.
+    /// Kind of the argument, or of the items of the list.
     pub kind: ArgumentKind<'a>,
-    /// Whether it may be `None`.
+    /// True if the argument may be `None`.
     pub optional: bool,
     /// Set when it is a list.
     pub list: Option<List>,
-    /// What it is when a caller does not say.
+    /// Value of the argument if a caller gives none.
     pub default: Option<Literal<'a>>,
     /// The alias set, such as `a` in `Tensor(a!)`; empty for none.
     pub alias: &'a str,
-    /// Whether the operator writes to it: the `!` of the alias set.
+    /// True if the operator writes to it: the `!` of the alias set.
     pub mutated: bool,
-    /// Whether it is given by name only: after the `*`.
+    /// True if it is given by name only: after the `*`.
     pub kw_only: bool,
 }
 
-/// How a list is written.
+/// Notation of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct List {
     /// The length of `int[2]`; a caller may give one item for all.
     pub len: Option<u32>,
-    /// Whether items may be `None`: the `?` of `Tensor?[]`.
+    /// True if items may be `None`: the `?` of `Tensor?[]`.
     pub optional_items: bool,
 }
 
@@ -78,7 +78,7 @@ pub enum ArgumentKind<'a> {
     Other(&'a str),
 }
 
-/// What follows the arguments of the schema in a call.
+/// Values after the arguments of the schema in a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trailing {
     /// Nothing: the operator returns nothing.
@@ -103,7 +103,7 @@ impl<'a> Schema<'a> {
         self.name
     }
 
-    /// What follows the dot; empty for none.
+    /// Returns the name after the dot; empty for none.
     pub fn overload(&self) -> &'a str {
         self.overload
     }
@@ -118,7 +118,7 @@ impl<'a> Schema<'a> {
         self.values.get(self.arguments..).unwrap_or_default()
     }
 
-    /// Whether the operator writes to this argument.
+    /// Returns whether the operator writes to this argument.
     pub fn is_mutated(&self, index: usize) -> bool {
         self.args().get(index).is_some_and(|arg| arg.mutated)
     }
@@ -133,7 +133,7 @@ impl<'a> Schema<'a> {
         self.args().iter().enumerate().filter(|(_, arg)| arg.is_out()).map(|(index, _)| index)
     }
 
-    /// What follows the arguments in a call.
+    /// Returns the values after the arguments in a call.
     pub fn trailing(&self) -> Trailing {
         let mut outs = self.outs();
         match (outs.next(), outs.next()) {
@@ -156,7 +156,8 @@ impl<'a> Schema<'a> {
         self.arguments.saturating_add((self.trailing() != Trailing::Nothing) as usize)
     }
 
-    /// Whether the value at this place of a call may have this tag of `KernelTypes`. False beyond the call's length.
+    /// Returns whether the value at this place of a call may have this tag of `KernelTypes`. False beyond the call's
+    /// length.
     pub fn accepts(&self, index: usize, tag: u8) -> bool {
         if let Some(arg) = self.args().get(index) {
             return arg.accepts(tag);
@@ -185,12 +186,12 @@ impl<'a> Schema<'a> {
 }
 
 impl Argument<'_> {
-    /// Whether it is only there to receive a result.
+    /// Returns whether the argument is only there to receive a result.
     pub fn is_out(&self) -> bool {
         self.mutated && self.kw_only
     }
 
-    /// Whether a value with this tag of `KernelTypes` can be passed for it.
+    /// Returns whether a value with this tag of `KernelTypes` can be passed for it.
     ///
     /// A `float` may be an integer: exporters box a literal by its own type, and a computed number starts as an
     /// integer placeholder. A missing plain `Tensor` is an empty tensor, never null. Nothing is known about

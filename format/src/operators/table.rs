@@ -18,7 +18,7 @@ const TABLE: &str = super::programs::SCHEMAS;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operator {
     schema: &'static str,
-    /// What follows the schema: empty, or a semicolon and words.
+    /// Text after the schema: empty, or a semicolon and words.
     pub(super) facts: &'static str,
 }
 
@@ -38,7 +38,7 @@ impl Operator {
         until(self.schema, b'(').0
     }
 
-    /// Whether a program may hold it: a stock kernel library has it, or exporters leave it there.
+    /// Returns whether a program may hold it: a stock kernel library has it, or exporters leave it there.
     pub const fn is_in_programs(self) -> bool {
         !cfg!(feature = "operators") || starts_with(self.facts.as_bytes(), b"; program")
     }

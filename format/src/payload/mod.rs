@@ -49,7 +49,7 @@ pub trait PayloadFormat: Send + Sync {
 /// A payload, with all of the program that its decoder may look at.
 #[derive(Clone, Copy)]
 pub struct Payload<'p> {
-    /// What the backend wrote.
+    /// Bytes that the backend wrote.
     pub bytes: &'p [u8],
     /// Options given at export; those that cannot be read are left out.
     pub options: &'p [CompileSpec<'p>],

@@ -18,7 +18,7 @@ pub struct NamedEntries<'a> {
 }
 
 impl<'a> NamedEntries<'a> {
-    /// Bytes under a key; `None` if nobody at hand has it.
+    /// Bytes under a key; `None` if no file at hand has it.
     pub fn size(&self, key: &str) -> Option<u64> {
         match self.find(key) {
             Some(range) => Some(range.end.saturating_sub(range.start)),
@@ -38,7 +38,7 @@ impl<'a> NamedEntries<'a> {
         Some(bytes).filter(|bytes| bytes.len() as u64 == len)
     }
 
-    /// Whether all data files of the program are at hand: what is not found is nowhere.
+    /// Returns whether all data files of the program are at hand: data that are not found do not exist.
     pub fn is_complete(&self) -> bool {
         self.file.data.is_some()
     }

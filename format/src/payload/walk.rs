@@ -1,8 +1,8 @@
 //! The walk over a program that finds every payload whose decoder is known, with its bytes, options, calls and the sizes
 //! of named data.
 //!
-//! What cannot be read of the program around is passed over: its own verifier says so. Tables, instructions, arguments and
-//! bytes that are looked at are paid for, those of a payload that several delegates name each time.
+//! Parts of the program around that cannot be read are skipped: its own verifier reports them. Tables, instructions,
+//! arguments and bytes that are looked at are paid for, those of a payload that several delegates name each time.
 
 use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
@@ -33,7 +33,7 @@ const PROGRAM_RULES: StructureRules = StructureRules {
     limits: &rule::LIMITS,
 };
 
-/// Who holds the bytes of a payload.
+/// Holder of a payload's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Holder {
     /// A segment of the file.
@@ -48,7 +48,7 @@ pub struct Found<'f> {
     pub format: &'f dyn PayloadFormat,
     /// The payload.
     pub payload: Payload<'f>,
-    /// Who holds its bytes.
+    /// Holder of the bytes.
     pub holder: Holder,
     /// The place of its first byte in the file.
     pub offset: u64,

@@ -21,7 +21,7 @@ pub const IDENTIFIER: [u8; 4] = *b"FT01";
 /// The identifier of a FlatData file, at byte 4.
 pub const FLAT_DATA_IDENTIFIER: [u8; 4] = *b"FD01";
 
-/// Which files are read besides current ones that say what they are.
+/// Files to read besides current ones that say what they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Accept {
     /// `FT01` files from before June 2025.
@@ -35,8 +35,8 @@ impl Accept {
     pub const ALL: Accept = Accept { legacy: true, bare_flat_data: true };
 }
 
-/// How many bytes of the file, from its start, hold the flatbuffer: what [`DataRef::parse`] needs at least. A head of
-/// [`HEAD_LEN`](crate::header::HEAD_LEN) bytes is enough to tell.
+/// Returns the number of bytes, from the start of the file, that hold the flatbuffer: [`DataRef::parse`] needs at least
+/// these. A head of [`HEAD_LEN`](crate::header::HEAD_LEN) bytes is enough to tell.
 pub fn data_len(head: &[u8], extent: FileExtent) -> u64 {
     match DataHeader::read(head).ok().and_then(|header| header.region_end()) {
         Some(end) => end.min(extent.len),
@@ -100,7 +100,7 @@ pub(super) struct RawEntry<'a> {
     /// Bytes from the start of the segment, where entries say so.
     pub within: Option<u64>,
     pub layout: Option<RawLayout<'a>>,
-    /// Where its table is.
+    /// Position of the entry's table.
     pub at: u32,
 }
 
@@ -191,11 +191,11 @@ fn key<'a>(table: &wire::Table<'a>, slot: u16) -> wire::Result<Option<&'a str>> 
 pub struct Entry<'a> {
     /// The key.
     pub key: &'a str,
-    /// Which segment.
+    /// Index of the segment.
     pub segment: u32,
     /// Its bytes, from the start of the file.
     pub range: Range<u64>,
-    /// What they look like; `None` for data that is no tensor.
+    /// Tensor layout of the data; `None` for data that is not a tensor.
     pub layout: Option<TensorLayout>,
 }
 
@@ -223,7 +223,7 @@ impl<'a> DataRef<'a> {
         self.header
     }
 
-    /// Which layout of tables the file has.
+    /// Returns the generation of the file's tables.
     pub fn generation(&self) -> Generation {
         self.generation
     }
@@ -238,7 +238,7 @@ impl<'a> DataRef<'a> {
         self.keys.len()
     }
 
-    /// Whether there are no entries.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
@@ -284,7 +284,7 @@ impl<'a> DataRef<'a> {
         self.entry(self.find(key)?)
     }
 
-    /// Where a segment lies in the file; `None` if there is no such segment or its range overflows.
+    /// Returns the range of a segment in the file; `None` if there is no such segment or its range overflows.
     pub fn segment_range(&self, index: u32) -> Option<Range<u64>> {
         let segment = self.root.segments()?.get(index as usize).ok()?;
         let start = self.header.segment_base_offset.checked_add(segment.offset)?;

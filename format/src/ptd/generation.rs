@@ -1,4 +1,5 @@
-//! Which layout of tables a data file has. Identifier, header and version do not tell; the root table does.
+//! Generation of a data file: the layout of its tables. Identifier, header and version do not tell; the root table
+//! does.
 
 use crate::row::Table as _;
 use crate::wire::Table;
@@ -36,13 +37,13 @@ impl Generation {
         }
     }
 
-    /// Whether today's runtimes cannot read it although its identifier is theirs.
+    /// Returns whether today's runtimes cannot read it although its identifier is theirs.
     pub fn is_legacy(self) -> bool {
         matches!(self, Generation::A | Generation::B)
     }
 }
 
-/// Whether the slot points at a vector of tables whose first could be a segment.
+/// Returns whether the slot points at a vector of tables whose first could be a segment.
 fn holds_segments(root: &Table<'_>, slot: u16) -> bool {
     match root.tables(slot) {
         Ok(Some(tables)) => tables.is_empty() || tables.get(0).and_then(DataSegment::decode).is_ok(),

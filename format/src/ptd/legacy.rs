@@ -1,4 +1,4 @@
-//! What exporters wrote as `FT01` before June 2025: the same identifier, header and version over other slots.
+//! Tables that exporters wrote as `FT01` before June 2025: the same identifier, header and version over other slots.
 //!
 //! Generation A has the slots up to `segments`, generation B adds `named_data`. Read as a current file, the scalar
 //! `tensor_alignment` would pass for an offset; [`Generation::of`](super::Generation::of) tells them apart first.
@@ -26,7 +26,7 @@ pub struct TensorMetadata<'a> {
     /// Dimensions from outermost to innermost in memory.
     #[slot(3)]
     pub dim_order: Option<Scalars<'a, u8>>,
-    /// Which segment.
+    /// Index of the segment.
     #[slot(4)]
     pub segment_index: u32,
     /// Bytes from the start of the segment.

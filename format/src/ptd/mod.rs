@@ -1,4 +1,4 @@
-//! Data files: named data beside a program. `.ptd` files with identifier `FT01` in three generations, and FlatData.
+//! Data files: named data next to a program. `.ptd` files with identifier `FT01` in three generations, and FlatData.
 
 mod data;
 mod generation;

@@ -8,7 +8,7 @@ use crate::scalar::ScalarType;
 
 pub use crate::pte::{DataSegment, NamedData as BlobEntry};
 
-/// What the bytes of an entry look like as a tensor.
+/// Tensor layout of an entry's bytes.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TensorLayout<'a> {
@@ -30,10 +30,10 @@ pub struct NamedData<'a> {
     /// The key.
     #[slot(0)]
     pub key: Option<Text<'a>>,
-    /// Which segment.
+    /// Index of the segment.
     #[slot(1)]
     pub segment_index: u32,
-    /// What the bytes look like; absent for data that is no tensor.
+    /// Tensor layout of the bytes; absent for data that is not a tensor.
     #[slot(2)]
     pub tensor_layout: Option<TensorLayout<'a>>,
 }

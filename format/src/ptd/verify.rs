@@ -26,7 +26,7 @@ const STRUCTURE: StructureRules = StructureRules {
 /// The longest flatbuffer.
 const MAX_FLATBUFFER: u64 = i32::MAX as u64;
 
-/// What verification came to.
+/// Result of verification.
 pub struct Verdict<'a> {
     /// Everything found.
     pub findings: Findings,

@@ -63,7 +63,7 @@ pub struct FastTensor<'a> {
     pub data_buffer_idx: u32,
     /// Memory id and offset of a planned tensor.
     pub allocation: Option<(u32, u64)>,
-    /// Whether the sizes are upper bounds.
+    /// True if the sizes are upper bounds.
     pub bound: bool,
 }
 

@@ -6,7 +6,7 @@ use core::fmt::{self, Display};
 
 use super::{KernelTypes, TensorShapeDynamism};
 
-/// Whether sizes may change, as a word: `bounded`, `unbounded`, `static`, or `dynamism#5` for a number that names none.
+/// Dynamism of sizes as a word: `bounded`, `unbounded`, `static`, or `dynamism#5` for a number that names none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dynamism(pub TensorShapeDynamism);
 

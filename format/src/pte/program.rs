@@ -12,8 +12,8 @@ pub use crate::extent::FileExtent;
 /// The identifier of a program, at byte 4.
 pub const IDENTIFIER: [u8; 4] = *b"ET12";
 
-/// How many bytes of the file, from its start, hold the flatbuffer: what [`ProgramRef::parse`] needs at least. A head
-/// of [`HEAD_LEN`](crate::header::HEAD_LEN) bytes is enough to tell.
+/// Returns the number of bytes, from the start of the file, that hold the flatbuffer: [`ProgramRef::parse`] needs at
+/// least these. A head of [`HEAD_LEN`](crate::header::HEAD_LEN) bytes is enough to tell.
 pub fn program_len(head: &[u8], extent: FileExtent) -> u64 {
     match ProgramHeader::read(head) {
         Ok(header) => header.program_size.min(extent.len),
@@ -23,7 +23,7 @@ pub fn program_len(head: &[u8], extent: FileExtent) -> u64 {
 
 /// A program that satisfies the structural and semantic rules, borrowed from its bytes.
 ///
-/// Segments are not part of it: their ranges are known to lie inside the file, their bytes are not touched.
+/// Segments are not part of it: their ranges are known to be inside the file, their bytes are not touched.
 #[derive(Clone)]
 pub struct ProgramRef<'a> {
     bytes: &'a [u8],
@@ -72,8 +72,8 @@ impl<'a> ProgramRef<'a> {
         ExecutionPlan::decode(found).ok()
     }
 
-    /// Where a segment lies in the file; `None` if there is no such segment or its range overflows. An empty one is empty
-    /// wherever it is said to lie.
+    /// Returns the range of a segment in the file; `None` if there is no such segment or its range overflows. An empty
+    /// one is empty wherever it is said to lie.
     pub fn segment_range(&self, index: u32) -> Option<core::ops::Range<u64>> {
         let segments = self.program.segments.as_ref()?;
         let segment = segments.get(index as usize).ok()?;

@@ -9,7 +9,7 @@ use crate::scalar::ScalarType;
 use crate::wire;
 
 open_enum! {
-    /// How far the sizes of a tensor may change at run time.
+    /// Freedom of a tensor's sizes to change at run time.
     pub struct TensorShapeDynamism(i8) default STATIC {
         /// Not at all.
         STATIC = 0,
@@ -21,7 +21,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Where the data of a constant tensor are.
+    /// Location of a constant tensor's data.
     pub struct TensorDataLocation(i8) default SEGMENT {
         /// In a segment of the program.
         SEGMENT = 0,
@@ -41,7 +41,7 @@ open_enum! {
 }
 
 open_enum! {
-    /// Where the processed bytes of a delegate are.
+    /// Location of a delegate's processed bytes.
     pub struct DataLocation(i8) default INLINE {
         /// In `Program.backend_delegate_data`.
         INLINE = 0,
@@ -50,7 +50,7 @@ open_enum! {
     }
 }
 
-/// How arguments and results were nested before they were flattened: two pytree strings.
+/// Nesting of arguments and results before they were flattened: two pytree strings.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContainerMetadata<'a> {
@@ -89,7 +89,7 @@ impl AllocationDetails {
     }
 }
 
-/// What few tensors have to say.
+/// Fields that few tensors need.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExtraTensorInfo<'a> {
@@ -99,13 +99,13 @@ pub struct ExtraTensorInfo<'a> {
     /// Name of the parameter or buffer this tensor was; the key of an external one.
     #[slot(1)]
     pub fully_qualified_name: Option<Text<'a>>,
-    /// Where its data are.
+    /// Location of the tensor's data.
     #[slot(2)]
     pub location: TensorDataLocation,
     /// Kind of device its memory is on.
     #[slot(3)]
     pub device_type: DeviceType,
-    /// Which device of that kind.
+    /// Index of the device among those of its kind.
     #[slot(4)]
     pub device_index: i8,
 }
@@ -138,10 +138,10 @@ pub struct Tensor<'a> {
     /// Ignored by runtimes.
     #[slot(7)]
     pub layout: i8,
-    /// How far its sizes may change.
+    /// Freedom of the sizes to change.
     #[slot(8)]
     pub shape_dynamism: TensorShapeDynamism,
-    /// What few tensors have to say.
+    /// Fields that few tensors need.
     #[slot(9)]
     pub extra_tensor_info: Option<ExtraTensorInfo<'a>>,
 }
@@ -236,7 +236,7 @@ pub struct OptionalTensorList<'a> {
     pub items: Option<Scalars<'a, i32>>,
 }
 
-/// What a value can be.
+/// Value of a method, by kind.
 #[derive(Clone, PartialEq, Debug, Union, Serialize, Deserialize)]
 #[allow(clippy::large_enum_variant, reason = "rows are read one at a time; a box would be an allocation each")]
 pub enum KernelTypes<'a> {
@@ -273,7 +273,7 @@ pub enum KernelTypes<'a> {
     /// A list of tensors, some missing.
     #[tag(11)]
     OptionalTensorList(OptionalTensorList<'a>),
-    /// A kind nobody has named yet.
+    /// A kind without a name yet.
     #[unknown]
     Unknown(u8),
 }
@@ -294,7 +294,7 @@ pub struct Operator<'a> {
     /// `namespace::op`.
     #[slot(0)]
     pub name: Option<Text<'a>>,
-    /// What follows the dot; empty for none.
+    /// Name after the dot; empty for none.
     #[slot(1)]
     pub overload: Option<Text<'a>>,
 }
@@ -356,7 +356,7 @@ pub struct FreeCall {
     pub value_index: i32,
 }
 
-/// What an instruction can do.
+/// Kind of an instruction, with its arguments.
 #[derive(Clone, PartialEq, Debug, Union, Serialize, Deserialize)]
 pub enum InstructionArguments<'a> {
     /// Calls an operator.
@@ -374,7 +374,7 @@ pub enum InstructionArguments<'a> {
     /// Gives up a tensor's data.
     #[tag(5)]
     FreeCall(FreeCall),
-    /// A kind nobody has named yet.
+    /// A kind without a name yet.
     #[unknown]
     Unknown(u8),
 }
@@ -383,7 +383,7 @@ pub enum InstructionArguments<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Instruction<'a> {
-    /// What it does.
+    /// Kind and arguments of the instruction.
     #[slot(0)]
     pub instr_args: Option<InstructionArguments<'a>>,
 }
@@ -415,11 +415,11 @@ pub struct FrameList<'a> {
     pub items: Option<Rows<'a, Frame<'a>>>,
 }
 
-/// Where a delegate's processed bytes are.
+/// Place of a delegate's processed bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BackendDelegateDataReference {
-    /// Which list.
+    /// List that holds the bytes.
     #[slot(0)]
     pub location: DataLocation,
     /// Index into it.
@@ -446,7 +446,7 @@ pub struct BackendDelegate<'a> {
     /// Name of the backend.
     #[slot(0)]
     pub id: Option<Text<'a>>,
-    /// What the backend made of it at export.
+    /// Place of the bytes that the backend made of it at export.
     #[slot(1)]
     pub processed: Option<BackendDelegateDataReference>,
     /// Options given at export.
@@ -464,7 +464,7 @@ pub struct Chain<'a> {
     /// Value indices; empty in practice.
     #[slot(1)]
     pub outputs: Option<Scalars<'a, i32>>,
-    /// What is executed, in order.
+    /// Instructions to execute, in order.
     #[slot(2)]
     pub instructions: Option<Rows<'a, Instruction<'a>>>,
     /// Stack trace of each instruction.
@@ -472,7 +472,7 @@ pub struct Chain<'a> {
     pub stacktrace: Option<Rows<'a, FrameList<'a>>>,
 }
 
-/// Which device a planned memory is on, if not the CPU.
+/// Device of a planned memory that is not on the CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NonConstBufferDevice {
@@ -482,7 +482,7 @@ pub struct NonConstBufferDevice {
     /// Kind of device.
     #[slot(1)]
     pub device_type: DeviceType,
-    /// Which device of that kind.
+    /// Index of the device among those of its kind.
     #[slot(2)]
     pub device_index: i8,
 }
@@ -494,7 +494,7 @@ pub struct ExecutionPlan<'a> {
     /// Name of the method.
     #[slot(0)]
     pub name: Option<Text<'a>>,
-    /// How arguments and results are nested.
+    /// Nesting of arguments and results.
     #[slot(1)]
     pub container_meta_type: Option<ContainerMetadata<'a>>,
     /// All values.
@@ -506,7 +506,7 @@ pub struct ExecutionPlan<'a> {
     /// Value indices of the outputs.
     #[slot(4)]
     pub outputs: Option<Scalars<'a, i32>>,
-    /// What is executed.
+    /// Chains to execute.
     #[slot(5)]
     pub chains: Option<Rows<'a, Chain<'a>>>,
     /// Operators the instructions name by index.
@@ -561,11 +561,11 @@ pub struct DataSegment {
     pub size: u64,
 }
 
-/// Where in a segment each of a list of buffers starts.
+/// Start in a segment of each of a list of buffers.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SubsegmentOffsets<'a> {
-    /// Which segment.
+    /// Index of the segment.
     #[slot(0)]
     pub segment_index: u32,
     /// Bytes from its start; entry 0 is reserved.
@@ -580,7 +580,7 @@ pub struct NamedData<'a> {
     /// The key.
     #[slot(0)]
     pub key: Option<Text<'a>>,
-    /// Which segment.
+    /// Index of the segment.
     #[slot(1)]
     pub segment_index: u32,
 }

@@ -60,7 +60,7 @@ pub enum ScalarKind {
 
 /// A number as it is stored in a table or a vector.
 pub trait Scalar: Copy + PartialEq + fmt::Debug + 'static {
-    /// Which number.
+    /// Kind of the number.
     const KIND: ScalarKind;
     /// Bytes on the wire.
     const SIZE: usize;
@@ -136,11 +136,11 @@ pub trait Union<'a>: Sized {
     fn encode<S: Sink>(&self, sink: &mut S) -> Result<S::Ref, S::Error>;
 }
 
-/// What a row is written to.
+/// Receiver of written rows.
 ///
 /// Children are written before their parents, so a sink can build the buffer from the back. Same calls, same bytes.
 pub trait Sink {
-    /// What can go wrong.
+    /// Error of a write.
     type Error: From<ReadError>;
     /// A finished object that a parent can point at.
     type Ref: Copy;
@@ -200,7 +200,7 @@ pub struct FieldDesc {
     pub name: &'static str,
     /// Its id; for a union the id of the tag, the value has the next.
     pub slot: u16,
-    /// What it holds.
+    /// Kind of the field's content.
     pub kind: FieldKind,
     /// Alignment asked of the first element of a vector, beyond that of its element type.
     pub align: usize,
@@ -208,7 +208,7 @@ pub struct FieldDesc {
     pub default: [u8; 8],
 }
 
-/// What a field holds.
+/// Kind of a field's content.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum FieldKind {
@@ -223,7 +223,7 @@ pub enum FieldKind {
     Union(&'static UnionDesc),
 }
 
-/// How a field is declared: its slot, its default, its alignment. The derive makes one per field.
+/// Declaration of a field: its slot, its default, its alignment. The derive makes one per field.
 #[derive(Clone, Copy)]
 pub struct Slot<F> {
     /// The slot.
@@ -232,8 +232,8 @@ pub struct Slot<F> {
     pub default: [u8; 8],
     /// See [`FieldDesc::align`].
     pub align: usize,
-    /// What writers align the data to, and readers do not ask for. Such data is written last and so lies right behind
-    /// its table.
+    /// Alignment of the data that writers keep to and readers do not ask for. Such data is written last and so lies
+    /// right behind its table.
     pub page: usize,
     field: PhantomData<fn() -> F>,
 }
@@ -270,7 +270,7 @@ impl<'a> wire::Table<'a> {
 
 /// The type of a field of a row.
 pub trait Field<'a>: Sized {
-    /// What it holds.
+    /// Kind of the field's content.
     const KIND: FieldKind;
     /// Reads it.
     fn read(table: &wire::Table<'a>, slot: Slot<Self>) -> wire::Result<Self>;
@@ -329,9 +329,9 @@ impl<'a, T: Scalar> Field<'a> for T {
     }
 }
 
-/// What may be absent: the types that stand inside the `Option` of a field.
+/// Value that may be absent: a type inside the `Option` of a field.
 pub trait Optional<'a>: Sized {
-    /// What it holds.
+    /// Kind of the field's content.
     const KIND: FieldKind;
     /// Reads it.
     fn read(table: &wire::Table<'a>, slot: u16) -> wire::Result<Option<Self>>;

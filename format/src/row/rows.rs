@@ -43,7 +43,7 @@ impl<'a, T: Table<'a> + Clone> Rows<'a, T> {
         }
     }
 
-    /// Whether there are no rows.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -34,7 +34,7 @@ impl<T> Default for Scalars<'_, T> {
 }
 
 impl<'a, T: Scalar> Scalars<'a, T> {
-    /// Numbers that lie in memory as in a file, little-endian; bytes that make no whole number at the end are left out.
+    /// Numbers that are in memory as in a file, little-endian; bytes that make no whole number at the end are left out.
     pub fn from_bytes(bytes: &'a [u8]) -> Self {
         let rest = bytes.len().checked_rem(T::SIZE).unwrap_or(0);
         let whole = bytes.get(..bytes.len().saturating_sub(rest)).unwrap_or_default();
@@ -50,7 +50,7 @@ impl<'a, T: Scalar> Scalars<'a, T> {
         }
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

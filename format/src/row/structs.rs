@@ -27,7 +27,7 @@ pub struct StructDesc {
     pub name: &'static str,
     /// Bytes of one.
     pub size: usize,
-    /// What one is aligned to.
+    /// Alignment of one struct.
     pub align: usize,
     /// Names and kinds, in order, without padding between them.
     pub fields: &'static [(&'static str, ScalarKind)],
@@ -55,7 +55,7 @@ impl<T: Struct> Structs<'_, T> {
         }
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

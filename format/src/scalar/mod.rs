@@ -87,7 +87,7 @@ impl ScalarType {
         })
     }
 
-    /// Whether the number names an element type (0 to 29).
+    /// Returns whether the number names an element type (0 to 29).
     pub const fn is_valid(self) -> bool {
         self.size().is_some()
     }

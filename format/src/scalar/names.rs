@@ -4,7 +4,7 @@
 
 use super::ScalarType;
 
-/// What one element type is called.
+/// Names of one element type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Names {
@@ -80,7 +80,7 @@ const fn row(scalar_type: ScalarType, torch: &'static str, aten: &'static str, o
 }
 
 impl ScalarType {
-    /// What it is called; `None` for a number that names no element type.
+    /// Returns the names of the element type; `None` for a number that names none.
     ///
     /// ```
     /// use edgepack_format::scalar::ScalarType;

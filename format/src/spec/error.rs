@@ -1,35 +1,35 @@
-//! What can be wrong with compile specs.
+//! Errors of compile specs.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What is wrong with one option.
+/// Fault of one option.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SpecError {
     /// Its key.
     pub key: String,
-    /// What is wrong.
+    /// Kind of fault.
     pub problem: SpecProblem,
 }
 
-/// What can be wrong with an option.
+/// Kind of fault of an option.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SpecProblem {
     /// It is not there.
     Missing {
-        /// What the value should be.
+        /// Value that is expected, in words.
         expected: Cow<'static, str>,
     },
     /// The value is something else.
     Value {
-        /// How many bytes there are.
+        /// Number of bytes found.
         len: usize,
         /// The first of them.
         start: Vec<u8>,
-        /// What the value should be.
+        /// Value that is expected, in words.
         expected: Cow<'static, str>,
     },
     /// It is there more than once.
@@ -84,7 +84,7 @@ impl SpecErrors {
         &self.list
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no errors.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

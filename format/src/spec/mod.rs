@@ -112,7 +112,7 @@ impl<K: AsRef<str>, V: AsRef<[u8]>> AsSpec for (K, V) {
     label = "no number, no `bool`, no `String`, no `Vec` or array of numbers, and no enum that derives `CompileSpecs`"
 )]
 pub trait SpecValue: Sized {
-    /// What the bytes should be, for messages.
+    /// Describes the bytes that are expected, for messages.
     fn expected() -> Cow<'static, str>;
 
     /// Its bytes.
@@ -128,7 +128,7 @@ pub fn row<T: SpecValue>(key: &'static str, value: &T) -> CompileSpec<'static> {
     CompileSpec { key: Some(key.into()), value: Some(Blob(value.to_bytes().into())) }
 }
 
-/// What a unit-only enum expects, for derived code.
+/// Describes the values that a unit-only enum expects, for derived code.
 #[doc(hidden)]
 pub fn one_of(name: &str, variants: &[&str]) -> Cow<'static, str> {
     let variants: Vec<String> = variants.iter().map(|variant| alloc::format!("`{variant}`")).collect();

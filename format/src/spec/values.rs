@@ -1,4 +1,4 @@
-//! What each type of option is in bytes.
+//! Bytes of each type of option.
 
 use alloc::borrow::Cow;
 use alloc::format;

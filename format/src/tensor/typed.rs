@@ -69,7 +69,7 @@ pub struct TensorBuf<T = Untyped> {
 }
 
 impl<T: Pod> TensorBuf<T> {
-    /// What it looks like.
+    /// Returns the layout of the tensor.
     pub fn layout(&self) -> &TensorLayout {
         &self.layout
     }
@@ -179,7 +179,7 @@ impl<T: Element + Pod> TensorBuf<T> {
     }
 }
 
-/// That the layout is one of these elements.
+/// Checks that the layout is one of these elements.
 fn exactly<T: Element>(layout: &TensorLayout, elements: &[T]) -> Result<(), LayoutError> {
     if layout.scalar_type() != T::SCALAR_TYPE {
         return Err(LayoutError::Element { have: layout.scalar_type(), want: T::SCALAR_TYPE });

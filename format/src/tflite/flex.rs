@@ -11,19 +11,19 @@ use crate::room::{self, NoRoom};
 /// The longest key that is read; those of custom options have one character.
 const MAX_KEY: usize = 64;
 
-/// Why bytes are no FlexBuffer that is understood here.
+/// Reason bytes are not a FlexBuffer that is understood here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlexError {
-    /// What could not be read.
+    /// Part that could not be read.
     pub what: &'static str,
-    /// Where, in bytes from the start.
+    /// Position in bytes from the start.
     pub offset: usize,
 }
 
 impl FlexError {
     const MEMORY: &str = "a list that there is no memory for";
 
-    /// Whether the bytes are not at fault: there was no memory.
+    /// Returns whether the bytes are not at fault: there was no memory.
     pub fn is_memory(&self) -> bool {
         self.what == Self::MEMORY
     }
@@ -59,7 +59,7 @@ impl FlexType {
     /// Bytes.
     pub const BLOB: FlexType = FlexType(25);
 
-    /// What it is called.
+    /// Returns the name of the type.
     pub fn name(self) -> &'static str {
         match self {
             FlexType::INT => "int",
@@ -81,9 +81,9 @@ impl FlexType {
 #[derive(Clone, Copy, Debug)]
 pub struct FlexValue<'a> {
     bytes: &'a [u8],
-    /// What it is.
+    /// Type of the value.
     pub kind: FlexType,
-    /// Where its slot is: the value itself, or the offset to it.
+    /// Position of the slot: the value itself, or the offset to it.
     slot: usize,
     slot_width: usize,
     /// Width of what the offset points at.
@@ -120,7 +120,7 @@ fn back(bytes: &[u8], at: usize, width: usize) -> Result<usize> {
     }
 }
 
-/// The length that stands in front of `at`.
+/// The length that is in front of `at`.
 fn length(bytes: &[u8], at: usize, width: usize) -> Result<usize> {
     let Some(place) = at.checked_sub(width) else { return bad("a length before the buffer", at) };
     match usize::try_from(number(bytes, place, width)?) {
@@ -166,7 +166,7 @@ impl<'a> FlexValue<'a> {
         Ok(Some((bits.checked_shl(unused).unwrap_or(0) as i64).checked_shr(unused).unwrap_or(0)))
     }
 
-    /// Where the bytes of a string or blob start, and the bytes.
+    /// Returns the start of a string's or blob's bytes, and the bytes.
     pub fn data(&self) -> Result<Option<(usize, &'a [u8])>> {
         if !matches!(self.kind, FlexType::STRING | FlexType::BLOB) {
             return Ok(None);

@@ -15,7 +15,7 @@ use crate::row::{Rows, Scalars};
 /// The identifier of a model, at byte 4.
 pub const IDENTIFIER: [u8; 4] = *b"TFL3";
 
-/// What compiled operators are called. The runtime finds them by this name alone.
+/// Name of compiled operators. The runtime finds them by this name alone.
 pub const OPERATOR: &str = "edgetpu-custom-op";
 
 /// Outputs with this ending have no tensor: they are the next value of the input that is called the rest.
@@ -36,17 +36,17 @@ pub type NumberedTensors<'a> = Vec<(i32, Option<Tensor<'a>>)>;
 /// A compiled operator.
 #[derive(Clone, Debug)]
 pub struct CompiledOp<'a> {
-    /// Which subgraph it is in.
+    /// Index of the subgraph that holds it.
     pub subgraph: usize,
-    /// Which operator of it this is.
+    /// Index of the operator in its subgraph.
     pub operator: usize,
     /// The row.
     pub row: Operator<'a>,
-    /// Where in the file the offset to the custom options is stored; `None` if they lie behind the flatbuffer.
+    /// Position in the file of the offset to the custom options; `None` if they are behind the flatbuffer.
     pub slot: Option<usize>,
-    /// Where the custom options are.
+    /// Range of the custom options.
     pub range: Range<usize>,
-    /// What they say.
+    /// Content of the options.
     pub options: Option<CustomOptions<'a>>,
     /// The packages in them, as far as they can be read: the first, then the further ones.
     pub packages: Vec<PackageRef<'a>>,

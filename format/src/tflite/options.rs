@@ -12,16 +12,16 @@ use crate::room;
 /// further packages.
 pub const KEYS: [&str; 7] = ["1", "2", "3", "4", "5", "6", "7"];
 
-/// What the options say.
+/// Content of the options.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CustomOptions<'a> {
     /// The keys, with the types of their values.
     pub keys: Vec<(&'a str, FlexType)>,
     /// Width of the root's slot in bytes.
     pub root_width: usize,
-    /// Type and width of the root as it stands in the options.
+    /// Type and width of the root as it is in the options.
     pub root_type: u8,
-    /// Version of the wrapper; nobody compares it.
+    /// Version of the wrapper, which no reader compares.
     pub version: Option<i64>,
     /// The chip, in files of 2019.
     pub chip_name: Option<&'a [u8]>,
@@ -29,7 +29,7 @@ pub struct CustomOptions<'a> {
     pub separate: Option<&'a [u8]>,
     /// The package and where it starts.
     pub package: (usize, &'a [u8]),
-    /// How it wants to be run: -1 for no wish.
+    /// Preference for its execution: -1 for no wish.
     pub preference: Option<i64>,
     /// A chip code per package.
     pub chips: Option<Vec<i64>>,
@@ -37,7 +37,7 @@ pub struct CustomOptions<'a> {
     pub further: Option<Vec<(usize, &'a [u8])>>,
 }
 
-/// Why options are not those of a compiled operator.
+/// Reason options are not those of a compiled operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OptionsError {
     /// There are none.

@@ -49,7 +49,7 @@ crate::open_enum! {
     }
 }
 
-/// How the numbers of a tensor are meant.
+/// Quantization of a tensor's numbers.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct QuantizationParameters<'a> {
@@ -81,16 +81,16 @@ pub struct Tensor<'a> {
     #[slot(1, name = "type")]
     #[serde(rename = "type")]
     pub kind: TensorType,
-    /// Which buffer holds its data.
+    /// Index of the buffer with its data.
     #[slot(2)]
     pub buffer: u32,
     /// Its name.
     #[slot(3)]
     pub name: Option<Text<'a>>,
-    /// How its numbers are meant.
+    /// Quantization of its numbers.
     #[slot(4)]
     pub quantization: Option<QuantizationParameters<'a>>,
-    /// Whether it keeps its value from run to run.
+    /// True if it retains its value from run to run.
     #[slot(5)]
     pub is_variable: bool,
 }
@@ -99,7 +99,7 @@ pub struct Tensor<'a> {
 #[derive(Clone, PartialEq, Debug, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OperatorCode<'a> {
-    /// What older files have instead of `builtin_code`.
+    /// Code that older files have instead of `builtin_code`.
     #[slot(0)]
     pub deprecated_builtin_code: i8,
     /// Its name when it is not built in.
@@ -138,7 +138,7 @@ pub struct BuiltinOptions {}
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Operator<'a> {
-    /// Which one.
+    /// Index of the operator code.
     #[slot(0)]
     pub opcode_index: u32,
     /// Tensors; -1 for none.
@@ -147,7 +147,7 @@ pub struct Operator<'a> {
     /// Tensors.
     #[slot(2)]
     pub outputs: Option<Scalars<'a, i32>>,
-    /// Which option table.
+    /// Number of the option table.
     #[slot(3)]
     pub builtin_options_type: u8,
     /// Options of a built-in operator.
@@ -156,19 +156,19 @@ pub struct Operator<'a> {
     /// Options of another.
     #[slot(5)]
     pub custom_options: Option<Blob<'a>>,
-    /// How they are written: 0 for a FlexBuffer, the only way there is.
+    /// Encoding of the custom options: 0 for a FlexBuffer, the only one there is.
     #[slot(6)]
     pub custom_options_format: i8,
-    /// Which inputs are changed.
+    /// Flags of the inputs that are changed.
     #[slot(7)]
     pub mutating_variable_inputs: Option<Scalars<'a, bool>>,
     /// Tensors for its own use.
     #[slot(8)]
     pub intermediates: Option<Scalars<'a, i32>>,
-    /// Where custom options are that lie behind the flatbuffer.
+    /// Offset of custom options that are behind the flatbuffer.
     #[slot(9)]
     pub large_custom_options_offset: u64,
-    /// How long they are.
+    /// Length of those options.
     #[slot(10)]
     pub large_custom_options_size: u64,
 }
@@ -201,10 +201,10 @@ pub struct Buffer<'a> {
     /// The bytes.
     #[slot(0, page = 16)]
     pub data: Option<Blob<'a>>,
-    /// Where bytes are that lie behind the flatbuffer.
+    /// Offset of bytes that are behind the flatbuffer.
     #[slot(1)]
     pub offset: u64,
-    /// How many they are.
+    /// Number of those bytes.
     #[slot(2)]
     pub size: u64,
 }
@@ -213,10 +213,10 @@ pub struct Buffer<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Metadata<'a> {
-    /// What.
+    /// Name of the entry.
     #[slot(0)]
     pub name: Option<Text<'a>>,
-    /// Which buffer holds it.
+    /// Index of the buffer that holds it.
     #[slot(1)]
     pub buffer: u32,
 }
@@ -234,7 +234,7 @@ pub struct Model<'a> {
     /// Its graphs.
     #[slot(2)]
     pub subgraphs: Option<Rows<'a, SubGraph<'a>>>,
-    /// Where it comes from.
+    /// Description of the model's origin.
     #[slot(3)]
     pub description: Option<Text<'a>>,
     /// Its data.
@@ -243,7 +243,7 @@ pub struct Model<'a> {
     /// Replaced by `metadata`.
     #[slot(5)]
     pub metadata_buffer: Option<Scalars<'a, i32>>,
-    /// What is said about it.
+    /// Metadata of the model.
     #[slot(6)]
     pub metadata: Option<Rows<'a, Metadata<'a>>>,
 }

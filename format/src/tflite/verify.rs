@@ -19,7 +19,7 @@ use crate::row::{Rows, Table as _};
 use crate::rules::tflite as rule;
 use crate::wire;
 
-/// What the structural walk reports under.
+/// Rules that the structural walk reports under.
 pub const STRUCTURE: StructureRules = StructureRules {
     malformed: &rule::MALFORMED,
     misaligned: &rule::MISALIGNED,
@@ -27,7 +27,7 @@ pub const STRUCTURE: StructureRules = StructureRules {
     limits: &rule::LIMITS,
 };
 
-/// What verification came to.
+/// Result of verification.
 pub struct Verdict<'a> {
     /// Everything found, in the model and in its packages.
     pub findings: Findings,
@@ -81,7 +81,7 @@ fn file<'a>(bytes: &'a [u8], accept: Accept, out: &mut Checker) -> Option<ModelR
     Some(model)
 }
 
-/// Which operator codes are those of compiled operators.
+/// Returns a flag for each operator code: true for those of compiled operators.
 fn compiled(model: &Model<'_>) -> room::Result<Vec<bool>> {
     let codes = model.operator_codes.clone().unwrap_or_default();
     let is_ours = |table: wire::Result<wire::Table<'_>>| {
@@ -141,7 +141,7 @@ fn operators<'a>(model: &mut ModelRef<'a>, accept: Accept, out: &mut Checker) ->
     Ok(())
 }
 
-/// Where the offset to the options is stored, and where the options are.
+/// Returns the place of the offset to the options, and the range of the options.
 fn options_place(table: &wire::Table<'_>, row: &Operator<'_>, len: usize) -> Option<(Option<usize>, Range<usize>)> {
     let inline = table.vector(Operator::CUSTOM_OPTIONS.index, 1).ok().flatten().filter(|vector| !vector.is_empty());
     if let Some(vector) = inline {
@@ -264,7 +264,7 @@ fn sides(op: &CompiledOp<'_>, tensors: &Rows<'_, Tensor<'_>>, path: &Path<'_>, o
     Ok(())
 }
 
-/// What is compared of a layer.
+/// Properties of a layer that are compared.
 struct SideLayer {
     bytes: Option<usize>,
     data_type: DataType,

@@ -13,17 +13,17 @@ const ENTRY_LEN: usize = 46;
 /// An archive at the end of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AppendedZip {
-    /// Where its first member starts.
+    /// Start of the first member.
     pub start: usize,
-    /// Where its directory starts.
+    /// Start of the directory.
     pub directory: usize,
-    /// Where its end record starts.
+    /// Start of the end record.
     pub end: usize,
     /// Its members, by their place in the directory.
     pub members: Vec<ZipMember>,
 }
 
-/// Why an archive cannot be read.
+/// Reason an archive cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ZipError {
     /// The end record at this place does not lead to a directory.
@@ -45,9 +45,9 @@ pub struct ZipMember {
     pub name: String,
     /// Its bytes when unpacked.
     pub size: u32,
-    /// Where its local header is.
+    /// Start of the member's local header.
     pub header: usize,
-    /// Where its entry in the directory is.
+    /// Start of the member's entry in the directory.
     pub entry: usize,
 }
 

@@ -10,7 +10,7 @@ use crate::scalar::ScalarType;
 pub use crate::pte::{Bool, Double, Int, Null, String};
 
 open_enum! {
-    /// Which sub-table of a [`Value`] is set.
+    /// Selector of the sub-table of a [`Value`] that is set.
     pub struct ValueType(i8) default Null {
         /// None of them.
         Null = 0,
@@ -31,7 +31,7 @@ open_enum! {
     }
 }
 
-/// A tensor as it was at one moment; its bytes are in the debug buffer beside the trace.
+/// A tensor as it was at one moment; its bytes are in the debug buffer next to the trace.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tensor<'a> {
@@ -79,7 +79,7 @@ pub struct TensorList<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Value<'a> {
-    /// Which.
+    /// Sub-table that is set.
     #[slot(0)]
     pub val: ValueType,
     /// A tensor.
@@ -100,7 +100,7 @@ pub struct Value<'a> {
     /// A bool.
     #[slot(6)]
     pub bool_value: Option<Bool>,
-    /// Whether the value is an output of the method.
+    /// True if the value is an output of the method.
     #[slot(7)]
     pub output: Option<Bool>,
 }
@@ -109,10 +109,10 @@ pub struct Value<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DebugEvent<'a> {
-    /// Which chain; all ones outside of any.
+    /// Index of the chain; all ones outside of any.
     #[slot(0)]
     pub chain_index: u64,
-    /// Which instruction; -1 for none.
+    /// Index of the instruction; -1 for none.
     #[slot(1, default = -1)]
     pub instruction_id: i32,
     /// The value.
@@ -145,13 +145,13 @@ pub struct AllocationEvent {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProfileEvent<'a> {
-    /// What.
+    /// Name of the event.
     #[slot(0)]
     pub name: Option<Text<'a>>,
-    /// Which chain; -1 outside of any.
+    /// Index of the chain; -1 outside of any.
     #[slot(1)]
     pub chain_index: i32,
-    /// Which instruction; -1 for none.
+    /// Index of the instruction; -1 for none.
     #[slot(2, default = -1)]
     pub instruction_id: i32,
     /// A delegate's number for the place; -1 if it uses text.
@@ -160,7 +160,7 @@ pub struct ProfileEvent<'a> {
     /// A delegate's text for the place.
     #[slot(4)]
     pub delegate_debug_id_str: Option<Text<'a>>,
-    /// What else the delegate says; it knows what the bytes mean.
+    /// Further data of the delegate; it knows the meaning of the bytes.
     #[slot(5)]
     pub delegate_debug_metadata: Option<Blob<'a>>,
     /// Ticks of the runtime's clock.
@@ -202,13 +202,13 @@ pub struct RunData<'a> {
     /// Name of the block.
     #[slot(0)]
     pub name: Option<Text<'a>>,
-    /// Which bundled input was run; -1 for none.
+    /// Index of the bundled input that was run; -1 for none.
     #[slot(1, default = -1)]
     pub bundled_input_index: i32,
     /// Allocators that events name by 1-based index.
     #[slot(2)]
     pub allocators: Option<Rows<'a, Allocator<'a>>>,
-    /// What happened, in order.
+    /// Events in order.
     #[slot(3)]
     pub events: Option<Rows<'a, Event<'a>>>,
 }

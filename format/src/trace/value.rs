@@ -8,7 +8,7 @@ use crate::check::{Checker, Path};
 use crate::row::Table as _;
 use crate::rules::trace as rule;
 
-/// What every offset into a debug buffer is a multiple of.
+/// Alignment of every offset into a debug buffer.
 const TENSOR_ALIGNMENT: i64 = 64;
 
 pub(super) fn check_value(value: &Value<'_>, path: &Path<'_>, at: Option<u32>, out: &mut Checker) {

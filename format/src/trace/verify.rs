@@ -20,7 +20,7 @@ const STRUCTURE: StructureRules = StructureRules {
     limits: &rule::LIMITS,
 };
 
-/// What verification came to.
+/// Result of verification.
 pub struct Verdict<'a> {
     /// Everything found.
     pub findings: Findings,

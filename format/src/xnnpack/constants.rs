@@ -15,7 +15,7 @@ pub const NO_OFFSET: u64 = u64::MAX;
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Constant<'a> {
-    /// Entry 0, or one that contradicts itself or lies outside of the payload.
+    /// Entry 0, or one that contradicts itself or is outside of the payload.
     None,
     /// In the payload.
     Inline(&'a [u8]),

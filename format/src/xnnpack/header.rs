@@ -1,6 +1,6 @@
 //! The container of a payload: where its flatbuffer and its region of constants lie.
 //!
-//! A header stands at the start, with zeros where a flatbuffer has the offset of its root and the magic where it has its
+//! A header is at the start, with zeros where a flatbuffer has the offset of its root and the magic where it has its
 //! identifier: one look tells a payload with a header from a bare flatbuffer.
 
 use zerocopy::byteorder::little_endian::{U16, U32, U64};

@@ -201,7 +201,7 @@ pub struct Operand {
     pub role: &'static str,
     /// The value.
     pub id: u32,
-    /// Whether [`NO_ID`](super::NO_ID) may stand in its place.
+    /// True if [`NO_ID`](super::NO_ID) may be in its place.
     pub is_optional: bool,
 }
 
@@ -218,7 +218,7 @@ impl Operand {
         Some(Operand { role, id, is_optional: true })
     }
 
-    /// Whether there is a value.
+    /// Returns whether there is a value.
     pub fn is_present(&self) -> bool {
         !(self.is_optional && self.id == super::tables::NO_ID)
     }

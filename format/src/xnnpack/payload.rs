@@ -106,7 +106,7 @@ impl fmt::Debug for Payload<'_> {
 /// The index of each value by its id.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ValueIds {
-    /// Pairs by id; the first of an id stands before the others.
+    /// Pairs by id; the first of an id is before the others.
     pairs: Vec<(u32, u32)>,
 }
 

@@ -67,7 +67,7 @@ impl<'c> ChannelScales<'c> {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -125,7 +125,7 @@ impl<'c> GroupScales<'c> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

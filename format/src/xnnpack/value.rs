@@ -69,7 +69,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether it is of the quantised kind, whatever its element type.
+    /// Returns whether the value is of the quantised kind, whatever its element type.
     pub fn is_quantized(&self) -> bool {
         matches!(self.xvalue_union, Some(ValueUnion::QuantizedTensorValue(_)))
     }
@@ -84,17 +84,17 @@ impl<'a> Value<'a> {
 }
 
 impl TensorValue<'_> {
-    /// Whether it comes from outside.
+    /// Returns whether the value comes from outside.
     pub fn is_input(&self) -> bool {
         self.flags & INPUT != 0
     }
 
-    /// Whether it goes outside.
+    /// Returns whether the value goes outside.
     pub fn is_output(&self) -> bool {
         self.flags & OUTPUT != 0
     }
 
-    /// Whether its elements are in the file or in named data.
+    /// Returns whether the value's elements are in the file or in named data.
     pub fn is_constant(&self) -> bool {
         self.constant_buffer_idx != 0
     }

@@ -213,7 +213,7 @@ impl<'k> Kernel<'k> {
         })
     }
 
-    /// What gives the outs their sizes.
+    /// Returns the code that gives the outs their sizes.
     fn resize(&self, typed: &TokenStream) -> syn::Result<TokenStream> {
         if let Some(function) = &self.options.resize {
             return Ok(quote_spanned!(function.span()=> (#function)(cx)?;));
@@ -233,7 +233,7 @@ impl<'k> Kernel<'k> {
         Ok(quote!(#(#typed::resize_like(cx, #outs, #found)?;)*))
     }
 
-    /// Refuses outs whose sizes change, if nobody gives them their sizes.
+    /// Refuses outs whose sizes change, if nothing gives them their sizes.
     fn fixed(&self, typed: &TokenStream) -> TokenStream {
         if self.options.resize.is_some() || self.options.like.is_some() {
             return quote!();

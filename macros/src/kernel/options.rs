@@ -1,4 +1,4 @@
-//! What stands in the parentheses of `#[kernel(…)]`.
+//! Options in the parentheses of `#[kernel(…)]`.
 
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;

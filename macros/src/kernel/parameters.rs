@@ -6,12 +6,12 @@ use syn::{FnArg, ItemFn, Type};
 
 /// One parameter.
 pub struct Parameter {
-    /// What is unpacked, with its lifetimes left out.
+    /// Type that is unpacked, with its lifetimes left out.
     pub ty: Type,
     how: How,
 }
 
-/// How an unpacked value is passed.
+/// Passing mode of an unpacked value.
 #[derive(Clone, Copy)]
 enum How {
     Value,
@@ -77,7 +77,7 @@ fn without_lifetimes(tokens: TokenStream) -> TokenStream {
     tokens.into_iter().map(plain).collect()
 }
 
-/// Whether a type names another one.
+/// Returns whether a type names another one.
 pub fn mentions(ty: &Type, name: &Ident) -> bool {
     fn within(tokens: TokenStream, name: &Ident) -> bool {
         tokens.into_iter().any(|token| match token {

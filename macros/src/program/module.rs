@@ -121,13 +121,13 @@ fn structure(method: &Method, ident: &Ident, embed: &TokenStream) -> TokenStream
         impl #ident {
             /// Its name in the program.
             pub const NAME: &'static str = #name;
-            /// How many inputs it has, constants included.
+            /// Number of inputs, constants included.
             pub const INPUT_COUNT: usize = #input_count;
-            /// How many outputs it has.
+            /// Number of outputs.
             pub const OUTPUT_COUNT: usize = #output_count;
-            /// What it takes.
+            /// Specifications of the inputs.
             pub const INPUTS: [#embed::ValueSpec; #input_count] = [#(#inputs),*];
-            /// What it returns.
+            /// Specifications of the outputs.
             pub const OUTPUTS: [#embed::ValueSpec; #output_count] = [#(#outputs),*];
 
             /// Loads the method.

@@ -1,4 +1,4 @@
-//! What stands in the parentheses of `include_program!(…)`.
+//! Options in the parentheses of `include_program!(…)`.
 
 use proc_macro2::Span;
 use syn::parse::{Parse, ParseStream};

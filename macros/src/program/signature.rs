@@ -1,4 +1,4 @@
-//! What a verified program's methods take, return and call.
+//! Signatures of a verified program's methods: arguments, results and calls.
 
 use edgepack_format::pte::{
     EValue, ExecutionPlan, InstructionArguments, KernelTypes, ProgramRef, Tensor, TensorShapeDynamism,

@@ -1,4 +1,4 @@
-//! What a program builder finishes; [`refused`] is what it does not.
+//! Tests of programs that the builder finishes; [`refused`] has those it does not.
 
 mod refused;
 

@@ -1,4 +1,4 @@
-//! What a program builder refuses, with both sides named.
+//! Tests of programs that the builder refuses, with both sides named.
 
 use super::*;
 

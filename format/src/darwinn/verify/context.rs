@@ -15,12 +15,12 @@ pub struct Context {
     pub parameters: usize,
     /// Bytes of scratch memory.
     pub scratch: usize,
-    /// How many instruction chunks there are.
+    /// Number of instruction chunks.
     pub chunks: usize,
 }
 
 impl Context {
-    /// Whether a batch entry exists.
+    /// Returns whether a batch entry exists.
     pub fn has_batch(&self, batch: i32) -> bool {
         (0..self.batch.max(1)).contains(&batch)
     }

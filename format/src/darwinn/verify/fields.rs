@@ -16,10 +16,10 @@ use crate::wire;
 const FIELD_BITS: u64 = 32;
 /// Bits of an instruction.
 const INSTRUCTION_BITS: i32 = 128;
-/// Where compilers put the immediate of an instruction.
+/// Bit position at which compilers put the immediate of an instruction.
 const IMMEDIATE: i32 = 70;
 
-/// A field that lies inside its chunk.
+/// A field that is inside its chunk.
 struct Placed<'a> {
     index: usize,
     bit: i32,
@@ -88,7 +88,7 @@ fn meta_of(meta: &Meta<'_>, context: &Context, path: &Path<'_>, at: Option<u32>,
     }
 }
 
-/// What fields are to each other: apart, and in pairs of two halves.
+/// Checks fields against each other: apart, and in pairs of two halves.
 fn order(mut placed: Vec<Placed<'_>>, path: &Path<'_>, out: &mut Checker) {
     placed.sort_unstable_by_key(|field| (field.bit, field.index));
     for pair in placed.windows(2) {
@@ -115,7 +115,7 @@ fn order(mut placed: Vec<Placed<'_>>, path: &Path<'_>, out: &mut Checker) {
     }
 }
 
-/// Whether the 32 bits from here, which are inside, are all zero.
+/// Returns whether the 32 bits from here, which are inside, are all zero.
 fn is_zero(bytes: &[u8], bit: i32) -> bool {
     let bit = usize::try_from(bit).unwrap_or(0);
     let (byte, shift) = (bit / 8, bit % 8);

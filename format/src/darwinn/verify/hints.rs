@@ -13,14 +13,14 @@ use crate::row::Table as _;
 use crate::rules::darwinn as rule;
 use crate::wire;
 
-/// What the walk has seen.
+/// State of the walk over the hints.
 #[derive(Default)]
 struct Seen {
     /// Bytes moved of each output and batch entry.
     outputs: BTreeMap<(String, i32), usize>,
     parameters: usize,
     interrupts: usize,
-    /// Whether the hint before was a transfer, which a fence can wait for.
+    /// True if the hint before was a transfer, which a fence can wait for.
     transfer: bool,
 }
 
@@ -173,7 +173,7 @@ fn transfer(
     }
 }
 
-/// What holds for a list that is the whole run.
+/// Checks a list that is the whole run.
 fn whole(seen: &Seen, context: &Context, path: &Path<'_>, out: &mut Checker) {
     if seen.interrupts == 0 {
         out.report(&rule::HINT_END, path, None, "there is no interrupt in it".to_string());

@@ -121,7 +121,7 @@ fn rule_of(error: &GeometryError) -> &'static Rule {
     }
 }
 
-/// Checks where an output's elements are, by the way that counts: maps beside slices are not looked at.
+/// Checks where an output's elements are, by the form that counts: with slices, maps are not looked at.
 fn places(layer: &Layer<'_>, geometry: &Geometry, path: &Path<'_>, at: Option<u32>, out: &mut Checker) {
     match Route::of(layer, out.budget()) {
         Ok(Route::Tiles(tiles)) => {

@@ -1,7 +1,7 @@
 //! The verifier of packages: every rule at all three levels, under one budget, all findings.
 //!
-//! What lies inside another flatbuffer as bytes is a walk of its own with its own positions; findings have positions in
-//! the whole file.
+//! Flatbuffers stored as bytes inside another flatbuffer are walked separately, with their own positions; findings have
+//! positions in the whole file.
 
 mod context;
 mod executable;
@@ -27,7 +27,7 @@ use crate::row::{Slot, Table};
 use crate::rules::darwinn as rule;
 use crate::wire;
 
-/// What the structural walk reports under.
+/// Rules that the structural walk reports under.
 pub const STRUCTURE: StructureRules = StructureRules {
     malformed: &rule::MALFORMED,
     misaligned: &rule::MISALIGNED,
@@ -35,7 +35,7 @@ pub const STRUCTURE: StructureRules = StructureRules {
     limits: &rule::LIMITS,
 };
 
-/// What verification came to.
+/// Result of verification.
 pub struct Verdict<'a> {
     /// Everything found.
     pub findings: Findings,
@@ -78,13 +78,13 @@ pub(crate) fn verify_within<'a>(
     out.under(STRUCTURE, |out| out.within(base, |out| package(bytes, accept, 0, path, out)))
 }
 
-/// Where a vector of bytes of this slot is: its start, and the bytes.
+/// Returns the start and the bytes of the vector of bytes in this slot.
 fn bytes_of<'a, F>(table: &wire::Table<'a>, slot: Slot<F>) -> Option<(usize, &'a [u8])> {
     let vector = table.vector(slot.index, 1).ok()??;
     Some((vector.offset() as usize, vector.bytes()))
 }
 
-/// Where something at `start` of the buffer looked at lies in its file.
+/// Returns the position in the file of something at `start` of the buffer looked at.
 fn inside(out: &Checker, start: usize) -> u64 {
     out.base().saturating_add(start as u64)
 }

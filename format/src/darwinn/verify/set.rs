@@ -1,4 +1,4 @@
-//! Whether the executables of a package belong together.
+//! Checks that the executables of a package belong together.
 
 use alloc::format;
 

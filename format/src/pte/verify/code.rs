@@ -1,4 +1,4 @@
-//! What chains and their instructions must be.
+//! Checks of chains and their instructions.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -64,7 +64,7 @@ pub(super) fn check<'a>(
     }
 }
 
-/// Which values calls are given last, where results stand, looked for when it is asked for first.
+/// Values that calls are given last, the place of results; looked for at the first question.
 struct Given<'a> {
     chains: Tables<'a>,
     values: usize,
@@ -72,7 +72,7 @@ struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// Whether any call is given this value last, and so may write it.
+    /// Returns whether any call is given this value last, and so may write it.
     fn has(&mut self, value: i32, path: &Path<'_>, out: &mut Checker) -> bool {
         if self.found.is_none() {
             self.found = out.roomy(path, self.last_of_calls());

@@ -1,6 +1,6 @@
 //! Segments and what is in them: ranges, constants, initial values, named data.
 //!
-//! What is learned here answers the questions of tensors and delegates ("does constant 17 exist, how many bytes are
+//! Results of this walk answer the questions of tensors and delegates ("does constant 17 exist, how many bytes are
 //! there") without reading anything twice.
 
 use alloc::format;
@@ -15,11 +15,11 @@ use crate::row::Scalars;
 use crate::rules::pte as rule;
 use crate::wire::{Table, Tables};
 
-/// What is known about a segment.
+/// Flags of a segment.
 const USED: u8 = 1;
 const INITIAL: u8 = 2;
 
-/// Where a tensor's bytes can be found.
+/// Location of a tensor's bytes.
 pub(super) enum Buffers<'a> {
     /// There are none of this kind.
     Absent,
@@ -33,7 +33,7 @@ pub(super) enum Buffers<'a> {
 
 /// Bytes from the start of a buffer to the end of what holds it.
 pub(super) enum Room {
-    /// That many, from this offset on.
+    /// Number of bytes left from this offset on.
     Bytes { offset: u64, left: u64 },
     /// There is no such buffer; there are only so many.
     Missing(usize),
@@ -42,7 +42,7 @@ pub(super) enum Room {
 }
 
 impl Buffers<'_> {
-    /// How much there is for buffer `index`.
+    /// Returns the bytes there are for buffer `index`.
     #[inline]
     pub(super) fn room(&self, index: u32) -> Room {
         let index = index as usize;
@@ -81,7 +81,7 @@ pub(super) struct Data<'a> {
     segment_flags: Vec<u8>,
 }
 
-/// What an index into the inline payloads leads to.
+/// Target of an index into the inline payloads.
 pub(super) enum Inline {
     /// A payload.
     Found,
@@ -111,7 +111,7 @@ impl<'a> Data<'a> {
         Ok(data)
     }
 
-    /// Whether there is such a segment; it counts as used from now on.
+    /// Returns whether there is such a segment; it counts as used from now on.
     pub(super) fn use_segment(&mut self, index: u32) -> bool {
         self.flag(index, USED).is_some()
     }

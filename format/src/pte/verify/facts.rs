@@ -1,4 +1,4 @@
-//! What is known about a plan while it is checked.
+//! Facts about a plan while it is checked.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -37,7 +37,7 @@ pub(super) mod mark {
     /// It is an input of the plan.
     pub const INPUT: u8 = 0x80;
 
-    /// What a kind is called.
+    /// Returns the name of a kind.
     pub fn name(kind: u8) -> &'static str {
         match kind {
             NULL => "Null",
@@ -56,7 +56,7 @@ pub(super) mod mark {
     }
 }
 
-/// What is known about the plan that is being checked.
+/// Facts about the plan that is being checked.
 pub(super) struct Facts<'a> {
     pub values: Tables<'a>,
     /// One per value.

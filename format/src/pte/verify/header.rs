@@ -11,11 +11,11 @@ use crate::rules::pte as rule;
 /// A flatbuffer offset is signed, so no buffer is longer.
 const LONGEST_FLATBUFFER: u64 = i32::MAX as u64;
 
-/// What the head tells about the file.
+/// Facts about the file from its head.
 pub(super) struct Envelope<'a> {
     /// The flatbuffer with the header in it, as far as it was given.
     pub bytes: &'a [u8],
-    /// Where segments start in the file.
+    /// Start of the segments in the file.
     pub base: u64,
     /// Bytes from there on that segments may occupy; `None` if the file has no room for segments.
     pub area: Option<u64>,

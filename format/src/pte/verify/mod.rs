@@ -27,7 +27,7 @@ use crate::room;
 use crate::rules::pte as rule;
 use crate::wire::Table;
 
-/// What verification came to.
+/// Result of verification.
 pub struct Verdict<'a> {
     /// Everything found.
     pub findings: Findings,

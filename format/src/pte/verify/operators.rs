@@ -1,5 +1,5 @@
-//! What kernel calls must be according to the schemas of their operators: as many values as the schema asks for, of the
-//! right kinds, and nothing constant where the operator writes.
+//! Checks of kernel calls against the schemas of their operators: as many values as the schema asks for, of the right
+//! kinds, and nothing constant where the operator writes.
 //!
 //! Not part of opening a program: whoever runs it resolves every call anyway and refuses what does not fit. Here it is
 //! said for all calls at once, for operators that nobody here implements too.

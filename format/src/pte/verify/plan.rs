@@ -1,4 +1,4 @@
-//! What one method must be: its values, inputs and outputs, planned memory, operators and delegates.
+//! Checks of one method: its values, inputs and outputs, planned memory, operators and delegates.
 
 use alloc::format;
 use alloc::vec::Vec;

@@ -16,7 +16,7 @@ use crate::pte::fast::{FastCalls, FastTensor, FastValue, FastValues};
 use crate::scalar::ScalarType;
 use crate::wire;
 
-/// What visiting a vector costs, as [`crate::limits::Budget::charge_bytes`] has it.
+/// Returns the cost of visiting a vector, as [`crate::limits::Budget::charge_bytes`] has it.
 #[inline(always)]
 fn price(vector_bytes: usize) -> u64 {
     vector_bytes as u64 / 64 + 1
@@ -55,7 +55,7 @@ impl<'a> Quick<'a> {
         out.pay(price, 2).then_some(mark)
     }
 
-    /// Whether instruction `index` is a good kernel call.
+    /// Returns whether instruction `index` is a good kernel call.
     #[inline]
     pub(super) fn instruction(
         &mut self,

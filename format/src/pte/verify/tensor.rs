@@ -1,4 +1,4 @@
-//! What a tensor value must be: shape, element type, and data that are where it says they are.
+//! Checks of a tensor value: shape, element type, and data that are where it says they are.
 
 use alloc::format;
 use alloc::string::String;
@@ -12,7 +12,7 @@ use crate::scalar::ScalarType;
 use crate::tensor::{MAX_RANK, is_permutation};
 use crate::wire::Table;
 
-/// How many bytes a tensor has.
+/// Number of bytes of a tensor.
 #[derive(Clone, Copy)]
 enum Bytes {
     Known(u64),
@@ -142,7 +142,7 @@ fn fits(count: u64) -> bool {
     i64::try_from(count).is_ok()
 }
 
-/// What the extra table says, or its defaults.
+/// Fields of the extra table, or their defaults.
 struct Extra {
     location: TensorDataLocation,
     device: (DeviceType, i8),

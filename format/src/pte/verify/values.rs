@@ -1,5 +1,5 @@
-//! What a value must be, kind by kind, reported in full. [`super::quick`] decides the common cases first; this is what
-//! it is measured against.
+//! Checks of a value, kind by kind, reported in full. [`super::quick`] decides the common cases first; this module is
+//! its reference.
 
 use alloc::format;
 

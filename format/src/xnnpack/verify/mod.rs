@@ -58,7 +58,7 @@ pub struct Context<'c> {
     pub arguments: Option<&'c [Argument<'c>]>,
     /// The bytes of constants: what [`Payload::constants`] gives.
     pub constants: Option<&'c dyn ConstantBytes>,
-    /// Whether named data that are not found may be in data files that are not at hand.
+    /// True if named data that are not found may be in data files that are not at hand.
     pub elsewhere: bool,
     /// SHA-256, if named data are to be compared with their keys: this reads all of them.
     pub digest: Option<Digest>,
@@ -115,14 +115,14 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// What a payload that was verified leaves behind, so that its bytes can be read again without verifying them again.
+/// Record of a payload that was verified, so that its bytes can be read again without verifying them again.
 #[derive(Clone, Debug)]
 pub struct Verified {
     order: Vec<u32>,
 }
 
 impl Payload<'_> {
-    /// What is left of it when its bytes are put away.
+    /// Returns the record that remains when the payload's bytes are put away.
     pub fn verified(&self) -> Verified {
         Verified { order: self.order.clone() }
     }

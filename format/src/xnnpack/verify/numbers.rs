@@ -86,7 +86,7 @@ fn derived(index: usize, scale: f32, report: &mut Report<'_, '_>) -> bool {
     is_scale(scale)
 }
 
-/// Products with weights: the scale of each channel lies between those of the extremes.
+/// Products with weights: the scale of each channel is between those of the extremes.
 fn weights(index: usize, scales: (Option<f32>, Extremes, Option<f32>), report: &mut Report<'_, '_>) {
     let (Some(x), Some((least, most)), Some(y)) = scales else { return };
     let (least, most) = (x * least / y, x * most / y);

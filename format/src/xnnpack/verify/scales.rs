@@ -10,7 +10,7 @@ use crate::xnnpack::constants::{Constant, ConstantBytes};
 use crate::xnnpack::quant::{ChannelScales, GroupScales};
 use crate::xnnpack::tables::{QuantParams, Value};
 
-/// Whether a number can be a scale.
+/// Returns whether a number can be a scale.
 pub(super) fn is_scale(scale: f32) -> bool {
     scale.is_normal() && scale > 0.0
 }

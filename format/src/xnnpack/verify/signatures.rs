@@ -32,10 +32,10 @@ const STATIC: [Row; 5] = [
     (UNSIGNED, UNSIGNED, &[D::QINT32], UNSIGNED),
 ];
 
-/// Those of rows that are quantised when they are known.
+/// Products of rows that are quantised when they are known.
 const DYNAMIC: [Row; 1] = [(ROWS, &[D::QCINT8], SINGLE, SINGLE)];
 
-/// Those of matrices alone.
+/// Products of matrices alone.
 const MATRIX: [Row; 4] = [
     (&[D::BF16], &[D::BF16], SINGLE, &[D::FP32, D::BF16]),
     (SINGLE, &[D::QCINT8, D::QCINT4], SINGLE, SINGLE),
@@ -107,7 +107,7 @@ fn described(inputs: [Option<&Value<'_>>; 5], results: [Option<&Value<'_>>; 2]) 
     text
 }
 
-/// Whether a kind only moves stored numbers, or takes the greatest of them.
+/// Returns whether a kind only moves stored numbers, or takes the greatest of them.
 fn moves_bytes(kind: &NodeUnion<'_>) -> bool {
     let is_alike =
         matches!(kind, NodeUnion::Copy(_) | NodeUnion::MaxPooling2d(_) | NodeUnion::StaticResizeBilinear2D(_));

@@ -83,7 +83,7 @@ fn of_tensor(index: usize, value: &Value<'_>, tensor: &TensorValue<'_>, report: 
     }
 }
 
-/// Whether the element type is one of this kind of value.
+/// Checks that the element type is one of this kind of value.
 fn datatype(index: usize, value: &Value<'_>, tensor: &TensorValue<'_>, report: &mut Report<'_, '_>) -> bool {
     let datatype = tensor.datatype;
     let dynamic = tensor.dq_datatype;
@@ -114,7 +114,7 @@ fn datatype(index: usize, value: &Value<'_>, tensor: &TensorValue<'_>, report: &
     is_known
 }
 
-/// Whether a constant is in the list; 0 is none.
+/// Checks that a constant is in the list; 0 is none.
 fn constant_index(index: usize, constant: u32, report: &mut Report<'_, '_>) {
     let len = report.payload.constants.len();
     if constant != 0 && constant as usize >= len {
@@ -184,7 +184,7 @@ fn per_group(index: usize, shape: &Shape, params: &PerChannelGroupQuant<'_>, rep
 
 /// Place and number of a value's scales.
 struct Scales {
-    /// Those of the flatbuffer.
+    /// Number of scales in the flatbuffer.
     inline: Option<usize>,
     /// The constant with them; 0 for none.
     constant: u32,
