@@ -111,7 +111,7 @@ pub struct Files {
     pub program: Vec<u8>,
     /// Data files by tag.
     pub data: Vec<(String, Vec<u8>)>,
-    /// What a store under the same keys holds, for those who keep data elsewhere.
+    /// Flat-layout data file with the contents of a store under the same keys, for programs that store data elsewhere.
     pub flat_data: Vec<u8>,
 }
 

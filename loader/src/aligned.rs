@@ -8,7 +8,7 @@ use std::ops::Deref;
 
 use bytemuck::{Pod, Zeroable};
 
-/// What an allocator aligns every block to, so that it can ask the system for zeros.
+/// Alignment that an allocator gives every block, so that it can ask the system for zeros.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(16))]
 struct Piece([u8; PIECE]);
@@ -27,7 +27,7 @@ pub struct AlignedBytes {
 }
 
 impl AlignedBytes {
-    /// That many zeros; `None` if there is no memory for them.
+    /// Returns `len` zeros; `None` if there is not enough memory.
     pub fn zeroed(len: usize) -> Option<Self> {
         if len == 0 {
             return Some(Self::default());

@@ -57,7 +57,7 @@ impl Bytes {
         }
     }
 
-    /// Whether the bytes are memory of this handle, rather than lent by its source.
+    /// Returns whether the bytes are memory of this handle, rather than borrowed from its source.
     pub fn is_heap(&self) -> bool {
         !matches!(self.repr, Repr::Lent(..))
     }

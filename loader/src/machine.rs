@@ -1,7 +1,7 @@
-//! What this machine allows a file: half of the memory that this process can have.
+//! Limits that this machine sets for a file: half of the memory that this process can have.
 //!
-//! On Linux that is the least of what is installed, of what the process's control group may use and of its address
-//! space; elsewhere nothing is known, and the answer is [`Limits::DEFAULT`].
+//! On Linux that memory is the least of the installed memory, the limit of the process's control group and its address
+//! space; on other systems it is not known, and the answer is [`Limits::DEFAULT`].
 
 use std::sync::OnceLock;
 

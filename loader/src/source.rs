@@ -1,4 +1,4 @@
-//! Where bytes come from.
+//! Sources of bytes.
 //!
 //! [`Source`] is what the loader needs of a file: its length, reading a range, and lending a range where that is
 //! possible. Sources are shared between threads; reading takes `&self` and an absolute offset.
@@ -14,7 +14,7 @@ pub trait Source: Send + Sync {
     /// Bytes in all.
     fn len(&self) -> u64;
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -13,7 +13,7 @@ const CPU: i32 = 1;
 /// A tensor for generated code: what it looks like and where it is.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorArg<'a> {
-    /// What it looks like.
+    /// Its element type and shape.
     pub operand: &'a Operand,
     /// The first byte. Code may read all bytes of the operand here, and write them if it is a result.
     pub data: *mut c_void,
@@ -134,7 +134,7 @@ pub(crate) struct MetadataTable {
     num_outputs: i64,
 }
 
-/// What a table says about one tensor: its name, element type (class, bits, lanes) and shape.
+/// Description of one tensor in a table: its name, element type (class, bits, lanes) and shape.
 pub(crate) type Described = (String, (u8, u8, u16), Vec<i64>);
 
 /// Inputs and outputs that the code itself describes.

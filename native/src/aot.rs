@@ -14,12 +14,12 @@ use crate::error::Error;
 use crate::interface::CInterface;
 use crate::library::NativeLibrary;
 
-/// What is known about an input or output.
+/// Facts about an input or output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IoSpec {
     /// Its name.
     pub name: String,
-    /// What it looks like, if the package says.
+    /// Its element type and shape, if the package says.
     pub operand: Option<Operand>,
 }
 
@@ -210,7 +210,7 @@ fn sanitised(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
-/// What the code's own table says.
+/// Returns the inputs and outputs that the code's own table states.
 fn described(library: &NativeLibrary, info: &Module) -> Option<(Vec<IoSpec>, Vec<IoSpec>)> {
     let names = [format!("{}_get_c_metadata", info.prefix()), "get_c_metadata".to_owned()];
     let function = names.iter().find_map(|name| library.packed(name))?;
@@ -227,7 +227,7 @@ fn described(library: &NativeLibrary, info: &Module) -> Option<(Vec<IoSpec>, Vec
     Some((inputs.into_iter().map(spec).collect(), outputs.into_iter().map(spec).collect()))
 }
 
-/// What the metadata say, in one dimension: newer exporters list bytes and types.
+/// Returns the inputs or outputs that the metadata list, in one dimension: newer exporters list bytes and types.
 fn listed(info: &Module, inputs: bool) -> Vec<IoSpec> {
     let Some(main) = info.memory.main.as_ref().and_then(|main| main.first()) else { return Vec::new() };
     let buffers = if inputs { &main.inputs } else { &main.outputs };

@@ -28,10 +28,10 @@ pub(crate) struct Compute {
     methods: BTreeMap<String, (Method, bool)>,
 }
 
-/// What a call gave.
+/// Results of a call.
 pub(super) struct Computed {
     pub(super) results: Vec<Value>,
-    /// Whether the operator was decomposed.
+    /// True if the operator was decomposed.
     pub(super) composite: bool,
 }
 

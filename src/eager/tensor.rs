@@ -98,7 +98,7 @@ impl Tensor {
         Tensor { storage, scalar_type, sizes, strides, offset: 0 }
     }
 
-    /// Whether anything was written into its storage.
+    /// Returns whether anything was written into its storage.
     pub(super) fn is_written(&self) -> bool {
         self.storage.written.get()
     }
@@ -158,7 +158,7 @@ impl Tensor {
     }
 }
 
-/// Whether strides put the elements of these sizes one behind the other in some order.
+/// Returns whether strides put the elements of these sizes one behind the other in some order.
 fn is_dense(sizes: &[i64], strides: &[i64]) -> bool {
     let mut dims: Vec<(i64, i64)> =
         sizes.iter().copied().zip(strides.iter().copied()).filter(|(size, _)| *size != 1).collect();

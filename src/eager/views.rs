@@ -284,7 +284,7 @@ fn wrap(dim: i64, rank: usize) -> Result<usize, EagerError> {
     }
 }
 
-/// Whether the elements lie as a memory format asks for.
+/// Returns whether the elements are stored in the order of a memory format.
 fn is_contiguous(x: &Tensor, format: MemoryFormat) -> bool {
     let order: Vec<usize> = match (format, x.sizes.len()) {
         (MemoryFormat::ChannelsLast, 4) => vec![0, 2, 3, 1],

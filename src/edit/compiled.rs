@@ -25,9 +25,9 @@ pub struct CompiledPackage<'a> {
     pub executables: Option<Vec<Executable<'a>>>,
     /// Packages for single chips.
     pub chips: Option<Vec<CompiledPackage<'a>>>,
-    /// Whether the inner levels and the parameters start at pages, as compilers put them.
+    /// True if the inner levels and the parameters start at pages, as compilers put them.
     pub paged: bool,
-    /// Whether the identifier is there.
+    /// True if the identifier is there.
     pub identified: bool,
     /// Bytes it has at least.
     pub length: u64,
@@ -152,10 +152,10 @@ impl<'a> CompiledPackage<'a> {
     }
 }
 
-/// How much longer than its rows a package may be: compilers leave a few pages.
+/// Ceiling of the bytes that a package may have beyond its rows: compilers leave a few pages.
 const FILL: u64 = 1 << 20;
 
-/// Where the packages of a model are, in the order of the file; operators may share one.
+/// Returns the places of the packages of a model, in the order of the file; operators may share one.
 fn places(model: &ModelRef<'_>) -> Vec<Range<usize>> {
     let of = |op: &tflite::CompiledOp<'_>| {
         let (at, package) = op.options.as_ref()?.package;

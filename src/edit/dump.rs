@@ -23,10 +23,10 @@ use super::error::Error;
 use super::package::{Layout, Package, Root};
 use super::payload::{BACKEND, PayloadRows};
 
-/// What the document says it is.
+/// Schema name that the document states.
 pub(super) const SCHEMA: &str = "edgepack/dump/1";
 
-/// Where the bytes of segments and of data inside the flatbuffer go.
+/// Destination of the bytes of segments and of data inside the flatbuffer.
 #[derive(Debug, Default)]
 pub enum Blobs<'d> {
     /// Into the document, in base64.
@@ -95,7 +95,7 @@ struct FileName {
     file: String,
 }
 
-/// What stands in the place of bytes: see [`Stored`].
+/// Replacement of bytes in the document: see [`Stored`].
 #[derive(Serialize)]
 #[serde(untagged)]
 enum OutgoingStored {
@@ -234,7 +234,7 @@ struct Apart {
 }
 
 impl Apart {
-    /// Those of a program's payloads whose rows say all of them.
+    /// Returns the parts of a program's payloads whose rows state all of their bytes.
     fn of(package: &Package<'_>) -> Result<Self, Error> {
         let mut apart = Apart::default();
         let Some(program) = package.program() else { return Ok(apart) };

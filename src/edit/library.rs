@@ -151,7 +151,7 @@ fn tensor(param: &Param<'_>, module: usize, place: usize, store: &mut Store<'_>)
     })
 }
 
-/// Whether a document is of a library package.
+/// Returns whether a document is of a library package.
 pub fn is_library_dump(text: &str) -> bool {
     #[derive(Deserialize)]
     struct Probe {
@@ -227,7 +227,7 @@ pub fn write_library(parts: &LibraryParts<'_>) -> Result<Vec<u8>, Error> {
     archive(members.iter().map(|(path, bytes)| (path.as_str(), &**bytes))).map_err(refused)
 }
 
-/// What differs between two packages: metadata, graphs, parameters, files. How an archive lies in its bytes does not count.
+/// Returns the differences of two packages: metadata, graphs, parameters, files. An archive's layout does not count.
 pub fn diff_libraries(
     left: &LibraryParts<'_>,
     right: &LibraryParts<'_>,
@@ -305,7 +305,7 @@ fn diff_params(
     Ok(())
 }
 
-/// How many elements differ by more than allowed; nothing if none does.
+/// Returns the number of elements that differ by more than allowed; `None` if there are none.
 fn elements_apart(left: &Param<'_>, right: &Param<'_>, options: &DiffOptions) -> Option<usize> {
     if left.data == right.data {
         return None;

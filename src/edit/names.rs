@@ -12,7 +12,7 @@ impl Glob {
         Glob(pattern.chars().collect())
     }
 
-    /// Whether a name is one the pattern stands for.
+    /// Returns whether the pattern matches a name.
     pub fn matches(&self, name: &str) -> bool {
         // Only the last star ever needs to take more: time is at most the product of the two lengths.
         let name: Vec<char> = name.chars().collect();

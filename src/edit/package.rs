@@ -1,4 +1,4 @@
-//! What is in a file: its rows, its segments, and how it was laid out.
+//! Content of a file: its rows, its segments, and its layout.
 
 use edgepack_format::FileKind;
 use edgepack_format::bundle::BundledProgram;
@@ -66,21 +66,21 @@ impl<'a> Root<'a> {
     }
 }
 
-/// How a file is laid out beyond what its rows say.
+/// Layout of a file beyond what its rows say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
     /// Length of the extended header as it states it: 24 or 32 in a program, 40 in a data file. `None` for no header,
     /// which a program with segment bytes gets all the same, in the 32-byte form.
     pub header: Option<u32>,
-    /// Where the first segment may start.
+    /// Alignment of the start of the first segment.
     pub segment_alignment: u64,
-    /// What data inside the flatbuffer is aligned to: a power of two, at least 16.
+    /// Alignment of data inside the flatbuffer: a power of two, at least 16.
     pub data_alignment: u64,
 }
 
 impl Layout {
-    /// What the reference exporter writes today.
+    /// Layout that the reference exporter writes today.
     pub const DEFAULT: Layout = Layout { header: None, segment_alignment: 128, data_alignment: 16 };
 }
 
@@ -97,7 +97,7 @@ pub struct Package<'a> {
     pub root: Root<'a>,
     /// The bytes of each segment, in the order of the rows.
     pub segments: Vec<Content>,
-    /// How the file is laid out.
+    /// Layout of the file.
     pub layout: Layout,
 }
 

@@ -11,12 +11,12 @@ use crate::edit::Content;
 
 type Result<T, E = ParseError> = std::result::Result<T, E>;
 
-/// What parsing carries along.
+/// State of the parser.
 pub(super) struct Parser<'t, 'o> {
     pub(super) lexer: Lexer<'t>,
     pub(super) open: &'o mut dyn FnMut(&str) -> Result<Content, String>,
     pub(super) side: Content,
-    /// Where in the file beside the text the last range ended: each byte of it is used once at most.
+    /// End of the last range in the file next to the text: each byte of it is used once at most.
     used: u64,
 }
 

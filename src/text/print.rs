@@ -12,11 +12,11 @@ use crate::edit::{Content, Error, Layout, Package};
 pub struct SideFile<'f> {
     /// Its name, which the text states: a plain file name.
     pub name: &'f str,
-    /// Where its bytes go. Nothing is written if there are none.
+    /// Destination of its bytes. Nothing is written if there are none.
     pub out: &'f mut dyn Write,
 }
 
-/// What is longer goes to the file beside the text.
+/// Ceiling of the bytes that stay in the text; longer contents go to the file next to the text.
 const INLINE: u64 = 64;
 
 /// A program as text with all bytes in it.

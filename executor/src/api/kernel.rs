@@ -20,13 +20,13 @@ pub trait Operator: Send + Sync {
     /// The argument list and returns as in `native_functions`: `(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`.
     fn schema(&self) -> &str;
 
-    /// Whether an input may be the very same memory as an output. Where it may not, the executor makes a copy first.
+    /// Returns whether an input may be the very same memory as an output. If not, the executor makes a copy first.
     fn alias(&self) -> Alias {
         Alias::Disjoint
     }
 
-    /// Whether its name and its arguments say all that it computes: another operator of this name that says the same
-    /// computes the same. Equal calls of one value are made once then, if a method is optimised.
+    /// Returns whether the name and the arguments determine the result: an operator with equal name and arguments
+    /// computes the same result. Equal calls on one value are then made once, if a method is optimised.
     fn is_pure(&self) -> bool {
         false
     }
@@ -56,7 +56,7 @@ where
     }
 }
 
-/// What a kernel allows of memory shared between an input and an output.
+/// Overlap that a kernel allows between the memory of an input and that of an output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Alias {
     /// Inputs and outputs never overlap.

@@ -21,15 +21,15 @@ use std::ptr::NonNull;
 /// Alignment of every block.
 pub const BLOCK_ALIGN: usize = 64;
 
-/// What a block is allocated with: up to this alignment the allocator asks the system for zeros, and pages that nobody
-/// writes are never touched. Beyond, it would write every zero itself.
+/// Alignment that a block is allocated with: up to this alignment the allocator asks the system for zeros, and pages
+/// that are not written are never touched. Beyond it, the allocator would write every zero itself.
 const LAZY_ALIGN: usize = 16;
 
 /// An owned, zeroed, aligned piece of heap.
 pub struct Block {
     ptr: NonNull<u8>,
     len: usize,
-    /// What was allocated in front of the first byte, to align it.
+    /// Bytes that were allocated in front of the first byte, to align it.
     skipped: usize,
 }
 
@@ -68,7 +68,7 @@ impl Block {
         self.len
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -102,7 +102,7 @@ impl Drop for Block {
     }
 }
 
-/// Where a tensor's bytes are, or will be.
+/// Place of a tensor's bytes, or, of a temporary, the place that it will get.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
     /// Of a temporary region: an address nobody reads, an offset among the temporaries of a method.
@@ -140,7 +140,7 @@ impl Region {
         Some(Region { ptr, len, writable: true, temporary: true })
     }
 
-    /// Whether it has no place yet.
+    /// Returns whether it has no place yet.
     pub fn is_temporary(&self) -> bool {
         self.temporary
     }
@@ -155,12 +155,12 @@ impl Region {
         self.len
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether it may be written.
+    /// Returns whether it may be written.
     pub fn is_writable(&self) -> bool {
         self.writable
     }
@@ -178,18 +178,18 @@ impl Region {
         Region { ptr, len: self.len - len, ..*self }
     }
 
-    /// Whether both start at the same byte.
+    /// Returns whether both start at the same byte.
     pub fn same_start(&self, other: &Region) -> bool {
         self.ptr == other.ptr && self.temporary == other.temporary
     }
 
-    /// Whether all bytes of the other region are bytes of this one.
+    /// Returns whether all bytes of the other region are bytes of this one.
     pub fn contains(&self, other: &Region) -> bool {
         let (own, other) = (self.addresses(), other.addresses());
         own.start <= other.start && other.end <= own.end
     }
 
-    /// Whether any byte is in both.
+    /// Returns whether any byte is in both.
     pub fn overlaps(&self, other: &Region) -> bool {
         let (a, b) = (self.ptr.as_ptr() as usize, other.ptr.as_ptr() as usize);
         // Both ends fit: they are ends of allocations, or were checked.
@@ -197,7 +197,7 @@ impl Region {
         near && self.temporary == other.temporary
     }
 
-    /// Whether the start is a multiple of `align`.
+    /// Returns whether the start is a multiple of `align`.
     pub fn is_aligned(&self, align: usize) -> bool {
         (self.ptr.as_ptr() as usize).is_multiple_of(align)
     }
@@ -214,7 +214,7 @@ impl Region {
         }
     }
 
-    /// Where it starts and ends, as numbers to compare.
+    /// Returns the start and end addresses, as numbers to compare.
     pub fn addresses(&self) -> std::ops::Range<u64> {
         let start = self.ptr.as_ptr() as u64 | if self.temporary { TEMPORARY } else { 0 };
         start..start + self.len as u64

@@ -1,11 +1,11 @@
-//! What a device has to do for [`Runner`](super::Runner): say where buffers are, and carry out a list of transfers.
+//! Interface of a device for [`Runner`](super::Runner): maps buffers to addresses, carries out lists of transfers.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::transfer::{Buffer, Extraction, Transfer};
 
-/// Why a device could not do what it was asked.
+/// Reason for which a device could not carry out a request.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
@@ -52,7 +52,7 @@ impl Memory {
 
 /// An Edge TPU, or what stands in for one.
 pub trait Device {
-    /// How lists of transfers for it are made.
+    /// Returns the form in which lists of transfers for it are made.
     fn extraction(&self) -> Extraction {
         Extraction::Hints
     }

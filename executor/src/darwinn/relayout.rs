@@ -5,7 +5,7 @@ use edgepack_format::limits::{Budget, Limits};
 
 use super::tensor::{TensorError, flip_signs, zeros};
 
-/// How the output of a layer is taken apart; made once, used for every run.
+/// Plan for taking apart the output of a layer; made once, used for every run.
 pub struct Output<'a> {
     geometry: Geometry,
     data_type: DataType,
@@ -35,7 +35,7 @@ impl<'a> Output<'a> {
         self.geometry.actual_bytes
     }
 
-    /// Whether the tensor is the start of the buffer as it is.
+    /// Returns whether the tensor is the start of the buffer as it is.
     pub fn is_plain(&self) -> bool {
         self.route.is_plain()
     }

@@ -22,7 +22,7 @@ pub struct TensorBytes {
     pub entries: Vec<Vec<u8>>,
 }
 
-/// Why a run failed.
+/// Reason for which a run failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -41,9 +41,9 @@ pub enum RunError {
     /// A tensor does not fit.
     #[error("{layer:?}: {error}")]
     Tensor {
-        /// Which layer.
+        /// Name of the layer.
         layer: String,
-        /// What is wrong.
+        /// The error of its tensor.
         error: TensorError,
     },
     /// Instructions could not be linked.
@@ -64,7 +64,7 @@ pub struct Runner<'a> {
     caching: Option<usize>,
     inputs: Vec<Layer<'a>>,
     outputs: Vec<(String, Output<'a>)>,
-    /// Whether the device has the parameters of the caching executable.
+    /// True if the device has the parameters of the caching executable.
     resident: bool,
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use edgepack_format::mlf::{DataType, Entry, params};
 use edgepack_format::tensor::{LayoutError, TensorLayout};
 
-/// What an argument or result of a function looks like; always row-major.
+/// Element type and shape of an argument or result of a function; always row-major.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Operand {
     data_type: DataType,

@@ -57,12 +57,12 @@ impl Arena {
         self.inner.block.len()
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.inner.block.is_empty()
     }
 
-    /// Whether both are handles of one memory.
+    /// Returns whether both are handles of one memory.
     pub fn is_same(&self, other: &Arena) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
@@ -122,12 +122,12 @@ impl Arenas {
         self.list.iter().map(|planned| &planned.arena)
     }
 
-    /// Whether this is a handle of one of them.
+    /// Returns whether this is a handle of one of them.
     pub fn contains(&self, arena: &Arena) -> bool {
         self.iter().any(|known| known.is_same(arena))
     }
 
-    /// Those that other methods may have too, with their index.
+    /// Returns the arenas that other methods may have too, with their index.
     pub fn shared(&self) -> impl DoubleEndedIterator<Item = (usize, &Arena)> {
         let list = self.list.iter().enumerate();
         list.filter(|(_, planned)| planned.shared).map(|(index, planned)| (index, &planned.arena))
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
-    /// What the locks should do, by the index of an arena: who holds it, and who held it last.
+    /// Model of the locks, by the index of an arena: who holds it, and who held it last.
     #[derive(Default)]
     struct Model {
         held: HashMap<usize, u64>,

@@ -118,12 +118,12 @@ pub(crate) fn input_error(index: usize, code: ErrorCode, message: String) -> Run
     RunError::Input { index, code, message }
 }
 
-/// Whether a double is the one the program was traced with, as the reference compares them.
+/// Returns whether a double is the one the program was traced with, as the reference compares them.
 fn is_traced(have: f64, want: f64) -> bool {
     have == want || (have.is_nan() && want.is_nan()) || (have - want).abs() <= 1e-4 + 1e-5 * want.abs()
 }
 
-/// Whether two dim orders put the elements of these sizes in the same places.
+/// Returns whether two dim orders put the elements of these sizes in the same places.
 fn same_order(sizes: &[usize], a: &[u8], b: &[u8]) -> bool {
     let long = |order: &[u8]| -> Vec<u8> {
         order.iter().copied().filter(|&dim| sizes.get(dim as usize).is_none_or(|&size| size != 1)).collect()

@@ -1,4 +1,4 @@
-//! Where outputs that lie in a shared memory are copied to when a run ends.
+//! Places to which outputs in a shared memory are copied when a run ends.
 
 use crate::api::room::{grow, no_room};
 use crate::api::state::Value;

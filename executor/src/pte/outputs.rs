@@ -17,7 +17,7 @@ impl<'m> Outputs<'m> {
         self.method.outputs.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.method.outputs.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Which arguments of one call share memory, and what is done about it.
+//! Overlaps of memory between the arguments of one call, and their treatment.
 //!
 //! An output must not overlap another output; an input that overlaps an output is read from a copy, unless it starts where
 //! the output starts and the kernel works in place.

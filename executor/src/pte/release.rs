@@ -12,8 +12,8 @@ use crate::api::state::{State, ValueId};
 use crate::api::storage::{BLOCK_ALIGN, Block, Region};
 use crate::pte::plan_graph::{PlanGraph, PlanInstructionKind};
 
-/// Drops what nobody reads. A tensor that was there has no bytes afterwards.
-/// Where there is no memory to find out, everything stays.
+/// Drops memory that no instruction reads. A tensor in that memory has no bytes afterwards.
+/// If there is not enough memory to find out, everything stays.
 pub(crate) fn release_unread(graph: &mut PlanGraph<'_>) {
     let _ = try_release(graph);
 }

@@ -18,7 +18,7 @@ use crate::machine::machine_limits;
 use crate::read::read_range;
 use crate::source::{FileSource, Source};
 
-/// What verification came to.
+/// Result of verification.
 #[derive(Debug)]
 pub struct Verdict {
     /// Everything found.
@@ -83,12 +83,12 @@ impl Library {
         Ok(Library { inner: Arc::new(Inner { bytes, archive, metadata, graphs, findings }) })
     }
 
-    /// What it says about itself.
+    /// Returns the metadata of the package.
     pub fn metadata(&self) -> &Metadata {
         &self.inner.metadata
     }
 
-    /// What is unusual about it; none of it is an error.
+    /// Returns the findings about unusual parts of the package; none of them is an error.
     pub fn findings(&self) -> &Findings {
         &self.inner.findings
     }
@@ -135,7 +135,7 @@ pub struct LibraryModule {
     index: usize,
 }
 
-/// Where the parameters of a module are.
+/// Place of the parameters of a module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Linked {
     /// In the parameter file.
@@ -152,7 +152,7 @@ impl LibraryModule {
         &self.library
     }
 
-    /// What the package says about it.
+    /// Returns what the package says about it.
     pub fn info(&self) -> &Module {
         // The index comes from `modules`.
         static NONE: std::sync::LazyLock<Module> = std::sync::LazyLock::new(Module::default);
@@ -216,9 +216,9 @@ impl LibraryModule {
         std::str::from_utf8(self.library.file(&path)?).ok()
     }
 
-    /// Where its parameters are.
+    /// Returns the place of its parameters.
     pub fn linked(&self) -> Linked {
-        /// What version 4 and 5 call the function that lends parameters.
+        /// Name that versions 4 and 5 give the function that provides parameters.
         const LOOKUP: &str = "_lookup_linked_param";
         if self.params().entries.is_empty() {
             return Linked::Code;

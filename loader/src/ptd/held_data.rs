@@ -46,7 +46,7 @@ struct Held {
     layout: Option<TensorLayout>,
 }
 
-/// What the widest element type is aligned to.
+/// Alignment of the largest element type.
 const ALIGNMENT: usize = 8;
 
 impl<'m> HeldData<'m> {

@@ -21,7 +21,7 @@ use crate::source::{FileSource, Source, StaticSource};
 
 use super::meta::MethodMeta;
 
-/// How a program is opened.
+/// Options of opening a program.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {
     /// Ceilings for reading it; also the ceilings of the methods loaded from it. The default is that of this machine:
@@ -96,7 +96,7 @@ impl Program {
         &self.inner.limits
     }
 
-    /// Where its bytes come from.
+    /// Returns the source of its bytes.
     pub fn source(&self) -> &Arc<dyn Source> {
         &self.inner.source
     }
@@ -119,7 +119,7 @@ impl Program {
         }
     }
 
-    /// What a method takes and returns.
+    /// Returns the inputs and outputs of a method.
     pub fn method_meta(&self, name: &str) -> Result<MethodMeta, Error> {
         let view = self.view()?;
         match view.plan(name) {
@@ -156,7 +156,7 @@ impl ProgramMethod {
         &self.name
     }
 
-    /// What it takes and returns.
+    /// Returns the inputs and outputs of the method.
     pub fn meta(&self) -> Result<MethodMeta, Error> {
         self.program.method_meta(&self.name)
     }

@@ -1,4 +1,4 @@
-//! What backends make of weights once and share: between the delegates of a method, between methods, between threads.
+//! Packed weights that backends make once and share: between delegates of a method, between methods, between threads.
 //!
 //! Entries live as long as somebody uses them. Whoever asks for an entry first makes it while others wait for that entry
 //! alone. Invariant: a thread that is making an entry waits for no other one, so no order of nested entries, on one thread
@@ -140,7 +140,7 @@ impl PackCache {
         number
     }
 
-    /// Whether nobody holds an entry.
+    /// Returns whether there are no entries in use.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! Which parameters an argument of each kind can be, and how they are unpacked.
+//! Parameter types that an argument of each kind can have, and how they are unpacked.
 
 use edgepack_format::scalar::ScalarType;
 

@@ -36,7 +36,7 @@ pub(crate) struct Loaded<'r> {
     pub data: MergedData,
 }
 
-/// What all steps of loading look at.
+/// Sources that all phases of loading read.
 struct Source<'a> {
     program: &'a Program,
     view: &'a ProgramRef<'a>,

@@ -21,7 +21,7 @@ pub struct FoldConstants {
     is_pure: fn(&str) -> bool,
 }
 
-/// How much larger all results together may be than the constants they are made of: 8-bit weights become `f32`.
+/// Ceiling of the growth of all results together over the constants they are made from: 8-bit weights become `f32`.
 const GROWTH: usize = 4;
 
 impl FoldConstants {
@@ -107,7 +107,7 @@ fn foldable(graph: &PlanGraph<'_>, uses: &Uses, operator: u32, args: Span, room:
     (tensors > 0).then_some(out)
 }
 
-/// How many tensors a value is or lists, if everything in it is constant.
+/// Returns the number of tensors that a value is or lists, if everything in it is constant.
 fn constant_tensors(graph: &PlanGraph<'_>, id: ValueId) -> Option<usize> {
     let fixed = |id: ValueId| !graph.variable[id as usize];
     match graph.state.values[id as usize] {
