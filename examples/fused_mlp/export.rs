@@ -105,7 +105,7 @@ fn bytes(numbers: &[f32]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
-/// A program and the data files beside it, as bytes.
+/// A program and the data files next to it, as bytes.
 pub struct Files {
     /// The `.pte`.
     pub program: Vec<u8>,

@@ -101,7 +101,7 @@ mod exports {
     }
 }
 
-/// Inputs one after the other from standard input, outputs to standard output. Nobody calls it in WebAssembly.
+/// Inputs one after the other from standard input, outputs to standard output. It is not called in WebAssembly.
 fn main() -> Result<(), Error> {
     let Some(model) = std::env::args_os().nth(1) else { return Err("wasm MODEL < inputs > outputs".into()) };
     let mut session = session();

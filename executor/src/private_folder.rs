@@ -1,7 +1,7 @@
 //! Folders whose content is believed: they must be the user's alone.
 //!
-//! Invariant: a folder that [`open`] returned existed, was the user's (or the administrator's), and nobody else could put
-//! anything into it.
+//! Invariant: a folder that [`open`] returned existed, was the user's (or the administrator's), and no other user could
+//! put anything into it.
 
 use std::fs;
 use std::io;

@@ -1,7 +1,7 @@
 //! Bytes on the heap at a 64-byte boundary.
 //!
 //! Their number comes from files, so memory that is not there is an answer and never an abort. Zeros are the system's
-//! own: a page that nobody writes is never touched.
+//! own: a page that is never written is never touched.
 
 use std::fmt;
 use std::ops::Deref;

@@ -43,7 +43,7 @@ pub enum Error {
         /// Its name or number.
         name: String,
     },
-    /// The same key stands in two places.
+    /// A key is in two data maps.
     #[error("the key {key} is in two data maps")]
     DuplicateKey {
         /// The key.

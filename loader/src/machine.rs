@@ -19,7 +19,7 @@ pub fn machine_limits() -> Limits {
         .get_or_init(|| memory(&|path| std::fs::read_to_string(path).ok()).map_or(Limits::DEFAULT, Limits::for_memory))
 }
 
-/// Bytes that this process can have; `None` where nobody says. `read` gives the text of a file of the system.
+/// Bytes that this process can have; `None` where it is not known. `read` gives the text of a file of the system.
 fn memory(read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
     let installed = read("/proc/meminfo").and_then(|text| Some(field(&text, "MemTotal:")?.saturating_mul(1024)));
     let space = read("/proc/self/limits").and_then(|text| field(&text, "Max address space"));

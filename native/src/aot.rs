@@ -1,4 +1,4 @@
-//! Modules of the ahead-of-time executor, and lone operators: one entry point, called by the convention the package has.
+//! Modules of the ahead-of-time executor, and single operators: one entry point, called by the package's convention.
 #![allow(unsafe_code, reason = "calling compiled code; each block says what the caller has agreed to")]
 
 use std::ffi::c_void;
@@ -118,7 +118,7 @@ impl AotModule {
         })
     }
 
-    /// The inputs, in order, as far as the package says. Of a lone operator all arguments.
+    /// The inputs, in order, as far as the package says. Of a single operator all arguments.
     pub fn inputs(&self) -> &[IoSpec] {
         &self.inputs
     }
@@ -128,7 +128,7 @@ impl AotModule {
         &self.outputs
     }
 
-    /// Runs it. What the package says about tensors is held against these. What it does not say, the
+    /// Runs it. What the package says about tensors is checked against these. What it does not say, the
     /// caller of [`Options::allow_native_code`] answers for: the code reads and writes its tensors without a look at their
     /// sizes.
     pub fn run(&mut self, inputs: &[(&Operand, &[u8])], outputs: &mut [(Operand, AlignedBytes)]) -> Result<(), Error> {
@@ -177,7 +177,7 @@ impl AotModule {
                 return Err(Error::Arguments(format!("{len} bytes for {operand}")));
             }
         }
-        // A lone operator's arguments are listed together.
+        // A single operator's arguments are listed together.
         let lone = self.outputs.is_empty() && self.convention == Convention::Packed && self.inputs.len() > inputs.len();
         let (want_in, want_out) = match lone && self.inputs.len() == inputs.len() + outputs.len() {
             true => self.inputs.split_at(inputs.len()),
@@ -186,7 +186,7 @@ impl AotModule {
         let have_in: Vec<&Operand> = inputs.iter().map(|(operand, _)| *operand).collect();
         let have_out: Vec<&Operand> = outputs.iter().map(|(operand, _)| operand).collect();
         for (what, want, have) in [("inputs", want_in, have_in), ("outputs", want_out, have_out)] {
-            // Without a word from the package the caller's promise stands.
+            // Without a word from the package the caller's promise holds.
             if want.is_empty() {
                 continue;
             }

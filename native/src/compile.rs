@@ -1,5 +1,5 @@
 //! From sources and objects to a shared library: each file a translation unit of its own, linked with the small runtime,
-//! kept under the hash of everything that went into it.
+//! stored under the hash of everything that went into it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -78,7 +78,7 @@ pub(crate) fn library(module: &LibraryModule, options: &Options) -> Result<PathB
     if library.is_file() {
         return Ok(library);
     }
-    // Whoever makes the same library at the same time makes it in a folder of their own; the last one to finish wins.
+    // Processes that make one library at the same time use folders of their own; the last one to finish wins.
     let work = Work::new(&parent)?;
     let made = compile(&work.0, &sources, &objects, &headers, options)?;
     fs::create_dir_all(&folder).map_err(io_error(&folder))?;

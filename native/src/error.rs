@@ -9,7 +9,7 @@ use edgepack_executor::private_folder::FolderError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nobody allowed it.
+    /// Running native code was not allowed.
     #[error("running the package's own code is not allowed; it has all rights of this process")]
     NotAllowed,
     /// The module has nothing to compile or link.

@@ -22,12 +22,12 @@ pub struct CInterface {
 pub struct Pool {
     /// Its member in the struct.
     pub name: String,
-    /// Its bytes.
+    /// Length in bytes.
     pub bytes: usize,
 }
 
 impl CInterface {
-    /// Of the header of a module; `None` if it declares no such interface.
+    /// Parses the header of a module; `None` if it declares no such interface.
     pub fn parse(header: &str, module: &Module) -> Option<CInterface> {
         let text = without_comments(header);
         let prefix = module.prefix();

@@ -25,7 +25,7 @@ impl NativeLibrary {
     }
 
     fn load(path: &Path) -> Result<NativeLibrary, Error> {
-        // SAFETY: loading runs whatever the package's code does at load. Whoever called `allow_native_code` has agreed to
+        // SAFETY: loading runs whatever the package's code does at load. The caller of `allow_native_code` agreed to
         // run that code; `compile::library` answers no path without it.
         let library = unsafe { libloading::Library::new(path)? };
         Ok(NativeLibrary { library: Arc::new(library) })

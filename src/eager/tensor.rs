@@ -147,12 +147,12 @@ impl Tensor {
         if outside { Err(EagerError::new("a view reaches beyond its storage")) } else { Ok(()) }
     }
 
-    /// The same bytes as elements of another type.
+    /// Returns a tensor of the same bytes as elements of another type.
     pub(super) fn of_type(self, scalar_type: ScalarType) -> Tensor {
         Tensor { scalar_type, ..self }
     }
 
-    /// The same storage seen otherwise.
+    /// Returns a tensor of the same storage with other sizes, strides and offset.
     pub(super) fn seen(&self, sizes: Vec<i64>, strides: Vec<i64>, offset: i64) -> Tensor {
         Tensor { sizes, strides, offset, ..self.clone() }
     }

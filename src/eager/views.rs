@@ -259,7 +259,7 @@ pub(super) fn views(call: &Call<'_>) -> Result<Option<Vec<Tensor>>, EagerError> 
     }
 }
 
-/// The same bytes as elements of another type, if they lie such that those have strides.
+/// Returns the bytes as elements of another type, if they are stored such that those have strides.
 fn reinterpreted(x: &Tensor, wanted: ScalarType) -> Option<Tensor> {
     let (own, new) = (x.scalar_type.size()? as i64, wanted.size()? as i64);
     if own == new {

@@ -1,4 +1,4 @@
-//! Compiled parts as rows: the three levels of an Edge TPU package opened up, and a model as what lies around its packages.
+//! Compiled parts as rows: the three levels of an Edge TPU package opened up, and a model as the bytes around packages.
 //!
 //! Invariant: a package that is written again has the same rows at every level. Its bytes are laid out by our writer, and
 //! filled up to the length it had, so that it goes back into its model without moving anything unless it has grown.
@@ -223,7 +223,7 @@ fn replaced(mut bytes: Vec<u8>, start: usize, package: &[u8]) -> Result<Vec<u8>,
     let missing = || Error::refused("model.around", format!("no operator has its package at {start:#x}"));
     let mut done = false;
     loop {
-        // Half of a package is no valid one; what is around it still says where it is.
+        // Half of a package is not a valid one; what is around it still says where it is.
         let Some(model) = tflite::verify::verify(&bytes, &Limits::DEFAULT, Accept::ALL).model else {
             return Err(missing());
         };

@@ -117,7 +117,7 @@ impl Content {
         }
     }
 
-    /// The same with the bytes from `at` on replaced; `None` if the new ones do not fit inside.
+    /// Returns these bytes with those from `at` on replaced; `None` if the new ones do not fit inside.
     pub fn replaced(&self, at: u64, with: Content) -> Option<Content> {
         let end = at.checked_add(with.len)?;
         let tail = self.slice(end..self.len)?;
@@ -132,7 +132,7 @@ impl Content {
         self.pieces(|piece| out.write_all(piece))
     }
 
-    /// All bytes in memory, lent where the source can.
+    /// Returns all bytes in memory, borrowed from the source where it can.
     pub fn read(&self) -> io::Result<Cow<'_, [u8]>> {
         if let [Part::Source(source, range)] = self.parts.as_slice()
             && let Some(bytes) = source.borrow(range.clone())
@@ -155,8 +155,8 @@ impl Content {
         Ok(same)
     }
 
-    /// Returns the place of the bytes, if they are one range of a source that others hold too: while it is held, the same
-    /// place means the same bytes.
+    /// Returns the place of the bytes, if they are one range of a source that others hold too: while it is held, an
+    /// equal place means equal bytes.
     pub(super) fn place(&self) -> Option<(usize, u64, u64)> {
         match self.parts.as_slice() {
             [Part::Source(source, range)] if Arc::strong_count(source) > 1 => {

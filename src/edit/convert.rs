@@ -102,7 +102,7 @@ pub fn from_safetensors(source: Arc<dyn Source>) -> Result<Package<'static>, Err
 /// Writes a data file of any generation as a safetensors file; contiguous tensors stream through.
 pub fn write_safetensors(package: &Package<'_>, out: &mut dyn Write) -> Result<(), Error> {
     let mut entries = entries_of(package)?;
-    // Wide elements first, so that each tensor is aligned as its elements ask.
+    // Large elements first, so that each tensor is aligned as its elements ask.
     let width =
         |layout: &Option<TensorLayout>| layout.as_ref().and_then(|layout| layout.scalar_type().size()).unwrap_or(1);
     entries.sort_by(|a, b| (width(&b.layout), &a.key).cmp(&(width(&a.layout), &b.key)));

@@ -34,7 +34,7 @@ pub enum Blobs<'d> {
     Inline,
     /// Into files of this folder, which the document names.
     Folder(&'d Path),
-    /// The same; the files take their places when the batch is committed.
+    /// Into files of this folder, as with `Folder`; the files take their places when the batch is committed.
     Batch(&'d Path, &'d mut Batch),
 }
 
@@ -73,7 +73,7 @@ impl Store<'_> {
     }
 }
 
-/// Bytes in the document or beside it.
+/// Bytes in the document or next to it.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Stored {
@@ -360,7 +360,7 @@ pub fn build_from(json: &str, open: &mut dyn FnMut(&str) -> Result<Content, Erro
     }
 }
 
-/// A file that a document names is one beside it: its name leads nowhere else.
+/// A file that a document names is one next to it: its name leads nowhere else.
 pub(crate) fn plain_name(file: &str) -> Result<(), Error> {
     let plain = !file.is_empty() && file != "." && file != ".." && !file.contains(['/', '\\', ':', '\0']);
     match plain {

@@ -35,7 +35,7 @@ pub enum Error {
     /// The rows cannot be written.
     #[error(transparent)]
     Write(#[from] edgepack_builder::Error),
-    /// The JSON is no dump.
+    /// The JSON is not a dump.
     #[error("no dump: {0}")]
     Document(String),
     /// Sizes, dim order and element type do not describe a tensor.
@@ -59,7 +59,7 @@ pub enum Error {
     NotFound {
         /// Kind of the thing that was looked for.
         what: &'static str,
-        /// Its name.
+        /// Name of the thing that was looked for.
         name: String,
     },
     /// Something that cannot be; the message names both sides.

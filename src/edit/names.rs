@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// A pattern over names: `*` stands for any text, `?` for one character, everything else for itself.
+/// A pattern over names: `*` matches any text, `?` one character, everything else itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Glob(Vec<char>);
 

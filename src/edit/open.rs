@@ -196,7 +196,7 @@ impl Opened {
             let flatbuffer = sink.finish(written, pte::IDENTIFIER)?;
             let size = u64::from(header.is_some());
             let head = program_head(flatbuffer, size, align as usize, 1)?;
-            // The header itself is compared by nobody: its numbers follow from the rest.
+            // The header itself is not compared: its numbers follow from the rest.
             const BEHIND: usize = 8 + ProgramHeader::LEN as usize;
             if head.len() == self.head.len() && head.get(BEHIND..) == self.head.get(BEHIND..) {
                 return Ok(align);

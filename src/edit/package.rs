@@ -14,15 +14,15 @@ use super::content::Content;
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "there is one per file")]
 pub enum Root<'a> {
-    /// Of a program.
+    /// Rows of a program.
     Program(Program<'a>),
-    /// Of a data file.
+    /// Rows of a data file.
     Data(FlatTensor<'a>),
-    /// Of a data file from before June 2025.
+    /// Rows of a data file from before June 2025.
     LegacyData(LegacyFlatTensor<'a>),
-    /// Of a FlatData file.
+    /// Rows of a FlatData file.
     FlatData(FlatData<'a>),
-    /// Of a bundled program.
+    /// Rows of a bundled program.
     Bundle(BundledProgram<'a>),
     /// An Edge TPU package.
     EdgeTpu(Box<CompiledPackage<'a>>),
@@ -93,7 +93,7 @@ impl Default for Layout {
 /// A file as rows and segments.
 #[derive(Clone, Debug)]
 pub struct Package<'a> {
-    /// The rows. Segments lie where their rows say; [`Package::place`] makes new rows after contents have changed.
+    /// The rows. Segments are where their rows say; [`Package::place`] makes new rows after contents have changed.
     pub root: Root<'a>,
     /// The bytes of each segment, in the order of the rows.
     pub segments: Vec<Content>,

@@ -33,7 +33,7 @@ pub(super) fn each_tensor<'a>(
     Ok(())
 }
 
-/// The same, to change them.
+/// Visits the tensors of a program one by one, to change them.
 pub(super) fn change_tensors<'a>(
     program: &mut Program<'a>,
     mut visit: impl FnMut(&str, &mut Tensor<'a>) -> Result<(), Error>,
@@ -209,7 +209,7 @@ impl<'a> Package<'a> {
             segment.append(value);
         }
         let Some(program) = self.program() else { return Ok(()) };
-        // Whoever else refers to the segment means the bytes that were there.
+        // Other references to the segment mean the bytes that were there.
         let own = match &old {
             Some(list) if references(program)?.get(&list.segment_index) == Some(&1) => Some(list.segment_index),
             _ => None,

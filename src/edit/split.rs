@@ -19,7 +19,7 @@ use super::program::{
 /// Choice of the data that are moved.
 #[derive(Clone, Debug, Default)]
 pub struct SplitOptions {
-    /// Only what has a name the pattern stands for.
+    /// Moves only data with a name that the pattern matches.
     pub matching: Option<Glob>,
     /// Also the data that delegates find by key.
     pub named: bool,

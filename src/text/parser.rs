@@ -21,7 +21,7 @@ pub(super) struct Parser<'t, 'o> {
 }
 
 impl<'t, 'o> Parser<'t, 'o> {
-    /// Starts at the beginning of a text. `open` gives the file beside it, by its name.
+    /// Starts at the beginning of a text. `open` gives the file next to it, by its name.
     pub(super) fn new(text: &'t str, open: &'o mut dyn FnMut(&str) -> Result<Content, String>) -> Result<Self> {
         Ok(Parser { lexer: Lexer::new(text)?, open, side: Content::empty(), used: 0 })
     }
@@ -41,7 +41,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         Ok(items)
     }
 
-    /// Bytes: in the text, in the file beside it, or none.
+    /// Bytes: in the text, in the file next to it, or none.
     pub(super) fn bytes(&mut self) -> Result<Option<Content>> {
         let place = self.lexer.place();
         match self.name("`base64`, `file` or `absent`")? {

@@ -54,7 +54,7 @@ pub fn print_with(package: &Package<'_>, side: Option<SideFile<'_>>) -> Result<S
 struct Printer<'f> {
     out: String,
     side: Option<SideFile<'f>>,
-    /// Bytes in the file beside the text.
+    /// Bytes in the file next to the text.
     written: u64,
 }
 
@@ -116,7 +116,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Bytes in the text, or where they are in the file beside it.
+    /// Bytes in the text, or where they are in the file next to it.
     fn bytes(&mut self, place: &str, content: &Content) -> Result<String, Error> {
         match &mut self.side {
             Some(side) if content.len() > INLINE => {

@@ -461,7 +461,7 @@ fn arg_id(args: &[ValueId], arg: usize) -> Result<ValueId, KernelError> {
     })
 }
 
-/// Typed access to the arguments of an instruction; shared by both steps of a kernel.
+/// Typed access to the arguments of an instruction; shared by both phases of a kernel.
 impl State {
     #[inline]
     pub(crate) fn value(&self, args: &[ValueId], arg: usize) -> Result<&Value, KernelError> {

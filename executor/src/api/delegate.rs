@@ -35,7 +35,7 @@ pub trait Backend: Send + Sync {
 
 /// Everything that a backend gets to make a delegate from.
 pub struct DelegateInit<'a> {
-    /// The bytes the backend produced at export. Dropping them releases their memory, if nobody else holds it.
+    /// The bytes the backend produced at export. Dropping them releases their memory, if no other handle holds it.
     pub processed: Bytes,
     /// Options given at export, in order.
     pub compile_specs: Vec<(String, Vec<u8>)>,

@@ -158,7 +158,7 @@ impl Instructions {
         self.push(LocalValue::Temporary { layout, dynamic })
     }
 
-    /// The first bytes of another tensor in other sizes. Whoever reads both sees the same bytes; an operator that may work
+    /// Adds the first bytes of another tensor in other sizes. Both have the same bytes; an operator that may work
     /// in place ([`Alias::SameRange`](super::kernel::Alias)) resizes one to the other without moving any. A view of a constant
     /// is constant.
     pub fn view(&mut self, of: Local, layout: TensorLayout, dynamic: bool) -> Local {

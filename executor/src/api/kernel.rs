@@ -1,7 +1,7 @@
 //! The contract of operators: what a kernel is, and what it is given.
 //!
-//! A kernel has two steps. [`Operator::prepare`] runs once per instruction at load: it sees element types, size bounds
-//! and constants, refuses what it cannot do, and returns the second step. [`Run::run`] executes: it reads resolved
+//! A kernel has two phases. [`Operator::prepare`] runs once per instruction at load: it sees element types, size bounds
+//! and constants, refuses what it cannot do, and returns the second phase. [`Run::run`] executes: it reads resolved
 //! arguments from a [`KernelContext`], resizes its outputs, and computes on slices. Running allocates nothing.
 
 use std::fmt;
@@ -35,12 +35,12 @@ pub trait Operator: Send + Sync {
     fn prepare(&self, args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError>;
 }
 
-/// The second step of a kernel, for one instruction.
+/// The second phase of a kernel, for one instruction.
 pub trait Run: Send {
     /// Executes once.
     fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError>;
 
-    /// Returns how many bytes it retains now beside the memory it is given: packed weights. They were
+    /// Returns how many bytes it retains now besides the memory it is given: packed weights. They were
     /// [reserved](Retained::reserve) before.
     fn retained_bytes(&self) -> usize {
         0
@@ -100,12 +100,12 @@ impl fmt::Debug for Kernel {
     }
 }
 
-/// An operator that somebody else has, or one that is shared.
+/// An operator that is borrowed, or one that is shared.
 #[derive(Clone)]
 pub enum OperatorRef<'r> {
-    /// Of a registry, or of a library.
+    /// Borrowed from a registry or from a library.
     Borrowed(&'r dyn Operator),
-    /// Of whoever has a share of it.
+    /// Shared with its other owners.
     Shared(Arc<dyn Operator>),
 }
 

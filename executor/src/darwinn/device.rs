@@ -34,7 +34,7 @@ impl Memory {
         self.buffers.get(buffer)?.get(range)
     }
 
-    /// The same, to be written.
+    /// Returns the bytes of a range, to be written; `None` if it is not inside the buffer.
     pub fn get_mut(&mut self, buffer: &Buffer, range: Range<usize>) -> Option<&mut [u8]> {
         self.buffers.get_mut(buffer)?.get_mut(range)
     }
@@ -50,7 +50,7 @@ impl Memory {
     }
 }
 
-/// An Edge TPU, or what stands in for one.
+/// An Edge TPU, or a substitute for one.
 pub trait Device {
     /// Returns the form in which lists of transfers for it are made.
     fn extraction(&self) -> Extraction {

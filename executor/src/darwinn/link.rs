@@ -11,13 +11,13 @@ use edgepack_format::wire::ReadError;
 /// Addresses of the buffers of an executable, as the device sees them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Addresses {
-    /// Of the parameters; without one, fields for it stay as they are.
+    /// Address of the parameters; without one, fields for it stay as they are.
     pub parameter: Option<u64>,
-    /// Of the scratch memory; without one, fields for it stay as they are.
+    /// Address of the scratch memory; without one, fields for it stay as they are.
     pub scratch: Option<u64>,
-    /// Of the inputs by name, one per batch entry.
+    /// Addresses of the inputs by name, one per batch entry.
     pub inputs: BTreeMap<String, Vec<u64>>,
-    /// Of the outputs by name, one per batch entry.
+    /// Addresses of the outputs by name, one per batch entry.
     pub outputs: BTreeMap<String, Vec<u64>>,
 }
 
@@ -28,7 +28,7 @@ pub enum LinkError {
     /// A row could not be read: the package was not verified.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A field lies outside its chunk.
+    /// A field is outside its chunk.
     #[error("chunk {chunk}: the field at bit {bit} ends outside the chunk's {bytes} bytes")]
     Range {
         /// Index of the chunk.
@@ -139,7 +139,7 @@ pub fn write_field(bytes: &mut [u8], bit: usize, value: u32) -> bool {
 mod tests {
     use super::*;
 
-    /// The same, one bit at a time.
+    /// Writes a field one bit at a time.
     fn by_bits(bytes: &mut [u8], bit: usize, value: u32) {
         for k in 0..32 {
             let (byte, place) = ((bit + k) / 8, (bit + k) % 8);

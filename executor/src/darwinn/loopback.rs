@@ -15,7 +15,7 @@ use super::transfer::{Buffer, Extraction, Transfer};
 pub struct Seen {
     /// Index of the executable.
     pub executable: usize,
-    /// The step.
+    /// The transfer.
     pub transfer: Transfer,
     /// The bytes that went to the device; those of outputs as they came back.
     pub bytes: Vec<u8>,
@@ -52,7 +52,7 @@ impl<'a> Loopback<'a> {
         }
     }
 
-    /// The same with lists of transfers made another way.
+    /// Sets the form in which lists of transfers are made.
     pub fn with_extraction(self, extraction: Extraction) -> Self {
         Loopback { extraction, ..self }
     }

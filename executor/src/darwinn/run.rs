@@ -77,7 +77,7 @@ fn name(layer: &Layer<'_>) -> String {
 }
 
 impl<'a> Runner<'a> {
-    /// Of a verified package.
+    /// Makes the runner of a verified package.
     pub fn new(package: &PackageRef<'a>) -> Result<Self, RunError> {
         let main = package.main().ok_or(RunError::NoExecutable)?;
         let executables: Vec<_> = package.executables().iter().map(|executable| executable.row().clone()).collect();
@@ -113,7 +113,7 @@ impl<'a> Runner<'a> {
         if let Some(caching) = self.caching.filter(|_| !self.resident) {
             self.once(device, caching, Memory::default())?;
         }
-        // Whether a device that fails or panics still has them nobody knows.
+        // It is unknown if a device that fails or panics still has them.
         self.resident = false;
         let batch = usize::try_from(self.executables[self.main].batch_size).unwrap_or(1).max(1);
         let mut results: Vec<TensorBytes> =

@@ -62,7 +62,7 @@ pub fn prepare_input(layer: &Layer<'_>, bytes: &[u8]) -> Result<Vec<u8>, TensorE
         let mut out = zeros(bytes.len())?;
         out.copy_from_slice(bytes);
         let (len, step) = (geometry.execution_bytes, geometry.execution_padded);
-        // Padding is nobody's element and stays.
+        // Padding belongs to no element and stays.
         for execution in out.chunks_mut(step) {
             let len = len.min(execution.len());
             flip_signs(layer.data_type, &mut execution[..len]);

@@ -34,7 +34,7 @@ impl fmt::Display for Buffer {
     }
 }
 
-/// A step of a run.
+/// A transfer or signal of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Transfer {
     /// A chunk goes to the instruction queue.

@@ -1,6 +1,6 @@
 //! Arguments of a call of a function: arguments to read, then results to write.
 //!
-//! Invariant, kept by the executor's plan: the memory of a result is that of no argument and no other result.
+//! Invariant, maintained by the executor's plan: the memory of a result is that of no argument and no other result.
 
 use bytemuck::Pod;
 use edgepack_format::mlf::DataType;

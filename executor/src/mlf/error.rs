@@ -14,7 +14,7 @@ pub enum Error {
     /// The module is not for the graph executor.
     #[error("the module {0:?} has no graph")]
     NoGraph(String),
-    /// Functions that nobody brought along.
+    /// Functions that the table does not have.
     #[error("functions are missing: {}", .0.join(", "))]
     Missing(Vec<String>),
     /// A function does not take these arguments, or could not be had.
@@ -22,7 +22,7 @@ pub enum Error {
     Function {
         /// Index of the node.
         node: u32,
-        /// Its function.
+        /// Name of the function.
         function: String,
         /// The error of the function.
         error: FunctionError,
@@ -50,7 +50,7 @@ pub enum Error {
     /// A tensor is not what the graph wants.
     #[error("{name}: {have} where the graph has {want}")]
     Mismatch {
-        /// Of which input or parameter.
+        /// Name of the input or parameter.
         name: String,
         /// Description of the tensor that was given.
         have: String,

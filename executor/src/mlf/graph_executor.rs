@@ -1,6 +1,6 @@
 //! The graph executor: memory from storage ids, calls in order.
 //!
-//! Invariant: the graph has kept every rule, so an entry that is read still holds what its node wrote, results share
+//! Invariant: the graph obeys every rule, so an entry that is read still holds what its node wrote, results share
 //! memory with nothing else of their call, and inputs and parameters survive every run.
 
 use std::collections::HashSet;
@@ -55,7 +55,7 @@ struct Arg {
 pub struct Ran<'a> {
     /// Its number in the graph.
     pub node: u32,
-    /// Its name.
+    /// Name of the node.
     pub name: &'a str,
     /// Name of the function that it called.
     pub function: &'a str,
@@ -316,7 +316,7 @@ impl GraphExecutor {
     }
 }
 
-/// Results of a call, out of the list of storages while they are written: that is how they are known to be nobody else's.
+/// Results of a call, taken out of the list of storages while they are written, so that nothing else borrows them.
 /// Dropping it puts them back, after a panic too.
 struct Lifted<'a> {
     written: &'a mut [AlignedBytes],

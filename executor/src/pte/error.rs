@@ -22,7 +22,7 @@ pub enum LoadError {
     /// A value cannot be represented.
     #[error("{}: {message}", ValueName(*value))]
     Value {
-        /// Its index.
+        /// Index of the value.
         value: usize,
         /// The ExecuTorch error this corresponds to.
         code: ErrorCode,
@@ -40,9 +40,9 @@ pub enum LoadError {
     /// A delegate's backend refused it.
     #[error("delegates[{delegate}] ({backend}): {error}")]
     Delegate {
-        /// Its index.
+        /// Index of the delegate.
         delegate: usize,
-        /// Its backend.
+        /// Name of the backend.
         backend: String,
         /// The error of the backend.
         error: KernelError,
@@ -195,7 +195,7 @@ pub enum RunError {
         /// Id of the memory.
         memory_id: u32,
     },
-    /// A tensor that is kept between runs cannot be read or written by name.
+    /// A tensor that lives on between runs cannot be read or written by name.
     #[error("attribute `{name}`: {message}")]
     Attribute {
         /// The name.

@@ -22,7 +22,7 @@ pub(crate) struct InputSlot {
     /// True if instructions read it: the caller then chooses a number. One that none reads has been traced into the
     /// program.
     pub read: bool,
-    /// Index of the shared memory it lies in.
+    /// Index of the shared memory it is in.
     pub shared: Option<usize>,
     /// True if its bytes are still there after a run. Exporters use the memory of an input again once it has been read.
     pub survives: bool,

@@ -82,7 +82,7 @@ impl Method {
         let rerouted = &frozen.rerouted[call.rerouted.range()];
         for reroute in rerouted {
             let region = state.tensors[reroute.tensor as usize].region;
-            // SAFETY: the method is exclusively borrowed and no view is alive between instructions; the copy lies in
+            // SAFETY: the method is exclusively borrowed and no view is alive between instructions; the copy is in
             // scratch, which no tensor shares.
             unsafe { reroute.copy.copy_from(&region) };
         }

@@ -129,7 +129,7 @@ impl Method {
         Ok(method)
     }
 
-    /// Its name.
+    /// Returns the name of the method.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -186,7 +186,7 @@ pub struct MemoryBytes {
     pub scratch: usize,
     /// Constants that were read into memory.
     pub constants: usize,
-    /// Constants that the source lends: mapped from the file, part of the executable, or bytes of the caller's.
+    /// Constants borrowed from the source: mapped from the file, part of the executable, or bytes of the caller's.
     pub lent: usize,
     /// Memory that kernels retain besides that: packed weights. Plans for one run's shapes are too small to be counted.
     pub packed: usize,
@@ -197,7 +197,7 @@ pub struct MemoryBytes {
 }
 
 impl MemoryBytes {
-    /// All but what the source lends.
+    /// Returns the number of bytes, without those borrowed from the source.
     pub fn heap(&self) -> usize {
         let MemoryBytes { planned, private, scratch, constants, lent: _, packed, plan, program } = *self;
         planned + private + scratch + constants + packed + plan + program

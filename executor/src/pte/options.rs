@@ -24,7 +24,7 @@ pub struct Options {
     pub data: Vec<Arc<dyn NamedDataMap>>,
     /// Planned memories to use instead of fresh ones, by memory id (1 is the first); each [`Arena`] once. Methods that
     /// name the same one share its content, as programs with shared mutable buffers expect: what one run leaves in
-    /// mutable buffers the next run finds, whosever it is. Inputs and outputs are not shared: an output that lies in
+    /// mutable buffers the next run finds, of whichever method. Inputs and outputs are not shared: an output that is in
     /// such a memory is copied when the run ends, and an input set there is unset once another method has run.
     pub arenas: Vec<(u32, Arena)>,
     /// Keeps the program instruction by instruction: no rewrites, no packed weights. Loading is faster, running slower.

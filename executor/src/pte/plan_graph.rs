@@ -1,6 +1,6 @@
 //! A method between file and plan: values with their storage, and instructions that can still be changed.
 //!
-//! Rewrites work on this form. Everything in it has been checked: ids are in range, kinds fit, regions lie inside their
+//! Rewrites work on this form. Everything in it has been checked: ids are in range, kinds fit, regions are inside their
 //! memory. The methods that change it keep that so: storage is made here and given to tensors here, and no code outside
 //! this crate sees an address. What a rewrite leaves is proven again when the plan is frozen.
 
@@ -403,8 +403,8 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Bytes of constants that were read into memory, and of those that their source lends. What several tensors share
-    /// counts once.
+    /// Returns the bytes of constants that were read into memory, and of those borrowed from their source. Bytes that
+    /// several tensors share count once.
     pub(crate) fn constant_bytes(&self) -> (usize, usize) {
         let mut ranges: Vec<_> =
             self.constants.iter().map(|bytes| (bytes.as_ptr(), bytes.len(), bytes.is_heap())).collect();
@@ -418,8 +418,8 @@ impl Memory {
 /// A change of the graph that keeps what the caller can observe.
 ///
 /// Rewrites are values, supplied by the operator library and run in order when a method is loaded. Conclusions such as
-/// "constant" and "read by nobody else" are drawn over storage ranges and within a basic block, never over value ids
-/// alone.
+/// "constant" and "read by no other instruction" are drawn over storage ranges and within a basic block, never over
+/// value ids alone.
 pub trait Rewrite: Send + Sync {
     /// A name for traces.
     fn name(&self) -> &'static str;

@@ -2,7 +2,7 @@
 //!
 //! Rewrites make constants of other constants: folded weights, transposed ones. What they were made of stays behind in
 //! segments that were read into memory as a whole. A segment of which less than half is still read is left for a copy of
-//! that part; memory that a source lends costs nothing to keep.
+//! that part; memory that is borrowed from a source costs nothing to keep.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -31,7 +31,7 @@ fn try_release(graph: &mut PlanGraph<'_>) -> Result<(), OutOfMemory> {
     grow(&mut by_place, used.len())?;
     by_place.extend((0..).zip(&used).filter(|(_, used)| **used).map(|(t, _)| (start(t), t)));
     by_place.sort_unstable();
-    // A region lies inside of its owner, so those that start there are all that are there.
+    // A region is inside of its owner, so those that start there are all that are there.
     let inside = |owner: &Range<u64>| {
         let first = by_place.partition_point(|&(start, _)| start < owner.start);
         let end = by_place.partition_point(|&(start, _)| start < owner.end);

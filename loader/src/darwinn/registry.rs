@@ -56,7 +56,7 @@ impl Registration {
         PackageRef::reopen(&self.bytes)
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the package.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -71,7 +71,7 @@ impl Registration {
         self.caching
     }
 
-    /// Packages of one token may have their parameters on the chip together; 0 is no token.
+    /// Packages of one token may have their parameters on the chip together; 0 means none.
     pub fn token(&self) -> u64 {
         self.token
     }

@@ -27,7 +27,7 @@ impl Residency {
         Self::default()
     }
 
-    /// Notes a request. The registration is to be kept as long as this is.
+    /// Notes a request. The registration must live as long as this.
     pub fn submit(&mut self, package: &Registration) -> Submission {
         let mut evicts = false;
         if package.token() == 0 || package.token() != self.token {

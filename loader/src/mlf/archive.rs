@@ -54,7 +54,7 @@ impl Archive {
         room::collect(self.files(bytes))
     }
 
-    /// The same, one after the other.
+    /// Returns the members one after the other.
     pub(super) fn files<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = Member<'a>> {
         self.members.iter().filter_map(move |(path, range)| {
             let bytes = bytes.get(range.clone())?;

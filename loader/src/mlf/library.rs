@@ -65,7 +65,7 @@ impl Library {
         Self::new(bytes.into(), &machine_limits())
     }
 
-    /// Opens a package from any source. It is read whole, unless the source lends its bytes.
+    /// Opens a package from any source. It is read whole, unless its bytes can be borrowed from the source.
     pub fn from_source(source: Arc<dyn Source>, limits: &Limits) -> Result<Library, Error> {
         let range = 0..source.len();
         let bytes = read_range(&source, &Live::default(), range, limits, || "the package".to_owned())?;
@@ -93,7 +93,7 @@ impl Library {
         &self.inner.findings
     }
 
-    /// Its files.
+    /// Returns the files of the package.
     pub fn members(&self) -> Vec<Member<'_>> {
         self.inner.archive.files(&self.inner.bytes).collect()
     }
@@ -103,7 +103,7 @@ impl Library {
         self.inner.bytes.get(self.inner.archive.find(path)?)
     }
 
-    /// Its modules.
+    /// Returns the modules of the package.
     pub fn modules(&self) -> impl ExactSizeIterator<Item = LibraryModule> {
         (0..self.inner.metadata.modules.len()).map(|index| LibraryModule { library: self.clone(), index })
     }
@@ -142,7 +142,7 @@ pub enum Linked {
     File,
     /// In the code: the graph has no arguments for them.
     Code,
-    /// In both: the code has or lends them, and the file has them too.
+    /// In both: the code has or provides them, and the file has them too.
     Both,
 }
 

@@ -10,11 +10,11 @@ use crate::error::Error;
 /// A method's signature and needs.
 #[derive(Clone, Debug)]
 pub struct MethodMeta {
-    /// Its name.
+    /// Name of the method.
     pub name: String,
-    /// Its inputs.
+    /// Inputs of the method.
     pub inputs: Vec<ValueMeta>,
-    /// Its outputs.
+    /// Outputs of the method.
     pub outputs: Vec<ValueMeta>,
     /// Tensors with a name that are state: mutable buffers and external constants, in value order.
     pub attributes: Vec<TensorSignature>,
@@ -79,7 +79,7 @@ impl MethodMeta {
         let list = |ids: &Option<Scalars<'_, i32>>| -> Result<Vec<ValueMeta>, Error> {
             let mut metas = room::with_room(ids.as_ref().map_or(0, |ids| ids.len()))?;
             for id in ids.iter().flat_map(|ids| ids.iter()) {
-                // A negative index is no index; verification has refused it.
+                // A negative index is not an index; verification has refused it.
                 let value = values.get(usize::try_from(id).unwrap_or(usize::MAX))?;
                 metas.push(ValueMeta::of(value.val, &format!("value {id}"))?);
             }

@@ -64,12 +64,12 @@ impl Program {
         OpenOptions::default().open_source(Arc::new(source))
     }
 
-    /// Opens a file that is in memory. Segments are lent from these bytes.
+    /// Opens a file that is in memory. Segments are borrowed from these bytes.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Program, Error> {
         OpenOptions::default().open_source(Arc::new(MemorySource::new(bytes)))
     }
 
-    /// Opens a file that is part of the executable. Segments are lent from these bytes, nothing of them is copied.
+    /// Opens a file that is part of the executable. Segments are borrowed from these bytes, nothing of them is copied.
     pub fn from_static(bytes: &'static [u8]) -> Result<Program, Error> {
         OpenOptions::default().open_source(Arc::new(StaticSource(bytes)))
     }
@@ -128,7 +128,7 @@ impl Program {
         }
     }
 
-    /// The bytes of a segment: lent by the source, or read now. They are released with the last clone.
+    /// The bytes of a segment: borrowed from the source, or read now. They are released with the last clone.
     pub fn segment(&self, index: u32) -> Result<Bytes, Error> {
         let range = self
             .view()?
@@ -151,7 +151,7 @@ impl ProgramMethod {
         &self.program
     }
 
-    /// Its name.
+    /// Returns the name of the method.
     pub fn name(&self) -> &str {
         &self.name
     }

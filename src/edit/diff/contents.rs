@@ -1,5 +1,5 @@
-//! Bytes that are compared, by where they are used: found one at a time, so that bytes which many share, or which lie in
-//! the flatbuffer, are never there twice.
+//! Bytes that are compared, by the places of their use: found one at a time, so that bytes which many share, or which
+//! are in the flatbuffer, are never there twice.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};

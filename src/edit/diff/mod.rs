@@ -38,7 +38,7 @@ pub struct DiffOptions {
     pub rtol: f64,
     /// Tolerance of floating point elements in absolute terms.
     pub atol: f64,
-    /// Compare every field as it is, every byte of every segment, and the form of the header.
+    /// Compares every field as it is, every byte of every segment, and the form of the header.
     pub exact: bool,
 }
 

@@ -51,7 +51,7 @@ pub struct Packer {
     folder: Option<PackFolder>,
     named: Arc<dyn NamedDataMap>,
     answers: Mutex<HashMap<String, Option<Bytes>>>,
-    /// Of the program and its data.
+    /// Number of the scope of the program and its data in the cache.
     scope: u64,
     /// Keys that the method was charged for.
     charged: Mutex<HashSet<String>>,
@@ -89,7 +89,7 @@ impl Packer {
         Ok(answer)
     }
 
-    /// Returns packed weights: those that somebody holds, those of the folder, or new ones.
+    /// Returns packed weights: those that are held, those of the folder, or new ones.
     ///
     /// # Errors
     ///

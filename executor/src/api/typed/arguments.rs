@@ -14,7 +14,7 @@ pub struct Call<'v> {
 }
 
 impl<'v> Call<'v> {
-    /// Of views, for generated code.
+    /// Makes the call of views, for generated code.
     #[doc(hidden)]
     pub fn new(views: &'v Views<'v>) -> Self {
         Call { views }

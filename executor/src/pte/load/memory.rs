@@ -352,7 +352,7 @@ pub(crate) fn initial_pieces(state: &State, initial: &[Initial]) -> Result<Vec<I
     let mut covered = Covered::default();
     for Initial { tensor, bytes } in initial.iter().rev() {
         let region = state.tensors[*tensor as usize].region.prefix(bytes.len());
-        // Rewrites make tensors constants and take memory away that nobody reads.
+        // Rewrites make tensors constants and take memory away that no instruction reads.
         if region.is_empty() || !region.is_writable() {
             continue;
         }

@@ -42,7 +42,7 @@ impl Content {
         Some(())
     }
 
-    /// Notes a writer. `None` if the steps are spent.
+    /// Notes a writer. `None` if the budget of ranges is spent.
     pub fn write(&mut self, region: &Region, tensor: u32) -> Option<()> {
         let range = region.addresses();
         if range.is_empty() {

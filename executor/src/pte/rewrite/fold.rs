@@ -124,7 +124,7 @@ fn constant_tensors(graph: &PlanGraph<'_>, id: ValueId) -> Option<usize> {
     }
 }
 
-/// Runs an instruction into storage of its own. `None`, and nothing changed, if it fails: then it fails where it stands.
+/// Runs an instruction into storage of its own. `None`, and nothing changed, if it fails: it then fails in its place.
 fn fold(graph: &mut PlanGraph<'_>, operator: u32, args: Span, out: ValueId) -> Option<usize> {
     let Value::Tensor(tensor) = graph.state.values[out as usize] else { return None };
     let planned = graph.state.tensors[tensor as usize].region;
@@ -141,7 +141,7 @@ fn fold(graph: &mut PlanGraph<'_>, operator: u32, args: Span, out: ValueId) -> O
     Some(planned.len())
 }
 
-/// A call whose result lies elsewhere meanwhile. However it ends, the tensor has `otherwise` then.
+/// A call whose result is elsewhere meanwhile. However it ends, the tensor has `otherwise` then.
 struct Attempt<'a, 'r> {
     graph: &'a mut PlanGraph<'r>,
     tensor: u32,
