@@ -131,7 +131,7 @@ pub fn backends() -> executor::delegate::Backends {
 #[cfg(feature = "native")]
 pub use edgepack_native as native;
 
-/// What most programs need.
+/// Names that most programs need.
 pub mod prelude {
     pub use crate::builder::NamedDataStore;
     pub use crate::builder::pte::{ProgramBuilder, TensorSpec};

@@ -53,7 +53,7 @@ impl Backend for FusedMlp {
     }
 }
 
-/// Data of a key, held against what the payload says of them.
+/// Data of a key, checked against the payload.
 fn find(cx: &DelegateInit<'_>, key: Option<&str>, [rows, columns]: [usize; 2]) -> Result<Bytes, KernelError> {
     let key = key.unwrap_or_default();
     let want = rows.checked_mul(columns).and_then(|count| count.checked_mul(size_of::<f32>()));
@@ -72,7 +72,7 @@ fn find(cx: &DelegateInit<'_>, key: Option<&str>, [rows, columns]: [usize; 2]) -
     }
 }
 
-/// A weight and what was made of it, shared by whoever uses the same key and shape.
+/// A weight and what was made of it, shared by all users of one key and shape.
 struct Weight {
     data: Bytes,
     packed: Option<<Fast as Gemm<f32>>::PackedRhs>,

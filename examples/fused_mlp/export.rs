@@ -105,13 +105,13 @@ fn bytes(numbers: &[f32]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
-/// A program and the data files beside it, as bytes.
+/// A program and the data files next to it, as bytes.
 pub struct Files {
     /// The `.pte`.
     pub program: Vec<u8>,
     /// Data files by tag.
     pub data: Vec<(String, Vec<u8>)>,
-    /// What a store under the same keys holds, for those who keep data elsewhere.
+    /// Flat-layout data file with the contents of a store under the same keys, for programs that store data elsewhere.
     pub flat_data: Vec<u8>,
 }
 

@@ -25,7 +25,7 @@ use map::OwnMap;
 
 const ROWS: usize = 16;
 
-/// Where the data are: what it is called, the program's files, and the map that finds them.
+/// Place of the data: its label, the program's files, and the map that finds the data.
 type Place<'a> = (&'a str, &'a Files, Option<Arc<dyn NamedDataMap>>);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

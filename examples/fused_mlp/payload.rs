@@ -1,4 +1,4 @@
-//! What the backend writes at export and reads at load: a flatbuffer of its own, declared once.
+//! Payload that the backend writes at export and reads at load: a flatbuffer of its own, declared once.
 
 use edgepack::format::row::{Rows, Table, Text};
 
@@ -30,7 +30,7 @@ pub struct Layer<'a> {
     /// Numbers that come out.
     #[slot(3)]
     pub outputs: u32,
-    /// Whether negative results become zero.
+    /// True if negative results become zero.
     #[slot(4)]
     pub relu: bool,
 }

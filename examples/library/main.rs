@@ -72,7 +72,7 @@ fn main() -> Result<(), Error> {
     #[cfg(feature = "native")]
     if std::env::args().any(|arg| arg == "--allow-native-code") {
         println!("on the package's own code");
-        // SAFETY: the code is `tiny.c` beside this file.
+        // SAFETY: the code is `tiny.c` next to this file.
         let options = unsafe { edgepack::native::Options::default().allow_native_code() };
         let compiled = edgepack::native::NativeLibrary::compile(&module, &options)?;
         assert_eq!(run(&module, &compiled)?, y);

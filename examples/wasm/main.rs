@@ -74,13 +74,13 @@ mod exports {
         answered(Session::run)
     }
 
-    /// Where the answer of the last call is: an output, or why there is none.
+    /// Returns the address of the last call's answer: an output, or an error message.
     #[unsafe(no_mangle)]
     extern "C" fn answer() -> *const u8 {
         session().bytes.as_ptr()
     }
 
-    /// What opening and writing files says where there are none: errors, as everywhere.
+    /// Answers with the errors of opening and writing files on a platform without files.
     #[unsafe(no_mangle)]
     extern "C" fn files() -> isize {
         answered(|_| {
@@ -101,7 +101,7 @@ mod exports {
     }
 }
 
-/// Inputs one after the other from standard input, outputs to standard output. Nobody calls it in WebAssembly.
+/// Inputs one after the other from standard input, outputs to standard output. It is not called in WebAssembly.
 fn main() -> Result<(), Error> {
     let Some(model) = std::env::args_os().nth(1) else { return Err("wasm MODEL < inputs > outputs".into()) };
     let mut session = session();

@@ -5,7 +5,7 @@
 //! kernels are values handed to it in a [`Registry`].
 //!
 //! [`kernel`], [`delegate`], [`tensor`] and [`typed`] are the contract of operators and backends; they know nothing of
-//! programs. Formats stand side by side: programs here, Edge TPU packages in [`darwinn`], library packages in [`mlf`].
+//! programs. Formats are side by side: programs here, Edge TPU packages in [`darwinn`], library packages in [`mlf`].
 
 mod api;
 pub mod darwinn;

@@ -1,20 +1,20 @@
 //! Folders whose content is believed: they must be the user's alone.
 //!
-//! Invariant: a folder that [`open`] returned existed, was the user's (or the administrator's), and nobody else could put
-//! anything into it.
+//! Invariant: a folder that [`open`] returned existed, was the user's (or the administrator's), and no other user could
+//! put anything into it.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a folder is not used.
+/// Reason for which a folder is not used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
     /// It cannot be made or looked at.
     #[error("{}: {error}", folder.display())]
     Io {
-        /// Which folder.
+        /// Path of the folder.
         folder: PathBuf,
         /// The system's answer.
         error: io::Error,
@@ -22,9 +22,9 @@ pub enum FolderError {
     /// It is not the user's alone.
     #[error("{}: {why}", folder.display())]
     Open {
-        /// Which folder.
+        /// Path of the folder.
         folder: PathBuf,
-        /// What is wrong with it.
+        /// Description of the error.
         why: String,
     },
 }

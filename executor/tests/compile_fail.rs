@@ -1,4 +1,4 @@
-//! What the macros refuse, and what they say about it. `EDGEPACK_BLESS=1` writes the expected messages.
+//! Checks of code that the macros refuse, and of their messages. `EDGEPACK_BLESS=1` writes the expected messages.
 
 use std::env;
 use std::process::Command;

@@ -31,7 +31,7 @@ fn add(
     Ok(())
 }
 
-/// What generated constants say is what the loader says.
+/// Checks that the generated constants agree with the loader.
 fn agree(meta: &MethodMeta, inputs: &[ValueSpec], outputs: &[ValueSpec]) {
     assert_eq!((meta.inputs.len(), meta.outputs.len()), (inputs.len(), outputs.len()));
     for (meta, spec) in meta.inputs.iter().chain(&meta.outputs).zip(inputs.iter().chain(outputs)) {

@@ -1,14 +1,14 @@
 //! Bytes on the heap at a 64-byte boundary.
 //!
 //! Their number comes from files, so memory that is not there is an answer and never an abort. Zeros are the system's
-//! own: a page that nobody writes is never touched.
+//! own: a page that is never written is never touched.
 
 use std::fmt;
 use std::ops::Deref;
 
 use bytemuck::{Pod, Zeroable};
 
-/// What an allocator aligns every block to, so that it can ask the system for zeros.
+/// Alignment that an allocator gives every block, so that it can ask the system for zeros.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(16))]
 struct Piece([u8; PIECE]);
@@ -27,7 +27,7 @@ pub struct AlignedBytes {
 }
 
 impl AlignedBytes {
-    /// That many zeros; `None` if there is no memory for them.
+    /// Returns `len` zeros; `None` if there is not enough memory.
     pub fn zeroed(len: usize) -> Option<Self> {
         if len == 0 {
             return Some(Self::default());

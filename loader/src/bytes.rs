@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::aligned::AlignedBytes;
 use crate::source::Source;
 
-/// Read-only bytes: read into memory for this handle, or lent by the source it keeps alive. Cloning is cheap; the
+/// Read-only bytes: read into memory for this handle, or borrowed from the source it keeps alive. Cloning is cheap; the
 /// memory is released with the last clone.
 #[derive(Clone)]
 pub struct Bytes {
@@ -18,13 +18,13 @@ pub struct Bytes {
 enum Repr {
     Heap(Arc<AlignedBytes>, Range<usize>),
     Shared(Arc<[u8]>),
-    /// Of a caller that gave them away; moving them behind a count copies nothing.
+    /// Bytes of a caller that gave them away; moving them behind a count copies nothing.
     Owned(Arc<Vec<u8>>),
     Lent(Arc<dyn Source>, Range<u64>),
 }
 
 impl Bytes {
-    /// Bytes of a source that lends them; `None` if it does not lend this range.
+    /// Borrows a range of a source; `None` if this range cannot be borrowed.
     pub fn lent(source: Arc<dyn Source>, range: Range<u64>) -> Option<Self> {
         source.borrow(range.clone())?;
         Some(Bytes { repr: Repr::Lent(source, range) })
@@ -49,7 +49,7 @@ impl Bytes {
         Some(Bytes { repr })
     }
 
-    /// Tells the source that lends these bytes that they will hardly be read again, so that it can give back the memory
+    /// Tells the source of borrowed bytes that they will hardly be read again, so that it can give back the memory
     /// that mirrors them. They stay what they are.
     pub fn release(&self) {
         if let Repr::Lent(source, range) = &self.repr {
@@ -57,7 +57,7 @@ impl Bytes {
         }
     }
 
-    /// Whether the bytes are memory of this handle, rather than lent by its source.
+    /// Returns whether the bytes are memory of this handle, rather than borrowed from its source.
     pub fn is_heap(&self) -> bool {
         !matches!(self.repr, Repr::Lent(..))
     }
@@ -94,7 +94,7 @@ impl From<Box<[u8]>> for Bytes {
     }
 }
 
-/// Copies. Who has a copy already gives that, or lends a slice that lives as long as the process
+/// Copies. A caller that has a copy already gives that, or a slice that lives as long as the process
 /// ([`StaticSource`](crate::StaticSource)).
 impl From<&[u8]> for Bytes {
     fn from(bytes: &[u8]) -> Self {
@@ -115,7 +115,7 @@ impl Deref for Bytes {
             Repr::Heap(bytes, range) => bytes.get(range.clone()).unwrap_or(&[]),
             Repr::Shared(bytes) => bytes,
             Repr::Owned(bytes) => bytes,
-            // A source that lent a range once lends it always: that is its contract.
+            // A source that let a range be borrowed once does so always: that is its contract.
             Repr::Lent(source, range) => source.borrow(range.clone()).unwrap_or(&[]),
         }
     }

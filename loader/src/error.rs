@@ -1,18 +1,18 @@
-//! What can go wrong while opening and reading.
+//! Errors of opening and reading.
 
 use edgepack_format::finding::{ErrorCode, Findings};
 use edgepack_format::room::NoRoom;
 use edgepack_format::tensor::LayoutError;
 use edgepack_format::wire::{ReadError, ReadErrorKind};
 
-/// Why a file could not be opened or a part of it not be read.
+/// Reason for which a file could not be opened or a part of it could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The source failed.
     #[error("cannot read {what}: {error}")]
     Io {
-        /// Which file or part.
+        /// Name of the file or part.
         what: String,
         /// The system's answer.
         error: std::io::Error,
@@ -20,13 +20,13 @@ pub enum Error {
     /// A range is not inside the source.
     #[error("{what}: bytes {offset}..{offset}+{len} of a source of {source_len}")]
     Range {
-        /// What was to be read.
+        /// Name of the part that was to be read.
         what: String,
-        /// Where it starts.
+        /// Start of the range, in bytes.
         offset: u64,
-        /// How long it is.
+        /// Length of the range, in bytes.
         len: u64,
-        /// How long the source is.
+        /// Length of the source, in bytes.
         source_len: u64,
     },
     /// The file breaks rules.
@@ -38,12 +38,12 @@ pub enum Error {
     /// There is no such thing in the file.
     #[error("there is no {what} {name}")]
     NotFound {
-        /// What was looked for.
+        /// Kind of the thing that was looked for.
         what: &'static str,
         /// Its name or number.
         name: String,
     },
-    /// The same key stands in two places.
+    /// A key is in two data maps.
     #[error("the key {key} is in two data maps")]
     DuplicateKey {
         /// The key.
@@ -52,19 +52,19 @@ pub enum Error {
     /// More memory than the limits allow.
     #[error("{what} needs {bytes} bytes, the limits allow {limit}")]
     Limit {
-        /// What needs it.
+        /// Purpose of the memory.
         what: String,
-        /// How much.
+        /// Bytes needed.
         bytes: u64,
-        /// How much is allowed.
+        /// Bytes that the limits allow.
         limit: u64,
     },
     /// Memory that is not there.
     #[error("{what}: there is no memory for {bytes} bytes")]
     Memory {
-        /// What needs it.
+        /// Purpose of the memory.
         what: String,
-        /// How much.
+        /// Bytes needed.
         bytes: u64,
     },
     /// A buffer is longer or shorter than what it is to be filled with.
@@ -80,9 +80,9 @@ pub enum Error {
     /// A tensor's layout makes no sense.
     #[error("{what}: {error}")]
     Layout {
-        /// Which tensor.
+        /// Name of the tensor.
         what: String,
-        /// What is wrong with it.
+        /// The error of the layout.
         error: LayoutError,
     },
 }

@@ -1,8 +1,8 @@
 //! Opens ExecuTorch programs and data files: sources of bytes, verified programs, segments on demand, named data.
 //!
 //! The flatbuffer of a file is always an aligned copy on the heap, so that what was verified cannot change. Segments
-//! are read when they are asked for and released when the last handle to them is dropped; a source that can lend its
-//! bytes (memory, a mapped file) lends them instead.
+//! are read when they are asked for and released when the last handle to them is dropped; bytes that can be borrowed
+//! from a source (memory, a mapped file) are borrowed instead.
 //!
 //! Every kind of file is opened in one way: its kind is detected, its head located and read ([`FileHead`]). Families sit
 //! next to each other, in a folder each.

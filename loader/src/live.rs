@@ -1,4 +1,4 @@
-//! Ranges of a file that somebody holds in memory, so that a second reader gets the same bytes.
+//! Ranges of a file that are held in memory, so that a second reader gets the same bytes.
 //!
 //! Invariant: what is held of one file is never more than the file, whatever number of names it has for one segment.
 
@@ -15,7 +15,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// The bytes of a range, read by `read` unless somebody holds them.
+    /// The bytes of a range, read by `read` unless they are held.
     pub fn bytes<E>(
         &self,
         range: Range<u64>,

@@ -1,7 +1,7 @@
-//! What this machine allows a file: half of the memory that this process can have.
+//! Limits that this machine sets for a file: half of the memory that this process can have.
 //!
-//! On Linux that is the least of what is installed, of what the process's control group may use and of its address
-//! space; elsewhere nothing is known, and the answer is [`Limits::DEFAULT`].
+//! On Linux that memory is the least of the installed memory, the limit of the process's control group and its address
+//! space; on other systems it is not known, and the answer is [`Limits::DEFAULT`].
 
 use std::sync::OnceLock;
 
@@ -19,7 +19,7 @@ pub fn machine_limits() -> Limits {
         .get_or_init(|| memory(&|path| std::fs::read_to_string(path).ok()).map_or(Limits::DEFAULT, Limits::for_memory))
 }
 
-/// Bytes that this process can have; `None` where nobody says. `read` gives the text of a file of the system.
+/// Bytes that this process can have; `None` where it is not known. `read` gives the text of a file of the system.
 fn memory(read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
     let installed = read("/proc/meminfo").and_then(|text| Some(field(&text, "MemTotal:")?.saturating_mul(1024)));
     let space = read("/proc/self/limits").and_then(|text| field(&text, "Max address space"));

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::bytes::Bytes;
 use crate::source::{Source, read_slice, slice};
 
-/// Bytes in memory, lent without a copy.
+/// Bytes in memory, borrowed without a copy.
 #[derive(Clone)]
 pub struct MemorySource(Bytes);
 

@@ -32,13 +32,13 @@ pub trait NamedDataMap: Send + Sync {
         Ok(())
     }
 
-    /// What a tensor under this key looks like, or `None` if there is no such key or it is no tensor.
+    /// Returns the layout of a tensor under this key, or `None` if there is no such key or it is not a tensor.
     fn layout(&self, key: &str) -> Result<Option<TensorLayout>, Error>;
 
     /// Number of keys.
     fn len(&self) -> usize;
 
-    /// Whether there are no keys.
+    /// Returns whether there are no keys.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -46,7 +46,7 @@ pub trait NamedDataMap: Send + Sync {
     /// Key `index`, in the order of the file.
     fn key(&self, index: usize) -> Option<&str>;
 
-    /// Whether there is such a key.
+    /// Returns whether there is such a key.
     fn contains(&self, key: &str) -> bool;
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn index<V>(keys: usize) -> Result<HashMap<String, V>, NoRoom> {
     Ok(index)
 }
 
-/// Whether a buffer is as long as what it is to be filled with.
+/// Checks that a buffer is as long as the data it is to be filled with.
 pub(crate) fn check_length(key: &str, have: u64, into: &[u8]) -> Result<(), Error> {
     let want = into.len() as u64;
     if have == want { Ok(()) } else { Err(Error::Length { key: key.to_owned(), have, want }) }
@@ -67,7 +67,7 @@ pub(crate) fn check_length(key: &str, have: u64, into: &[u8]) -> Result<(), Erro
 #[derive(Clone)]
 pub struct MergedData {
     maps: Vec<Arc<dyn NamedDataMap>>,
-    /// Which map each key is in.
+    /// Index of the map that has each key.
     index: HashMap<String, usize>,
     keys: Vec<String>,
 }

@@ -21,7 +21,7 @@ pub(crate) fn room_for(len: usize, what: impl FnOnce() -> String) -> Result<Alig
     AlignedBytes::zeroed(len).ok_or_else(|| Error::Memory { what: what(), bytes: len as u64 })
 }
 
-/// Lends or reads a range of a source.
+/// Borrows or reads a range of a source.
 pub(crate) fn read_range(
     source: &Arc<dyn Source>,
     live: &Live,
@@ -29,7 +29,7 @@ pub(crate) fn read_range(
     limits: &Limits,
     what: impl Fn() -> String,
 ) -> Result<Bytes, Error> {
-    // An empty segment may be said to lie anywhere.
+    // An empty segment may have any offset.
     if range.start == range.end {
         return Ok(AlignedBytes::default().into());
     }

@@ -1,6 +1,6 @@
-//! Where bytes come from.
+//! Sources of bytes.
 //!
-//! [`Source`] is what the loader needs of a file: its length, reading a range, and lending a range where that is
+//! [`Source`] is the interface the loader needs of a file: its length, reading a range, and borrowing one if that is
 //! possible. Sources are shared between threads; reading takes `&self` and an absolute offset.
 #![allow(unsafe_code, reason = "mapping a file is unsafe by nature; the contract is on `MappedFile::open`")]
 
@@ -14,7 +14,7 @@ pub trait Source: Send + Sync {
     /// Bytes in all.
     fn len(&self) -> u64;
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -22,14 +22,14 @@ pub trait Source: Send + Sync {
     /// Fills `into` from `offset`. Fails if the range is not inside.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
-    /// Lends a range, if this source can. What was lent once does not move or change while the source lives.
+    /// Returns a borrowed range, if this source can. A borrowed range does not move or change while the source lives.
     fn borrow(&self, range: Range<u64>) -> Option<&[u8]> {
         let _ = range;
         None
     }
 
     /// Takes note that a range will hardly be read again: memory that only mirrors it may be given back. It can still be
-    /// read, and what is lent of it stays lent.
+    /// read, and what is borrowed of it stays borrowed.
     fn release(&self, range: Range<u64>) {
         let _ = range;
     }
@@ -55,7 +55,7 @@ pub(crate) fn read_slice(bytes: &[u8], offset: u64, into: &mut [u8]) -> io::Resu
     }
 }
 
-/// Bytes that are part of the executable, lent without a copy.
+/// Bytes that are part of the executable, borrowed without a copy.
 #[derive(Clone, Copy)]
 pub struct StaticSource(pub &'static [u8]);
 
@@ -132,7 +132,7 @@ impl Source for FileSource {
     }
 }
 
-/// A mapped file, lent without a copy.
+/// A mapped file, borrowed without a copy.
 #[cfg(feature = "mmap")]
 pub struct MappedFile {
     map: memmap2::Mmap,
@@ -144,7 +144,7 @@ impl MappedFile {
     /// Maps a file.
     ///
     /// # Safety
-    /// Nobody, in this process or another, changes or shortens the file while the map lives: its bytes are handed out
+    /// No code, in this process or another, changes or shortens the file while the map lives: its bytes are handed out
     /// as `&[u8]`.
     pub unsafe fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref().to_owned();
@@ -171,7 +171,7 @@ impl Source for MappedFile {
         let Some(bytes) = slice(&self.map, range.clone()) else { return };
         let (Ok(start), len) = (usize::try_from(range.start), bytes.len()) else { return };
         // SAFETY: the map is of a file, is not written to, and by the contract of `open` the file does not change: pages
-        // that are given back are read from it again, with the same bytes, when somebody looks at them.
+        // that are given back are read from it again, with the same bytes, when they are accessed.
         let _ = unsafe { self.map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, len) };
     }
     fn name(&self) -> String {

@@ -1,4 +1,4 @@
-//! The types that generated code passes around, as they lie in memory, and the calls themselves.
+//! The types that generated code passes around, as they are in memory, and the calls themselves.
 #![allow(unsafe_code, reason = "calling compiled code is what this crate is for; the contract is on each function")]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -13,7 +13,7 @@ const CPU: i32 = 1;
 /// A tensor for generated code: what it looks like and where it is.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorArg<'a> {
-    /// What it looks like.
+    /// Its element type and shape.
     pub operand: &'a Operand,
     /// The first byte. Code may read all bytes of the operand here, and write them if it is a result.
     pub data: *mut c_void,
@@ -48,10 +48,10 @@ pub(crate) type Packed = unsafe extern "C" fn(*mut Value, *mut i32, i32, *mut Va
 
 /// An entry point with an interface of structs, all of whose members are pointers.
 pub(crate) type Entry1 = unsafe extern "C" fn(*mut *mut c_void, *mut *mut c_void) -> i32;
-/// The same with memory pools.
+/// An entry point with an interface of structs and with memory pools.
 pub(crate) type Entry2 = unsafe extern "C" fn(*mut *mut c_void, *mut *mut c_void, *mut *mut c_void) -> i32;
 
-/// Arguments of a packed call; its lists are kept from call to call.
+/// Arguments of a packed call; its lists are reused from call to call.
 #[derive(Default)]
 pub(crate) struct Frame {
     tensors: Vec<DlTensor>,
@@ -134,7 +134,7 @@ pub(crate) struct MetadataTable {
     num_outputs: i64,
 }
 
-/// What a table says about one tensor: its name, element type (class, bits, lanes) and shape.
+/// Description of one tensor in a table: its name, element type (class, bits, lanes) and shape.
 pub(crate) type Described = (String, (u8, u8, u16), Vec<i64>);
 
 /// Inputs and outputs that the code itself describes.

@@ -1,4 +1,4 @@
-//! Modules of the ahead-of-time executor, and lone operators: one entry point, called by the convention the package has.
+//! Modules of the ahead-of-time executor, and single operators: one entry point, called by the package's convention.
 #![allow(unsafe_code, reason = "calling compiled code; each block says what the caller has agreed to")]
 
 use std::ffi::c_void;
@@ -14,12 +14,12 @@ use crate::error::Error;
 use crate::interface::CInterface;
 use crate::library::NativeLibrary;
 
-/// What is known about an input or output.
+/// Facts about an input or output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IoSpec {
     /// Its name.
     pub name: String,
-    /// What it looks like, if the package says.
+    /// Its element type and shape, if the package says.
     pub operand: Option<Operand>,
 }
 
@@ -118,7 +118,7 @@ impl AotModule {
         })
     }
 
-    /// The inputs, in order, as far as the package says. Of a lone operator all arguments.
+    /// The inputs, in order, as far as the package says. Of a single operator all arguments.
     pub fn inputs(&self) -> &[IoSpec] {
         &self.inputs
     }
@@ -128,7 +128,7 @@ impl AotModule {
         &self.outputs
     }
 
-    /// Runs it. What the package says about tensors is held against these. What it does not say, the
+    /// Runs it. What the package says about tensors is checked against these. What it does not say, the
     /// caller of [`Options::allow_native_code`] answers for: the code reads and writes its tensors without a look at their
     /// sizes.
     pub fn run(&mut self, inputs: &[(&Operand, &[u8])], outputs: &mut [(Operand, AlignedBytes)]) -> Result<(), Error> {
@@ -177,7 +177,7 @@ impl AotModule {
                 return Err(Error::Arguments(format!("{len} bytes for {operand}")));
             }
         }
-        // A lone operator's arguments are listed together.
+        // A single operator's arguments are listed together.
         let lone = self.outputs.is_empty() && self.convention == Convention::Packed && self.inputs.len() > inputs.len();
         let (want_in, want_out) = match lone && self.inputs.len() == inputs.len() + outputs.len() {
             true => self.inputs.split_at(inputs.len()),
@@ -186,7 +186,7 @@ impl AotModule {
         let have_in: Vec<&Operand> = inputs.iter().map(|(operand, _)| *operand).collect();
         let have_out: Vec<&Operand> = outputs.iter().map(|(operand, _)| operand).collect();
         for (what, want, have) in [("inputs", want_in, have_in), ("outputs", want_out, have_out)] {
-            // Without a word from the package the caller's promise stands.
+            // Without a word from the package the caller's promise holds.
             if want.is_empty() {
                 continue;
             }
@@ -210,7 +210,7 @@ fn sanitised(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
-/// What the code's own table says.
+/// Returns the inputs and outputs that the code's own table states.
 fn described(library: &NativeLibrary, info: &Module) -> Option<(Vec<IoSpec>, Vec<IoSpec>)> {
     let names = [format!("{}_get_c_metadata", info.prefix()), "get_c_metadata".to_owned()];
     let function = names.iter().find_map(|name| library.packed(name))?;
@@ -227,7 +227,7 @@ fn described(library: &NativeLibrary, info: &Module) -> Option<(Vec<IoSpec>, Vec
     Some((inputs.into_iter().map(spec).collect(), outputs.into_iter().map(spec).collect()))
 }
 
-/// What the metadata say, in one dimension: newer exporters list bytes and types.
+/// Returns the inputs or outputs that the metadata list, in one dimension: newer exporters list bytes and types.
 fn listed(info: &Module, inputs: bool) -> Vec<IoSpec> {
     let Some(main) = info.memory.main.as_ref().and_then(|main| main.first()) else { return Vec::new() };
     let buffers = if inputs { &main.inputs } else { &main.outputs };

@@ -1,4 +1,4 @@
-//! The folder of compiled libraries. What lies in it is loaded and called, so it must be the user's alone.
+//! The folder of compiled libraries. What is in it is loaded and called, so it must be the user's alone.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use edgepack_executor::private_folder::{self, user};
 use crate::error::Error;
 
 /// The folder: the one given, that of the user's cache, or one of the user's own among temporary files. It exists, and
-/// nobody else can put anything into it.
+/// no other user can put anything into it.
 pub(crate) fn folder(given: Option<&Path>) -> Result<PathBuf, Error> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
@@ -48,7 +48,7 @@ mod tests {
         assert_eq!((mode(&own), mode(&folder)), (0o700, 0o700));
         assert_eq!(chosen(None, None, temporary.path()).unwrap(), folder);
 
-        // Somebody else may have been there first.
+        // Another process may have been there first.
         fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).unwrap();
         let error = chosen(None, None, temporary.path()).unwrap_err().to_string();
         assert!(error.contains("others may write to it (mode 777)"), "{error}");

@@ -1,5 +1,5 @@
 //! From sources and objects to a shared library: each file a translation unit of its own, linked with the small runtime,
-//! kept under the hash of everything that went into it.
+//! stored under the hash of everything that went into it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,18 +14,18 @@ use crate::cache;
 use crate::error::{Error, io_error};
 use crate::shim;
 
-/// How native code is made, and whether.
+/// Options of compiling native code, and the permission to do so.
 #[derive(Clone, Debug)]
 pub struct Options {
     allowed: bool,
     /// The C compiler; `cc` if not given. It must understand the options of gcc and clang.
     pub compiler: OsString,
-    /// Where compiled libraries are stored; if not given, a folder of the user's cache (`XDG_CACHE_HOME`, `HOME`), or one of
-    /// the user's own in the system's temporary folder. Code is loaded from there, so a folder that somebody else owns or
+    /// Folder of compiled libraries; if not given, a folder of the user's cache (`XDG_CACHE_HOME`, `HOME`), or one of
+    /// the user's own in the system's temporary folder. Code is loaded from there, so a folder that others own or
     /// may write to is refused.
     pub cache: Option<PathBuf>,
-    /// Whether to optimise. Contraction of multiplications and additions is always off, so that results do not depend
-    /// on the processor.
+    /// True if the compiler optimises. Contraction of multiplications and additions is always off, so that results do
+    /// not depend on the processor.
     pub optimize: bool,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn library(module: &LibraryModule, options: &Options) -> Result<PathB
     if library.is_file() {
         return Ok(library);
     }
-    // Whoever makes the same library at the same time makes it in a folder of their own; the last one to finish wins.
+    // Processes that make one library at the same time use folders of their own; the last one to finish wins.
     let work = Work::new(&parent)?;
     let made = compile(&work.0, &sources, &objects, &headers, options)?;
     fs::create_dir_all(&folder).map_err(io_error(&folder))?;

@@ -1,15 +1,15 @@
-//! Why code could not be compiled, loaded or called.
+//! Errors of compiling, loading and calling code.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use edgepack_executor::private_folder::FolderError;
 
-/// Why code could not be compiled, loaded or called.
+/// Reason for which code could not be compiled, loaded or called.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nobody allowed it.
+    /// Running native code was not allowed.
     #[error("running the package's own code is not allowed; it has all rights of this process")]
     NotAllowed,
     /// The module has nothing to compile or link.
@@ -18,7 +18,7 @@ pub enum Error {
     /// A file could not be written or read.
     #[error("{what}: {error}")]
     Io {
-        /// Which.
+        /// Name of the file.
         what: String,
         /// The system's answer.
         error: io::Error,
@@ -26,15 +26,15 @@ pub enum Error {
     /// The folder of compiled libraries is not the user's alone.
     #[error("no code is loaded from {}: {why}", folder.display())]
     Cache {
-        /// Which folder.
+        /// Path of the folder.
         folder: PathBuf,
-        /// What is wrong with it.
+        /// Description of the error.
         why: String,
     },
     /// The compiler says no.
     #[error("{compiler} failed on {file}:\n{message}")]
     Compiler {
-        /// Which compiler.
+        /// Command of the compiler.
         compiler: String,
         /// On what.
         file: String,
@@ -50,11 +50,11 @@ pub enum Error {
     /// The call failed.
     #[error("{function} answered {code}{}", if .message.is_empty() { String::new() } else { format!(": {}", .message) })]
     Call {
-        /// Which function.
+        /// Name of the function.
         function: String,
-        /// What it returned.
+        /// Code that it returned.
         code: i32,
-        /// What it said.
+        /// Message of the code, which may be empty.
         message: String,
     },
     /// Tensors are not those the code wants.

@@ -2,7 +2,7 @@
 
 use edgepack_format::mlf::Module;
 
-/// What a header declares. All members of its structs are pointers.
+/// Declarations of a header. All members of its structs are pointers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CInterface {
     /// Inputs, in order.
@@ -11,9 +11,9 @@ pub struct CInterface {
     pub outputs: Vec<String>,
     /// Memory that the caller brings.
     pub pools: Vec<Pool>,
-    /// Whether the caller brings handles of devices.
+    /// True if the caller brings handles of devices.
     pub has_devices: bool,
-    /// Whether inputs and outputs lie in the pools.
+    /// True if inputs and outputs are in the pools.
     pub maps_io: bool,
 }
 
@@ -22,12 +22,12 @@ pub struct CInterface {
 pub struct Pool {
     /// Its member in the struct.
     pub name: String,
-    /// Its bytes.
+    /// Length in bytes.
     pub bytes: usize,
 }
 
 impl CInterface {
-    /// Of the header of a module; `None` if it declares no such interface.
+    /// Parses the header of a module; `None` if it declares no such interface.
     pub fn parse(header: &str, module: &Module) -> Option<CInterface> {
         let text = without_comments(header);
         let prefix = module.prefix();

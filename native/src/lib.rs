@@ -4,7 +4,7 @@
 //! [`Options::allow_native_code`] was called, which is `unsafe`; verification says nothing about what compiled code does. See `SECURITY.md`.
 //!
 //! [`NativeLibrary::compile`] makes a shared library of a module; [`NativeLibrary`] is a function table for the graph
-//! executor, [`AotModule`] calls modules of the ahead-of-time executor and lone operators. The runtime that generated
+//! executor, [`AotModule`] calls modules of the ahead-of-time executor and single operators. The runtime that generated
 //! code expects is a few small headers and one C file of our own, compiled with it.
 #![deny(unsafe_code)]
 

@@ -25,7 +25,7 @@ impl NativeLibrary {
     }
 
     fn load(path: &Path) -> Result<NativeLibrary, Error> {
-        // SAFETY: loading runs whatever the package's code does at load. Whoever called `allow_native_code` has agreed to
+        // SAFETY: loading runs whatever the package's code does at load. The caller of `allow_native_code` agreed to
         // run that code; `compile::library` answers no path without it.
         let library = unsafe { libloading::Library::new(path)? };
         Ok(NativeLibrary { library: Arc::new(library) })
@@ -47,12 +47,12 @@ impl NativeLibrary {
         unsafe { self.library.get::<F>(name).ok().map(|symbol| *symbol) }
     }
 
-    /// Whether there is such a symbol.
+    /// Returns whether there is such a symbol.
     pub fn has(&self, name: &str) -> bool {
         self.packed(name).is_some()
     }
 
-    /// What the code said last.
+    /// Returns the last error message of the code.
     pub(crate) fn last_error(&self) -> String {
         type LastError = unsafe extern "C" fn() -> *const c_char;
         // SAFETY: our own runtime has it, with this type; it answers a terminated text of this thread.
@@ -62,7 +62,7 @@ impl NativeLibrary {
         }
     }
 
-    /// What a failed call is reported as.
+    /// Returns the error that reports a failed call.
     pub(crate) fn failure(&self, function: &str, code: i32) -> Error {
         Error::Call { function: function.to_owned(), code, message: self.last_error() }
     }

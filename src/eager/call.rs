@@ -141,7 +141,7 @@ impl Call<'_> {
         }
     }
 
-    /// How long the pieces along a dimension are.
+    /// Returns the lengths of the pieces along a dimension.
     pub(super) fn result_lengths(&self, dim: usize) -> Result<Vec<i64>, EagerError> {
         let whole = self.tensor("self").and_then(|x| x.sizes.get(dim).copied());
         let results = 0..self.node.results().len();
@@ -158,7 +158,7 @@ impl Call<'_> {
     }
 }
 
-/// What was recorded for a result.
+/// Returns the metadata that was recorded for a result.
 fn recorded<'g>(graph: &'g Graph, node: &Node, index: usize) -> Option<&'g TensorMeta> {
     graph.tensor(node.results().get(index).copied()?)
 }

@@ -18,7 +18,7 @@ use super::slot::Slot;
 use super::tensor::{Dense, Tensor, contiguous};
 use super::{EagerError, Held, Value, number};
 
-/// The most methods that are kept for calls that look the same.
+/// The most methods that are cached for calls that look the same.
 const MOST_METHODS: usize = 4096;
 
 /// Computes calls that change nothing.
@@ -28,10 +28,10 @@ pub(crate) struct Compute {
     methods: BTreeMap<String, (Method, bool)>,
 }
 
-/// What a call gave.
+/// Results of a call.
 pub(super) struct Computed {
     pub(super) results: Vec<Value>,
-    /// Whether the operator was decomposed.
+    /// True if the operator was decomposed.
     pub(super) composite: bool,
 }
 
@@ -168,7 +168,7 @@ pub(super) fn value(output: Output<'_>) -> Result<Value, EagerError> {
     })
 }
 
-/// Elements that lie in memory in this order of dimensions, in the order of sizes.
+/// Elements that are stored in memory in this order of dimensions, in the order of sizes.
 pub(super) fn in_order(sizes: &[usize], order: &[u8], dtype: ScalarType, bytes: &[u8]) -> Dense {
     let sizes: Vec<i64> = sizes.iter().map(|size| *size as i64).collect();
     let mut strides = vec![1i64; sizes.len()];
@@ -184,7 +184,7 @@ pub(super) fn in_order(sizes: &[usize], order: &[u8], dtype: ScalarType, bytes: 
 }
 
 impl Dense {
-    /// The elements as they lie in memory in this order of dimensions.
+    /// The elements as they are in memory in this order of dimensions.
     fn in_order(&self, order: &[u8]) -> Result<Vec<u8>, EagerError> {
         let strides = contiguous(&self.sizes);
         let pick = |list: &[i64]| order.iter().filter_map(|dim| list.get(usize::from(*dim)).copied()).collect();

@@ -10,25 +10,25 @@ use super::compute::{self, Compute};
 use super::tensor::{Dense, numel};
 use super::{EagerError, State, Value};
 
-/// How far floating point elements may differ: `ATOL + RTOL · |wanted|`.
+/// Tolerance of floating point elements, relative part: they may differ by `ATOL + RTOL · |wanted|`.
 const RTOL: f64 = 1e-3;
 /// See [`RTOL`].
 const ATOL: f64 = 1e-4;
 
-/// What came out.
+/// Result of a comparison.
 #[derive(Clone, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct Judgement {
     /// Runs that were compared.
     pub runs: usize,
-    /// Where results or state differ.
+    /// Places at which results or state differ.
     pub differences: Vec<String>,
     /// Composite operators that both sides computed by the same decomposition, which this therefore does not judge.
     pub composites: Vec<String>,
 }
 
 impl Judgement {
-    /// Whether everything that was compared agrees.
+    /// Returns whether everything that was compared agrees.
     pub fn agrees(&self) -> bool {
         self.differences.is_empty()
     }
@@ -81,7 +81,7 @@ pub fn lowering(
     Ok(judgement)
 }
 
-/// How two values differ, if they do.
+/// Describes the difference of two values, if there is one.
 fn difference(found: &Value, wanted: &Value) -> Option<String> {
     match (found, wanted) {
         (Value::Tensor(found), Value::Tensor(wanted)) => tensors(found, wanted),

@@ -27,7 +27,7 @@ use compute::Compute;
 use slot::Slot;
 use tensor::Tensor;
 
-/// Why a program cannot be run here.
+/// Reason for which a program cannot be run here.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EagerError {
     place: String,
@@ -58,7 +58,7 @@ impl EagerError {
     }
 }
 
-/// What a program gives.
+/// A result of a program.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Value {
@@ -85,7 +85,7 @@ enum Held {
     None,
 }
 
-/// What is left after a run.
+/// Results and facts of a finished run.
 pub(crate) struct Finished {
     /// Inputs that users gave and the program changed, in their order, then what it gives.
     pub(crate) outputs: Vec<Value>,
@@ -97,7 +97,7 @@ pub(crate) struct Finished {
 /// Strides and offsets of tensors, in elements.
 pub type Layouts = BTreeMap<ValueId, (Vec<i64>, i64)>;
 
-/// How the tensors that a program makes lie in their storages, when it runs on these inputs.
+/// Returns the strides and offsets of the tensors that a program makes when it runs on these inputs.
 pub fn layouts(
     program: &ExportedProgram<'_>,
     registry: &Registry,

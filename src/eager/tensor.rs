@@ -98,7 +98,7 @@ impl Tensor {
         Tensor { storage, scalar_type, sizes, strides, offset: 0 }
     }
 
-    /// Whether anything was written into its storage.
+    /// Returns whether anything was written into its storage.
     pub(super) fn is_written(&self) -> bool {
         self.storage.written.get()
     }
@@ -147,18 +147,18 @@ impl Tensor {
         if outside { Err(EagerError::new("a view reaches beyond its storage")) } else { Ok(()) }
     }
 
-    /// The same bytes as elements of another type.
+    /// Returns a tensor of the same bytes as elements of another type.
     pub(super) fn of_type(self, scalar_type: ScalarType) -> Tensor {
         Tensor { scalar_type, ..self }
     }
 
-    /// The same storage seen otherwise.
+    /// Returns a tensor of the same storage with other sizes, strides and offset.
     pub(super) fn seen(&self, sizes: Vec<i64>, strides: Vec<i64>, offset: i64) -> Tensor {
         Tensor { sizes, strides, offset, ..self.clone() }
     }
 }
 
-/// Whether strides put the elements of these sizes one behind the other in some order.
+/// Returns whether strides put the elements of these sizes one behind the other in some order.
 fn is_dense(sizes: &[i64], strides: &[i64]) -> bool {
     let mut dims: Vec<(i64, i64)> =
         sizes.iter().copied().zip(strides.iter().copied()).filter(|(size, _)| *size != 1).collect();

@@ -259,7 +259,7 @@ pub(super) fn views(call: &Call<'_>) -> Result<Option<Vec<Tensor>>, EagerError> 
     }
 }
 
-/// The same bytes as elements of another type, if they lie such that those have strides.
+/// Returns the bytes as elements of another type, if they are stored such that those have strides.
 fn reinterpreted(x: &Tensor, wanted: ScalarType) -> Option<Tensor> {
     let (own, new) = (x.scalar_type.size()? as i64, wanted.size()? as i64);
     if own == new {
@@ -284,7 +284,7 @@ fn wrap(dim: i64, rank: usize) -> Result<usize, EagerError> {
     }
 }
 
-/// Whether the elements lie as a memory format asks for.
+/// Returns whether the elements are stored in the order of a memory format.
 fn is_contiguous(x: &Tensor, format: MemoryFormat) -> bool {
     let order: Vec<usize> = match (format, x.sizes.len()) {
         (MemoryFormat::ChannelsLast, 4) => vec![0, 2, 3, 1],

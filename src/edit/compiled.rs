@@ -1,4 +1,4 @@
-//! Compiled parts as rows: the three levels of an Edge TPU package opened up, and a model as what lies around its packages.
+//! Compiled parts as rows: the three levels of an Edge TPU package opened up, and a model as the bytes around packages.
 //!
 //! Invariant: a package that is written again has the same rows at every level. Its bytes are laid out by our writer, and
 //! filled up to the length it had, so that it goes back into its model without moving anything unless it has grown.
@@ -25,9 +25,9 @@ pub struct CompiledPackage<'a> {
     pub executables: Option<Vec<Executable<'a>>>,
     /// Packages for single chips.
     pub chips: Option<Vec<CompiledPackage<'a>>>,
-    /// Whether the inner levels and the parameters start at pages, as compilers put them.
+    /// True if the inner levels and the parameters start at pages, as compilers put them.
     pub paged: bool,
-    /// Whether the identifier is there.
+    /// True if the identifier is there.
     pub identified: bool,
     /// Bytes it has at least.
     pub length: u64,
@@ -152,10 +152,10 @@ impl<'a> CompiledPackage<'a> {
     }
 }
 
-/// How much longer than its rows a package may be: compilers leave a few pages.
+/// Ceiling of the bytes that a package may have beyond its rows: compilers leave a few pages.
 const FILL: u64 = 1 << 20;
 
-/// Where the packages of a model are, in the order of the file; operators may share one.
+/// Returns the places of the packages of a model, in the order of the file; operators may share one.
 fn places(model: &ModelRef<'_>) -> Vec<Range<usize>> {
     let of = |op: &tflite::CompiledOp<'_>| {
         let (at, package) = op.options.as_ref()?.package;
@@ -223,7 +223,7 @@ fn replaced(mut bytes: Vec<u8>, start: usize, package: &[u8]) -> Result<Vec<u8>,
     let missing = || Error::refused("model.around", format!("no operator has its package at {start:#x}"));
     let mut done = false;
     loop {
-        // Half of a package is no valid one; what is around it still says where it is.
+        // Half of a package is not a valid one; what is around it still says where it is.
         let Some(model) = tflite::verify::verify(&bytes, &Limits::DEFAULT, Accept::ALL).model else {
             return Err(missing());
         };

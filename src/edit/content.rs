@@ -15,7 +15,7 @@ use edgepack_loader::{FileSource, MemorySource, Source};
 
 use super::error::Error;
 
-/// How much is read at a time.
+/// Bytes that are read at a time.
 const PIECE: usize = 1 << 20;
 
 /// Bytes that are somewhere. A clone refers to the same.
@@ -71,17 +71,17 @@ impl Content {
         content.ok_or_else(|| Error::refused(path.display().to_string(), "its length changes"))
     }
 
-    /// That many zeros.
+    /// Returns `len` zeros.
     pub fn zeros(len: u64) -> Self {
         Content { parts: vec![Part::Zeros(len)], len }
     }
 
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -117,7 +117,7 @@ impl Content {
         }
     }
 
-    /// The same with the bytes from `at` on replaced; `None` if the new ones do not fit inside.
+    /// Returns these bytes with those from `at` on replaced; `None` if the new ones do not fit inside.
     pub fn replaced(&self, at: u64, with: Content) -> Option<Content> {
         let end = at.checked_add(with.len)?;
         let tail = self.slice(end..self.len)?;
@@ -132,7 +132,7 @@ impl Content {
         self.pieces(|piece| out.write_all(piece))
     }
 
-    /// All bytes in memory, lent where the source can.
+    /// Returns all bytes in memory, borrowed from the source where it can.
     pub fn read(&self) -> io::Result<Cow<'_, [u8]>> {
         if let [Part::Source(source, range)] = self.parts.as_slice()
             && let Some(bytes) = source.borrow(range.clone())
@@ -145,7 +145,7 @@ impl Content {
         Ok(Cow::Owned(bytes))
     }
 
-    /// Whether the bytes are the same. Two references to one place are, without a look.
+    /// Returns whether the bytes are equal. Two references to one place are, without a comparison.
     pub fn same(&self, other: &Content) -> io::Result<bool> {
         if self.len != other.len {
             return Ok(false);
@@ -155,8 +155,8 @@ impl Content {
         Ok(same)
     }
 
-    /// Where the bytes are, if they are one range of a source that others hold too: while this is held, the same answer
-    /// means the same bytes.
+    /// Returns the place of the bytes, if they are one range of a source that others hold too: while it is held, an
+    /// equal place means equal bytes.
     pub(super) fn place(&self) -> Option<(usize, u64, u64)> {
         match self.parts.as_slice() {
             [Part::Source(source, range)] if Arc::strong_count(source) > 1 => {

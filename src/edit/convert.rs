@@ -29,7 +29,7 @@ pub fn scalar_type_of(dtype: Dtype) -> Option<ScalarType> {
     ScalarType::called(|names| names.safetensors == Some(&name))
 }
 
-/// What a safetensors file calls an element type.
+/// Returns the safetensors type of an element type.
 pub fn dtype_of(scalar_type: ScalarType) -> Option<Dtype> {
     let name: StrDeserializer<'_, serde::de::value::Error> = scalar_type.names()?.safetensors?.into_deserializer();
     Dtype::deserialize(name).ok()
@@ -39,7 +39,7 @@ pub fn dtype_of(scalar_type: ScalarType) -> Option<Dtype> {
 const BYTES: &str = "edgepack.bytes";
 /// Metadata entry: memory orders that are not contiguous, by key.
 const ORDERS: &str = "edgepack.dim_orders";
-/// What a header may have at most, as readers of the format agree.
+/// Ceiling of the length of a header, as readers of the format agree.
 const MAX_HEADER: u64 = 100_000_000;
 
 /// A data file of the tensors of a safetensors file, in the order of their bytes. Bytes stay where they are until the
@@ -102,7 +102,7 @@ pub fn from_safetensors(source: Arc<dyn Source>) -> Result<Package<'static>, Err
 /// Writes a data file of any generation as a safetensors file; contiguous tensors stream through.
 pub fn write_safetensors(package: &Package<'_>, out: &mut dyn Write) -> Result<(), Error> {
     let mut entries = entries_of(package)?;
-    // Wide elements first, so that each tensor is aligned as its elements ask.
+    // Large elements first, so that each tensor is aligned as its elements ask.
     let width =
         |layout: &Option<TensorLayout>| layout.as_ref().and_then(|layout| layout.scalar_type().size()).unwrap_or(1);
     entries.sort_by(|a, b| (width(&b.layout), &a.key).cmp(&(width(&a.layout), &b.key)));

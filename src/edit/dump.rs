@@ -23,10 +23,10 @@ use super::error::Error;
 use super::package::{Layout, Package, Root};
 use super::payload::{BACKEND, PayloadRows};
 
-/// What the document says it is.
+/// Schema name that the document states.
 pub(super) const SCHEMA: &str = "edgepack/dump/1";
 
-/// Where the bytes of segments and of data inside the flatbuffer go.
+/// Destination of the bytes of segments and of data inside the flatbuffer.
 #[derive(Debug, Default)]
 pub enum Blobs<'d> {
     /// Into the document, in base64.
@@ -34,7 +34,7 @@ pub enum Blobs<'d> {
     Inline,
     /// Into files of this folder, which the document names.
     Folder(&'d Path),
-    /// The same; the files take their places when the batch is committed.
+    /// Into files of this folder, as with `Folder`; the files take their places when the batch is committed.
     Batch(&'d Path, &'d mut Batch),
 }
 
@@ -73,7 +73,7 @@ impl Store<'_> {
     }
 }
 
-/// Bytes in the document or beside it.
+/// Bytes in the document or next to it.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Stored {
@@ -95,7 +95,7 @@ struct FileName {
     file: String,
 }
 
-/// What stands in the place of bytes: see [`Stored`].
+/// Replacement of bytes in the document: see [`Stored`].
 #[derive(Serialize)]
 #[serde(untagged)]
 enum OutgoingStored {
@@ -234,7 +234,7 @@ struct Apart {
 }
 
 impl Apart {
-    /// Those of a program's payloads whose rows say all of them.
+    /// Returns the parts of a program's payloads whose rows state all of their bytes.
     fn of(package: &Package<'_>) -> Result<Self, Error> {
         let mut apart = Apart::default();
         let Some(program) = package.program() else { return Ok(apart) };
@@ -360,7 +360,7 @@ pub fn build_from(json: &str, open: &mut dyn FnMut(&str) -> Result<Content, Erro
     }
 }
 
-/// A file that a document names is one beside it: its name leads nowhere else.
+/// A file that a document names is one next to it: its name leads nowhere else.
 pub(crate) fn plain_name(file: &str) -> Result<(), Error> {
     let plain = !file.is_empty() && file != "." && file != ".." && !file.contains(['/', '\\', ':', '\0']);
     match plain {

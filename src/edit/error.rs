@@ -1,4 +1,4 @@
-//! What can go wrong while a file is taken apart, changed and written again.
+//! Errors of taking a file apart, changing it and writing it again.
 
 use std::io;
 
@@ -8,14 +8,14 @@ use edgepack_format::room::NoRoom;
 use edgepack_format::tensor::LayoutError;
 use edgepack_format::wire::ReadError;
 
-/// Why an edit did not happen.
+/// Reason for which an edit failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Reading or writing failed.
     #[error("{what}: {error}")]
     Io {
-        /// Which file or part.
+        /// Name of the file or part.
         what: String,
         /// The system's answer.
         error: io::Error,
@@ -23,7 +23,7 @@ pub enum Error {
     /// The file's structure is broken, so there are no rows to edit.
     #[error("the file is not valid:\n{0}")]
     Invalid(Findings),
-    /// What would be written is not valid.
+    /// The result would not be valid.
     #[error("the result is not valid, so nothing is written:\n{0}")]
     Unsound(Findings),
     /// There is no memory for what the file asks for.
@@ -35,7 +35,7 @@ pub enum Error {
     /// The rows cannot be written.
     #[error(transparent)]
     Write(#[from] edgepack_builder::Error),
-    /// The JSON is no dump.
+    /// The JSON is not a dump.
     #[error("no dump: {0}")]
     Document(String),
     /// Sizes, dim order and element type do not describe a tensor.
@@ -43,31 +43,31 @@ pub enum Error {
     Layout {
         /// The tensor.
         place: String,
-        /// What is wrong with it.
+        /// The error of the layout.
         error: LayoutError,
     },
     /// A file of another kind than the edit is for.
     #[error("{wanted} is wanted here, this is: {found}")]
     Kind {
-        /// What the file is.
+        /// Kind of the file.
         found: FileKind,
-        /// What is wanted.
+        /// Kind that is wanted.
         wanted: &'static str,
     },
     /// There is no such thing.
     #[error("there is no {what} {name:?}")]
     NotFound {
-        /// What was looked for.
+        /// Kind of the thing that was looked for.
         what: &'static str,
-        /// Its name.
+        /// Name of the thing that was looked for.
         name: String,
     },
     /// Something that cannot be; the message names both sides.
     #[error("{place}: {message}")]
     Refused {
-        /// Where.
+        /// Place in the file.
         place: String,
-        /// What and why.
+        /// Description of the error, with its reason.
         message: String,
     },
 }

@@ -14,7 +14,7 @@ use super::program::{change_tensors, constant_of, each_tensor, is_external, layo
 #[derive(Clone)]
 pub(super) struct Entry {
     pub(super) key: String,
-    /// Which segment of the file, and where in it.
+    /// Segment of the file, and the offset in it.
     pub(super) place: (u32, u64),
     pub(super) content: Content,
     pub(super) layout: Option<TensorLayout>,

@@ -63,7 +63,7 @@ struct File {
     content: Stored,
 }
 
-/// Content in the document, or in a file beside it.
+/// Content in the document, or in a file next to it.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Stored {
@@ -151,7 +151,7 @@ fn tensor(param: &Param<'_>, module: usize, place: usize, store: &mut Store<'_>)
     })
 }
 
-/// Whether a document is of a library package.
+/// Returns whether a document is of a library package.
 pub fn is_library_dump(text: &str) -> bool {
     #[derive(Deserialize)]
     struct Probe {
@@ -165,7 +165,7 @@ pub fn build_library(text: &str, folder: Option<&Path>) -> Result<LibraryParts<'
     build_library_from(text, &mut |file| beside(folder, file))
 }
 
-/// The same; `open` opens the files that the document names, which are plain names.
+/// Builds a package like [`build_library`]; `open` opens the files that the document names, which are plain names.
 pub fn build_library_from(text: &str, open: &mut Open<'_>) -> Result<LibraryParts<'static>, Error> {
     let Document { schema, library } = serde_json::from_str(text)?;
     if schema != SCHEMA {
@@ -195,7 +195,7 @@ pub fn build_library_from(text: &str, open: &mut Open<'_>) -> Result<LibraryPart
     Ok(LibraryParts { metadata, modules, files: files.collect::<Result<BTreeMap<_, _>, Error>>()? })
 }
 
-/// The text of a graph in the builder's form; one that is no graph stays as it is.
+/// The text of a graph in the builder's form; one that is not a graph stays as it is.
 fn graph_of(text: &str) -> Result<String, Error> {
     match verify_graph(text.as_bytes(), &Limits::DEFAULT).1 {
         Some(graph) => Ok(graph_text(&graph)),
@@ -227,7 +227,7 @@ pub fn write_library(parts: &LibraryParts<'_>) -> Result<Vec<u8>, Error> {
     archive(members.iter().map(|(path, bytes)| (path.as_str(), &**bytes))).map_err(refused)
 }
 
-/// What differs between two packages: metadata, graphs, parameters, files. How an archive lies in its bytes does not count.
+/// Returns the differences of two packages: metadata, graphs, parameters, files. An archive's layout does not count.
 pub fn diff_libraries(
     left: &LibraryParts<'_>,
     right: &LibraryParts<'_>,
@@ -305,7 +305,7 @@ fn diff_params(
     Ok(())
 }
 
-/// How many elements differ by more than allowed; nothing if none does.
+/// Returns the number of elements that differ by more than allowed; `None` if there are none.
 fn elements_apart(left: &Param<'_>, right: &Param<'_>, options: &DiffOptions) -> Option<usize> {
     if left.data == right.data {
         return None;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// A pattern over names: `*` stands for any text, `?` for one character, everything else for itself.
+/// A pattern over names: `*` matches any text, `?` one character, everything else itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Glob(Vec<char>);
 
@@ -12,7 +12,7 @@ impl Glob {
         Glob(pattern.chars().collect())
     }
 
-    /// Whether a name is one the pattern stands for.
+    /// Returns whether the pattern matches a name.
     pub fn matches(&self, name: &str) -> bool {
         // Only the last star ever needs to take more: time is at most the product of the two lengths.
         let name: Vec<char> = name.chars().collect();

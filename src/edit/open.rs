@@ -70,7 +70,7 @@ impl Opened {
         Ok(Opened { kind, head, source, limits: limits.unfolding(located.len) })
     }
 
-    /// What the file is.
+    /// Returns the kind of the file.
     pub fn kind(&self) -> FileKind {
         self.kind
     }
@@ -170,7 +170,7 @@ impl Opened {
         Ok(T::decode(root)?)
     }
 
-    /// What data inside the flatbuffer was aligned to.
+    /// Returns the alignment of data inside the flatbuffer.
     ///
     /// The file does not say. The padded header bounds it, and so do the places of the data. If our own writer gives these
     /// very bytes for one of the possible numbers, it is that one.
@@ -196,7 +196,7 @@ impl Opened {
             let flatbuffer = sink.finish(written, pte::IDENTIFIER)?;
             let size = u64::from(header.is_some());
             let head = program_head(flatbuffer, size, align as usize, 1)?;
-            // The header itself is compared by nobody: its numbers follow from the rest.
+            // The header itself is not compared: its numbers follow from the rest.
             const BEHIND: usize = 8 + ProgramHeader::LEN as usize;
             if head.len() == self.head.len() && head.get(BEHIND..) == self.head.get(BEHIND..) {
                 return Ok(align);
@@ -206,7 +206,7 @@ impl Opened {
     }
 }
 
-/// Where the data inside a flatbuffer start; 0 for none.
+/// Returns the starts of the data inside a flatbuffer; 0 for empty data.
 fn inline_places(program: &Program<'_>) -> Result<Vec<u64>, Error> {
     let place = |table: wire::Table<'_>, slot: u16| -> Result<u64, Error> {
         Ok(table.vector(slot, 1)?.filter(|bytes| !bytes.is_empty()).map_or(0, |bytes| u64::from(bytes.offset())))

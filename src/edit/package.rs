@@ -1,4 +1,4 @@
-//! What is in a file: its rows, its segments, and how it was laid out.
+//! Content of a file: its rows, its segments, and its layout.
 
 use edgepack_format::FileKind;
 use edgepack_format::bundle::BundledProgram;
@@ -14,15 +14,15 @@ use super::content::Content;
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "there is one per file")]
 pub enum Root<'a> {
-    /// Of a program.
+    /// Rows of a program.
     Program(Program<'a>),
-    /// Of a data file.
+    /// Rows of a data file.
     Data(FlatTensor<'a>),
-    /// Of a data file from before June 2025.
+    /// Rows of a data file from before June 2025.
     LegacyData(LegacyFlatTensor<'a>),
-    /// Of a FlatData file.
+    /// Rows of a FlatData file.
     FlatData(FlatData<'a>),
-    /// Of a bundled program.
+    /// Rows of a bundled program.
     Bundle(BundledProgram<'a>),
     /// An Edge TPU package.
     EdgeTpu(Box<CompiledPackage<'a>>),
@@ -66,21 +66,21 @@ impl<'a> Root<'a> {
     }
 }
 
-/// How a file is laid out beyond what its rows say.
+/// Layout of a file beyond what its rows say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
     /// Length of the extended header as it states it: 24 or 32 in a program, 40 in a data file. `None` for no header,
     /// which a program with segment bytes gets all the same, in the 32-byte form.
     pub header: Option<u32>,
-    /// Where the first segment may start.
+    /// Alignment of the start of the first segment.
     pub segment_alignment: u64,
-    /// What data inside the flatbuffer is aligned to: a power of two, at least 16.
+    /// Alignment of data inside the flatbuffer: a power of two, at least 16.
     pub data_alignment: u64,
 }
 
 impl Layout {
-    /// What the reference exporter writes today.
+    /// Layout that the reference exporter writes today.
     pub const DEFAULT: Layout = Layout { header: None, segment_alignment: 128, data_alignment: 16 };
 }
 
@@ -93,11 +93,11 @@ impl Default for Layout {
 /// A file as rows and segments.
 #[derive(Clone, Debug)]
 pub struct Package<'a> {
-    /// The rows. Segments lie where their rows say; [`Package::place`] makes new rows after contents have changed.
+    /// The rows. Segments are where their rows say; [`Package::place`] makes new rows after contents have changed.
     pub root: Root<'a>,
     /// The bytes of each segment, in the order of the rows.
     pub segments: Vec<Content>,
-    /// How the file is laid out.
+    /// Layout of the file.
     pub layout: Layout,
 }
 

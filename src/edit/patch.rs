@@ -15,11 +15,11 @@ pub struct NewTensor<'a> {
     /// Name of the tensor: the key in a data file; in a program the name a constant or initial value carries, or
     /// `constant.K` for one without.
     pub name: &'a str,
-    /// What to put there, of the same element type and sizes; the memory order may differ.
+    /// New data, of the same element type and sizes; the memory order may differ.
     pub tensor: TensorView<'a>,
 }
 
-/// Where the data of a tensor are.
+/// Place of the data of a tensor.
 enum Place {
     Segment { segment: u32, offset: u64 },
     Inline(usize),

@@ -1,4 +1,4 @@
-//! What edits of a program share: its tensors one by one, the bytes of its constants, the numbers of its segments.
+//! Tools that edits of a program share: tensors one by one, the bytes of constants, the numbers of segments.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::content::Content;
 use super::error::Error;
 use super::package::{Layout, Package};
 
-/// What constants and initial values are aligned to in their segments, unless the file has it otherwise.
+/// Alignment of constants and initial values in their segments, unless the file has another.
 const CONSTANT_ALIGNMENT: u64 = 16;
 /// The place of lists of initial values.
 const INITIAL: &str = "mutable_data_segments";
@@ -33,7 +33,7 @@ pub(super) fn each_tensor<'a>(
     Ok(())
 }
 
-/// The same, to change them.
+/// Visits the tensors of a program one by one, to change them.
 pub(super) fn change_tensors<'a>(
     program: &mut Program<'a>,
     mut visit: impl FnMut(&str, &mut Tensor<'a>) -> Result<(), Error>,
@@ -56,7 +56,7 @@ fn place(method: usize, index: usize) -> String {
     format!("execution_plan[{method}].values[{index}]")
 }
 
-/// What a tensor of a program looks like.
+/// Returns the layout of a tensor of a program.
 pub(super) fn layout_of(place: &str, tensor: &Tensor<'_>) -> Result<TensorLayout, Error> {
     let sizes: Vec<i32> = tensor.sizes.iter().flat_map(|sizes| sizes.iter()).collect();
     let order: Vec<u8> = match &tensor.dim_order {
@@ -67,7 +67,7 @@ pub(super) fn layout_of(place: &str, tensor: &Tensor<'_>) -> Result<TensorLayout
         .map_err(|error| Error::Layout { place: place.to_owned(), error })
 }
 
-/// Whether a tensor's data are in a data file.
+/// Returns whether a tensor's data are in a data file.
 pub(super) fn is_external(tensor: &Tensor<'_>) -> bool {
     tensor.extra_tensor_info.as_ref().is_some_and(|info| info.location == TensorDataLocation::EXTERNAL)
 }
@@ -209,7 +209,7 @@ impl<'a> Package<'a> {
             segment.append(value);
         }
         let Some(program) = self.program() else { return Ok(()) };
-        // Whoever else refers to the segment means the bytes that were there.
+        // Other references to the segment mean the bytes that were there.
         let own = match &old {
             Some(list) if references(program)?.get(&list.segment_index) == Some(&1) => Some(list.segment_index),
             _ => None,
@@ -241,7 +241,7 @@ impl<'a> Package<'a> {
         Ok(if lists.is_empty() { None } else { Some(lists.get(0)?) })
     }
 
-    /// What constants of this program are aligned to in their segment.
+    /// Returns the alignment of the constants of this program in their segment.
     fn constant_alignment(&self) -> Result<u64, Error> {
         const USUAL: u64 = CONSTANT_ALIGNMENT;
         let Some(program) = self.program() else { return Ok(USUAL) };
@@ -307,7 +307,7 @@ pub(super) fn constant_place<'a>(program: &Program<'a>) -> Result<Option<Subsegm
     }
 }
 
-/// How often each segment is referred to.
+/// Counts the references to each segment.
 pub(super) fn references(program: &Program<'_>) -> Result<BTreeMap<u32, usize>, Error> {
     let mut counts = BTreeMap::new();
     let mut count = |index: u32| *counts.entry(index).or_insert(0usize) += 1;

@@ -16,10 +16,10 @@ use super::program::{
     change_tensors, constant_name, constant_of, each_tensor, is_external, layout_of, name_of, references,
 };
 
-/// What is moved.
+/// Choice of the data that are moved.
 #[derive(Clone, Debug, Default)]
 pub struct SplitOptions {
-    /// Only what has a name the pattern stands for.
+    /// Moves only data with a name that the pattern matches.
     pub matching: Option<Glob>,
     /// Also the data that delegates find by key.
     pub named: bool,
@@ -44,7 +44,7 @@ struct Growing {
     /// Segments of constants, by number and length.
     places: BTreeMap<(u32, u64), u32>,
     keys: Keys,
-    /// What each key of a constant stands for.
+    /// Segment and layout of the constant that each key stands for.
     meanings: BTreeMap<String, (u32, TensorLayout)>,
 }
 
@@ -184,7 +184,7 @@ impl Growing {
     }
 }
 
-/// Whether a key is this name or it with a number.
+/// Returns whether a key is this name or it with a number.
 fn is_of(key: &str, name: &str) -> bool {
     let rest = key.strip_prefix(name);
     rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('.').is_some_and(|n| n.parse::<u64>().is_ok()))

@@ -37,13 +37,13 @@ impl Ready<'_> {
         self.len
     }
 
-    /// Whether the file has no bytes; no kind of file is so short.
+    /// Returns whether the file has no bytes; no kind of file is so short.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// What the verifier of its kind says. How large the file is counts for nothing: that it is written is its author's
-    /// will.
+    /// Runs the verifier of its kind. The size of the file is not limited here: the author has decided to write
+    /// it.
     pub fn verify(&self) -> Findings {
         let mut limits = Limits::DEFAULT;
         (limits.visits, limits.arena_bytes) = (u64::MAX, u64::MAX);

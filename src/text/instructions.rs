@@ -13,7 +13,7 @@ use super::lexer::{ParseError, Token};
 use super::parser::Parser;
 use crate::edit::Error;
 
-/// How operators of a method are called in its code: by name where that says which one is meant, else by number.
+/// Names of operators in a method's code: the name where it identifies one operator, else the number.
 pub(super) struct Names {
     by_index: Vec<Option<String>>,
     by_name: BTreeMap<String, usize>,

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// What is wrong with a text, and where.
+/// Error in a text, and its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParseError {
     /// Line, from 1.
     pub line: usize,
     /// Character in the line, from 1.
     pub column: usize,
-    /// What was expected and what is there.
+    /// Description of the expected words and of the word found.
     pub message: String,
 }
 
@@ -72,7 +72,7 @@ impl fmt::Display for Token<'_> {
 /// Reads words with one word of foresight.
 pub(super) struct Lexer<'t> {
     text: &'t str,
-    /// Where the next character is.
+    /// Position of the next character.
     at: usize,
     /// The next word and where it starts.
     next: Token<'t>,
@@ -100,7 +100,7 @@ impl<'t> Lexer<'t> {
         Ok(token)
     }
 
-    /// Where the next word starts.
+    /// Returns the position of the next word.
     pub(super) fn place(&self) -> usize {
         self.start
     }

@@ -2,7 +2,7 @@
 //!
 //! [`print()`] writes a program as assembly: every method with its values (types, shapes, places), its instructions by name
 //! with labels where jumps go, its delegates and stack traces, and what else the file holds. [`parse`] makes the same rows
-//! and segments of it. Bytes are base64, or ranges of one file beside the text if they are many. What is at its default is
+//! and segments of it. Bytes are base64, or ranges of one file next to the text if they are many. A default value is
 //! not written; a list that is there but empty is.
 //!
 //! ```

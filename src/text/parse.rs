@@ -12,8 +12,8 @@ pub fn parse(text: &str) -> Result<Package<'static>, ParseError> {
     parse_with(text, &mut |name| Err(format!("{name:?} is in a folder that was not given")))
 }
 
-/// The program of a text. `open` gives the file beside the text by its name, which leads to no other folder; an error is
-/// its message.
+/// Parses the program of a text. `open` gives the file next to the text by its name, which leads to no other folder; an
+/// error is its message.
 pub fn parse_with(
     text: &str,
     open: &mut dyn FnMut(&str) -> Result<Content, String>,

@@ -11,17 +11,17 @@ use crate::edit::Content;
 
 type Result<T, E = ParseError> = std::result::Result<T, E>;
 
-/// What parsing carries along.
+/// State of the parser.
 pub(super) struct Parser<'t, 'o> {
     pub(super) lexer: Lexer<'t>,
     pub(super) open: &'o mut dyn FnMut(&str) -> Result<Content, String>,
     pub(super) side: Content,
-    /// Where in the file beside the text the last range ended: each byte of it is used once at most.
+    /// End of the last range in the file next to the text: each byte of it is used once at most.
     used: u64,
 }
 
 impl<'t, 'o> Parser<'t, 'o> {
-    /// Starts at the beginning of a text. `open` gives the file beside it, by its name.
+    /// Starts at the beginning of a text. `open` gives the file next to it, by its name.
     pub(super) fn new(text: &'t str, open: &'o mut dyn FnMut(&str) -> Result<Content, String>) -> Result<Self> {
         Ok(Parser { lexer: Lexer::new(text)?, open, side: Content::empty(), used: 0 })
     }
@@ -41,7 +41,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         Ok(items)
     }
 
-    /// Bytes: in the text, in the file beside it, or none.
+    /// Bytes: in the text, in the file next to it, or none.
     pub(super) fn bytes(&mut self) -> Result<Option<Content>> {
         let place = self.lexer.place();
         match self.name("`base64`, `file` or `absent`")? {

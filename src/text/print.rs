@@ -12,11 +12,11 @@ use crate::edit::{Content, Error, Layout, Package};
 pub struct SideFile<'f> {
     /// Its name, which the text states: a plain file name.
     pub name: &'f str,
-    /// Where its bytes go. Nothing is written if there are none.
+    /// Destination of its bytes. Nothing is written if there are none.
     pub out: &'f mut dyn Write,
 }
 
-/// What is longer goes to the file beside the text.
+/// Ceiling of the bytes that stay in the text; longer contents go to the file next to the text.
 const INLINE: u64 = 64;
 
 /// A program as text with all bytes in it.
@@ -54,7 +54,7 @@ pub fn print_with(package: &Package<'_>, side: Option<SideFile<'_>>) -> Result<S
 struct Printer<'f> {
     out: String,
     side: Option<SideFile<'f>>,
-    /// Bytes in the file beside the text.
+    /// Bytes in the file next to the text.
     written: u64,
 }
 
@@ -116,7 +116,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Bytes in the text, or where they are in the file beside it.
+    /// Bytes in the text, or where they are in the file next to it.
     fn bytes(&mut self, place: &str, content: &Content) -> Result<String, Error> {
         match &mut self.side {
             Some(side) if content.len() > INLINE => {

@@ -120,7 +120,7 @@ impl OwnedTensor {
         Some(OwnedTensor { tensor, dynamic: false, constant: false })
     }
 
-    /// The same bytes under another dim order. Panics if it is no permutation.
+    /// Returns the tensor's bytes under another dim order. Panics if it is not a permutation.
     pub fn with_dim_order(mut self, dim_order: &[u8]) -> Self {
         let layout = TensorLayout::new(self.layout().scalar_type(), self.layout().sizes(), dim_order);
         let tensor = TensorBuf::from_bytes(layout.expect("a dim order"), self.tensor.into_data());
@@ -128,13 +128,13 @@ impl OwnedTensor {
         self
     }
 
-    /// The same with sizes that are upper bounds.
+    /// Returns the tensor with sizes that are upper bounds.
     pub fn dynamic(mut self) -> Self {
         self.dynamic = true;
         self
     }
 
-    /// The same as a constant: data that an operator may look at, and keep in another form, when it is prepared.
+    /// Returns the tensor as a constant: data that an operator may read, and hold in another form, when it is prepared.
     pub fn constant(mut self) -> Self {
         self.constant = true;
         self

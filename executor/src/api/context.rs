@@ -1,4 +1,4 @@
-//! What a kernel sees while it runs: its arguments, resolved.
+//! View of a call that a kernel has while it runs: its arguments, resolved.
 //!
 //! A call has two phases. First the kernel reads numbers and shapes and resizes its outputs, through `&mut`
 //! [`KernelContext`]. Then it takes [`Views`], which freeze the shapes and hand out bytes: inputs as often as wanted,
@@ -16,7 +16,7 @@ use crate::api::state::{NONE, ResizeError, Span, State, TensorState, Value, Valu
 use crate::api::storage::Region;
 use crate::api::tensor::{Scalar, TensorMut, TensorRef, TensorShape};
 
-/// How one argument's memory is to be treated in one instruction; decided at load.
+/// Treatment of the memory of each argument in one instruction; decided at load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Access {
     /// Bit per argument: a tensor (or list of tensors) the operator writes.
@@ -51,9 +51,9 @@ impl Access {
 /// An input that is read from a copy, because its own memory overlaps an output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rerouted {
-    /// Which tensor.
+    /// Index of the tensor.
     pub tensor: u32,
-    /// Where the copy is.
+    /// Region of the copy.
     pub copy: Region,
 }
 
@@ -65,7 +65,7 @@ pub struct KernelContext<'m> {
     /// Sorted by tensor.
     pub(crate) rerouted: &'m [Rerouted],
     pub(crate) scratch: Region,
-    /// What kernels of the method may still retain.
+    /// Bytes that kernels of the method may still retain.
     pub(crate) retained: &'m Cell<u64>,
 }
 
@@ -81,7 +81,7 @@ impl<'m> KernelContext<'m> {
         self.args.len()
     }
 
-    /// Whether the argument is `None`.
+    /// Returns whether the argument is `None`.
     pub fn is_none(&self, arg: usize) -> bool {
         matches!(self.state.value(self.args, arg), Ok(Value::Null))
     }
@@ -207,7 +207,7 @@ impl<'m> KernelContext<'m> {
         })
     }
 
-    /// Whether an input of this call is this tensor.
+    /// Returns whether an input of this call that must keep its shape is this tensor.
     fn is_kept(&self, tensor: u32) -> bool {
         let kept = self.args.iter().enumerate().filter(|(arg, _)| self.access.kept & bit(*arg) != 0);
         kept.into_iter().any(|(_, id)| self.state.tensors_of(*id).any(|of| of == tensor))
@@ -241,13 +241,13 @@ impl<'m> KernelContext<'m> {
         Ok(())
     }
 
-    /// Whether two tensors start at the same byte of memory.
+    /// Returns whether two tensors start at the same byte of memory.
     pub fn same_storage(&self, a: usize, b: usize) -> Result<bool, KernelError> {
         let (a, b) = (self.state.tensor(self.args, a)?, self.state.tensor(self.args, b)?);
         Ok(a.region.same_start(&b.region))
     }
 
-    /// What was written is no longer given up.
+    /// Marks the tensors that were written as no longer freed.
     pub(crate) fn take_back(&mut self) {
         for arg in (0..self.args.len()).filter(|&arg| self.access.is_out(arg)) {
             match self.state.values[self.args[arg] as usize] {
@@ -425,7 +425,7 @@ impl Ints<'_> {
         self.ids.len()
     }
 
-    /// Whether there are no items.
+    /// Returns whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
@@ -439,7 +439,7 @@ impl Ints<'_> {
         }
     }
 
-    /// Whether none of the items is ever written.
+    /// Returns whether none of the items is ever written.
     pub(crate) fn fixed(&self, variable: &[bool]) -> bool {
         self.ids.iter().all(|&id| !variable[id as usize])
     }
@@ -461,7 +461,7 @@ fn arg_id(args: &[ValueId], arg: usize) -> Result<ValueId, KernelError> {
     })
 }
 
-/// Typed access to the arguments of an instruction; shared by both steps of a kernel.
+/// Typed access to the arguments of an instruction; shared by both phases of a kernel.
 impl State {
     #[inline]
     pub(crate) fn value(&self, args: &[ValueId], arg: usize) -> Result<&Value, KernelError> {

@@ -24,7 +24,7 @@ pub trait Backend: Send + Sync {
     /// The id programs name it by.
     fn id(&self) -> &str;
 
-    /// Whether it can run here and now.
+    /// Returns whether it can run here and now.
     fn is_available(&self) -> bool {
         true
     }
@@ -33,9 +33,9 @@ pub trait Backend: Send + Sync {
     fn init(&self, cx: DelegateInit<'_>) -> Result<Box<dyn Delegate>, KernelError>;
 }
 
-/// What a backend gets to make a delegate of.
+/// Everything that a backend gets to make a delegate from.
 pub struct DelegateInit<'a> {
-    /// The bytes the backend produced at export. Dropping them releases their memory, if nobody else holds it.
+    /// The bytes the backend produced at export. Dropping them releases their memory, if no other handle holds it.
     pub processed: Bytes,
     /// Options given at export, in order.
     pub compile_specs: Vec<(String, Vec<u8>)>,
@@ -44,7 +44,7 @@ pub struct DelegateInit<'a> {
     pub named_data: Arc<dyn NamedDataMap>,
     /// The place of the processed bytes: the same for all delegates that have them, and in all loads of the program.
     pub place: String,
-    /// What other delegates made of weights, by keys of the backend. It may be shared by several programs.
+    /// Packed weights of other delegates, by keys of the backend. Several programs may share it.
     pub cache: &'a PackCache,
     /// Packs weights, or finds what another delegate or method of the program made of them.
     pub packer: &'a Arc<Packer>,
@@ -54,7 +54,7 @@ pub struct DelegateInit<'a> {
     pub method: &'a str,
     /// Ceilings of the method: a delegate keeps what it reads and makes of its bytes below them.
     pub limits: Limits,
-    /// What the caller asks of the backend (see [`Backends::with_option`]), in the order in which it was said.
+    /// Options that the caller sets for the backend (see [`Backends::with_option`]), in the order they were set.
     pub options: &'a [(String, OptionValue)],
 }
 
@@ -127,7 +127,7 @@ impl From<&str> for OptionValue {
 /// }
 /// ```
 pub trait Delegate: Send {
-    /// Which of `count` arguments it writes. Everything else it only reads.
+    /// Returns the range of the `count` arguments that it writes. It only reads the others.
     fn outputs(&self, count: usize) -> Range<usize>;
 
     /// Returns the instructions that stand for one call, or `None` if [`prepare`](Delegate::prepare) is to be asked.

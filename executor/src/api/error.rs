@@ -1,17 +1,17 @@
-//! Why a kernel, or a backend, refuses or fails.
+//! Errors of kernels and backends.
 
 use std::borrow::Cow;
 
 use edgepack_compute::ErrorKind;
 use edgepack_format::finding::ErrorCode;
 
-/// Why a kernel refuses an instruction or fails while running it.
+/// Reason for which a kernel refuses an instruction or fails while running it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct KernelError {
     /// The ExecuTorch error this corresponds to.
     pub code: ErrorCode,
-    /// What is wrong, with both sides.
+    /// Message with both sides: the value that was found and the value that is needed.
     pub message: Cow<'static, str>,
 }
 

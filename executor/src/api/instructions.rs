@@ -1,4 +1,4 @@
-//! What a backend puts in the place of a call of its delegate: values, and calls of operators on them.
+//! Replacement that a backend gives for a call of its delegate: values, and calls of operators on them.
 //!
 //! It is data without memory: where temporary values are, the method decides once it was rewritten. The loader checks it
 //! all when it takes it over: kinds against schemas, what is written, lengths of constants.
@@ -158,7 +158,7 @@ impl Instructions {
         self.push(LocalValue::Temporary { layout, dynamic })
     }
 
-    /// The first bytes of another tensor in other sizes. Whoever reads both sees the same bytes; an operator that may work
+    /// Adds the first bytes of another tensor in other sizes. Both have the same bytes; an operator that may work
     /// in place ([`Alias::SameRange`](super::kernel::Alias)) resizes one to the other without moving any. A view of a constant
     /// is constant.
     pub fn view(&mut self, of: Local, layout: TensorLayout, dynamic: bool) -> Local {
@@ -187,7 +187,7 @@ impl Instructions {
         self.calls.len()
     }
 
-    /// Whether nothing is called.
+    /// Returns whether nothing is called.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }

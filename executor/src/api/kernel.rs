@@ -1,7 +1,7 @@
 //! The contract of operators: what a kernel is, and what it is given.
 //!
-//! A kernel has two steps. [`Operator::prepare`] runs once per instruction at load: it sees element types, size bounds
-//! and constants, refuses what it cannot do, and returns the second step. [`Run::run`] executes: it reads resolved
+//! A kernel has two phases. [`Operator::prepare`] runs once per instruction at load: it sees element types, size bounds
+//! and constants, refuses what it cannot do, and returns the second phase. [`Run::run`] executes: it reads resolved
 //! arguments from a [`KernelContext`], resizes its outputs, and computes on slices. Running allocates nothing.
 
 use std::fmt;
@@ -20,13 +20,13 @@ pub trait Operator: Send + Sync {
     /// The argument list and returns as in `native_functions`: `(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`.
     fn schema(&self) -> &str;
 
-    /// Whether an input may be the very same memory as an output. Where it may not, the executor makes a copy first.
+    /// Returns whether an input may be the very same memory as an output. If not, the executor makes a copy first.
     fn alias(&self) -> Alias {
         Alias::Disjoint
     }
 
-    /// Whether its name and its arguments say all that it computes: another operator of this name that says the same
-    /// computes the same. Equal calls of one value are made once then, if a method is optimised.
+    /// Returns whether the name and the arguments determine the result: an operator with equal name and arguments
+    /// computes the same result. Equal calls on one value are then made once, if a method is optimised.
     fn is_pure(&self) -> bool {
         false
     }
@@ -35,12 +35,12 @@ pub trait Operator: Send + Sync {
     fn prepare(&self, args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError>;
 }
 
-/// The second step of a kernel, for one instruction.
+/// The second phase of a kernel, for one instruction.
 pub trait Run: Send {
     /// Executes once.
     fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError>;
 
-    /// Returns how many bytes it retains now beside the memory it is given: packed weights. They were
+    /// Returns how many bytes it retains now besides the memory it is given: packed weights. They were
     /// [reserved](Retained::reserve) before.
     fn retained_bytes(&self) -> usize {
         0
@@ -56,7 +56,7 @@ where
     }
 }
 
-/// What a kernel allows of memory shared between an input and an output.
+/// Overlap that a kernel allows between the memory of an input and that of an output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Alias {
     /// Inputs and outputs never overlap.
@@ -100,12 +100,12 @@ impl fmt::Debug for Kernel {
     }
 }
 
-/// An operator that somebody else has, or one that is shared.
+/// An operator that is borrowed, or one that is shared.
 #[derive(Clone)]
 pub enum OperatorRef<'r> {
-    /// Of a registry, or of a library.
+    /// Borrowed from a registry or from a library.
     Borrowed(&'r dyn Operator),
-    /// Of whoever has a share of it.
+    /// Shared with its other owners.
     Shared(Arc<dyn Operator>),
 }
 

@@ -1,4 +1,4 @@
-//! What an operator's schema says about its calls, in the form that checking and freezing need.
+//! Facts that an operator's schema states about its calls, in the form that checking and freezing need.
 
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::notation::ValueName;
@@ -19,7 +19,7 @@ pub struct OperatorInfo {
     names: Vec<String>,
     /// Bit per argument: a tensor or list of tensors the operator writes.
     outs: u128,
-    /// What follows the arguments in a call.
+    /// Values that follow the arguments in a call.
     trailing: Trailing,
 }
 
@@ -52,7 +52,7 @@ impl OperatorInfo {
         self.names.len()
     }
 
-    /// What follows the arguments in a call.
+    /// Returns the kind of values that follow the arguments in a call.
     pub(crate) fn trailing(&self) -> Trailing {
         self.trailing
     }
@@ -63,7 +63,7 @@ impl OperatorInfo {
         self.outs
     }
 
-    /// Whether this call fits the schema: number and kinds of its values.
+    /// Checks that this call fits the schema: number and kinds of its values.
     pub(crate) fn check(&self, ids: &[ValueId], state: &State, variable: &[bool]) -> Result<(), KernelError> {
         if ids.len() != self.accepted.len() {
             let message = format!("a call with {} values, the operator takes {}", ids.len(), self.accepted.len());
@@ -122,7 +122,7 @@ impl Value {
         }
     }
 
-    /// Whether it is an integer, a bool or a double.
+    /// Returns whether it is an integer, a bool or a double.
     pub fn is_number(&self) -> bool {
         matches!(self, Value::Int(_) | Value::Bool(_) | Value::Double(_))
     }

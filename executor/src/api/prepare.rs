@@ -1,4 +1,4 @@
-//! What a kernel sees when a method is loaded: one instruction, before anything runs.
+//! View of one instruction that a kernel has when a method is loaded, before anything runs.
 //!
 //! Shapes are upper bounds for dynamic tensors. Numbers are known only if nothing ever writes them; a kernel that needs
 //! an unknown one reads it when it runs.
@@ -28,7 +28,7 @@ pub struct Prepare<'p> {
 pub struct TensorInfo<'p> {
     /// Element type and size bounds.
     pub meta: TensorShape<'p>,
-    /// Whether the sizes may be smaller at run time.
+    /// True if the sizes may be smaller at run time.
     pub dynamic: bool,
     /// The data, if they never change.
     pub constant: Option<TensorRef<'p>>,
@@ -57,12 +57,12 @@ impl<'p> Prepare<'p> {
         self.args.len()
     }
 
-    /// Whether the argument is `None`.
+    /// Returns whether the argument is `None`.
     pub fn is_none(&self, arg: usize) -> bool {
         matches!(self.state.value(self.args, arg), Ok(Value::Null))
     }
 
-    /// Whether work at load that makes running faster is wanted: packing weights, for one.
+    /// Returns whether work at load that makes runs faster is wanted, such as packing weights.
     pub fn optimize(&self) -> bool {
         self.optimize
     }
@@ -71,7 +71,7 @@ impl<'p> Prepare<'p> {
         Self::known(self.state, tensor)
     }
 
-    /// What is known of a tensor at load.
+    /// Returns the facts about a tensor that are known at load.
     pub(crate) fn known(state: &'p State, tensor: &TensorState) -> TensorInfo<'p> {
         let meta = TensorShape {
             sizes: state.bounds(tensor),
@@ -108,7 +108,7 @@ impl<'p> Prepare<'p> {
         Ok(state.list_tensor(self.args, arg, item)?.map(|tensor| self.info(tensor)))
     }
 
-    /// Whether the argument is a number (or `None`) that nothing writes.
+    /// Returns whether the argument is a number (or `None`) that nothing writes.
     pub fn is_fixed(&self, arg: usize) -> bool {
         self.args.get(arg).is_some_and(|&id| !self.variable[id as usize])
     }
@@ -138,7 +138,7 @@ impl<'p> Prepare<'p> {
         self.fixed(arg, self.state.scalar(self.args, arg))
     }
 
-    /// What kind of number the argument is, fixed or not: kinds never change.
+    /// Returns the kind of number of the argument, fixed or not: kinds never change.
     pub fn scalar_kind(&self, arg: usize) -> Result<Scalar, KernelError> {
         self.state.scalar(self.args, arg)
     }

@@ -18,7 +18,7 @@ impl OutOfMemory {
         OutOfMemory(message)
     }
 
-    /// What there is no memory for.
+    /// Returns the message, which names the purpose of the memory.
     pub fn into_message(self) -> String {
         self.0
     }
@@ -52,7 +52,7 @@ pub(crate) fn grow<T>(list: &mut Vec<T>, more: usize) -> Result<(), OutOfMemory>
     Ok(room::grow(list, more)?)
 }
 
-/// That many of a value, in a list whose length comes from the file.
+/// Returns a list of `count` copies of a value, where the count comes from the file.
 pub(crate) fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>, OutOfMemory> {
     Ok(room::filled(value, count)?)
 }
@@ -62,7 +62,7 @@ pub fn room<T>(count: usize) -> Result<Vec<T>, KernelError> {
     Ok(room::with_room(count).map_err(|error| no_room("packed weights and tables", error.bytes))?)
 }
 
-/// What a method's kernels may still retain beside the memory the executor gives them: packed weights, mostly.
+/// Bytes that a method's kernels may still retain besides the memory the executor gives them: mostly packed weights.
 #[derive(Clone, Copy)]
 pub struct Retained<'r>(pub(crate) &'r Cell<u64>);
 

@@ -40,7 +40,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// What it is, for messages.
+    /// Returns the name of the kind of value, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Null => "None",
@@ -77,7 +77,7 @@ impl Span {
     }
 }
 
-/// How far the sizes of a tensor may change.
+/// Extent to which the sizes of a tensor may change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dynamism {
     /// Not at all.
@@ -93,15 +93,15 @@ pub(crate) struct TensorState {
     pub dtype: ScalarType,
     /// Number of dimensions.
     pub rank: u8,
-    /// Whether sizes may change.
+    /// Extent to which the sizes may change.
     pub dynamism: Dynamism,
-    /// Whether the data are there and never change: a constant of the program or a data file.
+    /// True if the data are known at load and never change: a constant of the program or a data file.
     pub constant: bool,
     /// Set by `FreeCall`; reading it is an error until something writes it.
     pub freed: bool,
-    /// Where its sizes start in [`State::dims`]; strides and bounds follow, `rank` numbers each.
+    /// Start of its sizes in [`State::dims`]; strides and bounds follow, `rank` numbers each.
     dims: u32,
-    /// Where its dim order starts in [`State::orders`].
+    /// Start of its dim order in [`State::orders`].
     order: u32,
     /// The data, as many bytes as the bounds need.
     pub region: Region,
@@ -128,7 +128,7 @@ pub(crate) struct State {
     pub text: String,
 }
 
-/// Why a tensor could not take other sizes.
+/// Reason for which a tensor could not take other sizes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ResizeError {
     /// The number of dimensions differs.

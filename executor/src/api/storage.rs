@@ -1,15 +1,15 @@
 //! Memory that tensors live in. One of the few files with `unsafe`; the proof is at load time.
 //!
-//! A [`Block`] is an owned, zeroed, 64-byte-aligned piece of heap. A [`Region`] is a range of a block (or of bytes a
-//! caller lent) as a pointer and a length, so that a tensor needs no search at run time. Blocks are never borrowed
-//! whole while a method exists; only regions are, one instruction at a time.
+//! A [`Block`] is an owned, zeroed, 64-byte-aligned piece of heap. A [`Region`] is a range of a block (or of bytes
+//! borrowed from a caller) as a pointer and a length, so that a tensor needs no search at run time. A block is never
+//! borrowed whole while a method exists; only regions are, one instruction at a time.
 //!
 //! Nothing here is public: code outside this crate can neither make a region nor give a tensor another one.
 //!
-//! Invariants, kept by the plan:
+//! Invariants, maintained by the plan:
 //! 1. the memory of a region outlives every use of it: blocks are owned by the method, constants by the program it
-//!    holds (`owners` proves both for every tensor when a plan is frozen), lent bytes by the borrow of
-//!    the call they were lent for, after which, returned or unwound, the tensor has its own region again;
+//!    holds (`owners` proves both for every tensor when a plan is frozen), borrowed bytes by the borrow of
+//!    the call they were passed to, after which, returned or unwound, the tensor has its own region again;
 //! 2. two regions handed out at the same time, one of them mutable, do not overlap: the plan refuses or reroutes
 //!    every instruction for which that does not hold;
 //! 3. regions of an arena that methods share are used under its lock alone;
@@ -21,15 +21,15 @@ use std::ptr::NonNull;
 /// Alignment of every block.
 pub const BLOCK_ALIGN: usize = 64;
 
-/// What a block is allocated with: up to this alignment the allocator asks the system for zeros, and pages that nobody
-/// writes are never touched. Beyond, it would write every zero itself.
+/// Alignment that a block is allocated with: up to this alignment the allocator asks the system for zeros, and pages
+/// that are not written are never touched. Beyond it, the allocator would write every zero itself.
 const LAZY_ALIGN: usize = 16;
 
 /// An owned, zeroed, aligned piece of heap.
 pub struct Block {
     ptr: NonNull<u8>,
     len: usize,
-    /// What was allocated in front of the first byte, to align it.
+    /// Bytes that were allocated in front of the first byte, to align it.
     skipped: usize,
 }
 
@@ -53,7 +53,7 @@ impl Block {
         Some(Block { ptr, len, skipped })
     }
 
-    /// Of `len` bytes and what aligning them may skip.
+    /// Returns the layout of `len` bytes and of the bytes that aligning them may skip.
     fn layout(len: usize) -> Option<Layout> {
         Layout::from_size_align(len.checked_add(BLOCK_ALIGN - LAZY_ALIGN)?, LAZY_ALIGN).ok()
     }
@@ -68,7 +68,7 @@ impl Block {
         self.len
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -102,10 +102,10 @@ impl Drop for Block {
     }
 }
 
-/// Where a tensor's bytes are, or will be.
+/// Place of a tensor's bytes, or, of a temporary, the place that it will get.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
-    /// Of a temporary region: an address nobody reads, an offset among the temporaries of a method.
+    /// Address of the first byte. In a temporary region it is an offset among the method's temporaries, never read.
     ptr: NonNull<u8>,
     len: usize,
     writable: bool,
@@ -116,7 +116,7 @@ pub struct Region {
 /// Addresses of temporary regions start here, beyond all addresses of memory.
 const TEMPORARY: u64 = 1 << 63;
 
-// SAFETY: a region is a pointer; whoever uses it upholds the invariants of this module.
+// SAFETY: a region is a pointer; its user upholds the invariants of this module.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
@@ -127,7 +127,7 @@ impl Region {
         Region { ptr: Block::dangling(), len: 0, writable: true, temporary: false }
     }
 
-    /// Bytes that are only read: constants and lent inputs.
+    /// Bytes that are only read: constants and borrowed inputs.
     pub fn read_only(bytes: &[u8]) -> Self {
         Region { ptr: NonNull::from(bytes).cast(), len: bytes.len(), writable: false, temporary: false }
     }
@@ -140,12 +140,12 @@ impl Region {
         Some(Region { ptr, len, writable: true, temporary: true })
     }
 
-    /// Whether it has no place yet.
+    /// Returns whether it has no place yet.
     pub fn is_temporary(&self) -> bool {
         self.temporary
     }
 
-    /// The same bytes, from now on only read.
+    /// Returns a region of these bytes that is only read from now on.
     pub fn frozen(self) -> Region {
         Region { writable: false, ..self }
     }
@@ -155,12 +155,12 @@ impl Region {
         self.len
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether it may be written.
+    /// Returns whether it may be written.
     pub fn is_writable(&self) -> bool {
         self.writable
     }
@@ -178,18 +178,18 @@ impl Region {
         Region { ptr, len: self.len - len, ..*self }
     }
 
-    /// Whether both start at the same byte.
+    /// Returns whether both start at the same byte.
     pub fn same_start(&self, other: &Region) -> bool {
         self.ptr == other.ptr && self.temporary == other.temporary
     }
 
-    /// Whether all bytes of the other region are bytes of this one.
+    /// Returns whether all bytes of the other region are bytes of this one.
     pub fn contains(&self, other: &Region) -> bool {
         let (own, other) = (self.addresses(), other.addresses());
         own.start <= other.start && other.end <= own.end
     }
 
-    /// Whether any byte is in both.
+    /// Returns whether any byte is in both.
     pub fn overlaps(&self, other: &Region) -> bool {
         let (a, b) = (self.ptr.as_ptr() as usize, other.ptr.as_ptr() as usize);
         // Both ends fit: they are ends of allocations, or were checked.
@@ -197,7 +197,7 @@ impl Region {
         near && self.temporary == other.temporary
     }
 
-    /// Whether the start is a multiple of `align`.
+    /// Returns whether the start is a multiple of `align`.
     pub fn is_aligned(&self, align: usize) -> bool {
         (self.ptr.as_ptr() as usize).is_multiple_of(align)
     }
@@ -214,7 +214,7 @@ impl Region {
         }
     }
 
-    /// Where it starts and ends, as numbers to compare.
+    /// Returns the start and end addresses, as numbers to compare.
     pub fn addresses(&self) -> std::ops::Range<u64> {
         let start = self.ptr.as_ptr() as u64 | if self.temporary { TEMPORARY } else { 0 };
         start..start + self.len as u64
@@ -253,7 +253,7 @@ mod tests {
         let mut block = Block::zeroed(100).unwrap();
         assert!(block.region(0, 100).unwrap().is_aligned(BLOCK_ALIGN));
         assert!(block.bytes_mut().iter().all(|&byte| byte == 0));
-        // Kept from a compiler that would leave out an allocation nobody uses.
+        // Hidden from a compiler that would leave out an unused allocation.
         let there_is = |len: usize| std::hint::black_box(Block::zeroed(std::hint::black_box(len))).is_some();
         assert!(!there_is(usize::MAX) && there_is(4096));
         // Miri ends where an allocation fails.

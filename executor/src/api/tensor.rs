@@ -39,12 +39,12 @@ impl<'a> TensorShape<'a> {
         self.element_count() * self.dtype.size().unwrap_or(0)
     }
 
-    /// Whether the elements are stored in index order.
+    /// Returns whether the elements are stored in index order.
     pub fn is_contiguous(&self) -> bool {
         is_contiguous(self.dim_order)
     }
 
-    /// Whether a rank 4 or 5 tensor is stored channels-last.
+    /// Returns whether a rank 4 or 5 tensor is stored channels-last.
     pub fn is_channels_last(&self) -> bool {
         is_channels_last(self.dim_order)
     }
@@ -102,7 +102,7 @@ impl<'a> TensorRef<'a> {
         TensorRef { meta, data: &[], in_place: true }
     }
 
-    /// Whether the bytes are to be found in the output (see [`Alias::SameRange`](crate::api::kernel::Alias)).
+    /// Returns whether the bytes are to be found in the output (see [`Alias::SameRange`](crate::api::kernel::Alias)).
     pub fn is_in_place(&self) -> bool {
         self.in_place
     }

@@ -1,11 +1,11 @@
-//! What a device has to do for [`Runner`](super::Runner): say where buffers are, and carry out a list of transfers.
+//! Interface of a device for [`Runner`](super::Runner): maps buffers to addresses, carries out lists of transfers.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::transfer::{Buffer, Extraction, Transfer};
 
-/// Why a device could not do what it was asked.
+/// Reason for which a device could not carry out a request.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
@@ -34,7 +34,7 @@ impl Memory {
         self.buffers.get(buffer)?.get(range)
     }
 
-    /// The same, to be written.
+    /// Returns the bytes of a range, to be written; `None` if it is not inside the buffer.
     pub fn get_mut(&mut self, buffer: &Buffer, range: Range<usize>) -> Option<&mut [u8]> {
         self.buffers.get_mut(buffer)?.get_mut(range)
     }
@@ -50,9 +50,9 @@ impl Memory {
     }
 }
 
-/// An Edge TPU, or what stands in for one.
+/// An Edge TPU, or a substitute for one.
 pub trait Device {
-    /// How lists of transfers for it are made.
+    /// Returns the form in which lists of transfers for it are made.
     fn extraction(&self) -> Extraction {
         Extraction::Hints
     }

@@ -8,30 +8,30 @@ use std::collections::BTreeMap;
 use edgepack_format::darwinn::{Description, Executable, FieldOffset, Position};
 use edgepack_format::wire::ReadError;
 
-/// Where the buffers of an executable are, as the device sees them.
+/// Addresses of the buffers of an executable, as the device sees them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Addresses {
-    /// Of the parameters; without one, fields for it stay as they are.
+    /// Address of the parameters; without one, fields for it stay as they are.
     pub parameter: Option<u64>,
-    /// Of the scratch memory; without one, fields for it stay as they are.
+    /// Address of the scratch memory; without one, fields for it stay as they are.
     pub scratch: Option<u64>,
-    /// Of the inputs by name, one per batch entry.
+    /// Addresses of the inputs by name, one per batch entry.
     pub inputs: BTreeMap<String, Vec<u64>>,
-    /// Of the outputs by name, one per batch entry.
+    /// Addresses of the outputs by name, one per batch entry.
     pub outputs: BTreeMap<String, Vec<u64>>,
 }
 
-/// Why instructions could not be linked.
+/// Reason for which instructions could not be linked.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
     /// A row could not be read: the package was not verified.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A field lies outside its chunk.
+    /// A field is outside its chunk.
     #[error("chunk {chunk}: the field at bit {bit} ends outside the chunk's {bytes} bytes")]
     Range {
-        /// Which chunk.
+        /// Index of the chunk.
         chunk: usize,
         /// The field's first bit.
         bit: i64,
@@ -41,9 +41,9 @@ pub enum LinkError {
     /// There is no address for a field.
     #[error("chunk {chunk}, field {field}: there is no address for batch entry {batch} of {what} {name:?}")]
     Address {
-        /// Which chunk.
+        /// Index of the chunk.
         chunk: usize,
-        /// Which field of it.
+        /// Index of the field in the chunk.
         field: usize,
         /// Input or output.
         what: &'static str,
@@ -55,11 +55,11 @@ pub enum LinkError {
     /// A field does not say what goes into it.
     #[error("chunk {chunk}, field {field}: {message}")]
     Field {
-        /// Which chunk.
+        /// Index of the chunk.
         chunk: usize,
-        /// Which field of it.
+        /// Index of the field in the chunk.
         field: usize,
-        /// What is wrong.
+        /// Description of the error.
         message: String,
     },
 }
@@ -86,7 +86,7 @@ pub fn link(executable: &Executable<'_>, addresses: &Addresses) -> Result<Vec<Ve
     Ok(linked)
 }
 
-/// What goes into a field; `None` if it stays as it is.
+/// Returns the value of a field; `None` if the field stays as it is.
 fn value_of(
     field: &FieldOffset<'_>,
     addresses: &Addresses,
@@ -139,7 +139,7 @@ pub fn write_field(bytes: &mut [u8], bit: usize, value: u32) -> bool {
 mod tests {
     use super::*;
 
-    /// The same, one bit at a time.
+    /// Writes a field one bit at a time.
     fn by_bits(bytes: &mut [u8], bit: usize, value: u32) {
         for k in 0..32 {
             let (byte, place) = ((bit + k) / 8, (bit + k) % 8);

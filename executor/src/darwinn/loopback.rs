@@ -13,9 +13,9 @@ use super::transfer::{Buffer, Extraction, Transfer};
 /// Something that was moved or said.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Seen {
-    /// Which executable.
+    /// Index of the executable.
     pub executable: usize,
-    /// The step.
+    /// The transfer.
     pub transfer: Transfer,
     /// The bytes that went to the device; those of outputs as they came back.
     pub bytes: Vec<u8>,
@@ -31,7 +31,7 @@ pub struct Loopback<'a> {
     seen: Vec<Seen>,
 }
 
-/// Where the first buffer is. Upper halves are those of the device's extended address space.
+/// Address of the first buffer. Upper halves are those of the device's extended address space.
 const BASE: u64 = 0x8000_0000_0000_0000;
 const PAGE: u64 = 4096;
 
@@ -52,7 +52,7 @@ impl<'a> Loopback<'a> {
         }
     }
 
-    /// The same with lists of transfers made another way.
+    /// Sets the form in which lists of transfers are made.
     pub fn with_extraction(self, extraction: Extraction) -> Self {
         Loopback { extraction, ..self }
     }
@@ -67,7 +67,7 @@ impl<'a> Loopback<'a> {
         &self.seen
     }
 
-    /// Whether every field of a chunk holds what it should.
+    /// Checks that every field of a chunk holds the value it should.
     fn check_chunk(&self, executable: usize, chunk: usize, bytes: &[u8]) -> Result<(), DeviceError> {
         let rows = self.executables.get(executable).and_then(|row| row.instruction_bitstreams.as_ref());
         let row = rows.and_then(|rows| rows.get(chunk).ok());

@@ -2,7 +2,7 @@
 //!
 //! [`link()`] writes addresses into instructions, [`transfers`] lists what is moved in which order, [`prepare_input`] and
 //! [`Output`] convert tensors, and [`Runner`] puts them together for a [`Device`]. No hardware is driven here; what
-//! implements [`Device`] does that. [`Loopback`] stands in for one and checks what it is given.
+//! implements [`Device`] does that. [`Loopback`] is a substitute for one and checks what it is given.
 
 mod device;
 mod link;

@@ -1,4 +1,4 @@
-//! What stored numbers stand for, and back.
+//! Conversion of stored numbers to real values, and back.
 
 use edgepack_format::darwinn::{DataType, Layer, NumericsConstants};
 use half::{bf16, f16};

@@ -5,7 +5,7 @@ use edgepack_format::limits::{Budget, Limits};
 
 use super::tensor::{TensorError, flip_signs, zeros};
 
-/// How the output of a layer is taken apart; made once, used for every run.
+/// Plan for taking apart the output of a layer; made once, used for every run.
 pub struct Output<'a> {
     geometry: Geometry,
     data_type: DataType,
@@ -18,7 +18,7 @@ impl<'a> Output<'a> {
         Self::within(layer, &Limits::DEFAULT)
     }
 
-    /// The same at a cost within these limits.
+    /// Plans the output of a layer like [`Output::new`], at a cost within these limits.
     pub fn within(layer: &Layer<'a>, limits: &Limits) -> Result<Self, TensorError> {
         let geometry = Geometry::of(layer)?;
         let route = Route::of(layer, &mut Budget::new(limits))?;
@@ -35,7 +35,7 @@ impl<'a> Output<'a> {
         self.geometry.actual_bytes
     }
 
-    /// Whether the tensor is the start of the buffer as it is.
+    /// Returns whether the tensor is the start of the buffer as it is.
     pub fn is_plain(&self) -> bool {
         self.route.is_plain()
     }
@@ -84,7 +84,7 @@ fn move_tiles(tiles: &Tiles<'_>, geometry: &Geometry, device: &[u8], tensor: &mu
             let from = device.get(start..)?;
             match usize::try_from(stride) {
                 Ok(stride) if stride >= pixel => gather(from, to, pixel, stride)?,
-                // Columns that share bytes or run backwards are legal, and nobody writes them.
+                // Columns that share bytes or run backwards are legal, though unusual.
                 _ => {
                     let mut at = start;
                     for to in to.chunks_exact_mut(pixel) {
@@ -98,7 +98,7 @@ fn move_tiles(tiles: &Tiles<'_>, geometry: &Geometry, device: &[u8], tensor: &mu
     Some(())
 }
 
-/// Copies pixels that lie `stride` bytes apart, which is a pixel at least.
+/// Copies pixels that are `stride` bytes apart, which is a pixel at least.
 fn gather(from: &[u8], to: &mut [u8], pixel: usize, stride: usize) -> Option<()> {
     let count = to.len() / pixel;
     if stride == pixel || count == 1 {

@@ -22,7 +22,7 @@ pub struct TensorBytes {
     pub entries: Vec<Vec<u8>>,
 }
 
-/// Why a run failed.
+/// Reason for which a run failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -41,9 +41,9 @@ pub enum RunError {
     /// A tensor does not fit.
     #[error("{layer:?}: {error}")]
     Tensor {
-        /// Which layer.
+        /// Name of the layer.
         layer: String,
-        /// What is wrong.
+        /// The error of its tensor.
         error: TensorError,
     },
     /// Instructions could not be linked.
@@ -64,7 +64,7 @@ pub struct Runner<'a> {
     caching: Option<usize>,
     inputs: Vec<Layer<'a>>,
     outputs: Vec<(String, Output<'a>)>,
-    /// Whether the device has the parameters of the caching executable.
+    /// True if the device has the parameters of the caching executable.
     resident: bool,
 }
 
@@ -77,7 +77,7 @@ fn name(layer: &Layer<'_>) -> String {
 }
 
 impl<'a> Runner<'a> {
-    /// Of a verified package.
+    /// Makes the runner of a verified package.
     pub fn new(package: &PackageRef<'a>) -> Result<Self, RunError> {
         let main = package.main().ok_or(RunError::NoExecutable)?;
         let executables: Vec<_> = package.executables().iter().map(|executable| executable.row().clone()).collect();
@@ -113,7 +113,7 @@ impl<'a> Runner<'a> {
         if let Some(caching) = self.caching.filter(|_| !self.resident) {
             self.once(device, caching, Memory::default())?;
         }
-        // Whether a device that fails or panics still has them nobody knows.
+        // It is unknown if a device that fails or panics still has them.
         self.resident = false;
         let batch = usize::try_from(self.executables[self.main].batch_size).unwrap_or(1).max(1);
         let mut results: Vec<TensorBytes> =

@@ -2,7 +2,7 @@
 
 use edgepack_format::darwinn::{DataType, Geometry, GeometryError, Layer, RouteError};
 
-/// Why a tensor does not fit its layer.
+/// Reason for which a tensor does not fit its layer.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TensorError {
@@ -15,11 +15,11 @@ pub enum TensorError {
     /// A buffer is of another length.
     #[error("{what} has {have} bytes, {want} are needed")]
     Length {
-        /// Which buffer.
+        /// Name of the buffer.
         what: &'static str,
         /// Bytes it has.
         have: usize,
-        /// What it should have.
+        /// Bytes it should have.
         want: String,
     },
     /// Memory that is not there.
@@ -44,7 +44,7 @@ pub fn flip_signs(data_type: DataType, bytes: &mut [u8]) {
     }
 }
 
-/// What the device is handed for an input: executions apart by their padding, signed types with the top bit flipped.
+/// Returns the bytes the device gets for an input: executions apart by their padding, top bit of signed types flipped.
 ///
 /// `bytes` are the elements without padding, or with it, as they come. Unlike the stock driver this leaves the caller's
 /// memory alone and flips every element, also those of later executions and of a batch inside the shape.
@@ -62,7 +62,7 @@ pub fn prepare_input(layer: &Layer<'_>, bytes: &[u8]) -> Result<Vec<u8>, TensorE
         let mut out = zeros(bytes.len())?;
         out.copy_from_slice(bytes);
         let (len, step) = (geometry.execution_bytes, geometry.execution_padded);
-        // Padding is nobody's element and stays.
+        // Padding belongs to no element and stays.
         for execution in out.chunks_mut(step) {
             let len = len.min(execution.len());
             flip_signs(layer.data_type, &mut execution[..len]);

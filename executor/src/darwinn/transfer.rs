@@ -34,7 +34,7 @@ impl fmt::Display for Buffer {
     }
 }
 
-/// A step of a run.
+/// A transfer or signal of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Transfer {
     /// A chunk goes to the instruction queue.
@@ -80,7 +80,7 @@ impl Transfer {
         }
     }
 
-    /// What is moved, if anything is.
+    /// Returns the buffer and the range that are moved, if anything is.
     pub fn moved(&self) -> Option<(&Buffer, Range<usize>)> {
         match self {
             Transfer::Instruction(buffer, range)
@@ -92,7 +92,7 @@ impl Transfer {
     }
 }
 
-/// How the list is made.
+/// Source from which a list of transfers is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extraction {
     /// From the hints, as over USB.
@@ -103,7 +103,7 @@ pub enum Extraction {
     FirstInstruction,
 }
 
-/// Why there is no list.
+/// Reason for which a list of transfers cannot be made.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransferError {
@@ -116,9 +116,9 @@ pub enum TransferError {
     /// A hint is about nothing there is.
     #[error("hint {hint}: {message}")]
     Hint {
-        /// Which hint.
+        /// Index of the hint.
         hint: usize,
-        /// What is wrong.
+        /// Description of the error.
         message: String,
     },
 }

@@ -1,6 +1,6 @@
-//! What a function is called with: arguments to read, then results to write.
+//! Arguments of a call of a function: arguments to read, then results to write.
 //!
-//! Invariant, kept by the executor's plan: the memory of a result is that of no argument and no other result.
+//! Invariant, maintained by the executor's plan: the memory of a result is that of no argument and no other result.
 
 use bytemuck::Pod;
 use edgepack_format::mlf::DataType;
@@ -13,7 +13,7 @@ use super::operand::Operand;
 /// A tensor to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Argument<'a> {
-    /// What it looks like.
+    /// Its element type and shape.
     pub operand: &'a Operand,
     /// Its bytes, exactly.
     pub bytes: &'a [u8],
@@ -22,7 +22,7 @@ pub struct Argument<'a> {
 /// A tensor to write.
 #[derive(Debug)]
 pub struct Result<'a> {
-    /// What it looks like.
+    /// Its element type and shape.
     pub operand: &'a Operand,
     /// Its bytes, exactly.
     pub bytes: &'a mut [u8],
@@ -70,12 +70,12 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// How many arguments there are.
+    /// Returns the number of arguments.
     pub fn argument_count(&self) -> usize {
         self.inputs.len()
     }
 
-    /// How many results there are.
+    /// Returns the number of results.
     pub fn result_count(&self) -> usize {
         self.outputs.len()
     }

@@ -1,10 +1,10 @@
-//! Why a graph cannot be run, or a run failed.
+//! Errors of planning and running a graph.
 
 use edgepack_format::finding::Findings;
 use edgepack_format::room::NoRoom;
 use edgepack_format::tensor::LayoutError;
 
-/// Why a graph cannot be run, or a run failed.
+/// Reason for which a graph cannot be run, or a run failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -14,31 +14,31 @@ pub enum Error {
     /// The module is not for the graph executor.
     #[error("the module {0:?} has no graph")]
     NoGraph(String),
-    /// Functions that nobody brought along.
+    /// Functions that the table does not have.
     #[error("functions are missing: {}", .0.join(", "))]
     Missing(Vec<String>),
     /// A function does not take these arguments, or could not be had.
     #[error("node {node}, {function}: {error}")]
     Function {
-        /// Which node.
+        /// Index of the node.
         node: u32,
-        /// Its function.
+        /// Name of the function.
         function: String,
-        /// What it says.
+        /// The error of the function.
         error: FunctionError,
     },
     /// More memory than the limits allow.
     #[error("{bytes} bytes of storage, the limits allow {limit}")]
     Limit {
-        /// How much.
+        /// Bytes of storage needed.
         bytes: u64,
-        /// How much is allowed.
+        /// Bytes that the limits allow.
         limit: u64,
     },
     /// Memory that is not there.
     #[error("there is no memory for {bytes} bytes")]
     Memory {
-        /// How much.
+        /// Bytes that could not be allocated.
         bytes: u64,
     },
     /// There is no such input.
@@ -50,11 +50,11 @@ pub enum Error {
     /// A tensor is not what the graph wants.
     #[error("{name}: {have} where the graph has {want}")]
     Mismatch {
-        /// Of which input or parameter.
+        /// Name of the input or parameter.
         name: String,
-        /// What was given.
+        /// Description of the tensor that was given.
         have: String,
-        /// What is wanted.
+        /// Description of the tensor that is wanted.
         want: String,
     },
     /// Arguments that were never set.
@@ -74,7 +74,7 @@ impl From<NoRoom> for Error {
     }
 }
 
-/// Why a function did not do its work.
+/// Reason for which a function cannot be used, or a call of it failed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct FunctionError(pub String);

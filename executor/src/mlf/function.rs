@@ -14,7 +14,7 @@ pub trait Function: Send {
     fn call(&mut self, call: &mut Call<'_>) -> Result<(), FunctionError>;
 }
 
-/// What a node calls a function with, every time.
+/// Operands that a node calls a function with, in every run.
 #[derive(Clone, Debug)]
 pub struct Signature<'a> {
     /// The arguments.
@@ -23,7 +23,7 @@ pub struct Signature<'a> {
     pub results: Vec<&'a Operand>,
 }
 
-/// Where functions come from.
+/// Source of functions.
 pub trait FunctionTable {
     /// The function of a name for these arguments: `None` if there is none of this name, an error if it cannot take them.
     fn find(&self, name: &str, signature: &Signature<'_>) -> Result<Option<Box<dyn Function>>, FunctionError>;

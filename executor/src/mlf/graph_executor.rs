@@ -1,6 +1,6 @@
 //! The graph executor: memory from storage ids, calls in order.
 //!
-//! Invariant: the graph has kept every rule, so an entry that is read still holds what its node wrote, results share
+//! Invariant: the graph obeys every rule, so an entry that is read still holds what its node wrote, results share
 //! memory with nothing else of their call, and inputs and parameters survive every run.
 
 use std::collections::HashSet;
@@ -55,9 +55,9 @@ struct Arg {
 pub struct Ran<'a> {
     /// Its number in the graph.
     pub node: u32,
-    /// Its name.
+    /// Name of the node.
     pub name: &'a str,
-    /// What it called.
+    /// Name of the function that it called.
     pub function: &'a str,
     outputs: &'a [usize],
     executor: View<'a>,
@@ -78,7 +78,7 @@ impl<'a> View<'a> {
 }
 
 impl<'a> Ran<'a> {
-    /// What it wrote. Later nodes may write over it.
+    /// Returns the tensors that it wrote. Later nodes may write over them.
     pub fn outputs(&self) -> impl ExactSizeIterator<Item = Argument<'a>> {
         let view = self.executor;
         self.outputs.iter().map(move |&entry| view.tensor(entry))
@@ -171,7 +171,7 @@ impl GraphExecutor {
         Ok(executor)
     }
 
-    /// What a step calls: `Some(None)` for nothing, `None` if nobody has it.
+    /// Finds the function that a node calls: `Some(None)` for no operation, `None` if the table does not have it.
     fn function(&self, step: &Step, functions: &dyn FunctionTable) -> Result<Option<Option<Box<dyn Function>>>, Error> {
         match step.function.as_str() {
             NOP => return Ok(Some(None)),
@@ -203,7 +203,7 @@ impl GraphExecutor {
         self.storages.iter().map(|storage| storage.len()).sum()
     }
 
-    /// How many calls a run makes.
+    /// Returns the number of calls that a run makes.
     pub fn call_count(&self) -> usize {
         self.steps.iter().filter(|step| step.call.is_some()).count()
     }
@@ -299,7 +299,7 @@ impl GraphExecutor {
         Ok(())
     }
 
-    /// How many outputs there are.
+    /// Returns the number of outputs.
     pub fn output_count(&self) -> usize {
         self.heads.len()
     }
@@ -316,7 +316,7 @@ impl GraphExecutor {
     }
 }
 
-/// Results of a call, out of the list of storages while they are written: that is how they are known to be nobody else's.
+/// Results of a call, taken out of the list of storages while they are written, so that nothing else borrows them.
 /// Dropping it puts them back, after a panic too.
 struct Lifted<'a> {
     written: &'a mut [AlignedBytes],

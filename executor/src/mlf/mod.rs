@@ -1,8 +1,8 @@
-//! Runs graphs of Model Library Format packages: nodes in order, each a call of a function that somebody brings along.
+//! Runs graphs of Model Library Format packages: nodes in order, each a call of a function that the caller provides.
 //!
 //! A [`GraphExecutor`] plans the memory from the graph's storage ids, with sizes computed from the shapes. Functions come
 //! from a [`FunctionTable`]: [`RustFunctions`] here, compiled C elsewhere. Nothing runs before every function is found,
-//! every argument is set, and the graph has kept every rule.
+//! every argument is set, and the graph obeys every rule.
 
 mod call;
 mod error;

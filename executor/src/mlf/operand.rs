@@ -5,7 +5,7 @@ use std::fmt;
 use edgepack_format::mlf::{DataType, Entry, params};
 use edgepack_format::tensor::{LayoutError, TensorLayout};
 
-/// What an argument or result of a function looks like; always row-major.
+/// Element type and shape of an argument or result of a function; always row-major.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Operand {
     data_type: DataType,
@@ -15,7 +15,7 @@ pub struct Operand {
 }
 
 impl Operand {
-    /// Of this type and shape; `None` if it has more bytes than can be addressed.
+    /// Makes an operand of this type and shape; `None` if it has more bytes than can be addressed.
     pub fn new(data_type: DataType, shape: &[u64]) -> Option<Self> {
         let bytes = usize::try_from(params::byte_count(shape, data_type.bytes())?).ok()?;
         let sizes = shape.iter().map(|&size| usize::try_from(size).ok()).collect::<Option<_>>()?;
@@ -23,12 +23,12 @@ impl Operand {
         Some(Operand { data_type, shape, sizes, bytes })
     }
 
-    /// Of an entry of a graph.
+    /// Makes the operand of an entry of a graph; `None` if it has more bytes than can be addressed.
     pub fn of(entry: &Entry) -> Option<Self> {
         Self::new(entry.data_type, &entry.shape)
     }
 
-    /// The same seen in one dimension.
+    /// Returns the operand in one dimension.
     pub fn flat(&self) -> Self {
         let count = self.sizes.iter().product();
         Operand { shape: vec![count as i64], sizes: vec![count], ..self.clone() }
@@ -44,7 +44,7 @@ impl Operand {
         &self.sizes
     }
 
-    /// The same as functions in C have it.
+    /// Returns the elements along each dimension, as functions in C take them.
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }

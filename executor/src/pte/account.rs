@@ -8,7 +8,7 @@ use edgepack_format::limits::Limits;
 use crate::api::room::{OutOfMemory, no_room};
 use crate::api::storage::Block;
 
-/// What a method was charged, and what it may be charged.
+/// Memory that a method was charged, and its limits.
 #[derive(Clone, Copy)]
 pub(crate) struct Account {
     planned: u64,
@@ -39,7 +39,7 @@ impl Account {
         Ok(())
     }
 
-    /// What can still be charged beyond planned memory.
+    /// Returns the bytes that can still be charged beyond planned memory.
     pub fn left(&self) -> u64 {
         let whole = self.limits.memory_bytes.saturating_sub(self.planned).saturating_sub(self.own);
         whole.min(self.limits.method_bytes.saturating_sub(self.own))

@@ -1,7 +1,7 @@
 //! Planned memories that methods share, and the lock that keeps their runs apart.
 //!
 //! Invariant: the bytes of an arena are read and written only by the method that holds its lock, and no reference to them
-//! outlives the lock: results that lie in a shared arena are copied out before it is released.
+//! outlives the lock: results that are in a shared arena are copied out before it is released.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -57,12 +57,12 @@ impl Arena {
         self.inner.block.len()
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.inner.block.is_empty()
     }
 
-    /// Whether both are handles of one memory.
+    /// Returns whether both are handles of one memory.
     pub fn is_same(&self, other: &Arena) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
@@ -71,12 +71,12 @@ impl Arena {
         self.inner.block.region(offset, len)
     }
 
-    /// Takes the lock; `false` if somebody holds it.
+    /// Takes the lock; `false` if it is held.
     fn acquire(&self) -> bool {
         !self.inner.busy.swap(true, Ordering::Acquire)
     }
 
-    /// Notes who holds the lock. `false` if somebody else held it before. Only the holder calls this.
+    /// Notes who holds the lock. `false` if another held it before. Only the holder calls this.
     fn note(&self, holder: Holder) -> bool {
         self.inner.last.swap(holder.0, Ordering::Relaxed) == holder.0
     }
@@ -122,25 +122,25 @@ impl Arenas {
         self.list.iter().map(|planned| &planned.arena)
     }
 
-    /// Whether this is a handle of one of them.
+    /// Returns whether this is a handle of one of them.
     pub fn contains(&self, arena: &Arena) -> bool {
         self.iter().any(|known| known.is_same(arena))
     }
 
-    /// Those that other methods may have too, with their index.
+    /// Returns the arenas that other methods may have too, with their index.
     pub fn shared(&self) -> impl DoubleEndedIterator<Item = (usize, &Arena)> {
         let list = self.list.iter().enumerate();
         list.filter(|(_, planned)| planned.shared).map(|(index, planned)| (index, &planned.arena))
     }
 
-    /// The index of the shared memory that a region lies in.
+    /// The index of the shared memory that a region is in.
     pub fn shared_at(&self, region: &Region) -> Option<usize> {
         let lies_in = |arena: &Arena| arena.region(0, arena.len()).is_some_and(|whole| whole.contains(region));
         self.shared().find(|(_, arena)| lies_in(arena)).map(|(index, _)| index)
     }
 
-    /// Takes the locks of all shared memories, and tells the indices of those that somebody else has held since. The error
-    /// is the id of one that is in use; then none is taken.
+    /// Takes the locks of all shared memories, and tells the indices of those that another method has held since. The
+    /// error is the id of one that is in use; then none is taken.
     pub fn acquire(&self, holder: Holder, changed: impl FnMut(usize)) -> Result<(), u32> {
         for (index, arena) in self.shared() {
             if !arena.acquire() {
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
-    /// What the locks should do, by the index of an arena: who holds it, and who held it last.
+    /// Model of the locks, by the index of an arena: who holds it, and who held it last.
     #[derive(Default)]
     struct Model {
         held: HashMap<usize, u64>,

@@ -17,7 +17,7 @@ impl Method {
         Ok(names)
     }
 
-    /// A copy of the tensor that is kept under this name, with the sizes that it has now.
+    /// Returns a copy of the tensor that has this name, with the sizes that it has now.
     ///
     /// ```
     /// # use edgepack_executor::Method;
@@ -39,7 +39,7 @@ impl Method {
         TensorBuf::from_bytes(layout, data).map_err(|error| wrong(name, error))
     }
 
-    /// Writes elements into the tensor that is kept under this name; type, sizes and order of dimensions must be its own.
+    /// Writes elements into the tensor that has this name; type, sizes and order of dimensions must be its own.
     pub fn set_attribute(&mut self, name: &str, value: impl ToInput) -> Result<(), RunError> {
         let tensor = self.find_attribute(name)?;
         let running = Running::begin(self)?;
@@ -56,7 +56,7 @@ impl Method {
             return Err(wrong(name, format!("it is {of} {have:?}, what is written is {dtype} {sizes:?}")));
         }
         // SAFETY: as above; `data` is the caller's and the region the method's own, so they do not overlap: nothing that
-        // the caller can borrow lies in a region while the method is exclusively borrowed.
+        // the caller can borrow is in a region while the method is exclusively borrowed.
         unsafe { tensor.region.prefix(meta.byte_len()).bytes_mut() }.copy_from_slice(data);
         Ok(())
     }

@@ -11,8 +11,8 @@ use crate::pte::input::Input;
 use crate::pte::method::Method;
 
 impl Method {
-    /// Sets an input; a tensor without memory of its own may be lent until [`Method::take_back_inputs`]. The caller holds
-    /// the locks of shared memories.
+    /// Sets an input; without memory of its own it may borrow the caller's until [`Method::take_back_inputs`]. The
+    /// caller holds the locks of shared memories.
     pub(crate) fn bind(&mut self, index: usize, input: Input<'_>, lend: bool) -> Result<(), RunError> {
         let Some(slot) = self.inputs.get(index) else {
             let message = format!("the method has {}", self.inputs.len());
@@ -73,7 +73,7 @@ impl Method {
             let message = format!("sizes {sizes:?}, the program takes {most}{bounds:?}");
             return fail(ErrorCode::NotSupported, message);
         }
-        // Two orders of the same memory: dimensions of one element may stand anywhere.
+        // Two orders of the same memory: dimensions of one element may be anywhere.
         if dim_order != meta.dim_order && !same_order(sizes, dim_order, meta.dim_order) {
             let message = format!("dim order {dim_order:?}, the program takes {:?}", meta.dim_order);
             return fail(ErrorCode::InvalidArgument, message);
@@ -103,7 +103,7 @@ impl Method {
         Ok(())
     }
 
-    /// Gives every input that was lent its own memory again, and asks for it anew.
+    /// Gives every input that borrows the caller's memory its own memory again, and marks it as not set.
     pub(crate) fn take_back_inputs(&mut self) {
         for slot in self.inputs.iter_mut().filter(|slot| slot.lent) {
             (slot.lent, slot.set) = (false, false);
@@ -118,12 +118,12 @@ pub(crate) fn input_error(index: usize, code: ErrorCode, message: String) -> Run
     RunError::Input { index, code, message }
 }
 
-/// Whether a double is the one the program was traced with, as the reference compares them.
+/// Returns whether a double is the one the program was traced with, as the reference compares them.
 fn is_traced(have: f64, want: f64) -> bool {
     have == want || (have.is_nan() && want.is_nan()) || (have - want).abs() <= 1e-4 + 1e-5 * want.abs()
 }
 
-/// Whether two dim orders put the elements of these sizes in the same places.
+/// Returns whether two dim orders put the elements of these sizes in the same places.
 fn same_order(sizes: &[usize], a: &[u8], b: &[u8]) -> bool {
     let long = |order: &[u8]| -> Vec<u8> {
         order.iter().copied().filter(|&dim| sizes.get(dim as usize).is_none_or(|&size| size != 1)).collect()

@@ -2,7 +2,7 @@
 //!
 //! [`include_program`] verifies a file when the program is compiled, puts it into the executable, and makes a module of
 //! it: `BYTES`, `program()`, and a struct per method whose `run` takes and returns arrays of the right type and length.
-//! What is wrong with the file, and an operator outside a given list, are compile errors.
+//! Errors in the file, and an operator outside a given list, are compile errors.
 //!
 //! ```
 //! # mod example {
@@ -95,7 +95,7 @@ pub enum ValueSpec {
         sizes: &'static [usize],
         /// Dimensions from outermost to innermost in memory.
         dim_order: &'static [u8],
-        /// Whether its sizes may be smaller.
+        /// True if its sizes may be smaller.
         dynamic: bool,
     },
 }
@@ -113,7 +113,7 @@ pub fn input<'a, T: bytemuck::Pod, const N: usize>(spec: &ValueSpec, elements: &
     }
 }
 
-/// What a method was traced with, as an input, for generated code.
+/// Returns the value that a method was traced with, as an input, for generated code.
 #[doc(hidden)]
 pub fn constant(spec: &ValueSpec) -> Input<'static> {
     match *spec {

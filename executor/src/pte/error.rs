@@ -1,4 +1,4 @@
-//! What can go wrong while loading and running a method.
+//! Errors of loading and running a method.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use edgepack_format::wire::ReadError;
 use crate::api::error::KernelError;
 use crate::api::room::OutOfMemory;
 
-/// Why a method could not be loaded.
+/// Reason for which a method could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -22,29 +22,29 @@ pub enum LoadError {
     /// A value cannot be represented.
     #[error("{}: {message}", ValueName(*value))]
     Value {
-        /// Its index.
+        /// Index of the value.
         value: usize,
         /// The ExecuTorch error this corresponds to.
         code: ErrorCode,
-        /// What is wrong.
+        /// Description of the error.
         message: String,
     },
     /// An instruction cannot be run.
     #[error("{place}: {error}")]
     Instruction {
-        /// Which one.
+        /// Place of the instruction.
         place: Box<Place>,
-        /// What is wrong.
+        /// The error of the kernel or of the check.
         error: KernelError,
     },
     /// A delegate's backend refused it.
     #[error("delegates[{delegate}] ({backend}): {error}")]
     Delegate {
-        /// Its index.
+        /// Index of the delegate.
         delegate: usize,
-        /// Its backend.
+        /// Name of the backend.
         backend: String,
-        /// What the backend said.
+        /// The error of the backend.
         error: KernelError,
     },
     /// Something about the method as a whole.
@@ -52,7 +52,7 @@ pub enum LoadError {
     Method {
         /// The ExecuTorch error this corresponds to.
         code: ErrorCode,
-        /// What is wrong.
+        /// Description of the error.
         message: String,
     },
 }
@@ -90,7 +90,7 @@ impl LoadError {
     }
 }
 
-/// What a method needs and this runtime does not have.
+/// Operators and backends that a method needs and this runtime does not have.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Missing {
     /// Operator names, in order of the program, each once.
@@ -100,7 +100,7 @@ pub struct Missing {
 }
 
 impl Missing {
-    /// Whether nothing is missing.
+    /// Returns whether nothing is missing.
     pub fn is_empty(&self) -> bool {
         self.operators.is_empty() && self.backends.is_empty()
     }
@@ -119,7 +119,7 @@ impl fmt::Display for Missing {
     }
 }
 
-/// Which instruction: its place, what it calls, and the line of source it came from if the file says.
+/// Place of an instruction, its operator, and the line of source it came from if the file says.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Place {
     /// Name of the method.
@@ -149,42 +149,42 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a run failed.
+/// Reason for which a run failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// An input does not fit.
     #[error("input {index}: {message}")]
     Input {
-        /// Which one.
+        /// Index of the input.
         index: usize,
         /// The ExecuTorch error this corresponds to.
         code: ErrorCode,
-        /// What is wrong, with both sides.
+        /// Message with both sides: the value that was given and the value that is wanted.
         message: String,
     },
     /// An output does not fit.
     #[error("output {index}: {message}")]
     Output {
-        /// Which one.
+        /// Index of the output.
         index: usize,
         /// The ExecuTorch error this corresponds to.
         code: ErrorCode,
-        /// What is wrong, with both sides.
+        /// Message with both sides: the value that was given and the value that is wanted.
         message: String,
     },
     /// An instruction failed.
     #[error("{place}: {error}")]
     Instruction {
-        /// Which one.
+        /// Place of the instruction.
         place: Box<Place>,
-        /// What is wrong.
+        /// The error of the kernel or backend.
         error: KernelError,
     },
     /// More instructions than allowed: an endless loop.
     #[error("{place}: {limit} instructions were run, no more are allowed for one execution")]
     Budget {
-        /// Where it stopped.
+        /// Place of the instruction at which the run stopped.
         place: Box<Place>,
         /// The ceiling.
         limit: u64,
@@ -192,15 +192,15 @@ pub enum RunError {
     /// A planned memory is used by another method right now.
     #[error("the shared memory {memory_id} is in use by another method")]
     Busy {
-        /// Which one.
+        /// Id of the memory.
         memory_id: u32,
     },
-    /// A tensor that is kept between runs cannot be read or written by name.
+    /// A tensor that lives on between runs cannot be read or written by name.
     #[error("attribute `{name}`: {message}")]
     Attribute {
         /// The name.
         name: String,
-        /// What is wrong.
+        /// Description of the error.
         message: String,
     },
     /// Initial values could not be read again.

@@ -21,13 +21,13 @@ use crate::pte::plan_graph::{Node, PlanGraph, PlanInstructionKind};
 /// One instruction of a frozen plan.
 pub(crate) struct PlannedInstruction {
     pub action: PlannedAction,
-    /// Where it stands in the file.
+    /// Position of the instruction in the file.
     pub origin: u32,
-    /// What part of a delegate it is, if it came from one.
+    /// Part of a delegate that it is, if it came from one.
     pub node: Option<Node>,
 }
 
-/// What a step does.
+/// Action of an instruction.
 pub(crate) enum PlannedAction {
     /// Runs a prepared kernel.
     Kernel {
@@ -64,7 +64,7 @@ pub(crate) struct Call {
     pub rerouted: Span,
 }
 
-/// What is run.
+/// A frozen method: instructions and the memory of their calls.
 pub(crate) struct Plan {
     pub chains: Vec<Vec<PlannedInstruction>>,
     /// Inputs read from copies: which tensor, and where its copy is.
@@ -73,7 +73,7 @@ pub(crate) struct Plan {
     pub scratch: Block,
     /// The part for kernels.
     pub kernel_scratch: Region,
-    /// Whether any instruction frees a tensor, so that writing has to take it back.
+    /// True if any instruction frees a tensor, so that writing has to take it back.
     pub frees: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What goes into a method and what comes out.
+//! Inputs and outputs of a method.
 
 use edgepack_format::tensor::{TensorLayout, TensorView};
 
@@ -34,7 +34,7 @@ impl Input<'_> {
     }
 }
 
-/// What can be an input.
+/// Types that can be an input.
 pub trait ToInput {
     /// As an input.
     fn to_input(&self) -> Input<'_>;

@@ -12,19 +12,19 @@ use crate::pte::plan_graph::PlanGraph;
 /// An input of a method.
 pub(crate) struct InputSlot {
     pub value: ValueId,
-    /// Whether it may be read: a caller has set it and nothing has written over it since.
+    /// True if it may be read: a caller has set it and nothing has written over it since.
     pub set: bool,
-    /// Whether memory of the caller stands in for its own.
+    /// True if memory of the caller stands in for its own.
     pub lent: bool,
     /// The tensor's own memory, if a caller's may stand in for it: the program gives it none, nothing writes it, and it is
     /// not an output.
     pub own: Option<Region>,
-    /// Whether instructions read it: a number is then the caller's to choose. One that none reads has been traced into the
+    /// True if instructions read it: the caller then chooses a number. One that none reads has been traced into the
     /// program.
     pub read: bool,
-    /// Index of the shared memory it lies in.
+    /// Index of the shared memory it is in.
     pub shared: Option<usize>,
-    /// Whether its bytes are still there after a run. Exporters use the memory of an input again once it has been read.
+    /// True if its bytes are still there after a run. Exporters use the memory of an input again once it has been read.
     pub survives: bool,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn inputs(graph: &PlanGraph<'_>, unplanned: &[u32], frozen: &Plan) ->
     Ok(inputs)
 }
 
-/// Which values instructions read, also as items of lists.
+/// Returns, for each value, whether instructions read it, also as an item of a list.
 fn read(graph: &PlanGraph<'_>, frozen: &Plan) -> Result<Vec<bool>, LoadError> {
     let mut read = filled(false, graph.state.values.len())?;
     for step in frozen.chains.iter().flatten() {

@@ -12,7 +12,7 @@ use crate::pte::freeze::{Call, PlannedAction, PlannedInstruction};
 use crate::pte::method::Method;
 use crate::pte::observer::{Event, Results, Watcher};
 
-/// Where the run is.
+/// Position of the run.
 #[derive(Clone, Copy)]
 struct Position {
     chain: usize,
@@ -82,7 +82,7 @@ impl Method {
         let rerouted = &frozen.rerouted[call.rerouted.range()];
         for reroute in rerouted {
             let region = state.tensors[reroute.tensor as usize].region;
-            // SAFETY: the method is exclusively borrowed and no view is alive between instructions; the copy lies in
+            // SAFETY: the method is exclusively borrowed and no view is alive between instructions; the copy is in
             // scratch, which no tensor shares.
             unsafe { reroute.copy.copy_from(&region) };
         }
@@ -123,7 +123,7 @@ impl Method {
     }
 }
 
-/// What observers and errors say of an instruction.
+/// Returns the event that observers and errors get for an instruction.
 fn event<'m>(
     chain: usize,
     planned: &PlannedInstruction,

@@ -129,7 +129,7 @@ impl Method {
         Ok(method)
     }
 
-    /// Its name.
+    /// Returns the name of the method.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -149,7 +149,7 @@ impl Method {
         self.outputs.len()
     }
 
-    /// What it needs memory for. Kernels may pack weights in the first run: before it the figures can be lower.
+    /// Returns its memory by purpose. Kernels may pack weights in the first run: before it the figures can be lower.
     ///
     /// ```
     /// # use edgepack_executor::Method;
@@ -174,7 +174,7 @@ impl Method {
     }
 }
 
-/// Where the memory of a method goes.
+/// Bytes of memory of a method, by purpose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemoryBytes {
     /// Planned by the exporter.
@@ -186,9 +186,9 @@ pub struct MemoryBytes {
     pub scratch: usize,
     /// Constants that were read into memory.
     pub constants: usize,
-    /// Constants that the source lends: mapped from the file, part of the executable, or bytes of the caller's.
+    /// Constants borrowed from the source: mapped from the file, part of the executable, or bytes of the caller's.
     pub lent: usize,
-    /// What kernels keep beside that: packed weights. Plans of one run's shapes are too small to be counted.
+    /// Memory that kernels retain besides that: packed weights. Plans for one run's shapes are too small to be counted.
     pub packed: usize,
     /// Values and instructions.
     pub plan: usize,
@@ -197,7 +197,7 @@ pub struct MemoryBytes {
 }
 
 impl MemoryBytes {
-    /// All but what the source lends.
+    /// Returns the number of bytes, without those borrowed from the source.
     pub fn heap(&self) -> usize {
         let MemoryBytes { planned, private, scratch, constants, lent: _, packed, plan, program } = *self;
         planned + private + scratch + constants + packed + plan + program

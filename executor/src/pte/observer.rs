@@ -26,7 +26,7 @@ pub trait Observer {
 /// An observer for the length of a run, or none.
 pub(crate) type Watcher<'w, 'o> = Option<&'w mut (dyn Observer + Send + 'o)>;
 
-/// Which instruction.
+/// The instruction that is observed.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
     /// Index of the chain.

@@ -1,4 +1,4 @@
-//! How a method is loaded.
+//! Options of loading a method.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use crate::api::packing::{PackCache, PackFolder};
 use crate::private_folder::FolderError;
 use crate::pte::arena::Arena;
 
-/// How a method is loaded. The default is what most want: our own memory, all rewrites.
+/// Options of loading a method. The default suits most callers: memory of its own, all rewrites.
 #[derive(Clone, Default)]
 pub struct Options {
-    /// Who runs delegates.
+    /// Backends that run delegates.
     pub backends: Backends,
-    /// Where backends share what they make of weights. Clones of these options share it too.
+    /// Cache in which backends share packed weights. Clones of these options share it too.
     pub cache: PackCache,
-    /// Where backends store what they make of weights, for loads to come (see [`Options::pack_cache`]).
+    /// Folder in which backends store packed weights for later loads (see [`Options::pack_cache`]).
     pub folder: Option<PackFolder>,
-    /// Where external constants and named data are found, beside the program itself.
+    /// Maps in which external constants and named data are found, besides the program itself.
     pub data: Vec<Arc<dyn NamedDataMap>>,
     /// Planned memories to use instead of fresh ones, by memory id (1 is the first); each [`Arena`] once. Methods that
     /// name the same one share its content, as programs with shared mutable buffers expect: what one run leaves in
-    /// mutable buffers the next run finds, whosever it is. Inputs and outputs are not shared: an output that lies in
+    /// mutable buffers the next run finds, of whichever method. Inputs and outputs are not shared: an output that is in
     /// such a memory is copied when the run ends, and an input set there is unset once another method has run.
     pub arenas: Vec<(u32, Arena)>,
     /// Keeps the program instruction by instruction: no rewrites, no packed weights. Loading is faster, running slower.

@@ -1,4 +1,4 @@
-//! Where outputs that lie in a shared memory are copied to when a run ends.
+//! Places to which outputs in a shared memory are copied when a run ends.
 
 use crate::api::room::{grow, no_room};
 use crate::api::state::Value;
@@ -9,7 +9,7 @@ use crate::pte::plan_graph::PlanGraph;
 /// The copies, in messages.
 const WHAT: &str = "outputs in shared memory";
 
-/// By output: the place of its copy, if it lies in a shared memory. Empty if none does.
+/// By output: the place of its copy, if it is in a shared memory. Empty if none is.
 pub(crate) fn copies(graph: &mut PlanGraph<'_>) -> Result<Vec<Option<Region>>, LoadError> {
     if graph.memory.arenas.shared().next().is_none() {
         return Ok(Vec::new());

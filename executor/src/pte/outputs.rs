@@ -17,7 +17,7 @@ impl<'m> Outputs<'m> {
         self.method.outputs.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.method.outputs.is_empty()
     }
@@ -37,7 +37,7 @@ impl<'m> Outputs<'m> {
                 let meta: TensorShape<'m> = state.meta(tensor);
                 let copy = self.method.copies.get(index).copied().flatten();
                 let region = copy.unwrap_or(tensor.region).prefix(meta.byte_len());
-                // SAFETY: the memory belongs to this method alone or to its program: what lies in a shared memory has a
+                // SAFETY: the memory belongs to this method alone or to its program: what is in a shared memory has a
                 // copy. Nothing writes to it while `Outputs` borrows the method.
                 Output::Tensor(TensorRef::new(meta, unsafe { region.bytes() }))
             }
@@ -53,12 +53,12 @@ impl<'m> Outputs<'m> {
 }
 
 impl Method {
-    /// Copies the outputs that lie in shared memory to where only this method writes. The caller holds the locks.
+    /// Copies the outputs that are in shared memory to where only this method writes. The caller holds the locks.
     pub(crate) fn publish_outputs(&mut self) {
         for (&value, copy) in self.outputs.iter().zip(&self.copies) {
             if let (Value::Tensor(tensor), Some(copy)) = (self.state.values[value as usize], copy) {
                 // SAFETY: the method is exclusively borrowed and holds the locks, so no view of either is alive; the copy
-                // lies in a block of its own.
+                // is in a block of its own.
                 unsafe { copy.copy_from(&self.state.tensors[tensor as usize].region) };
             }
         }

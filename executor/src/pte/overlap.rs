@@ -1,4 +1,4 @@
-//! Which arguments of one call share memory, and what is done about it.
+//! Overlaps of memory between the arguments of one call, and their treatment.
 //!
 //! An output must not overlap another output; an input that overlaps an output is read from a copy, unless it starts where
 //! the output starts and the kernel works in place.
@@ -26,7 +26,7 @@ pub(crate) struct Placed {
     pub offset: usize,
 }
 
-/// Compares the memory of one instruction's arguments; the lists are kept to be reused.
+/// Compares the memory of one instruction's arguments; the lists are reused.
 #[derive(Default)]
 pub(crate) struct Overlaps {
     /// Tensor index and region of every output.
@@ -106,7 +106,7 @@ impl Overlaps {
         }
     }
 
-    /// No output may be a constant or lent memory, none may overlap another.
+    /// No output may be a constant or borrowed memory, none may overlap another.
     fn check_outs(&mut self, state: &State) -> Result<(), KernelError> {
         if let Some((tensor, _)) = self.outs.iter().find(|(_, region)| !region.is_writable()) {
             let what = if state.tensors[*tensor as usize].constant { "a constant" } else { "read-only memory" };

@@ -1,6 +1,6 @@
 //! The proof that every tensor's bytes are memory the method keeps alive, made when a plan is frozen.
 //!
-//! It trusts nobody: not the file, not the loader of memory, not a rewrite. It sees the owners as they are and the regions
+//! It trusts neither the file, nor the loader of memory, nor a rewrite. It sees the owners as they are and the regions
 //! as they will be used.
 
 use std::ops::Range;
@@ -22,7 +22,7 @@ struct Owner {
     written: bool,
 }
 
-/// An error unless every region of the graph lies inside one owner, regions for writing inside one that may be written,
+/// An error unless every region of the graph is inside one owner, regions for writing inside one that may be written,
 /// and no owner holds both constants and what instructions may write.
 pub(crate) fn check(graph: &PlanGraph<'_>, program: &Program) -> Result<(), KernelError> {
     let mut owners = Owners::of(&graph.memory, program);
@@ -64,7 +64,7 @@ impl Owners {
         let arenas = memory.arenas.iter().filter_map(|arena| arena.region(0, arena.len()));
         let private = memory.private.iter().filter_map(block);
         let writable = arenas.map(|region| region.addresses()).chain(private);
-        // Constants of older files lie inside the flatbuffer.
+        // Constants of older files are inside the flatbuffer.
         let constants = memory.constants.iter().map(|bytes| &**bytes).chain([program.flatbuffer()]);
         let read_only = constants.map(|bytes| Region::read_only(bytes).addresses());
         let mut list: Vec<Owner> = writable
@@ -83,10 +83,10 @@ impl Owners {
         Owners { list }
     }
 
-    /// The owner that all of a region lies in.
+    /// The owner that all of a region is in.
     fn find(&mut self, region: &Region) -> Option<&mut Owner> {
         let range = region.addresses();
-        // No owner lies inside another one, so both starts and ends rise.
+        // No owner is inside another one, so both starts and ends rise.
         let after = self.list.partition_point(|owner| owner.range.end < range.end);
         self.list.get_mut(after).filter(|owner| owner.range.start <= range.start)
     }

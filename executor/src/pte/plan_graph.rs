@@ -1,6 +1,6 @@
 //! A method between file and plan: values with their storage, and instructions that can still be changed.
 //!
-//! Rewrites work on this form. Everything in it has been checked: ids are in range, kinds fit, regions lie inside their
+//! Rewrites work on this form. Everything in it has been checked: ids are in range, kinds fit, regions are inside their
 //! memory. The methods that change it keep that so: storage is made here and given to tensors here, and no code outside
 //! this crate sees an address. What a rewrite leaves is proven again when the plan is frozen.
 
@@ -40,7 +40,7 @@ pub struct PlanGraph<'r> {
     pub(crate) variable: Vec<bool>,
     /// Owners of the memory that regions point into.
     pub(crate) memory: Memory,
-    /// What the method was charged for memory.
+    /// Memory that the method was charged.
     pub(crate) account: Account,
 }
 
@@ -67,17 +67,17 @@ impl<'g> PlanTensor<'g> {
         self.state.dim_order(self.tensor)
     }
 
-    /// Whether sizes may change.
+    /// Returns the extent to which sizes may change.
     pub fn dynamism(&self) -> Dynamism {
         self.tensor.dynamism
     }
 
-    /// Whether the data are there and never change.
+    /// Returns whether the data are known at load and never change.
     pub fn is_constant(&self) -> bool {
         self.tensor.constant
     }
 
-    /// Whether any byte of one is a byte of the other.
+    /// Returns whether any byte of one is a byte of the other.
     pub fn overlaps(&self, other: &PlanTensor<'_>) -> bool {
         self.tensor.region.overlaps(&other.tensor.region)
     }
@@ -90,11 +90,11 @@ pub struct PlanOperator<'r> {
     pub name: Arc<str>,
     /// Its kernel.
     pub kernel: OperatorRef<'r>,
-    /// What its schema says about arguments.
+    /// Facts that its schema states about arguments.
     pub info: OperatorInfo,
 }
 
-/// What a rewrite puts in the place of an instruction.
+/// Call that a rewrite puts in the place of an instruction.
 #[derive(Clone, Copy, Debug)]
 pub enum Call<'a> {
     /// Nothing.
@@ -111,11 +111,11 @@ pub enum Call<'a> {
 /// One instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanInstruction {
-    /// What it does.
+    /// Action of the instruction.
     pub kind: PlanInstructionKind,
-    /// Where it stands in the file: what errors and observers report.
+    /// Position in the file, which errors and observers report.
     pub origin: u32,
-    /// What part of a delegate it is, if it stands for a delegate call.
+    /// Part of a delegate that it is, if it stands for a delegate call.
     pub node: Option<Node>,
 }
 
@@ -124,11 +124,11 @@ pub struct PlanInstruction {
 pub struct Node {
     /// Index of the delegate.
     pub delegate: u32,
-    /// What its backend numbers the part by; `u32::MAX` for copies of arguments.
+    /// Number that its backend gives the part; `u32::MAX` for copies of arguments.
     pub node: u32,
 }
 
-/// What an instruction does.
+/// Action of an instruction.
 #[derive(Clone, Copy, Debug)]
 pub enum PlanInstructionKind {
     /// Calls an operator.
@@ -179,7 +179,7 @@ impl<'r> PlanGraph<'r> {
         self.state.values[id as usize]
     }
 
-    /// Whether an instruction writes this value, or it is an input.
+    /// Returns whether an instruction writes this value, or it is an input.
     pub fn is_variable(&self, id: ValueId) -> bool {
         self.variable[id as usize]
     }
@@ -403,8 +403,8 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Bytes of constants that were read into memory, and of those that their source lends. What several tensors share
-    /// counts once.
+    /// Returns the bytes of constants that were read into memory, and of those borrowed from their source. Bytes that
+    /// several tensors share count once.
     pub(crate) fn constant_bytes(&self) -> (usize, usize) {
         let mut ranges: Vec<_> =
             self.constants.iter().map(|bytes| (bytes.as_ptr(), bytes.len(), bytes.is_heap())).collect();
@@ -418,8 +418,8 @@ impl Memory {
 /// A change of the graph that keeps what the caller can observe.
 ///
 /// Rewrites are values, supplied by the operator library and run in order when a method is loaded. Conclusions such as
-/// "constant" and "read by nobody else" are drawn over storage ranges and within a basic block, never over value ids
-/// alone.
+/// "constant" and "read by no other instruction" are drawn over storage ranges and within a basic block, never over
+/// value ids alone.
 pub trait Rewrite: Send + Sync {
     /// A name for traces.
     fn name(&self) -> &'static str;

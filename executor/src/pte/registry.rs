@@ -74,7 +74,7 @@ impl Registry {
         self.by_name.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }

@@ -2,7 +2,7 @@
 //!
 //! Rewrites make constants of other constants: folded weights, transposed ones. What they were made of stays behind in
 //! segments that were read into memory as a whole. A segment of which less than half is still read is left for a copy of
-//! that part; memory that a source lends costs nothing to keep.
+//! that part; memory that is borrowed from a source costs nothing to keep.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -12,8 +12,8 @@ use crate::api::state::{State, ValueId};
 use crate::api::storage::{BLOCK_ALIGN, Block, Region};
 use crate::pte::plan_graph::{PlanGraph, PlanInstructionKind};
 
-/// Drops what nobody reads. A tensor that was there has no bytes afterwards.
-/// Where there is no memory to find out, everything stays.
+/// Drops memory that no instruction reads. A tensor in that memory has no bytes afterwards.
+/// If there is not enough memory to find out, everything stays.
 pub(crate) fn release_unread(graph: &mut PlanGraph<'_>) {
     let _ = try_release(graph);
 }
@@ -31,7 +31,7 @@ fn try_release(graph: &mut PlanGraph<'_>) -> Result<(), OutOfMemory> {
     grow(&mut by_place, used.len())?;
     by_place.extend((0..).zip(&used).filter(|(_, used)| **used).map(|(t, _)| (start(t), t)));
     by_place.sort_unstable();
-    // A region lies inside of its owner, so those that start there are all that are there.
+    // A region is inside of its owner, so those that start there are all that are there.
     let inside = |owner: &Range<u64>| {
         let first = by_place.partition_point(|&(start, _)| start < owner.start);
         let end = by_place.partition_point(|&(start, _)| start < owner.end);

@@ -13,7 +13,7 @@ use crate::pte::method::Method;
 use crate::pte::observer::{Observer, Watcher};
 use crate::pte::outputs::Outputs;
 
-/// A method that holds the locks of its shared memories. Dropping it gives back the locks and what was lent.
+/// A method that holds the locks of its shared memories. Dropping it gives back the locks and the borrowed memory.
 pub(crate) struct Running<'m> {
     method: &'m mut Method,
 }
@@ -65,7 +65,7 @@ impl Drop for Running<'_> {
 
 impl Method {
     /// Sets one input; tensors are copied. It stays set until a run uses its memory for something else, as most planned
-    /// programs do, or another method runs on the shared memory it lies in.
+    /// programs do, or another method runs on the shared memory it is in.
     pub fn set_input(&mut self, index: usize, input: impl ToInput) -> Result<(), RunError> {
         Running::begin(self)?.method.bind(index, input.to_input(), false)
     }
@@ -127,7 +127,7 @@ impl Method {
             let rest = region.after((end.max(range.start) - range.start) as usize);
             end = end.max(range.end);
             // SAFETY: the method is exclusively borrowed and holds the locks of its shared memories; no view is alive, and
-            // nothing is lent.
+            // nothing is borrowed.
             unsafe { rest.bytes_mut() }.fill(0);
         }
         for &(id, value) in &*numbers {

@@ -351,7 +351,7 @@ impl Call<'_, '_> {
         Ok(())
     }
 
-    /// Whether a call may write a value: a temporary, an output, or a list of such.
+    /// Returns whether a call may write a value: a temporary, an output, or a list of such.
     fn may_write(&self, locals: &Locals, id: ValueId) -> bool {
         match self.graph.state.values[id as usize] {
             Value::TensorList(span) => {

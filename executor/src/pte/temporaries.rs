@@ -22,7 +22,7 @@ struct Cluster {
     uses: Option<Uses>,
 }
 
-/// Where a cluster is used.
+/// Instructions between which a cluster is used.
 #[derive(Clone, Copy)]
 struct Uses {
     first: u32,

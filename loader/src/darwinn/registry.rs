@@ -15,7 +15,7 @@ use crate::aligned::AlignedBytes;
 use crate::bytes::Bytes;
 use crate::machine::machine_limits;
 
-/// Why a package was not registered.
+/// Reason for which a package was not registered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegisterError {
@@ -31,7 +31,7 @@ pub enum RegisterError {
     /// Its signature is missing or not by any of the keys.
     #[error("{0}")]
     Signature(String),
-    /// What was verified cannot be read: the bytes are others.
+    /// A part that was verified cannot be read: the bytes have changed.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// There is no memory for a copy of it.
@@ -56,22 +56,22 @@ impl Registration {
         PackageRef::reopen(&self.bytes)
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the package.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Which executable takes inputs and gives outputs.
+    /// Returns the index of the executable that takes inputs and gives outputs.
     pub fn main(&self) -> usize {
         self.main
     }
 
-    /// Which executable loads the parameters that stay on the chip.
+    /// Returns the index of the executable that loads the parameters that stay on the chip.
     pub fn caching(&self) -> Option<usize> {
         self.caching
     }
 
-    /// Packages of one token may have their parameters on the chip together; 0 is no token.
+    /// Packages of one token may have their parameters on the chip together; 0 means none.
     pub fn token(&self) -> u64 {
         self.token
     }

@@ -1,13 +1,13 @@
-//! What is in on-chip memory: parameters of packages of one token, until a package of another comes.
+//! Content of on-chip memory: parameters of packages of one token, until a package of another token comes.
 
 use std::collections::BTreeSet;
 
 use super::Registration;
 
-/// What has to run for a request, before the main executable.
+/// Work that has to be done for a request, before the main executable runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Submission {
-    /// Whether parameters of other packages were given up.
+    /// True if parameters of other packages were given up.
     pub evicts: bool,
     /// The executable that loads this package's parameters, if they are not on the chip.
     pub load: Option<usize>,
@@ -27,7 +27,7 @@ impl Residency {
         Self::default()
     }
 
-    /// Notes a request. The registration is to be kept as long as this is.
+    /// Notes a request. The registration must live as long as this.
     pub fn submit(&mut self, package: &Registration) -> Submission {
         let mut evicts = false;
         if package.token() == 0 || package.token() != self.token {

@@ -22,7 +22,7 @@ impl PublicKey {
         }
     }
 
-    /// Whether the package is signed by this key: `false` if it is not signed at all, an error if by another, or if the
+    /// Checks that the package is signed by this key: `false` if it is not signed, an error if by another, or if the
     /// executables have changed since.
     pub fn check(&self, package: &PackageRef<'_>) -> Result<bool, RegisterError> {
         let signature = package.package().signature.as_ref().map_or(&[][..], |blob| blob.as_slice());

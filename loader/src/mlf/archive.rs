@@ -12,17 +12,17 @@ use edgepack_format::room;
 use edgepack_format::rules::mlf as rules;
 use tar::{Entry, EntryType};
 
-/// What is in an archive.
+/// Members of an archive.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Archive {
     /// By path, relative and without `./`.
     members: BTreeMap<String, Range<usize>>,
 }
 
-/// What came of taking an archive apart.
+/// Result of taking an archive apart.
 #[derive(Debug)]
 pub struct Unpacked {
-    /// What is wrong with it.
+    /// Findings about the archive.
     pub findings: Findings,
     /// Its members, as far as it could be read.
     pub archive: Archive,
@@ -54,7 +54,7 @@ impl Archive {
         room::collect(self.files(bytes))
     }
 
-    /// The same, one after the other.
+    /// Returns the members one after the other.
     pub(super) fn files<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = Member<'a>> {
         self.members.iter().filter_map(move |(path, range)| {
             let bytes = bytes.get(range.clone())?;
@@ -67,7 +67,7 @@ impl Archive {
         self.members.iter().map(|(path, range)| (path.as_str(), range.clone()))
     }
 
-    /// Where the bytes of a file are.
+    /// Returns the range of the bytes of a file, or `None` if there is no file with this path.
     pub fn find(&self, path: &str) -> Option<Range<usize>> {
         self.members.get(path).cloned()
     }
@@ -78,7 +78,7 @@ struct Walk<'a> {
     findings: Findings,
     budget: Budget,
     archive: Archive,
-    /// Where the last member seen ends, its padding included.
+    /// End of the last member seen, its padding included.
     end: usize,
 }
 

@@ -18,7 +18,7 @@ use crate::machine::machine_limits;
 use crate::read::read_range;
 use crate::source::{FileSource, Source};
 
-/// What verification came to.
+/// Result of verification.
 #[derive(Debug)]
 pub struct Verdict {
     /// Everything found.
@@ -65,7 +65,7 @@ impl Library {
         Self::new(bytes.into(), &machine_limits())
     }
 
-    /// Opens a package from any source. It is read whole, unless the source lends its bytes.
+    /// Opens a package from any source. It is read whole, unless its bytes can be borrowed from the source.
     pub fn from_source(source: Arc<dyn Source>, limits: &Limits) -> Result<Library, Error> {
         let range = 0..source.len();
         let bytes = read_range(&source, &Live::default(), range, limits, || "the package".to_owned())?;
@@ -83,17 +83,17 @@ impl Library {
         Ok(Library { inner: Arc::new(Inner { bytes, archive, metadata, graphs, findings }) })
     }
 
-    /// What it says about itself.
+    /// Returns the metadata of the package.
     pub fn metadata(&self) -> &Metadata {
         &self.inner.metadata
     }
 
-    /// What is unusual about it; none of it is an error.
+    /// Returns the findings about unusual parts of the package; none of them is an error.
     pub fn findings(&self) -> &Findings {
         &self.inner.findings
     }
 
-    /// Its files.
+    /// Returns the files of the package.
     pub fn members(&self) -> Vec<Member<'_>> {
         self.inner.archive.files(&self.inner.bytes).collect()
     }
@@ -103,7 +103,7 @@ impl Library {
         self.inner.bytes.get(self.inner.archive.find(path)?)
     }
 
-    /// Its modules.
+    /// Returns the modules of the package.
     pub fn modules(&self) -> impl ExactSizeIterator<Item = LibraryModule> {
         (0..self.inner.metadata.modules.len()).map(|index| LibraryModule { library: self.clone(), index })
     }
@@ -135,14 +135,14 @@ pub struct LibraryModule {
     index: usize,
 }
 
-/// Where the parameters of a module are.
+/// Place of the parameters of a module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Linked {
     /// In the parameter file.
     File,
     /// In the code: the graph has no arguments for them.
     Code,
-    /// In both: the code has or lends them, and the file has them too.
+    /// In both: the code has or provides them, and the file has them too.
     Both,
 }
 
@@ -152,7 +152,7 @@ impl LibraryModule {
         &self.library
     }
 
-    /// What the package says about it.
+    /// Returns what the package says about it.
     pub fn info(&self) -> &Module {
         // The index comes from `modules`.
         static NONE: std::sync::LazyLock<Module> = std::sync::LazyLock::new(Module::default);
@@ -216,9 +216,9 @@ impl LibraryModule {
         std::str::from_utf8(self.library.file(&path)?).ok()
     }
 
-    /// Where its parameters are.
+    /// Returns the place of its parameters.
     pub fn linked(&self) -> Linked {
-        /// What version 4 and 5 call the function that lends parameters.
+        /// Name that versions 4 and 5 give the function that provides parameters.
         const LOOKUP: &str = "_lookup_linked_param";
         if self.params().entries.is_empty() {
             return Linked::Code;

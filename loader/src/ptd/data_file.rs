@@ -22,7 +22,7 @@ use crate::open::FileHead;
 use crate::read::{read, read_range};
 use crate::source::{FileSource, Source};
 
-/// A verified data file. Its flatbuffer is read once; data are lent by the source or read when they are asked for.
+/// A verified data file. Its flatbuffer is read once; data are borrowed from the source or read on demand.
 pub struct DataFile {
     source: Arc<dyn Source>,
     live: Live,
@@ -44,7 +44,7 @@ impl DataFile {
         Self::from_source(Arc::new(source), machine_limits(), Accept::default())
     }
 
-    /// Opens a `.ptd` file that is in memory. Data are lent from these bytes.
+    /// Opens a `.ptd` file that is in memory. Data are borrowed from these bytes.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<DataFile, Error> {
         Self::from_source(Arc::new(MemorySource::new(bytes)), machine_limits(), Accept::default())
     }

@@ -1,7 +1,7 @@
 //! Named data held in memory, so that structs can borrow from them.
 //!
 //! A [`NamedDataMap`] reads on request and releases on drop; a struct that borrows its tensors needs someone to hold
-//! them. Each key is read once, when it is first looked for, and kept until the holder goes.
+//! them. Each key is read once, when it is first looked for, and held until the holder is dropped.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -46,7 +46,7 @@ struct Held {
     layout: Option<TensorLayout>,
 }
 
-/// What the widest element type is aligned to.
+/// Alignment of the largest element type.
 const ALIGNMENT: usize = 8;
 
 impl<'m> HeldData<'m> {

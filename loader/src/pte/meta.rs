@@ -1,4 +1,4 @@
-//! What a method takes and returns, without loading it.
+//! Inputs and outputs of a method, without loading it.
 
 use edgepack_format::pte::{ExecutionPlan, KernelTypes, Tensor, TensorShapeDynamism};
 use edgepack_format::room;
@@ -10,11 +10,11 @@ use crate::error::Error;
 /// A method's signature and needs.
 #[derive(Clone, Debug)]
 pub struct MethodMeta {
-    /// Its name.
+    /// Name of the method.
     pub name: String,
-    /// What it takes.
+    /// Inputs of the method.
     pub inputs: Vec<ValueMeta>,
-    /// What it returns.
+    /// Outputs of the method.
     pub outputs: Vec<ValueMeta>,
     /// Tensors with a name that are state: mutable buffers and external constants, in value order.
     pub attributes: Vec<TensorSignature>,
@@ -51,16 +51,16 @@ pub enum ValueMeta {
 pub struct TensorSignature {
     /// Shape and element type; sizes are upper bounds if it is dynamic.
     pub layout: TensorLayout,
-    /// Whether its sizes may be smaller.
+    /// True if its sizes may be smaller.
     pub dynamic: bool,
-    /// Whether it lives in planned memory.
+    /// True if it lives in planned memory.
     pub planned: bool,
     /// Its fully qualified name.
     pub name: Option<String>,
 }
 
 impl MethodMeta {
-    /// Whether it only returns values that are in the file: it takes nothing and runs nothing.
+    /// Returns whether it only returns values that are in the file: it takes nothing and runs nothing.
     pub fn is_constant(&self) -> bool {
         self.inputs.is_empty() && self.instructions == 0 && !self.outputs.is_empty()
     }
@@ -79,7 +79,7 @@ impl MethodMeta {
         let list = |ids: &Option<Scalars<'_, i32>>| -> Result<Vec<ValueMeta>, Error> {
             let mut metas = room::with_room(ids.as_ref().map_or(0, |ids| ids.len()))?;
             for id in ids.iter().flat_map(|ids| ids.iter()) {
-                // A negative index is no index; verification has refused it.
+                // A negative index is not an index; verification has refused it.
                 let value = values.get(usize::try_from(id).unwrap_or(usize::MAX))?;
                 metas.push(ValueMeta::of(value.val, &format!("value {id}"))?);
             }

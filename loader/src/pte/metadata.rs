@@ -1,4 +1,4 @@
-//! What a program says about itself: settings that runners read before they run it.
+//! Settings that a program states about itself, which runners read before they run it.
 
 use crate::bytes::Bytes;
 use crate::error::Error;
@@ -20,7 +20,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// What a constant method returns, if it returns one value.
+    /// Returns the value of a constant method, if it returns one value.
     ///
     /// ```
     /// # use edgepack_loader::{Program, ValueMeta};

@@ -21,7 +21,7 @@ use crate::source::{FileSource, Source, StaticSource};
 
 use super::meta::MethodMeta;
 
-/// How a program is opened.
+/// Options of opening a program.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {
     /// Ceilings for reading it; also the ceilings of the methods loaded from it. The default is that of this machine:
@@ -64,12 +64,12 @@ impl Program {
         OpenOptions::default().open_source(Arc::new(source))
     }
 
-    /// Opens a file that is in memory. Segments are lent from these bytes.
+    /// Opens a file that is in memory. Segments are borrowed from these bytes.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Program, Error> {
         OpenOptions::default().open_source(Arc::new(MemorySource::new(bytes)))
     }
 
-    /// Opens a file that is part of the executable. Segments are lent from these bytes, nothing of them is copied.
+    /// Opens a file that is part of the executable. Segments are borrowed from these bytes, nothing of them is copied.
     pub fn from_static(bytes: &'static [u8]) -> Result<Program, Error> {
         OpenOptions::default().open_source(Arc::new(StaticSource(bytes)))
     }
@@ -96,7 +96,7 @@ impl Program {
         &self.inner.limits
     }
 
-    /// Where its bytes come from.
+    /// Returns the source of its bytes.
     pub fn source(&self) -> &Arc<dyn Source> {
         &self.inner.source
     }
@@ -119,7 +119,7 @@ impl Program {
         }
     }
 
-    /// What a method takes and returns.
+    /// Returns the inputs and outputs of a method.
     pub fn method_meta(&self, name: &str) -> Result<MethodMeta, Error> {
         let view = self.view()?;
         match view.plan(name) {
@@ -128,7 +128,7 @@ impl Program {
         }
     }
 
-    /// The bytes of a segment: lent by the source, or read now. They are released with the last clone.
+    /// The bytes of a segment: borrowed from the source, or read now. They are released with the last clone.
     pub fn segment(&self, index: u32) -> Result<Bytes, Error> {
         let range = self
             .view()?
@@ -151,12 +151,12 @@ impl ProgramMethod {
         &self.program
     }
 
-    /// Its name.
+    /// Returns the name of the method.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it takes and returns.
+    /// Returns the inputs and outputs of the method.
     pub fn meta(&self) -> Result<MethodMeta, Error> {
         self.program.method_meta(&self.name)
     }

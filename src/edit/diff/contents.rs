@@ -1,5 +1,5 @@
-//! Bytes that are compared, by where they are used: found one at a time, so that bytes which many share, or which lie in
-//! the flatbuffer, are never there twice.
+//! Bytes that are compared, by the places of their use: found one at a time, so that bytes which many share, or which
+//! are in the flatbuffer, are never there twice.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +16,7 @@ use super::super::program::{constant_of, initial_of, layout_of};
 /// Bytes and what they look like.
 pub(super) type Found = (Content, Option<TensorLayout>);
 
-/// Where bytes are used.
+/// Place at which bytes are used.
 #[derive(Clone, Copy)]
 pub(super) enum Place<'k> {
     /// Value of a method.
@@ -41,7 +41,7 @@ impl Place<'_> {
     }
 }
 
-/// What `each` calls.
+/// Function that `each` calls.
 pub(super) type Visit<'v> = dyn FnMut(Place<'_>, Found) -> Result<(), Error> + 'v;
 
 /// All bytes of a file.
@@ -49,11 +49,11 @@ pub(super) trait Contents {
     /// Visits all, in order.
     fn each(&self, visit: &mut Visit<'_>) -> Result<(), Error>;
 
-    /// Those of one place.
+    /// Returns the bytes of one place.
     fn find(&self, place: Place<'_>) -> Result<Option<Found>, Error>;
 }
 
-/// Those of a program.
+/// Bytes of a program.
 pub(super) struct OfProgram<'p, 'a> {
     package: &'p Package<'a>,
     program: &'p Program<'a>,
@@ -165,7 +165,7 @@ impl Contents for OfProgram<'_, '_> {
     }
 }
 
-/// Those of a data file.
+/// Bytes of a data file.
 pub(super) struct OfData {
     entries: Vec<Entry>,
     /// Entries in the order of their keys.

@@ -92,7 +92,7 @@ impl Serialize for Text<'_> {
     }
 }
 
-/// What is read, written on at once.
+/// Visitor that serializes each value as soon as it is read.
 struct Passed<S>(S);
 
 impl<'de, S: Serializer> Visitor<'de> for Passed<S> {

@@ -1,4 +1,4 @@
-//! What differs between two packages.
+//! Differences between two packages.
 //!
 //! By default contents count and places do not: constants, initial values, payloads and named data are compared wherever
 //! they are stored, tensors element by element within a tolerance; names that `split` makes up are none.
@@ -31,29 +31,29 @@ use super::payload::PayloadRows;
 use contents::{Contents, Listed, OfData, OfProgram, Place};
 use tape::Names;
 
-/// What counts as a difference.
+/// Options that decide what counts as a difference.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct DiffOptions {
-    /// How far floating point elements may be apart, relative to the left one.
+    /// Tolerance of floating point elements, relative to the left one.
     pub rtol: f64,
-    /// The same in absolute terms.
+    /// Tolerance of floating point elements in absolute terms.
     pub atol: f64,
-    /// Compare every field as it is, every byte of every segment, and the form of the header.
+    /// Compares every field as it is, every byte of every segment, and the form of the header.
     pub exact: bool,
 }
 
 /// One difference.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Difference {
-    /// Where.
+    /// Path of the difference.
     pub path: String,
-    /// What the first file has.
+    /// Content of the first file.
     pub left: String,
-    /// What the second file has.
+    /// Content of the second file.
     pub right: String,
 }
 
-/// What differs, in the order of the first file; nothing for packages with the same content.
+/// Returns the differences, in the order of the first file; none for packages with equal content.
 pub fn diff(left: &Package<'_>, right: &Package<'_>, options: &DiffOptions) -> Result<Vec<Difference>, Error> {
     let mut out = Differences::default();
     if options.exact {

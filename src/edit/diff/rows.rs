@@ -99,7 +99,7 @@ fn shown(a: Node<'_>, b: Node<'_>, names: &Names) -> (String, String) {
     (cut(&a), cut(&b))
 }
 
-/// Where the window around item or character `at` begins. Only what is too long to be shown whole is cut.
+/// Returns the start of the window around item or character `at`. Only a value too long to be shown whole is cut.
 fn window_start(at: usize) -> usize {
     if at > MOST { at - BEFORE } else { 0 }
 }
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(items, [("".into(), "2 items".into(), "1 items".into())]);
     }
 
-    /// What the whole of both texts gives, made of a stretch of them.
+    /// Compares the difference of two whole texts with the one made from a stretch of them.
     #[test]
     fn long_values_are_cut_near_the_difference() {
         fn whole(a: &Value, b: &Value) -> (String, String) {

@@ -20,7 +20,7 @@ mod tag {
     pub(super) const FALSE: u8 = 1;
     pub(super) const TRUE: u8 = 2;
     pub(super) const NUMBER: u8 = 3;
-    /// Of -1 - n.
+    /// Tag of the number -1 - n.
     pub(super) const NEGATIVE: u8 = 4;
     pub(super) const FLOAT: u8 = 5;
     pub(super) const SHORT: u8 = 6;
@@ -454,7 +454,7 @@ mod tests {
         absent: Option<u8>,
     }
 
-    /// As JSON, to be held against what serde makes of the same value.
+    /// As JSON, to be compared with what serde makes of the same value.
     fn json(bytes: &[u8], names: &Names) -> serde_json::Value {
         match read(bytes).0 {
             Node::Null => serde_json::Value::Null,

@@ -1,6 +1,6 @@
-//! What backends make of weights once and share: between the delegates of a method, between methods, between threads.
+//! Packed weights that backends make once and share: between delegates of a method, between methods, between threads.
 //!
-//! Entries live as long as somebody uses them. Whoever asks for an entry first makes it while others wait for that entry
+//! Entries live as long as they are in use. The first thread to ask for an entry makes it; others wait for that entry
 //! alone. Invariant: a thread that is making an entry waits for no other one, so no order of nested entries, on one thread
 //! or on several, is a deadlock.
 
@@ -66,7 +66,7 @@ impl PackCache {
         Self::default()
     }
 
-    /// The entry of this key, made by `make` if nobody holds one. A key belongs to one type: under another type it is
+    /// Returns the entry of this key, made by `make` if none is held. A key belongs to one type: of another type it is
     /// another entry.
     ///
     /// `make` may ask for entries itself. One that is being made at that moment, by this thread or another, is then made a
@@ -75,7 +75,7 @@ impl PackCache {
         self.shared(key, || make().map(Arc::new))
     }
 
-    /// The same of what `make` may share itself.
+    /// Returns the entry of this key like [`PackCache::entry`], where `make` gives an [`Arc`] that it may share itself.
     pub(super) fn shared<T: Any + Send + Sync, E>(
         &self,
         key: &str,
@@ -104,7 +104,7 @@ impl PackCache {
         Ok(made)
     }
 
-    /// Number of entries that somebody holds. One that is being made is not held yet.
+    /// Number of entries that are held. One that is being made is not held yet.
     pub fn len(&self) -> usize {
         let entries = self.inner.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let held = |slot: &&Slot| try_lock(slot).is_some_and(|entry| entry.as_ref().is_some_and(is_held));
@@ -132,7 +132,7 @@ impl PackCache {
         *next = number.wrapping_add(1);
         known.push((scope, number));
         drop(scopes);
-        // What nobody holds any more is forgotten from time to time: with every new program.
+        // An entry that is no longer held is forgotten from time to time: with every new program.
         let mut entries = self.inner.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|_, slot| {
             Arc::strong_count(slot) > 1 || try_lock(slot).is_none_or(|entry| entry.as_ref().is_some_and(is_held))
@@ -140,7 +140,7 @@ impl PackCache {
         number
     }
 
-    /// Whether nobody holds an entry.
+    /// Returns whether there are no entries in use.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -38,7 +38,7 @@ pub fn read(from: &mut dyn Read, key: &Digest, content: &mut [u8]) -> bool {
 ///
 /// # Errors
 ///
-/// Those of the writer.
+/// Returns the errors of the writer.
 pub fn write(to: &mut dyn Write, key: &Digest, content: &[u8]) -> std::io::Result<()> {
     to.write_all(&header(key, content.len()))?;
     to.write_all(&digest(content))?;

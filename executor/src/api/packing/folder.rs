@@ -34,7 +34,7 @@ impl PackFolder {
         &self.path
     }
 
-    /// Reads an entry into memory of its length; `false`, with anything there, if there is no whole one.
+    /// Reads an entry into memory of its length; `false`, with anything there, if there is not a whole one.
     pub(super) fn read(&self, key: &Digest, content: &mut [u8]) -> bool {
         let Some(mut file) = self.found(key, content.len()) else { return false };
         entry::read(&mut file, key, content)

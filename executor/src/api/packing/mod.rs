@@ -27,13 +27,13 @@ use entry::Digest;
 /// Makes packed weights of bytes, which the function that is given writes; it answers whether there are any.
 pub type Restore<'p, T> = dyn Fn(&mut dyn FnMut(&mut [u8]) -> bool) -> Option<T> + 'p;
 
-/// What is made of some weights.
+/// Description of one packing: the weights, the layout of the result, and the functions that make it.
 pub struct Packing<'p, T> {
     /// The place of the weights: one for each key, or each place in a payload, of a program and its data.
     pub place: &'p str,
     /// The weights. Their source may take back the pages once they are packed.
     pub weights: &'p Bytes,
-    /// How they are packed, with everything that the result depends on beside weights and sizes: version of the layout,
+    /// Layout of the packed weights. It names all that the result depends on besides weights and sizes: layout version,
     /// instructions of the machine, numbers that are folded in.
     pub layout: &'p str,
     /// Sizes that the result depends on.
@@ -48,13 +48,13 @@ pub struct Packing<'p, T> {
     pub restore: &'p Restore<'p, T>,
 }
 
-/// What delegates get weights from, and packed weights, while a method is loaded.
+/// Source of weights and of packed weights for delegates while a method is loaded.
 pub struct Packer {
     cache: PackCache,
     folder: Option<PackFolder>,
     named: Arc<dyn NamedDataMap>,
     answers: Mutex<HashMap<String, Option<Bytes>>>,
-    /// Of the program and its data.
+    /// Number of the scope of the program and its data in the cache.
     scope: u64,
     /// Keys that the method was charged for.
     charged: Mutex<HashSet<String>>,
@@ -92,11 +92,11 @@ impl Packer {
         Ok(answer)
     }
 
-    /// Returns packed weights: those that somebody holds, those of the folder, or new ones.
+    /// Returns packed weights: those that are held, those of the folder, or new ones.
     ///
     /// # Errors
     ///
-    /// What they take is beyond the limits of the method, which is found out before anything is read; or packing fails.
+    /// The packed weights exceed the limits of the method, which is checked before anything is read; or packing fails.
     pub fn pack<T: Any + Send + Sync>(
         &self,
         packing: &Packing<'_, T>,
@@ -118,7 +118,7 @@ impl Packer {
         Ok(packed)
     }
 
-    /// Those of the folder, or new ones, which are put there.
+    /// Returns the packed weights of the folder, or packs new ones and stores them in the folder.
     fn stored<T: Any + Send + Sync>(
         &self,
         folder: &PackFolder,

@@ -1,4 +1,4 @@
-//! What is shared with whom, what a folder does to loads, and what others may do to a folder.
+//! Tests of sharing packed weights, of the effect of a folder on loads, and of folders that others may write to.
 
 use std::cell::Cell;
 use std::fs;
@@ -139,7 +139,7 @@ fn with_entry(weights: &[u8]) -> (tempfile::TempDir, PackFolder, PathBuf) {
     (outer, folder.clone(), entry.clone())
 }
 
-/// How often a fresh process packs these weights; the result is always right.
+/// Number of times a fresh process packs these weights; the result is always right.
 fn packings(folder: &PackFolder, weights: &[u8]) -> u64 {
     let cache = PackCache::new();
     let want: Vec<u8> = weights.iter().map(|byte| byte + 1).collect();

@@ -1,4 +1,4 @@
-//! Which parameters an argument of each kind can be, and how they are unpacked.
+//! Parameter types that an argument of each kind can have, and how they are unpacked.
 
 use edgepack_format::scalar::ScalarType;
 
@@ -14,7 +14,7 @@ pub struct Call<'v> {
 }
 
 impl<'v> Call<'v> {
-    /// Of views, for generated code.
+    /// Makes the call of views, for generated code.
     #[doc(hidden)]
     pub fn new(views: &'v Views<'v>) -> Self {
         Call { views }

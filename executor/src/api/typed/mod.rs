@@ -62,7 +62,7 @@ use edgepack_format::scalar::{Element, ScalarType};
 use crate::api::error::KernelError;
 use crate::api::kernel::{KernelContext, Prepare};
 
-/// What a schema says an argument is, as types.
+/// Kinds of arguments that a schema can state, as types.
 pub mod kind {
     /// A tensor that is read.
     pub struct Tensor;

@@ -1,4 +1,4 @@
-//! Which results a function can have for what its operator returns.
+//! Result types that a function can have for the returns of its operator.
 
 use super::kind;
 use crate::api::error::KernelError;
@@ -15,7 +15,7 @@ pub trait Returned<K> {
     fn write(self, cx: &mut KernelContext<'_>, arg: usize) -> Result<(), KernelError>;
 }
 
-/// What a function gives back: a value, or a value unless it failed.
+/// Return value of a function: a plain value, or a `Result`.
 pub trait Given {
     /// The value.
     type Value;

@@ -102,7 +102,7 @@ impl<'v, T: PodElement> TensorList<'v, T> {
         self.len
     }
 
-    /// Whether there are no items.
+    /// Returns whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -164,7 +164,7 @@ fn operators<'r>(source: &Source<'_>, registry: &'r Registry, graph: &mut PlanGr
     if missing.is_empty() { Ok(()) } else { Err(LoadError::Missing(missing)) }
 }
 
-/// Why an instruction is refused; its place is known to the caller.
+/// Reason for which an instruction is refused; its place is known to the caller.
 enum Fault {
     Unreadable(wire::ReadError),
     Refused(Option<&'static str>, KernelError),

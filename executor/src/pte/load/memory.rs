@@ -32,7 +32,7 @@ pub(super) struct Place {
     pub bytes: usize,
     pub allocation: Option<AllocationDetails>,
     pub data_buffer_idx: u32,
-    /// Which of the program's mutable segments its initial value is in.
+    /// Index of the program's mutable segment that holds its initial value.
     pub mutable_set: u64,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn arenas(source: &Source<'_>, memory: &mut Memory, account: &mut Acc
     Ok(())
 }
 
-/// Where the data of a program are, found once per method.
+/// Places of the data of a program, found once per method.
 pub(super) struct Places<'a> {
     /// The constant segment, read at the first use.
     constants: Option<Bytes>,
@@ -345,14 +345,14 @@ pub(super) fn private_storage(graph: &mut PlanGraph<'_>, without: &[(u32, usize)
     Ok(tensors)
 }
 
-/// What is written at the start: every byte of memory once, whatever number of tensors start with something there. Where
-/// several do, the last one's data stay, so the others' are left out.
+/// Returns the pieces that are written at the start: every byte of memory once, whatever number of tensors start with
+/// data there. If several do, the data of the last one stay, so those of the others are left out.
 pub(crate) fn initial_pieces(state: &State, initial: &[Initial]) -> Result<Vec<InitialPiece>, OutOfMemory> {
     let mut pieces = Vec::new();
     let mut covered = Covered::default();
     for Initial { tensor, bytes } in initial.iter().rev() {
         let region = state.tensors[*tensor as usize].region.prefix(bytes.len());
-        // Rewrites make tensors constants and take memory away that nobody reads.
+        // Rewrites make tensors constants and take memory away that no instruction reads.
         if region.is_empty() || !region.is_writable() {
             continue;
         }

@@ -24,7 +24,7 @@ use crate::pte::registry::Registry;
 pub(crate) use delegates::{LoadedDelegate, delegates};
 pub(crate) use memory::{Initial, InitialPiece, initial_pieces, write_initial_values};
 
-/// A loaded graph and what the method keeps beside it.
+/// A loaded graph and what the method holds besides it.
 pub(crate) struct Loaded<'r> {
     pub graph: PlanGraph<'r>,
     /// Tensors whose memory starts with data of the file.
@@ -36,7 +36,7 @@ pub(crate) struct Loaded<'r> {
     pub data: MergedData,
 }
 
-/// What all steps of loading look at.
+/// Sources that all phases of loading read.
 struct Source<'a> {
     program: &'a Program,
     view: &'a ProgramRef<'a>,

@@ -1,6 +1,6 @@
 //! Values and calls as exporters write them, from [`edgepack_format::pte::fast`].
 //!
-//! What is declined there, or needs a second look here, is `None` and read by [`super::values`] and
+//! Anything that is declined there, or needs a second look here, is `None` and read by [`super::values`] and
 //! [`super::instructions`], which say what is wrong with it.
 //!
 //! Invariant: what is read here is what they would have made of it; what is declined leaves no trace.
@@ -111,7 +111,7 @@ mod tests {
     use crate::pte::error::LoadError;
     use crate::pte::options::Options;
 
-    /// What reading all values comes to, as text: addresses too, unless something was copied to be aligned.
+    /// Returns the outcome of reading all values, as text: addresses too, unless something was copied to be aligned.
     fn read(source: &Source<'_>, quick: bool) -> Result<String, LoadError> {
         let mut memory = Memory::default();
         let mut account = Account::new(source.program.limits());

@@ -15,11 +15,11 @@ pub(super) struct Content {
 /// Ranges looked at per access of a method, at most, on average.
 const STEPS_PER_ACCESS: usize = 32;
 
-/// What a read finds.
+/// Result of looking up a read.
 pub(super) struct Found {
     /// The writers.
     pub owners: Vec<u32>,
-    /// Whether some of it was not written before.
+    /// True if some of it was not written before.
     pub gaps: bool,
 }
 
@@ -42,7 +42,7 @@ impl Content {
         Some(())
     }
 
-    /// Notes a writer. `None` if the steps are spent.
+    /// Notes a writer. `None` if the budget of ranges is spent.
     pub fn write(&mut self, region: &Region, tensor: u32) -> Option<()> {
         let range = region.addresses();
         if range.is_empty() {
@@ -68,7 +68,7 @@ impl Content {
         self.step()
     }
 
-    /// Who wrote what is read. `None` if the steps are spent.
+    /// Finds the writers of the bytes that are read. `None` if the budget of ranges is spent.
     pub fn read(&mut self, region: &Region) -> Option<Found> {
         let range = region.addresses();
         let mut found = Found { owners: Vec::new(), gaps: false };

@@ -21,7 +21,7 @@ pub struct FoldConstants {
     is_pure: fn(&str) -> bool,
 }
 
-/// How much larger all results together may be than the constants they are made of: 8-bit weights become `f32`.
+/// Ceiling of the growth of all results together over the constants they are made from: 8-bit weights become `f32`.
 const GROWTH: usize = 4;
 
 impl FoldConstants {
@@ -107,7 +107,7 @@ fn foldable(graph: &PlanGraph<'_>, uses: &Uses, operator: u32, args: Span, room:
     (tensors > 0).then_some(out)
 }
 
-/// How many tensors a value is or lists, if everything in it is constant.
+/// Returns the number of tensors that a value is or lists, if everything in it is constant.
 fn constant_tensors(graph: &PlanGraph<'_>, id: ValueId) -> Option<usize> {
     let fixed = |id: ValueId| !graph.variable[id as usize];
     match graph.state.values[id as usize] {
@@ -124,7 +124,7 @@ fn constant_tensors(graph: &PlanGraph<'_>, id: ValueId) -> Option<usize> {
     }
 }
 
-/// Runs an instruction into storage of its own. `None`, and nothing changed, if it fails: then it fails where it stands.
+/// Runs an instruction into storage of its own. `None`, and nothing changed, if it fails: it then fails in its place.
 fn fold(graph: &mut PlanGraph<'_>, operator: u32, args: Span, out: ValueId) -> Option<usize> {
     let Value::Tensor(tensor) = graph.state.values[out as usize] else { return None };
     let planned = graph.state.tensors[tensor as usize].region;
@@ -141,7 +141,7 @@ fn fold(graph: &mut PlanGraph<'_>, operator: u32, args: Span, out: ValueId) -> O
     Some(planned.len())
 }
 
-/// A call whose result lies elsewhere meanwhile. However it ends, the tensor has `otherwise` then.
+/// A call whose result is elsewhere meanwhile. However it ends, the tensor has `otherwise` then.
 struct Attempt<'a, 'r> {
     graph: &'a mut PlanGraph<'r>,
     tensor: u32,

@@ -1,4 +1,4 @@
-//! What rewrites are made of, and the ones that need no knowledge of operators.
+//! Building blocks of rewrites, and the rewrites that need no knowledge of operators.
 //!
 //! A rewrite concludes over storage, not over value ids: [`Uses`] says who reads and writes which tensor and which
 //! memory outlives a run, and answers only for methods without jumps, where "before" and "after" mean something.

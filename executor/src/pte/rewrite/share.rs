@@ -2,8 +2,8 @@
 //!
 //! Delegates of one method often start alike: each quantises, converts or turns what another one was given too. A call is
 //! left out if an earlier one has an operator that is a function of its arguments (by the registry, or by its own word),
-//! equal arguments, and wrote temporaries that nothing else writes. Whoever read the later result reads the earlier one;
-//! where temporaries are is decided afterwards, so nothing that lies elsewhere gets under it.
+//! equal arguments, and wrote temporaries that nothing else writes. Readers of the later result read the earlier one;
+//! where temporaries are is decided afterwards, so nothing that is elsewhere gets under it.
 
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ impl Rewrite for ShareEqual {
     }
 
     fn apply(&self, graph: &mut PlanGraph<'_>) -> usize {
-        // Without jumps, what stands in front has run.
+        // Without jumps, the instructions in front have run.
         let Some(uses) = Uses::of(graph) else { return 0 };
         let mut views: Vec<(u32, u32)> = Vec::new();
         for (view, base) in uses.views() {
@@ -58,7 +58,7 @@ impl Rewrite for ShareEqual {
         views.sort_unstable();
         let steady = steady_inputs(graph, &uses);
         let mut known: HashMap<(String, Vec<Argument>), Vec<u32>> = HashMap::new();
-        // By tensor, the one that stands for it now.
+        // By tensor, the one that replaces it now.
         let mut same: HashMap<u32, u32> = HashMap::new();
         let mut shared = 0;
         for chain in 0..graph.chains.len() {

@@ -1,4 +1,4 @@
-//! Who reads and writes which tensor.
+//! Readers and writers of each tensor.
 //!
 //! Values share memory in two ways: planned memory is used again when a value is dead, and a view without an instruction
 //! is a second value at the place of the first. What tells them apart is whose bytes a read finds there, so the
@@ -13,7 +13,7 @@ use crate::pte::plan_graph::{PlanGraph, PlanInstructionKind};
 
 use super::content::Content;
 
-/// How a method without jumps uses its tensors.
+/// Uses of all tensors in a method without jumps.
 pub struct Uses {
     by_tensor: Vec<Use>,
     content: Content,
@@ -21,7 +21,7 @@ pub struct Uses {
     kept: Vec<Range<u64>>,
 }
 
-/// How one tensor is used.
+/// Uses of one tensor.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Use {
     /// Instructions that write it.
@@ -78,7 +78,7 @@ impl Uses {
         Some(uses)
     }
 
-    /// How a tensor is used, by its index.
+    /// Returns the uses of a tensor, by its index.
     pub fn of_tensor(&self, tensor: u32) -> Use {
         self.by_tensor[tensor as usize]
     }
@@ -125,7 +125,7 @@ impl Uses {
         Some(())
     }
 
-    /// What writes memory that the next run reads stays, whatever it is called there.
+    /// Pins every tensor whose memory the next run reads, under whatever name it is written there.
     fn pin_kept(&mut self, graph: &PlanGraph<'_>) {
         let mut kept = std::mem::take(&mut self.kept);
         kept.sort_unstable_by_key(|range| range.start);
