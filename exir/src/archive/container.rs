@@ -28,7 +28,7 @@ const OLDER_MAJOR: [i64; 3] = [8, 5, 0];
 /// The document of an archive that holds one program and no name for it.
 const ONLY: &str = "serialized_exported_program.json";
 
-/// How programs with what became of them are told.
+/// Marker of an ETRecord: programs with the stages they went through.
 const RECORDED: &str = "ETRECORD_V0";
 
 /// In front of the names of methods in such files.

@@ -84,7 +84,7 @@ impl Size {
         }
     }
 
-    /// Explains how the size is below zero, if it is certain to be.
+    /// Returns the reason the size is taken to be below zero, if it is.
     ///
     /// A symbol that is a size by itself must not reach below zero at all. A formula may reach below zero by its
     /// bounds, which ignore what the exporter checked; it is refused if all values within its bounds are below zero.

@@ -134,7 +134,7 @@ impl Operators {
     }
 }
 
-/// Whether calls of this schema change nothing they are given and share nothing with it.
+/// Returns whether calls of this schema leave their arguments unchanged and give results that are independent of them.
 pub fn is_functional(schema: &Schema<'_>) -> bool {
     schema.args().iter().all(|argument| !argument.mutated)
 }

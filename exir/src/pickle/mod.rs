@@ -56,7 +56,7 @@ pub enum Value {
         /// State of the object, if it was given one.
         state: Option<Id>,
     },
-    /// What the file around the pickle keeps under this.
+    /// Object that the file around the pickle stores under this id.
     Kept(Id),
 }
 

@@ -24,7 +24,7 @@ pub(super) enum Effect {
     Views {
         of: (ValueId, Base),
         views: Vec<(ValueId, Vec<Step>)>,
-        /// Whether the call would not see what it shows once storages are values, so that the steps take its place.
+        /// True if the call would not see its view once storages are values, so that the steps replace it.
         replace: bool,
     },
     /// The results may have the storages of these values.
