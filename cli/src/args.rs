@@ -58,7 +58,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Its name, as in the schema of its JSON document.
+    /// Name of the command, as in the schema of its JSON document.
     pub fn name(&self) -> &'static str {
         match self {
             Command::Inspect(_) => "inspect",

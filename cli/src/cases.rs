@@ -15,21 +15,21 @@ use crate::interchange::{self, InterchangeError};
 /// One recorded run. What is not there was `None` or text, which no recording holds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Recorded {
-    /// Which method.
+    /// Name of the method.
     pub method: String,
-    /// Which of the runs of that method.
+    /// Index of the run among the runs of that method.
     pub run: u64,
-    /// What went in.
+    /// Input tensors, by index.
     pub inputs: BTreeMap<usize, TensorBuf>,
-    /// What came out; empty if only running matters.
+    /// Expected output tensors, by index; empty if a run only has to succeed.
     pub outputs: BTreeMap<usize, TensorBuf>,
 }
 
-/// Why a recording cannot be read.
+/// Reason a recording cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CasesError {
-    /// It is no safetensors file.
+    /// The file is not a safetensors file.
     Interchange(InterchangeError),
     /// A key is not `METHOD.RUN.in.I` or `METHOD.RUN.out.I`.
     Key(String),
@@ -67,7 +67,7 @@ impl From<LayoutError> for CasesError {
     }
 }
 
-/// Which side of a run a key is about.
+/// Side of a run that a key names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Side {
     In,
@@ -113,27 +113,27 @@ pub fn registry_for(recording: &[u8]) -> Registry {
     }
 }
 
-/// What came of one run.
+/// Result of one run.
 #[derive(Debug)]
 pub struct Replayed {
-    /// Which method.
+    /// Name of the method.
     pub method: String,
-    /// Which run.
+    /// Index of the run.
     pub run: u64,
     /// The outputs, compared; empty if nothing was wanted.
     pub outputs: Vec<(usize, Comparison)>,
-    /// Why it could not run.
+    /// Reason the run failed, if it did.
     pub failure: Option<ReplayError>,
 }
 
 impl Replayed {
-    /// Whether it ran and every output agrees.
+    /// Returns whether the run succeeded and every output agrees.
     pub fn passes(&self) -> bool {
         self.failure.is_none() && self.outputs.iter().all(|(_, comparison)| comparison.passes())
     }
 }
 
-/// Why a run could not be made.
+/// Reason a run could not be made.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReplayError {

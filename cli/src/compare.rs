@@ -1,4 +1,4 @@
-//! Whether two tensors are the same, and how far they are apart.
+//! Comparison of two tensors: whether they agree, and how far they are apart.
 //!
 //! Floating point elements, and each part of complex ones, agree within `atol + rtol·|want|`, NaN equals NaN; everything
 //! else is exact. Memory order does not count: tensors are compared by index.
@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::value::Value;
 use edgepack_format::tensor::TensorBuf;
 
-/// How far floating point elements may be apart; what is not given follows from the element type.
+/// Tolerance for floating point elements; a bound that is not given follows from the element type.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Tolerance {
     /// Relative to the wanted element.
@@ -31,12 +31,12 @@ impl Tolerance {
     }
 }
 
-/// How two values compare.
+/// Result of comparing two values.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// What was wanted: `f32[1, 10]`.
+    /// Type of the expected value: `f32[1, 10]`.
     pub want: String,
-    /// Why they cannot be compared at all: another shape or kind.
+    /// Reason the values cannot be compared at all: another shape or kind.
     pub problem: Option<String>,
     /// Elements compared.
     pub elements: usize,
@@ -53,16 +53,16 @@ pub struct Comparison {
 /// An element that differs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Mismatch {
-    /// Its index.
+    /// Index of the element.
     pub index: Vec<usize>,
-    /// What was wanted.
+    /// Expected element.
     pub want: String,
-    /// What there is.
+    /// Actual element.
     pub have: String,
 }
 
 impl Comparison {
-    /// Whether they agree.
+    /// Returns whether the values agree.
     pub fn passes(&self) -> bool {
         self.problem.is_none() && self.different == 0
     }
@@ -136,7 +136,7 @@ pub fn compare(have: &Value, want: &TensorBuf, tolerance: Tolerance) -> Comparis
 impl Comparison {
     /// Takes two elements into account; whether they agree.
     fn floats(&mut self, have: f64, want: f64, rtol: f64, atol: f64) -> bool {
-        // Infinities equal themselves, their difference is no number.
+        // Infinities equal themselves; their difference is not a number.
         if have == want || (have.is_nan() && want.is_nan()) {
             return true;
         }

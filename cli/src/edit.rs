@@ -25,7 +25,7 @@ pub fn open_all(paths: &[PathBuf], session: &mut Session) -> Result<Vec<Opened>,
     paths.iter().map(|path| open(path, session)).collect()
 }
 
-/// What is in an opened file.
+/// Returns the package in an opened file.
 pub fn package<'a>(opened: &'a Opened, path: &Path) -> Result<Package<'a>, Failure> {
     opened.package().map_err(|error| Failure::from(error).about(&path.display().to_string()))
 }
@@ -37,7 +37,7 @@ pub fn write(package: &Package<'_>, path: &Path, session: &mut Session) -> Resul
     Ok(len)
 }
 
-/// The same; the file takes its place when all outputs do.
+/// Stages the package for `path`; the file is replaced when all outputs are committed.
 pub fn stage(package: &Package<'_>, path: &Path, session: &mut Session) -> Result<u64, Failure> {
     let ready = package.ready()?;
     session.outputs.verified(path, &ready.verify())?;

@@ -1,12 +1,12 @@
-//! What each ExecuTorch error code means and what usually causes it.
+//! Meaning and usual causes of each ExecuTorch error code.
 
 use edgepack_format::finding::ErrorCode;
 
 /// A code explained.
 pub struct Explanation {
-    /// What it means.
+    /// Meaning of the code.
     pub meaning: &'static str,
-    /// What usually causes it, the likeliest first.
+    /// Usual causes, the likeliest first.
     pub causes: &'static [&'static str],
 }
 

@@ -15,9 +15,9 @@ use crate::status::Failure;
 pub struct File {
     /// As the command line names it.
     pub name: String,
-    /// What its content is, and where its flatbuffer ends.
+    /// Kind of the content, and the end of its flatbuffer.
     pub head: FileHead,
-    /// Its bytes.
+    /// Bytes of the file.
     pub source: Arc<dyn Source>,
 }
 

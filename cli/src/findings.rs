@@ -25,7 +25,7 @@ pub fn print_findings(findings: &Findings, out: &mut dyn Write) -> io::Result<()
     Ok(())
 }
 
-/// How findings come to in a few words: `2 errors, 1 warning`, or `no findings`.
+/// Counts findings in a few words: `2 errors, 1 warning`, or `no findings`.
 pub fn tally(findings: &Findings) -> String {
     let of = |severity| findings.iter().filter(|finding| finding.rule.severity == severity).count();
     let parts = [(findings.errors(), "error"), (of(Severity::Warning), "warning"), (of(Severity::Info), "note")];
@@ -33,7 +33,7 @@ pub fn tally(findings: &Findings) -> String {
     if parts.is_empty() { "no findings".to_owned() } else { parts.join(", ") }
 }
 
-/// Whether findings are enough to refuse a file: errors, and warnings too where those count.
+/// Returns whether findings are enough to refuse a file: errors always, warnings only if `strict`.
 pub fn is_broken(findings: &Findings, strict: bool) -> bool {
     let warning = |finding: &Finding| finding.rule.severity == Severity::Warning;
     findings.has_errors() || strict && findings.iter().any(warning)

@@ -40,7 +40,7 @@ pub fn install() {
     }
 }
 
-/// Whether the process was started to ignore a signal, where the system tells.
+/// Returns whether the process was started to ignore a signal, if the system reports that.
 #[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -111,7 +111,7 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
     }
 }
 
-/// Says why there is no result; its status.
+/// Reports why there is no result; returns the exit status.
 fn complain(failure: &Failure, complaints: &mut ColorStream) -> Status {
     if !failure.silent {
         let (bad, message) = (style::BAD, &failure.message);

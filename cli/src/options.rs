@@ -118,7 +118,7 @@ pub struct Tolerances {
 }
 
 impl Tolerances {
-    /// Those given; others depend on the element type.
+    /// Returns the given bounds; a bound that is not given depends on the element type.
     pub fn tolerance(self) -> Tolerance {
         Tolerance { rtol: self.rtol, atol: self.atol }
     }

@@ -1,8 +1,9 @@
 //! Files that a command writes: one rule for all of them.
 //!
-//! No file that the command reads is written over, and no two outputs go to one file, unless `--force` is given; all files
-//! are complete before the first takes its place; what is no regular file is written into. `edgepack::builder::write_file`
-//! does all that; here it is told what is read, and failures get their words.
+//! No file that the command reads is overwritten, and no two outputs go to one file, unless `--force` is given. All
+//! files are complete before the first one replaces its target. A target that is not a regular file is written into.
+//! `edgepack::builder::write_file` implements this; the command passes the files it reads, and its failures get their
+//! messages here.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,15 +13,15 @@ use edgepack_format::finding::Findings;
 
 use crate::status::Failure;
 
-/// What was read so far, and what waits to take its place.
+/// Files read so far, and files that wait to replace others.
 pub struct Outputs {
     batch: Batch,
     force: bool,
 }
 
-/// Why a file was not written.
+/// Reason a file was not written.
 enum Unwritten {
-    /// What was to be written could not be made.
+    /// The content could not be made.
     Content(Failure),
     /// The file itself.
     File(io::Error),
@@ -32,12 +33,12 @@ impl From<io::Error> for Unwritten {
     }
 }
 
-/// Whether a path is standard output, by one of its names.
+/// Returns whether a path is standard output, by one of its names.
 pub fn is_stdout(path: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path.as_os_str() == *name)
 }
 
-/// Whether what goes there is no file by itself: standard output, a device, a pipe.
+/// Returns whether the destination is not a file by itself: standard output, a device, a pipe.
 pub fn is_stream(path: &Path) -> bool {
     is_stdout(path) || write_file::is_stream(path)
 }

@@ -1,4 +1,4 @@
-//! What a command has while it runs: where to write, what to read, and the options common to all.
+//! State of a command while it runs: its output, its input, and the options common to all.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -16,9 +16,9 @@ use crate::streams::ColorStream;
 
 /// One command being run.
 pub struct Session {
-    /// Where results go.
+    /// Stream for results.
     pub out: ColorStream,
-    /// Whether the result is one JSON document.
+    /// True if the result is one JSON document.
     pub json: bool,
     /// Ceilings for files.
     pub limits: Limits,
@@ -89,7 +89,7 @@ impl Session {
         self.write_stream(path, |out| Ok(out.write_all(bytes)?))
     }
 
-    /// The same for content that streams. An old file stays until the new one is complete.
+    /// Writes content as a stream. An old file stays until the new one is complete.
     pub fn write_stream(
         &mut self,
         path: &Path,
@@ -99,8 +99,8 @@ impl Session {
         self.outputs.commit()
     }
 
-    /// Writes content that takes its place with all other files of the command, when `outputs` are committed. What is no
-    /// regular file gets it at once.
+    /// Writes content that replaces its file together with all other files of the command, when `outputs` are
+    /// committed. A destination that is not a regular file gets the content at once.
     pub fn stage(
         &mut self,
         path: &Path,

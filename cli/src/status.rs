@@ -1,4 +1,4 @@
-//! How a command ends: its exit status, and why it could not finish.
+//! End of a command: its exit status, and the reason it could not finish.
 
 use std::fmt;
 use std::io;
@@ -18,7 +18,7 @@ pub enum Status {
     Findings = 1,
     /// The command line makes no sense.
     Usage = 2,
-    /// A file cannot be read, or nobody knows what it is.
+    /// A file cannot be read, or its kind is unknown.
     Unreadable = 3,
     /// A valid file that cannot run here, or failed while running.
     CannotRun = 4,
@@ -37,10 +37,10 @@ impl From<Status> for ExitCode {
     }
 }
 
-/// Why a command could not finish.
+/// Reason a command could not finish.
 #[derive(Debug)]
 pub struct Failure {
-    /// What the process exits with.
+    /// Exit status of the process.
     pub status: Status,
     /// For people.
     pub message: String,
@@ -73,7 +73,7 @@ impl Failure {
         Failure { status, message: message.to_string(), silent: false }
     }
 
-    /// The same with the file it is about in front.
+    /// Puts the file that the message is about in front of it.
     pub fn about(mut self, file: &str) -> Self {
         self.message = format!("{file}: {}", self.message);
         self
@@ -101,7 +101,7 @@ impl From<serde_json::Error> for Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
-            // There is no way to read it here, whatever it holds.
+            // The file cannot be read here, whatever it holds.
             Error::Io { .. } | Error::Limit { .. } | Error::Memory { .. } => Failure::unreadable(error),
             Error::NotFound { .. } => Failure::usage(error),
             _ => Failure::findings(error),

@@ -9,20 +9,20 @@ use crate::options::Color;
 
 /// The streams of one invocation.
 pub struct Io {
-    /// What `-` reads.
+    /// Input that `-` reads.
     pub stdin: Box<dyn Read>,
-    /// Where results go.
+    /// Stream for results.
     pub stdout: Box<dyn Write>,
-    /// Where complaints go.
+    /// Stream for error messages.
     pub stderr: Box<dyn Write>,
-    /// Whether `stdout` is a terminal: no binary goes there.
+    /// True if `stdout` is a terminal: binary data is not written there.
     pub terminal: bool,
-    /// Whether `--color auto` means colour on `stdout` and on `stderr`.
+    /// True for `stdout` and for `stderr` if `--color auto` colours that stream.
     pub color: (bool, bool),
 }
 
 impl Io {
-    /// Those of the process.
+    /// Streams of the process.
     pub fn standard() -> Io {
         let colored = |choice: anstream::ColorChoice| choice != anstream::ColorChoice::Never;
         Io {
@@ -40,7 +40,7 @@ impl Io {
 pub struct ColorStream {
     stream: Box<dyn Write>,
     color: bool,
-    /// Where in an escape sequence the last write ended.
+    /// State of the escape sequence in which the last write ended.
     state: StripBytes,
 }
 
@@ -55,7 +55,7 @@ impl ColorStream {
         ColorStream { stream, color, state: StripBytes::new() }
     }
 
-    /// The stream itself, for what is no text.
+    /// The stream itself, for output that is not text.
     pub fn raw(&mut self) -> &mut dyn Write {
         &mut *self.stream
     }

@@ -6,17 +6,17 @@ use edgepack_format::finding::Severity;
 
 /// Headlines.
 pub const TITLE: Style = Style::new().bold();
-/// What matters less.
+/// Style of details.
 pub const DIM: Style = Style::new().dimmed();
 /// Names from the file.
 pub const NAME: Style = color(AnsiColor::Cyan);
 /// Element types and shapes.
 pub const SHAPE: Style = color(AnsiColor::Green);
-/// What went well.
+/// Style of success.
 pub const GOOD: Style = color(AnsiColor::Green).bold();
-/// What deserves a look.
+/// Style of warnings.
 pub const WARN: Style = color(AnsiColor::Yellow).bold();
-/// What is wrong.
+/// Style of errors.
 pub const BAD: Style = color(AnsiColor::Red).bold();
 
 const fn color(color: AnsiColor) -> Style {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 
-/// Which side a column is aligned to.
+/// Side to which a column is aligned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Align {
     /// Text.
@@ -50,7 +50,7 @@ impl Columns {
         Columns { aligns: aligns.to_vec(), rows: Vec::new(), indent }
     }
 
-    /// Whether there are no rows.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

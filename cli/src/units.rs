@@ -18,7 +18,7 @@ pub fn bytes(count: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// A share of a whole: `12.5 %`.
+/// Fraction of a whole as a percentage: `12.5 %`.
 pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".to_owned();

@@ -78,7 +78,7 @@ impl Value {
         }
     }
 
-    /// Its kind in a message.
+    /// Kind of the value in a message.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Null => "None",

@@ -137,7 +137,7 @@ impl Reduction {
         Ok(())
     }
 
-    /// Sums as [`Reduction::run`] does with [`Sum`](crate::fold::Sum), to the bit, with the vector units of the machine.
+    /// Sums as [`Reduction::run`] does with [`Sum`], to the bit, with the vector units of the machine.
     ///
     /// # Errors
     ///

@@ -42,7 +42,7 @@ fn program() -> Result<ExportedProgram<'static>, Error> {
     let batch = Size::Symbolic(Expr::Symbol("s0".to_owned(), "positive=True, integer=True".to_owned()), Some(2));
 
     let mut graph = Graph::default();
-    // Parameters stand before what the caller gives.
+    // Parameters come before the inputs that the caller gives.
     let weight = graph.add_input("p_weight", float(&[3.into(), 2.into()]));
     let bias = graph.add_input("p_bias", float(&[2.into()]));
     let x = graph.add_input("x", float(&[batch.clone(), 3.into()]));

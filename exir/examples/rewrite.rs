@@ -2,8 +2,8 @@
 //!
 //! usage: rewrite FROM.pt2 TO.pt2 [--serde]
 //!
-//! What stands between reading and saving is the place for changes to the graph. `torch.export.load` reads the result;
-//! with `--serde` `executorch.exir.serde` does, which knows the Edge dialect and lowered modules.
+//! Code that changes the graph goes between reading and saving. `torch.export.load` reads the result; with `--serde`
+//! `executorch.exir.serde` does, which knows the Edge dialect and lowered modules.
 
 use std::fs::File;
 use std::io::BufWriter;

@@ -1,4 +1,4 @@
-//! Why an archive or program is not read, checked or lowered.
+//! Reasons an archive or program is not read, checked or lowered.
 
 use std::io;
 
@@ -7,17 +7,17 @@ use edgepack_format::finding::Rule;
 use edgepack_format::room::NoRoom;
 use edgepack_format::rules::exir as rules;
 
-/// What went wrong, with the place.
+/// Error, with its place.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file could not be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The container is no archive that can be read.
+    /// The container is not an archive that can be read.
     #[error("archive: {0}")]
     Archive(String),
-    /// There is no memory for a table that the file asks for.
+    /// There is not enough memory for a table that the file asks for.
     #[error(transparent)]
     Memory(#[from] NoRoom),
     /// A record is missing.
@@ -26,9 +26,9 @@ pub enum Error {
     /// A record is not what its place asks for.
     #[error("{record}: {message}")]
     Record {
-        /// Which one.
+        /// Name of the record.
         record: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         message: String,
     },
     /// A record is a pickle of an object that only Python knows; nothing is made of those.
@@ -36,17 +36,17 @@ pub enum Error {
         "{record}: {what} is an object that only Python knows, in a pickle; tensors are read from pickles, nothing else"
     )]
     Pickle {
-        /// Which record.
+        /// Name of the record.
         record: String,
-        /// What it holds.
+        /// Content of the pickle.
         what: String,
     },
     /// The program does not hang together.
     #[error("{place}: {message}")]
     Program {
-        /// Where in the program.
+        /// Place in the program.
         place: String,
-        /// What is wrong.
+        /// Description of the problem.
         message: String,
     },
     /// A tensor is described with a size, stride or offset that no tensor has.
@@ -54,7 +54,7 @@ pub enum Error {
     Size {
         /// Value or record.
         place: String,
-        /// Which of them, and what it is.
+        /// Name of the number (size, stride or offset), and its value.
         message: String,
     },
     /// A formula over symbols makes no sense.
@@ -62,7 +62,7 @@ pub enum Error {
     Expression {
         /// The formula.
         text: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         message: String,
     },
     /// The program uses what cannot be lowered.
@@ -70,7 +70,7 @@ pub enum Error {
     Unsupported {
         /// Node or value.
         place: String,
-        /// What it is, and what would do instead.
+        /// Description of the construct, and a supported alternative.
         message: String,
     },
     /// Operators that would have to be decomposed first, all of them.
@@ -98,7 +98,7 @@ impl Error {
         Error::Unsupported { place: place.into(), message: message.into() }
     }
 
-    /// The same about a record. Memory that is missing is nobody's fault.
+    /// Assigns the error to a record. A lack of memory is not assigned to any.
     pub(crate) fn of_record(self, record: impl Into<String>) -> Self {
         match self {
             Error::Memory(error) => Error::Memory(error),
@@ -106,7 +106,7 @@ impl Error {
         }
     }
 
-    /// Why a document could not be read.
+    /// Makes the error of a document that could not be read.
     pub(crate) fn json(record: impl Into<String>, error: serde_json::Error, bytes: usize) -> Self {
         match crate::json::is_memory(&error) {
             true => Error::Memory(NoRoom { bytes: bytes as u64 }),
@@ -118,7 +118,7 @@ impl Error {
         Error::Record { record: record.into(), message: message.to_string() }
     }
 
-    /// The same at a place that lies around the one it names.
+    /// Prefixes the place of the error with the place around it.
     pub(crate) fn within(self, place: String) -> Self {
         match self {
             Error::Size { place: inner, message } => Error::Size { place: format!("{place}: {inner}"), message },

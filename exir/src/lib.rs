@@ -3,7 +3,7 @@
 //!
 //! - [`archive`] opens and writes `.pt2` files; [`json`] is the document inside, word for word.
 //! - [`graph`] is the program as a typed graph that can be walked, edited and printed.
-//! - [`operators`] knows the operators: schemas, and which operator of a program stands for each.
+//! - [`operators`] knows the operators: schemas, and the operator of a program that replaces each.
 //! - [`decompose`] writes composite operators out in core ones.
 //! - [`verify`] holds programs against the dialects, [`dtype`] element types against tables.
 //! - [`pattern`] finds small graphs in a program and replaces them.

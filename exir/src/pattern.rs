@@ -5,7 +5,7 @@
 //! lets what read the root read what the function answers.
 //!
 //! - Arguments that the pattern does not name must be left at their defaults, unless the call is [open](Pattern::open).
-//! - A wildcard that stands twice stands for the same both times.
+//! - A wildcard that occurs twice matches one argument both times.
 //! - A call inside the pattern whose result is read elsewhere too, or is an output, does not fit: it could not go.
 //! - Places do not overlap: what was matched is gone for later ones. What was written can be part of a later match, but is
 //!   not the root of one, so every node is tried once and the time is that of the graph times the pattern.
@@ -94,17 +94,17 @@ pub struct Match {
 }
 
 impl Match {
-    /// What a wildcard stands for; `None` as an argument for one that the pattern does not have.
+    /// Returns the argument that a wildcard matches; `None` as an argument if the pattern does not have the wildcard.
     pub fn arg(&self, name: &str) -> Argument {
         self.bound.get(name).cloned().unwrap_or(Argument::None)
     }
 
-    /// The value that a wildcard stands for, if it is one.
+    /// Returns the value that a wildcard matches, if it is one.
     pub fn value(&self, name: &str) -> Option<ValueId> {
         self.bound.get(name).and_then(Argument::value)
     }
 
-    /// The nodes that the calls of the pattern stand for, in the order of the graph; the root is the last.
+    /// Returns the nodes that the calls of the pattern match, in the order of the graph; the root is the last.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
@@ -156,7 +156,7 @@ impl Pattern {
         Part(self.terms.len().saturating_sub(1))
     }
 
-    /// Any argument: a value, a literal, a list. The same name stands for the same argument.
+    /// Matches any argument: a value, a literal, a list. One name always matches equal arguments.
     pub fn any(&mut self, name: &str) -> Part {
         self.add(Term::Any(name.to_owned()))
     }
@@ -248,7 +248,7 @@ impl Pattern {
         Ok(count)
     }
 
-    /// What the pattern stands for with this node as its root.
+    /// Matches the pattern with this node as its root.
     fn find(&self, places: &Places, node: &Node) -> Option<Found> {
         let mut found = Found::default();
         let Some(Term::Call { op, args, open }) = self.root.and_then(|root| self.terms.get(root.0)) else {
@@ -314,11 +314,11 @@ impl Pattern {
     }
 }
 
-/// What a pattern stands for somewhere.
+/// Match of a pattern at one place.
 #[derive(Default)]
 struct Found {
     bound: BTreeMap<String, Argument>,
-    /// Where each call of the pattern but the root is.
+    /// Index of the node of each call of the pattern but the root.
     calls: BTreeMap<Part, usize>,
     /// The same places in order.
     places: Vec<usize>,

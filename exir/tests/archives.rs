@@ -81,7 +81,7 @@ fn spell(value: &mut serde_json::Value) {
     }
 }
 
-/// Readers ask for example inputs and for how arguments are nested, even where nobody said.
+/// Readers ask for example inputs and for the nesting of arguments, even if none was recorded.
 #[test]
 fn programs_made_from_nothing_have_what_readers_ask_for() {
     let meta = || TensorMeta::contiguous(ScalarType::FLOAT, &[2.into()]);

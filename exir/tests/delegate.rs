@@ -27,7 +27,7 @@ fn program() -> ExportedProgram<'static> {
     ExportedProgram::from_graph(graph, Dialect::Aten)
 }
 
-/// Its payload is its program as text.
+/// Backend whose payload is the program as text.
 struct Writer;
 
 impl Preprocess<ExportedProgram<'static>> for Writer {

@@ -1,4 +1,4 @@
-//! What exporters can be told beyond the program: each option of lowering, on programs of the corpus.
+//! Options of exporters beyond the program: each option of lowering, on programs of the corpus.
 
 use std::sync::Arc;
 

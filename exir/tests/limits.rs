@@ -1,4 +1,4 @@
-//! Lowering stays within its limits: what a short program stands for may be long.
+//! Lowering stays within its limits: a short program may expand to a long one.
 
 use edgepack_exir::Error;
 use edgepack_exir::decompose::decompose;

@@ -3,9 +3,9 @@
 //!
 //!     cargo run --release -p edgepack-smith --example own_backend
 //!
-//! The backend runs a chain of operations over floats. Its fast way joins neighbours before it runs them; the invariant is
-//! that the results are those of one operation after the other. The first set of rules keeps it. The second does not, for
-//! numbers at the ends of what a float holds, which is easily overlooked and quickly found.
+//! The backend runs a chain of operations over floats. Its fast form joins neighbours before it runs them; the
+//! invariant is that the results are those of one operation after the other. The first set of rules preserves it. The
+//! second does not, for numbers at the ends of the range of a float, which is easily overlooked and quickly found.
 
 use std::error::Error;
 use std::ops::Range;
@@ -28,7 +28,7 @@ const RELU: u8 = 1;
 const DOUBLE: u8 = 2;
 const HALVE: u8 = 3;
 
-/// How neighbours are joined.
+/// Rules by which neighbours are joined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rules {
     /// Not at all.
@@ -119,7 +119,7 @@ fn run(file: &[u8], rules: Rules) -> Result<Vec<Vec<u32>>, Box<dyn Error>> {
     tensors.map(|tensor| Ok(tensor.as_slice::<f32>()?.iter().map(|x| x.to_bits()).collect())).collect()
 }
 
-/// What breaks the invariant, if anything does.
+/// Returns a description of the broken invariant, if it is broken.
 fn fails(file: &[u8], rules: Rules) -> Option<String> {
     let (plain, joined) = (run(file, Rules::None), run(file, rules));
     match (plain, joined) {

@@ -1,7 +1,7 @@
 //! Smaller inputs that still show something: first a program as rows, list by list, then any bytes, block by block.
 //!
-//! What counts is decided by the caller's test, which is asked for every attempt; the result is always an input it said
-//! yes to. Equal inputs and equal answers give equal results.
+//! The caller's test decides which inputs count, and is asked for every attempt; the result is always an input that it
+//! accepted. Equal inputs and equal answers give equal results.
 
 use edgepack_builder::raw;
 use edgepack_format::pte::Program;
@@ -87,7 +87,7 @@ impl Candidate {
         raw::program(&row, &segments, &raw::Options::DEFAULT).ok()
     }
 
-    /// Whether the candidate as it is now shows it; then it is the best.
+    /// Returns whether the candidate as it is now passes the test; then it becomes the best.
     fn keeps(&mut self, best: &mut Vec<u8>, shows: &mut impl FnMut(&[u8]) -> bool) -> bool {
         if self.left == 0 {
             return false;

@@ -1,4 +1,4 @@
-//! What the strategies promise: every value is a file that opens, a row that is written and read the same.
+//! Guarantees of the strategies: every value is a file that opens, or a row that reads back equal to what was written.
 
 use edgepack_format::extent::FileExtent;
 use edgepack_format::limits::Limits;

@@ -1,4 +1,4 @@
-//! `edgepack convert`: a data file from a safetensors file, and the other way round.
+//! `edgepack convert`: writes a data file from a safetensors file, and the reverse.
 
 use std::path::PathBuf;
 use std::sync::Arc;

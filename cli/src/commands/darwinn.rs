@@ -1,4 +1,4 @@
-//! `edgepack darwinn`: the host side of an Edge TPU package, step by step.
+//! `edgepack darwinn`: the host side of an Edge TPU package, one operation per subcommand.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -41,7 +41,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     Ok(Status::Fine)
 }
 
-/// What kept a file of the folder from being written.
+/// Failure for a file of the folder that could not be written.
 fn failure(error: Error) -> Failure {
     match &error {
         Error::Io { what, error } => unwritten(error, Path::new(what)),
@@ -49,7 +49,7 @@ fn failure(error: Error) -> Failure {
     }
 }
 
-/// Where bytes go; a folder is made if it is not there.
+/// Destination of the bytes; creates the folder if it does not exist.
 fn blobs<'s>(args: &'s Args, session: &'s mut Session) -> Result<Blobs<'s>, Failure> {
     let Some(folder) = &args.data_dir else { return Ok(Blobs::Inline) };
     let failed = |error| Failure::unreadable(format!("{}: {error}", folder.display()));

@@ -49,7 +49,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let mut large = Large::default();
     let mut text = print_with(&package, Some(SideFile { name: &name, out: &mut large })).map_err(about)?;
     if large.bytes == 0 {
-        // Nothing was large enough: the text stands alone.
+        // Nothing was large enough: the text is complete without a second file.
         text = print(&package).map_err(about)?;
     } else {
         session.stage(&side, |out| {
@@ -61,7 +61,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     Ok(Status::Fine)
 }
 
-/// Counts bytes that go into the file beside the text.
+/// Counts bytes that go into the file next to the text.
 #[derive(Default)]
 struct Large {
     bytes: u64,

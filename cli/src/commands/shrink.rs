@@ -69,7 +69,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     Ok(Status::Fine)
 }
 
-/// A name that means nothing to any shell: the extension is kept if it is a plain one.
+/// Returns a file name without characters that a shell interprets; keeps the extension if it is a plain one.
 fn candidate_name(file: &Path) -> String {
     let extension = file.extension().and_then(|extension| extension.to_str());
     let plain = |text: &&str| text.len() <= 8 && text.bytes().all(|byte| byte.is_ascii_alphanumeric());

@@ -28,20 +28,20 @@ pub struct Args {
     pub strict: bool,
 }
 
-/// What there is to say about one file.
+/// Result of verifying one file.
 #[derive(Serialize)]
 struct Verified {
     file: String,
     kind: Option<&'static str>,
     findings: Vec<Finding>,
-    /// Findings that were counted but not kept.
+    /// Number of findings that were counted but not stored.
     more: usize,
-    /// Why the file could not be checked.
+    /// Reason the file could not be checked.
     error: Option<String>,
     status: u8,
     #[serde(skip)]
     all: Findings,
-    /// Whether that is enough to fail.
+    /// True if the findings are enough to fail.
     #[serde(skip)]
     broken: bool,
 }

@@ -120,12 +120,12 @@ impl<'a, 'b> Fields<'a, 'b> {
         })
     }
 
-    /// Prints the fields, one per line; a table that holds no lists of tables stands on one line.
+    /// Prints the fields, one per line; a table without lists of tables takes one line.
     pub fn print(&self, indent: usize, out: &mut dyn Write) -> io::Result<()> {
         self.print_fields(indent, indent, out)
     }
 
-    /// The same with another indentation for the start of each field.
+    /// Prints the fields with another indentation for the first line of each field.
     fn print_fields(&self, first: usize, indent: usize, out: &mut dyn Write) -> io::Result<()> {
         for field in self.desc.fields {
             write!(out, "{:first$}{NAME}{}{NAME:#}", "", field.name)?;
@@ -164,7 +164,7 @@ impl<'a, 'b> Fields<'a, 'b> {
             self.print_inline(out)?;
             return writeln!(out);
         }
-        // A table that only wraps a union stands on the line of the union.
+        // A table that only wraps a union is printed on the line of the union.
         if let [FieldDesc { kind: FieldKind::Union(_), .. }] = self.desc.fields {
             write!(out, " ")?;
             return self.print_fields(0, indent, out);
@@ -201,7 +201,7 @@ fn structure(desc: &StructDesc, mut bytes: &[u8]) -> Value {
     Value::Array(numbers)
 }
 
-/// Whether a table and what is below it fit a line: no lists of tables, no unions.
+/// Returns whether a table and everything below it fit on a line: no lists of tables, no unions.
 fn is_flat(desc: &TableDesc) -> bool {
     desc.fields.iter().all(|field| match field.kind {
         FieldKind::Rows(_) | FieldKind::Union(_) => false,

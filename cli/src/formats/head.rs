@@ -36,7 +36,7 @@ impl Head {
         self.file.head.extent.len
     }
 
-    /// Whether a walk over everything below a table of it ends soon.
+    /// Returns whether a walk over everything below a table of the file stays within the limits.
     pub fn unfolds<'a, T: Table<'a>>(&self, root: wire::Table<'a>, limits: &Limits) -> bool {
         // What is wrong is said elsewhere; here only the length of the walk counts.
         let mut limits = limits.unfolding(self.bytes.len() as u64);

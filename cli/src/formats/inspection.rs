@@ -13,22 +13,22 @@ use crate::status::{Failure, Status};
 use crate::style::{DIM, TITLE};
 use crate::units;
 
-/// What is in a file of a family: part of a JSON document, and lines for people.
+/// Summary of a file of one family: part of a JSON document, and lines for people.
 pub trait Summary: Serialize {
     /// Prints it; with `all` every value and instruction.
     fn print(&self, all: bool, out: &mut dyn Write) -> io::Result<()>;
 }
 
-/// Tables that lie inside a file as bytes.
+/// Tables that are stored inside a file as bytes.
 #[derive(Default)]
 pub struct Inside<'a> {
     /// The program inside a bundle.
     pub program: Option<Root<'a>>,
-    /// Of a compiled model, level by level: packages, multi-executables, executables.
+    /// Tables of a compiled model, level by level: packages, multi-executables, executables.
     pub levels: Vec<Root<'a>>,
 }
 
-/// The document; the summary's fields stand beside `kind`.
+/// The JSON document; the fields of the summary are next to `kind`.
 #[derive(Serialize)]
 struct Inspection<'a, S> {
     file: &'a str,
@@ -37,7 +37,7 @@ struct Inspection<'a, S> {
     #[serde(flatten)]
     summary: Option<&'a S>,
     findings: &'a [Finding],
-    /// Findings that were counted but not kept.
+    /// Number of findings that were counted but not stored.
     more_findings: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     tables: Option<Fields<'a, 'a>>,

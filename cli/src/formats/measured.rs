@@ -12,7 +12,7 @@ use crate::style::{DIM, TITLE};
 use crate::table::{Align, Cell, Columns};
 use crate::units::{bytes, duration};
 
-/// How long opening, loading and running took, and what memory it needs.
+/// Time of opening, loading and running, and the memory needed.
 #[derive(Serialize)]
 pub struct Measured {
     /// The file.
@@ -34,10 +34,10 @@ pub struct Measured {
     pub steady: Steady,
     /// Memory of all kinds.
     pub memory: Memory,
-    /// Every instruction beside the limits of the machine, if that was asked for.
+    /// Every instruction next to the limits of the machine, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roofline: Option<Roofline>,
-    /// What a run does: `12 instructions`.
+    /// Work of one run: `12 instructions`.
     #[serde(skip)]
     pub work: String,
 }

@@ -65,7 +65,7 @@ pub enum Piece<'a> {
     Member(&'a str),
 }
 
-/// How a file is run.
+/// Options for running a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Execution<'a> {
     /// Data files.
@@ -74,7 +74,7 @@ pub struct Execution<'a> {
     pub threads: Option<u16>,
     /// A folder of packed weights.
     pub pack_cache: Option<&'a Path>,
-    /// Whether code of a package may be called.
+    /// Permission to call the code of a package.
     pub native: Native,
 }
 
@@ -87,18 +87,19 @@ pub struct Measurement {
     pub roofline: bool,
 }
 
-/// What one kind of file has to say. What a family has nothing to say to is refused in the words of its kind.
+/// Operations on one kind of file. An operation that a family does not support is refused with a message that names the
+/// kind.
 pub trait Format: Sync {
     /// The kind, as it is detected.
     fn kind(&self) -> FileKind;
 
-    /// Its name in JSON documents.
+    /// Name of the kind in JSON documents.
     fn id(&self) -> &'static str;
 
     /// Everything its rules have to say.
     fn verify(&self, head: &Head, session: &Session) -> Findings;
 
-    /// What is wrong with a file and its data files together; `None` where there is no such pair.
+    /// Checks a file together with its data files; `None` if there is no such pair.
     fn pair(&self, _head: &Head, _data: &[&Head], _session: &Session) -> Option<Findings> {
         None
     }
@@ -108,8 +109,9 @@ pub trait Format: Sync {
         None
     }
 
-    /// Whether what is in it can be looked at table by table in a moment. Tables may be shared, so that a few kilobytes
-    /// unfold into billions of rows; of such a file only the findings and a bounded walk are shown.
+    /// Returns whether the content can be walked table by table in short time. Tables may be referred to several times,
+    /// so that a few kilobytes unfold into billions of rows; of such a file only the findings and a bounded walk are
+    /// shown.
     fn is_modest(&self, _head: &Head, _limits: &Limits) -> bool {
         true
     }
@@ -122,7 +124,7 @@ pub trait Format: Sync {
     /// Shows what is inside, broken or not; with `all` every value, instruction and field.
     fn inspect(&self, head: &Head, all: bool, session: &mut Session) -> Result<Status, Failure>;
 
-    /// Where the bytes go.
+    /// Measures the parts of the file in bytes.
     fn size(&self, head: &Head, session: &Session) -> Result<Size, Failure>;
 
     /// One raw piece.
@@ -199,7 +201,7 @@ pub trait Format: Sync {
         String::new()
     }
 
-    /// Text for readers only, where it has no way back to a file.
+    /// Returns text for readers only, which cannot be read back into a file.
     fn text(&self, _file: &File) -> Result<Option<String>, Failure> {
         Ok(None)
     }
@@ -242,7 +244,7 @@ pub fn open(path: &Path, session: &mut Session) -> Result<(File, &'static dyn Fo
     }
 }
 
-/// The same, with its flatbuffer read.
+/// Opens a file of a known format and reads its flatbuffer.
 pub fn read(path: &Path, session: &mut Session) -> Result<(Head, &'static dyn Format), Failure> {
     let (file, format) = open(path, session)?;
     Ok((Head::read(file, &session.limits)?, format))

@@ -1,5 +1,5 @@
-//! Instructions beside what this machine could do: the time of each, what it moves and multiplies, and the share of the
-//! limit that it reaches.
+//! Instructions compared with the limits of this machine: the time of each, the bytes it moves, the products it
+//! computes, and the fraction of the limit that it reaches.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};

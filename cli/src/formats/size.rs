@@ -1,4 +1,4 @@
-//! Where the bytes of a file go. The parts of a [`Size`] never overlap, and sum up to the file if it is sound.
+//! Sizes of the parts of a file. The parts of a [`Size`] never overlap, and sum up to the file if it is sound.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::status::Failure;
 
-/// Where the bytes go.
+/// Sizes of the parts of a file.
 #[derive(Serialize, Default)]
 pub struct Size {
     /// All of them.
@@ -25,23 +25,23 @@ pub struct Size {
 /// A part of the file.
 #[derive(Serialize)]
 pub struct Part {
-    /// What it is.
+    /// Description of the part.
     pub what: String,
-    /// Its bytes.
+    /// Length of the part in bytes.
     pub bytes: u64,
 }
 
 /// A stored tensor.
 #[derive(Serialize)]
 pub struct StoredTensor {
-    /// Its name, or `constant N`.
+    /// Name of the tensor, or `constant N`.
     pub name: String,
     /// `f32[2, 2]`.
     #[serde(rename = "type")]
     pub layout: String,
-    /// Its bytes.
+    /// Length of the tensor in bytes.
     pub bytes: u64,
-    /// Where it is in the file.
+    /// Offset of the tensor in the file.
     #[serde(skip)]
     pub offset: Option<u64>,
 }
@@ -51,7 +51,7 @@ pub struct StoredTensor {
 pub struct Duplicate {
     /// Bytes beyond the first copy.
     pub wasted: u64,
-    /// Where the copies are.
+    /// Places of the copies.
     pub places: Vec<String>,
 }
 
@@ -59,19 +59,19 @@ pub struct Duplicate {
 pub struct Range {
     /// For people.
     pub name: String,
-    /// Where it starts in the file.
+    /// Offset of the range in the file.
     pub offset: u64,
-    /// Its bytes.
+    /// Length of the range in bytes.
     pub bytes: u64,
 }
 
 impl Size {
-    /// Of a file of that many bytes; no parts yet.
+    /// Makes the size of a file of `bytes` bytes; no parts yet.
     pub fn new(bytes: u64) -> Size {
         Size { bytes, ..Size::default() }
     }
 
-    /// Of a file whose tables cannot be looked at.
+    /// Makes the size of a file whose tables cannot be read.
     pub fn unreadable(bytes: u64) -> Size {
         let mut size = Size::new(bytes);
         size.part("nothing that can be read within reason", bytes);
@@ -92,7 +92,7 @@ impl Size {
         self
     }
 
-    /// Adds what lies between used ranges, which is padding, and behind them, which is not declared.
+    /// Adds the bytes between used ranges as padding, and the bytes behind them as undeclared.
     pub fn gaps(&mut self, mut used: Vec<(u64, u64)>) {
         used.sort_unstable();
         let (mut end, mut padding) = (0u64, 0u64);
@@ -115,7 +115,7 @@ impl Size {
 const WORTH: u64 = 64;
 const CHUNK: usize = 1 << 20;
 
-/// How often the file may be read to compare its parts: ranges may overlap as they like.
+/// Ceiling of the bytes read to compare parts, as a multiple of the file's length: ranges may overlap in any number.
 const READS: u64 = 4;
 
 /// Ranges of equal content. Only ranges of equal length are read at all, and no more than a few times the file.
@@ -124,7 +124,7 @@ fn duplicates(source: &dyn Source, ranges: Vec<Range>) -> Result<Vec<Duplicate>,
     let mut known = BTreeSet::new();
     for range in ranges {
         let inside = range.offset.checked_add(range.bytes).is_some_and(|end| end <= source.len());
-        // The same range under two names is stored once.
+        // A range that has two names is stored once.
         if range.bytes >= WORTH && inside && known.insert((range.offset, range.bytes)) {
             by_length.entry(range.bytes).or_default().push(range);
         }

@@ -1,10 +1,10 @@
-//! Why a file of tensors cannot be read or written.
+//! Reasons a file of tensors cannot be read or written.
 
 use std::fmt;
 
 use edgepack_format::tensor::LayoutError;
 
-/// Why a file of tensors cannot be read or written.
+/// Reason a file of tensors cannot be read or written.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum InterchangeError {

@@ -23,13 +23,13 @@ pub fn read_safetensors(bytes: &[u8]) -> Result<Vec<(String, TensorBuf)>, Interc
     Ok(tensors)
 }
 
-/// The metadata entry `key` of a safetensors file; `None` if there is no such entry, or no such file.
+/// Returns the metadata entry `key` of a safetensors file; `None` if there is no such entry, or no such file.
 pub fn safetensors_metadata(bytes: &[u8], key: &str) -> Option<String> {
     let (_, metadata) = SafeTensors::read_metadata(bytes).ok()?;
     metadata.metadata().as_ref()?.get(key).cloned()
 }
 
-/// A safetensors file of these tensors. Memory order is not kept: all are contiguous.
+/// Writes these tensors as a safetensors file. Memory order is not preserved: all tensors are contiguous.
 pub fn write_safetensors(tensors: &[(String, TensorBuf)]) -> Result<Vec<u8>, InterchangeError> {
     let contiguous = tensors.iter().map(|(name, tensor)| Ok((name.as_str(), tensor.contiguous()?)));
     let contiguous = contiguous.collect::<Result<Vec<_>, LayoutError>>()?;
@@ -43,7 +43,7 @@ pub fn write_safetensors(tensors: &[(String, TensorBuf)]) -> Result<Vec<u8>, Int
     Ok(safetensors::serialize(views, None)?)
 }
 
-/// What a file of tensors holds.
+/// Content of a file of tensors.
 pub enum TensorFile {
     /// Named tensors.
     Named(Vec<(String, TensorBuf)>),

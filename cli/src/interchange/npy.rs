@@ -53,7 +53,7 @@ pub fn read(bytes: &[u8]) -> Result<TensorBuf, InterchangeError> {
     Ok(TensorBuf::from_bytes(layout, data)?)
 }
 
-/// What follows the colon of a key.
+/// Returns the text behind the colon of a key.
 fn field<'h>(header: &'h str, key: &str) -> Option<&'h str> {
     let at = [format!("'{key}'"), format!("\"{key}\"")]
         .into_iter()

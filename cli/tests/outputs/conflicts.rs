@@ -143,7 +143,7 @@ fn force_and_in_place_do_it_all_the_same() {
     assert!(folder.hidden().is_empty());
 }
 
-/// A result that its own verifier refuses takes nobody's place.
+/// A result that its own verifier refuses replaces no file.
 #[test]
 fn what_is_not_valid_is_not_written() {
     let folder = inputs("valid");

@@ -1,4 +1,5 @@
-//! What commands write, and where: the binary itself, since devices, signals and descriptors belong to processes.
+//! Outputs of commands and their destinations: the binary itself, since devices, signals and descriptors belong to
+//! processes.
 #![cfg(unix)]
 
 mod conflicts;

@@ -1,6 +1,6 @@
 //! A command that is ended leaves nothing half done.
 //!
-//! A pipe that nobody reads keeps `split` where its data file is complete and its program is not.
+//! A pipe without a reader blocks `split` at the point where its data file is complete and its program is not.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// How long a process may take for what it does in a moment.
+/// Time a process may take for work that normally takes a moment.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
@@ -55,12 +55,12 @@ fn started(folder: &Folder, command: &mut Command) -> Started {
         let complete = |name: &String| fs::metadata(folder.path(name).join("1")).is_ok_and(|found| found.len() > 2000);
         folder.hidden().iter().any(complete)
     });
-    // From there it is a step to the pipe; the outcome is the same if it is not there yet.
+    // The pipe is opened shortly after; the outcome is the same if that has not happened yet.
     sleep(Duration::from_millis(50));
     child
 }
 
-/// Whether whoever runs the tests ignores a signal, as `nohup` does: children inherit that.
+/// Returns whether the process that runs the tests ignores a signal, as `nohup` does: children inherit that.
 fn is_ignored(signal: &str) -> bool {
     let script = format!("kill -s {signal} $$; exit 0");
     Command::new("sh").args(["-c", &script]).status().expect("sh").success()

@@ -1,4 +1,4 @@
-//! What is no regular file is written into and stays what it is; output that fails is said.
+//! A destination that is not a regular file is written into and stays as it is; output that fails is reported.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, symlink};

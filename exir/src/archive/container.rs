@@ -16,30 +16,30 @@ use crate::json;
 /// The largest JSON record that is read.
 const MAX_JSON: u64 = 1 << 30;
 
-/// The same for documents that have to be put into the words of today first, which takes more memory.
+/// Ceiling of documents in older formats: they are first converted to the current one, which takes more memory.
 const MAX_OLDER_JSON: u64 = 1 << 29;
 
 /// The schema versions that are read: the current major one, and the one early exporters wrote.
 const MAJOR: [i64; 2] = [8, 0];
 
-/// The same for documents that stand beside pickled tensors; `exir.serde` counts its own versions.
+/// Schema versions of documents next to pickled tensors; `exir.serde` counts its own versions.
 const OLDER_MAJOR: [i64; 3] = [8, 5, 0];
 
 /// The document of an archive that holds one program and no name for it.
 const ONLY: &str = "serialized_exported_program.json";
 
-/// How programs with what became of them are told.
+/// Marker of an ETRecord: programs with the stages they went through.
 const RECORDED: &str = "ETRECORD_V0";
 
 /// In front of the names of methods in such files.
 const EDGE: &str = "edge_dialect_exported_program/";
 
-/// How an archive is laid out.
+/// Layout of an archive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layout {
-    /// That of `torch.export.save`: programs by name, tensors as they are.
+    /// Layout of `torch.export.save`: programs by name, tensors as raw bytes.
     Named,
-    /// That of `executorch.exir.serde` and of exporters before 2025: one program, tensors in pickles.
+    /// Layout of `executorch.exir.serde` and of exporters before 2025: one program, tensors in pickles.
     Single,
     /// An ETRecord: programs of several stages, each with its pickles.
     Recorded,
@@ -85,7 +85,7 @@ impl<'a> Archive<'a> {
         &self.zip.root
     }
 
-    /// How it is laid out.
+    /// Returns the layout of the archive.
     pub fn layout(&self) -> Layout {
         self.layout
     }

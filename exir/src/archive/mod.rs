@@ -1,11 +1,11 @@
 //! Archives of exported programs: ZIPs of stored records.
 //!
-//! `torch.export.save` writes one [layout](Layout); `exir.serde` writes another one, and an ETRecord holds several programs
-//! of that kind. [`Archive::parse`] looks at bytes in memory, [`Archive::open`] at a file of which it reads the directory,
-//! the JSON records and the pickles only. Either way tensors stay where they are until somebody writes them out. Pickles
-//! are [interpreted as data](crate::pickle): nothing that they name is looked up or called.
+//! `torch.export.save` writes one [layout](Layout); `exir.serde` writes another one, and an ETRecord holds several
+//! programs of that kind. [`Archive::parse`] reads bytes in memory; [`Archive::open`] reads a file, of which it loads
+//! the directory, the JSON records and the pickles only. In both cases tensors are not copied until they are written
+//! out. Pickles are [interpreted as data](crate::pickle): no name in them is looked up or called.
 //!
-//! Invariant: every [`Record`] lies inside the archive, and no two have the same name.
+//! Invariant: every [`Record`] is inside the archive, and no two have the same name.
 
 mod container;
 mod older;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::json;
 
-/// How deep such a document may be nested: more than any JSON that is read is.
+/// Ceiling of the nesting of such a document: higher than for any JSON that is read.
 const MAX_DEPTH: usize = 200;
 
 /// Floats that are not finite, as Python writes them, longest first.

@@ -11,7 +11,7 @@ use super::zip::{Record, Zip};
 use crate::error::Error;
 use crate::pickle::{self, Id, Pickle, Value};
 
-/// How deep tensors may consist of others.
+/// Ceiling of the nesting of tensors that consist of others.
 const MAX_DEPTH: usize = 4;
 
 /// Element types of saved tensors, with the class of their storage if they have one of their own.
@@ -49,7 +49,7 @@ pub(super) struct SavedFile<'a> {
     name: String,
 }
 
-/// What a value of the pickle is.
+/// Value of the pickle, as it is read.
 enum Loaded<'a> {
     Tensor(Weight<'a>),
     Subclass(Subclass<'a>),
@@ -110,7 +110,7 @@ impl<'a> SavedFile<'a> {
         }
     }
 
-    /// What a constructor would make of arguments.
+    /// Returns the value that a constructor would make of its arguments.
     fn construct(&self, name: &str, arguments: &[Id], depth: usize) -> Result<Loaded<'a>, Error> {
         if depth > MAX_DEPTH {
             return Err(self.wrong(format!("tensors nested deeper than {MAX_DEPTH}")));

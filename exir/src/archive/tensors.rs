@@ -1,6 +1,6 @@
 //! Tensors of an archive: strided views of storages that stay where they are.
 //!
-//! Invariant: every element of a [`Weight`] lies inside its storage.
+//! Invariant: every element of a [`Weight`] is inside its storage.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -23,7 +23,7 @@ const MAX_EXPANDED: usize = 64 << 20;
 #[derive(Clone, Debug)]
 pub struct Storage<'a> {
     bytes: Bytes<'a>,
-    /// What tells it from other storages of the same program.
+    /// Name that distinguishes the storage from others of the same program.
     name: Arc<str>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Storage<'a> {
         Storage { bytes: Bytes::Owned(bytes.into()), name: name.into().into() }
     }
 
-    /// Bytes of somebody else.
+    /// Borrows the bytes of the caller, under a name that no other storage of the program has.
     pub fn borrowed(name: impl Into<String>, bytes: &'a [u8]) -> Self {
         Storage { bytes: Bytes::Borrowed(bytes), name: name.into().into() }
     }
@@ -49,12 +49,12 @@ impl<'a> Storage<'a> {
         Storage { bytes: Bytes::File { path, offset, len }, name: name.into() }
     }
 
-    /// Its name: the record it came from.
+    /// Returns the name of the storage: the record it came from.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub fn len(&self) -> u64 {
         match &self.bytes {
             Bytes::Borrowed(bytes) => bytes.len() as u64,
@@ -63,7 +63,7 @@ impl<'a> Storage<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -107,7 +107,7 @@ impl Content for Part {
 /// A tensor of the program: a view of a storage. Numbers are in elements.
 #[derive(Clone, Debug)]
 pub struct Weight<'a> {
-    /// Whether it is a parameter.
+    /// True if the tensor is a parameter.
     pub is_param: bool,
     storage: Storage<'a>,
     scalar_type: ScalarType,
@@ -136,7 +136,7 @@ impl<'a> Weight<'a> {
         Weight::new(storage, scalar_type, sizes.to_vec(), strides, 0)
     }
 
-    /// The same tensor as a parameter.
+    /// Returns the tensor as a parameter.
     pub(super) fn parameter(self) -> Self {
         Weight { is_param: true, ..self }
     }
@@ -193,7 +193,7 @@ impl<'a> Weight<'a> {
         Ok((layout, Data::new(gather)))
     }
 
-    /// Whether its elements lie one behind the other with dimensions in this order.
+    /// Returns whether the elements are contiguous in memory with the dimensions in this order.
     pub(crate) fn is_dense(&self, dim_order: &[u8]) -> bool {
         TensorLayout::new(self.scalar_type, &self.sizes, dim_order).is_ok_and(|layout| self.agrees(&layout))
     }
@@ -204,8 +204,8 @@ impl<'a> Weight<'a> {
         layout.element_count() == 0 || self.sizes.iter().enumerate().all(agrees)
     }
 
-    /// The same bytes with dimensions in another order, or another view of them: `change` is given sizes, strides and
-    /// offset. `None` if it makes no view of the storage.
+    /// Returns the bytes with dimensions in another order, or another view of them: `change` is given sizes, strides
+    /// and offset. `None` if the result is not a view of the storage.
     pub fn reviewed(
         &self,
         change: impl FnOnce(&mut Vec<usize>, &mut Vec<usize>, &mut usize) -> Option<()>,
@@ -302,7 +302,7 @@ pub struct Weights<'a> {
     pub state: BTreeMap<String, Weight<'a>>,
     /// Constants and buffers that are not persistent.
     pub constants: BTreeMap<String, Weight<'a>>,
-    /// Those that consist of several tensors, such as quantised weights: programs ask for the tensors inside.
+    /// Weights that consist of several tensors, such as quantised ones: programs ask for the tensors inside.
     pub subclasses: BTreeMap<String, Subclass<'a>>,
 }
 
@@ -311,7 +311,7 @@ pub struct Weights<'a> {
 pub struct Subclass<'a> {
     /// The name of its class.
     pub class: String,
-    /// Whether it is a parameter.
+    /// True if the weight is a parameter.
     pub is_param: bool,
     /// The tensors inside, by attribute.
     pub tensors: BTreeMap<String, Weight<'a>>,
@@ -323,7 +323,7 @@ impl<'a> Weights<'a> {
         self.state.get(name).or_else(|| self.constants.get(name))
     }
 
-    /// Why there is no tensor of this name.
+    /// Explains why there is no tensor of this name.
     pub(crate) fn missing(&self, name: &str) -> String {
         match self.subclasses.get(name) {
             Some(whole) => format!("`{name}` is a {} that is used as a whole, not by its parts", whole.class),

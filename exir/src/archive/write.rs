@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::graph::{ExportedProgram, Size, TensorMeta};
 use crate::json::{PayloadConfig, PayloadMeta};
 
-/// Where records start.
+/// Alignment of records in bytes.
 const ALIGNMENT: u64 = 64;
 
 /// The identifier of the extra field that moves a record to its alignment.

@@ -1,9 +1,9 @@
-//! A ZIP of stored records: which there are and where their bytes lie.
+//! A ZIP of stored records: its directory, and the places of the bytes.
 //!
 //! Sizes come from the central directory, since local headers of archives may hold zeros; the distance from a local header
 //! to its data does come from the local header. A record may be such a ZIP itself; it is read where it is.
 //!
-//! Invariant: every [`Record`] lies inside its ZIP, and no two have the same name.
+//! Invariant: every [`Record`] is inside its ZIP, and no two have the same name.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,15 +24,15 @@ pub const MAX_RECORDS: u64 = 1 << 20;
 /// The bytes of one record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// Its name below the root folder.
+    /// Name of the record below the root folder.
     pub name: String,
-    /// Where its bytes start in the file.
+    /// Offset of the record's bytes in the file.
     pub offset: u64,
-    /// How many there are.
+    /// Length of the record in bytes.
     pub len: u64,
 }
 
-/// Where a ZIP is.
+/// Source of a ZIP.
 #[derive(Clone)]
 pub(super) enum Place<'a> {
     Bytes(&'a [u8]),
@@ -192,7 +192,7 @@ impl<'a> Zip<'a> {
         String::from_utf8(bytes).map(Some).map_err(|_| Error::record(name, "it is not UTF-8"))
     }
 
-    /// Refuses numbers whose bytes stand the other way round.
+    /// Refuses an archive whose numbers have the opposite byte order.
     pub(super) fn check_byte_order(&self) -> Result<(), Error> {
         match self.text("byteorder")? {
             Some(order) if order != "little" => {
@@ -203,7 +203,8 @@ impl<'a> Zip<'a> {
     }
 }
 
-/// Reads the records of a ZIP of stored records, whatever it is for: full names and bytes. [`write_records`] is the way back.
+/// Reads the records of a ZIP of stored records, whatever it is for: full names and bytes. [`write_records`] is the
+/// inverse.
 ///
 /// [`write_records`]: super::write_records
 pub fn records(bytes: &[u8]) -> Result<Vec<(String, &[u8])>, Error> {

@@ -239,7 +239,7 @@ fn shift(make: &mut Maker<'_>, node: &Composite<'_>, inverse: bool) -> Answer {
     one(x)
 }
 
-/// How far apart neighbours along a dimension are.
+/// Distance between neighbours along a dimension.
 enum Spacing {
     Even(f64),
     Places(ValueId),

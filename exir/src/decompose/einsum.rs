@@ -1,10 +1,10 @@
-//! Equations of letters made plain: every dimension has a letter of its own, and none stands twice in a term.
+//! Normal form of equations of letters: every dimension has a letter of its own, and no letter occurs twice in a term.
 
 use super::maker::Maker;
 use crate::error::Error;
 use crate::graph::ValueId;
 
-/// The first of the letters that stand for the dimensions of `...`.
+/// First of the letters that represent the dimensions of `...`.
 const HIDDEN: u32 = 0x3b1;
 
 /// Terms of letters, the letters of the result, and operands with a dimension for each letter.
@@ -72,7 +72,7 @@ fn stand_ins(count: usize) -> Vec<char> {
     (0..count).rev().filter_map(|at| char::from_u32(HIDDEN.saturating_add(u32::try_from(at).unwrap_or(0)))).collect()
 }
 
-/// The first two places of a letter that stands twice.
+/// Returns the first two positions of a letter that occurs twice.
 fn repeated(term: &[char]) -> Option<(usize, usize)> {
     term.iter().enumerate().find_map(|(first, letter)| {
         let second = term.iter().skip(first.saturating_add(1)).position(|other| other == letter)?;

@@ -6,10 +6,10 @@
 //!
 //! Invariant: terms nest at most `DEPTH` deep.
 
-/// How deep terms may nest.
+/// Ceiling of the nesting of terms.
 const DEPTH: usize = 40;
 
-/// Names, and the term whose values they stand for.
+/// Names, and the term whose values they are bound to.
 pub(super) type Local = (Vec<String>, Term);
 
 /// A parsed line.
@@ -19,7 +19,7 @@ pub(super) struct Formula {
     pub(super) results: Vec<Term>,
 }
 
-/// What stands for a value.
+/// Term of a formula: an expression for a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Term {
     /// A literal number.
@@ -76,7 +76,7 @@ pub(super) fn parse(text: &str) -> Option<Formula> {
     let (head, last) = text.rsplit_once(';').unwrap_or(("", text));
     let mut locals = Vec::new();
     for statement in head.split(';').filter(|statement| !statement.trim().is_empty()) {
-        // The first sign of equality that is no comparison.
+        // The first sign of equality that is not a comparison.
         let (names, term) = statement.split_once(" = ")?;
         let names = names.split(',').map(|name| name.trim().to_owned()).collect();
         locals.push((names, whole(term)?.pop()?));
@@ -92,7 +92,7 @@ fn whole(text: &str) -> Option<Vec<Term>> {
     (reader.rest.is_empty() && !terms.is_empty()).then_some(terms)
 }
 
-/// What stands between parentheses: terms by position, and terms by name.
+/// Arguments between parentheses: terms by position, and terms by name.
 type Given = (Vec<Term>, Vec<(String, Term)>);
 
 struct Reader<'t> {

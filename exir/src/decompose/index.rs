@@ -178,7 +178,7 @@ pub(super) fn find(name: &str) -> Option<Rule> {
     })
 }
 
-/// Indices that all lie inside.
+/// Makes indices that are all inside.
 fn inside(make: &mut Maker<'_>, node: &Composite<'_>) -> Result<Argument, Error> {
     let x = node.value("self")?;
     let mut items = Vec::new();

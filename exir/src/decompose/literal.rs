@@ -15,7 +15,7 @@ pub(super) fn number_of(argument: &Argument) -> Option<f64> {
     }
 }
 
-/// What an operator gives for two literals.
+/// Returns the result of an operator on two literals.
 pub(super) fn literal(infix: Infix, left: &Argument, right: &Argument) -> Option<Argument> {
     match (infix, left, right) {
         (Infix::Equal, _, _) if number_of(left).is_none() || number_of(right).is_none() => {

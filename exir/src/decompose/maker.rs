@@ -14,10 +14,10 @@ use crate::graph::{
 };
 use crate::operators::Operators;
 
-/// What writing a call costs in visits of [`Limits`], besides its arguments.
+/// Cost of writing a call in visits of [`Limits`], besides its arguments.
 const CALL: u64 = 64;
 
-/// How much may still be written while a program is lowered; its graphs share it.
+/// Budget for what may still be written while a program is lowered; all its graphs use the same one.
 #[derive(Clone)]
 pub(crate) struct Work(Rc<Cell<u64>>);
 
@@ -39,7 +39,7 @@ impl Work {
     }
 }
 
-/// Where each symbol and formula can be read: as a number that was computed, or as a size of an input.
+/// Sources of each symbol and formula: a number that was computed, or a size of an input.
 pub(crate) struct Sizes {
     computed: BTreeMap<String, ValueId>,
     inputs: BTreeMap<String, (ValueId, usize)>,
@@ -47,7 +47,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// Those that the inputs of a graph give.
+    /// Collects the sizes that the inputs of a graph give.
     pub(crate) fn of_inputs(graph: &Graph, work: &Work) -> Self {
         let mut sizes = Sizes { computed: BTreeMap::new(), inputs: BTreeMap::new(), work: work.clone() };
         for id in graph.inputs.iter().filter_map(Argument::value) {
@@ -93,7 +93,7 @@ pub(crate) struct Maker<'m> {
 }
 
 impl Maker<'_> {
-    /// What is known about a tensor.
+    /// Returns the metadata of a tensor.
     pub(crate) fn meta(&self, id: ValueId) -> Result<TensorMeta, Error> {
         let missing = || Error::program(format!("node `{}`", self.place), "it reads something that is no tensor");
         self.graph.tensor(id).cloned().ok_or_else(missing)
@@ -132,7 +132,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Why the node cannot be decomposed.
+    /// Makes the error of a node that cannot be decomposed, with the reason.
     pub(crate) fn error(&self, message: impl Into<String>) -> Error {
         Error::unsupported(format!("node `{}`", self.place), message)
     }
@@ -152,7 +152,7 @@ impl Maker<'_> {
         self.calls_with(op, args.into_iter().map(|(name, arg)| (name.to_owned(), arg)).collect())
     }
 
-    /// The same with any number of arguments.
+    /// Writes a call with any number of arguments.
     pub(super) fn calls_with(&mut self, op: &str, args: Vec<(String, Argument)>) -> Result<Vec<ValueId>, Error> {
         let name = format!("aten::{op}");
         let Some(target) = OpName::parse(&name) else { return Err(self.error(name)) };
@@ -239,7 +239,7 @@ impl Maker<'_> {
         Ok(Argument::List(ListKind::Ints, items))
     }
 
-    /// What an argument says as a size.
+    /// Returns an argument as a size.
     pub(crate) fn size_of(&self, arg: &Argument) -> Result<Size, Error> {
         let found = match arg {
             Argument::Int(number) => Some(Size::Known(*number)),
@@ -334,7 +334,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// The same elements in other sizes.
+    /// Returns the elements of `input` in other sizes.
     pub(crate) fn view(&mut self, input: ValueId, sizes: &[Size]) -> Result<ValueId, Error> {
         if self.sizes(input)? == sizes {
             return Ok(input);

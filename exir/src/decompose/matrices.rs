@@ -28,7 +28,7 @@ pub(super) fn find(name: &str) -> Option<Rule> {
     })
 }
 
-/// Which norm is asked for.
+/// Kind of norm.
 enum Order {
     Number(f64),
     Frobenius,
@@ -186,7 +186,7 @@ fn tensor_solve(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     one(make.view(solved, &wanted)?)
 }
 
-/// Elements at parts of the way through what is sorted, or between two of them.
+/// Returns quantiles: elements at fractions of the sorted sequence, or values between two of them.
 fn quantile(make: &mut Maker<'_>, node: &Composite<'_>, skip_missing: bool) -> Answer {
     let mut x = node.value("self")?;
     let meta = make.meta(x)?;
@@ -249,7 +249,7 @@ fn quantile(make: &mut Maker<'_>, node: &Composite<'_>, skip_missing: bool) -> A
         };
         let part = make.binary("mul.Tensor", way, weight)?;
         let between = make.binary("add.Tensor", value, part)?;
-        // Between the same infinities there is no way.
+        // Between two equal infinities nothing can be interpolated.
         let same = make.binary("eq.Tensor", above, value)?;
         value = make.choose(same, value, between)?;
     }

@@ -1,8 +1,8 @@
 //! Composite operators become operators of the core set, and what works in place becomes functional.
 //!
-//! Each composite has a rule that writes the calls it stands for; these are looked at again, so a rule may use other
-//! composites. What a rule makes is held against what was recorded for the operator, so a rule that does not apply to some
-//! form of it is noticed here and not by a wrong result.
+//! Each composite has a rule that writes the calls that replace it. These calls are expanded in turn, so a rule may use
+//! other composites. The results of a rule are checked against the metadata recorded for the operator, so a rule that
+//! does not apply to some form of it is noticed here and not by a wrong result.
 //!
 //! Invariant: a program that needs nothing decomposed comes out as it went in.
 
@@ -40,13 +40,13 @@ use crate::operators::{Operators, arguments};
 use crate::passes;
 use maker::{Maker, Sizes, Work};
 
-/// How deep composites may consist of composites.
+/// Ceiling of the nesting of composites in composites.
 const DEPTH: usize = 12;
 
-/// What a rule answers: the results that take the place of the operator's, or that it does not apply.
+/// Answer of a rule: the results that replace those of the operator, or `None` if it does not apply.
 type Answer = Result<Option<Vec<Argument>>, Error>;
 
-/// Writes the calls that an operator stands for.
+/// Writes the calls that replace an operator.
 type Rule = fn(&mut Maker<'_>, &Composite<'_>) -> Answer;
 
 /// A call of an operator, with its arguments by name, defaults filled in.
@@ -157,13 +157,13 @@ fn substitute(argument: &mut Argument, replaced: &BTreeMap<ValueId, Argument>) {
 
 struct Pass<'o> {
     operators: &'o Operators,
-    /// What stands for results of composites that are gone.
+    /// Replacements of results of composites that are gone.
     replaced: BTreeMap<ValueId, Argument>,
     sizes: Sizes,
 }
 
 impl Pass<'_> {
-    /// Puts what a node stands for into the list.
+    /// Appends the nodes that replace `node` to the list.
     fn expand(&mut self, graph: &mut Graph, mut node: Node, made: &mut Vec<Node>, depth: usize) -> Result<(), Error> {
         node.inputs.iter_mut().for_each(|input| substitute(&mut input.arg, &self.replaced));
         let name = node.target.operator().map(ToString::to_string).filter(|name| !self.operators.is_preserved(name));
@@ -241,7 +241,7 @@ impl Pass<'_> {
 }
 
 impl Node {
-    /// Whether the node does not read a value.
+    /// Returns whether the node does not read a value.
     fn each_input_is_not(&self, value: ValueId) -> bool {
         let mut read = false;
         self.each_input(&mut |id| read |= id == value);

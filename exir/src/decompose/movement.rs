@@ -109,7 +109,7 @@ pub(super) fn find(name: &str) -> Option<Rule> {
         "gather" => gather,
         "unfold" => unfold,
         "as_strided" | "as_strided_copy" => |make, node| {
-            // Strides count in memory, which is known only where nothing is left out of it or turned.
+            // Strides count in memory, which is known only for tensors that are neither sliced nor transposed.
             let meta = make.meta(node.value("self")?)?;
             let plain = crate::graph::TensorMeta::contiguous(meta.scalar_type, &meta.sizes);
             if meta.strides != plain.strides || meta.storage_offset != Size::Known(0) {

@@ -111,7 +111,7 @@ fn affine(make: &mut Maker<'_>, value: ValueId, node: &Composite<'_>, channels: 
     Ok(value)
 }
 
-/// What differs from the mean, over the square root of the variance, along dimensions.
+/// Subtracts the mean and divides by the square root of the variance, along dimensions.
 fn normalised(make: &mut Maker<'_>, input: ValueId, dims: &[i64], eps: Argument) -> Result<ValueId, Error> {
     let mean = make.mean(input, dims, true)?;
     let centred = make.binary("sub.Tensor", input, mean)?;

@@ -1,11 +1,11 @@
-//! Padding with what lies at the edge or beyond it, by index.
+//! Padding with elements at the edge or beyond it, by index.
 
 use super::maker::Maker;
 use super::{Answer, Composite, Rule, one};
 use crate::error::Error;
 use crate::graph::{Argument, ValueId};
 
-/// What lies beyond the edge.
+/// Content beyond the edge.
 #[derive(Clone, Copy)]
 enum Beyond {
     Edge,

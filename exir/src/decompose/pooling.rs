@@ -41,7 +41,7 @@ fn largest(make: &mut Maker<'_>, node: &Composite<'_>, core: &str) -> Answer {
     Ok(Some(make.calls(core, args)?.into_iter().take(1).map(Argument::Value).collect()))
 }
 
-/// The same numbers for a dimension of one in front.
+/// Returns the numbers of an argument, with one for a leading dimension of one.
 fn with_front(node: &Composite<'_>, name: &str, front: i64) -> Result<Argument, Error> {
     let numbers = node.ints(name)?;
     Ok(match numbers.first() {

@@ -70,7 +70,7 @@ fn scaled(make: &mut Maker<'_>, value: ValueId, node: &Composite<'_>, factor: &s
     }
 }
 
-/// A linear layer: the weight is turned, outer dimensions become one.
+/// Writes a linear layer: the weight is transposed, outer dimensions become one.
 pub(super) fn linear(
     make: &mut Maker<'_>,
     input: ValueId,
@@ -245,7 +245,7 @@ fn tensordot(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     one(make.view(product, &outer)?)
 }
 
-/// Numbers for each dimension; one stands for all.
+/// Returns one number per dimension; a single number applies to all.
 fn each(node: &Composite<'_>, name: &str, dims: usize, default: i64) -> Result<Vec<i64>, Error> {
     if !node.has(name) {
         return Ok(vec![default; dims]);
@@ -352,7 +352,7 @@ fn einsum(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
 
 type Term = (Vec<char>, ValueId);
 
-/// The product of two terms, summed over the letters that nobody needs later.
+/// Multiplies two terms and sums over the letters that no later term needs.
 fn contract(make: &mut Maker<'_>, a: Term, b: Term, later: impl Fn(&char) -> bool) -> Result<Term, Error> {
     let ((letters_a, a), (letters_b, b)) = (a, b);
     let both = |c: &&char| letters_a.contains(c) && letters_b.contains(c);

@@ -1,4 +1,4 @@
-//! Recurrent layers, one step after the other.
+//! Recurrent layers, unrolled over time.
 
 use super::maker::Maker;
 use super::products::linear;
@@ -6,10 +6,10 @@ use super::{Answer, Composite, Rule, one};
 use crate::error::Error;
 use crate::graph::{Argument, ValueId};
 
-/// The most steps that are written out one after the other.
+/// Ceiling of the number of time steps that are unrolled.
 const MOST_STEPS: i64 = 1 << 14;
 
-/// What a layer computes at each step.
+/// Computation of a layer at each time step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cell {
     Lstm,
@@ -41,7 +41,7 @@ struct Weights {
     projection: Option<ValueId>,
 }
 
-/// What goes from step to step.
+/// State that is passed from one time step to the next.
 #[derive(Clone, Copy)]
 struct State {
     hidden: ValueId,
@@ -123,7 +123,7 @@ fn weights(set: &[ValueId], biases: bool) -> Option<Weights> {
     })
 }
 
-/// All steps of one direction of one layer: the outputs of all, and what is left at the end.
+/// Writes all time steps of one direction of one layer: the outputs of all, and the final state.
 fn steps(
     make: &mut Maker<'_>,
     input: ValueId,
@@ -136,7 +136,7 @@ fn steps(
     if length > MOST_STEPS {
         return Err(make.error(format!("{length} steps, at most {MOST_STEPS} are written out")));
     }
-    // What does not depend on the state is computed for all steps at once.
+    // Terms that do not depend on the state are computed for all time steps at once.
     let prepared = linear(make, input, weights.input, weights.input_bias)?;
     let mut state = state;
     let mut outputs = Vec::new();
@@ -212,7 +212,7 @@ fn gates<const N: usize>(make: &mut Maker<'_>, value: ValueId) -> Result<[ValueI
     parts.try_into().map_err(|_| make.error("gates of different lengths"))
 }
 
-/// One step that stands alone.
+/// Writes a single time step.
 fn cell(make: &mut Maker<'_>, node: &Composite<'_>, cell: Cell) -> Answer {
     let weights = Weights {
         input: node.value("w_ih")?,

@@ -73,7 +73,7 @@ fn extreme(make: &mut Maker<'_>, node: &Composite<'_>, core: &str) -> Answer {
     one(make.call(core, args)?)
 }
 
-/// Whether all are true: whether none is false. Several dimensions are taken one after the other.
+/// Returns whether all elements are true: whether none is false. Several dimensions are reduced one after the other.
 fn every(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     let name = node.node.target.to_string();
     let all = name.starts_with("aten::all");

@@ -7,7 +7,7 @@ use super::{Answer, Composite, Rule, one};
 use crate::error::Error;
 use crate::graph::{Argument, Size, ValueId};
 
-/// How a place between elements is filled.
+/// Form of interpolation between elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Taps {
     /// The element at the place rounded down.

@@ -25,7 +25,7 @@ struct Along {
     windows: i64,
 }
 
-/// How windows lie along rows and columns of an image of these sizes.
+/// Positions of windows along rows and columns of an image of these sizes.
 fn layout(node: &Composite<'_>, sizes: [i64; 2]) -> Result<[Along; 2], Error> {
     let names = ["kernel_size", "dilation", "padding", "stride"];
     let mut found = Vec::new();
@@ -90,7 +90,7 @@ fn im2col(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     one(make.view(x, &wanted)?)
 }
 
-/// Sums of the elements of windows that share a place.
+/// Sums the elements of windows that fall on one place.
 fn col2im(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     let x = node.value("self")?;
     let result = node.node.result().ok_or_else(|| make.error("it gives nothing"))?;
@@ -126,7 +126,7 @@ fn col2im(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     one(make.slice(inner, -1, columns.padding, width.saturating_add(columns.padding))?)
 }
 
-/// Where the pixels of an image come from under an affine map: places from -1 to 1 times its matrix.
+/// Computes the sampling positions of an image under an affine map: positions from -1 to 1 times its matrix.
 fn affine_grid(make: &mut Maker<'_>, node: &Composite<'_>) -> Answer {
     let theta = node.value("theta")?;
     let sizes = node.ints("size")?;

@@ -1,6 +1,6 @@
-//! What the terms of formulas stand for: literals are computed now, tensors by calls that are written.
+//! Evaluation of the terms of formulas: literals are computed now, tensors by calls that are written.
 //!
-//! Words beside the operators of the library:
+//! Words in addition to the operators of the library:
 //!
 //! - `if(C, A, B)` is decided now; `has(x)` says whether an argument was given;
 //! - `where(C, A, B)` chooses element by element, numbers become tensors of the other's type;
@@ -425,7 +425,7 @@ impl<'e, 'm, 'c> Evaluator<'e, 'm, 'c> {
     }
 }
 
-/// The words beside the operators of the library; see the head of this file.
+/// Words in addition to the operators of the library; see the head of this file.
 const WORDS: [&str; 43] = [
     "neg",
     "has",

@@ -1,8 +1,8 @@
-//! Which element types the operators of the Edge dialect take together.
+//! Combinations of element types that the operators of the Edge dialect accept.
 //!
 //! A [`Table`] has rows per operator; a row gives each argument and result an alias, which is one element type out of a
-//! set wherever it stands. Rows are alternatives. [`Table::built_in`] is the one that exporters check against;
-//! [`Table::parse`] reads any other in the language exporters write it in.
+//! set in every place where it occurs. Rows are alternatives. [`Table::built_in`] is the one that exporters check
+//! against; [`Table::parse`] reads any other in the language exporters write it in.
 //!
 //! Invariant: all rows of an operator have the same names, and every alias of a row has a set.
 
@@ -36,7 +36,7 @@ pub const KNOWN: [ScalarType; 13] = [
     ScalarType::COMPLEX_DOUBLE,
 ];
 
-/// What an element type is called in a table.
+/// Returns the name of an element type in a table.
 pub fn name(scalar_type: ScalarType) -> Option<&'static str> {
     KNOWN.contains(&scalar_type).then(|| scalar_type.names()).flatten().map(|names| names.aten)
 }
@@ -52,7 +52,7 @@ struct Cell {
     set: Vec<ScalarType>,
 }
 
-/// What is asked of one operator.
+/// Constraint on the element types of one operator.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Constraint {
     names: Vec<String>,
@@ -68,13 +68,13 @@ pub struct Table {
 /// A column of an operator: an argument or result that is a tensor.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Column {
-    /// Its name: `__ret_0` and so on for results without one.
+    /// Name of the column: `__ret_0` and so on for results without one.
     pub name: String,
-    /// Whether it may be left out.
+    /// True if the column may be left out.
     pub optional: bool,
 }
 
-/// What is seen of a call: each column with its element type, `None` where that is not known.
+/// Observed element types of a call: each column with its element type, `None` if that is not known.
 pub type Observed<'o> = [(&'o str, Option<ScalarType>)];
 
 impl Table {
@@ -89,17 +89,17 @@ impl Table {
         yaml::parse(text)
     }
 
-    /// How many operators it has.
+    /// Returns the number of operators.
     pub fn len(&self) -> usize {
         self.operators.len()
     }
 
-    /// Whether it has none.
+    /// Returns whether the table has no operators.
     pub fn is_empty(&self) -> bool {
         self.operators.is_empty()
     }
 
-    /// What is asked of an operator; `None` if nothing is but that element types are known ones.
+    /// Returns the constraint of an operator; `None` if its element types only have to be known ones.
     pub fn constraint(&self, full_name: &str) -> Option<&Constraint> {
         self.operators.get(full_name)
     }
@@ -109,7 +109,7 @@ impl Table {
         self.operators.iter().map(|(name, constraint)| (name.as_str(), constraint))
     }
 
-    /// Whether a call is as its operator's rows ask, or why not.
+    /// Checks a call against the rows of its operator; the error explains the mismatch.
     pub fn check(&self, schema: &Schema<'_>, observed: &Observed<'_>) -> Result<(), String> {
         match self.constraint(schema.full_name()) {
             Some(constraint) => constraint.check(&columns(schema), observed),
@@ -156,7 +156,7 @@ impl Constraint {
         &self.names
     }
 
-    /// How many alternatives there are.
+    /// Returns the number of alternatives.
     pub fn rows(&self) -> usize {
         self.rows.len()
     }

@@ -9,17 +9,17 @@ use super::{Cell, Constraint, Table, by_name};
 /// The most bytes of a table: the built-in one has some hundred thousand.
 const MOST: usize = 16 << 20;
 
-/// What is wrong with a table, and where.
+/// Error in a table, with its line.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct DslError {
     /// Counted from 1.
     pub line: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
 }
 
-/// Which part of an item the lines belong to.
+/// Part of an item that the lines belong to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Keys,

@@ -1,10 +1,10 @@
-//! What rewriting relies on: values are made once, and before they are read.
+//! Invariants that rewriting relies on: values are made once, and before they are read.
 
 use super::{Argument, Graph, ValueId};
 use crate::error::Error;
 
 impl Graph {
-    /// Whether every value is made once and before it is read, in sub-graphs too.
+    /// Checks that every value is made once and before it is read, in sub-graphs too.
     pub fn check(&self) -> Result<(), Error> {
         let mut made = vec![false; self.values.len()];
         for input in &self.inputs {

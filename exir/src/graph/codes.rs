@@ -37,7 +37,7 @@ pub(super) fn scalar_type_code(scalar_type: ScalarType) -> Option<i64> {
 /// The layout of ordinary tensors.
 pub(crate) const STRIDED: i64 = 7;
 
-/// How the elements of an image lie in memory.
+/// Memory format of the elements of an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum MemoryFormat {
@@ -64,7 +64,7 @@ impl MemoryFormat {
         Self::CODES.iter().find(|(_, known)| *known == self).map_or(0, |(code, _)| *code)
     }
 
-    /// Its number in a program, for those that have one.
+    /// Returns the number of the format in a program, for those that have one.
     pub fn number(self) -> Option<i64> {
         match self {
             MemoryFormat::Contiguous => Some(0),

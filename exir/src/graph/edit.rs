@@ -27,12 +27,12 @@ impl Graph {
         self.value(id).map_or("?", |value| &value.name)
     }
 
-    /// What is known about a tensor.
+    /// Returns the metadata of a tensor.
     pub fn tensor(&self, id: ValueId) -> Option<&TensorMeta> {
         self.value(id).and_then(|value| value.meta.tensor())
     }
 
-    /// What is known about the tensor of an argument.
+    /// Returns the metadata of the tensor of an argument.
     pub fn tensor_of(&self, arg: &Argument) -> Option<&TensorMeta> {
         arg.value().and_then(|id| self.tensor(id))
     }
@@ -106,7 +106,7 @@ impl Graph {
         }
     }
 
-    /// How often each value is read, by nodes and as an output.
+    /// Counts the reads of each value, by nodes and as an output.
     pub fn uses(&self) -> Vec<usize> {
         let mut uses = vec![0usize; self.values.len()];
         let mut count = |id: ValueId| {
@@ -124,14 +124,14 @@ impl Graph {
         self.replace_all(&BTreeMap::from([(from, to.clone())]));
     }
 
-    /// The same for many values at once; replacements may name replaced values.
+    /// Replaces many values at once; replacements may name replaced values.
     pub fn replace_all(&mut self, replacements: &BTreeMap<ValueId, Argument>) {
         if replacements.is_empty() {
             return;
         }
         let mut change = |id: ValueId| {
             let mut now = Argument::Value(id);
-            // A chain of replacements is no longer than there are of them.
+            // A chain of replacements is at most as long as their number.
             for _ in 0..=replacements.len() {
                 match now.value().and_then(|id| replacements.get(&id)) {
                     Some(next) => now = next.clone(),
@@ -146,7 +146,7 @@ impl Graph {
         self.outputs.iter_mut().for_each(|output| output.map_values(&mut change));
     }
 
-    /// Removes nodes whose results nobody reads, except those that `keep` names.
+    /// Removes nodes whose results are not read, except those that `keep` names.
     pub fn remove_unused(&mut self, keep: impl Fn(&Node) -> bool) {
         let mut live = vec![false; self.values.len()];
         let mark = |live: &mut Vec<bool>, id: ValueId| {

@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::error::Error;
 
-/// How deep formulas may be nested.
+/// Ceiling of the nesting of formulas.
 pub(super) const MAX_DEPTH: usize = 64;
 
 /// A formula.
@@ -18,13 +18,13 @@ pub enum Expr {
     Integer(i64),
     /// A symbol and what was assumed about it, as written.
     Symbol(String, String),
-    /// Anything else: a function of formulas, with what stands between its brackets and is no formula.
+    /// Anything else: a function of formulas; text between its brackets that is not a formula is held as written.
     Apply(String, Vec<Expr>),
     /// Text, a keyword argument or another atom, as written.
     Atom(String),
 }
 
-/// What symbols may be.
+/// Range of each symbol.
 pub type Ranges = BTreeMap<String, Interval>;
 
 /// From one number to another, both included; `None` is without end.
@@ -69,7 +69,7 @@ impl Expr {
         Plain(self).to_string()
     }
 
-    /// How deep functions are nested in it.
+    /// Returns the nesting depth of functions.
     pub(super) fn height(&self) -> usize {
         match self {
             Expr::Apply(_, args) => args.iter().map(Expr::height).max().unwrap_or(0).saturating_add(1),

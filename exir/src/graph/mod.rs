@@ -1,10 +1,10 @@
 //! Exported programs as typed graphs.
 //!
 //! A [`Graph`] owns its values and nodes; everything refers to a value by [`ValueId`], so a graph can be walked and
-//! rewritten without pointers, and two graphs never share anything. Sub-graphs of higher-order operators are graphs of
+//! rewritten without pointers, and no data belongs to two graphs. Sub-graphs of higher-order operators are graphs of
 //! their own inside an argument. `Display` prints a program or graph as text.
 //!
-//! Invariant: an id in a graph is one of its values; nodes stand in an order in which they can run.
+//! Invariant: an id in a graph is one of its values; nodes are in an order in which they can run.
 
 mod check;
 mod codes;
@@ -32,7 +32,7 @@ pub(crate) use value::{channels_last, dim_order_of, identity};
 
 use std::collections::BTreeMap;
 
-/// What is computed: inputs, nodes in order, outputs.
+/// Computation: inputs, nodes in order, outputs.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Graph {
     pub(crate) values: Vec<Value>,
@@ -44,6 +44,6 @@ pub struct Graph {
     pub nodes: Vec<Node>,
     /// The results.
     pub outputs: Vec<Argument>,
-    /// Whether a sub-graph gives a bare tensor instead of a list.
+    /// True if a sub-graph gives a bare tensor instead of a list.
     pub is_single_tensor_return: bool,
 }

@@ -23,13 +23,13 @@ pub(super) const CALL: &str = "executorch_call_delegate";
 /// A part of a program that a backend has taken over.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LoweredPart {
-    /// What the module is called in its graph.
+    /// Name of the module in its graph.
     pub name: String,
-    /// Who runs it.
+    /// Name of the backend that runs the module.
     pub backend: String,
     /// Options for the backend: names and bytes.
     pub specs: Vec<(String, Vec<u8>)>,
-    /// What the backend made of it; absent if the archive holds names only.
+    /// Payload that the backend made; absent if the archive holds names only.
     pub payload: Option<Arc<[u8]>>,
     /// Data that the backend finds by key.
     pub named_data: Vec<NamedData>,
@@ -44,11 +44,11 @@ pub struct NamedData {
     pub key: String,
     /// The bytes.
     pub bytes: Arc<[u8]>,
-    /// What their place in a file is a multiple of.
+    /// Alignment of the data in a file, in bytes.
     pub alignment: u64,
     /// The data file they go to; absent for the program itself.
     pub file: Option<String>,
-    /// What they look like as a tensor, if they are one.
+    /// Layout of the data as a tensor, if they are one.
     pub layout: Option<TensorLayout>,
 }
 
@@ -89,7 +89,7 @@ struct Entry {
     tensor_layout: Option<Layout>,
 }
 
-/// How a tensor lies in memory, in the numbering of programs.
+/// Layout of a tensor in memory, in the numbering of programs.
 #[derive(Serialize, Deserialize)]
 struct Layout {
     scalar_type: i8,
@@ -144,7 +144,7 @@ impl LoweredPart {
         let mut known: Vec<&Arc<[u8]>> = Vec::new();
         let mut places: BTreeMap<*const u8, usize> = BTreeMap::new();
         for data in &self.named_data {
-            // Entries that share bytes share a buffer; empty ones may all be at one address.
+            // Entries with common bytes refer to one buffer; empty ones may all be at one address.
             let buffer_index = *places.entry(data.bytes.as_ptr()).or_insert_with(|| {
                 known.push(&data.bytes);
                 known.len().saturating_sub(1)

@@ -22,7 +22,7 @@ impl Graph {
         }
     }
 
-    /// Whether a call of an operator has an argument without a name, in sub-graphs too.
+    /// Returns whether a call of an operator has an argument without a name, in sub-graphs too.
     pub(crate) fn has_nameless_arguments(&self) -> bool {
         self.nodes.iter().any(|node| {
             let nameless = nameless(node);
@@ -34,7 +34,7 @@ impl Graph {
     }
 }
 
-/// Whether arguments of this node may lack a name that its schema has.
+/// Returns whether arguments of this node may lack a name that its schema has.
 fn nameless(node: &Node) -> bool {
     matches!(node.target, Target::Operator(_) | Target::Edge(_))
         && node.inputs.iter().any(|input| input.name.is_empty())

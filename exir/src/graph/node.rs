@@ -11,17 +11,17 @@ use crate::json::{ComplexValue, Device};
 /// A call.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Node {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// What is called.
+    /// Target of the call.
     pub target: Target,
     /// With what; arguments left at their default are missing.
     pub inputs: Vec<NamedArgument>,
-    /// What comes out: one value, nothing or a list per return of the schema.
+    /// Results: one value, nothing or a list per return of the schema.
     pub outputs: Vec<Argument>,
-    /// Where it comes from.
+    /// Origin of the node in the source, as text.
     pub metadata: BTreeMap<String, String>,
-    /// Whether a higher-order operator gives a bare tensor.
+    /// True if a higher-order operator gives a bare tensor.
     pub is_hop_single_tensor_return: Option<bool>,
 }
 
@@ -32,7 +32,7 @@ pub struct NamedArgument {
     pub name: String,
     /// The argument.
     pub arg: Argument,
-    /// Whether it is given by name only.
+    /// True if the argument is given by name only.
     pub keyword: bool,
 }
 
@@ -76,7 +76,7 @@ const RAW: [&str; 10] = [
 ];
 
 impl OpName {
-    /// Whether the Edge dialect leaves it as the library registers it.
+    /// Returns whether the Edge dialect uses the operator as the library registers it.
     pub(crate) fn stays_raw(&self) -> bool {
         self.namespace == "executorch_prim" || RAW.contains(&self.to_string().as_str())
     }
@@ -92,12 +92,12 @@ impl fmt::Display for OpName {
     }
 }
 
-/// What a node calls.
+/// Target of a node's call.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Target {
     /// An operator as the library registers it.
     Operator(OpName),
-    /// The same operator after conversion to the Edge dialect.
+    /// An operator of the library after conversion to the Edge dialect.
     Edge(OpName),
     /// A higher-order operator, such as `cond`.
     HigherOrder(String),
@@ -109,7 +109,7 @@ pub enum Target {
     Other(String),
 }
 
-/// How documents begin the names of operators of the Edge dialect: those that `torch.export.save` writes, and those of
+/// Prefixes of operator names of the Edge dialect in documents: those that `torch.export.save` writes, and those of
 /// `exir.serde`; then those of operators that backends added.
 const EDGE: [&str; 4] = [
     "executorch.exir.dialects.edge._ops.",
@@ -204,7 +204,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// What the items of a list are. An empty list has no items to tell.
+/// Type of the items of a list. An empty list does not determine it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum ListKind {
@@ -272,7 +272,7 @@ impl Argument {
         }
     }
 
-    /// Whether it is a literal number or truth value.
+    /// Returns whether the argument is a literal number or truth value.
     pub fn is_number(&self) -> bool {
         matches!(self, Argument::Int(_) | Argument::Float(_) | Argument::Bool(_))
     }
@@ -387,7 +387,7 @@ impl Node {
         self.results().first().copied()
     }
 
-    /// Whether it calls this operator, by full name, in either dialect.
+    /// Returns whether the node calls this operator, by full name, in either dialect.
     pub fn calls(&self, name: &str) -> bool {
         self.target.operator().is_some_and(|op| op.to_string() == name)
     }

@@ -11,7 +11,7 @@ use crate::json;
 /// The note that says which dialect a program follows if what loads it knows no verifier of that name.
 pub(super) const DIALECT: &str = "edgepack.dialect";
 
-/// What rules a program follows.
+/// Set of rules that a program follows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Dialect {
     /// Straight out of export: composite and in-place operators.
@@ -36,15 +36,15 @@ impl Dialect {
 /// A program that was exported.
 #[derive(Clone, Debug)]
 pub struct ExportedProgram<'a> {
-    /// What is computed.
+    /// Graph of the computation.
     pub graph: Graph,
-    /// What each input of the graph is.
+    /// Meaning of each input of the graph.
     pub inputs: Vec<InputSpec>,
-    /// What each output of the graph is.
+    /// Meaning of each output of the graph.
     pub outputs: Vec<OutputSpec>,
-    /// Its tensors.
+    /// Tensors of the program.
     pub weights: Weights<'a>,
-    /// What each symbol may be.
+    /// Range of each symbol.
     pub ranges: Ranges,
     /// The rules it follows.
     pub dialect: Dialect,
@@ -68,7 +68,7 @@ impl ExportedProgram<'_> {
         }
     }
 
-    /// Whether it computes gradients or a loss to train with, not results alone.
+    /// Returns whether the program computes gradients or a loss to train with, not results alone.
     pub fn trains(&self) -> bool {
         let gradient = |kind: &OutputKind| {
             matches!(kind, OutputKind::Loss | OutputKind::GradientToParameter(_) | OutputKind::GradientToInput(_))
@@ -84,18 +84,18 @@ impl ExportedProgram<'_> {
     }
 }
 
-/// What a document says beyond the graph.
+/// Content of a document beyond the graph.
 #[derive(Clone, PartialEq, Debug)]
 pub struct About {
     /// Version of each operator set.
     pub opset_version: BTreeMap<String, i64>,
     /// Version of the document.
     pub schema_version: json::SchemaVersion,
-    /// Who wrote it.
+    /// Version of the exporter.
     pub torch_version: String,
     /// Assumptions about inputs.
     pub guards_code: Vec<String>,
-    /// How modules called each other.
+    /// Calls of modules by each other.
     pub module_call_graph: Vec<json::ModuleCallEntry>,
     /// Notes.
     pub metadata: BTreeMap<String, String>,
@@ -120,7 +120,7 @@ impl Default for About {
     }
 }
 
-/// What an input is. Names of parameters, buffers and constants are keys of the program's tensors.
+/// Meaning of an input. Names of parameters, buffers and constants are keys of the program's tensors.
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum InputKind {
@@ -138,7 +138,7 @@ pub enum InputKind {
 }
 
 impl InputKind {
-    /// The name of the tensor it stands for.
+    /// Returns the name of the tensor that the input represents.
     pub fn tensor(&self) -> Option<&str> {
         match self {
             InputKind::Parameter(name) | InputKind::Constant(name) | InputKind::Buffer { name, .. } => Some(name),
@@ -150,13 +150,13 @@ impl InputKind {
 /// An input of a program.
 #[derive(Clone, PartialEq, Debug)]
 pub struct InputSpec {
-    /// What it is.
+    /// Meaning of the input.
     pub kind: InputKind,
     /// The input of the graph, as the signature names it.
     pub arg: Argument,
 }
 
-/// What an output is.
+/// Meaning of an output.
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum OutputKind {
@@ -172,7 +172,7 @@ pub enum OutputKind {
 }
 
 impl OutputKind {
-    /// Whether it is the new value of something that exists.
+    /// Returns whether the output is the new value of something that exists.
     pub fn is_mutation(&self) -> bool {
         matches!(self, OutputKind::BufferMutation(_) | OutputKind::ParameterMutation(_) | OutputKind::InputMutation(_))
     }
@@ -181,7 +181,7 @@ impl OutputKind {
 /// An output of a program.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OutputSpec {
-    /// What it is.
+    /// Meaning of the output.
     pub kind: OutputKind,
     /// The output of the graph, as the signature names it.
     pub arg: Argument,

@@ -57,7 +57,7 @@ impl<'a> ExportedProgram<'a> {
     }
 }
 
-/// What every item of a list becomes.
+/// Converts every item of a list.
 fn each<I, T>(items: Vec<I>, mut read: impl FnMut(I) -> Result<T, Error>) -> Result<Vec<T>, Error> {
     let mut list = room::with_room(items.len())?;
     for item in items {

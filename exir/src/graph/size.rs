@@ -54,7 +54,7 @@ impl Size {
         if self == other { self.clone() } else { self.combined(other, "Min", |a, b| Some(a.min(b))) }
     }
 
-    /// What is left of so many parts after those of the formula; `None` if it has more, or is nested too deeply.
+    /// Subtracts the number of parts of the formula from `most`; `None` if it has more, or is nested too deeply.
     fn parts(&self, most: usize) -> Option<usize> {
         fn count(expr: &Expr, left: usize, depth: usize) -> Option<usize> {
             let left = left.checked_sub(1)?;
@@ -122,7 +122,7 @@ impl Size {
     pub fn product<'a>(sizes: impl IntoIterator<Item = &'a Size>) -> Size {
         let mut sizes = sizes.into_iter();
         let product = sizes.by_ref().take(MOST_NESTED).fold(Size::Known(1), |product, size| product.times(size));
-        // A formula in which every factor stands inside the one before it takes time and depth by their number.
+        // A formula in which every factor is nested inside the one before it takes time and depth by their number.
         let rest: Vec<Expr> = sizes.map(Size::expr).collect();
         if rest.is_empty() {
             return product;

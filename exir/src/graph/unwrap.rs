@@ -17,7 +17,7 @@ impl ExportedProgram<'_> {
         if self.weights.subclasses.is_empty() {
             return;
         }
-        // What is a part, and the tensor and way to it.
+        // Values that are parts, each with the tensor and the path to the part.
         let mut parts: BTreeMap<ValueId, (String, String)> = BTreeMap::new();
         for spec in &self.inputs {
             if let (Some(name), Some(value)) = (spec.kind.tensor(), spec.arg.value())
@@ -98,7 +98,7 @@ fn is_part(node: &Node) -> bool {
     node.calls(PART)
 }
 
-/// The part that a node takes: its value, the tensor, and the way to it.
+/// Returns the part that a node takes: its value, the tensor, and the path to it.
 fn part(node: &Node, parts: &BTreeMap<ValueId, (String, String)>) -> Option<(ValueId, String, String)> {
     let from = node.value_arg("src_subclass_tensor").filter(|_| is_part(node))?;
     let (tensor, way) = parts.get(&from)?;

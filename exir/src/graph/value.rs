@@ -24,13 +24,13 @@ impl ValueId {
 /// A value: what flows between nodes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Value {
-    /// Its name, unique in its graph.
+    /// Name of the value, unique in its graph.
     pub name: String,
-    /// What it is.
+    /// Metadata of the value.
     pub meta: Meta,
 }
 
-/// What a value is.
+/// Metadata of a value.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Meta {
     /// A tensor.
@@ -48,7 +48,7 @@ pub enum Meta {
 }
 
 impl Meta {
-    /// What is known about a tensor.
+    /// Returns the metadata of a tensor.
     pub fn tensor(&self) -> Option<&TensorMeta> {
         match self {
             Meta::Tensor(meta) => Some(meta),
@@ -84,10 +84,10 @@ impl Size {
         }
     }
 
-    /// The way in which it is below zero, if it can be nothing else.
+    /// Returns the reason the size is taken to be below zero, if it is.
     ///
-    /// A symbol that stands for a size by itself must not reach below zero at all; a formula may by its bounds, which
-    /// know nothing of what the exporter checked, and is refused if all of them lie there.
+    /// A symbol that is a size by itself must not reach below zero at all. A formula may reach below zero by its
+    /// bounds, which ignore what the exporter checked; it is refused if all values within its bounds are below zero.
     fn negative(&self, ranges: &Ranges) -> Option<String> {
         if let Some(number) = self.known() {
             return (number < 0).then(|| format!("is {number}"));
@@ -133,7 +133,7 @@ impl From<i64> for Size {
     }
 }
 
-/// What is known about a tensor.
+/// Metadata of a tensor.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TensorMeta {
     /// Element type.
@@ -144,9 +144,9 @@ pub struct TensorMeta {
     pub strides: Vec<Size>,
     /// The first element, in elements from the start of the storage.
     pub storage_offset: Size,
-    /// Whether it wants a gradient.
+    /// True if the tensor requires a gradient.
     pub requires_grad: bool,
-    /// Where it is.
+    /// Device that holds the tensor.
     pub device: Device,
     /// The document's number of its layout; 7 is strided.
     pub layout: i64,
@@ -187,7 +187,7 @@ impl TensorMeta {
         }
     }
 
-    /// The same sizes with another element type, contiguous.
+    /// Returns these sizes with another element type, contiguous.
     pub fn cast(&self, scalar_type: ScalarType) -> Self {
         TensorMeta { scalar_type, requires_grad: false, ..self.clone() }
     }
@@ -202,17 +202,17 @@ impl TensorMeta {
         self.sizes.iter().map(|size| usize::try_from(size.known()?).ok()).collect()
     }
 
-    /// Whether sizes are formulas.
+    /// Returns whether sizes are formulas.
     pub fn is_dynamic(&self) -> bool {
         self.sizes.iter().any(|size| size.known().is_none())
     }
 
-    /// Whether it is an ordinary tensor.
+    /// Returns whether the tensor is an ordinary one.
     pub fn is_strided(&self) -> bool {
         self.layout == STRIDED
     }
 
-    /// Whether its strides, as far as they are known, are those of channels-last and not of its sizes.
+    /// Returns whether the strides, as far as they are known, are those of channels-last and not of the sizes in order.
     pub fn is_channels_last(&self) -> bool {
         let hints =
             |list: &[Size]| list.iter().map(|size| usize::try_from(size.hint()?).ok()).collect::<Option<Vec<_>>>();
@@ -279,7 +279,7 @@ impl TensorMeta {
     }
 }
 
-/// Whether strides are those of channels-last, and not also those of the sizes in order.
+/// Returns whether strides are those of channels-last, and not also those of the sizes in order.
 fn is_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
     let rank = sizes.len();
     let order = channels_last(rank);
@@ -287,7 +287,7 @@ fn is_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
     fits(sizes, strides, &order)
 }
 
-/// Whether strides are those of dense sizes in this order; dimensions of one element may have any stride.
+/// Returns whether strides are those of dense sizes in this order; dimensions of one element may have any stride.
 fn fits(sizes: &[usize], strides: &[usize], order: &[u8]) -> bool {
     let mut step = 1usize;
     order.iter().rev().all(|dim| {

@@ -1,6 +1,6 @@
 //! From a graph to the document.
 //!
-//! What a list holds decides its spelling: of literals only, or with computed items.
+//! The content of a list decides its spelling: literals only, or computed items too.
 
 use std::collections::BTreeMap;
 
@@ -68,8 +68,8 @@ impl ExportedProgram<'_> {
         notes
     }
 
-    /// How modules called each other. Readers ask how the arguments of the whole program are nested; where nobody said,
-    /// they stand in a row, and so do results, unless there is just one.
+    /// Returns the calls of modules by each other. Readers need the nesting of the arguments of the whole program; if
+    /// none was recorded, arguments form a flat list, and so do results, unless there is just one.
     fn calls(&self) -> Vec<json::ModuleCallEntry> {
         let mut calls = self.about.module_call_graph.clone();
         if !calls.iter().any(|call| call.fqn.is_empty()) {
@@ -91,12 +91,12 @@ impl ExportedProgram<'_> {
     }
 }
 
-/// How a graph is written.
+/// Form in which a graph is written.
 #[derive(Default)]
 struct Form<'m> {
-    /// What calls of lowered modules stand for.
+    /// Lowered modules that calls refer to.
     modules: &'m [LoweredPart],
-    /// Whether operators of the Edge dialect have names of their own.
+    /// True if operators of the Edge dialect have names of their own.
     edge: bool,
 }
 

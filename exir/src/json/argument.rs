@@ -1,4 +1,4 @@
-//! Arguments of nodes, and everything else that can stand for a value.
+//! Arguments of nodes, and all other forms of a value in a document.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{Graph, Real};
 /// A value by name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Name {
-    /// Its name, unique in its graph.
+    /// Name of the value, unique in its graph.
     pub name: String,
 }
 
@@ -19,7 +19,7 @@ pub struct Device {
     /// `cpu`, `cuda`, …
     #[serde(rename = "type")]
     pub kind: String,
-    /// Which of them.
+    /// Index of the device among those of its type.
     #[serde(default)]
     pub index: Option<i64>,
 }
@@ -34,16 +34,16 @@ impl Device {
 /// A complex number.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ComplexValue {
-    /// Its real part.
+    /// Real part.
     pub real: Real,
-    /// Its imaginary part.
+    /// Imaginary part.
     pub imag: Real,
 }
 
 /// An object only Python knows.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CustomObjArgument {
-    /// Its name in the graph.
+    /// Name of the object in the graph.
     pub name: String,
     /// The name of its class.
     #[serde(default)]
@@ -53,7 +53,7 @@ pub struct CustomObjArgument {
 /// A graph given to a higher-order operator.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct GraphArgument {
-    /// Its name.
+    /// Name of the graph.
     pub name: String,
     /// The graph.
     pub graph: Graph,

@@ -6,10 +6,10 @@ use std::marker::PhantomData;
 use edgepack_format::room::{self, NoRoom};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-/// How the error of a list begins that there is no memory for. Errors about what a document says begin in other ways.
+/// Prefix of the error for a list for which there is not enough memory. Other errors of documents begin differently.
 const NO_ROOM: &str = "a list of the document: ";
 
-/// Whether a document could not be read because there was no memory for a list in it.
+/// Returns whether a document could not be read because there was not enough memory for a list in it.
 pub(crate) fn is_memory(error: &serde_json::Error) -> bool {
     error.is_data() && error.to_string().starts_with(NO_ROOM)
 }

@@ -14,7 +14,7 @@ pub struct ExportedProgram {
     /// Version of each operator set.
     #[serde(default)]
     pub opset_version: BTreeMap<String, i64>,
-    /// What each symbol may be.
+    /// Range of each symbol.
     #[serde(default)]
     pub range_constraints: BTreeMap<String, RangeConstraint>,
     /// Version of the document.
@@ -22,10 +22,10 @@ pub struct ExportedProgram {
     /// The dialects the exporter vouches for.
     #[serde(default, deserialize_with = "super::list::list")]
     pub verifiers: Vec<String>,
-    /// Who wrote it.
+    /// Version of the exporter.
     #[serde(default)]
     pub torch_version: String,
-    /// What the exporter assumed about inputs, as Python; informative.
+    /// Assumptions of the exporter about inputs, as Python; informative.
     #[serde(default, deserialize_with = "super::list::list")]
     pub guards_code: Vec<String>,
 }
@@ -51,11 +51,11 @@ pub struct RangeConstraint {
 /// Graph and signature.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct GraphModule {
-    /// What is computed.
+    /// Graph of the computation.
     pub graph: Graph,
-    /// What inputs and outputs mean.
+    /// Meaning of inputs and outputs.
     pub signature: GraphSignature,
-    /// How modules called each other.
+    /// Calls of modules by each other.
     #[serde(default, deserialize_with = "super::list::list")]
     pub module_call_graph: Vec<ModuleCallEntry>,
     /// Notes.
@@ -95,7 +95,7 @@ pub struct Graph {
     /// Computed bools by name.
     #[serde(default)]
     pub sym_bool_values: BTreeMap<String, SymBool>,
-    /// Whether a sub-graph gave a bare tensor.
+    /// True if a sub-graph gave a bare tensor.
     #[serde(default)]
     pub is_single_tensor_return: bool,
     /// Objects by name.
@@ -109,21 +109,21 @@ pub struct Graph {
 /// One call.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Node {
-    /// What is called.
+    /// Target of the call.
     pub target: String,
     /// With what.
     #[serde(deserialize_with = "super::list::list")]
     pub inputs: Vec<NamedArgument>,
-    /// What comes out.
+    /// Results of the node.
     #[serde(deserialize_with = "super::list::list")]
     pub outputs: Vec<Argument>,
-    /// Where it comes from.
+    /// Origin of the node in the source, as text.
     #[serde(default)]
     pub metadata: BTreeMap<String, String>,
-    /// Whether a higher-order operator gave a bare tensor.
+    /// True if a higher-order operator gave a bare tensor.
     #[serde(default)]
     pub is_hop_single_tensor_return: Option<bool>,
-    /// Its name; absent in old files.
+    /// Name of the node; absent in old files.
     #[serde(default)]
     pub name: Option<String>,
 }
@@ -140,7 +140,7 @@ pub struct NamedArgument {
     pub kind: Option<i64>,
 }
 
-/// What inputs and outputs mean.
+/// Meaning of inputs and outputs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct GraphSignature {
     /// One per input.
@@ -163,7 +163,7 @@ pub enum ConstantValue {
     AsBool(bool),
 }
 
-/// What an input is.
+/// Meaning of an input.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "fields are named as in the document")]
@@ -177,7 +177,7 @@ pub enum InputSpec {
     Token { arg: Name },
 }
 
-/// What an output is.
+/// Meaning of an output.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "fields are named as in the document")]
@@ -192,12 +192,12 @@ pub enum OutputSpec {
     ParameterMutation { arg: Name, parameter_name: String },
 }
 
-/// How a module was called.
+/// Call of a module.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ModuleCallEntry {
     /// Empty for the whole program.
     pub fqn: String,
-    /// Absent where nobody asked.
+    /// Signature of the call; absent if it was not asked for.
     #[serde(default)]
     pub signature: Option<ModuleCallSignature>,
 }
@@ -225,7 +225,7 @@ pub struct ModuleCallSignature {
 pub struct Expression {
     /// The formula.
     pub expr_str: String,
-    /// Its value at export.
+    /// Value of the expression at export.
     #[serde(default)]
     pub hint: Option<Hint>,
 }
@@ -263,7 +263,7 @@ sizes! {
     SymBool, AsBool: bool;
 }
 
-/// What is known about a tensor.
+/// Metadata of a tensor.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TensorMeta {
     /// Element type, in the document's numbering.
@@ -271,10 +271,10 @@ pub struct TensorMeta {
     /// Sizes.
     #[serde(deserialize_with = "super::list::list")]
     pub sizes: Vec<SymInt>,
-    /// Whether it wants a gradient.
+    /// True if the tensor requires a gradient.
     #[serde(default)]
     pub requires_grad: bool,
-    /// Where it is.
+    /// Device that holds the tensor.
     pub device: Device,
     /// Distances between neighbours, in elements.
     #[serde(deserialize_with = "super::list::list")]

@@ -1,4 +1,4 @@
-//! Which record of the archive holds which tensor.
+//! Index of the records of the archive that hold tensors.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ pub struct PayloadConfig {
 /// One parameter, buffer or constant.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PayloadMeta {
-    /// The record beside the configuration.
+    /// Name of the record, next to the configuration.
     pub path_name: String,
-    /// Whether it is a parameter.
+    /// True if the tensor is a parameter.
     #[serde(default)]
     pub is_param: bool,
-    /// Whether the record is a pickle: of a tensor that consists of others, or of an object that only Python knows.
+    /// True if the record is a pickle: of a tensor that consists of others, or of an object that only Python knows.
     #[serde(default)]
     pub use_pickle: bool,
-    /// The view of the record's bytes; absent for what is no tensor.
+    /// View of the record's bytes; absent if the record is not a tensor.
     pub tensor_meta: Option<TensorMeta>,
 }

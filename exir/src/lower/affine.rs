@@ -29,7 +29,7 @@ pub(super) fn write_out(graph: &mut Graph, options: &Options) -> Result<(), Erro
     })
 }
 
-/// Whether lowering writes an operator out in those of the library, by full name, before composites are.
+/// Returns whether lowering decomposes an operator, by full name, into those of the library before composites.
 pub fn is_written_out(full_name: &str) -> bool {
     rule(full_name).is_some()
 }
@@ -46,7 +46,7 @@ fn rule(full_name: &str) -> Option<Rule> {
 
 type Rule = fn(&mut Writer<'_>) -> Result<(), Error>;
 
-/// Writes the calls that one call stands for.
+/// Writes the calls that replace one call.
 struct Writer<'w> {
     graph: &'w mut Graph,
     node: &'w Node,
@@ -54,11 +54,11 @@ struct Writer<'w> {
     made: &'w mut Vec<Node>,
 }
 
-/// How a tensor falls into blocks.
+/// Division of a tensor into blocks.
 struct Blocks {
-    /// Its sizes with two dimensions for each that consists of several blocks.
+    /// Sizes of the tensor with two dimensions for each that consists of several blocks.
     split: Vec<Size>,
-    /// The dimensions of these that lie within a block.
+    /// Dimensions of the split sizes that are within a block.
     within: Vec<usize>,
 }
 
@@ -134,7 +134,7 @@ impl Writer<'_> {
         Ok(self.call("aten::clamp", [("self", input.into()), ("min", end(least)), ("max", end(most))], meta))
     }
 
-    /// The same elements in other sizes, of which one may be computed.
+    /// Returns the elements of `input` in other sizes, of which one may be computed.
     fn view(&mut self, input: ValueId, sizes: &[Size]) -> Result<ValueId, Error> {
         let meta = self.meta(input)?;
         if meta.sizes == sizes {

@@ -1,4 +1,4 @@
-//! What is to be done with something, by its name.
+//! Options that are chosen by name.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ type Function<T> = dyn Fn(&str) -> Option<T> + Send + Sync;
 pub struct ByName<T>(Option<Arc<Function<T>>>);
 
 impl<T> ByName<T> {
-    /// What a function says.
+    /// Wraps a function that answers by name.
     pub fn new(answer: impl Fn(&str) -> Option<T> + Send + Sync + 'static) -> Self {
         ByName(Some(Arc::new(answer)))
     }

@@ -337,7 +337,7 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
         }
     }
 
-    /// Whether a result is to be in another memory than what it would be a view of.
+    /// Returns whether a result belongs to another memory than the tensor it would be a view of.
     fn parted(&self, scope: &Scope<'_>, input: ValueId, result: ValueId) -> bool {
         let pool = |value| self.options.pools.of(scope.graph.name(value));
         pool(result).is_some_and(|id| pool(input) != Some(id))
@@ -366,13 +366,13 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
 }
 
 impl Scope<'_> {
-    /// Whether something must not be a view of this value.
+    /// Returns whether views of this value are not allowed.
     fn fixed_roots(&self, value: ValueId) -> bool {
         self.fixed.contains(&value)
     }
 }
 
-/// Whether a call gives numbers, not tensors.
+/// Returns whether a call gives numbers, not tensors.
 fn makes_numbers(scope: &Scope<'_>, node: &Node) -> bool {
     node.results().iter().all(|result| {
         matches!(

@@ -101,7 +101,7 @@ impl Emitter<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// What stands for the operands of a sub-graph.
+    /// Returns the emitted form of the operands of a sub-graph.
     fn held(&mut self, outer: &Scope<'_>, operands: &[Argument]) -> Result<Vec<Held>, Error> {
         let operand = |operand: &Argument| match operand {
             Argument::Value(value) => outer.held.get(value).cloned().ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! In which order the dimensions of each tensor lie in memory.
+//! Order of the dimensions of each tensor in memory.
 //!
 //! Recorded strides describe views, which copies are not. A tensor is channels-last if a conversion made it so, or if it
 //! is recorded as that and comes from one that is; all others are contiguous. Operators that name a memory format become
@@ -99,7 +99,7 @@ fn record(graph: &Graph, node: &Node, operators: &Operators, orders: &mut Orders
         return;
     }
     if let Target::Delegate(_) = node.target {
-        // What a backend gives lies as it was recorded.
+        // Results of a backend have the order that was recorded.
         let lying = |id: &ValueId| graph.tensor(*id).is_some_and(|meta| meta.rank() == 4 && meta.is_channels_last());
         let order = channels_last(4).unwrap_or_default();
         orders.extend(node.results().into_iter().filter(lying).map(|result| (result, order.clone())));
@@ -114,7 +114,7 @@ fn record(graph: &Graph, node: &Node, operators: &Operators, orders: &mut Orders
         let image = graph.tensor(id).is_some_and(|meta| meta.rank() == 4);
         inherited |= image && orders.contains_key(&id);
     });
-    // All images that a call makes lie alike.
+    // All images that a call makes have one memory format.
     let images = |id: &ValueId| graph.tensor(*id).is_some_and(|meta| meta.rank() == 4);
     let results: Vec<ValueId> = node.results().into_iter().filter(images).collect();
     let recorded = results.iter().any(|id| graph.tensor(*id).is_some_and(TensorMeta::is_channels_last));

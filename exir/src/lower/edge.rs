@@ -53,7 +53,7 @@ pub(super) fn each_graph(
     change(graph)
 }
 
-/// Inputs whose tensors the program knows, with the order in which those lie in memory.
+/// Inputs whose tensors the program knows, with the order of their dimensions in memory.
 fn constant_orders(program: &ExportedProgram<'_>) -> Vec<(ValueId, Vec<u8>)> {
     let order = |spec: &crate::graph::InputSpec| {
         let weight = program.weights.find(spec.kind.tensor()?)?;
@@ -102,7 +102,7 @@ fn remove_no_ops(graph: &mut Graph, options: &Options) {
             node.calls("aten::clone") && !options.like_reference && (same_format || is_contiguous_clone(graph, node))
         };
         if no_op {
-            // Nodes are in order, so what stands for the input is known already.
+            // Nodes are in order, so the replacement of the input is known already.
             let input = replacements.get(&input).cloned().unwrap_or(Argument::Value(input));
             replacements.insert(result, input);
         }

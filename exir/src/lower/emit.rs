@@ -20,7 +20,7 @@ use crate::archive::Weight;
 use crate::error::Error;
 use crate::graph::{Argument, ExportedProgram, Graph, InputKind, Meta, OutputKind, ValueId};
 
-/// What stands for a value of the graph.
+/// Emitted form of a value of the graph.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Held {
     /// A tensor of the method.
@@ -33,7 +33,7 @@ pub(super) enum Held {
     Literal(Argument),
 }
 
-/// A graph while it is emitted: what stands for each of its values.
+/// A graph while it is emitted: the emitted form of each of its values.
 pub(super) struct Scope<'g> {
     pub(super) graph: &'g Graph,
     pub(super) orders: Orders,
@@ -46,18 +46,18 @@ pub(super) struct Scope<'g> {
 pub(super) struct Emitter<'b, 'p, 'd, 'o> {
     pub(super) method: &'b mut MethodBuilder<'p, 'd>,
     pub(super) program: &'o ExportedProgram<'d>,
-    /// What delegate calls stand for.
+    /// Lowered modules that delegate calls refer to.
     pub(super) modules: &'o [LoweredModule<'d>],
     pub(super) options: &'o Options,
     /// Operators without a form that a program can hold.
     pub(super) missing: BTreeSet<String>,
     /// Names of the program's constants that stand for other tensors in another method.
     prefix: String,
-    /// Where the instructions so far come from.
+    /// Origins of the instructions so far.
     pub(super) origins: Vec<Origin>,
     /// The nodes of the exported program by debug handle.
     pub(super) names: &'o Names,
-    /// Where emission is.
+    /// Current place of emission.
     pub(super) place: Place,
 }
 
@@ -182,7 +182,7 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
         Ok(())
     }
 
-    /// What the tensor of a value is to be.
+    /// Returns the shape that the tensor of a value is to have.
     pub(super) fn shape(&self, scope: &Scope<'_>, value: ValueId) -> Result<Shape, Error> {
         let mut shape = shape(scope.graph, value, scope.orders.get(&value).cloned(), &self.program.ranges)?;
         if let Some(id) = self.options.pools.of(scope.graph.name(value)) {
@@ -368,7 +368,7 @@ pub(super) fn literal(argument: &Argument) -> Option<Arg> {
     })
 }
 
-/// Whether all bytes are zero.
+/// Returns whether all bytes are zero.
 fn is_zero(data: &Data<'_>) -> Result<bool, Error> {
     /// Takes bytes as long as they are zero.
     struct Zeros;

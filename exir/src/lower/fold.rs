@@ -1,4 +1,4 @@
-//! What can be computed now need not be computed at each run: rearranged constants are constants.
+//! Constant folding: rearranged constants are computed now instead of at each run.
 //!
 //! Only views are folded. The tensor stays where it is in the archive and is rearranged when the file is written.
 
@@ -57,7 +57,7 @@ pub(super) fn constants(program: &mut ExportedProgram<'_>) {
     }
 }
 
-/// The constant that a call makes of another, if it only looks at it in another way.
+/// Returns the constant that a call makes of another, if it is only a view of it.
 fn view<'a>(weight: &Weight<'a>, node: &Node, meta: &TensorMeta) -> Option<Weight<'a>> {
     let rank = i64::try_from(weight.sizes().len()).ok()?;
     let dim = |dim: i64| usize::try_from(if dim < 0 { dim.checked_add(rank)? } else { dim }).ok();

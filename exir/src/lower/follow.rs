@@ -37,7 +37,7 @@ impl Emitter<'_, '_, '_, '_> {
         }
     }
 
-    /// The nodes that a node stands for: itself, or those of the part that a backend runs.
+    /// Returns the nodes that a node represents: itself, or those of the part that a backend runs.
     fn parts<'n>(&'n self, node: &'n Node) -> Vec<&'n Node> {
         match node.target {
             Target::Delegate(index) => {
@@ -48,7 +48,7 @@ impl Emitter<'_, '_, '_, '_> {
         }
     }
 
-    /// Where all instructions come from.
+    /// Returns the origins of all instructions.
     pub(super) fn origins(mut self) -> Vec<Origin> {
         self.note();
         let operators = self.method.instructions();

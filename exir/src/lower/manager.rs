@@ -1,4 +1,4 @@
-//! Several programs on their way to one file: conversion, passes of one's own, delegation, emission.
+//! Conversion of several programs to one file: conversion, custom passes, delegation, emission.
 
 use edgepack_builder::NamedDataStore;
 use edgepack_builder::content::Data;
@@ -19,7 +19,7 @@ use crate::verify;
 
 /// Changes a program of the Edge dialect in place.
 pub trait Pass {
-    /// What it is called in errors.
+    /// Returns the name of the pass in errors.
     fn name(&self) -> &str;
 
     /// Does it.
@@ -38,7 +38,7 @@ pub(super) struct Method<'d> {
 pub struct Lowered<'d> {
     /// The file.
     pub program: BuiltProgram<'d>,
-    /// Where the instructions of each method come from.
+    /// Origins of the instructions of each method.
     pub origins: Vec<MethodOrigins>,
 }
 
@@ -154,7 +154,7 @@ impl<'d> ProgramManager<'d> {
         Ok(self)
     }
 
-    /// What the Edge dialect has to say about every method.
+    /// Verifies every method against the rules of the Edge dialect.
     pub fn verify(&self) -> Findings {
         let mut all = Findings::new(&edgepack_format::limits::Limits::DEFAULT);
         for method in &self.methods {
@@ -241,7 +241,7 @@ impl<'d> ProgramManager<'d> {
     }
 }
 
-/// What programs are held against between conversion and emission.
+/// Rules that programs are checked against between conversion and emission.
 fn rules(options: &Options) -> verify::Options<'_> {
     let table = options.edge_table.as_deref().unwrap_or_else(|| Table::built_in());
     verify::Options { table, ..verify::Options::new(&options.operators).dialect(Dialect::Edge) }

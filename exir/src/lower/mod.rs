@@ -42,42 +42,44 @@ use crate::error::Error;
 use crate::graph::ExportedProgram;
 use crate::operators::Operators;
 
-/// How programs are lowered.
+/// Options of lowering.
 #[derive(Clone)]
 pub struct Options {
     /// The operators there are.
     pub operators: Operators,
-    /// How memory is planned.
+    /// Strategy of memory planning.
     pub strategy: Strategy,
     /// The data file that each weight goes to, by tag; without one it stays in the program. Asked by the name of the
     /// weight; for one that is stored rearranged by its new name first.
     pub external_weights: ByName<String>,
     /// Methods that take nothing and give these values, by name: what runners ask a model for, such as `get_max_seq_len`.
     pub constant_methods: Vec<(String, Vec<Arg>)>,
-    /// Whether instructions get the stack traces of their nodes.
+    /// True if instructions get the stack traces of their nodes.
     pub stack_traces: bool,
-    /// Whether inputs have planned memory; else the caller provides it.
+    /// True if inputs have planned memory; otherwise the caller provides it.
     pub plan_inputs: bool,
-    /// Whether outputs have planned memory; else the caller provides it.
+    /// True if outputs have planned memory; otherwise the caller provides it.
     pub plan_outputs: bool,
-    /// What the file's parts are aligned to.
+    /// Alignments of the parts of the file.
     pub alignments: Alignments,
-    /// Which planned memory a tensor is in, counted from 1, by the name of its value. Said for an input or output it also
-    /// plans those that are left to the caller otherwise.
+    /// Index of the planned memory of a tensor, counted from 1, by the name of its value. An index for an input or
+    /// output also plans one that would otherwise be left to the caller.
     pub pools: ByName<u32>,
-    /// Which element types go together: programs of the Edge dialect are held against it before they are emitted.
+    /// Combinations of element types: programs of the Edge dialect are checked against this table before they are
+    /// emitted.
     pub edge_table: Option<Arc<Table>>,
-    /// Whether to keep to the instructions of the reference exporter, instead of leaving out what can be computed now.
+    /// True to write the instructions of the reference exporter, instead of leaving out those that can be computed now.
     pub like_reference: bool,
-    /// Which buffers that the program changes begin with the values they were exported with.
+    /// Selects the buffers that the program changes and that begin with the values they were exported with.
     pub initial_state: InitialState,
-    /// How much lowering may write ([`crate::decompose::decompose`]): composites may stand for any number of calls.
+    /// Limits of what lowering may write ([`crate::decompose::decompose`]): a composite may expand to any number of
+    /// calls.
     pub limits: Limits,
-    /// What buffers that the program changes begin with, instead of their exported values.
+    /// Initial values of buffers that the program changes, instead of their exported values.
     pub state: State,
 }
 
-/// What parts of a file begin at multiples of; what is not said is as the reference exporter has it.
+/// Alignments of the parts of a file; one that is not given is that of the reference exporter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Alignments {
     /// Segments: any number.
@@ -90,10 +92,11 @@ pub struct Alignments {
     pub memory: Option<u64>,
 }
 
-/// Which state begins with its exported values; other state begins with whatever memory holds, zeros usually.
+/// Selects the state that begins with its exported values; other state begins with whatever memory holds, zeros
+/// usually.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum InitialState {
-    /// Where any of them is not zero.
+    /// State in which any value is not zero.
     #[default]
     NonZero,
     /// All of it.

@@ -1,4 +1,4 @@
-//! Where instructions come from: the nodes of the exported program, and the lines of source these were made by.
+//! Origins of instructions: the nodes of the exported program, and the lines of source that made these.
 //!
 //! Every node has a debug handle, a number above 0 that what is made of the node inherits with its metadata.
 
@@ -14,10 +14,10 @@ const HANDLE: &str = "debug_handle";
 /// The metadata of a node that is where it was written.
 const TRACE: &str = "stack_trace";
 
-/// Where an instruction comes from.
+/// Origin of an instruction.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Origin {
-    /// Its place in the chain.
+    /// Index of the instruction in the chain.
     pub index: usize,
     /// The operator it calls, as the program names it; or what else it does.
     pub operator: String,
@@ -29,16 +29,16 @@ pub struct Origin {
     pub debug_handles: Vec<u32>,
 }
 
-/// Where the instructions of a method come from.
+/// Origins of the instructions of a method.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct MethodOrigins {
     /// The method.
     pub method: String,
-    /// Its instructions, in order.
+    /// Instructions of the method, in order.
     pub instructions: Vec<Origin>,
 }
 
-/// Where emission is: the node at hand, and the lines of source that made it.
+/// Current place of emission: the node, and the lines of source that made it.
 #[derive(Clone, Default)]
 pub(super) struct Place {
     pub(super) origin: Origin,

@@ -22,10 +22,10 @@ pub struct Part {
     pub nodes: Vec<usize>,
     /// Options for the backend.
     pub specs: Vec<CompileSpec<'static>>,
-    /// The way to the graph: the place of a node and of its argument that is a graph, from the outermost on. Empty for the
-    /// program's own graph.
+    /// Path to the graph: pairs of a node's index and the index of its argument that is a graph, from the outermost on.
+    /// Empty for the program's own graph.
     pub graph: Vec<(usize, usize)>,
-    /// Whether the backend keeps the buffers that only this part reads and writes: they leave the program.
+    /// True if the backend holds the buffers that only this part reads and writes: they leave the program.
     pub owns_state: bool,
 }
 
@@ -37,7 +37,7 @@ pub trait Partitioner {
 
 /// Takes every node it is asked about, in stretches of neighbours, in sub-graphs too.
 pub struct ByOperator<F> {
-    /// Whether the backend runs a node.
+    /// Returns whether the backend runs a node.
     pub supports: F,
     /// Options for the backend.
     pub specs: Vec<CompileSpec<'static>>,
@@ -85,7 +85,7 @@ impl<F: Fn(&Node) -> bool> ByOperator<F> {
 /// A part that was taken out.
 #[derive(Clone, Debug)]
 pub struct LoweredModule<'d> {
-    /// Who runs it.
+    /// Name of the backend that runs the module.
     pub backend: String,
     /// Options for the backend.
     pub specs: Vec<CompileSpec<'static>>,
@@ -93,11 +93,11 @@ pub struct LoweredModule<'d> {
     pub program: Option<ExportedProgram<'d>>,
     /// The part as the archive that it came with has it.
     pub(super) original: serde_json::Value,
-    /// What the backend made of it.
+    /// Payload that the backend made.
     pub payload: Option<Data<'d>>,
 }
 
-/// The graph at the end of a way.
+/// Returns the graph at the end of a path.
 fn find<'g>(graph: &'g mut Graph, way: &[(usize, usize)]) -> Option<&'g mut Graph> {
     let Some(((node, argument), rest)) = way.split_first() else { return Some(graph) };
     match &mut graph.nodes.get_mut(*node)?.inputs.get_mut(*argument)?.arg {
@@ -163,13 +163,13 @@ pub(super) fn fuse<'d>(
     Ok(modules.into_iter().flatten().collect())
 }
 
-/// One part on its way out of its graph.
+/// Extraction of one part from its graph.
 struct Fusion<'f, 'd> {
     program: &'f mut ExportedProgram<'d>,
     graph: &'f mut Graph,
     /// The part of each node.
     tags: &'f mut Vec<Option<usize>>,
-    /// Whether the graph is that of the program, whose inputs may be constants and state.
+    /// True if the graph is that of the program, whose inputs may be constants and state.
     outermost: bool,
     place: String,
     orders: &'f Orders,
@@ -232,7 +232,7 @@ impl<'d> Fusion<'_, 'd> {
         let results: Vec<ValueId> = made.iter().filter(|id| needed.contains(id)).copied().collect();
         let (module, operands) = self.extract(part_nodes, &made, &results, state)?;
         for result in &results {
-            // What a backend gives lies as is said here, not as a view that an operator would have given.
+            // Results of a backend have the strides set here, not those of a view that an operator would have given.
             let ordered = self.outermost && self.orders.contains_key(result);
             if let Some(meta) = self.graph.tensor(*result).cloned().filter(|_| !ordered) {
                 let dense = TensorMeta::contiguous(meta.scalar_type, &meta.sizes);
@@ -398,7 +398,7 @@ impl<'d> Fusion<'_, 'd> {
     }
 }
 
-/// Whether a backend has a node, or something inside it.
+/// Returns whether a backend has a node, or something inside it.
 fn is_delegated(node: &Node) -> bool {
     matches!(node.target, Target::Delegate(_))
         || node.inputs.iter().any(|input| match &input.arg {

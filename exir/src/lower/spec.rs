@@ -1,4 +1,4 @@
-//! What tensors of a program are to be: sizes as upper bounds, order of dimensions.
+//! Shapes of tensors of a program: sizes as upper bounds, order of dimensions.
 
 use edgepack_builder::pte::TensorSpec;
 
@@ -31,7 +31,7 @@ pub(super) struct Shape {
     pub(super) dynamic: bool,
 }
 
-/// What the tensor of a value is to be.
+/// Returns the shape that the tensor of a value is to have.
 pub(super) fn shape(
     graph: &Graph,
     value: ValueId,

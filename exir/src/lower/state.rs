@@ -1,4 +1,4 @@
-//! What buffers that a program changes begin with, if not with the values they were exported with.
+//! Initial values of buffers that a program changes, other than those they were exported with.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::archive::Weight;
 use crate::error::Error;
 use crate::graph::ExportedProgram;
 
-/// What buffers begin with, by name.
+/// Initial values of buffers, by name.
 pub type State = BTreeMap<String, Weight<'static>>;
 
 /// Lets the buffers of a program begin with recorded values. Names that it does not have are left out; a tensor of another
@@ -28,7 +28,7 @@ pub fn begin_with(program: &mut ExportedProgram<'_>, state: &State) -> Result<()
     Ok(())
 }
 
-/// Whether every name is that of state of some program.
+/// Checks that every name is that of state of some program.
 pub(super) fn check<'p, 'd: 'p>(
     state: &State,
     programs: impl Iterator<Item = &'p ExportedProgram<'d>>,

@@ -1,8 +1,8 @@
 //! Operators: their schemas, what is known about them, and which operator of a program takes the place of each.
 //!
-//! The table of operators has those of the library that archives are met with, functional and in place; programs hold
-//! variants that write into tensors they are given. Which of them stands for a functional operator follows from the two
-//! schemas: the arguments agree once results are left out. Other operators are added by schema.
+//! The table of operators has those of the library that occur in archives, functional and in place; programs hold
+//! variants that write into tensors they are given. The variant of a functional operator follows from the two schemas:
+//! the arguments agree once results are left out. Other operators are added by schema.
 //!
 //! Invariant: an operator that was added hides the one of that name in the table.
 
@@ -19,14 +19,14 @@ use edgepack_format::operators::{self, Argument as Parameter, ArgumentKind, Lite
 use crate::error::Error;
 use crate::graph::{Argument, ListKind, MemoryFormat, Node, OpName, TensorMeta};
 
-/// What is known about an operator besides its schema.
+/// Properties of an operator besides its schema.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Traits {
-    /// Whether it is one of the core set.
+    /// True if the operator is one of the core set.
     pub core: bool,
-    /// Whether it is the copying twin of a view.
+    /// True if the operator is the copying twin of a view.
     pub view_copy: bool,
-    /// Whether each element of the result comes from the elements at its place.
+    /// True if each element of the result comes from the elements at its place.
     pub pointwise: bool,
 }
 
@@ -45,7 +45,7 @@ struct Own {
 }
 
 impl Operators {
-    /// Those of the library.
+    /// Makes the set of operators of the library.
     pub fn new() -> Self {
         Operators::default()
     }
@@ -84,7 +84,7 @@ impl Operators {
         Ok(self)
     }
 
-    /// Whether an operator stays as it is, by full name.
+    /// Returns whether an operator stays as it is, by full name.
     pub fn is_preserved(&self, full_name: &str) -> bool {
         self.preserved.contains(full_name)
     }
@@ -109,7 +109,7 @@ impl Operators {
         Schema::parse(self.text(&op.to_string())?).ok()
     }
 
-    /// What is known about an operator.
+    /// Returns the properties of an operator.
     pub fn traits(&self, op: &OpName) -> Traits {
         operators::find(&op.to_string()).map_or(Traits::default(), |known| Traits {
             core: known.is_core(),
@@ -134,18 +134,18 @@ impl Operators {
     }
 }
 
-/// Whether calls of this schema change nothing they are given and share nothing with it.
+/// Returns whether calls of this schema leave their arguments unchanged and give results that are independent of them.
 pub fn is_functional(schema: &Schema<'_>) -> bool {
     schema.args().iter().all(|argument| !argument.mutated)
 }
 
-/// Whether the result is a view of an argument.
+/// Returns whether the result is a view of an argument.
 pub fn is_view(schema: &Schema<'_>) -> bool {
     is_functional(schema) && schema.args().iter().any(|argument| !argument.alias.is_empty())
 }
 
-/// The arguments of a call in the schema's order, defaults filled in, receivers of results left out. `None` stands for one
-/// that is missing and has no default.
+/// Returns the arguments of a call in the schema's order, with defaults filled in and receivers of results left out.
+/// `None` marks an argument that is missing and has no default.
 pub fn arguments<'s>(schema: &'s Schema<'_>, node: &Node) -> Vec<(Parameter<'s>, Option<Argument>)> {
     let parameters = schema.args().iter().filter(|parameter| !parameter.is_out());
     parameters
@@ -153,7 +153,7 @@ pub fn arguments<'s>(schema: &'s Schema<'_>, node: &Node) -> Vec<(Parameter<'s>,
         .collect()
 }
 
-/// What an argument is when a call does not say.
+/// Returns the value of an argument that a call does not give.
 pub fn by_default(parameter: &Parameter<'_>) -> Option<Argument> {
     let literal = parameter.default?;
     let repeated = |one: Argument, kind: ListKind, len: Option<u32>| match len {
@@ -173,7 +173,7 @@ pub fn by_default(parameter: &Parameter<'_>) -> Option<Argument> {
         Literal::Str(text) => Argument::Text(text.to_owned()),
         Literal::Name("contiguous_format") => Argument::MemoryFormat(MemoryFormat::Contiguous),
         Literal::Name("preserve_format") => Argument::MemoryFormat(MemoryFormat::Preserve),
-        // Only reductions of losses are named, and their names stand for numbers.
+        // Only reductions of losses have names, and the names are codes for numbers.
         Literal::Name("Mean") => Argument::Int(1),
         Literal::Name(_) => return None,
         Literal::List(_) => {

@@ -1,4 +1,4 @@
-//! Which operator of a program stands for a functional one.
+//! Choice of the operator of a program that replaces a functional one.
 //!
 //! The two have the same name and, results apart, the same arguments. Names of overloads and of results follow no
 //! pattern, so nothing is concluded from them unless arguments leave a choice.
@@ -43,7 +43,7 @@ impl Operators {
         }
     }
 
-    /// Whether a functional operator has one that writes its results into tensors it is given.
+    /// Returns whether a functional operator has a variant that writes its results into tensors it is given.
     pub(super) fn has_out_variant(&self, functional: &Schema<'_>) -> bool {
         let fits = |text: &&str| {
             Schema::parse(text).is_ok_and(|out| out.outs().next().is_some() && same_arguments(functional, &out))
@@ -64,8 +64,8 @@ impl Operators {
         found.iter().find(|op| op.overload == wanted).or(found.first()).cloned()
     }
 
-    /// The full name of the operator that a program holds in place of this call, once views are copies and copies say
-    /// their order of dimensions. Operators that give numbers stand for themselves.
+    /// Returns the full name of the operator that a program holds in place of this call, once views are copies and
+    /// copies state their order of dimensions. Operators that give numbers are not replaced.
     pub fn emitted(&self, op: &OpName, node: &Node) -> Option<String> {
         let dim_order = match op.to_string().as_str() {
             "aten::_to_copy" => Some("dim_order_ops::_to_dim_order_copy.out"),
@@ -97,7 +97,7 @@ impl Operators {
     }
 }
 
-/// Whether two schemas take the same, results apart.
+/// Returns whether two schemas take equal arguments, apart from results.
 fn same_arguments(functional: &Schema<'_>, out: &Schema<'_>) -> bool {
     let all: Vec<&Parameter<'_>> = functional.args().iter().collect();
     let options = TENSOR_OPTIONS.iter().all(|name| all.iter().any(|parameter| parameter.name == *name));
@@ -111,7 +111,7 @@ fn same_arguments(functional: &Schema<'_>, out: &Schema<'_>) -> bool {
     wanted.len() == taken.len() && wanted.iter().zip(&taken).all(same)
 }
 
-/// Whether a schema takes what a call gives.
+/// Returns whether a schema takes the arguments that a call gives.
 fn takes(schema: &Schema<'_>, node: &Node) -> bool {
     let inputs: Vec<_> = schema.args().iter().filter(|parameter| !parameter.is_out()).collect();
     let known = node.inputs.iter().all(|input| {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::error::Error;
 use crate::graph::{Argument, ExportedProgram, Graph, Node, Target, ValueId};
 
-/// How deep regions may lie in each other.
+/// Ceiling of the nesting of regions.
 const DEPTH: usize = 32;
 
 /// Writes the regions of a program into its graph.
@@ -63,7 +63,7 @@ fn region(node: &Node) -> Option<Result<(&Graph, Vec<Argument>), Error>> {
             rest.collect()
         }
         "wrap" | "tag_activation_checkpoint" | "wrap_activation_checkpoint" => rest.collect(),
-        // Its name stands between graph and operands.
+        // The name of the sub-graph is between the graph and the operands.
         "invoke_subgraph" => rest.skip(1).collect(),
         _ => return None,
     };
@@ -79,7 +79,7 @@ fn splice(
     made: &mut Vec<Node>,
 ) -> Result<(), Error> {
     let place = || format!("node `{}`", node.name);
-    // Operands stand one by one, or in one list.
+    // Operands come one by one, or in one list.
     let operands = match operands.as_slice() {
         [Argument::List(_, items)] if items.len() == inner.inputs.len() => items.clone(),
         _ => operands,

@@ -26,7 +26,7 @@ impl Places {
         }
     }
 
-    /// Lets a node read what stands for values that are gone.
+    /// Replaces inputs of a node that are gone by their replacements.
     pub(super) fn substitute(&self, node: &mut Node) {
         node.inputs.iter_mut().for_each(|input| self.substitute_in(&mut input.arg));
     }
@@ -60,7 +60,7 @@ impl Places {
         }
     }
 
-    /// Whether nobody but these nodes and the root reads what these nodes make.
+    /// Returns whether the results of these nodes are read only by these nodes and the root.
     pub(super) fn alone(&self, inside: &[usize], root: &Node) -> bool {
         let mut read: BTreeMap<ValueId, usize> = BTreeMap::new();
         let mut note = |id: ValueId| {
@@ -143,7 +143,7 @@ impl Places {
     }
 }
 
-/// Whether what replaces a value looks like it.
+/// Checks that the replacement of a value has the metadata of that value.
 fn same(graph: &Graph, old: ValueId, new: &Argument) -> Result<(), String> {
     let Some(old) = graph.tensor(old) else { return Ok(()) };
     let Some(new) = graph.tensor_of(new) else { return Err(format!("a tensor is to become {new:?}")) };

@@ -1,4 +1,4 @@
-//! The names that a pickle may use. All stand for data; none of them is looked up or called.
+//! Names that a pickle may use. All denote data; none of them is looked up or called.
 
 /// Names by module.
 const KNOWN: [(&str, &[&str]); 17] = [
@@ -87,7 +87,7 @@ const STORAGES: [&str; 13] = [
     "UntypedStorage",
 ];
 
-/// Whether a pickle may use a name.
+/// Returns whether a pickle may use a name.
 pub(super) fn is_known(module: &str, name: &str) -> bool {
     KNOWN.iter().any(|(known, names)| *known == module && names.contains(&name))
 }

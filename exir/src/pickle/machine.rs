@@ -29,7 +29,7 @@ impl<'b> Input<'b> {
         self.array().map(|[byte]| byte)
     }
 
-    /// Bytes whose count stands in front in this many bytes.
+    /// Reads bytes after their count, which takes `width` bytes.
     fn counted(&mut self, width: usize) -> Result<&'b [u8]> {
         let mut count = [0u8; 8];
         let written = self.take(width)?;
@@ -54,7 +54,7 @@ fn utf8(bytes: &[u8]) -> Result<&str> {
 struct Machine {
     values: Vec<Value>,
     stack: Vec<Id>,
-    /// How high the stack was at each open bracket.
+    /// Height of the stack at each open bracket.
     marks: Vec<usize>,
     memo: BTreeMap<u32, Id>,
 }
@@ -215,7 +215,7 @@ impl Machine {
         self.values.get(id.0 as usize)
     }
 
-    /// How low the stack may go: what stands in front of an open bracket stays.
+    /// Returns the lowest height of the stack: items in front of an open bracket stay.
     fn floor(&self) -> usize {
         self.marks.last().copied().unwrap_or(0)
     }
@@ -231,13 +231,13 @@ impl Machine {
         Ok(top)
     }
 
-    /// What stands behind the last open bracket.
+    /// Takes the items behind the last open bracket.
     fn since_mark(&mut self) -> Result<Vec<Id>> {
         let mark = self.marks.pop().ok_or("a bracket was never opened")?;
         self.take_from(mark)
     }
 
-    /// What stands from this height on.
+    /// Takes the items from this height on.
     fn take_from(&mut self, start: usize) -> Result<Vec<Id>> {
         let start = start.min(self.stack.len());
         let items = room::copy_of(self.stack.get(start..).unwrap_or_default())?;

@@ -24,7 +24,7 @@ pub const MAX_LEN: u64 = 64 << 20;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Id(u32);
 
-/// What a pickle made.
+/// Value that a pickle made.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {
     /// Nothing.
@@ -43,30 +43,30 @@ pub enum Value {
     Tuple(Vec<Id>),
     /// A list.
     List(Vec<Id>),
-    /// Keys and what stands under them, in order.
+    /// Keys and their values, in order.
     Dict(Vec<(Id, Id)>),
     /// One of the names of the list, as `module.name`.
     Name(String),
-    /// What a name would make of arguments, and what it would be told afterwards.
+    /// Call of a name with arguments, and the state that would be set afterwards; nothing is called.
     Made {
         /// The name.
         by: Id,
         /// The arguments: a tuple.
         arguments: Id,
-        /// Its state, if it was given one.
+        /// State of the object, if it was given one.
         state: Option<Id>,
     },
-    /// What the file around the pickle keeps under this.
+    /// Object that the file around the pickle stores under this id.
     Kept(Id),
 }
 
-/// Why a pickle is not read.
+/// Reason a pickle is not read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Error {
-    /// What in it is not read.
+    /// Description of the content that is not read.
     #[error("{0}")]
     Wrong(String),
-    /// There is no memory for its values.
+    /// There is not enough memory for the values.
     #[error(transparent)]
     Memory(#[from] NoRoom),
 }
@@ -83,7 +83,7 @@ impl From<String> for Error {
     }
 }
 
-/// What every item is; nothing if one is not.
+/// Converts every item; `None` if one cannot be converted.
 fn all<I, T>(items: &[I], read: impl Fn(&I) -> Option<T>) -> room::Result<Option<Vec<T>>> {
     let mut list = room::with_room(items.len())?;
     for item in items {
@@ -159,7 +159,7 @@ impl Pickle {
         }
     }
 
-    /// What a name would have been called with: the name and the arguments.
+    /// Returns the call that a name would have received: the name and the arguments.
     pub fn made(&self, id: Id) -> Option<(&str, &[Id])> {
         match self.value(id) {
             Value::Made { by, arguments, .. } => Some((self.name(*by)?, self.items(*arguments)?)),

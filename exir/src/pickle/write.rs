@@ -4,15 +4,15 @@ use edgepack_format::scalar::ScalarType;
 
 /// A tensor as a pickle describes it: a view of a storage that the file around it keeps.
 pub(crate) struct Described<'t> {
-    /// Its name.
+    /// Name of the tensor.
     pub(crate) name: &'t str,
-    /// Whether it is a parameter, and wants a gradient.
+    /// True if the tensor is a parameter, and requires a gradient.
     pub(crate) parameter: Option<bool>,
     /// Element type.
     pub(crate) scalar_type: ScalarType,
     /// The name of its storage in the file.
     pub(crate) key: String,
-    /// How many elements, or bytes if there is no storage of that type, the storage has.
+    /// Number of elements in the storage, or of bytes if there is no storage of that type.
     pub(crate) count: u64,
     /// The first element.
     pub(crate) offset: usize,

@@ -1,4 +1,4 @@
-//! What each dialect asks of calls: core operators, Edge operators, element types, backend libraries.
+//! Rules of each dialect for calls: core operators, Edge operators, element types, backend libraries.
 
 use edgepack_format::operators::{ArgumentKind, Schema};
 use edgepack_format::rules::exir as rule;
@@ -20,7 +20,7 @@ const EXCEPTIONS: [&str; 8] = [
     "sym_constrain_range_for_size",
 ];
 
-/// The same by full name.
+/// Operators outside the core set that every exporter lets pass, by full name.
 const EXACT: [&str; 10] = [
     "aten::dequantize.self",
     "aten::max",
@@ -89,7 +89,7 @@ fn edge(checker: &mut Checker<'_>, graph: &Graph, node: &Node, op: &OpName, plac
     }
 }
 
-/// What the specification states beyond what exporters enforce.
+/// Checks rules of the specification beyond those that exporters enforce.
 fn lints(checker: &mut Checker<'_>, graph: &Graph, node: &Node, op: &OpName, place: &str, strict: bool) {
     let view = checker.options.operators.schema(op).is_some_and(|schema| operators::is_view(&schema));
     if view && strict {
@@ -111,7 +111,7 @@ fn known(sizes: &[crate::graph::Size]) -> Option<Vec<usize>> {
     sizes.iter().map(|size| usize::try_from(size.known()?).ok()).collect()
 }
 
-/// Whether strides are those of the sizes in order; dimensions of one element may have any.
+/// Returns whether strides are those of the sizes in order; dimensions of one element may have any.
 fn dense(sizes: &[usize], strides: &[usize]) -> bool {
     let wanted = crate::archive::contiguous_strides(sizes);
     sizes.contains(&0)
@@ -128,7 +128,7 @@ fn types(checker: &mut Checker<'_>, graph: &Graph, node: &Node, schema: &Schema<
             Some(list) if list.optional_items => {}
             // Of a list the first speaks for all.
             Some(_) => observed.push((parameter.name.to_owned(), argument.items().first().and_then(type_of))),
-            // Only a program has constants: in the graphs within it literals stand for them, of the type that is needed.
+            // Only a program has constants: in the graphs within it literals replace them, of the type that is needed.
             None if checker.depth > 0 && argument.is_number() => observed.push((parameter.name.to_owned(), None)),
             None => observed.extend(type_of(argument).map(|seen| (parameter.name.to_owned(), Some(seen)))),
         }

@@ -132,7 +132,7 @@ fn results(checker: &mut Checker<'_>, graph: &Graph, node: &Node, place: &str) {
     }
 }
 
-/// What enters and leaves an Edge graph.
+/// Checks the inputs and outputs of an Edge graph.
 fn border(checker: &mut Checker<'_>, graph: &Graph, path: &str) {
     if checker.dialect != Dialect::Edge {
         return;

@@ -17,20 +17,20 @@ use crate::error::Error;
 use crate::graph::{Dialect, ExportedProgram, Graph};
 use crate::operators::Operators;
 
-/// What programs are held against.
+/// Rules that programs are checked against.
 #[derive(Clone)]
 pub struct Options<'o> {
     /// The operators there are.
     pub operators: &'o Operators,
-    /// Which element types go together.
+    /// Combinations of element types.
     pub table: &'o Table,
     /// The dialect; the program's own if it is not said.
     pub dialect: Option<Dialect>,
     /// Operators outside the core set that are wanted, by full name.
     pub preserved: Vec<String>,
-    /// Whether copies name memory formats instead of dim orders.
+    /// True if copies name memory formats instead of dim orders.
     pub memory_formats: bool,
-    /// Whether calls are those of backends: libraries must be registered, results described by shape functions.
+    /// True if calls are those of backends: libraries must be registered, results described by shape functions.
     pub backend: bool,
     /// Libraries that backends registered, besides the usual ones.
     pub namespaces: Vec<String>,
@@ -50,13 +50,13 @@ impl<'o> Options<'o> {
         }
     }
 
-    /// The same with a dialect to be held against.
+    /// Returns the options with a dialect to check against.
     pub fn dialect(self, dialect: Dialect) -> Self {
         Options { dialect: Some(dialect), ..self }
     }
 }
 
-/// What there is to say about a program.
+/// Verifies a program.
 pub fn verify(program: &ExportedProgram<'_>, options: &Options<'_>) -> Findings {
     if program.graph.has_nameless_arguments() {
         // Of operators that were not known when the program was read.
@@ -82,7 +82,7 @@ fn check(program: &ExportedProgram<'_>, graph: &Graph, options: &Options<'_>) ->
     checker.findings
 }
 
-/// What there is to say about an archive: about its container and documents, and about every program in it.
+/// Verifies an archive: its container and documents, and every program in it.
 pub fn verify_archive(bytes: &[u8]) -> Findings {
     let mut findings = Findings::new(&Limits::DEFAULT);
     let mut broken = |path: &str, error: Error| {
@@ -122,9 +122,9 @@ struct Checker<'c> {
     options: &'c Options<'c>,
     dialect: Dialect,
     ranges: &'c crate::graph::Ranges,
-    /// How many graphs lie around the one at hand.
+    /// Number of graphs around the current one.
     depth: usize,
-    /// Whether the graph at hand computes in other element types than its operators by themselves.
+    /// True if the current graph computes in other element types than its operators by themselves.
     autocast: bool,
     findings: Findings,
 }

@@ -1,4 +1,4 @@
-//! How arguments and results were nested: the pytree texts are read and their leaves counted.
+//! Nesting of arguments and results: the pytree texts are read and their leaves counted.
 
 use edgepack_format::rules::exir as rule;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Checker;
 use crate::graph::{ExportedProgram, InputKind, OutputKind};
 
-/// How deep containers may be nested.
+/// Ceiling of the nesting of containers.
 const DEPTH: usize = 64;
 
 pub(super) fn check(checker: &mut Checker<'_>, program: &ExportedProgram<'_>) {
@@ -24,7 +24,7 @@ pub(super) fn check(checker: &mut Checker<'_>, program: &ExportedProgram<'_>) {
     }
 }
 
-/// How many leaves a pytree text has.
+/// Counts the leaves of a pytree text.
 fn leaves(text: &str) -> Result<usize, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("no pytree: {error}"))?;
     match value.as_array().map(Vec::as_slice) {

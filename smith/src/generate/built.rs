@@ -1,8 +1,8 @@
 //! Programs made by the checked floor of the builder: every kind of call it has, on arguments it takes, with several
 //! methods, state, loops, delegates, named data and data files.
 //!
-//! What comes out verifies, or the builder is wrong. Whether operators compute it is another question, which
-//! [`Generator`](super::Generator) asks.
+//! Every result verifies, or the builder is wrong. The results of its operators are checked elsewhere, by
+//! [`Generator`](super::Generator).
 
 use std::collections::BTreeSet;
 
@@ -19,11 +19,11 @@ use crate::decisions::Decisions;
 /// A program that the builder made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BuiltProgram {
-    /// Its file.
+    /// Bytes of the file.
     pub file: Vec<u8>,
     /// The data files it came with.
     pub data_files: Vec<Vec<u8>>,
-    /// How many different contents its constants have.
+    /// Number of different contents of constants.
     pub constants: usize,
 }
 

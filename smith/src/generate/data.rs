@@ -22,7 +22,7 @@ const DTYPES: [ScalarType; 6] = [
 pub struct DataFile {
     /// The file.
     pub bytes: Vec<u8>,
-    /// Its keys, in the order of the file, each with the bytes under it.
+    /// Keys in the order of the file, each with its bytes.
     pub entries: Vec<(String, Vec<u8>)>,
 }
 

@@ -88,12 +88,12 @@ impl Sides {
         64 + rows * (WIDTH * self.bits() / 8 + 8)
     }
 
-    /// What the data of an argument begin with.
+    /// Returns the first numbers in the data of an argument, if they have a header.
     pub fn header(&self, operator: &str, arg: &str) -> Option<[i32; 8]> {
         (operator.contains("moe_ffn") && arg.starts_with("packed")).then(|| [6712, 1, self.bits(), 0, 0, 8, 16, 2])
     }
 
-    /// Whether an operator does not do without an argument that its schema makes optional.
+    /// Returns whether an operator needs an argument that its schema makes optional.
     pub fn needs(&self, operator: &str, arg: &str) -> bool {
         operator.contains("quantized_sdpa") && (arg.ends_with("_points") || arg.ends_with("_scales"))
     }

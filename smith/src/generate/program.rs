@@ -53,7 +53,7 @@ pub struct ProgramFile {
     pub bytes: Vec<u8>,
     /// Full names of the operators it calls, in order.
     pub operators: Vec<String>,
-    /// How often it calls a delegate.
+    /// Number of calls of delegates.
     pub delegates: usize,
 }
 
@@ -77,7 +77,7 @@ pub trait Delegates {
 /// A call of a delegate that does not exist yet.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct DelegateCall {
-    /// What the backend made of its part of the graph.
+    /// Payload that the backend made of its part of the graph.
     pub payload: Vec<u8>,
     /// Options given at export, in order.
     pub specs: Vec<(String, Vec<u8>)>,
@@ -176,7 +176,7 @@ struct Smith<'s, 't> {
     operators: Vec<Operator<'static>>,
     delegates: Vec<BackendDelegate<'static>>,
     payloads: Vec<BackendDelegateInlineData<'static>>,
-    /// What delegates wrote.
+    /// Values that delegates wrote.
     results: Vec<(i32, TensorLayout)>,
     instructions: Vec<Instruction<'static>>,
     constants: Vec<u8>,
@@ -531,7 +531,7 @@ impl<'s, 't> Smith<'s, 't> {
         AllocationDetails { memory_id: 1, memory_offset_low: offset as u32, memory_offset_high: 0 }
     }
 
-    /// Now and then an instruction that is no kernel.
+    /// Adds, now and then, an instruction that is not a kernel.
     fn extra(&mut self) {
         if self.tensors.is_empty() {
             return;

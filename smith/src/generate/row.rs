@@ -1,6 +1,6 @@
 //! Rows of any table, from its description alone.
 //!
-//! What is generated reads back as sound structure and follows no rule of meaning: indices point anywhere, lists disagree
+//! A generated row reads back as sound structure and follows no rule of meaning: indices point anywhere, lists disagree
 //! in length.
 
 use std::fmt;
@@ -73,14 +73,14 @@ impl<'a, T: Table<'static>> Arbitrary<'a> for Row<T> {
     }
 }
 
-/// Which numbers and strings rows have.
+/// Range of numbers and strings in rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Values {
     /// Everything that a slot can hold. One NaN, since JSON has no room for the payload of others.
     Any,
-    /// What other implementations keep: enumerations without unknown numbers, no -0.0 (planus takes it for the default
-    /// 0.0 and leaves it out), strings that are text.
+    /// Values that other implementations preserve: enumerations without unknown numbers, no -0.0 (planus takes it for
+    /// the default 0.0 and leaves it out), strings that are text.
     Portable,
 }
 

@@ -9,15 +9,15 @@ use arbitrary::Unstructured;
 
 use crate::decisions::Decisions;
 
-/// What one call revolves around: its main shape, and a few numbers that its arguments share.
+/// Numbers around which one call is generated: its main shape, and a few sizes common to its arguments.
 pub(crate) struct Scene {
     /// Sizes of most of its tensors.
     base: Vec<i32>,
     /// Rows of a matrix product.
     m: i32,
-    /// Its inner dimension; channels of a group.
+    /// Inner dimension; channels of a group.
     k: i32,
-    /// Its columns; channels that come out of a group.
+    /// Number of columns; channels that come out of a group.
     n: i32,
     /// Length of a window.
     side: i32,
@@ -89,12 +89,12 @@ impl Scene {
         Sides { tokens: self.m, more: self.k, dim: self.n, heads: self.side, groups: self.groups }
     }
 
-    /// What the data of a tensor argument begin with, if they have a header.
+    /// Returns the first numbers in the data of a tensor argument, if they have a header.
     pub fn header(&self, operator: &str, arg: &str) -> Option<[i32; 8]> {
         self.sides().header(operator, arg)
     }
 
-    /// Whether an operator does not do without an argument that its schema makes optional.
+    /// Returns whether an operator needs an argument that its schema makes optional.
     pub fn needs(&self, operator: &str, arg: &str) -> bool {
         self.sides().needs(operator, arg)
     }
@@ -158,7 +158,7 @@ impl Scene {
     fn plain(&self, is_out: bool, u: &mut Unstructured<'_>) -> Vec<i32> {
         let mut sizes = self.base.clone();
         match u.below(8) {
-            // One dimension broadcast, reduced or kept.
+            // One dimension broadcast, reduced or unchanged.
             5 if !is_out && !sizes.is_empty() => {
                 let dim = u.below(sizes.len());
                 sizes[dim] = 1;

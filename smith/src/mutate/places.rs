@@ -33,7 +33,7 @@ pub enum Place {
     Vtable { at: usize },
 }
 
-/// Where the root offset of a file is and what its root table is.
+/// Returns the offset of the root offset of a file, and the type of its root table.
 pub fn root_of_file(bytes: &[u8]) -> Option<(usize, &'static TableDesc)> {
     Some(match detect(bytes) {
         FileKind::Program => (0, Program::DESC),

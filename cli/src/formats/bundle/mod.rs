@@ -32,7 +32,7 @@ pub use recorded::recorded_runs;
 /// Bundles.
 pub struct Bundle;
 
-/// What is in a bundle.
+/// Content of a bundle.
 #[derive(Serialize)]
 struct Inspected<'a> {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! What is in a program with recorded runs.
+//! Summary of a program with recorded runs.
 
 use edgepack_format::bundle::{BundledProgram, Value, ValueUnion};
 use edgepack_format::pte::{Program, TensorShapeDynamism};
@@ -26,7 +26,7 @@ pub struct BundleSummary {
 /// The recorded runs of a method.
 #[derive(Serialize)]
 pub struct SuiteSummary {
-    /// Which method.
+    /// Name of the method.
     pub method: String,
     /// The runs.
     pub cases: Vec<CaseSummary>,
@@ -47,7 +47,7 @@ pub fn program<'a>(root: &Table<'a>) -> Option<Vector<'a>> {
 }
 
 impl BundleSummary {
-    /// Of a bundle whose root table is this.
+    /// Summarises a bundle with this root table.
     pub fn new(root: &Table<'_>, bytes: u64) -> Self {
         let suites = root.get(BundledProgram::METHOD_TEST_SUITES).unwrap_or_default();
         let suites = readable::rows(&suites).into_iter().flatten().map(|suite| SuiteSummary {

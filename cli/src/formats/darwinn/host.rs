@@ -35,14 +35,14 @@ pub struct Which {
     pub executable: Option<usize>,
 }
 
-/// What the device delivered of an output.
+/// Output as the device delivered it.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivered<'a> {
     /// The name of the output.
     pub output: &'a str,
     /// The file that holds it; `-` is standard input.
     pub file: &'a Path,
-    /// Whether real values are wanted instead of the tensor's numbers.
+    /// True if real values are wanted instead of the tensor's numbers.
     pub values: bool,
 }
 
@@ -128,7 +128,7 @@ pub fn relayout(which: &Which, delivered: &Delivered<'_>, to: &Path, session: &m
     })
 }
 
-/// Says which models share a caching token, and what of each is cached and streamed.
+/// Reports which models use the same caching token, and what of each is cached and streamed.
 pub fn caching(files: &[PathBuf], session: &mut Session) -> Result<Status, Failure> {
     let mut registry = Registry::accepting(Accept::ALL);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Tables that lie inside a package as bytes, level by level.
+//! Tables that are stored inside a package as bytes, level by level.
 
 use edgepack_format::darwinn::{Executable, MultiExecutable, Package, PackageRef};
 use edgepack_format::row::{Table as _, TableDesc};
@@ -6,7 +6,7 @@ use edgepack_format::wire;
 
 use crate::formats::Root;
 
-/// Adds the roots of what lies inside a package.
+/// Adds the roots of the tables stored inside a package.
 pub fn add<'a>(package: &PackageRef<'a>, found: &mut Vec<Root<'a>>) {
     add_root(package.multi_executable_bytes(), MultiExecutable::DESC, found);
     for executable in package.executables() {
@@ -17,7 +17,7 @@ pub fn add<'a>(package: &PackageRef<'a>, found: &mut Vec<Root<'a>>) {
     }
 }
 
-/// Adds the root of a package, and of what lies inside it.
+/// Adds the root of a package, and of the tables stored inside it.
 pub fn add_package<'a>(package: &PackageRef<'a>, found: &mut Vec<Root<'a>>) {
     add_root(package.bytes(), Package::DESC, found);
     add(package, found);

@@ -29,7 +29,7 @@ pub use size::add as package_size;
 /// Packages.
 pub struct Darwinn;
 
-/// What is in a package.
+/// Content of a package.
 #[derive(serde::Serialize)]
 #[serde(transparent)]
 struct Inspected<'p, 'a> {
@@ -57,7 +57,7 @@ pub fn extract(packages: &[&[u8]], piece: Piece<'_>, format: &dyn Format) -> Res
     }
 }
 
-/// Whether the verifier, which walks what lies inside as bytes under the same budget, came to an end.
+/// Returns whether the verifier, which walks the tables stored inside under the same budget, finished.
 pub fn ends(findings: &Findings) -> bool {
     let budget = [rules::tflite::LIMITS.id, rules::darwinn::LIMITS.id];
     !findings.iter().any(|finding| budget.contains(&finding.rule.id))

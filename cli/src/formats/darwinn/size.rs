@@ -1,4 +1,4 @@
-//! Where the bytes of packages go.
+//! Sizes of the parts of packages.
 
 use edgepack_format::darwinn::PackageRef;
 

@@ -1,4 +1,5 @@
-//! What is in an Edge TPU package: every level, every list, with the places and sums of what lies inside as bytes.
+//! Summary of an Edge TPU package: every level, every list, with the places and sums of the tables stored inside as
+//! bytes.
 
 use edgepack_format::darwinn::{
     AnyHint, Description, DmaHint, Executable, ExecutableRef, FieldOffset, Geometry, Layer, OutputLayout, PackageRef,

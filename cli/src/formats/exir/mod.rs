@@ -64,7 +64,7 @@ impl Format for Exir {
         ops::list(file, session)
     }
 
-    /// The first program, which has no way back from text.
+    /// Prints the first program; the text cannot be read back into a file.
     fn text(&self, file: &File) -> Result<Option<String>, Failure> {
         let content = read_head(&*file.source, file.source.len())?;
         program::with_program(&content, &file.name, |program| format!("{program}\n")).map(Some)

@@ -22,9 +22,9 @@ use crate::units::count;
 struct Need {
     name: String,
     calls: usize,
-    /// Whether it is written out in others first.
+    /// True if lowering decomposes the operator into others first.
     composite: bool,
-    /// The operator of a program that stands for it.
+    /// Operator of a program that replaces this one.
     emitted: Option<String>,
     available: bool,
 }
@@ -82,7 +82,7 @@ pub fn list(file: &File, session: &mut Session) -> Result<Status, Failure> {
     Ok(if missing == 0 { Status::Fine } else { Status::CannotRun })
 }
 
-/// Every call of an operator, with the operator of a program that stands for it.
+/// Calls `each` for every call of an operator, with the operator of a program that replaces it.
 fn needs(graph: &Graph, operators: &Operators, each: &mut dyn FnMut(String, Option<String>)) {
     for node in &graph.nodes {
         for input in &node.inputs {

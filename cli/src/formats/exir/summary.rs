@@ -1,4 +1,4 @@
-//! What is in an archive of export IR.
+//! Summary of an archive of export IR.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,16 +12,16 @@ use crate::style::{DIM, NAME, SHAPE, TITLE, WARN};
 use crate::table::{Align, Cell, Columns};
 use crate::units::{bytes, count};
 
-/// What is in an archive.
+/// Content of an archive.
 #[derive(Serialize)]
 pub struct ArchiveSummary {
     /// The folder of all records.
     pub root: String,
-    /// Its programs.
+    /// Programs of the archive.
     pub models: Vec<ModelSummary>,
-    /// Its records.
+    /// Records of the archive.
     pub records: Vec<RecordSummary>,
-    /// Why a program cannot be read.
+    /// Reason a program cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -31,7 +31,7 @@ pub struct ArchiveSummary {
 pub struct ModelSummary {
     name: String,
     dialect: &'static str,
-    /// Whether it computes gradients.
+    /// True if the program computes gradients.
     training: bool,
     torch_version: String,
     nodes: usize,
@@ -68,9 +68,9 @@ struct Border {
 /// A record of an archive.
 #[derive(Serialize)]
 pub struct RecordSummary {
-    /// Its name below the root folder.
+    /// Name of the record below the root folder.
     pub name: String,
-    /// How long it is.
+    /// Length of the record in bytes.
     pub bytes: u64,
 }
 
@@ -212,7 +212,7 @@ impl ModelSummary {
     }
 }
 
-/// How often each callee is called, sub-graphs included, and how many calls there are.
+/// Counts the calls of each callee, sub-graphs included, and returns the number of calls.
 fn calls(graph: &Graph, found: &mut BTreeMap<String, usize>) -> usize {
     let mut nodes = graph.nodes.len();
     for node in &graph.nodes {

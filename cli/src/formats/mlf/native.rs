@@ -2,7 +2,7 @@
 
 use crate::options::Native;
 
-/// How the code of a package is compiled, and whether.
+/// Options for compiling the code of a package, and whether that is allowed.
 #[expect(unsafe_code, reason = "the user's consent is given here and nowhere else")]
 pub fn options(consent: Native) -> edgepack_native::Options {
     let options = edgepack_native::Options::default();

@@ -13,13 +13,13 @@ use edgepack_native::{AotModule, NativeLibrary, Options};
 /// A module, ready to run.
 #[derive(Debug)]
 pub enum Runner {
-    /// Of the graph executor.
+    /// Module of the graph executor.
     Graph(Box<GraphExecutor>),
-    /// Of the ahead-of-time executor, or a lone operator.
+    /// Module of the ahead-of-time executor, or of a single operator.
     Aot(AotModule),
 }
 
-/// Why a module cannot run.
+/// Reason a module cannot run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunnerError {
@@ -29,7 +29,7 @@ pub enum RunnerError {
     Native(edgepack_native::Error),
     /// A tensor has a layout that packages do not have.
     Layout(LayoutError),
-    /// Too few inputs, too many, or nobody knows what comes out.
+    /// Too few inputs, too many, or the outputs are unknown.
     Arguments(String),
 }
 
@@ -136,8 +136,8 @@ fn copy(view: &TensorView<'_>) -> Result<TensorBuf, RunnerError> {
     Ok(TensorBuf::from_bytes(view.layout().clone(), view.data().to_vec())?)
 }
 
-/// What comes out: as the package says in shape, else as it is wanted. Of a lone operator's arguments those that are not
-/// given.
+/// Returns the outputs: with the shapes that the package declares, else with those that are wanted. For a single
+/// operator these are the arguments that are not given.
 fn outputs_of(aot: &AotModule, given: usize, wanted: &[TensorLayout]) -> Result<Vec<Operand>, RunnerError> {
     let named: Option<Vec<Operand>> = wanted.iter().map(operand).collect();
     if let Some(named) = named.filter(|named| !named.is_empty()) {

@@ -1,4 +1,4 @@
-//! What is in a Model Library Format package.
+//! Summary of a Model Library Format package.
 
 use edgepack_format::limits::Limits;
 use edgepack_format::mlf::{self, DataType, Graph, Metadata, Package, StoragePlan, definitions, package};
@@ -10,35 +10,35 @@ use serde::Serialize;
 pub struct LibrarySummary {
     /// Bytes of the whole archive.
     pub bytes: u64,
-    /// What it says about itself, as far as it can be read.
+    /// Metadata of the package, as far as it can be read.
     pub metadata: Option<Metadata>,
-    /// Its modules.
+    /// Modules of the package.
     pub modules: Vec<ModuleSummary>,
-    /// Its files.
+    /// Files of the package.
     pub members: Vec<MemberSummary>,
 }
 
 /// A file of a package.
 #[derive(Serialize)]
 pub struct MemberSummary {
-    /// Where it lies.
+    /// Path of the file in the archive.
     pub path: String,
-    /// Where its bytes start in the archive.
+    /// Offset of the file's bytes in the archive.
     pub offset: u64,
-    /// Its bytes.
+    /// Length of the file in bytes.
     pub bytes: u64,
 }
 
 /// A module.
 #[derive(Serialize)]
 pub struct ModuleSummary {
-    /// Its name.
+    /// Name of the module.
     pub name: String,
-    /// Its graph.
+    /// Graph of the module.
     pub graph: Option<GraphSummary>,
-    /// Its parameters.
+    /// Parameters of the module.
     pub params: Vec<TensorSummary>,
-    /// Its sources.
+    /// Source files of the module.
     pub sources: Vec<SourceSummary>,
     /// Paths of its objects.
     pub objects: Vec<String>,
@@ -62,27 +62,27 @@ pub struct GraphSummary {
 /// A call.
 #[derive(Serialize)]
 pub struct CallSummary {
-    /// Its node.
+    /// Index of the node.
     pub node: u32,
-    /// What it calls.
+    /// Name of the function that is called.
     pub function: String,
     /// Entries it reads.
     pub inputs: Vec<String>,
-    /// What it writes.
+    /// Tensors that the call writes.
     pub outputs: Vec<TensorSummary>,
 }
 
 /// A tensor.
 #[derive(Serialize)]
 pub struct TensorSummary {
-    /// Its name; of a result of a call, `%NODE` or `%NODE.INDEX`.
+    /// Name of the tensor; for a result of a call, `%NODE` or `%NODE.INDEX`.
     pub name: String,
     /// `float32[1, 2]`.
     #[serde(rename = "type")]
     pub layout: String,
-    /// Its bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Where it is kept.
+    /// Index of the storage that holds the tensor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<u32>,
 }
@@ -90,9 +90,9 @@ pub struct TensorSummary {
 /// A source.
 #[derive(Serialize)]
 pub struct SourceSummary {
-    /// Where it lies.
+    /// Path of the source file.
     pub path: String,
-    /// Its bytes.
+    /// Length of the source file in bytes.
     pub bytes: u64,
     /// The functions that others can call.
     pub functions: Vec<String>,
@@ -104,7 +104,8 @@ fn layout(data_type: DataType, shape: &[u64]) -> String {
 }
 
 impl LibrarySummary {
-    /// Of an archive, broken or not. Lists that there is no memory for are empty; the findings say so.
+    /// Summarises an archive, broken or not. A list for which there is not enough memory is empty; the findings report
+    /// it.
     pub fn new(bytes: &[u8], limits: &Limits) -> Self {
         let archive = Archive::read(bytes, limits).archive;
         let members = archive.members(bytes).unwrap_or_default();

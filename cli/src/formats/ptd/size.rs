@@ -1,4 +1,4 @@
-//! Where the bytes of a data file go.
+//! Sizes of the parts of a data file.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::spelling;
 use crate::status::Failure;
 use crate::units::count;
 
-/// Where the bytes of a data file go.
+/// Measures the parts of a data file in bytes.
 pub fn size(head: &Head, summary: &DataSummary) -> Result<Size, Failure> {
     let mut size = Size::new(head.file_len());
     let mut ranges = Vec::new();

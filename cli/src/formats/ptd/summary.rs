@@ -1,4 +1,4 @@
-//! What is in a data file.
+//! Summary of a data file.
 
 use edgepack_format::header::DataHeader;
 use edgepack_format::ptd::{FlatData, FlatTensor, Generation, LegacyFlatTensor};
@@ -17,7 +17,7 @@ pub struct DataSummary {
     pub bytes: u64,
     /// The header.
     pub header: Option<DataHeader>,
-    /// Which layout of tables.
+    /// Generation of the layout of tables.
     pub generation: Generation,
     /// The schema's version.
     pub version: u32,
@@ -32,10 +32,10 @@ pub struct DataSummary {
 pub struct EntrySummary {
     /// The key.
     pub key: String,
-    /// `f32[2, 2]`; absent for data that is no tensor.
+    /// Type such as `f32[2, 2]`; absent for data that is not a tensor.
     #[serde(rename = "type")]
     pub layout: Option<String>,
-    /// Which segment.
+    /// Index of the segment.
     pub segment: u32,
     /// Bytes from the start of the segment; only older files say.
     pub within: Option<u64>,
@@ -46,9 +46,9 @@ pub struct EntrySummary {
 /// A segment.
 #[derive(Serialize)]
 pub struct DataSegmentSummary {
-    /// Where it starts in the file.
+    /// Offset of the segment in the file.
     pub offset: Option<u64>,
-    /// Its bytes.
+    /// Length of the segment in bytes.
     pub bytes: u64,
     /// Entries in it.
     pub entries: usize,
@@ -57,7 +57,7 @@ pub struct DataSegmentSummary {
 type Layout<'a> = (ScalarType, Option<Scalars<'a, i32>>, Option<Scalars<'a, u8>>);
 
 impl DataSummary {
-    /// Of a data file whose root table is this.
+    /// Summarises a data file with this root table.
     pub fn new(generation: Generation, root: &Table<'_>, head: &[u8], bytes: u64) -> Self {
         let mut summary = DataSummary {
             bytes,

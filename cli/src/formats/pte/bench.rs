@@ -99,7 +99,8 @@ fn all_arbitrary(meta: &MethodMeta, most: u64) -> Result<BTreeMap<usize, TensorB
     Ok(given)
 }
 
-/// Numbers for an input nobody gave: floats between -1 and 1, zeros otherwise, since an integer may be an index.
+/// Generates numbers for an input that was not given: floats between -1 and 1, zeros otherwise, since an integer may be
+/// an index.
 fn arbitrary(meta: &ValueMeta) -> Option<TensorBuf> {
     let ValueMeta::Tensor(meta) = meta else { return None };
     let layout: TensorLayout = meta.layout.clone();

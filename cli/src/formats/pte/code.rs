@@ -36,7 +36,7 @@ pub struct ValueLine {
 }
 
 impl<'a> Code<'a> {
-    /// Of a method.
+    /// Reads the code of a method.
     pub fn new(plan: &ExecutionPlan<'a>) -> Self {
         let list = |ids: &Option<Scalars<'a, i32>>| ids.iter().flat_map(|ids| ids.iter()).collect::<Vec<_>>();
         let name = |name: Option<String>| name.unwrap_or("?".to_owned());

@@ -69,7 +69,7 @@ pub fn read_inputs(
     Ok(given)
 }
 
-/// Which input each name is for.
+/// Returns the tensors of this run's inputs, each with the index of the input that its name refers to.
 fn by_index(tensors: Vec<(String, TensorBuf)>, method: &str) -> Result<Vec<(usize, TensorBuf)>, Failure> {
     let first =
         tensors.iter().filter_map(|(key, _)| parse_key(key)).filter(|key| key.0 == method).map(|key| key.1).min();

@@ -48,7 +48,7 @@ pub use run::run;
 /// Programs.
 pub struct Pte;
 
-/// What is in a program.
+/// Content of a program.
 #[derive(Serialize)]
 struct Inspected<'a> {
     #[serde(flatten)]

@@ -40,7 +40,7 @@ pub fn method(program: &Program, asked: Option<&str>) -> Result<String, Failure>
     }
 }
 
-/// How a method is loaded, with its data files open.
+/// Options for loading a method, with its data files open.
 pub fn options(how: Execution<'_>, session: &mut Session) -> Result<Options, Failure> {
     let data = open_data(how.data, session)?;
     let threads = how.threads.map(usize::from);

@@ -1,4 +1,4 @@
-//! What a program needs of a runtime, and which of it is here.
+//! Operators and backends that a program needs, and which of them this runtime has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! What is wrong with a program and its data files together; each alone is verified elsewhere.
+//! Findings about a program and its data files together; each of them is verified by itself elsewhere.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use super::tables;
 use crate::formats::Head;
 use crate::readable;
 
-/// What is wrong with the program of that root table and its data files.
+/// Checks the program with that root table together with its data files.
 pub fn pairing(root: Option<wire::Table<'_>>, data: &[&Head], limits: &Limits) -> Findings {
     let mut pairing = Pairing { findings: Findings::new(limits), places: HashMap::new(), data: Vec::new() };
     let Some(root) = root else { return pairing.findings };
@@ -41,7 +41,7 @@ pub fn pairing(root: Option<wire::Table<'_>>, data: &[&Head], limits: &Limits) -
 
 struct Pairing<'a> {
     findings: Findings,
-    /// Who has a key first.
+    /// Place of the first holder of each key.
     places: HashMap<String, String>,
     data: Vec<DataRef<'a>>,
 }

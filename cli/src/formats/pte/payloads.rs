@@ -35,42 +35,42 @@ impl RangeReader for SourceRanges<'_> {
 /// A payload that was described.
 #[derive(Serialize)]
 pub struct Described {
-    /// Its place: `execution_plan[0].delegates[1].processed`.
+    /// Path of the payload: `execution_plan[0].delegates[1].processed`.
     pub path: String,
     /// The backend.
     pub backend: String,
-    /// Its bytes.
+    /// Length of the payload in bytes.
     pub bytes: u64,
     /// The place of its first byte in the file.
     pub offset: u64,
-    /// Who holds the bytes.
+    /// Holder of the bytes.
     #[serde(skip)]
     pub holder: Holder,
-    /// What the decoder says of it.
+    /// Description by the decoder.
     #[serde(flatten)]
     pub description: Description,
     /// Number of nodes by operator.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     operators: BTreeMap<String, usize>,
-    /// Why it cannot be described.
+    /// Reason the payload cannot be described.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     /// Every field, if that is asked for and the payload is a flatbuffer.
     #[serde(skip_serializing_if = "Value::is_null")]
     fields: Value,
-    /// The same for people.
+    /// Fields as lines of text, for people.
     #[serde(skip)]
     field_lines: Vec<u8>,
 }
 
-/// What the decoders find wrong with the payloads of a program.
+/// Verifies the payloads of a program with their decoders.
 ///
-/// Nothing where there is no root table: the program's own rules say why.
+/// Finds nothing if there is no root table: the program's own rules report that.
 pub fn verify(program: wire::Result<PayloadFile<'_>>, session: &Session) -> Findings {
     program.map(|program| session.payloads.verify(&program, &session.limits)).unwrap_or_default()
 }
 
-/// What the decoders find wrong with payloads and data files together, and do not find without these.
+/// Verifies payloads and data files together; reports only findings that need the data files.
 pub fn pairing(head: &Head, data: &[&Head], session: &Session) -> Findings {
     let source = SourceRanges(&*head.file.source);
     let files = GivenData::new(data, session);
@@ -88,7 +88,7 @@ struct GivenData<'d> {
 }
 
 impl<'d> GivenData<'d> {
-    /// Those of them that can be read.
+    /// Collects the data files that can be read.
     fn new(heads: &[&'d Head], session: &Session) -> Self {
         let read = |head: &&'d Head| {
             let data = ptd::verify::verify(&head.bytes, head.file.head.extent, &session.limits, Accept::ALL).data?;

@@ -21,12 +21,12 @@ pub struct Node {
     node: u32,
     operator: String,
     text: String,
-    /// Whether it runs; `null` if that is not known.
+    /// True if the node runs; `null` if that is not known.
     runs: Option<bool>,
-    /// Why it is refused.
+    /// Reason the node is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// Why nobody can say.
+    /// Reason it is not known whether the node runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown: Option<String>,
 }

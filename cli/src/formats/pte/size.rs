@@ -1,4 +1,4 @@
-//! Where the bytes of a program go.
+//! Sizes of the parts of a program.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::session::Session;
 use crate::status::Failure;
 use crate::{readable, spelling};
 
-/// Where the bytes of a program go.
+/// Measures the parts of a program in bytes.
 pub fn size(head: &Head, root: &wire::Table<'_>, session: &Session) -> Result<Size, Failure> {
     let mut size = Size::new(head.file_len());
     let mut ranges = Vec::new();
@@ -97,7 +97,7 @@ fn payload_weights(payloads: &[Described], summary: &ProgramSummary) -> Vec<Stor
 fn constant_padding(tensors: &[StoredTensor], offset: u64, len: u64) -> u64 {
     let end = offset.saturating_add(len);
     let inside = |tensor: &&StoredTensor| tensor.offset.is_some_and(|at| at >= offset && at < end);
-    // Of a broken file tensors may claim more bytes than there are.
+    // Tensors of a broken file may claim more bytes than there are.
     let covered = tensors.iter().filter(inside).fold(0u64, |covered, tensor| covered.saturating_add(tensor.bytes));
     if covered == 0 { 0 } else { len.saturating_sub(covered) }
 }

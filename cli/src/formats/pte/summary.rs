@@ -1,4 +1,4 @@
-//! What is in a program.
+//! Summary of a program.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -37,11 +37,11 @@ pub struct ProgramSummary {
 /// A method.
 #[derive(Serialize)]
 pub struct MethodSummary {
-    /// Its name.
+    /// Name of the method.
     pub name: String,
-    /// What it takes.
+    /// Inputs of the method.
     pub inputs: Vec<ValueSummary>,
-    /// What it returns.
+    /// Outputs of the method.
     pub outputs: Vec<ValueSummary>,
     /// Bytes of each planned memory, memory id 1 first.
     pub planned_memory: Vec<i64>,
@@ -53,7 +53,7 @@ pub struct MethodSummary {
     pub operators: Vec<OperatorSummary>,
     /// Delegates.
     pub delegates: Vec<DelegateSummary>,
-    /// What a constant method returns: one that takes nothing and runs nothing.
+    /// Results of a constant method: one that takes nothing and runs nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub constants: Vec<String>,
 }
@@ -63,9 +63,9 @@ pub struct MethodSummary {
 pub struct ValueSummary {
     /// Index of the value.
     pub value: i32,
-    /// Its kind.
+    /// Kind of the value.
     pub kind: &'static str,
-    /// Its type as in a signature: `f32[1, 3]`.
+    /// Type as in a signature: `f32[1, 3]`.
     #[serde(rename = "type")]
     pub signature: String,
 }
@@ -86,7 +86,7 @@ pub struct DelegateSummary {
     pub backend: String,
     /// Instructions that call it.
     pub calls: usize,
-    /// Where its payload is: `segment 3`, `inline 0`.
+    /// Place of the payload: `segment 3`, `inline 0`.
     pub place: String,
     /// Bytes of its payload.
     pub bytes: Option<u64>,
@@ -97,7 +97,7 @@ pub struct DelegateSummary {
 /// Constants.
 #[derive(Serialize, Default)]
 pub struct Constants {
-    /// How many.
+    /// Number of constants.
     pub count: usize,
     /// Their bytes.
     pub bytes: u64,
@@ -110,11 +110,11 @@ pub struct Constants {
 /// A segment.
 #[derive(Serialize)]
 pub struct SegmentSummary {
-    /// Where it starts in the file; absent if that is beyond reckoning.
+    /// Offset of the segment in the file; absent if it overflows.
     pub offset: Option<u64>,
-    /// Its bytes.
+    /// Length of the segment in bytes.
     pub bytes: u64,
-    /// What refers to it.
+    /// Parts of the program that refer to the segment.
     pub holds: Vec<String>,
 }
 
@@ -123,17 +123,17 @@ pub struct SegmentSummary {
 pub struct NamedSummary {
     /// The key.
     pub key: String,
-    /// Which segment.
+    /// Index of the segment.
     pub segment: u32,
-    /// Its bytes.
+    /// Length of the data in bytes.
     pub bytes: Option<u64>,
-    /// What it says, if it is metadata and short text.
+    /// Content, if it is metadata and short text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
 impl ProgramSummary {
-    /// Of a program in a file of that many bytes.
+    /// Summarises a program in a file of `file_bytes` bytes.
     pub fn new(program: &Program<'_>, head: &[u8], file_bytes: u64) -> Self {
         let header = ProgramHeader::read(head).ok();
         let plans = tables::plans(program);
@@ -235,7 +235,7 @@ impl MethodSummary {
     }
 }
 
-/// How often each operator and delegate is called.
+/// Number of calls of each operator and delegate.
 #[derive(Default)]
 struct Calls {
     instructions: usize,

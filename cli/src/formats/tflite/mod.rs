@@ -23,7 +23,7 @@ use crate::status::{Failure, Status};
 /// Models.
 pub struct TfLite;
 
-/// What is in a model.
+/// Content of a model.
 #[derive(serde::Serialize)]
 #[serde(transparent)]
 struct Inspected<'m, 'a> {

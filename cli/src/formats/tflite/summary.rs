@@ -1,4 +1,4 @@
-//! What is in a TensorFlow Lite model around its compiled parts.
+//! Summary of a TensorFlow Lite model around its compiled parts.
 
 use edgepack_format::tflite::{CompiledOp, ModelRef, OperatorCode, Tensor};
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! What is in a trace.
+//! Summary of a trace.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -23,9 +23,9 @@ pub struct TraceSummary {
 /// A block of events.
 #[derive(Serialize)]
 pub struct BlockSummary {
-    /// Its name.
+    /// Name of the block.
     pub name: String,
-    /// Which recorded input was run.
+    /// Index of the recorded input that was run.
     pub bundled_input: Option<i32>,
     /// Allocators with the bytes taken from each.
     pub allocators: Vec<AllocatorSummary>,
@@ -40,7 +40,7 @@ pub struct BlockSummary {
 /// An allocator.
 #[derive(Serialize)]
 pub struct AllocatorSummary {
-    /// Its name.
+    /// Name of the allocator.
     pub name: String,
     /// Bytes taken from it.
     pub bytes: u64,
@@ -49,16 +49,16 @@ pub struct AllocatorSummary {
 /// Time spent on something.
 #[derive(Serialize)]
 pub struct TimeSummary {
-    /// What.
+    /// Name of the event.
     pub name: String,
-    /// How often.
+    /// Number of times the event was recorded.
     pub count: usize,
     /// Ticks of the runtime's clock, all in all.
     pub ticks: u64,
 }
 
 impl TraceSummary {
-    /// Of a trace whose root table is this.
+    /// Summarises a trace with this root table.
     pub fn new(root: &Table<'_>, bytes: u64) -> Self {
         let blocks = root.get(ETDump::RUN_DATA).unwrap_or_default();
         TraceSummary {

@@ -26,9 +26,9 @@ use crate::error::Error;
 use crate::graph::{Size, TensorMeta};
 use crate::operators::Operators;
 
-/// How deep parentheses may be.
+/// Ceiling of the nesting of parentheses.
 const DEPTH: usize = 32;
-/// How many words a rule may have.
+/// Ceiling of the number of words in a rule.
 const MOST_WORDS: usize = 1000;
 
 impl Operators {
@@ -87,7 +87,7 @@ enum Type {
     Promoted(Vec<String>),
 }
 
-/// What stands between the brackets of `sizes`.
+/// Item between the brackets of `sizes`.
 enum Item {
     One(Formula),
     Several { arg: String, from: Option<Formula>, to: Option<Formula> },

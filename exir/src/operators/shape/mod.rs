@@ -1,7 +1,7 @@
-//! What the results of a call look like: element types and sizes from those of the arguments.
+//! Shape inference: element types and sizes of the results of a call from those of its arguments.
 //!
-//! The functions are grouped by what they have in common. Strides are not said: results are contiguous unless somebody
-//! wants them otherwise. `None` means that nothing can be said, as for sizes that depend on the data.
+//! The functions are grouped by what they have in common. Strides are not inferred: results are contiguous unless a
+//! caller sets other strides. `None` means that the shape cannot be inferred, as for sizes that depend on the data.
 
 mod create;
 mod declared;
@@ -37,7 +37,7 @@ pub type ShapeRule = Arc<dyn Fn(&Call<'_>) -> Option<Vec<TensorMeta>> + Send + S
 pub struct Call<'c> {
     graph: &'c Graph,
     arguments: Vec<(&'c str, Option<Argument>)>,
-    /// How many results are wanted: those the node has, where it has any yet.
+    /// Number of results that are wanted: those the node has, if it has any yet.
     most: usize,
 }
 
@@ -47,7 +47,7 @@ impl Call<'_> {
         self.arguments.iter().find(|(known, _)| *known == name).and_then(|(_, argument)| argument.as_ref())
     }
 
-    /// What is known about the tensor of an argument.
+    /// Returns the metadata of the tensor of an argument.
     pub fn tensor(&self, name: &str) -> Option<&TensorMeta> {
         self.graph.tensor_of(self.arg(name)?)
     }
@@ -73,12 +73,12 @@ impl Call<'_> {
         self.arg(name)?.as_ints()
     }
 
-    /// Whether a flag is set.
+    /// Returns whether a flag is set.
     pub fn flag(&self, name: &str) -> bool {
         self.arg(name) == Some(&Argument::Bool(true))
     }
 
-    /// Whether an argument is there and not `None`.
+    /// Returns whether an argument is present and not `None`.
     pub fn has(&self, name: &str) -> bool {
         !matches!(self.arg(name), None | Some(Argument::None))
     }
@@ -117,14 +117,14 @@ impl Call<'_> {
 }
 
 impl Operators {
-    /// What the results of a call look like; `None` if no function says so, or not for these arguments.
+    /// Infers the results of a call; `None` if there is no function for the operator, or none for these arguments.
     pub fn infer(&self, graph: &Graph, node: &Node) -> Option<Vec<TensorMeta>> {
         let op = node.target.operator()?;
         let function = self.shape_function(op)?;
         let schema = self.schema(op)?;
         let found = arguments(&schema, node);
         let arguments = found.into_iter().map(|(parameter, argument)| (parameter.name, argument)).collect();
-        // A short text can ask for many pieces; nobody looks at more of them than the node names.
+        // A short text can ask for many pieces; no more of them are read than the node names.
         let most = if node.outputs.is_empty() { MOST_RESULTS } else { node.results().len() };
         function(&Call { graph, arguments, most })
     }
@@ -140,7 +140,7 @@ impl Operators {
         Some(Arc::new(*function))
     }
 
-    /// What a call gives: whether the schema of an operator says that it gives tensors.
+    /// Returns whether the schema of an operator says that it gives tensors.
     pub fn gives_tensors(&self, op: &OpName) -> bool {
         use edgepack_format::operators::ArgumentKind;
         let tensors = |schema: &Schema<'_>| schema.returns().iter().any(|result| result.kind == ArgumentKind::Tensor);

@@ -1,11 +1,11 @@
-//! Which element type arithmetic on several has, and which sizes broadcasting gives.
+//! Type promotion of arithmetic, and sizes after broadcasting.
 
 use edgepack_format::scalar::ScalarType;
 
 use super::Call;
 use crate::graph::{Argument, Meta, Size};
 
-/// What kind of number an element type holds; a higher one wins.
+/// Category of number that an element type holds; a higher one wins.
 fn category(scalar_type: ScalarType) -> u8 {
     match scalar_type {
         ScalarType::BOOL => 0,
@@ -55,12 +55,12 @@ pub(super) fn to_float(scalar_type: ScalarType) -> ScalarType {
     if category(scalar_type) >= 2 { scalar_type } else { ScalarType::FLOAT }
 }
 
-/// The type in which sums of this one are kept.
+/// Returns the type in which sums of this one are accumulated.
 pub(super) fn to_sum(scalar_type: ScalarType) -> ScalarType {
     if category(scalar_type) >= 2 { scalar_type } else { ScalarType::LONG }
 }
 
-/// What takes part in choosing an element type: tensors with dimensions first, then tensors without, then numbers.
+/// Element types that decide a promotion: tensors with dimensions first, then tensors without, then numbers.
 #[derive(Default)]
 pub(super) struct Choice {
     ranked: Option<ScalarType>,

@@ -31,7 +31,7 @@ pub(super) const RULES: &[(&str, ShapeFunction)] = &[
     ("real_from_spectrum", from_spectrum),
 ];
 
-/// One number per dimension; a single one stands for all.
+/// Returns one number per dimension; a single number applies to all.
 fn each(call: &Call<'_>, name: &str, dims: usize, default: i64) -> Option<Vec<i64>> {
     let numbers = match call.arg(name) {
         None | Some(Argument::None) => Vec::new(),
@@ -44,7 +44,7 @@ fn each(call: &Call<'_>, name: &str, dims: usize, default: i64) -> Option<Vec<i6
     }
 }
 
-/// How many places a window has that moves over a dimension.
+/// Returns the number of positions of a window that moves over a dimension.
 fn places(size: &Size, kernel: i64, stride: i64, padding: i64, dilation: i64, ceil: bool) -> Option<Size> {
     let reach = kernel.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)?;
     let room = size.plus(&Size::Known(padding.checked_mul(2)?.checked_sub(reach)?));

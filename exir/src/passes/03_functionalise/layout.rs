@@ -1,4 +1,4 @@
-//! How tensors lie in memory, as far as that decides whether PyTorch gives a view or a copy.
+//! Memory layout of tensors, as far as it decides whether PyTorch gives a view or a copy.
 //!
 //! Sizes that are formulas count with their values at export: an exporter assumes that none of them is 0 or 1, so what is
 //! contiguous for one value is for all.
@@ -11,7 +11,7 @@ pub(super) fn numbers(meta: &TensorMeta) -> Option<(Vec<i64>, Vec<i64>)> {
     Some((list(&meta.sizes)?, list(&meta.strides)?))
 }
 
-/// Whether a tensor is dense in this order of dimensions, outermost first.
+/// Returns whether a tensor is dense in this order of dimensions, outermost first.
 fn is_dense(sizes: &[i64], strides: &[i64], order: impl DoubleEndedIterator<Item = usize>) -> bool {
     let mut step = 1i64;
     order.rev().all(|dim| match (sizes.get(dim), strides.get(dim)) {
@@ -25,7 +25,7 @@ fn is_dense(sizes: &[i64], strides: &[i64], order: impl DoubleEndedIterator<Item
     })
 }
 
-/// Whether a tensor is contiguous in a memory format; `None` if that cannot be said.
+/// Returns whether a tensor is contiguous in a memory format; `None` if that is not known.
 pub(super) fn is_contiguous(meta: &TensorMeta, format: MemoryFormat) -> Option<bool> {
     let (sizes, strides) = numbers(meta)?;
     let rank = sizes.len();
@@ -43,7 +43,7 @@ pub(super) fn is_contiguous(meta: &TensorMeta, format: MemoryFormat) -> Option<b
     }
 }
 
-/// The dimensions of a dense tensor in the order in which they lie in memory, outermost first; `None` if it is not dense.
+/// Returns the dimensions of a dense tensor in their order in memory, outermost first; `None` if it is not dense.
 pub(super) fn memory_order(meta: &TensorMeta) -> Option<Vec<i64>> {
     let (sizes, strides) = numbers(meta)?;
     let mut order: Vec<usize> = (0..sizes.len()).collect();
@@ -53,7 +53,7 @@ pub(super) fn memory_order(meta: &TensorMeta) -> Option<Vec<i64>> {
     dense.then(|| order.into_iter().filter_map(|dim| i64::try_from(dim).ok()).collect())
 }
 
-/// Whether a tensor can be seen under other sizes without a copy; `None` if that cannot be said.
+/// Returns whether a tensor can be viewed with other sizes without a copy; `None` if that is not known.
 ///
 /// Dimensions that lie behind one another without a gap form runs. The new sizes must cut each run into pieces, and none
 /// may reach over the end of one. Dimensions of one element count for nothing.

@@ -1,4 +1,4 @@
-//! What a call does to storages: makes new ones, shows parts of one, or changes one.
+//! Effects of calls on storages: making new ones, showing parts of one, or changing one.
 
 use edgepack_format::operators::Schema;
 
@@ -10,24 +10,24 @@ use crate::error::Error;
 use crate::graph::{Argument, Graph, MemoryFormat, Meta, Size, TensorMeta, ValueId};
 use crate::operators;
 
-/// What a call does to storages.
+/// Effect of a call on storages.
 pub(super) enum Effect {
-    /// Its results have storages of their own.
+    /// The results have storages of their own.
     None,
     /// It changes what it is given.
     Change,
-    /// Its results are the tensor itself, unchanged.
+    /// The results are the tensor itself, unchanged.
     Same(ValueId),
     /// It lets the tensor show a view of what it showed.
     Turn(ValueId, Step),
-    /// Its results are views of one tensor, or of its storage.
+    /// The results are views of one tensor, or of its storage.
     Views {
         of: (ValueId, Base),
         views: Vec<(ValueId, Vec<Step>)>,
-        /// Whether the call would not see what it shows once storages are values, so that the steps take its place.
+        /// True if the call would not see its view once storages are values, so that the steps replace it.
         replace: bool,
     },
-    /// Its results may share the storages of these.
+    /// The results may have the storages of these values.
     Maybe(Vec<ValueId>),
 }
 
@@ -55,7 +55,7 @@ struct Seen<'a> {
     meta: TensorMeta,
 }
 
-/// What a call does to storages.
+/// Recognises the effect of a call on storages.
 pub(super) fn recognise(
     graph: &Graph,
     schema: &Schema<'_>,
@@ -125,7 +125,7 @@ fn broadcast(graph: &Graph, call: &Composite<'_>) -> Option<Effect> {
     }
 }
 
-/// What a call with one result shows of what it is given first.
+/// View that a call with one result makes of its first argument.
 enum Shown {
     View(Vec<Step>),
     Copy,
@@ -239,7 +239,7 @@ impl Seen<'_> {
         Ok(Some(steps))
     }
 
-    /// What a call with one result shows.
+    /// Returns the view that a call with one result makes.
     fn one(&self, name: &str) -> Result<Option<Shown>, Error> {
         let call = self.call;
         let view = |step: Step| Ok(Some(Shown::View(vec![step])));

@@ -14,28 +14,28 @@ use crate::decompose::maker::Maker;
 use crate::error::Error;
 use crate::graph::{TensorMeta, ValueId};
 
-/// How many views may lie on top of each other.
+/// Ceiling of the number of nested views.
 const MOST_VIEWS: usize = 256;
 
 /// Stands for a view that was not taken yet.
 const NEVER: u64 = u64::MAX;
 
-/// What a view is of.
+/// Base of a view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Base {
-    /// What the tensor shows.
+    /// Part that the tensor shows.
     Tensor,
     /// All of the storage that the tensor shows a part of.
     Storage,
 }
 
-/// What a handle is.
+/// Kind of a handle.
 enum Of {
     /// A storage.
     Own,
     /// A view of another handle.
     View(usize, Step),
-    /// A storage, or a view of one of these storages, which had changed so often: nobody can say here.
+    /// A storage, or a view of one of these storages after this number of changes: it is not known here which.
     Maybe(Vec<(usize, u64)>, String),
 }
 
@@ -45,7 +45,7 @@ struct Handle {
     root: usize,
     /// Views below it.
     depth: usize,
-    /// What has its elements, if the storage has not changed since.
+    /// Value with the current elements, if the storage has not changed since.
     now: ValueId,
     /// Changes of the storage when `now` was made.
     seen: u64,
@@ -155,7 +155,7 @@ impl Storages {
             return Err(make.error("the sizes of an input are changed in place"));
         }
         let place = make.place.clone();
-        // A value that nothing names stands for the turned tensor until it is read.
+        // A value without a name represents the transformed tensor until it is read.
         let value = make.graph.add_value(&place, meta.clone());
         self.add_view(value, (tensor, Base::Tensor), vec![step], meta, &place, false)?;
         let turned = self.tensors.get(&value).and_then(|turned| self.shown.get(*turned)).copied();
@@ -173,29 +173,29 @@ impl Storages {
         self.handles.get(self.shown_by(value)?)
     }
 
-    /// What a tensor looks like now.
+    /// Returns the current metadata of a tensor.
     pub(super) fn meta(&self, value: ValueId) -> Option<&TensorMeta> {
         self.handle(value).map(|handle| &handle.meta)
     }
 
-    /// What the storage of a tensor looks like as a whole.
+    /// Returns the metadata of the whole storage of a tensor.
     pub(super) fn root(&self, value: ValueId) -> Option<&TensorMeta> {
         let root = self.handle(value)?.root;
         self.handles.get(root).map(|root| &root.meta)
     }
 
-    /// Whether a tensor is a storage that was never changed and is not a view.
+    /// Returns whether a tensor is a storage that was never changed and is not a view.
     pub(super) fn is_whole(&self, value: ValueId) -> bool {
         self.handle(value).is_none_or(|handle| handle.depth == 0)
     }
 
-    /// Whether the storage of a tensor has changed.
+    /// Returns whether the storage of a tensor has changed.
     pub(super) fn is_changed(&self, value: ValueId) -> bool {
         let root = self.handle(value).and_then(|handle| self.handles.get(handle.root));
         root.is_some_and(|root| root.changes > 0)
     }
 
-    /// What has the elements of a tensor now.
+    /// Returns the value with the current elements of a tensor.
     pub(super) fn read(&mut self, make: &mut Maker<'_>, value: ValueId) -> Result<ValueId, Error> {
         match self.shown_by(value) {
             Some(handle) => {

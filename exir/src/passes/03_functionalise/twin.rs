@@ -107,7 +107,7 @@ fn same_sizes(a: &TensorMeta, b: &TensorMeta) -> bool {
     a.rank() == b.rank() && (a.sizes == b.sizes || hints(a).zip(hints(b)).is_none_or(|(a, b)| a == b))
 }
 
-/// What a call that works in place on `self` writes there.
+/// Computes what a call that works in place on `self` writes there.
 fn functional(
     make: &mut Maker<'_>,
     schema: &Schema<'_>,

@@ -129,7 +129,7 @@ fn narrow(make: &mut Maker<'_>, dim: i64, start: &Size, length: &Size) -> Result
     Ok(Step::Slice(dim, bounds))
 }
 
-/// Which places of a tensor of these sizes, in its own order, a call shows.
+/// Returns the places of a tensor of these sizes, in its own order, that a call shows.
 fn places_of(make: &Maker<'_>, call: &Node, sizes: &[Size]) -> Result<Option<Places>, Error> {
     let Some(op) = call.target.operator() else { return Ok(None) };
     let text = make.operators.text(&op.to_string()).unwrap_or_default();
@@ -194,7 +194,7 @@ impl Places {
         self.sizes.iter().fold(1i64, |all, size| all.saturating_mul((*size).max(0)))
     }
 
-    /// Whether every place lies in a tensor of so many elements.
+    /// Returns whether every place is inside a tensor of `numel` elements.
     pub(super) fn fit(&self, numel: i64) -> bool {
         let reach = self.sizes.iter().zip(&self.strides).fold(self.offset, |reach, (size, stride)| {
             reach.saturating_add(size.saturating_sub(1).max(0).saturating_mul(*stride))
@@ -202,7 +202,7 @@ impl Places {
         self.numel() == 0 || self.strides.iter().all(|stride| *stride >= 0) && self.offset >= 0 && reach < numel
     }
 
-    /// Whether no place is shown twice; `None` if there are too many to compare.
+    /// Returns whether no place is shown twice; `None` if there are too many to compare.
     fn apart(&self) -> Option<bool> {
         let mut dims: Vec<(i64, i64)> = self.sizes.iter().copied().zip(self.strides.iter().copied()).collect();
         dims.retain(|(size, _)| *size != 1);

@@ -1,4 +1,4 @@
-//! Where the data files of a program go.
+//! Destinations of the data files of a program.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,15 +30,16 @@ impl DataFiles {
         }
     }
 
-    /// The same for the weights with such a name; there must be one.
+    /// Asks for the file of the weights whose names match `pattern`, and returns its tag; at least one weight must
+    /// match.
     pub fn asked(&mut self, pattern: &str, path: &Path) -> Result<String, Failure> {
         let tag = self.add(path)?;
         self.asked.push((pattern.to_owned(), tag.clone()));
         Ok(tag)
     }
 
-    /// Writes the data files of a program, to take their places with it. Files that nobody asked for here, as backends do,
-    /// go beside the program.
+    /// Writes the data files of a program; they are committed together with it. Files that no option asked for, such as
+    /// those of backends, go next to the program.
     pub fn stage(&self, built: &BuiltProgram<'_>, output: &Path, session: &mut Session) -> Result<(), Failure> {
         let has = |tag: &str| built.data_files().any(|(known, _)| known == tag);
         if let Some((pattern, _)) = self.asked.iter().find(|(_, tag)| !has(tag)) {

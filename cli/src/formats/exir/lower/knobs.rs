@@ -1,4 +1,4 @@
-//! What an exporter can be told beyond the program: names, values, places and operators of its own.
+//! Options of an exporter beyond the program: names, values, places and operators of its own.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -151,7 +151,7 @@ impl Knobs {
     }
 }
 
-/// What the first pattern that a name fits says.
+/// Returns the answer of the first pattern that matches a name.
 fn first_that_fits<T: Clone + Send + Sync + 'static>(rules: Vec<(Glob, T)>) -> ByName<T> {
     match rules.is_empty() {
         true => ByName::default(),

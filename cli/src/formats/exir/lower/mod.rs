@@ -109,7 +109,7 @@ pub enum State {
     None,
 }
 
-/// What became of a program.
+/// Report on a written program.
 #[derive(Serialize)]
 struct Written {
     method: String,
@@ -118,11 +118,11 @@ struct Written {
     arena_bytes: i64,
     undelegated: Vec<String>,
     missing: Vec<String>,
-    /// Why this runtime cannot load it, although it has all operators.
+    /// Reason this runtime cannot load the program, although it has all operators.
     refused: Option<String>,
 }
 
-/// Where instructions come from.
+/// Origins of instructions, as a debug map.
 #[derive(Serialize)]
 struct DebugMap<'o> {
     schema: &'static str,
@@ -203,7 +203,7 @@ fn recorded(path: &Path, session: &mut Session) -> Result<Vec<Recorded>, Failure
     from_safetensors(&bytes).map_err(|error| Failure::findings(error).about(&path.display().to_string()))
 }
 
-/// What the dialects have to say: the program's own, and Edge after conversion.
+/// Checks the programs against the rules of their own dialects, and against those of Edge after conversion.
 fn check(programs: &[(String, ExportedProgram<'static>)], options: &Options) -> Result<Findings, Failure> {
     let mut findings = Findings::new(&Limits::DEFAULT);
     for (name, program) in programs {
@@ -216,7 +216,7 @@ fn check(programs: &[(String, ExportedProgram<'static>)], options: &Options) -> 
     Ok(findings)
 }
 
-/// What was written, as one reads it.
+/// Prints what was written, in readable form.
 fn report(
     args: &Lowering,
     built: &BuiltProgram<'_>,
@@ -283,7 +283,7 @@ fn report(
     Ok(Status::Fine)
 }
 
-/// Why a method cannot be loaded here, for want of a form of an operator.
+/// Reason a method cannot be loaded here, for lack of a form of an operator.
 fn refusal(program: &Program, method: &str, registry: &Registry) -> Option<String> {
     match Method::load(program, method, registry, &LoadOptions::default()) {
         Err(error @ LoadError::Instruction { .. }) => Some(error.to_string()),

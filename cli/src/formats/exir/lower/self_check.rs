@@ -1,4 +1,4 @@
-//! What programs were lowered to, held against the programs themselves before anything is written.
+//! Comparison of lowered programs with the exported programs, before anything is written.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::units::count;
 /// Runs with inputs of our own, where none were given.
 const RUNS: u64 = 2;
 
-/// What was found about a method. One that differs is a failure.
+/// Result of checking a method. A method that differs is a failure.
 #[derive(Serialize)]
 pub struct Judged {
     method: String,
     runs: usize,
     /// Operators that both sides computed by the same decomposition.
     composites: Vec<String>,
-    /// Why it was not judged.
+    /// Reason the method was not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
