@@ -18,19 +18,28 @@ const SUM: usize = position("aten::add.out", "out");
 const PRODUCT: usize = position("aten::mul.out", "out");
 const QUOTIENT: usize = position("aten::div.out", "out");
 
+/// Instructions of a hard swish, at most: a sum, two clamps, a product and a division.
+const LONGEST: usize = 5;
+
 /// Replaces such instructions by one operation. Returns how many it found.
 pub(super) fn replace(graph: &mut PlanGraph<'_>, uses: &Uses, operators: &mut Operators) -> usize {
     let Some(names) = own_names(graph) else { return 0 };
     let mut changed = 0;
     for chain in 0..graph.chains().len() {
-        let mut calls: Vec<Call> = Vec::new();
+        // The last few instructions that compute something.
+        let mut calls: Vec<Call> = Vec::with_capacity(LONGEST);
         for index in 0..graph.chains()[chain].len() {
             match graph.chains()[chain][index].kind {
                 PlanInstructionKind::Nop => continue,
-                PlanInstructionKind::Kernel { operator, args } => calls.push(Call { chain, index, operator, args }),
+                PlanInstructionKind::Kernel { operator, args } => {
+                    if calls.len() == LONGEST {
+                        calls.remove(0);
+                    }
+                    calls.push(Call { chain, index, operator, args });
+                }
                 _ => calls.clear(),
             }
-            for length in [4, 5] {
+            for length in [LONGEST - 1, LONGEST] {
                 let Some(found) = calls.len().checked_sub(length).and_then(|first| calls.get(first..)) else {
                     continue;
                 };
