@@ -25,7 +25,6 @@ mod operators;
 mod packed_weights;
 mod panics;
 mod payloads;
-mod resident;
 mod rewrites;
 mod roundtrip;
 mod schema_contract;

@@ -137,7 +137,7 @@ impl Lowering<'_> {
             (Datatype::QBINT4, Quantization::PerGroup { channel_dim: 0, group_size, scales, .. })
                 if group_size % 2 == 0 && group_size > 0 =>
             {
-                rows::Weights::Blocks(scales.iter().map(|scale| scale.to_f32()).collect(), group_size as usize)
+                rows::Weights::Blocks(scales.iter().map(|scale| scale.to_bits()).collect(), group_size as usize)
             }
             _ => return Err(refused("its weights are quantised in another way")),
         })

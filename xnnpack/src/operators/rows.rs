@@ -8,7 +8,7 @@ use edgepack_compute::qconv::{self, DynamicScales};
 use edgepack_compute::qgemm;
 use edgepack_compute::simd::{Loop, run_wide};
 use edgepack_compute::threads::{Cost, Read, Write, for_each_at};
-use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Run, room};
+use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Run};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 use half::f16;
@@ -108,8 +108,8 @@ pub(crate) enum Weights {
     Eight(Vec<f32>),
     /// Four bits, a scale for each channel.
     Four(Vec<f32>),
-    /// Four bits, a scale for each block of so many.
-    Blocks(Vec<f32>, usize),
+    /// Four bits, a scale for each block of so many, in bf16.
+    Blocks(Vec<u16>, usize),
 }
 
 /// Least and greatest result; NaN stays.
@@ -147,10 +147,7 @@ impl Packed {
             }
             Weights::Four(scales) => Packed::Four(qgemm::Dynamic::new(four()?, scales, bias, limits)?),
             Weights::Blocks(scales, block) => {
-                // Scales were numbers of 16 bits.
-                let mut halves = room(scales.len())?;
-                halves.extend(scales.iter().map(|scale| (scale.to_bits() >> 16) as u16));
-                Packed::Blocks(qgemm::DynamicBlocks::new(four()?, *block, &halves, bias, limits)?, *block)
+                Packed::Blocks(qgemm::DynamicBlocks::new(four()?, *block, scales, bias, limits)?, *block)
             }
         })
     }
@@ -159,7 +156,8 @@ impl Packed {
     fn bytes(weights: &Weights, [channels, width]: [usize; 2]) -> usize {
         let scales = match weights {
             Weights::Eight(_) => return qconv::DynamicConvolution::bytes([channels, width], 1),
-            Weights::Four(scales) | Weights::Blocks(scales, _) => scales.len().saturating_mul(size_of::<f32>()),
+            Weights::Four(scales) => scales.len().saturating_mul(size_of::<f32>()),
+            Weights::Blocks(scales, _) => scales.len().saturating_mul(size_of::<u16>()),
         };
         // Tiles of 16 channels. Four-bit weights are charged where they are packed.
         let numbers = channels.next_multiple_of(16).saturating_mul(3 * size_of::<f32>());
