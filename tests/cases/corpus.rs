@@ -1,11 +1,11 @@
 //! Every kind of case of a corpus folder: the one in the repository, and the one `EDGEPACK_CORPUS` names.
 //!
 //! A case that cannot run here says what is missing and passes as skipped; `EDGEPACK_STRICT=1` makes skips failures.
-//! [`summary`] prints a line per kind, `KIND: N passed, N failed, N skipped`. A folder holds `models/`, `ops/`, `ops_xnnpack/`, `opinfo/` (`NAME.pte`, `NAME.safetensors`,
-//! `NAME.*.ptd`), `pt2/NAME/` (`model.pte`, `model.pt2`, `model_raw.pt2`, archives of other kinds: `edge.pt2`,
-//! `serde.pt2`, `quantised.pt2`, `delegated.pt2`, `record.etrecord`; `cases.safetensors`), `lowering/` (`NAME.pt2`,
-//! `NAME.safetensors`), `bundled/` (`NAME.bpte`), `data/` (`NAME.ptd`, `NAME.safetensors`), `trace/` (`NAME.etdp`),
-//! `edgetpu/`, `mlf/NAME/`.
+//! [`summary`] prints a line per kind, `KIND: N passed, N failed, N skipped`. A folder holds `models/`, `ops/`,
+//! `ops_xnnpack/`, `opinfo/`, `llm/` (`NAME.pte`, `NAME.safetensors`, `NAME.*.ptd`), `pt2/NAME/` (`model.pte`,
+//! `model.pt2`, `model_raw.pt2`, archives of other kinds: `edge.pt2`, `serde.pt2`, `quantised.pt2`, `delegated.pt2`,
+//! `record.etrecord`; `cases.safetensors`), `lowering/` (`NAME.pt2`, `NAME.safetensors`), `bundled/` (`NAME.bpte`),
+//! `data/` (`NAME.ptd`, `NAME.safetensors`), `trace/` (`NAME.etdp`), `edgetpu/`, `mlf/NAME/`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,8 @@ use edgepack_format::trace::TraceRef;
 use edgepack_loader::{DataFile, NamedDataMap, Program};
 use edgepack_tests::{edgetpu, mlf};
 use libtest_mimic::{Failed, Trial};
+
+use crate::language;
 
 /// Reason that a case did not pass.
 enum Outcome {
@@ -140,6 +142,7 @@ fn run(name: &'static str, folder: &Path) -> Vec<Trial> {
     for kind in ["models", "ops", "ops_xnnpack", "opinfo"] {
         files_of(kind, files(&folder.join(kind), "pte"), |path| program(path, &siblings(path)));
     }
+    files_of("llm", files(&folder.join("llm"), "pte"), |path| answer(language::judge(path)));
     files_of("pt2", archives(folder, "model.pte"), |path| {
         replayed(path, &path.with_file_name("cases.safetensors"), &[])
     });

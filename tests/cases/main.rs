@@ -5,6 +5,7 @@ mod commands;
 mod corpus;
 mod fuzz;
 mod hostile;
+mod language;
 
 use libtest_mimic::Arguments;
 

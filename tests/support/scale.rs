@@ -19,6 +19,9 @@ use crate::hostile;
 /// Makes a file of a document; `None` if it describes none.
 type Write = Box<dyn Fn(&Value) -> Option<Vec<u8>>>;
 
+/// Items that lists gain. Without optimisation an item is several times the instructions, so fewer show as much.
+const ITEMS: usize = if cfg!(debug_assertions) { 100 } else { 400 };
+
 /// A document, and how a file is made of it.
 pub struct Document {
     /// Name of what the document is made of.
@@ -122,21 +125,21 @@ fn package(name: &str, bytes: Vec<u8>) -> Document {
     let opened = Opened::from_bytes(bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
     let text = dump_with(&opened.package().unwrap(), Blobs::Inline).unwrap();
     let write = |root: &Value| build(&root.to_string()).ok()?.to_bytes().ok();
-    Document { name: name.to_owned(), items: 400, root: serde_json::from_str(&text).unwrap(), write: Box::new(write) }
+    Document { name: name.to_owned(), items: ITEMS, root: serde_json::from_str(&text).unwrap(), write: Box::new(write) }
 }
 
 fn library(name: &str, bytes: Vec<u8>) -> Document {
     let opened = Library::from_bytes(bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
     let text = dump_library(&library_parts(&opened), Blobs::Inline).unwrap();
     let write = |root: &Value| write_library(&build_library(&root.to_string(), None).ok()?).ok();
-    Document { name: name.to_owned(), items: 400, root: serde_json::from_str(&text).unwrap(), write: Box::new(write) }
+    Document { name: name.to_owned(), items: ITEMS, root: serde_json::from_str(&text).unwrap(), write: Box::new(write) }
 }
 
 fn trace(name: &str, bytes: &[u8]) -> Document {
     let trace = edgepack_format::trace::TraceRef::parse(bytes, &edgepack_loader::machine_limits()).unwrap();
     let root = serde_json::to_value(trace.root()).unwrap();
     let write = |root: &Value| raw::etdump(&serde_json::from_value::<ETDump<'static>>(root.clone()).ok()?).ok();
-    Document { name: name.to_owned(), items: 400, root, write: Box::new(write) }
+    Document { name: name.to_owned(), items: ITEMS, root, write: Box::new(write) }
 }
 
 fn exported(name: &str, bytes: Vec<u8>) -> Document {
@@ -154,7 +157,7 @@ fn exported(name: &str, bytes: Vec<u8>) -> Document {
         }
         writer.finish().ok()
     };
-    Document { name: name.to_owned(), items: 400, root, write: Box::new(write) }
+    Document { name: name.to_owned(), items: ITEMS, root, write: Box::new(write) }
 }
 
 /// A program whose lists are all about one range of the file, which is as much longer as the lists are: whoever looks at
@@ -190,7 +193,7 @@ fn one_range() -> Document {
         program.execution_plan = Some(vec![plan].into());
         Some(assemble::write(&program, &segments))
     };
-    Document { name: "one range".to_owned(), items: 400, root: root.into(), write: Box::new(write) }
+    Document { name: "one range".to_owned(), items: ITEMS, root: root.into(), write: Box::new(write) }
 }
 
 /// The backend of delegates over one range.
@@ -200,7 +203,7 @@ pub const ONE_RANGE: &str = "OneRange";
 pub fn documents() -> Vec<Document> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| std::fs::read(folder.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let compiled = |name: &str, bytes| Document { items: 40, ..package(name, bytes) };
+    let compiled = |name: &str, bytes| Document { items: ITEMS / 10, ..package(name, bytes) };
     vec![
         package("program", hostile::full().write()),
         one_range(),

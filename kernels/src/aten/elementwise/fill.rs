@@ -11,19 +11,6 @@ use crate::convert::converter;
 use crate::dims::size_of;
 use crate::promote::expect_fit;
 use crate::schema::{kernel, position};
-use edgepack_compute::number::{Compute, Number};
-
-/// Writes one element over and over.
-pub fn repeat(to: &mut [u8], width: usize, word: u128) {
-    let element = word.to_ne_bytes();
-    match width {
-        1 => to.fill(element[0]),
-        2 => bytemuck::cast_slice_mut::<u8, [u8; 2]>(to).fill([element[0], element[1]]),
-        4 => bytemuck::cast_slice_mut::<u8, [u8; 4]>(to).fill([element[0], element[1], element[2], element[3]]),
-        8 => to.chunks_exact_mut(8).for_each(|to| to.copy_from_slice(&element[..8])),
-        _ => to.chunks_exact_mut(16).for_each(|to| to.copy_from_slice(&element)),
-    }
-}
 
 /// Fills an output with a number, which has to be in the range of its type.
 pub fn fill(out: &mut TensorMut<'_>, name: &str, value: Scalar) -> Result<(), KernelError> {
@@ -34,7 +21,7 @@ pub fn fill(out: &mut TensorMut<'_>, name: &str, value: Scalar) -> Result<(), Ke
         dtype if dtype.is_complex() => edgepack_compute::pointwise::complex::bits(value, dtype),
         _ => scalar_bits(value, dtype).into(),
     };
-    repeat(out.bytes(), dtype.size().unwrap_or(1), word);
+    edgepack_compute::fill::repeat(out.bytes(), dtype.size().unwrap_or(1), word);
     Ok(())
 }
 
@@ -188,22 +175,9 @@ fn spaced(cx: &mut KernelContext<'_>, start: Scalar, end: Scalar, step: Scalar, 
     let views = cx.views();
     let mut out = views.out(out)?;
     with_element!(out.dtype, T => {
-        for (index, element) in out.as_slice::<T>()?.iter_mut().enumerate() {
-            *element = element_at::<T>(index, start, step, whole);
-        }
+        edgepack_compute::fill::sequence::<T>(out.as_slice()?, start, step, whole);
         Ok(())
     }, else => Err(KernelError::argument(format!("`out` is {}, which holds no single number", out.dtype))))
-}
-
-fn element_at<T: Number>(index: usize, start: Scalar, step: Scalar, whole: bool) -> T {
-    // Like the reference, in the type of the output where that is an integer, else in double.
-    if whole {
-        T::from_scalar(Scalar::Int(start.to_i64().wrapping_add((index as i64).wrapping_mul(step.to_i64()))))
-    } else if T::Compute::FLOATING {
-        T::from_scalar(Scalar::Double(start.to_f64() + index as f64 * step.to_f64()))
-    } else {
-        T::from_scalar(Scalar::Int(start.to_i64().wrapping_add((index as i64).wrapping_mul(step.to_i64()))))
-    }
 }
 
 fn arange(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {

@@ -10,7 +10,7 @@ use crate::dims::dim_of;
 use crate::schema::{kernel, position};
 use edgepack_compute::float::Float;
 use edgepack_compute::layout::AxisView;
-use edgepack_compute::number::{Cast, Compute, Number};
+use edgepack_compute::number::Number;
 
 const SELF: usize = position("aten::glu.out", "self");
 const DIM: usize = position("aten::glu.out", "dim");
@@ -36,20 +36,7 @@ where
     let mut out = views.out(OUT)?;
     expect_same_order(("self", input.dim_order), ("out", out.dim_order))?;
     let view = AxisView::new(out.sizes, out.strides, dim);
-    let run = view.size * view.inner;
-    let (input, out) = (input.as_slice::<T>()?, out.as_slice::<T>()?);
-    if run == 0 {
-        return Ok(());
-    }
-    for (pair, out) in input.chunks_exact(2 * run).zip(out.chunks_exact_mut(run)) {
-        let (values, gates) = pair.split_at(run);
-        for ((out, value), gate) in out.iter_mut().zip(values).zip(gates) {
-            let one = T::Compute::ONE;
-            let gate = one.over(one.plus(gate.to_compute().negative().exp()));
-            *out = value.to_compute().times(gate).cast();
-        }
-    }
-    Ok(())
+    Ok(edgepack_compute::glu::glu(input.as_slice::<T>()?, view.size * view.inner, out.as_slice::<T>()?)?)
 }
 
 fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
