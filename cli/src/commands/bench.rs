@@ -18,23 +18,23 @@ pub struct Args {
     /// The program
     pub file: PathBuf,
 
-    /// What is run.
+    /// Method and inputs.
     #[command(flatten)]
     pub invocation: Invocation,
 
-    /// How it computes.
+    /// Number of threads.
     #[command(flatten)]
     pub threads: Threads,
 
-    /// What is packed once.
+    /// Folder of packed weights.
     #[command(flatten)]
     pub pack_cache: PackCache,
 
-    /// How long to measure steady runs
+    /// Seconds for which steady runs are measured
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub time: Duration,
 
-    /// Also show every instruction beside the limits of this machine
+    /// Also show every instruction next to the limits of this machine
     #[arg(long)]
     pub roofline: bool,
 
