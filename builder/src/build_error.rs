@@ -158,7 +158,7 @@ pub enum BuildError {
     /// A backend failed, or gave results that do not fit what it was asked.
     #[error("backend `{backend}`: {message}")]
     Backend {
-        /// Its name.
+        /// Name of the backend.
         backend: String,
         /// Message of the backend, or the mismatch between its result and the request.
         message: String,

@@ -1,6 +1,6 @@
 //! Data that backends find by key: bytes, their alignment, and the file they go to.
 //!
-//! A key is unique in the whole store, whether its data go into the program or into a data file. Equal bytes are kept
+//! A key is unique in the whole store, whether its data go into the program or into a data file. Equal bytes are stored
 //! once, under every key and for every file that names them, and honour the alignment of each of their keys.
 
 use std::collections::BTreeMap;

@@ -56,7 +56,7 @@ impl Contract<'_> {
         }
         let schema = self.schema;
         let DeclarationKind::Table(table) = &schema.get_declaration(index).1.kind else {
-            return self.differ(format!("{} is no table in the schema", desc.name));
+            return self.differ(format!("{} is not a table in the schema", desc.name));
         };
         let ours: BTreeMap<_, _> = desc.fields.iter().map(|field| (field.name, field)).collect();
         assert_eq!(ours.len(), desc.fields.len(), "{}: two fields of one name", desc.name);

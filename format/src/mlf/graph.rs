@@ -79,7 +79,7 @@ pub struct Entry {
     pub storage: u32,
     /// Its shape; none for one element.
     pub shape: Vec<u64>,
-    /// Its element type.
+    /// Element type, with bits and lanes.
     pub data_type: DataType,
     /// The type of the device it is on.
     pub device: Option<i32>,

@@ -51,7 +51,7 @@ pub struct LegacyFlatTensor<'a> {
     /// Ranges of the file after the flatbuffer.
     #[slot(3)]
     pub segments: Option<Rows<'a, DataSegment>>,
-    /// Data that is no tensor (generation B).
+    /// Data that is not a tensor (generation B).
     #[slot(4)]
     pub named_data: Option<Rows<'a, BlobEntry<'a>>>,
 }

@@ -190,7 +190,7 @@ pub struct Event<'a> {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Allocator<'a> {
-    /// Its name.
+    /// Name of the allocator.
     #[slot(0)]
     pub name: Option<Text<'a>>,
 }

@@ -177,7 +177,7 @@ pub struct StaticConstantPad<'a> {
     /// Elements behind, along each dimension.
     #[slot(1)]
     pub post_paddings: Option<Scalars<'a, u32>>,
-    /// Their value.
+    /// Value of the elements that are added; for quantised tensors as a real number.
     #[slot(2)]
     #[serde(with = "crate::json::single")]
     pub padding_value: f32,

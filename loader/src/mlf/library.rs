@@ -199,7 +199,7 @@ impl LibraryModule {
         self.files(Role::Source)
     }
 
-    /// Its compiled files.
+    /// Returns the module's compiled files.
     pub fn objects(&self) -> Vec<Member<'_>> {
         self.files(Role::Object)
     }
