@@ -84,7 +84,7 @@ pub struct Invocation {
 /// Number of threads that compute.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct Threads {
-    /// Threads for kernels
+    /// Threads that compute; as many as the machine has if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
 }

@@ -11,7 +11,7 @@ use crate::status::{Failure, Status};
 /// Measure opening, loading and running a method
 #[derive(clap::Args, Debug)]
 #[command(
-    mut_arg("method", |arg| arg.help("Which method; the only one, or `forward`, if not given")),
+    mut_arg("method", |arg| arg.help("Name of the method; the only one, or `forward`, if not given")),
     mut_arg("inputs", |arg| arg.help("Inputs, as for `run`; arbitrary numbers if not given"))
 )]
 pub struct Args {
