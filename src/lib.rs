@@ -131,6 +131,11 @@ pub fn backends() -> executor::delegate::Backends {
 #[cfg(feature = "native")]
 pub use edgepack_native as native;
 
+/// The examples of the page, as tests.
+#[cfg(all(doctest, feature = "xnnpack"))]
+#[doc = include_str!("../docs/library.md")]
+struct LibraryPage;
+
 /// Names that most programs need.
 pub mod prelude {
     pub use crate::builder::NamedDataStore;

@@ -106,6 +106,7 @@ pub fn explanation(code: ErrorCode) -> Explanation {
         ErrorCode::MemoryAllocationFailed => (
             "Memory ran out: an arena or pool with a fixed size, or the system.",
             &[
+                "a file that asks for more than the limits allow: `--limits`, or `Limits` of the library",
                 "a method allocator pool that is too small for the method: enlarge it",
                 "planned memory smaller than the method declares (`edgepack inspect` shows how much it needs)",
                 "no temporary allocator for a kernel that needs scratch memory",

@@ -1,5 +1,5 @@
 //! Expansions of `#[kernel]` and `include_program!`, as files: `expansions/NAME.rs` holds uses of the macros, and
-//! `NAME.expanded.rs` their expansions. `EDGEPACK_BLESS=1` writes the latter; adding a case needs no code here.
+//! `NAME.expanded.rs` their expansions. `.ci/generate` writes the latter; adding a case needs no code here.
 
 use std::path::Path;
 use std::{env, fs};

@@ -72,7 +72,7 @@ fn absent(root: &Path, cell: &str) -> Vec<String> {
                 false => all.extend(Some(path).filter(|path| path.exists())),
             }
             within = all.iter().map(|path| read(path)).collect();
-            !within.is_empty()
+            root.join(name).exists()
         } else {
             within.contains(&format!("fn {name}(")) || within.contains(&format!("\n  {name}:\n"))
         };

@@ -305,5 +305,5 @@ fn generated_code_is_fresh() {
     }
     let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
     let line = fresh.lines().zip(checked_in.lines()).position(|(fresh, old)| fresh != old);
-    assert!(fresh == checked_in, "{} is stale (line {line:?}); run this test with EDGEPACK_BLESS=1", path.display());
+    assert!(fresh == checked_in, "{} is stale (line {line:?}); .ci/generate writes it", path.display());
 }

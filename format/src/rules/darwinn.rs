@@ -8,8 +8,8 @@ catalogue! {
     BATCH = "DWN-E02", Error, None, "The batch size is at least 1",
         "`batch_size` is zero, negative or absent; the driver refuses the package.";
     KIND = "DWN-E03", Error, None, "The kind of an executable is known",
-        "An executable stands alone, caches parameters, or runs with cached ones. The driver takes a single executable of any \
-         other kind and runs it as if it stood alone.";
+        "An executable is complete, caches parameters, or runs with cached ones. The driver takes a single executable of any \
+         other kind and runs it as if it were complete.";
     KIND_DUPLICATE = "DWN-E04", Error, None, "Executables of a package are of different kinds",
         "Two executables are of one kind; the driver refuses the package.";
     COMBINATION = "DWN-E05", Error, None, "Executables of a package belong together",
