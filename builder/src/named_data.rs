@@ -25,7 +25,7 @@ pub struct NamedDataStore<'d> {
 /// One key of a [`NamedDataStore`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct NamedEntry {
-    /// The key.
+    /// Key of the entry, unique in the store.
     pub key: String,
     /// Index into the contents of the store: keys with equal bytes share one content.
     pub buffer: usize,

@@ -98,7 +98,7 @@ impl<'a> PackageRef<'a> {
         Ok(package)
     }
 
-    /// The bytes.
+    /// Returns the bytes of the package.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
@@ -167,7 +167,7 @@ impl<'a> ExecutableRef<'a> {
         self.offset
     }
 
-    /// The row.
+    /// Returns the row of the executable.
     pub fn row(&self) -> &Executable<'a> {
         &self.row
     }

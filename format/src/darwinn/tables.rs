@@ -488,7 +488,7 @@ pub struct SerializedPackage<'a> {
     pub serialized_package: Option<Blob<'a>>,
 }
 
-/// The root.
+/// Root table of a package.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Package<'a> {

@@ -27,7 +27,7 @@ pub struct Graph {
     pub heads: Vec<Reference>,
     /// The first entry of each node, and the number of entries.
     pub row_ptr: Vec<u32>,
-    /// The tensors.
+    /// Tensors of the graph; nodes name them by their index.
     pub entries: Vec<Entry>,
     /// Further attributes of the graph, which runtimes skip.
     pub other: Vec<(String, Json)>,

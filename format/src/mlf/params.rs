@@ -41,7 +41,7 @@ pub struct Param<'a> {
     pub shape: Vec<u64>,
     /// Start of the data in the file.
     pub at: usize,
-    /// The elements.
+    /// Elements, row by row, little-endian.
     pub data: &'a [u8],
 }
 

@@ -41,7 +41,7 @@ pub enum StoreError<E> {
 /// Fault of one key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedDataError {
-    /// The key.
+    /// Key at which the fault is.
     pub key: String,
     /// Kind of fault.
     pub problem: Problem,

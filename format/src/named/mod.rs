@@ -82,7 +82,7 @@ use crate::tensor::{Dims, TensorLayout};
 /// Data to be stored under one key.
 #[derive(Clone, Debug)]
 pub struct Entry<'s> {
-    /// The key.
+    /// Key that the data are stored under.
     pub key: Cow<'s, str>,
     /// The bytes: borrowed from the struct that is stored.
     pub data: Cow<'s, [u8]>,
@@ -106,7 +106,7 @@ pub trait Sink<'s> {
 /// Data found under a key.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
-    /// The bytes.
+    /// Content, little-endian.
     pub data: &'a [u8],
     /// Tensor layout of the bytes, if it was recorded.
     pub layout: Option<&'a TensorLayout>,

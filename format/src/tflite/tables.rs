@@ -198,7 +198,7 @@ pub struct SubGraph<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Buffer<'a> {
-    /// The bytes.
+    /// Content of the buffer.
     #[slot(0, page = 16)]
     pub data: Option<Blob<'a>>,
     /// Offset of bytes that are behind the flatbuffer.
@@ -221,7 +221,7 @@ pub struct Metadata<'a> {
     pub buffer: u32,
 }
 
-/// The root.
+/// Root table of a model.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Model<'a> {

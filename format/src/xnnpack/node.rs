@@ -199,7 +199,7 @@ pub struct Node<'a> {
 pub struct Operand {
     /// Its role, as text shows it; empty for what needs none.
     pub role: &'static str,
-    /// The value.
+    /// Id of the value.
     pub id: u32,
     /// True if [`NO_ID`](super::NO_ID) may be in its place.
     pub is_optional: bool,

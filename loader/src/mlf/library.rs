@@ -147,7 +147,7 @@ pub enum Linked {
 }
 
 impl LibraryModule {
-    /// The package.
+    /// Returns the package that the module is in.
     pub fn library(&self) -> &Library {
         &self.library
     }
