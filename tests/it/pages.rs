@@ -201,7 +201,9 @@ fn the_page_about_the_command_has_every_command() {
     let help = String::from_utf8(edgepack(&["--help"], Vec::new(), false).stdout).unwrap();
     let list = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
     let page = read(&root().join("docs/commands.md"));
-    let commands: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    // Lines that go on from the one above are indented further.
+    let lines = list.lines().filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' '));
+    let commands: Vec<&str> = lines.filter_map(|line| line.split_whitespace().next()).collect();
     assert!(commands.len() > 20, "{help}");
     for command in commands.into_iter().filter(|command| *command != "help") {
         let shown = [format!("edgepack {command} "), format!("`{command}`"), format!("`{command} ")];
