@@ -165,7 +165,8 @@ fn documents_are_called_after_their_commands() {
         "man",
     ];
     let path = |name: &str| corpus(name).to_str().expect("a name in UTF-8").to_owned();
-    for line in lines {
+    // Elsewhere there is no command that says yes to everything.
+    for line in lines.into_iter().filter(|line| cfg!(unix) || !line.starts_with("shrink")) {
         let line = line.replace("TMP", folder.path().to_str().expect("a name in UTF-8"));
         let line = line.replace("MLP", &path("models/mlp_portable.pte"));
         let line = line.replace("RUNS", &path("models/mlp_portable.safetensors"));
