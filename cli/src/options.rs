@@ -43,7 +43,7 @@ pub enum Color {
 pub enum LimitsChoice {
     /// Those of this machine: a method may have half of its memory
     Default,
-    /// For files from strangers: 64 MiB planned, 128 MiB in all, 1 000 000 visits, 100 000 instructions
+    /// For files of strangers: at most 128 MiB and 100 000 instructions
     Hostile,
 }
 
