@@ -25,7 +25,7 @@ import tempfile
 import time
 
 # Where the reference is known to answer otherwise: it converts numbers of more than 64 bits as the machine happens to, it
-# takes the sign of the dividend for integer remainders, shifts by what is no number of bits as the machine happens to, and
+# takes the sign of the dividend for integer remainders, shifts by what is not a number of bits as the machine happens to, and
 # joins nothing but empty tensors to one of another shape. Its mean of one element is NaN where the variance is.
 KNOWN = re.compile(
     r"executorch_prim::(sym_int|round|ceil|trunc|mod)|aten::(remainder|cat|bitwise_(left|right)_shift|var_mean)\."
@@ -158,7 +158,7 @@ def with_inputs(text):
     taken = sorted(places(tensors.values()))
     shared = any(a[0] == b[0] and b[1] < a[2] for a, b in zip(taken, taken[1:]))
     shared |= any(" order [" in rest for rest in tensors.values())
-    # Neither is a bool that is neither 0 nor 1 decided, nor an integer of what is no number.
+    # Neither is a bool that is neither 0 nor 1 decided, nor an integer of what is not a number.
     shared |= any(rest.startswith("bool") and " constant " in rest for rest in tensors.values())
     infinite = re.search(r" = double -?(inf|nan)", text, re.I) and any(re.match("[iu]", rest) for rest in tensors.values())
     shared |= bool(infinite) or any(value in tensors for value in moves)
@@ -177,7 +177,7 @@ def make(binary, seed, program):
         file.write(text)
     status, said = edgepack(binary, "parse", program + ".text", "-o", program)
     if status != 0:
-        sys.exit(f"seed {seed}: its text is no program: {said}")
+        sys.exit(f"seed {seed}: its text is not a program: {said}")
     names = {f"{name}.{overload}" for name, overload in re.findall(r'^      operator "(.*?)" "(.*?)"', text, re.M)}
     return names, decided and not any(UNCOMPARABLE.match(name) for name in names)
 

@@ -66,7 +66,7 @@
 //!     fused: bool,
 //! }
 //!
-//! /// A kernel: its schema is held against the function when this is compiled.
+//! /// A kernel: its schema is checked against the function when this is compiled.
 //! #[kernel("my::scale.out(Tensor self, float by, *, Tensor(a!) out) -> Tensor(a!)", like = "self")]
 //! fn scale(input: &Tensor<f32>, by: f64, out: &mut TensorMut<f32>) -> Result<(), KernelError> {
 //!     out.as_mut_slice().iter_mut().zip(input.as_slice()).for_each(|(out, x)| *out = x * by as f32);
@@ -130,6 +130,11 @@ pub fn backends() -> executor::delegate::Backends {
 }
 #[cfg(feature = "native")]
 pub use edgepack_native as native;
+
+/// The examples of the page, as tests.
+#[cfg(all(doctest, feature = "xnnpack"))]
+#[doc = include_str!("../docs/library.md")]
+struct LibraryPage;
 
 /// Names that most programs need.
 pub mod prelude {

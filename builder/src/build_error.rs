@@ -84,13 +84,13 @@ pub enum BuildError {
     ConstantWritten {
         /// The argument or instruction.
         place: String,
-        /// The value.
+        /// Constant that would be written.
         value: String,
     },
     /// Sizes, dim order and element type do not describe a tensor, or not these bytes.
     #[error("{place}: {source}")]
     Layout {
-        /// The tensor.
+        /// Place of the tensor.
         place: String,
         /// Error of the layout.
         source: LayoutError,
@@ -98,7 +98,7 @@ pub enum BuildError {
     /// A tensor and its content differ in length.
     #[error("{place}: {have} bytes of data for a tensor of {want}")]
     Length {
-        /// The tensor.
+        /// Place of the tensor.
         place: String,
         /// Bytes of the content.
         have: u64,
@@ -120,7 +120,7 @@ pub enum BuildError {
     Conflict {
         /// Kind of the name.
         what: &'static str,
-        /// The name.
+        /// Name that is used twice.
         name: String,
         /// Thing the name is already used for.
         first: String,
@@ -132,7 +132,7 @@ pub enum BuildError {
     Name {
         /// Use the name was given for.
         what: &'static str,
-        /// The name.
+        /// Name that was asked for.
         name: String,
         /// Reason the name is refused.
         why: &'static str,
@@ -150,7 +150,7 @@ pub enum BuildError {
     /// A place in planned memory that cannot be.
     #[error("{place}: {message}")]
     Memory {
-        /// The tensor.
+        /// Place of the tensor.
         place: String,
         /// Both sides of it.
         message: String,
@@ -158,7 +158,7 @@ pub enum BuildError {
     /// A backend failed, or gave results that do not fit what it was asked.
     #[error("backend `{backend}`: {message}")]
     Backend {
-        /// Its name.
+        /// Name of the backend.
         backend: String,
         /// Message of the backend, or the mismatch between its result and the request.
         message: String,

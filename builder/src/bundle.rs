@@ -96,7 +96,7 @@ impl<'a> BundleBuilder<'a> {
         Ok(self)
     }
 
-    /// The file.
+    /// Encodes the file.
     pub fn to_bytes(&self) -> Result<Vec<u8>, BuildError> {
         let suites = self.suites.iter().map(|(name, cases)| BundledMethodTestSuite {
             method_name: Some(name.clone().into()),

@@ -25,9 +25,9 @@ pub enum Error {
         /// The highest slot.
         slot: u16,
     },
-    /// An alignment inside a flatbuffer is no power of two or above [`MAX_ALIGNMENT`](crate::sink::MAX_ALIGNMENT), or
+    /// An alignment inside a flatbuffer is not a power of two or above [`MAX_ALIGNMENT`](crate::sink::MAX_ALIGNMENT), or
     /// that of segments is zero.
-    #[error("{0} is no possible alignment")]
+    #[error("{0} is not a possible alignment")]
     Alignment(usize),
     /// The bytes of a vector are not a whole number of its elements.
     #[error("{bytes} bytes are no whole number of elements of {size}")]

@@ -14,7 +14,7 @@ use crate::Error;
 const PLACES: usize = 1 << PLACES_LOG2;
 const PLACES_LOG2: u32 = 7;
 
-/// A field of a shape, and where it lies.
+/// A field of a shape, and its offset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
     slot: u16,

@@ -1,6 +1,6 @@
 //! Data that backends find by key: bytes, their alignment, and the file they go to.
 //!
-//! A key is unique in the whole store, whether its data go into the program or into a data file. Equal bytes are kept
+//! A key is unique in the whole store, whether its data go into the program or into a data file. Equal bytes are stored
 //! once, under every key and for every file that names them, and honour the alignment of each of their keys.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub struct NamedDataStore<'d> {
 /// One key of a [`NamedDataStore`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct NamedEntry {
-    /// The key.
+    /// Key of the entry, unique in the store.
     pub key: String,
     /// Index into the contents of the store: keys with equal bytes share one content.
     pub buffer: usize,

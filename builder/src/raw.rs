@@ -1,8 +1,8 @@
 //! Whole files from rows as they are.
 //!
 //! Nothing is checked: the rows may contradict each other, the segments, or every rule there is. Only the framing is
-//! right: flatbuffer, extended header, segments where [`segments`] says, and it is laid out as the reference exporter
-//! lays it out.
+//! right: flatbuffer, extended header, segments where [`segments`] says. Header, segments and padding are laid out
+//! as the reference exporter lays them out; tables of the flatbuffer may come in another order.
 
 use edgepack_format::bundle::BundledProgram;
 use edgepack_format::ptd::{DataSegment, FlatData, FlatTensor, LegacyFlatTensor};

@@ -176,7 +176,7 @@ impl Sink for FlatSink {
             Ok(position)
         })?;
 
-        // The fields are aligned as their widest asks, the offset to the vtable stands right before them.
+        // The fields are aligned as their widest asks, the offset to the vtable is right before them.
         let (start, out) = self.buffer.put(layout.len, layout.align)?;
         for (place, (_, value)) in layout.places.iter().zip(fields) {
             let Some(out) = out.get_mut(usize::from(place.offset)..) else { continue };

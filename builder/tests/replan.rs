@@ -1,4 +1,4 @@
-//! Planned memory against the reference exporter's: every program of the corpus is planned anew, needs no more bytes than
+//! Planned memory against the reference exporter's: every program of the corpus is planned again, needs no more bytes than
 //! its file says, and every value an instruction reads is still there.
 //!
 //! The judge shares nothing with the planner. It knows what a delegate writes from its payload. It runs the old and the new plan side by side, with a tag for every byte
@@ -132,7 +132,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Reads of what was written by somebody else in the old plan too are none.
+    /// Reads of bytes that another value wrote in the old plan too do not count.
     fn read(&mut self, value: i32, what: &str) {
         for value in self.tensors(value) {
             if self.old.written[value].is_none() {
@@ -183,7 +183,7 @@ impl Judge<'_> {
                     }
                     InstructionArguments::DelegateCall(call) => {
                         let args: Vec<i32> = call.args.as_ref().unwrap().iter().collect();
-                        // Where nobody says, what was never written can only be an output.
+                        // Where no schema says, a value that was never written can only be an output.
                         let seen =
                             |judge: &Self, arg: i32| judge.tensors(arg).iter().any(|v| judge.old.written[*v].is_some());
                         let known = &self.results[call.delegate_index as usize];
@@ -394,7 +394,7 @@ fn a_delegate_may_read_a_view_without_an_instruction() {
     let plan = delegated(&places, &[&[0, 1], &[0, 2], &[3, 4]], &[0], &[4]);
     assert_eq!(lasts(&plan), [Some((0, 2)), Some((1, 3)), Some((2, 3)), Some((3, 3)), Some((3, 4))]);
 
-    // A result at a place that is free again is no view, whether it is the last argument or has more bytes.
+    // A result at a place that is free again is not a view, whether it is the last argument or has more bytes.
     let places = [(0, 16), (64, 16), (0, 16)];
     let plan = delegated(&places, &[&[0, 1], &[1, 2]], &[0], &[2]);
     assert_eq!(lasts(&plan), [Some((0, 1)), Some((1, 2)), Some((2, 3))]);

@@ -17,7 +17,7 @@ use crate::options::Common;
 #[derive(Parser, Debug)]
 #[command(name = "edgepack", version, propagate_version = true)]
 pub struct Cli {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 

@@ -48,5 +48,5 @@ pub fn stage(package: &Package<'_>, path: &Path, session: &mut Session) -> Resul
 /// Reads a file of text.
 pub fn read_text(path: &Path, session: &mut Session) -> Result<String, Failure> {
     let bytes = session.read(path)?;
-    String::from_utf8(bytes).map_err(|_| Failure::findings(format!("{}: this is no text", path.display())))
+    String::from_utf8(bytes).map_err(|_| Failure::findings(format!("{}: this is not text", path.display())))
 }

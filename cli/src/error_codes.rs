@@ -17,7 +17,7 @@ pub fn explanation(code: ErrorCode) -> Explanation {
         ErrorCode::Internal => (
             "The runtime met a state it believes impossible, or a part of the file that it checks late.",
             &[
-                "a dim order that is no permutation, or an instruction of an unknown kind: `edgepack verify` names it",
+                "a dim order that is not a permutation, or an instruction of an unknown kind: `edgepack verify` names it",
                 "a delegate call whose index is out of range",
                 "a backend that failed without saying why",
                 "mixed builds: runtime and kernels compiled from different revisions",
@@ -66,9 +66,9 @@ pub fn explanation(code: ErrorCode) -> Explanation {
         ErrorCode::InvalidType => (
             "A value is of another kind than the operation needs.",
             &[
-                "an output read as a tensor that is a number, or the other way round",
+                "an output read as a tensor that is a number, or the reverse",
                 "a list that names values of another kind",
-                "freeing or jumping on a value that is no tensor",
+                "freeing or jumping on a value that is not a tensor",
             ],
         ),
         ErrorCode::OperatorMissing => (
@@ -106,6 +106,7 @@ pub fn explanation(code: ErrorCode) -> Explanation {
         ErrorCode::MemoryAllocationFailed => (
             "Memory ran out: an arena or pool with a fixed size, or the system.",
             &[
+                "a file that asks for more than the limits allow: `--limits`, or `Limits` of the library",
                 "a method allocator pool that is too small for the method: enlarge it",
                 "planned memory smaller than the method declares (`edgepack inspect` shows how much it needs)",
                 "no temporary allocator for a kernel that needs scratch memory",

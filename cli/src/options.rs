@@ -14,11 +14,11 @@ pub struct Common {
     #[arg(long, global = true)]
     pub json: bool,
 
-    /// When to use colour
+    /// Use of colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
 
-    /// How much a file may ask for
+    /// Ceilings of memory and work that a file may ask for
     #[arg(long, global = true, value_name = "WHICH", default_value = "default")]
     pub limits: LimitsChoice,
 
@@ -27,7 +27,7 @@ pub struct Common {
     pub force: bool,
 }
 
-/// When to use colour.
+/// Use of colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Color {
     /// On terminals, unless NO_COLOR is set
@@ -38,12 +38,12 @@ pub enum Color {
     Never,
 }
 
-/// Which ceilings apply.
+/// Ceilings of memory and work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum LimitsChoice {
-    /// What this machine allows: a method may have half of its memory
+    /// Those of this machine: a method may have half of its memory
     Default,
-    /// Small memory, short walks
+    /// For files of strangers: at most 128 MiB and 100 000 instructions
     Hostile,
 }
 
@@ -68,11 +68,11 @@ pub struct DataFiles {
 /// A method and its inputs.
 #[derive(clap::Args, Debug)]
 pub struct Invocation {
-    /// Its data.
+    /// Data files of the program.
     #[command(flatten)]
     pub data: DataFiles,
 
-    /// Which method, or module of a package; the only one, or `forward`, if not given
+    /// Name of the method, or of the module of a package; the only one, or `forward`, if not given
     #[arg(short, long, value_name = "NAME")]
     pub method: Option<String>,
 
@@ -81,15 +81,15 @@ pub struct Invocation {
     pub inputs: Vec<PathBuf>,
 }
 
-/// How many threads compute.
+/// Number of threads that compute.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct Threads {
-    /// Threads for kernels
+    /// Threads that compute; as many as the machine has if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
 }
 
-/// Where packed weights are stored for the next time.
+/// Folder in which packed weights are stored for the next time.
 #[derive(clap::Args, Clone, Debug)]
 pub struct PackCache {
     /// A folder of yours alone for packed weights, which are then read instead of packed again
@@ -105,7 +105,7 @@ pub struct Native {
     pub allow_native_code: bool,
 }
 
-/// How far results may be from recorded ones.
+/// Bounds of the distance between results and recorded ones.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct Tolerances {
     /// Relative tolerance

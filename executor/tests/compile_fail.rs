@@ -1,4 +1,4 @@
-//! Checks of code that the macros refuse, and of their messages. `EDGEPACK_BLESS=1` writes the expected messages.
+//! Checks of code that the macros refuse, and of their messages. `.ci/generate` writes the expected messages.
 
 use std::env;
 use std::process::Command;

@@ -190,8 +190,8 @@ fn every_kind_of_argument_is_unpacked() {
     assert_eq!(refused(1, Arg::tensor(&[1], &[1u8])), "`b` is a BYTE tensor, the kernel takes FLOAT");
     let mixed = vec![bytes(1), Some(OwnedTensor::new(&[1], &[1i8]))];
     assert_eq!(refused(11, Arg::Tensors(mixed)), "`l[1]` is a CHAR tensor, the kernel takes BYTE");
-    assert_eq!(refused(7, Arg::int(99)), "argument 7: 99 is no element type");
-    assert_eq!(refused(7, Arg::int(300)), "argument 7: 300 is no element type");
+    assert_eq!(refused(7, Arg::int(99)), "argument 7: 99 is not an element type");
+    assert_eq!(refused(7, Arg::int(300)), "argument 7: 300 is not an element type");
 }
 
 #[test]

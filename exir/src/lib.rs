@@ -43,3 +43,8 @@ pub mod pickle;
 pub mod verify;
 
 pub use error::Error;
+
+/// The examples of the page, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/exir.md")]
+struct Page;

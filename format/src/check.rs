@@ -11,7 +11,7 @@ use crate::limits::{Budget, Limits};
 use crate::room::NoRoom;
 use crate::wire::{self, ReadError, ReadErrorKind};
 
-/// A place in the structure, as a chain of steps on the stack; it becomes text only when something is wrong.
+/// A place in the structure, as a chain of fields and indices on the stack; it becomes text only when something is wrong.
 #[derive(Clone, Copy)]
 pub struct Path<'p> {
     parent: Option<&'p Path<'p>>,
@@ -131,7 +131,7 @@ impl Checker {
     }
 
     /// Pays for tables and vectors that were looked at by other means: `visits`, of which `tables` are tables. False if
-    /// the budget does not suffice; then nothing is paid and they are to be visited the ordinary way, which reports it.
+    /// the budget does not suffice; then nothing is paid and they are to be visited one by one, which reports it.
     #[inline]
     pub fn pay(&mut self, visits: u64, tables: u64) -> bool {
         if self.budget.left() < visits {
@@ -203,7 +203,7 @@ impl Checker {
         let message = match error.kind {
             ReadErrorKind::OutOfBounds => "points outside the file's flatbuffer".to_string(),
             ReadErrorKind::Vtable => "its vtable is malformed".to_string(),
-            ReadErrorKind::FieldOutsideTable => "lies outside its table".to_string(),
+            ReadErrorKind::FieldOutsideTable => "is outside its table".to_string(),
             ReadErrorKind::Misaligned => "is not aligned to its size".to_string(),
             ReadErrorKind::Unterminated => "the string has no terminating zero byte".to_string(),
             ReadErrorKind::NotUtf8 => "the text is not UTF-8".to_string(),

@@ -121,7 +121,7 @@ fn zip(head: &[u8]) -> FileKind {
         b"/data/weights/",
         b"/data/constants/",
         b"/models/",
-        // As exporters before 2025 wrote it, and as those of programs on their way to a device still do.
+        // As exporters before 2025 wrote it, and as exporters of programs for a device still do.
         b"serialized_exported_program",
         // Such programs with what became of them, for a profiler.
         b"ETRECORD_V",

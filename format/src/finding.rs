@@ -176,12 +176,12 @@ impl Findings {
         self.dropped
     }
 
-    /// The findings that were kept.
+    /// Returns the retained findings.
     pub fn as_slice(&self) -> &[Finding] {
         &self.list
     }
 
-    /// The kept findings, in order.
+    /// Retained findings, in order.
     pub fn iter(&self) -> core::slice::Iter<'_, Finding> {
         self.list.iter()
     }

@@ -123,7 +123,7 @@ impl ProgramHeader {
 impl DataHeader {
     /// The magic.
     pub const MAGIC: [u8; 4] = *b"FH01";
-    /// Its length.
+    /// Length of the header in bytes, magic included.
     pub const LEN: u32 = 40;
 
     /// Reads the header of a file's head. Longer headers than known are fine; the rest is ignored.

@@ -10,7 +10,7 @@ pub struct Limits {
     /// Tables and vector bytes visited while verifying, in units of one table or 64 vector bytes. Flatbuffers may
     /// share sub-tables, so a few kilobytes can expand without bound; every visit is paid from this.
     pub visits: u64,
-    /// Findings kept; the rest are counted.
+    /// Findings retained; the rest are counted.
     pub findings: usize,
     /// Bytes of all planned memory of one method: more is an error of the file, on every machine.
     pub arena_bytes: u64,

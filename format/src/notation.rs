@@ -43,7 +43,7 @@ impl Display for ElementType {
 /// `f32[1, 3, 8, 8] order [0, 2, 3, 1]`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TensorType<'a, S> {
-    /// Its element type.
+    /// Element type of the tensor.
     pub element: ScalarType,
     /// Its sizes, outermost first.
     pub sizes: &'a [S],

@@ -97,7 +97,7 @@ impl<T: fmt::Debug> fmt::Debug for Dims<T> {
 #[non_exhaustive]
 pub enum LayoutError {
     /// The number names no element type.
-    #[error("{0} is no element type")]
+    #[error("{0} is not an element type")]
     ScalarType(ScalarType),
     /// Too many dimensions.
     #[error("{0} dimensions, at most {MAX_RANK} are possible")]
@@ -110,15 +110,15 @@ pub enum LayoutError {
         /// Number of entries in the dim order.
         dim_order: usize,
     },
-    /// The dim order is no permutation.
-    #[error("dim_order is no permutation of 0..{0}")]
+    /// The dim order is not a permutation.
+    #[error("dim_order is not a permutation of 0..{0}")]
     DimOrder(usize),
     /// A size is negative.
     #[error("size {size} in dimension {dim}")]
     NegativeSize {
         /// Index of the dimension.
         dim: usize,
-        /// Its size.
+        /// Size found there.
         size: i64,
     },
     /// The element or byte count does not fit a signed 64-bit number (or the address space).

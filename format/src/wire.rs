@@ -22,11 +22,11 @@ pub struct ReadError {
     pub offset: u32,
 }
 
-/// The ways in which bytes fail to be a flatbuffer of the expected shape.
+/// Kinds of faults that keep bytes from being a flatbuffer of the expected shape.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ReadErrorKind {
-    /// A number, offset, vector or string lies (partly) outside the buffer.
+    /// A number, offset, vector or string is (partly) outside the buffer.
     OutOfBounds,
     /// A vtable is shorter than its header, of odd length, or outside the buffer.
     Vtable,
@@ -49,7 +49,7 @@ impl fmt::Display for ReadError {
         let what = match self.kind {
             ReadErrorKind::OutOfBounds => "points outside the buffer",
             ReadErrorKind::Vtable => "the table's vtable is malformed",
-            ReadErrorKind::FieldOutsideTable => "the field lies outside its table",
+            ReadErrorKind::FieldOutsideTable => "the field is outside its table",
             ReadErrorKind::Misaligned => "not aligned to its size",
             ReadErrorKind::Unterminated => "the string is not terminated",
             ReadErrorKind::NotUtf8 => "the string is not UTF-8",

@@ -1,4 +1,4 @@
-//! Uses that the derives refuse, and the messages they refuse them with. `EDGEPACK_BLESS=1` writes the expected
+//! Uses that the derives refuse, and the messages they refuse them with. `.ci/generate` writes the expected
 //! messages.
 
 use std::env;

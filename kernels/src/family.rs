@@ -46,7 +46,9 @@ impl Speed {
             Speed::Product => {
                 "floats up to 32 bits are computed as packed products of matrices, on several threads; other types in plain loops"
             }
-            Speed::Vector => "loops over contiguous memory in vector instructions where inputs and outputs lie alike",
+            Speed::Vector => {
+                "loops over contiguous memory in vector instructions where inputs and outputs are laid out alike"
+            }
             Speed::Copy => "moves memory in runs as long as the shapes allow",
             Speed::Element => "computes element by element",
             Speed::Number => "works on numbers or sizes, no tensor is read as a whole",

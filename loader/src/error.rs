@@ -46,7 +46,7 @@ pub enum Error {
     /// A key is in two data maps.
     #[error("the key {key} is in two data maps")]
     DuplicateKey {
-        /// The key.
+        /// Key that both maps have.
         key: String,
     },
     /// More memory than the limits allow.

@@ -1,4 +1,4 @@
-//! The one way to open a file: detect its kind, locate the head that its rules apply to, read that head.
+//! The one place that opens a file: detect its kind, locate the head that its rules apply to, read that head.
 //!
 //! Invariant: nothing else locates a head. A head never reaches past the file, and detecting reads [`DETECT_LEN`] bytes,
 //! unless the file may be an Edge TPU package without its identifier.

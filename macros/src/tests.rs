@@ -1,5 +1,5 @@
 //! Expansions of `#[kernel]` and `include_program!`, as files: `expansions/NAME.rs` holds uses of the macros, and
-//! `NAME.expanded.rs` their expansions. `EDGEPACK_BLESS=1` writes the latter; adding a case needs no code here.
+//! `NAME.expanded.rs` their expansions. `.ci/generate` writes the latter; adding a case needs no code here.
 
 use std::path::Path;
 use std::{env, fs};
@@ -33,7 +33,7 @@ fn expansions_are_those_in_the_files() {
         let items = syn::parse_file(&fs::read_to_string(&file).unwrap()).unwrap().items;
         let name = file.display();
         let expanded = items.into_iter().map(|item| expand(item).unwrap_or_else(|error| panic!("{name}: {error}")));
-        // Where the repository lies is no part of the expansion.
+        // The path of the repository is not part of the expansion.
         let own = env!("CARGO_MANIFEST_DIR");
         let text = expanded.map(|file| prettyplease::unparse(&file)).collect::<Vec<_>>().join("\n").replace(own, "");
         let golden = file.with_extension("expanded.rs");
@@ -55,14 +55,14 @@ fn refused(input: &str) -> String {
 fn a_file_that_is_no_good_program_is_refused_with_every_error() {
     assert_eq!(
         refused(r#""../tests/data/hostile/pte/jump_negative.pte""#),
-        "../tests/data/hostile/pte/jump_negative.pte is no valid program:\n\
+        "../tests/data/hostile/pte/jump_negative.pte is not a valid program:\n\
          error PTE-C08 execution_plan[0].chains[0].instructions[3].instr_args.destination_instruction at 0x2c0: \
          -7 of 5 instructions"
     );
     assert!(refused(r#""no/file.pte""#).starts_with("cannot read HERE/no/file.pte: "));
     let data = r#""../tests/data/corpus/data/one.ptd""#;
-    assert_eq!(refused(data), "../tests/data/corpus/data/one.ptd is no program: ExecuTorch data file");
-    assert!(refused(r#""Cargo.toml""#).starts_with("Cargo.toml is no valid program:\nerror PTE-"));
+    assert_eq!(refused(data), "../tests/data/corpus/data/one.ptd is not a program: ExecuTorch data file");
+    assert!(refused(r#""Cargo.toml""#).starts_with("Cargo.toml is not a valid program:\nerror PTE-"));
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub(super) enum Order {
     Area,
     /// The longest-lived first, then the largest.
     Duration,
-    /// As they begin to live. Needs no comparison of all pairs: what has ended is out of the way.
+    /// As they begin to live. Needs no comparison of all pairs: what has ended is removed.
     Time,
 }
 

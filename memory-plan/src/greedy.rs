@@ -1,4 +1,4 @@
-//! The reference exporter's way: shelves.
+//! The reference exporter's algorithm: shelves.
 //!
 //! Blocks come by decreasing size. Each goes on the first shelf that is free for its lifetime, or has room behind all its
 //! tenants of that time, or on a new shelf of its own size. Shelves never grow and stand one after another, behind

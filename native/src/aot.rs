@@ -17,7 +17,7 @@ use crate::library::NativeLibrary;
 /// Facts about an input or output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IoSpec {
-    /// Its name.
+    /// Name of the input or output.
     pub name: String,
     /// Its element type and shape, if the package says.
     pub operand: Option<Operand>,

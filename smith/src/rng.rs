@@ -46,3 +46,16 @@ impl Rng {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Rng;
+
+    /// The numbers that the authors of the generator publish for this seed.
+    #[test]
+    fn a_seed_gives_the_published_numbers() {
+        let mut rng = Rng::new(1_234_567);
+        let words = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
+        assert_eq!([rng.word(), rng.word(), rng.word()], words);
+    }
+}

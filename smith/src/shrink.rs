@@ -45,7 +45,7 @@ pub fn bytes(best: &mut Vec<u8>, mut shows: impl FnMut(&[u8]) -> bool) {
     }
 }
 
-/// A program with as few rows and as short segments as still show it; the input itself if it is no sound program.
+/// A program with as few rows and as short segments as still show it; the input itself if it is not a sound program.
 fn rows(input: &[u8], shows: &mut impl FnMut(&[u8]) -> bool) -> Vec<u8> {
     let (Some(rows), Some(segments)) = (rows_of(input), segments_of(input)) else { return input.to_vec() };
     let mut candidate = Candidate { rows, segments, left: MAX_ATTEMPTS };

@@ -70,7 +70,7 @@ pub fn from_safetensors(source: Arc<dyn Source>) -> Result<Package<'static>, Err
     for (index, (key, info)) in tensors.into_iter().enumerate() {
         let (start, end) = info.data_offsets;
         let content = Content::of(source.clone(), base.saturating_add(start as u64)..base.saturating_add(end as u64));
-        let content = content.ok_or_else(|| broken(&format!("{key:?} lies outside the file")))?;
+        let content = content.ok_or_else(|| broken(&format!("{key:?} is outside the file")))?;
         let (layout, content) = if blobs.contains(&key) {
             (None, content)
         } else {

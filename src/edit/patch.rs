@@ -77,7 +77,7 @@ fn in_data(package: &Package<'_>, name: &str) -> Result<Vec<(Place, TensorLayout
     let entry = super::join::entries_of(package)?.into_iter().find(|entry| entry.key == name);
     let Some(entry) = entry else { return Ok(Vec::new()) };
     let (segment, offset) = entry.place;
-    let layout = entry.layout.ok_or_else(|| Error::refused(name, "this is no tensor but bytes without a layout"))?;
+    let layout = entry.layout.ok_or_else(|| Error::refused(name, "this is not a tensor but bytes without a layout"))?;
     Ok(vec![(Place::Segment { segment, offset }, layout)])
 }
 

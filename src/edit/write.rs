@@ -208,7 +208,7 @@ fn number(align: u64, what: &'static str) -> Result<usize, Error> {
     match usize::try_from(align) {
         Ok(number) if (1..=MAX_SEGMENT_ALIGNMENT).contains(&align) => Ok(number),
         _ => {
-            let error = io::Error::new(io::ErrorKind::InvalidInput, format!("{align} is no possible alignment"));
+            let error = io::Error::new(io::ErrorKind::InvalidInput, format!("{align} is not a possible alignment"));
             Err(Error::Io { what: what.to_owned(), error })
         }
     }

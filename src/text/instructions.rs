@@ -176,7 +176,7 @@ fn instruction(parser: &mut Parser<'_, '_>, place: usize, name: &str, names: &Na
         }
         "unknown" => InstructionArguments::Unknown(parser.hash()?),
         name => {
-            let unknown = || parser.lexer.error_at(place, format!("`{name}` is no operator of this method"));
+            let unknown = || parser.lexer.error_at(place, format!("`{name}` is not an operator of this method"));
             let index = *names.by_name.get(name).ok_or_else(unknown)?;
             let op_index = parser.fits(place, index as i128)?;
             InstructionArguments::KernelCall(KernelCall { op_index, args: parser.arguments()? })

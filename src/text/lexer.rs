@@ -230,7 +230,7 @@ impl<'t> Lexer<'t> {
             true => text.parse().ok().map(Token::Float),
             false => digits.parse().ok().map(Token::Int),
         };
-        token.ok_or_else(|| self.error_at(start, "this is no number that fits".to_owned()))
+        token.ok_or_else(|| self.error_at(start, "this is not a number that fits".to_owned()))
     }
 
     fn string(&mut self) -> Result<String> {
@@ -324,7 +324,7 @@ mod tests {
             ("\"é\" \"\\q\"", "1:6: there is no escape `\\q`"),
             ("\"\\u{110000}\"", "1:2: expected `\\u{` with the number of a character"),
             ("%x", "1:2: expected a number"),
-            ("999999999999999999999999999999999999999999", "1:1: this is no number that fits"),
+            ("999999999999999999999999999999999999999999", "1:1: this is not a number that fits"),
         ] {
             assert_eq!(words(text).unwrap_err().to_string(), want);
         }

@@ -73,7 +73,7 @@ impl<'t, 'o> Parser<'t, 'o> {
     fn base64(&mut self) -> Result<Vec<u8>> {
         let place = self.lexer.place();
         let text = self.text()?;
-        BASE64.decode(text).map_err(|error| self.lexer.error_at(place, format!("this is no base64: {error}")))
+        BASE64.decode(text).map_err(|error| self.lexer.error_at(place, format!("this is not base64: {error}")))
     }
 
     /// Bytes that are always in the text, or none.

@@ -8,7 +8,7 @@ use super::spelling::{base64, line, numbers, optional, quoted};
 use super::{MAGIC, VERSION, print_method};
 use crate::edit::{Content, Error, Layout, Package};
 
-/// The file beside a text that holds larger contents.
+/// File next to a text, for larger contents.
 pub struct SideFile<'f> {
     /// Its name, which the text states: a plain file name.
     pub name: &'f str,

@@ -4,7 +4,7 @@
 //! command wrote to standard output, then by what it wrote to standard error with `! ` in front, then by `= STATUS`.
 //! Commands run inside `tests/data/corpus`; `TMP` is an empty folder of the case, and `< FILE` at the end is standard
 //! input. Besides `edgepack` there are two commands to make broken files: `truncate FILE LENGTH OUT` and
-//! `patch FILE OFFSET HEX OUT`. `EDGEPACK_BLESS=1` writes transcripts again.
+//! `patch FILE OFFSET HEX OUT`. `.ci/generate` writes transcripts again.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};

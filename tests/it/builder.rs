@@ -122,7 +122,7 @@ impl Backend for Named {
         "Named"
     }
     fn init(&self, cx: DelegateInit<'_>) -> Result<Box<dyn Delegate>, KernelError> {
-        let key = std::str::from_utf8(&cx.processed).map_err(|_| KernelError::argument("the key is no text"))?;
+        let key = std::str::from_utf8(&cx.processed).map_err(|_| KernelError::argument("the key is not text"))?;
         match cx.named_data.data(key) {
             Ok(Some(data)) => Ok(Box::new(Scale(f32::from(data[0])))),
             _ => Err(KernelError::argument("there is no such data")),

@@ -9,7 +9,7 @@ use edgepack_executor::delegate::{Backend, Backends, Delegate, DelegateInit, Opt
 use edgepack_executor::kernel::KernelError;
 use edgepack_executor::{Input, Method, Options, RunError};
 use edgepack_format::limits::Limits;
-use edgepack_format::pte::TensorShapeDynamism;
+use edgepack_format::pte::{DeviceType, TensorShapeDynamism};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorView;
 use edgepack_loader::{DataFile, Error, NamedDataMap, Program};
@@ -130,6 +130,19 @@ fn a_tensor_without_a_bound_has_the_memory_of_its_sizes() {
     limits.memory_bytes = 8;
     let options = Options { limits: Some(limits), ..Options::default() };
     assert!(Method::load(&program, "forward", &registry, &options).is_err());
+}
+
+#[test]
+fn planned_memory_of_another_device_is_refused() {
+    let mut program = ProgramBuilder::new();
+    let mut forward = program.method("forward");
+    let x = forward.input(spec()).unwrap();
+    let y = forward.call("aten::mul.Scalar_out", args![x, 2i64], spec().on(DeviceType::CUDA, 0)).unwrap();
+    forward.output(y).unwrap();
+    let program = Program::from_bytes(program.finish().unwrap().to_bytes().unwrap()).unwrap();
+    let refused = Method::load(&program, "forward", &edgepack_kernels::registry(), &Options::default());
+    let message = refused.err().unwrap().to_string();
+    assert!(message.contains("planned memory 2 is on a CUDA device"), "{message}");
 }
 
 /// Keeps what it was asked for, and refuses.

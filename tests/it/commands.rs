@@ -132,3 +132,53 @@ fn completions_and_manual_are_written() {
     assert_eq!(edgepack(&["man", "--output", path], Vec::new(), false).status, 0);
     assert!(folder.path().join("edgepack-inspect.1").is_file());
 }
+
+/// With `--json` a command prints one document, called after it, also where it fails. Four commands write a file and
+/// print nothing.
+#[test]
+fn documents_are_called_after_their_commands() {
+    let folder = Folder::new("documents");
+    let lines = [
+        "inspect MLP",
+        "inspect TMP/nothing",
+        "verify MLP",
+        "ops MLP",
+        "size MLP",
+        "run MLP",
+        "check MLP RUNS",
+        "bench MLP --time 0.01",
+        "extract MLP --segment 0 -o TMP/segment.bin",
+        "dump MLP -o TMP/dump.json",
+        "build TMP/dump.json -o TMP/built.pte",
+        "print MLP -o TMP/text.txt",
+        "parse TMP/text.txt -o TMP/parsed.pte",
+        "diff MLP TMP/parsed.pte",
+        "split MLP -o TMP/small.pte --data-out TMP/weights.ptd",
+        "join TMP/small.pte --data TMP/weights.ptd -o TMP/joined.pte",
+        "convert TMP/weights.ptd TMP/weights.safetensors",
+        "lower EXPORTED -o TMP/lowered.pte",
+        "explain PTE-D01",
+        "smith --seed 1 -o TMP/made.pte",
+        "mutate MLP --seed 2 -o TMP/broken.pte",
+        "shrink MLP --test true -o TMP/shrunk.pte",
+        "completions bash",
+        "man",
+    ];
+    let path = |name: &str| corpus(name).to_str().expect("a name in UTF-8").to_owned();
+    // Elsewhere there is no command that says yes to everything.
+    for line in lines.into_iter().filter(|line| cfg!(unix) || !line.starts_with("shrink")) {
+        let line = line.replace("TMP", folder.path().to_str().expect("a name in UTF-8"));
+        let line = line.replace("MLP", &path("models/mlp_portable.pte"));
+        let line = line.replace("RUNS", &path("models/mlp_portable.safetensors"));
+        let line = line.replace("EXPORTED", &path("pt2/add/model.pt2"));
+        let words: Vec<&str> = line.split_whitespace().chain(["--json"]).collect();
+        let ran = edgepack(&words, Vec::new(), false);
+        if ["dump", "print", "smith", "mutate"].contains(&words[0]) {
+            assert!(ran.stdout.is_empty() && ran.status == 0, "{line}: {}", ran.stderr);
+            continue;
+        }
+        let document: serde_json::Value =
+            serde_json::from_slice(&ran.stdout).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(document["schema"], format!("edgepack/{}/1", words[0]), "{line}");
+    }
+}

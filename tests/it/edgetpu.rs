@@ -537,6 +537,6 @@ fn samples_are_fresh() {
             fs::create_dir_all(&folder).unwrap();
             fs::write(&path, &bytes).unwrap();
         }
-        assert!(fs::read(&path).unwrap() == bytes, "{name} is stale: EDGEPACK_BLESS=1 writes it anew");
+        assert!(fs::read(&path).unwrap() == bytes, "{name} is stale: .ci/generate writes it again");
     }
 }

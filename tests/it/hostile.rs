@@ -1,7 +1,7 @@
 //! Bad programs: recipes (`edgepack_tests::hostile`) make the files of `tests/data/hostile/pte`, every rule has one, and
 //! verifying takes work in proportion to the file.
 //!
-//! `EDGEPACK_BLESS=1` writes their files and lines again, keeps lines without a recipe, and writes the page of rules.
+//! `.ci/generate` writes their files and lines again, keeps lines without a recipe, and writes the page of rules.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 //! each: the files under `hostile/` are what the recipes here make, and the verifiers say about each what its recipe
 //! expects.
 //!
-//! `EDGEPACK_BLESS=1 cargo test -p edgepack-tests --test it hostile_data` writes files and manifests again after a
+//! `.ci/generate -p edgepack-tests --test it hostile_data` writes files and manifests again after a
 //! recipe was added.
 
 mod bundle;

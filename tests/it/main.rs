@@ -23,6 +23,7 @@ mod macros;
 mod mlf;
 mod operators;
 mod packed_weights;
+mod pages;
 mod panics;
 mod payloads;
 mod rewrites;

@@ -56,7 +56,7 @@ impl Contract<'_> {
         }
         let schema = self.schema;
         let DeclarationKind::Table(table) = &schema.get_declaration(index).1.kind else {
-            return self.differ(format!("{} is no table in the schema", desc.name));
+            return self.differ(format!("{} is not a table in the schema", desc.name));
         };
         let ours: BTreeMap<_, _> = desc.fields.iter().map(|field| (field.name, field)).collect();
         assert_eq!(ours.len(), desc.fields.len(), "{}: two fields of one name", desc.name);
@@ -305,5 +305,5 @@ fn generated_code_is_fresh() {
     }
     let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
     let line = fresh.lines().zip(checked_in.lines()).position(|(fresh, old)| fresh != old);
-    assert!(fresh == checked_in, "{} is stale (line {line:?}); run this test with EDGEPACK_BLESS=1", path.display());
+    assert!(fresh == checked_in, "{} is stale (line {line:?}); .ci/generate writes it", path.display());
 }

@@ -142,7 +142,7 @@ fn circles(root: &Path) -> Vec<Vec<String>> {
 }
 
 /// The folder of the repository.
-fn root() -> PathBuf {
+pub(super) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
@@ -151,7 +151,7 @@ fn contributing() -> String {
 }
 
 /// Texts between backticks.
-fn names(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
@@ -246,7 +246,7 @@ fn paths_that_contributing_names_exist() {
 }
 
 /// Files and folders at a path, in which `*` and `FAMILY` match any name or part of one.
-fn found(folder: &Path, path: &str) -> Vec<PathBuf> {
+pub(super) fn found(folder: &Path, path: &str) -> Vec<PathBuf> {
     let mut all = vec![folder.to_owned()];
     for part in path.split('/') {
         let pattern = part.replace("FAMILY", "*");
@@ -264,6 +264,18 @@ fn found(folder: &Path, path: &str) -> Vec<PathBuf> {
         };
     }
     all
+}
+
+/// No C or C++ compiler and no Python is needed to build what the lock file lists.
+#[test]
+fn everything_is_compiled_from_rust() {
+    let lock = std::fs::read_to_string(root().join("Cargo.lock")).unwrap();
+    let packages: BTreeSet<&str> =
+        lock.lines().filter_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"')).collect();
+    assert!(packages.contains("edgepack") && packages.len() > 100, "{packages:?}");
+    for tool in ["autotools", "bindgen", "cc", "cmake", "cxx-build", "nasm-rs", "pkg-config", "pyo3", "vcpkg"] {
+        assert!(!packages.contains(tool), "{tool}");
+    }
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn errors_say_where_and_what_was_expected() {
         ),
         (
             "edgepack_program 1 segments { segment at 0 size 1 base64 \"?\" }".to_owned(),
-            "1:58: this is no base64: Invalid symbol 63, offset 0.",
+            "1:58: this is not base64: Invalid symbol 63, offset 0.",
         ),
         (method("values { %1 = none }"), "3:10: expected `%0`, found `%1`: values are numbered in order"),
         (method("values { %0 = float 1 }"), "3:15: expected a kind of value, found `float`"),
@@ -113,7 +113,7 @@ fn errors_say_where_and_what_was_expected() {
         (method("values { %0 = double nan#3 }"), "3:25: expected the bits of a NaN, found `#3`"),
         (
             method("chains { chain { code { aten::add.out(%0) } } }"),
-            "3:25: `aten::add.out` is no operator of this method",
+            "3:25: `aten::add.out` is not an operator of this method",
         ),
         (method("chains { chain { code { jump_if_false %0 -> L1 } } }"), "3:45: there is no label `L1` in this chain"),
         (method("chains { chain { code { L1: L1: } } }"), "3:29: the label `L1` is there twice"),

@@ -68,7 +68,7 @@ fn written(file: &str) -> Vec<u8> {
     Opened::open(file).unwrap().package().unwrap().to_bytes().unwrap()
 }
 
-/// Where the first payload of a program starts.
+/// Offset of the first payload of a program.
 fn payload_offset(program: &[u8]) -> usize {
     let mut at = None;
     let file = PayloadFile::whole(program).unwrap();
@@ -153,7 +153,7 @@ fn every_payload_is_taken_apart_and_written_again() {
 fn a_payload_in_another_layout_stays_bytes() {
     let folder = Folder::new("layout");
     let mut program = fs::read(model("mlp_xnnpack_int8.pte")).unwrap();
-    // Between header and flatbuffer stands nothing.
+    // Nothing is between header and flatbuffer.
     let at = payload_offset(&program) + 30;
     program[at] = 7;
     let file = folder.file("padded.pte", &program);

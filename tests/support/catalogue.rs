@@ -168,10 +168,10 @@ pub fn page(registry: &Registry) -> Result<String, String> {
     let mut page = String::from(
         "# Operators\n\n\
          This page is made by calling every operator with the examples in `tests/data/operators/examples.txt`, in every element\n\
-         type and in two dim orders; a test holds it fresh (`EDGEPACK_BLESS=1` writes it).\n\n\
+         type and in two dim orders; a test checks that it is fresh (`.ci/generate` writes it).\n\n\
          *Types* are those the example runs with: `ints` are u8 i8 i16 i32 i64, `unsigned` u16 u32 u64, `floats` f16 bf16\n\
          f32 f64, `complex` c32 c64 c128 (pairs of f16, f32, f64). 16-bit floats are computed as f32. *Layout* says which\n\
-         dim orders inputs and outputs may have. Behind the name of a family stands its speed class:\n\n",
+         dim orders inputs and outputs may have. The speed class follows the name of a family:\n\n",
     );
     for speed in Speed::ALL {
         let _ = writeln!(page, "- **{}**: {}", speed.name(), speed.meaning());

@@ -163,7 +163,7 @@ impl PackageBuilder {
         self
     }
 
-    /// The package.
+    /// Encodes the package.
     pub fn finish(&self) -> Result<Vec<u8>, BuildError> {
         let mut row = self.row.clone();
         if !self.executables.is_empty() {

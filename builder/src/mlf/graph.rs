@@ -186,7 +186,7 @@ impl GraphBuilder {
         for (id, node) in graph.nodes.iter().enumerate() {
             let outputs: Vec<usize> = graph.outputs_of(id as u32).map(|entry| entry as usize).collect();
             for &output in outputs.iter().filter(|output| roots.get(**output) == Some(*output)) {
-                // What is set once stays, so its storage is nobody else's.
+                // What is set once stays, so its storage is not shared.
                 let reused = if node.call.is_some() { free.pop() } else { None };
                 let storage = reused.unwrap_or_else(|| {
                     let fresh = next;
@@ -199,7 +199,7 @@ impl GraphBuilder {
                 let owner = graph.row_ptr.partition_point(|&first| first as usize <= root).saturating_sub(1);
                 graph.nodes.get(owner).is_some_and(|node| node.call.is_none())
             };
-            // What this node read for the last time, and what nobody ever reads.
+            // What this node read for the last time, and what is never read.
             let read = node.inputs.iter().filter_map(|input| entry(graph, input));
             let read =
                 read.filter_map(|input| roots.get(input).copied()).filter(|root| last_use.get(root) == Some(&id));

@@ -1,4 +1,4 @@
-//! Parameter files. The order of parameters is kept: a file that was read is written back to the byte.
+//! Parameter files. The order of parameters is retained: a file that was read is written back to the byte.
 
 use edgepack_format::mlf::Param;
 use edgepack_format::mlf::params::{CPU, LIST_MAGIC, TENSOR_MAGIC};

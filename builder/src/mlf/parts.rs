@@ -27,7 +27,7 @@ pub struct LibraryParts<'a> {
 pub struct ModuleParts<'a> {
     /// The text of its graph.
     pub graph: Option<Cow<'a, str>>,
-    /// Its parameter file.
+    /// Content of the parameter file.
     pub params: Option<Cow<'a, [u8]>>,
     /// The model before it was compiled.
     pub relay: Option<Cow<'a, str>>,
@@ -90,7 +90,7 @@ impl<'a> LibraryParts<'a> {
     }
 
     /// Adds generated code of a module for a processor, such as `host`. Sources end in `c`, `cc` or `cpp`, objects in `o`.
-    /// Answers where it lies.
+    /// Returns its path in the package.
     pub fn code(&mut self, module: &str, processor: &str, extension: &str, bytes: impl Into<Cow<'a, [u8]>>) -> String {
         let folder = if extension == "o" { "lib" } else { "src" };
         let style = self.metadata.module(module).map(|module| module.style).unwrap_or_default();
@@ -113,7 +113,7 @@ impl<'a> LibraryParts<'a> {
             std::collections::btree_map::Entry::Occupied(taken) => Err(BuildError::Name {
                 what: "a file",
                 name: taken.key().clone(),
-                why: "another part of the package lies there",
+                why: "another part of the package is there",
             }),
             std::collections::btree_map::Entry::Vacant(free) => {
                 free.insert(bytes.into_owned().into());

@@ -23,7 +23,7 @@ impl<'a> LibraryParts<'a> {
         for module in modules {
             let name = &module.name;
             if version < 4 && module.style == Style::Operator {
-                losses.push(format!("{name}: that it is a lone operator"));
+                losses.push(format!("{name}: that it is a single operator"));
             }
             match &module.target {
                 Targets::ByDevice(pairs) if version > 5 && pairs.iter().any(|(device, _)| device != CPU) => {

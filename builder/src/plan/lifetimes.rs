@@ -57,7 +57,7 @@ pub fn lifetimes(plan: &ExecutionPlan<'_>) -> wire::Result<Vec<Option<Lifetime>>
 }
 
 /// The same where it is known which tensors are views: pairs of what each is of and itself, no view being of a view.
-/// What happens to a view happens to what it is of; views have no lifetimes of their own.
+/// An access to a view counts as one to the tensor that it is a view of; views have no lifetimes of their own.
 pub(crate) fn lifetimes_with(
     plan: &ExecutionPlan<'_>,
     views: &[(usize, usize)],
@@ -204,7 +204,7 @@ impl Writers {
         }
     }
 
-    /// The first argument of an instruction that can only be an output, if nobody says which are: none before the last
+    /// The first argument of an instruction that can only be an output, if no schema says which are: none before the last
     /// that was seen before is, and behind it the first where bytes were never written, or the last of all.
     fn outputs_from(&self, now: &[Event], tensors: &[Tensor]) -> usize {
         let tensor = |event: &Event| tensors.get(event.value).copied().unwrap_or_default();
@@ -253,7 +253,7 @@ impl Groups {
     }
 }
 
-/// The representative of a set; paths are halved on the way.
+/// The representative of a set; paths are halved while they are followed.
 pub(super) fn root(parent: &mut [usize], mut value: usize) -> usize {
     while let Some(&up) = parent.get(value) {
         if up == value {

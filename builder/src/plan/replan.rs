@@ -52,9 +52,9 @@ impl ReplanOptions {
 /// Change of one planned memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ArenaChange {
-    /// The method.
+    /// Name of the method.
     pub method: String,
-    /// The memory id.
+    /// Id of the memory, from 1.
     pub memory: u32,
     /// Bytes before.
     pub before: u64,

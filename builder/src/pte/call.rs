@@ -1,4 +1,4 @@
-//! Calls of operators: arguments held against the schema, defaults filled in, results made, the convention's repetition
+//! Calls of operators: arguments checked against the schema, defaults filled in, results made, the convention's repetition
 //! appended.
 
 use edgepack_format::notation::ValueName;
@@ -241,7 +241,7 @@ fn too_few(schema: &Schema<'_>) -> BuildError {
     BuildError::Count { place: schema.full_name().to_owned(), what: "results", have: 0, want }
 }
 
-/// Each argument that is no out, given or by default, as the kind its place takes.
+/// Each argument that is not an out, given or by default, as the kind its place takes.
 fn bind<'s>(schema: &Schema<'s>, args: Vec<Arg>) -> Result<Vec<(Arg, Argument<'s>)>, BuildError> {
     let wanted: Vec<_> = schema.args().iter().filter(|argument| !argument.is_out()).copied().collect();
     let required =
@@ -316,7 +316,7 @@ fn integer(literal: &Literal<'_>) -> Option<i64> {
     }
 }
 
-/// The argument in the kind that its place asks for, where there is but one way to see it.
+/// The argument in the kind that its place asks for, where only one conversion is possible.
 fn coerce(arg: Arg, argument: &Argument<'_>) -> Arg {
     let literal = |item: &IntArg| match item {
         IntArg::Literal(number) => Some(*number as f64),

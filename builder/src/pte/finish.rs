@@ -52,7 +52,7 @@ impl<'d> BuiltProgram<'d> {
         Ok(self.program.write_to(out)?)
     }
 
-    /// Writes the program under this name, and its data files beside it as `TAG.ptd`. Old files stay until all new ones
+    /// Writes the program under this name, and its data files next to it as `TAG.ptd`. Old files stay until all new ones
     /// are complete; the program takes its place last.
     pub fn write_to_path(&self, path: impl AsRef<Path>) -> Result<(), BuildError> {
         let path = path.as_ref();

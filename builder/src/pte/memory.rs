@@ -151,7 +151,7 @@ fn default_memories(method: &Method, wanted: &[Wanted]) -> Result<BTreeMap<(Devi
     let mut taken: BTreeSet<u32> = wanted.iter().filter_map(|tensor| tensor.memory).collect();
     let mut defaults = BTreeMap::new();
     for device in devices {
-        // The first memory, if tensors of this device named it; never another that somebody named for a purpose.
+        // The first memory, if tensors of this device named it; never another that a caller named for a purpose.
         let first = wanted.iter().any(|tensor| tensor.memory == Some(1) && tensor.device == device).then_some(1);
         let free = || (1..=u32::MAX).find(|memory| !taken.contains(memory));
         let memory = first.or_else(free).ok_or_else(|| BuildError::Memory {

@@ -276,7 +276,7 @@ impl<'d> MethodBuilder<'_, 'd> {
         self.state_from(name, TensorSpec::of(initial.layout()), initial.data(), 0)
     }
 
-    /// State of any description that starts with these bytes, kept in list `list` of initial values. Stock runtimes know
+    /// State of any description that starts with these bytes, stored in list `list` of initial values. Stock runtimes know
     /// list 0 only.
     pub fn state_from(
         &mut self,
@@ -372,7 +372,7 @@ impl<'d> MethodBuilder<'_, 'd> {
     }
 }
 
-/// A constant stands where something is written.
+/// A constant is in a place that is written to.
 pub(crate) fn constant_written(place: &str, index: usize) -> BuildError {
     BuildError::ConstantWritten { place: place.to_owned(), value: ValueName(index).to_string() }
 }

@@ -1,6 +1,6 @@
 //! Several files that take their places together.
 //!
-//! Invariant: nothing that exists is changed before [`Batch::commit`], but for what is no regular file and therefore gets
+//! Invariant: nothing that exists is changed before [`Batch::commit`], but for what is not a regular file and therefore gets
 //! its content at once.
 
 use std::collections::HashMap;
@@ -75,7 +75,7 @@ impl Batch {
         Batch { force: true, ..Batch::default() }
     }
 
-    /// Notes a file that is read. What is not there, or holds nothing, need not be kept.
+    /// Notes a file that is read. A file that does not exist, or holds nothing, need not be protected.
     pub fn reads(&mut self, path: impl AsRef<Path>) {
         let path = path.as_ref();
         if let Ok(found) = fs::metadata(path) {
@@ -105,7 +105,7 @@ impl Batch {
         }
     }
 
-    /// Writes all content of a file that takes its place with [`commit`](Self::commit). What is no regular file gets it
+    /// Writes all content of a file that takes its place with [`commit`](Self::commit). What is not a regular file gets it
     /// at once.
     pub fn write<E: From<io::Error>>(
         &mut self,
@@ -163,7 +163,7 @@ impl Batch {
     pub fn commit(&mut self) -> io::Result<()> {
         let staged = std::mem::take(&mut self.staged);
         let guard = live();
-        // One file needs no way back.
+        // One file needs no undoing.
         let several = staged.len() > 1;
         let old: Vec<Option<PathBuf>> =
             staged.iter().map(|file| if several { self.second_name(file) } else { None }).collect();
@@ -219,7 +219,7 @@ fn like_before(file: &File, target: &FileTarget) -> io::Result<()> {
     }
 }
 
-/// Writes into what is no regular file. A descriptor that is one gets the content behind what it has.
+/// Writes into what is not a regular file. A descriptor that is one gets the content behind what it has.
 fn into<E: From<io::Error>>(path: &Path, content: impl FnOnce(&mut dyn Write) -> Result<(), E>) -> Result<(), E> {
     let append = fs::metadata(path)?.is_file();
     let file = OpenOptions::new().write(true).append(append).open(path)?;

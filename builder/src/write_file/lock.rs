@@ -19,9 +19,9 @@ pub(super) struct Lock {
 #[cfg_attr(not(any(unix, windows)), expect(dead_code, reason = "nobody knows there"))]
 #[derive(Debug)]
 pub(super) enum Attempt {
-    /// It is ours.
+    /// This process holds it.
     Held(Lock),
-    /// It is somebody's.
+    /// Another process holds it.
     Taken,
     /// The file system has no locks.
     #[cfg_attr(windows, expect(dead_code, reason = "an open file always can be kept from others there"))]
@@ -44,7 +44,7 @@ pub(super) fn attempt(path: &Path) -> io::Result<Attempt> {
         Err(error) if error == rustix::io::Errno::WOULDBLOCK => return Ok(Attempt::Taken),
         Err(_) => return Ok(Attempt::Unknown),
     }
-    // Between opening and locking somebody may have removed it: then the lock is on a file that nobody else finds.
+    // Between opening and locking another process may have removed it: then the lock is on a file that no other finds.
     let (ours, there) = (file.metadata()?, std::fs::symlink_metadata(path)?);
     match (ours.dev(), ours.ino()) == (there.dev(), there.ino()) {
         true => Ok(Attempt::Held(Lock { _file: file })),
@@ -52,7 +52,7 @@ pub(super) fn attempt(path: &Path) -> io::Result<Attempt> {
     }
 }
 
-/// The same where an open file can be kept from others.
+/// Tries to lock the file where the system can keep others from an open file.
 #[cfg(windows)]
 pub(super) fn attempt(path: &Path) -> io::Result<Attempt> {
     use std::os::windows::fs::OpenOptionsExt;
@@ -67,7 +67,7 @@ pub(super) fn attempt(path: &Path) -> io::Result<Attempt> {
     }
 }
 
-/// Elsewhere nobody knows.
+/// Answers `Unknown`: the platform has no locks.
 #[cfg(not(any(unix, windows)))]
 pub(super) fn attempt(_path: &Path) -> io::Result<Attempt> {
     Ok(Attempt::Unknown)

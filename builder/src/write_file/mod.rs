@@ -1,8 +1,8 @@
 //! Files that appear whole or not at all, alone or several together.
 //!
-//! Content goes into a hidden folder beside its target ([`Workspace`]), is forced to the disk and then takes the place of
-//! the target in one step. Of several files all are complete before the first takes its place. Whatever fails before that
-//! leaves the old files as they were and no temporary behind. What exists and is no regular file is written into and never
+//! Content goes into a hidden folder next to its target ([`Workspace`]), is forced to the disk and then takes the place of
+//! the target in one rename. Of several files all are complete before the first takes its place. Whatever fails before that
+//! leaves the old files as they were and no temporary behind. What exists and is not a regular file is written into and never
 //! replaced. A [`Batch`] never puts a file in the place of one that it was told is read, nor two files in one place.
 
 mod batch;

@@ -127,7 +127,7 @@ fn a_place_that_is_refused_undoes_those_before_it() {
     for path in [&old, &new, &refused] {
         batch.write(path, text("changed")).unwrap();
     }
-    // Meanwhile somebody makes a folder of that name.
+    // Meanwhile another process makes a folder of that name.
     fs::create_dir_all(refused.join("full")).unwrap();
     let error = batch.commit().unwrap_err().to_string();
     assert!(error.contains("refused"), "{error}");

@@ -45,7 +45,7 @@ pub struct PayloadBuilder {
 /// A payload, and the named data that it asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BuiltPayload {
-    /// The payload.
+    /// Bytes of the payload.
     pub bytes: Vec<u8>,
     /// Keys and bytes, each key once.
     pub named: NamedBytes,

@@ -1,7 +1,7 @@
 //! Flatbuffers as the schema compiler lays them out when it reads JSON: what exporters of XNNPACK payloads do.
 //!
-//! The layout differs from that of [`sink`](crate::sink) in three ways. Alignment counts from the end of the buffer; a
-//! vtable lies right before the first table that uses it; and in a table the small fields come first, padding included,
+//! The layout differs from that of [`sink`](crate::sink) in three things. Alignment counts from the end of the buffer; a
+//! vtable is right before the first table that uses it; and in a table the small fields come first, padding included,
 //! which is why tables with the same fields may have vtables of their own. Strings are not shared.
 
 use std::collections::HashMap;

@@ -49,7 +49,7 @@ fn damage(whole: &[u8]) {
     }
     let flips = whole.len() * 8;
     println!("{refused} of {flips} flips are refused");
-    // Keys, padding, names of nobody, and numbers that only change what is computed may change freely.
+    // Keys, padding, names that nothing refers to, and numbers that only change what is computed may change freely.
     assert!(refused * 3 > flips, "only {refused} of {flips}");
 }
 

@@ -48,6 +48,6 @@ fn payloads_as_text() {
         if std::env::var_os("EDGEPACK_BLESS").is_some() {
             std::fs::write(&path, &lines).unwrap();
         }
-        assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), lines, "EDGEPACK_BLESS=1 writes {path}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), lines, ".ci/generate writes {path}");
     }
 }

@@ -11,30 +11,30 @@ use crate::status::{Failure, Status};
 /// Measure opening, loading and running a method
 #[derive(clap::Args, Debug)]
 #[command(
-    mut_arg("method", |arg| arg.help("Which method; the only one, or `forward`, if not given")),
+    mut_arg("method", |arg| arg.help("Name of the method; the only one, or `forward`, if not given")),
     mut_arg("inputs", |arg| arg.help("Inputs, as for `run`; arbitrary numbers if not given"))
 )]
 pub struct Args {
     /// The program
     pub file: PathBuf,
 
-    /// What is run.
+    /// Method and inputs.
     #[command(flatten)]
     pub invocation: Invocation,
 
-    /// How it computes.
+    /// Number of threads.
     #[command(flatten)]
     pub threads: Threads,
 
-    /// What is packed once.
+    /// Folder of packed weights.
     #[command(flatten)]
     pub pack_cache: PackCache,
 
-    /// How long to measure steady runs
+    /// Seconds for which steady runs are measured
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub time: Duration,
 
-    /// Also show every instruction beside the limits of this machine
+    /// Also show every instruction next to the limits of this machine
     #[arg(long)]
     pub roofline: bool,
 

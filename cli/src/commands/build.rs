@@ -20,7 +20,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 
-    /// Where the file goes; - is standard output
+    /// File to make; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 }

@@ -28,19 +28,19 @@ pub struct Args {
     /// Model Library Format package also a folder of caseK_inI.npy and caseK_outJ.npy
     pub cases: Option<PathBuf>,
 
-    /// Its data.
+    /// Data files of the program.
     #[command(flatten)]
     pub data: DataFiles,
 
-    /// How far outputs may be off.
+    /// Bounds of the distance between outputs and recorded ones.
     #[command(flatten)]
     pub tolerances: Tolerances,
 
-    /// How it computes.
+    /// Number of threads.
     #[command(flatten)]
     pub threads: Threads,
 
-    /// What is packed once.
+    /// Folder of packed weights.
     #[command(flatten)]
     pub pack_cache: PackCache,
 

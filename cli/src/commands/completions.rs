@@ -10,7 +10,7 @@ use crate::status::{Failure, Status};
 /// Print the completions of a shell
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Which shell
+    /// Name of the shell
     pub shell: clap_complete::Shell,
 }
 

@@ -15,10 +15,10 @@ use crate::status::{Failure, Status};
 /// Turn a data file into a safetensors file, or a safetensors file into a data file
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// What to convert; a safetensors file becomes a data file, any data file a safetensors file
+    /// File to convert; a safetensors file becomes a data file, any data file a safetensors file
     pub from: PathBuf,
 
-    /// Where the result goes; - is standard output
+    /// File for the result; - is standard output
     pub to: PathBuf,
 }
 

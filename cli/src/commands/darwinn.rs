@@ -13,7 +13,7 @@ use crate::status::{Failure, Status};
 /// Link instructions, list transfers, take outputs apart, see what shares on-chip memory
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Which step.
+    /// Operation on the package.
     #[command(subcommand)]
     step: Step,
 }
@@ -59,8 +59,8 @@ struct Dma {
     #[command(flatten)]
     which: Which,
 
-    /// How the list is made
-    #[arg(long, value_name = "HOW", default_value = "hints")]
+    /// Source of the list
+    #[arg(long, value_name = "SOURCE", default_value = "hints")]
     from: From,
 }
 
@@ -80,11 +80,11 @@ struct Relayout {
     #[command(flatten)]
     which: Which,
 
-    /// Which output
+    /// Name of the output
     #[arg(long, value_name = "NAME")]
     output: String,
 
-    /// What the device delivered; - is standard input
+    /// File with the bytes that the device delivered; - is standard input
     #[arg(long, value_name = "FILE")]
     input: PathBuf,
 
@@ -92,7 +92,7 @@ struct Relayout {
     #[arg(long)]
     values: bool,
 
-    /// Where the tensor goes; - is standard output
+    /// File for the tensor; - is standard output
     #[arg(short = 'o', long, value_name = "FILE")]
     out: PathBuf,
 }

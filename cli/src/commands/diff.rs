@@ -15,20 +15,20 @@ use crate::units::count;
 
 /// Show what differs between two files: structure, tensors, payloads, named data
 ///
-/// Where bytes are stored does not count unless --exact is given.
+/// Places of bytes in the file count only with --exact.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The one file
+    /// The first file
     pub left: PathBuf,
 
-    /// The other
+    /// The second file
     pub right: PathBuf,
 
-    /// How far floating point elements may be apart, relative to the first file's
+    /// Relative tolerance of floating point elements, compared with the first file's
     #[arg(long, value_name = "R", default_value_t = 0.0)]
     pub rtol: f64,
 
-    /// The same in absolute terms
+    /// Absolute tolerance of floating point elements
     #[arg(long, value_name = "A", default_value_t = 0.0)]
     pub atol: f64,
 

@@ -10,7 +10,7 @@ use crate::outputs::unwritten;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
-/// Write the whole structure of a file as JSON, which `build` turns back into the same file
+/// Write the whole structure of a file as JSON, from which `build` makes a file of equal content
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The file
@@ -20,7 +20,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 
-    /// Where the JSON goes; standard output if not given
+    /// File for the JSON; standard output if not given
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

@@ -26,7 +26,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         return explain_rule(rule, session);
     }
     let Some(code) = code(what) else {
-        let message = format!("{what} is no rule and no error code; `edgepack explain` lists them all");
+        let message = format!("{what} is neither a rule nor an error code; `edgepack explain` lists them all");
         return Err(Failure::usage(message));
     };
     explain_code(code, session)

@@ -12,7 +12,7 @@ pub struct Args {
     /// The file
     pub file: PathBuf,
 
-    /// Which piece.
+    /// Choice of the piece.
     #[command(flatten)]
     pub piece: Choice,
 
@@ -20,12 +20,12 @@ pub struct Args {
     #[arg(long, value_name = "K", requires = "delegate")]
     pub weight: Option<usize>,
 
-    /// Where it goes; - is standard output
+    /// File for the piece; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 }
 
-/// Which piece: exactly one.
+/// Choice of exactly one piece.
 #[derive(clap::Args, Debug)]
 #[group(required = true, multiple = false)]
 pub struct Choice {

@@ -21,7 +21,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", required = true)]
     pub data: Vec<PathBuf>,
 
-    /// Where the program with them goes; - is standard output
+    /// File for the program with the data in it; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 }

@@ -9,7 +9,7 @@ use crate::status::{Failure, Status};
 /// Each archive becomes a method of the program; equal weights are stored once.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// What is lowered, and how.
+    /// Archives and options.
     #[command(flatten)]
     lowering: Lowering,
 }

@@ -18,15 +18,15 @@ pub struct Args {
     /// The file
     pub file: PathBuf,
 
-    /// Decides which places; the same number is the same variant
+    /// Seed of the choice of places; an equal seed makes an equal variant
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
-    /// How many variants; of several, variant K goes to OUT with K in front of its extension
+    /// Number of variants; of several, variant K goes to OUT with K in front of its extension
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub count: u32,
 
-    /// Where the variant goes; - is standard output
+    /// File for the variant; - is standard output
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
 }

@@ -15,7 +15,7 @@ pub struct Args {
     /// The text
     pub file: PathBuf,
 
-    /// Where the program goes; - is standard output
+    /// File for the program; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 }

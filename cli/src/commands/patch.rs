@@ -19,11 +19,11 @@ pub struct Args {
     /// The program or data file
     pub file: PathBuf,
 
-    /// What to replace by what: a NumPy array, or a safetensors file that has a tensor of that name or only one
+    /// Tensor to replace, and its new data: a NumPy array, or a safetensors file that has a tensor of that name or only one
     #[arg(value_name = "NAME=TENSOR", required = true)]
     pub tensors: Vec<String>,
 
-    /// Where the changed file goes; - is standard output
+    /// File for the result; - is standard output
     #[arg(short, long, value_name = "FILE", required_unless_present = "in_place", conflicts_with = "in_place")]
     pub output: Option<PathBuf>,
 

@@ -13,14 +13,14 @@ use crate::status::{Failure, Status};
 
 /// Write a program as readable assembly, which `parse` turns back into the same program
 ///
-/// Behind it stand, as comments, payloads of delegates whose backend is known.
+/// Comments behind it show the payloads of delegates whose backend is known.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The program
     pub file: PathBuf,
 
-    /// Where the text goes, with large constants in a file of the same name and `.bin` beside it; without it everything
-    /// goes to standard output
+    /// File for the text, with large constants in a file of its name and `.bin` next to it; without it everything goes to
+    /// standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

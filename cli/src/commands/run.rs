@@ -23,19 +23,19 @@ pub struct Args {
     /// The program
     pub file: PathBuf,
 
-    /// What is run.
+    /// Method and inputs.
     #[command(flatten)]
     pub invocation: Invocation,
 
-    /// Where outputs go, as safetensors with keys `METHOD.0.out.I`, or as one NumPy array if it is named .npy
+    /// File for the outputs: safetensors with keys `METHOD.0.out.I`, or one NumPy array if it is named .npy
     #[arg(short, long, value_name = "FILE")]
     pub outputs: Option<PathBuf>,
 
-    /// How it computes.
+    /// Number of threads.
     #[command(flatten)]
     pub threads: Threads,
 
-    /// What is packed once.
+    /// Folder of packed weights.
     #[command(flatten)]
     pub pack_cache: PackCache,
 

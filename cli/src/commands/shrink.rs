@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long, value_name = "CMD")]
     pub test: String,
 
-    /// Where the smaller file goes
+    /// Path for the smaller file
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 }

@@ -14,15 +14,15 @@ use crate::status::{Failure, Status};
 /// Make a valid program: random calls of this runtime's operators, for tests and fuzzing
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Decides everything; the same number is the same program
+    /// Seed of all choices; an equal seed makes an equal program
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "bytes")]
     pub seed: u64,
 
-    /// Bytes that decide everything, instead of a number: what a fuzzer hands out
+    /// Bytes that decide everything, instead of a seed: input of a fuzzer
     #[arg(long, value_name = "FILE")]
     pub bytes: Option<PathBuf>,
 
-    /// Where the program goes; - is standard output
+    /// File for the program; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 }

@@ -17,15 +17,15 @@ pub struct Args {
     /// The program
     pub file: PathBuf,
 
-    /// Where the program without them goes
+    /// File for the program without them
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 
-    /// Where they go: a file, or a folder for a file named after the program
+    /// Data file for them, or a folder for a data file named after the program
     #[arg(long, value_name = "FILE|DIR")]
     pub data_out: PathBuf,
 
-    /// Only those with such a name; * stands for any text, ? for one character
+    /// Only those with such a name; * matches any text, ? one character
     #[arg(long = "match", value_name = "GLOB")]
     pub matching: Option<String>,
 

@@ -78,7 +78,7 @@ pub struct Execution<'a> {
     pub native: Native,
 }
 
-/// What `bench` measures.
+/// Settings of a measurement by `bench`.
 #[derive(Clone, Copy, Debug)]
 pub struct Measurement {
     /// Time that steady runs take, all together.

@@ -23,7 +23,7 @@ pub fn read(bytes: &[u8]) -> Result<TensorBuf, InterchangeError> {
     }
     .ok_or_else(short)?;
     let (header, data) = rest.split_at_checked(len).ok_or_else(short)?;
-    let header = std::str::from_utf8(header).map_err(|_| broken("the header is no text"))?;
+    let header = std::str::from_utf8(header).map_err(|_| broken("the header is not text"))?;
 
     let descr = field(header, "descr").and_then(quoted).ok_or_else(|| broken("no single element type"))?;
     let (order, code) = descr.split_at_checked(1).ok_or_else(|| broken("no element type"))?;

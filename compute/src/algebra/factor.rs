@@ -130,9 +130,9 @@ pub fn reflections(a: &mut [f64], rows: usize, columns: usize, taus: &mut [f64])
 
 /// The matrix that reflections are applied to, and from which side.
 pub struct Applied<'m> {
-    /// Its elements.
+    /// Elements of the matrix, row by row.
     pub matrix: &'m mut [f64],
-    /// Its sizes.
+    /// Rows and columns.
     pub sizes: [usize; 2],
     /// True if the product of reflections is on the left of the matrix.
     pub left: bool,

@@ -76,7 +76,7 @@ impl<'m> KernelContext<'m> {
     }
 
     /// Number of arguments, the repeated return value included.
-    #[expect(clippy::len_without_is_empty, reason = "an instruction without arguments is no special case")]
+    #[expect(clippy::len_without_is_empty, reason = "an instruction without arguments is not a special case")]
     pub fn len(&self) -> usize {
         self.args.len()
     }
@@ -367,7 +367,10 @@ impl<'v> Views<'v> {
     fn take(&self, arg: usize) -> Result<(), KernelError> {
         let bit = bit(arg);
         if self.cx.access.outs & bit == 0 {
-            return Err(KernelError::new(ErrorCode::Internal, format!("argument {arg} is no output of this operator")));
+            return Err(KernelError::new(
+                ErrorCode::Internal,
+                format!("argument {arg} is not an output of this operator"),
+            ));
         }
         if self.taken.get() & bit != 0 {
             return Err(KernelError::new(ErrorCode::Internal, format!("output {arg} was taken before")));

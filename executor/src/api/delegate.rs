@@ -1,4 +1,4 @@
-//! Delegates: parts of a program that a backend runs in its own way.
+//! Delegates: parts of a program that a backend runs by itself.
 //!
 //! A [`Backend`] is found by the id a program names. It makes a [`Delegate`] of the bytes it produced at export. For every
 //! call of it the delegate answers at load in one of two ways: with what runs the call ([`Delegate::prepare`]), as a kernel

@@ -52,7 +52,7 @@ impl<'p> Prepare<'p> {
     }
 
     /// Number of arguments, the repeated return value included.
-    #[expect(clippy::len_without_is_empty, reason = "an instruction without arguments is no special case")]
+    #[expect(clippy::len_without_is_empty, reason = "an instruction without arguments is not a special case")]
     pub fn len(&self) -> usize {
         self.args.len()
     }

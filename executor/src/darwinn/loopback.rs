@@ -111,7 +111,7 @@ impl<'a> Loopback<'a> {
     }
 }
 
-/// The 32 bits from here, one by one: another way than the one that writes them.
+/// The 32 bits from here, one by one: another algorithm than the one that writes them.
 fn read_bits(bytes: &[u8], bit: usize) -> Option<u32> {
     (0..32).try_fold(0u32, |value, k| {
         let at = bit.checked_add(k)?;

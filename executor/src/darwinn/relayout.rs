@@ -1,4 +1,4 @@
-//! Outputs on their way back: from the order of the device's buffer into that of the tensor.
+//! Outputs of the device: from the order of the device's buffer into that of the tensor.
 
 use edgepack_format::darwinn::{DataType, Geometry, Layer, Route, RouteError, Slice, Slices, Tiles};
 use edgepack_format::limits::{Budget, Limits};

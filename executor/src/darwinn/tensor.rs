@@ -1,4 +1,4 @@
-//! Tensors on their way to the device: padding between executions, and the sign flip.
+//! Inputs of the device: padding between executions, and the sign flip.
 
 use edgepack_format::darwinn::{DataType, Geometry, GeometryError, Layer, RouteError};
 

@@ -182,7 +182,7 @@ fn from_hints(
                 let batch = usize::try_from(meta.batch).ok().filter(|_| meta.batch < executable.batch_size.max(1));
                 let layer = |layers: &[(String, usize)]| {
                     let found = layers.iter().find(|(found, _)| found == name).map(|(_, size)| *size);
-                    let size = found.ok_or_else(|| wrong(format!("{name:?} is no layer of that kind")))?;
+                    let size = found.ok_or_else(|| wrong(format!("{name:?} is not a layer of that kind")))?;
                     Ok::<_, TransferError>((size, batch.ok_or_else(|| wrong(format!("batch entry {}", meta.batch)))?))
                 };
                 let (buffer, size) = match meta.desc {

@@ -88,7 +88,7 @@ impl<'g> PlanTensor<'g> {
 pub struct PlanOperator<'r> {
     /// `namespace::op.overload`.
     pub name: Arc<str>,
-    /// Its kernel.
+    /// Kernel that the operator resolved to.
     pub kernel: OperatorRef<'r>,
     /// Facts that its schema states about arguments.
     pub info: OperatorInfo,

@@ -170,7 +170,7 @@ impl<'a> SavedFile<'a> {
             return Err(self.wrong("a tensor whose storage is not in the file"));
         };
         let Some([kind, class, key, ..]) = self.pickle.items(*key) else {
-            return Err(self.wrong("a storage that is named in another way than by kind, class and key"));
+            return Err(self.wrong("a storage that is named by other things than kind, class and key"));
         };
         if self.pickle.text(*kind) != Some("storage") {
             return Err(self.wrong("something kept in the file that is not a storage"));

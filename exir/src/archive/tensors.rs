@@ -384,7 +384,7 @@ fn tensor<'a>(archive: &Archive<'a>, name: &str, payload: &PayloadMeta, path: &s
         let numbers = sizes.iter().map(known).collect::<Option<Vec<_>>>();
         numbers.ok_or_else(|| about(format!("its {what} are no numbers")))
     };
-    let offset = known(&meta.storage_offset).ok_or_else(|| about("its offset is no number".to_owned()))?;
+    let offset = known(&meta.storage_offset).ok_or_else(|| about("its offset is not a number".to_owned()))?;
     let (sizes, strides) = (numbers(&meta.sizes, "sizes")?, numbers(&meta.strides, "strides")?);
     let weight = Weight::new(archive.storage(record), meta.scalar_type, sizes, strides, offset)
         .map_err(|error| about(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! Tensors taken apart and put together in unusual ways.
+//! Composite operators that stack, split, rotate and shift tensors; Kronecker products, gradients, matrix powers.
 
 use super::maker::Maker;
 use super::{Answer, Composite, Rule, one};

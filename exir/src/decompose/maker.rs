@@ -95,7 +95,7 @@ pub(crate) struct Maker<'m> {
 impl Maker<'_> {
     /// Returns the metadata of a tensor.
     pub(crate) fn meta(&self, id: ValueId) -> Result<TensorMeta, Error> {
-        let missing = || Error::program(format!("node `{}`", self.place), "it reads something that is no tensor");
+        let missing = || Error::program(format!("node `{}`", self.place), "it reads something that is not a tensor");
         self.graph.tensor(id).cloned().ok_or_else(missing)
     }
 

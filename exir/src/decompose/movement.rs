@@ -1,4 +1,4 @@
-//! Other ways to say that elements change places.
+//! Composite operators by which elements only change places.
 
 use edgepack_format::scalar::ScalarType;
 

@@ -9,7 +9,7 @@ use crate::graph::{Argument, ValueId};
 /// Ceiling of the number of time steps that are unrolled.
 const MOST_STEPS: i64 = 1 << 14;
 
-/// Computation of a layer at each time step.
+/// Computation of a layer at each time index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cell {
     Lstm,

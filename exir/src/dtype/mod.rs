@@ -145,7 +145,7 @@ pub fn columns(schema: &Schema<'_>) -> Vec<Column> {
 
 fn essential(columns: &[Column], observed: &Observed<'_>) -> Result<(), String> {
     match columns.iter().find(|column| !column.optional && !observed.iter().any(|(name, _)| *name == column.name)) {
-        Some(column) => Err(format!("`{}` is no tensor", column.name)),
+        Some(column) => Err(format!("`{}` is not a tensor", column.name)),
         None => Ok(()),
     }
 }
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(check("aten::relu", &[("self", None), ("__ret_0", float)]), Ok(()));
         let error = check("aten::relu", &[("self", float), ("__ret_0", long)]).unwrap_err();
         assert!(error.contains("`self` could be Long"), "{error}");
-        assert_eq!(check("aten::relu", &[("__ret_0", float)]).unwrap_err(), "`self` is no tensor");
+        assert_eq!(check("aten::relu", &[("__ret_0", float)]).unwrap_err(), "`self` is not a tensor");
         let strange = Some(ScalarType::UINT64);
         assert!(check("aten::maximum", &[("self", strange), ("other", strange), ("__ret_0", strange)]).is_err());
         assert_eq!(check("aten::maximum", &[("self", float), ("other", long), ("__ret_0", float)]), Ok(()));

@@ -54,7 +54,7 @@ pub(super) fn parse(text: &str) -> Result<Table, DslError> {
         let content = content.trim_start();
         if indent == 0 {
             let first = content.strip_prefix("- ").ok_or_else(|| error("an item begins with `- func:`".to_owned()))?;
-            let (key, value) = split(first).ok_or_else(|| error(format!("`{first}` is no `key: value`")))?;
+            let (key, value) = split(first).ok_or_else(|| error(format!("`{first}` is not `key: value`")))?;
             if key != "func" {
                 return Err(error(format!("an item begins with `func`, not with `{key}`")));
             }
@@ -68,7 +68,7 @@ pub(super) fn parse(text: &str) -> Result<Table, DslError> {
             Some(rest) => (true, rest),
             None => (false, content),
         };
-        let (key, value) = split(content).ok_or_else(|| error(format!("`{content}` is no `key: value`")))?;
+        let (key, value) = split(content).ok_or_else(|| error(format!("`{content}` is not `key: value`")))?;
         match (key, value) {
             ("type_alias", "") if !begins => part = Part::Aliases,
             ("type_constraint", "") if !begins => part = Part::Rows,
@@ -79,16 +79,16 @@ pub(super) fn parse(text: &str) -> Result<Table, DslError> {
             _ if part == Part::Rows => {
                 let row = current.rows.last_mut().ok_or_else(|| error("a row begins with `- `".to_owned()))?;
                 if row.1.iter().any(|(known, _)| known == key) {
-                    return Err(error(format!("`{key}` stands twice in the row")));
+                    return Err(error(format!("`{key}` occurs twice in the row")));
                 }
                 row.1.push((key.to_owned(), value.to_owned()));
             }
             _ if part == Part::Aliases => {
                 let list = value.strip_prefix('[').and_then(|list| list.strip_suffix(']'));
-                let list = list.ok_or_else(|| error(format!("`{value}` is no list in brackets")))?;
+                let list = list.ok_or_else(|| error(format!("`{value}` is not a list in brackets")))?;
                 let mut types = Vec::new();
                 for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-                    types.push(by_name(name).ok_or_else(|| error(format!("`{name}` is no element type")))?);
+                    types.push(by_name(name).ok_or_else(|| error(format!("`{name}` is not an element type")))?);
                 }
                 if current.aliases.insert(key.to_owned(), types).is_some() {
                     return Err(error(format!("`{key}` is said twice")));
@@ -172,7 +172,7 @@ mod tests {
     fn mistakes_are_named_with_their_lines() {
         for (from, to, line, message) in [
             ("- func", "- fund", 2, "`func`"),
-            ("Double]", "Doubel]", 6, "`Doubel` is no element type"),
+            ("Double]", "Doubel]", 6, "`Doubel` is not an element type"),
             ("[Bool]", "Bool", 7, "no list"),
             ("T1: [Bool]", "T0: [Bool]", 7, "said twice"),
             ("  - self: T1\n    __ret_0: T1", "  - self: T1", 11, "1 names"),

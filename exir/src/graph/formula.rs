@@ -176,7 +176,7 @@ impl<'t> Parser<'t> {
         match name {
             "Integer" => {
                 let number = self.take(|c| c != ')').trim().trim_matches('\'');
-                let number: i64 = number.parse().map_err(|_| format!("`{number}` is no whole number of 64 bits"))?;
+                let number: i64 = number.parse().map_err(|_| format!("`{number}` is not a whole number of 64 bits"))?;
                 self.close()?;
                 Ok(Expr::Integer(number))
             }

@@ -245,7 +245,7 @@ impl Writer<'_> {
 fn dequantize(writer: &mut Writer<'_>) -> Result<(), Error> {
     let input = writer.value("input")?;
     let sizes = writer.meta(input)?.sizes;
-    // Types of results are numbered as programs number them where nobody said.
+    // Types of results are numbered as programs number them where the call names none.
     let wanted = writer.node.result().map(|id| writer.meta(id)).transpose()?;
     let scalar_type = wanted.map_or(ScalarType::FLOAT, |meta| meta.scalar_type);
     let blocks = writer.blocks(input)?;

@@ -331,7 +331,7 @@ impl Turns {
         let mut slices = Vec::with_capacity(mapped.len());
         for (input, whole) in inputs.zip(mapped) {
             let (Some(input), Some(whole)) = (input.value(), whole.value()) else {
-                return Err(Error::program("loop", "it is over something that is no tensor"));
+                return Err(Error::program("loop", "it is over something that is not a tensor"));
             };
             let whole = Arg::from(emitter.tensor(scope, whole)?);
             let shape = super::spec::shape(body, input, None, &emitter.program.ranges)?;
@@ -346,7 +346,7 @@ impl Turns {
     fn stack(&self, emitter: &mut Emitter<'_, '_, '_, '_>, stacked: &[Held], outputs: Vec<Arg>) -> Result<(), Error> {
         for (whole, output) in stacked.iter().zip(outputs) {
             let Held::Tensor(whole, _) = whole else {
-                return Err(Error::unsupported("loop", "it stacks something that is no tensor"));
+                return Err(Error::unsupported("loop", "it stacks something that is not a tensor"));
             };
             let args = [Arg::Value(*whole), output, Arg::Value(self.turn)];
             emitter.method.call("executorch_prim::et_copy_index.tensor", args, ())?;

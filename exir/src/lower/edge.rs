@@ -111,7 +111,7 @@ fn remove_no_ops(graph: &mut Graph, options: &Options) {
     graph.nodes.retain(|node| !node.result().is_some_and(|result| replacements.contains_key(&result)));
 }
 
-/// A clone that makes contiguous what is no image: results are contiguous as it is.
+/// A clone that makes contiguous what is not an image: results are contiguous as it is.
 fn is_contiguous_clone(graph: &Graph, node: &Node) -> bool {
     let contiguous = node.arg("memory_format") == Some(&Argument::MemoryFormat(crate::graph::MemoryFormat::Contiguous));
     contiguous && node.value_arg("self").and_then(|id| graph.tensor(id)).is_some_and(|meta| meta.rank() != 4)

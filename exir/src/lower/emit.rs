@@ -337,7 +337,9 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
         match scope.held.get(&value) {
             Some(Held::Tensor(id, _)) => Ok(TensorArg::Value(*id)),
             Some(Held::Constant(id, _)) => Ok(TensorArg::Constant(*id)),
-            _ => Err(Error::program(format!("value `{}`", scope.graph.name(value)), "it is no tensor that was made")),
+            _ => {
+                Err(Error::program(format!("value `{}`", scope.graph.name(value)), "it is not a tensor that was made"))
+            }
         }
     }
 }

@@ -25,7 +25,7 @@ pub struct Origin {
     pub node: Option<String>,
     /// The nodes of the exported program that this node was made of.
     pub from: Vec<String>,
-    /// Their debug handles.
+    /// Debug handles of those nodes.
     pub debug_handles: Vec<u32>,
 }
 

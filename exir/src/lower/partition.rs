@@ -115,7 +115,7 @@ pub(super) fn fuse<'d>(
     orders: &Orders,
 ) -> Result<Vec<LoweredModule<'d>>, Error> {
     let mut modules: Vec<Option<LoweredModule<'d>>> = parts.iter().map(|_| None).collect();
-    // Inner graphs first, so that the ways to them still lead there.
+    // Inner graphs first, so that the paths to them stay valid.
     let mut ways: Vec<Vec<(usize, usize)>> = parts.iter().map(|part| part.graph.clone()).collect();
     ways.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
     ways.dedup();
@@ -126,7 +126,7 @@ pub(super) fn fuse<'d>(
             Some(graph) => std::mem::take(graph),
             None => {
                 let index = here.first().map_or(0, |(index, _)| *index);
-                return Err(Error::program(place(index), "the way to its graph leads nowhere"));
+                return Err(Error::program(place(index), "the path of its graph leads nowhere"));
             }
         };
         // Nodes change places when a part is fused, so each keeps the number of its part.

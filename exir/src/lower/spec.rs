@@ -39,7 +39,7 @@ pub(super) fn shape(
     ranges: &Ranges,
 ) -> Result<Shape, Error> {
     let place = format!("value `{}`", graph.name(value));
-    let meta = graph.tensor(value).ok_or_else(|| Error::program(&place, "it is no tensor"))?;
+    let meta = graph.tensor(value).ok_or_else(|| Error::program(&place, "it is not a tensor"))?;
     if !meta.is_strided() {
         return Err(Error::unsupported(place, format!("layout {}, programs hold strided tensors", meta.layout)));
     }

@@ -59,7 +59,7 @@ fn normalisation(
 ) -> Result<(), Error> {
     let node = call.node;
     let place = || format!("node `{}`", node.name);
-    let missing = || Error::program(place(), "it reads something that is no tensor");
+    let missing = || Error::program(place(), "it reads something that is not a tensor");
     let mut results = node.results();
     // Further results are of use to derivatives only.
     let spare = results.split_off(results.len().min(3));

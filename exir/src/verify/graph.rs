@@ -79,11 +79,11 @@ fn callee(checker: &mut Checker<'_>, graph: &Graph, node: &Node, place: &str) {
             let last = name.rsplit_once('.').map_or(name.as_str(), |(_, last)| last);
             let torch = name.starts_with("torch.sym_") || name.starts_with("torch._sym_");
             if !ARITHMETIC.contains(&last) && !torch {
-                checker.say(&rule::CALLEE, place, format!("{name} is no arithmetic on sizes that graphs may have"));
+                checker.say(&rule::CALLEE, place, format!("{name} is not arithmetic on sizes that graphs may have"));
             }
         }
         Target::Other(name) if FUNCTIONS.contains(&name.as_str()) => {}
-        Target::Other(name) => checker.say(&rule::CALLEE, place, format!("{name} is no operator")),
+        Target::Other(name) => checker.say(&rule::CALLEE, place, format!("{name} is not an operator")),
         Target::Operator(op) | Target::Edge(op) => match operators.schema(op) {
             None => checker.say(&rule::UNKNOWN_OPERATOR, place, format!("{op} is not registered")),
             Some(schema) => {
@@ -140,7 +140,7 @@ fn border(checker: &mut Checker<'_>, graph: &Graph, path: &str) {
     for (what, arguments) in [("inputs", &graph.inputs), ("outputs", &graph.outputs)] {
         for (index, argument) in arguments.iter().enumerate() {
             if graph.tensor_of(argument).is_none() {
-                let message = "it is no tensor".to_owned();
+                let message = "it is not a tensor".to_owned();
                 checker.say(&rule::SCALAR_INPUT, format!("{path}.{what}[{index}]"), message);
             }
         }

@@ -2,7 +2,7 @@
 
 use syn::LitStr;
 
-/// A way to write a name of several words.
+/// Spelling of a name of several words.
 #[derive(Clone, Copy)]
 pub enum Case {
     Lower,
@@ -36,7 +36,7 @@ impl Case {
         })
     }
 
-    /// A `snake_case` or `PascalCase` name, written this way.
+    /// A `snake_case` or `PascalCase` name, in this spelling.
     pub fn apply(self, name: &str) -> String {
         let words = words(name);
         let capitalised = |word: &String| match word.chars().next() {

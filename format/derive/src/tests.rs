@@ -1,5 +1,5 @@
 //! Expansions of each derive, as files: `expansions/DERIVE_NAME.rs` is expanded by the derive its name starts with and
-//! compared with `DERIVE_NAME.expanded.rs`. `EDGEPACK_BLESS=1` writes the latter; adding a case needs no code here.
+//! compared with `DERIVE_NAME.expanded.rs`. `.ci/generate` writes the latter; adding a case needs no code here.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};

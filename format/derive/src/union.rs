@@ -99,7 +99,7 @@ pub fn derive(input: &DeriveInput, shape: &Shape) -> syn::Result<TokenStream> {
             fn encode<__S: #row::Sink>(&self, sink: &mut __S) -> ::core::result::Result<__S::Ref, __S::Error> {
                 match self {
                     #(#ident::#idents(row) => #row::Table::encode(row, sink),)*
-                    // The value of an unknown variant is not kept; an empty table stands for it.
+                    // The value of an unknown variant is not retained; an empty table stands for it.
                     #ident::#unknown(_) => sink.table(&[]),
                 }
             }

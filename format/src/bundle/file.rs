@@ -44,7 +44,7 @@ impl<'a> BundleRef<'a> {
         Ok(BundleRef { bytes, root: BundledProgram::decode(table)?, program })
     }
 
-    /// The file.
+    /// Returns the bytes of the file.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }

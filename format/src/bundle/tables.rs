@@ -50,7 +50,7 @@ pub enum ValueUnion<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Value<'a> {
-    /// The value.
+    /// Content of the value; absent if there is none.
     #[slot(0)]
     pub val: Option<ValueUnion<'a>>,
 }
@@ -74,7 +74,7 @@ pub struct BundledMethodTestSuite<'a> {
     /// Name of the method.
     #[slot(0)]
     pub method_name: Option<Text<'a>>,
-    /// The runs.
+    /// Cases of the method, in the order of their runs.
     #[slot(1)]
     pub test_cases: Option<Rows<'a, BundledMethodTestCase<'a>>>,
 }

@@ -12,7 +12,7 @@ use crate::rules::bundle as rule;
 use crate::tensor::{LayoutError, MAX_RANK, TensorLayout};
 use crate::wire;
 
-/// On which side of a method a value stands.
+/// Side of a method that a value is on.
 #[derive(Clone, Copy)]
 pub(super) enum Expected {
     Input,

@@ -2,7 +2,7 @@
 //!
 //! A [`Package`] holds a [`MultiExecutable`] as bytes, which holds [`Executable`]s as bytes. [`PackageRef`] is all of it,
 //! verified. What the numbers mean is here, too: the sizes of a layer ([`Geometry`]), where the elements of an output are
-//! ([`Route`]), what a stored number stands for ([`NumericsConstants::real`]).
+//! ([`Route`]), the real value of a stored number ([`NumericsConstants::real`]).
 
 mod data_type;
 mod geometry;

@@ -5,7 +5,7 @@ use core::fmt;
 use super::{AnyLayer, Geometry, GeometryError, Layer, OutputLayer, SliceError, Slices, TileError, Tiles};
 use crate::limits::Budget;
 
-/// The way from the buffer of an inference to the tensor.
+/// Route from the buffer of an inference to the tensor.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Route<'a> {
     /// Chunks of `bytes` follow each other in the tensor; in the buffer each starts `step` after the one before.
@@ -71,7 +71,7 @@ pub fn output_of<'l, 'a>(layer: &'l Layer<'a>) -> Option<&'l OutputLayer<'a>> {
 }
 
 impl<'a> Route<'a> {
-    /// The way of this output. Maps and slices are verified as far as the way uses them.
+    /// Returns the route of this output. Maps and slices are verified as far as the route uses them.
     pub fn of(layer: &Layer<'a>, budget: &mut Budget) -> Result<Self, RouteError> {
         let geometry = Geometry::of(layer).map_err(RouteError::Geometry)?;
         let output = output_of(layer).ok_or(RouteError::NotAnOutput)?;

@@ -98,7 +98,7 @@ impl<'a> PackageRef<'a> {
         Ok(package)
     }
 
-    /// The bytes.
+    /// Returns the bytes of the package.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
@@ -133,7 +133,7 @@ impl<'a> PackageRef<'a> {
         self.row.virtual_chip_id == -1
     }
 
-    /// The executable that takes inputs and gives outputs: the one that stands alone if there is one, else the one that
+    /// The executable that takes inputs and gives outputs: the `STAND_ALONE` one if there is one, else the one that
     /// runs with cached parameters, else the only one.
     pub fn main(&self) -> Option<usize> {
         let of = |kind| self.executables.iter().position(|executable| executable.row.kind == kind);
@@ -157,7 +157,7 @@ impl fmt::Debug for PackageRef<'_> {
 }
 
 impl<'a> ExecutableRef<'a> {
-    /// Its flatbuffer.
+    /// Returns the bytes of the flatbuffer.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
@@ -167,7 +167,7 @@ impl<'a> ExecutableRef<'a> {
         self.offset
     }
 
-    /// The row.
+    /// Returns the row of the executable.
     pub fn row(&self) -> &Executable<'a> {
         &self.row
     }

@@ -211,7 +211,7 @@ fn slice(
         };
         extent.push((start, len));
     }
-    // From the innermost dimension outwards: each step passes over all that is inside.
+    // From the innermost dimension outwards: each stride passes over all that is inside.
     let mut inner = 1i64;
     let mut steps = Vec::new();
     for (dimension, (stride, (_, len))) in strides.iter().zip(&extent).enumerate().rev() {

@@ -190,7 +190,7 @@ pub enum AnyHint<'a> {
     Unknown(u8),
 }
 
-/// One step of a run.
+/// One action of the host in a run.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DmaHint<'a> {
@@ -202,7 +202,7 @@ pub struct DmaHint<'a> {
     pub direction: Direction,
 }
 
-/// The steps of a run.
+/// Actions of the host in a run, in order.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DmaHints<'a> {
@@ -377,7 +377,7 @@ pub struct Layer<'a> {
     /// Meaning of the layer's numbers.
     #[slot(5)]
     pub numerics: Option<NumericsConstants>,
-    /// Its element type.
+    /// Element type of the layer.
     #[slot(6)]
     pub data_type: DataType,
     /// Fields of an input or of an output; they tell the kind of layer.
@@ -389,7 +389,7 @@ pub struct Layer<'a> {
     /// True if the layer's buffer may stay in the device's own memory.
     #[slot(10)]
     pub cache_on_dram: bool,
-    /// Its coordinates.
+    /// Ranges of coordinates, outermost dimension first.
     #[slot(11)]
     pub shape: Option<TensorShape<'a>>,
 }
@@ -419,7 +419,7 @@ pub struct Executable<'a> {
     /// Not used.
     #[slot(0)]
     pub version: i32,
-    /// Its name.
+    /// Name of the executable.
     #[slot(1, near)]
     pub name: Option<Text<'a>>,
     /// Not used.
@@ -434,16 +434,16 @@ pub struct Executable<'a> {
     /// Its instructions, in chunks.
     #[slot(5)]
     pub instruction_bitstreams: Option<Rows<'a, InstructionBitstream<'a>>>,
-    /// Its weights.
+    /// Weights, in rows of 64 bytes.
     #[slot(6, page = 4096)]
     pub parameters: Option<Blob<'a>>,
     /// The transfers of a run.
     #[slot(7, near)]
     pub dma_hints: Option<DmaHints<'a>>,
-    /// Its inputs.
+    /// Layers that go in.
     #[slot(8)]
     pub input_layers: Option<Rows<'a, Layer<'a>>>,
-    /// Its outputs.
+    /// Layers that come out.
     #[slot(9)]
     pub output_layers: Option<Rows<'a, Layer<'a>>>,
     /// The chip it is for.
@@ -488,7 +488,7 @@ pub struct SerializedPackage<'a> {
     pub serialized_package: Option<Blob<'a>>,
 }
 
-/// The root.
+/// Root table of a package.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Package<'a> {

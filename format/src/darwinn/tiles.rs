@@ -1,6 +1,6 @@
 //! Tile maps: where each pixel of a tiled output is in the device's buffer.
 //!
-//! Pixels next to each other in a row whose places step evenly form a [`Run`], so a row is a handful of runs and moving it
+//! Pixels next to each other in a row whose places are evenly spaced form a [`Run`], so a row is a handful of runs and moving it
 //! needs no look at the maps per pixel. Invariant: after [`Tiles::verify`] every pixel of every run, all its channels
 //! included, is inside the buffer of one execution.
 
@@ -14,7 +14,7 @@ use crate::room;
 use crate::row::Scalars;
 use crate::wire::ReadError;
 
-/// Columns of one tile whose places step evenly.
+/// Columns of one tile whose places are evenly spaced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
     /// The first column.
@@ -38,7 +38,7 @@ pub enum TileError {
     Length {
         /// Name of the map.
         map: &'static str,
-        /// Its length.
+        /// Number of entries in the map.
         have: usize,
         /// The dimension.
         need: usize,
@@ -56,7 +56,7 @@ pub enum TileError {
     Place {
         /// Row and column.
         pixel: (usize, usize),
-        /// Its first element.
+        /// Index of its first element in the buffer.
         at: i64,
         /// Elements the buffer has room for.
         capacity: usize,

@@ -10,7 +10,7 @@ use crate::room;
 /// A function with a body.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Definition {
-    /// Its symbol.
+    /// Symbol of the function.
     pub name: String,
     /// True if other files cannot see the function.
     pub is_static: bool,

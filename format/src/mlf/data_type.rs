@@ -102,7 +102,7 @@ impl DataType {
 
 /// The text names no element type.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0:?} is no element type")]
+#[error("{0:?} is not an element type")]
 pub struct DataTypeError(pub String);
 
 impl FromStr for DataType {

@@ -100,7 +100,7 @@ impl Walk<'_, '_> {
         if held != self.value.get(entry as usize).copied() {
             let by = held
                 .and_then(|value| self.writer(value))
-                .map_or("by nobody yet".to_string(), |node| format!("last by node {node}"));
+                .map_or("by no node yet".to_string(), |node| format!("last by node {node}"));
             let message = format!("storage {} was written {by}, not with this entry", self.storage_id(place));
             self.report.add(&rules::OVERWRITTEN, path, None, message);
         }

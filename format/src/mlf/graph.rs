@@ -27,7 +27,7 @@ pub struct Graph {
     pub heads: Vec<Reference>,
     /// The first entry of each node, and the number of entries.
     pub row_ptr: Vec<u32>,
-    /// The tensors.
+    /// Tensors of the graph; nodes name them by their index.
     pub entries: Vec<Entry>,
     /// Further attributes of the graph, which runtimes skip.
     pub other: Vec<(String, Json)>,
@@ -79,7 +79,7 @@ pub struct Entry {
     pub storage: u32,
     /// Its shape; none for one element.
     pub shape: Vec<u64>,
-    /// Its element type.
+    /// Element type, with bits and lanes.
     pub data_type: DataType,
     /// The type of the device it is on.
     pub device: Option<i32>,

@@ -264,7 +264,7 @@ impl fmt::Display for JsonError {
         match self.kind {
             JsonErrorKind::Text => f.write_str("the text is not UTF-8"),
             JsonErrorKind::End => f.write_str("the text ends inside a value"),
-            JsonErrorKind::Unexpected => f.write_str("this is no JSON"),
+            JsonErrorKind::Unexpected => f.write_str("this is not JSON"),
             JsonErrorKind::Number => f.write_str("a number is malformed"),
             JsonErrorKind::Escape => f.write_str("a string has a bad escape or a control character"),
             JsonErrorKind::Depth => write!(f, "values nest more than {MAX_DEPTH} deep"),

@@ -29,9 +29,9 @@ pub struct Module {
     pub name: String,
     /// Time of the export: local time, although it ends in `Z`.
     pub export_datetime: String,
-    /// Whole model or lone operator.
+    /// Whole model or single operator.
     pub style: Style,
-    /// `graph`, `aot`, or nothing for a lone operator.
+    /// `graph`, `aot`, or nothing for a single operator.
     pub executors: Vec<String>,
     /// Targets it was compiled for.
     pub target: Targets,
@@ -100,7 +100,7 @@ pub struct Memory {
     pub main: Option<Vec<MainMemory>>,
     /// Of each operator; absent in version 1.
     pub operators: Option<Vec<OperatorMemory>>,
-    /// The arguments of each function of a lone operator.
+    /// The arguments of each function of a single operator.
     pub buffers: Vec<(String, Vec<BufferInfo>)>,
 }
 
@@ -135,33 +135,33 @@ pub struct MainMemory {
 /// An input or output.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct NamedBuffer {
-    /// Its name.
+    /// Name of the tensor.
     pub name: String,
-    /// Its bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Its element type.
+    /// Element type, in the spelling of TVM.
     pub dtype: String,
 }
 
 /// Memory of an operator.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct OperatorMemory {
-    /// Its symbol.
+    /// Symbol of the function.
     pub function_name: String,
     /// Scratch per type of device.
     pub workspace: Vec<(i64, u64)>,
 }
 
-/// An argument of a lone operator.
+/// An argument of a single operator.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct BufferInfo {
-    /// Its bytes.
+    /// Size in bytes.
     pub size_bytes: u64,
     /// Its shape, or the product of it.
     pub shape: Vec<u64>,
-    /// Its element type.
+    /// Element type, in the spelling of TVM.
     pub dtype: String,
-    /// Its name.
+    /// Name of the argument.
     pub input_binding: String,
 }
 
@@ -216,7 +216,7 @@ impl Module {
     fn to_json(&self, version: u32) -> Json {
         let executors = if version <= 4 { "runtimes" } else { "executors" };
         let mut members = Vec::new();
-        // The order in which a lone operator is written; models are sorted below.
+        // The order in which a single operator is written; models are sorted below.
         if version < 7 || self.style == Style::Operator {
             members.push(("version", Json::from(i64::from(version))));
         }

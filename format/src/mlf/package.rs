@@ -25,7 +25,7 @@ pub struct Member<'a> {
     pub path: &'a str,
     /// Start of the bytes in the archive.
     pub at: u64,
-    /// Its bytes.
+    /// Content of the file.
     pub bytes: &'a [u8],
 }
 
@@ -148,7 +148,7 @@ impl<'a> Files<'_, 'a> {
         files
     }
 
-    /// Files that lie where this version has none, or that nobody knows.
+    /// Reports files at places where this version has none, and files of unknown kinds.
     fn placed(&self, report: &mut Report) {
         report.about("", 0);
         let version = self.metadata.version;

@@ -41,7 +41,7 @@ pub struct Param<'a> {
     pub shape: Vec<u64>,
     /// Start of the data in the file.
     pub at: usize,
-    /// The elements.
+    /// Elements, row by row, little-endian.
     pub data: &'a [u8],
 }
 
@@ -142,7 +142,7 @@ pub(super) fn read<'a>(bytes: &'a [u8], report: &mut Report) -> Option<Params<'a
     complete.map(|_| params)
 }
 
-/// `None` if it is no parameter file at all, `false` if it was left early.
+/// `None` if it is not a parameter file at all, `false` if it was left early.
 fn list<'a>(cursor: &mut Cursor<'a>, params: &mut Params<'a>, report: &mut Report) -> Option<bool> {
     let short = |report: &mut Report, at: usize, what: &str| {
         report.add(&rules::PARAMS_SHORT, "", at, format!("the file ends at {at:#x}, inside {what}"));

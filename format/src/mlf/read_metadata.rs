@@ -231,9 +231,9 @@ fn names(module: &Module, version: u32, at: usize, path: &str, executors: &str, 
     };
     if !good {
         let message = match version {
-            // There was no style yet; a package of a lone operator was not possible.
+            // There was no style yet; a package of a single operator was not possible.
             _ if module.style == Style::FullModel => format!("{names:?}, one of \"graph\" and \"aot\" belongs there"),
-            _ => format!("{names:?} for a lone operator"),
+            _ => format!("{names:?} for a single operator"),
         };
         report.add(&rules::EXECUTOR, format_args!("{path}{executors}"), at, message);
     }

@@ -99,7 +99,7 @@ impl Report {
         let mut seen = alloc::collections::BTreeSet::new();
         for (key, value) in members {
             if !seen.insert(key.as_str()) {
-                self.add(&rules::REPEATED, "", value.at, format!("the key {key:?} stands twice"));
+                self.add(&rules::REPEATED, "", value.at, format!("the key {key:?} occurs twice"));
             }
             self.repeated(value);
         }

@@ -13,7 +13,7 @@ pub enum StoreError<E> {
     /// A field holds another number of elements than its `shape` asks for.
     #[error("{key}: {have} elements, its shape is {want}")]
     Shape {
-        /// Its key.
+        /// Key of the field.
         key: String,
         /// Number of elements found.
         have: usize,
@@ -23,7 +23,7 @@ pub enum StoreError<E> {
     /// A field's sizes are no tensor's.
     #[error("{key}: {error}")]
     Layout {
-        /// Its key.
+        /// Key of the field.
         key: String,
         /// Error of the layout.
         error: LayoutError,
@@ -31,7 +31,7 @@ pub enum StoreError<E> {
     /// The sink refuses it.
     #[error("{key}: {error}")]
     Sink {
-        /// Its key.
+        /// Key of the field.
         key: String,
         /// The sink's answer.
         error: E,
@@ -41,7 +41,7 @@ pub enum StoreError<E> {
 /// Fault of one key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedDataError {
-    /// The key.
+    /// Key at which the fault is.
     pub key: String,
     /// Kind of fault.
     pub problem: Problem,

@@ -2,7 +2,7 @@
 //!
 //! `#[derive(NamedData)]` gives a struct [`NamedData::store`], which hands every field to a [`Sink`] under the field's
 //! name, and [`NamedData::load`], which finds them again in a [`Lookup`]. Nothing is copied where nothing must be: what
-//! is stored is lent to the sink, and fields that borrow point into what the lookup lends. Loading reports every key
+//! is stored is borrowed by the sink, and fields that borrow point into the bytes of the lookup. Loading reports every key
 //! that is missing or holds something else, not just the first.
 //!
 //! ```
@@ -54,8 +54,8 @@
 //! | attribute | on | meaning |
 //! |---|---|---|
 //! | `rename = "key"` | field | the key instead of the field's name; may have dots |
-//! | `prefix = "p."` | struct, field of a struct type | what stands before the keys inside, instead of the field's name and a dot; `""` for nothing |
-//! | `shape = [2, _, N]` | field | the sizes: written with a list of numbers, and asked of what is found. Says how to see data whose layout nobody recorded, as a program's own |
+//! | `prefix = "p."` | struct, field of a struct type | text in front of the keys inside, instead of the field's name and a dot; `""` for nothing |
+//! | `shape = [2, _, N]` | field | the sizes: written with a list of numbers, and asked of what is found. Says how to read data whose layout is not recorded, as a program's own |
 //! | `align = 64` | struct, field | alignment of the data, a power of two; at least that of the element |
 //! | `external = "tag"` | struct, field | the data file they go to, instead of the program |
 //! | `skip` | field | neither stored nor loaded: `Default::default()` |
@@ -79,10 +79,10 @@ pub use place::Place;
 
 use crate::tensor::{Dims, TensorLayout};
 
-/// Data on their way into a store, under one key.
+/// Data to be stored under one key.
 #[derive(Clone, Debug)]
 pub struct Entry<'s> {
-    /// The key.
+    /// Key that the data are stored under.
     pub key: Cow<'s, str>,
     /// The bytes: borrowed from the struct that is stored.
     pub data: Cow<'s, [u8]>,
@@ -106,7 +106,7 @@ pub trait Sink<'s> {
 /// Data found under a key.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
-    /// The bytes.
+    /// Content, little-endian.
     pub data: &'a [u8],
     /// Tensor layout of the bytes, if it was recorded.
     pub layout: Option<&'a TensorLayout>,

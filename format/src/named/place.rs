@@ -108,7 +108,7 @@ impl<'p> Place<'p> {
     }
 }
 
-/// The index a key starts with, if it is written the way indices are.
+/// The index a key starts with, if it is written as indices are.
 fn index_of(rest: &str) -> Option<usize> {
     let digits = rest.split('.').next()?;
     let canonical = digits == "0" || (digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0'));

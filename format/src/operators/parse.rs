@@ -1,6 +1,6 @@
 //! Reads a schema from text.
 //!
-//! Invariant: the cursor only moves forward over whole characters; every step either consumes text or ends the parse.
+//! Invariant: the cursor only moves forward over whole characters; every function either consumes text or ends the parse.
 
 use alloc::vec::Vec;
 
@@ -62,7 +62,7 @@ impl<'a> Schema<'a> {
         let overload = if cursor.eat(".") { cursor.word(SchemaErrorKind::Overload)? } else { "" };
         let full_name = cursor.since(start);
 
-        // A comma more or less between all values, and what a lone argument and result need.
+        // A comma more or less between all values, and what a single argument and result need.
         let mut values = Vec::with_capacity(text.bytes().filter(|byte| *byte == b',').count().saturating_add(2));
         cursor.expect("(")?;
         cursor.arguments(&mut values)?;
@@ -266,7 +266,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// An alias set and its closing parenthesis: `a`, `a!`, `a|b`, `a -> *`. What follows an arrow says nothing about
-    /// mutation, so only what comes before it is kept.
+    /// mutation, so only what comes before it is retained.
     fn alias(&mut self) -> Result<(&'a str, bool)> {
         let set = self.take_while(|c| is_word(c) || c == '|' || c == '*');
         if set.is_empty() {

@@ -113,7 +113,7 @@ impl<'a> Schema<'a> {
         self.values.get(..self.arguments).unwrap_or_default()
     }
 
-    /// The results.
+    /// Returns the results, in order; outs are among the arguments.
     pub fn returns(&self) -> &[Argument<'a>] {
         self.values.get(self.arguments..).unwrap_or_default()
     }

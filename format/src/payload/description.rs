@@ -47,12 +47,12 @@ pub struct Node {
 /// Constant data of a payload.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Weight {
-    /// Its name.
+    /// Name of the weight.
     pub name: String,
     /// Its type: `i8[64, 3, 3, 3]`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its bytes.
+    /// Size in bytes.
     pub bytes: u64,
     /// The place of its bytes.
     pub place: Place,

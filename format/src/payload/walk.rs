@@ -46,7 +46,7 @@ pub enum Holder {
 pub struct Found<'f> {
     /// The decoder.
     pub format: &'f dyn PayloadFormat,
-    /// The payload.
+    /// Payload as the decoder gets it.
     pub payload: Payload<'f>,
     /// Holder of the bytes.
     pub holder: Holder,

@@ -189,7 +189,7 @@ fn key<'a>(table: &wire::Table<'a>, slot: u16) -> wire::Result<Option<&'a str>> 
 /// Named data: where its bytes are and what they look like.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry<'a> {
-    /// The key.
+    /// Key of the entry, unique in the file.
     pub key: &'a str,
     /// Index of the segment.
     pub segment: u32,

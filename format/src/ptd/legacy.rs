@@ -14,7 +14,7 @@ use super::{BlobEntry, DataSegment};
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TensorMetadata<'a> {
-    /// The key.
+    /// Key of the tensor.
     #[slot(0)]
     pub fully_qualified_name: Option<Text<'a>>,
     /// Element type.
@@ -45,13 +45,13 @@ pub struct LegacyFlatTensor<'a> {
     /// Alignment of tensors inside a segment.
     #[slot(1)]
     pub tensor_alignment: u32,
-    /// The tensors.
+    /// Tensors of the file.
     #[slot(2)]
     pub tensors: Option<Rows<'a, TensorMetadata<'a>>>,
     /// Ranges of the file after the flatbuffer.
     #[slot(3)]
     pub segments: Option<Rows<'a, DataSegment>>,
-    /// Data that is no tensor (generation B).
+    /// Data that is not a tensor (generation B).
     #[slot(4)]
     pub named_data: Option<Rows<'a, BlobEntry<'a>>>,
 }

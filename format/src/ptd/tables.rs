@@ -27,7 +27,7 @@ pub struct TensorLayout<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NamedData<'a> {
-    /// The key.
+    /// Key of the entry, unique in the file.
     #[slot(0)]
     pub key: Option<Text<'a>>,
     /// Index of the segment.
@@ -48,7 +48,7 @@ pub struct FlatTensor<'a> {
     /// Ranges of the file after the flatbuffer.
     #[slot(1)]
     pub segments: Option<Rows<'a, DataSegment>>,
-    /// The entries.
+    /// Entries of the file.
     #[slot(2)]
     pub named_data: Option<Rows<'a, NamedData<'a>>>,
 }
@@ -60,7 +60,7 @@ pub struct FlatData<'a> {
     /// Always 0 so far.
     #[slot(0)]
     pub version: u32,
-    /// The entries.
+    /// Entries of the file.
     #[slot(1)]
     pub named_data: Option<Rows<'a, BlobEntry<'a>>>,
     /// Ranges of the file after the flatbuffer.

@@ -331,7 +331,7 @@ impl Walk {
             let &[first, second] = pair else { continue };
             let (first, second) = (first as usize, second as usize);
             let (Some(key), Some(other)) = (data.keys.get(first), data.keys.get(second)) else { continue };
-            // A missing key is kept as an empty one, which is no duplicate.
+            // A missing key is stored as an empty one, which is not a duplicate.
             if key != other || (missing && key.is_empty()) {
                 continue;
             }

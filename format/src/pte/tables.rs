@@ -150,7 +150,7 @@ pub struct Tensor<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Int {
-    /// The value.
+    /// Number that the value holds.
     #[slot(0)]
     pub int_val: i64,
 }
@@ -159,7 +159,7 @@ pub struct Int {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Bool {
-    /// The value.
+    /// Bool that the value holds.
     #[slot(0)]
     pub bool_val: bool,
 }
@@ -185,7 +185,7 @@ impl PartialEq for Double {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct String<'a> {
-    /// The value.
+    /// Text that the value holds.
     #[slot(0)]
     pub string_val: Option<Text<'a>>,
 }
@@ -213,7 +213,7 @@ pub struct DoubleList<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BoolList<'a> {
-    /// The values.
+    /// Items of the list.
     #[slot(0)]
     pub items: Option<Scalars<'a, bool>>,
 }
@@ -282,7 +282,7 @@ pub enum KernelTypes<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EValue<'a> {
-    /// The value.
+    /// Kind of the value, and what it holds.
     #[slot(0)]
     pub val: Option<KernelTypes<'a>>,
 }
@@ -527,7 +527,7 @@ pub struct ExecutionPlan<'a> {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Buffer<'a> {
-    /// The bytes.
+    /// Content of the constant.
     #[slot(0, align = 16)]
     pub storage: Option<Blob<'a>>,
 }
@@ -544,7 +544,7 @@ impl<'a> Buffer<'a> {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BackendDelegateInlineData<'a> {
-    /// The bytes.
+    /// Content of the payload.
     #[slot(0, align = 16)]
     pub data: Option<Blob<'a>>,
 }
@@ -577,7 +577,7 @@ pub struct SubsegmentOffsets<'a> {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NamedData<'a> {
-    /// The key.
+    /// Key of the entry, unique in the program.
     #[slot(0)]
     pub key: Option<Text<'a>>,
     /// Index of the segment.

@@ -19,7 +19,7 @@ use crate::wire;
 pub struct Blob<'a>(pub Cow<'a, [u8]>);
 
 impl Blob<'_> {
-    /// The bytes.
+    /// Returns the bytes of the blob.
     pub fn as_slice(&self) -> &[u8] {
         &self.0
     }

@@ -123,7 +123,7 @@ pub trait Union<'a>: Sized {
     /// Its name and variants.
     const DESC: &'static UnionDesc;
 
-    /// Reads the variant of this tag. An unknown tag is kept as such.
+    /// Reads the variant of this tag. An unknown tag is retained as such.
     fn decode(tag: u8, table: wire::Table<'a>) -> wire::Result<Self>;
 
     /// As [`Table::check`].
@@ -232,7 +232,7 @@ pub struct Slot<F> {
     pub default: [u8; 8],
     /// See [`FieldDesc::align`].
     pub align: usize,
-    /// Alignment of the data that writers keep to and readers do not ask for. Such data is written last and so lies
+    /// Alignment of the data that writers keep to and readers do not ask for. Such data is written last and so is
     /// right behind its table.
     pub page: usize,
     field: PhantomData<fn() -> F>,

@@ -53,7 +53,7 @@ catalogue! {
     TENSOR_PARTS = "BND-T01", Error, Some(InvalidArgument), "A tensor has sizes, a dim order and data",
         "One of the lists is absent. A tensor without elements has empty data.";
     LAYOUT = "BND-T02", Error, Some(InvalidArgument), "Element type, sizes and dim order describe a tensor",
-        "The element type is unknown, the dim order is no permutation as long as the sizes, a size is negative, there are \
+        "The element type is unknown, the dim order is not a permutation as long as the sizes, a size is negative, there are \
          more than 16 dimensions, or the byte count overflows.";
     DATA_SHORT = "BND-T03", Error, Some(InvalidArgument), "A tensor's data cover its sizes",
         "There are fewer bytes than sizes and element type ask for. Unchecked it would be an out-of-bounds read.";

@@ -8,8 +8,8 @@ catalogue! {
     BATCH = "DWN-E02", Error, None, "The batch size is at least 1",
         "`batch_size` is zero, negative or absent; the driver refuses the package.";
     KIND = "DWN-E03", Error, None, "The kind of an executable is known",
-        "An executable stands alone, caches parameters, or runs with cached ones. The driver takes a lone executable of any \
-         other kind and runs it as if it stood alone.";
+        "An executable is complete, caches parameters, or runs with cached ones. The driver takes a single executable of any \
+         other kind and runs it as if it were complete.";
     KIND_DUPLICATE = "DWN-E04", Error, None, "Executables of a package are of different kinds",
         "Two executables are of one kind; the driver refuses the package.";
     COMBINATION = "DWN-E05", Error, None, "Executables of a package belong together",
@@ -44,7 +44,7 @@ catalogue! {
         "`desc` is none of output, input, parameter and scratch. The driver never fills the field in.";
     FIELD_POSITION = "DWN-F03", Error, None, "A field takes the lower or the upper half of an address",
         "`position` is neither 0 nor 1; an address has two halves.";
-    FIELD_RANGE = "DWN-F04", Error, None, "A field lies inside its chunk",
+    FIELD_RANGE = "DWN-F04", Error, None, "A field is inside its chunk",
         "`offset_bit` is negative, or fewer than 32 bits are behind it. Linking would change something else.";
     FIELD_BATCH = "DWN-F05", Error, None, "A field's batch entry exists",
         "`batch` is outside the batch size, or not 0 for scratch, of which there is one.";
@@ -55,7 +55,7 @@ catalogue! {
     FIELD_OVERLAP = "DWN-F08", Error, None, "Fields do not overlap",
         "Two fields share bits, so what an instruction says would depend on the order of filling them in.";
     FIELD_PHASE = "DWN-F09", Info, None, "A field is the immediate of an instruction",
-        "Compilers write addresses to bits 70 to 101 of an instruction of 128 bits. This field lies elsewhere.";
+        "Compilers write addresses to bits 70 to 101 of an instruction of 128 bits. This field is elsewhere.";
     FIELD_PAIR = "DWN-F10", Info, None, "Fields come in pairs",
         "Both halves of an address are written by neighbouring instructions. This field has no other half.";
     FIELD_PLACEHOLDER = "DWN-F11", Info, None, "Fields are zero in the file",
@@ -74,7 +74,7 @@ catalogue! {
         "The name is absent, or no input or output of the executable has it.";
     HINT_BATCH = "DWN-H06", Error, None, "A transfer's batch entry exists",
         "`batch` is outside the batch size: there is no such buffer.";
-    HINT_RANGE = "DWN-H07", Error, None, "A transfer lies inside its buffer",
+    HINT_RANGE = "DWN-H07", Error, None, "A transfer is inside its buffer",
         "Offset or size is negative, or the range ends behind the padded buffer. Inputs \
          may run to the end of their page.";
     HINT_EMPTY = "DWN-H08", Warning, None, "A transfer has bytes",
@@ -85,7 +85,7 @@ catalogue! {
         "The device has interrupts 0 to 3.";
     HINT_SCRATCH = "DWN-H11", Error, None, "Scratch transfers need scratch memory",
         "The executable has no scratch memory, so there is no such buffer.";
-    HINT_FENCE = "DWN-H12", Warning, None, "A fence stands behind a transfer",
+    HINT_FENCE = "DWN-H12", Warning, None, "A fence is behind a transfer",
         "A fence comes first or right behind another one. The driver clears a fence when a transfer completes, so it would \
          wait for ever.";
     HINT_END = "DWN-H13", Warning, None, "A complete list of transfers ends in an interrupt",
@@ -135,7 +135,7 @@ catalogue! {
         "A map is absent or shorter than `y_dim` or `x_dim`: rows or columns at the end have no place.";
     MAP_TILE = "DWN-O03", Error, None, "Tile numbers are in the list of tiles",
         "The sum of the y and x part is negative or beyond `linearized_tile_byte_offset`: there is no such tile.";
-    MAP_PLACE = "DWN-O04", Error, None, "Every element lies inside the buffer",
+    MAP_PLACE = "DWN-O04", Error, None, "Every element is inside the buffer",
         "The maps lead outside `size_bytes`.";
     MAP_OVERLAP = "DWN-O05", Warning, None, "Elements lie at different places",
         "Two elements of an output share a place in the buffer. No compiler writes that.";
@@ -144,7 +144,7 @@ catalogue! {
          follow each other.";
     SLICE_RANK = "DWN-O07", Error, None, "Slices have the rank of the layer",
         "The layer has no shape or one of more than five dimensions, or a slice has another number of ranges or strides.";
-    SLICE_RANGE = "DWN-O08", Error, None, "A slice lies inside the shape",
+    SLICE_RANGE = "DWN-O08", Error, None, "A slice is inside the shape",
         "A range of the slice is empty or leaves the layer's shape.";
     SLICE_STRIDE = "DWN-O09", Error, None, "Strides pass over what is inside",
         "A stride is less than the elements of the inner dimensions, or the innermost is not 1.";

@@ -8,7 +8,7 @@ catalogue! {
 
     // Every graph.
     NO_META = "EXIR-B02", Error, None, "Every value is described",
-        "A node or input makes a value that the document describes nowhere, so nobody knows its type or sizes.";
+        "A node or input makes a value that the document describes nowhere, so its type and sizes are unknown.";
     CALLEE = "EXIR-B03", Error, None, "A node calls an operator, a higher-order operator or arithmetic on sizes",
         "The callee is of another kind, such as a Python function or a module, which no runtime has.";
     MUTATES = "EXIR-B04", Error, None, "Operators change nothing they are given",
@@ -26,7 +26,7 @@ catalogue! {
     NO_SHAPE = "EXIR-B11", Info, None, "The operator says what its results look like",
         "It has no shape function, so its results are taken on trust. Register one with the operator.";
     SIZES = "EXIR-B12", Error, None, "Sizes, strides and offsets are not negative",
-        "A tensor's description has a size, a stride or an offset below zero: as a number, as the value that a formula had at export, or because the range of a symbol lies below zero. Such a program is not read.";
+        "A tensor's description has a size, a stride or an offset below zero: as a number, as the value that a formula had at export, or because the range of a symbol reaches below zero. Such a program is not read.";
 
     // Delegates and backends.
     NAMESPACE = "EXIR-D01", Error, None, "A backend operator's library is registered",
@@ -53,8 +53,8 @@ catalogue! {
         "Recorded or stored strides are others; programs store tensors densely, in an order of their dimensions, so such a constant is rearranged.";
     SCALAR_INPUT = "EXIR-L03", Warning, None, "Inputs and outputs of the graph are tensors",
         "A number or nothing enters or leaves the graph. Runtimes take a number only if it is the one that was exported.";
-    SCALAR_ARGUMENT = "EXIR-L04", Warning, None, "Where a tensor is asked for stands a tensor",
-        "A number stands in a tensor's place; conversion makes it a constant.";
+    SCALAR_ARGUMENT = "EXIR-L04", Warning, None, "An argument that must be a tensor is one",
+        "A number is in the place of a tensor; conversion makes it a constant.";
     UNBOUNDED = "EXIR-L05", Warning, None, "Sizes have upper bounds",
         "Memory is planned for the largest size, so a dimension needs a maximum; the size of the example is none.";
 
@@ -72,7 +72,7 @@ catalogue! {
     OUTPUT_COUNT = "EXIR-P07", Error, None, "Outputs and their descriptions agree",
         "The signature has more or fewer outputs than the graph, or in another order.";
     MUTATION = "EXIR-P08", Error, None, "New values come first and belong to something",
-        "An output that is the new value of a buffer, parameter or input stands behind others, or names nothing there is.";
+        "An output that is the new value of a buffer, parameter or input comes after others, or names nothing there is.";
     NESTING = "EXIR-P10", Error, None, "The nesting of arguments and results fits the signature",
         "The pytree text cannot be read, or has more or fewer leaves than the program has arguments or results.";
     TENSOR = "EXIR-P11", Error, None, "Stored tensors look as their inputs do",

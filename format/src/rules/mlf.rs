@@ -6,10 +6,10 @@ catalogue! {
     TAR = "MLF-A01", Error, None, "The archive is a sound tar",
         "A header has a wrong checksum, a pax record makes no sense, or the archive ends inside a member.";
     NAME = "MLF-A02", Error, None, "Names stay inside the package",
-        "A name is absolute, climbs with `..`, is empty or no UTF-8. Extracting such an archive writes where nobody expects it.";
+        "A name is absolute, climbs with `..`, is empty or not UTF-8. Extracting such an archive writes to unexpected places.";
     KIND = "MLF-A03", Error, None, "Members are files and folders",
         "A link, a device or a sparse file; exporters never write one.";
-    MEMBER_REPEATED = "MLF-A04", Error, None, "A name stands once",
+    MEMBER_REPEATED = "MLF-A04", Error, None, "A name occurs once",
         "Two members have one name, and tools differ in which of them counts.";
     ARCHIVE_TRAILING = "MLF-A05", Warning, None, "Nothing but zeros follows the end",
         "Behind the two zero blocks that end a tar there is something that most tools never show.";
@@ -31,7 +31,7 @@ catalogue! {
     NO_METADATA = "MLF-F01", Error, None, "There is a metadata.json",
         "It is what makes an archive a package: version, modules, memory.";
     GRAPH_FILE = "MLF-F02", Error, None, "A module of the graph executor has a graph",
-        "The metadata name the graph executor, and no file lies where this version keeps the graph.";
+        "The metadata name the graph executor, and no file is where this version keeps the graph.";
     PARAMS_FILE = "MLF-F03", Error, None, "A whole model has a parameter file",
         "Exporters write one even if all parameters are compiled in; then it is empty.";
     RELAY_FILE = "MLF-F04", Info, None, "A whole model has its text",
@@ -98,7 +98,7 @@ catalogue! {
     // Text.
     JSON = "MLF-J01", Error, None, "Text files are JSON",
         "Not UTF-8, malformed, nested too deep, or more than one value.";
-    REPEATED = "MLF-J02", Error, None, "A key stands once",
+    REPEATED = "MLF-J02", Error, None, "A key occurs once",
         "Readers differ in which of the two counts.";
     LIMITS = "MLF-J03", Error, None, "Reading the package stays within the limits",
         "More values, names or source than the limits of this reader allow. Raise `visits` if it is trusted.";
@@ -107,7 +107,7 @@ catalogue! {
     METADATA_TYPE = "MLF-M01", Error, None, "Values of the metadata are of their type",
         "An object, a list, a string or a number that is not negative belongs here.";
     VERSION = "MLF-M02", Error, None, "The version is 1 to 7",
-        "An integer. It says where everything else lies; nobody knows others.";
+        "An integer. It says where everything else is; other versions are not known.";
     METADATA_MISSING = "MLF-M03", Error, None, "Metadata have all their keys",
         "Name, time, memory, target and executors of each module, and from version 4 on its style.";
     METADATA_KEY = "MLF-M04", Info, None, "Keys of the metadata are known",
@@ -115,12 +115,12 @@ catalogue! {
     SPELLING = "MLF-M05", Error, None, "Keys are spelled as of the version",
         "Up to version 4 the executors are called `runtimes`.";
     MODULES = "MLF-M06", Error, None, "Version 7 lists modules, others have one",
-        "Keys of a module lie under `modules` from version 7 on, and at the top before; a lone operator's always at the top.";
+        "Keys of a module are under `modules` from version 7 on, and at the top before; a single operator's always at the top.";
     MODULE_NAME = "MLF-M07", Error, None, "A module has the name of its key",
         "Files are looked up by one of them and symbols by the other.";
     MODULE_IDENTIFIER = "MLF-M08", Warning, None, "A module's name is letters, digits and underscores",
         "It is a part of symbols and macros; others cannot be compiled.";
-    EXECUTOR = "MLF-M09", Error, None, "A model has one executor, a lone operator none",
+    EXECUTOR = "MLF-M09", Error, None, "A model has one executor, a single operator none",
         "`graph` or `aot`.";
     STYLE = "MLF-M10", Error, None, "The style is known",
         "`full-model` or `operator`.";
@@ -159,7 +159,7 @@ catalogue! {
     STORAGE_SPARSE = "MLF-S03", Warning, None, "Storages are numbered without gaps",
         "Runtimes make one for every number up to the highest.";
     OVERWRITTEN = "MLF-S04", Error, None, "What is read is still there",
-        "The storage was written anew, or never, before this entry is read: the model computes with something else.";
+        "The storage was written again, or never, before this entry is read: the model computes with something else.";
     ARG_STORAGE = "MLF-S05", Error, None, "Inputs and parameters have storages of their own",
         "Setting one would change the other.";
     ARG_WRITTEN = "MLF-S06", Error, None, "Inputs and parameters are not overwritten",
@@ -176,7 +176,7 @@ catalogue! {
 
     // Parts compared.
     PARAM_MISSING = "MLF-X01", Error, None, "Every parameter is in the file",
-        "An argument that is no input has no tensor. TVM computes with whatever was in memory.";
+        "An argument that is not an input has no tensor. TVM computes with whatever was in memory.";
     PARAM_TYPE = "MLF-X02", Error, None, "Parameters are as the graph has them",
         "Element type or shape differ; TVM takes any tensor of equally many bytes.";
     PARAM_UNUSED = "MLF-X03", Warning, None, "The graph has every parameter",

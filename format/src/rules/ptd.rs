@@ -6,7 +6,7 @@ catalogue! {
     // Segments.
     SEGMENTS = "PTD-D01", Error, Some(InvalidExternalData), "A data file lists its segments",
         "`segments` is absent. A file without data has an empty list. Caused by hand-made or damaged files.";
-    SEGMENT_RANGE = "PTD-D02", Error, Some(InvalidExternalData), "A segment lies inside the segment area",
+    SEGMENT_RANGE = "PTD-D02", Error, Some(InvalidExternalData), "A segment is inside the segment area",
         "Offset and size overflow, or reach beyond what the header declares or the file holds. Caused by truncation or by \
          tools that move segments.";
     SEGMENT_ORDER = "PTD-D03", Error, Some(InvalidExternalData), "Segments are sorted and do not overlap",
@@ -25,17 +25,17 @@ catalogue! {
     KEY_DUPLICATE = "PTD-E03", Error, Some(InvalidExternalData), "Keys are unique",
         "Two entries have the same key. The reference takes the first silently, other readers may take another.";
     ENTRY_SEGMENT = "PTD-E04", Error, Some(InvalidExternalData), "An entry refers to a segment of the file",
-        "`segment_index` lies beyond `segments`. Caused by tools that drop segments without renumbering.";
+        "`segment_index` is beyond `segments`. Caused by tools that drop segments without renumbering.";
     LAYOUT_PARTS = "PTD-E05", Error, Some(InvalidExternalData), "A tensor layout has sizes and a dim order",
-        "One of the two lists is absent. A scalar tensor has two empty lists; data that is no tensor has no layout at all.";
+        "One of the two lists is absent. A scalar tensor has two empty lists; data that is not a tensor has no layout at all.";
     LAYOUT = "PTD-E06", Error, Some(InvalidArgument), "A tensor layout describes a tensor",
-        "The element type is unknown, the dim order is no permutation as long as the sizes, a size is negative, there are \
+        "The element type is unknown, the dim order is not a permutation as long as the sizes, a size is negative, there are \
          more than 16 dimensions, or the byte count overflows.";
     LAYOUT_LONG = "PTD-E07", Error, Some(InvalidExternalData), "A tensor fits its data",
         "The segment has fewer bytes than sizes and element type ask for. Unchecked it would be an out-of-bounds read.";
     LAYOUT_SHORT = "PTD-E08", Info, None, "A tensor uses all of its data",
         "The segment has more bytes than sizes and element type ask for; the rest is never read as part of the tensor.";
-    TENSOR_RANGE = "PTD-E09", Error, Some(InvalidExternalData), "A tensor of an older file lies inside its segment",
+    TENSOR_RANGE = "PTD-E09", Error, Some(InvalidExternalData), "A tensor of an older file is inside its segment",
         "In files from before June 2025 several tensors share a segment. Offset and byte count of this one overflow or reach \
          beyond the segment.";
 
@@ -60,10 +60,10 @@ catalogue! {
          re-export them.";
     FLATBUFFER_OFFSET = "PTD-H04", Error, Some(InvalidExternalData), "The flatbuffer is shifted by at least the header",
         "`flatbuffer_offset` is smaller than the header that was inserted, so header and flatbuffer would overlap.";
-    REGION = "PTD-H05", Error, Some(InvalidExternalData), "The flatbuffer lies inside the file",
+    REGION = "PTD-H05", Error, Some(InvalidExternalData), "The flatbuffer is inside the file",
         "`flatbuffer_offset` and `flatbuffer_size` overflow, reach beyond the file or beyond what a flatbuffer can be \
          (2 GiB), or leave no room for a root table. Usually a truncated download.";
-    ROOT = "PTD-H06", Error, Some(InvalidExternalData), "The root table lies behind the header",
+    ROOT = "PTD-H06", Error, Some(InvalidExternalData), "The root table is behind the header",
         "The root offset points into the file's first bytes or at its own header, or outside the flatbuffer.";
     BASE = "PTD-H07", Error, Some(InvalidExternalData), "Segments start behind the flatbuffer",
         "`segment_base_offset` points into the header or the flatbuffer although there is segment data: tensors would be \

@@ -12,10 +12,10 @@ catalogue! {
     DELEGATE_LOCATION = "PTE-B03", Error, Some(Internal), "A payload is inline or in a segment",
         "`processed.location` holds a number that names neither. Either the file is damaged or its schema is newer.";
     DELEGATE_INLINE_INDEX = "PTE-B04", Error, Some(NotFound), "An inline payload exists",
-        "`processed.index` lies beyond `backend_delegate_data`, or that list is absent. Caused by tools that drop blobs \
+        "`processed.index` is beyond `backend_delegate_data`, or that list is absent. Caused by tools that drop blobs \
          without renumbering.";
     DELEGATE_SEGMENT_INDEX = "PTE-B05", Error, Some(NotFound), "A payload's segment exists",
-        "`processed.index` lies beyond `segments`, or that list is absent. Caused by tools that drop segments without \
+        "`processed.index` is beyond `segments`, or that list is absent. Caused by tools that drop segments without \
          renumbering.";
     DELEGATE_INLINE_DATA = "PTE-B06", Error, Some(InvalidProgram), "An inline payload has data",
         "The entry that a delegate refers to has no `data`. An empty payload is written as an empty vector.";
@@ -47,7 +47,7 @@ catalogue! {
     JUMP_SELF = "PTE-C10", Warning, Some(InvalidProgram), "A jump does not target itself",
         "Once the condition is false nothing can make it true again: the method would spin until the instruction limit.";
     FREE_KIND = "PTE-C11", Error, Some(InvalidType), "Only tensors are freed",
-        "A FreeCall names a value that is no tensor. The reference fails when it runs.";
+        "A FreeCall names a value that is not a tensor. The reference fails when it runs.";
     MOVE_KIND = "PTE-C12", Warning, Some(InvalidType), "A move joins values of one kind",
         "A value's kind is relied upon by lists and kernels, so runtimes may refuse a move that would change it.";
     CHAIN_IO = "PTE-C13", Error, Some(InvalidProgram), "A chain's inputs and outputs are values of the plan",
@@ -56,7 +56,7 @@ catalogue! {
         "`stacktrace` has another length than `instructions`, so frames would be shown for the wrong instruction.";
 
     // Segments and data.
-    SEGMENT_RANGE = "PTE-D01", Error, Some(InvalidProgram), "A segment lies inside the segment area",
+    SEGMENT_RANGE = "PTE-D01", Error, Some(InvalidProgram), "A segment is inside the segment area",
         "Offset and size overflow, or reach beyond what the header declares or the file holds. Caused by truncation or by \
          tools that move segments.";
     SEGMENT_ORDER = "PTE-D02", Error, Some(InvalidProgram), "Segments are sorted and do not overlap",
@@ -68,13 +68,13 @@ catalogue! {
         "Nothing in the program refers to this segment. It is dead weight, unless a tool finds it by index.";
     SEGMENT_ALIGNMENT = "PTE-D05", Info, None, "Segments start at multiples of 16 of the file",
         "Mapped data would be less aligned than kernels like it; loaders then copy. Caused by a small segment alignment.";
-    CONSTANTS_TWICE = "PTE-D06", Error, Some(InvalidProgram), "Constants are stored in one way",
+    CONSTANTS_TWICE = "PTE-D06", Error, Some(InvalidProgram), "Constants are stored in one form",
         "Both `constant_buffer` and `constant_segment` are in use, so an index has two meanings.";
     CONSTANTS_INLINE = "PTE-D07", Warning, Some(InvalidProgram), "Constants are in a segment",
         "The constants are inside the flatbuffer, as exporters before September 2024 wrote them. They are read here; stock \
          builds of the runtime refuse such files. Re-export or convert.";
     SUBSEGMENT_INDEX = "PTE-D08", Error, Some(InvalidProgram), "Offsets name a segment of the program",
-        "`segment_index` lies beyond `segments`, or that list is absent.";
+        "`segment_index` is beyond `segments`, or that list is absent.";
     SUBSEGMENT_FIRST = "PTE-D09", Error, Some(InvalidProgram), "Entry 0 of a list of offsets is reserved and 0",
         "Index 0 means \"no data\"; a list whose first offset is not 0 was not written by an exporter.";
     SUBSEGMENT_ORDER = "PTE-D10", Error, Some(InvalidProgram), "Offsets ascend",
@@ -91,14 +91,14 @@ catalogue! {
     NAMED_DUPLICATE = "PTE-D15", Error, Some(InvalidProgram), "Keys of named data are unique",
         "Two entries have the same key; which of them a backend gets is undefined.";
     NAMED_SEGMENT = "PTE-D16", Error, Some(InvalidProgram), "Named data refers to a segment of the program",
-        "`segment_index` lies beyond `segments`, or that list is absent.";
+        "`segment_index` is beyond `segments`, or that list is absent.";
     CONSTANT_INDEX = "PTE-D17", Error, Some(InvalidProgram), "A constant tensor's data exist",
-        "`data_buffer_idx` lies beyond the program's constants.";
+        "`data_buffer_idx` is beyond the program's constants.";
     CONSTANT_RANGE = "PTE-D18", Error, Some(InvalidProgram), "A constant tensor fits its data",
         "From its offset to the end of the segment there are fewer bytes than sizes and element type ask for. Unchecked it \
          would be an out-of-bounds read.";
     CONSTANT_ALIGNMENT = "PTE-D19", Error, Some(InvalidProgram), "A constant is aligned to its element",
-        "The offset is no multiple of the element size, so the data cannot be used in place. Exporters align to 16.";
+        "The offset is not a multiple of the element size, so the data cannot be used in place. Exporters align to 16.";
     INITIAL_INDEX = "PTE-D20", Error, Some(NotFound), "A tensor's initial value exists",
         "A planned tensor asks for an initial value that its list in `mutable_data_segments` does not have.";
     INITIAL_RANGE = "PTE-D21", Error, Some(InvalidProgram), "An initial value fits its data",
@@ -113,7 +113,7 @@ catalogue! {
         "Another identifier means another format; `ET` with other digits is a program of an incompatible generation.";
     HEADER_LENGTH = "PTE-H03", Error, Some(InvalidProgram), "The extended header is at least 24 bytes long",
         "`eh00` announces a header whose length is too small to hold its fields. Caused by damage to the first bytes.";
-    PROGRAM_SIZE = "PTE-H04", Error, Some(InvalidProgram), "The flatbuffer lies inside the file",
+    PROGRAM_SIZE = "PTE-H04", Error, Some(InvalidProgram), "The flatbuffer is inside the file",
         "`program_size` is too small to hold a program, greater than the file, or greater than a flatbuffer can be (2 GiB). \
          Usually a truncated download.";
     BASE = "PTE-H05", Error, Some(InvalidProgram), "Segments start behind the flatbuffer",
@@ -152,10 +152,10 @@ catalogue! {
          file is trusted.";
     ARENA_ID = "PTE-M05", Error, Some(InvalidArgument), "A planned tensor names an existing memory",
         "`memory_id` is 0, which is reserved, or beyond `non_const_buffer_sizes`.";
-    ARENA_RANGE = "PTE-M06", Error, Some(MemoryAllocationFailed), "A planned tensor lies inside its memory",
+    ARENA_RANGE = "PTE-M06", Error, Some(MemoryAllocationFailed), "A planned tensor is inside its memory",
         "Offset and byte count overflow or reach beyond the size of the memory. Unchecked it would be an out-of-bounds write.";
     ARENA_ALIGNMENT = "PTE-M07", Error, Some(InvalidProgram), "A planned tensor is aligned to its element",
-        "The offset is no multiple of the element size. Exporters align to 16; only hand-made plans break this.";
+        "The offset is not a multiple of the element size. Exporters align to 16; only hand-made plans break this.";
     DEVICE_BUFFER = "PTE-M08", Error, Some(InvalidProgram), "Devices are given for existing memory",
         "`buffer_idx` is 0 or less, or beyond `non_const_buffer_sizes`.";
     DEVICE_DUPLICATE = "PTE-M09", Error, Some(InvalidProgram), "A memory is on one device",

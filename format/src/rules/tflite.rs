@@ -10,7 +10,7 @@ catalogue! {
     NO_OPERATOR = "TFL-M03", Info, None, "The model has compiled parts",
         "No operator is called `edgetpu-custom-op`, so nothing of the model runs on an Edge TPU.";
     OPCODE = "TFL-M04", Error, None, "An operator's code is in the list",
-        "`opcode_index` lies beyond `operator_codes`, so it is unknown which operator it is.";
+        "`opcode_index` is beyond `operator_codes`, so it is unknown which operator it is.";
     OPTIONS_FORMAT = "TFL-M05", Warning, None, "Custom options are FlexBuffers",
         "`custom_options_format` is another number; they are read as FlexBuffers all the same, as the runtime does.";
 

@@ -6,9 +6,9 @@ use crate::finding::ErrorCode::*;
 catalogue! {
     // Constants.
     CONSTANT_INDEX = "XNN-C01", Error, Some(InvalidProgram), "A constant that a value names is in the list",
-        "`constant_buffer_idx` or `scale_buffer_idx` lies beyond the list of constants: `constant_data` where there is a \
+        "`constant_buffer_idx` or `scale_buffer_idx` is beyond the list of constants: `constant_data` where there is a \
          header, `constant_buffer` where there is none. Caused by tools that drop constants without renumbering.";
-    CONSTANT_RANGE = "XNN-C02", Error, Some(InvalidProgram), "A constant without a key lies in the region of constants",
+    CONSTANT_RANGE = "XNN-C02", Error, Some(InvalidProgram), "A constant without a key is in the region of constants",
         "`offset` and `size` reach beyond what the header calls the region, so the bytes would be those of something else.";
     CONSTANT_LENGTH = "XNN-C03", Error, Some(InvalidProgram), "A constant has as many bytes as the value it belongs to",
         "Dimensions and element type of the value, or the number of its scales, ask for more bytes than the constant has.";
@@ -57,9 +57,9 @@ catalogue! {
     // The head.
     HEADER = "XNN-H01", Error, Some(InvalidArgument), "A payload has a whole header",
         "It has fewer than 30 bytes, or its header says so of itself.";
-    FLATBUFFER_RANGE = "XNN-H02", Error, Some(InvalidArgument), "The flatbuffer lies in the payload",
+    FLATBUFFER_RANGE = "XNN-H02", Error, Some(InvalidArgument), "The flatbuffer is in the payload",
         "Offset and size in the header reach beyond the payload, or leave fewer than 8 bytes.";
-    CONSTANTS_RANGE = "XNN-H03", Error, Some(InvalidArgument), "The region of constants lies behind the flatbuffer",
+    CONSTANTS_RANGE = "XNN-H03", Error, Some(InvalidArgument), "The region of constants is behind the flatbuffer",
         "Offset and size in the header reach beyond the payload or into the flatbuffer. Usually a payload that was cut off.";
     FLATBUFFER_ALIGNMENT = "XNN-H04", Error, Some(InvalidArgument), "The flatbuffer starts at a multiple of 4",
         "Its numbers would not be aligned, which a flatbuffer promises.";
@@ -80,7 +80,7 @@ catalogue! {
     PRODUCER = "XNN-N03", Error, Some(InvalidProgram), "Every value is made once",
         "A value that is neither an input nor a constant comes out of exactly one node; inputs and constants out of none.";
     CYCLE = "XNN-N04", Error, Some(InvalidProgram), "Nodes can be ordered",
-        "A node needs, by way of others, what it makes itself.";
+        "A node needs, through others, its own result.";
     OUTPUT = "XNN-N05", Error, Some(InvalidProgram), "Outputs are made",
         "No node makes this output, so the caller would get whatever was there.";
     SIGNATURE = "XNN-N06", Error, Some(InvalidProgram), "Nodes of these element types run",
@@ -91,7 +91,7 @@ catalogue! {
         "A bit is set that nothing is known to mean for this kind of node.";
     DIMENSION_LISTS = "XNN-N09", Error, Some(InvalidProgram), "Lists of dimensions fit the rank",
         "A permutation is none, or a list of paddings, offsets or sizes has another length than the value has dimensions, or \
-         an axis lies beyond them.";
+         an axis is beyond them.";
     SIZES = "XNN-N10", Error, Some(InvalidProgram), "Kernels, strides and groups are positive",
         "A kernel, window, stride, dilation, number of groups or of channels, or an image size is 0, a maximum has strides \
          beyond its window, or channels of a depthwise convolution do not divide.";
@@ -121,7 +121,7 @@ catalogue! {
     SCALE = "XNN-Q01", Error, Some(InvalidProgram), "The scale of a tensor is a positive number",
         "It is 0, negative, infinite, not a number, or too small to be normal.";
     ZERO_POINT = "XNN-Q02", Error, Some(InvalidProgram), "A zero point can be stored",
-        "It lies outside of -128 to 127 for qint8, of 0 to 255 for quint8, or is not 0 for qint32.";
+        "It is outside of -128 to 127 for qint8, of 0 to 255 for quint8, or is not 0 for qint32.";
     CHANNELS = "XNN-Q03", Error, Some(InvalidProgram), "There is a scale for every channel",
         "`channel_dim` names no dimension, or there are more or fewer scales than it has indices. Readers go by the \
          dimensions, so too few are read out of bounds.";

@@ -9,7 +9,7 @@ pub use names::Names;
 crate::open_enum! {
     /// The element type of a tensor, numbered as in `scalar_type.fbs`.
     ///
-    /// An open enumeration: a number outside the table is kept, prints as `ScalarType(N)` and has no size.
+    /// An open enumeration: a number outside the table is retained, prints as `ScalarType(N)` and has no size.
     pub struct ScalarType(i8) default BYTE {
         /// Unsigned 8-bit integer.
         BYTE = 0,
@@ -161,7 +161,7 @@ impl From<bool> for Bool {
 
 /// A Rust type that is the element of a tensor.
 pub trait Element: Copy + Send + Sync + 'static {
-    /// Its number.
+    /// Element type that files name for it.
     const SCALAR_TYPE: ScalarType;
 }
 

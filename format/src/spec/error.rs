@@ -8,7 +8,7 @@ use core::fmt;
 /// Fault of one option.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SpecError {
-    /// Its key.
+    /// Key of the option.
     pub key: String,
     /// Kind of fault.
     pub problem: SpecProblem,

@@ -49,7 +49,7 @@
 //! |---|---|---|
 //! | `key = "name"` (or `rename`) | field, variant | the key, instead of the field's name |
 //! | `rename_all = "camelCase"` | struct, enum | how names become keys: `lowercase`, `UPPERCASE`, `PascalCase`, `camelCase`, `snake_case`, `SCREAMING_SNAKE_CASE`, `kebab-case`, `SCREAMING-KEBAB-CASE` |
-//! | `default = value` | field | what an absent key means; a text for a field that is no `String` is read as an expression |
+//! | `default = value` | field | what an absent key means; a text for a field that is not a `String` is read as an expression |
 //! | `default` | field | the same with `Default::default()` |
 //! | `skip` | field | neither written nor read: `Default::default()` |
 //! | `allow_unknown` | struct | other keys are no error |
@@ -84,7 +84,7 @@ pub trait CompileSpecs: Sized {
 pub trait AsSpec {
     /// Name of the option.
     fn key(&self) -> &str;
-    /// Its bytes.
+    /// Bytes of the value.
     fn value(&self) -> &[u8];
 }
 
@@ -115,7 +115,7 @@ pub trait SpecValue: Sized {
     /// Describes the bytes that are expected, for messages.
     fn expected() -> Cow<'static, str>;
 
-    /// Its bytes.
+    /// Encodes the value, little-endian.
     fn to_bytes(&self) -> Vec<u8>;
 
     /// From bytes, if they are such a value.

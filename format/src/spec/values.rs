@@ -13,7 +13,7 @@ use super::SpecValue;
     label = "no number"
 )]
 pub trait Number: Copy {
-    /// Its type.
+    /// Rust's name of the type, for messages.
     const NAME: &'static str;
     /// Appends its bytes.
     fn put(self, out: &mut Vec<u8>);

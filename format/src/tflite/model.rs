@@ -40,7 +40,7 @@ pub struct CompiledOp<'a> {
     pub subgraph: usize,
     /// Index of the operator in its subgraph.
     pub operator: usize,
-    /// The row.
+    /// Row of the operator.
     pub row: Operator<'a>,
     /// Position in the file of the offset to the custom options; `None` if they are behind the flatbuffer.
     pub slot: Option<usize>,
@@ -69,7 +69,7 @@ impl<'a> ModelRef<'a> {
         }
     }
 
-    /// The file.
+    /// Returns the bytes of the file.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }

@@ -48,7 +48,7 @@ pub enum OptionsError {
     NotAMap(FlexType),
     /// A value is of another type than its key asks for.
     Type {
-        /// The key.
+        /// Key in the map of options.
         key: &'static str,
         /// The type of its value.
         found: FlexType,

@@ -84,7 +84,7 @@ pub struct Tensor<'a> {
     /// Index of the buffer with its data.
     #[slot(2)]
     pub buffer: u32,
-    /// Its name.
+    /// Name of the tensor.
     #[slot(3)]
     pub name: Option<Text<'a>>,
     /// Quantization of its numbers.
@@ -105,10 +105,10 @@ pub struct OperatorCode<'a> {
     /// Its name when it is not built in.
     #[slot(1)]
     pub custom_code: Option<Text<'a>>,
-    /// Its version.
+    /// Version of the operator.
     #[slot(2, default = 1)]
     pub version: i32,
-    /// Its number.
+    /// Number of a built-in operator.
     #[slot(3)]
     pub builtin_code: i32,
 }
@@ -177,7 +177,7 @@ pub struct Operator<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SubGraph<'a> {
-    /// Its tensors.
+    /// Tensors that operators name by index.
     #[slot(0)]
     pub tensors: Option<Rows<'a, Tensor<'a>>>,
     /// Tensors that go in.
@@ -189,7 +189,7 @@ pub struct SubGraph<'a> {
     /// In the order in which they run.
     #[slot(3)]
     pub operators: Option<Rows<'a, Operator<'a>>>,
-    /// Its name.
+    /// Name of the graph.
     #[slot(4)]
     pub name: Option<Text<'a>>,
 }
@@ -198,7 +198,7 @@ pub struct SubGraph<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Buffer<'a> {
-    /// The bytes.
+    /// Content of the buffer.
     #[slot(0, page = 16)]
     pub data: Option<Blob<'a>>,
     /// Offset of bytes that are behind the flatbuffer.
@@ -221,7 +221,7 @@ pub struct Metadata<'a> {
     pub buffer: u32,
 }
 
-/// The root.
+/// Root table of a model.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Model<'a> {
@@ -231,13 +231,13 @@ pub struct Model<'a> {
     /// The operators it uses.
     #[slot(1)]
     pub operator_codes: Option<Rows<'a, OperatorCode<'a>>>,
-    /// Its graphs.
+    /// Graphs; the first one runs.
     #[slot(2)]
     pub subgraphs: Option<Rows<'a, SubGraph<'a>>>,
     /// Description of the model's origin.
     #[slot(3)]
     pub description: Option<Text<'a>>,
-    /// Its data.
+    /// Data of tensors; entry 0 is empty.
     #[slot(4)]
     pub buffers: Option<Rows<'a, Buffer<'a>>>,
     /// Replaced by `metadata`.

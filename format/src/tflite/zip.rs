@@ -41,7 +41,7 @@ impl From<NoRoom> for ZipError {
 /// A member of an archive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ZipMember {
-    /// Its name.
+    /// Path in the archive.
     pub name: String,
     /// Its bytes when unpacked.
     pub size: u32,

@@ -70,7 +70,7 @@ impl PartialEq for Float {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TensorList<'a> {
-    /// The tensors.
+    /// Items of the list.
     #[slot(0)]
     pub tensors: Option<Rows<'a, Tensor<'a>>>,
 }
@@ -115,7 +115,7 @@ pub struct DebugEvent<'a> {
     /// Index of the instruction; -1 for none.
     #[slot(1, default = -1)]
     pub instruction_id: i32,
-    /// The value.
+    /// Value that was recorded.
     #[slot(2)]
     pub debug_entry: Option<Value<'a>>,
     /// A delegate's number for the place; -1 if it uses text.
@@ -190,7 +190,7 @@ pub struct Event<'a> {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Allocator<'a> {
-    /// Its name.
+    /// Name of the allocator.
     #[slot(0)]
     pub name: Option<Text<'a>>,
 }

@@ -62,7 +62,7 @@ fn check_tensor(tensor: &Tensor<'_>, path: &Path<'_>, at: Option<u32>, out: &mut
         return out.report(&rule::TENSOR_PARTS, path, at, message);
     }
     let Some(element) = tensor.scalar_type.size() else {
-        return out.report(&rule::TENSOR, path, at, format!("{} is no element type", tensor.scalar_type));
+        return out.report(&rule::TENSOR, path, at, format!("{} is not an element type", tensor.scalar_type));
     };
     if let Some(number) = sizes.iter().chain(strides.iter()).find(|number| *number < 0) {
         return out.report(&rule::TENSOR, path, at, format!("{number} among sizes and strides"));

@@ -21,7 +21,7 @@ pub enum Constant<'a> {
     Inline(&'a [u8]),
     /// In the named data of the program or of its data files.
     Named {
-        /// The key.
+        /// Key under which the constant is named data.
         key: Text<'a>,
         /// Bytes.
         size: u64,

@@ -38,7 +38,7 @@ pub(super) fn describe(bytes: &[u8], budget: &mut Budget) -> wire::Result<Descri
     Ok(Description { about, values, nodes, weights })
 }
 
-/// Rows; in the place of one that cannot be read stands an empty one.
+/// Rows; one that cannot be read is replaced by an empty one.
 fn rows<'a, T: Table<'a> + Clone + Default>(rows: Option<&Rows<'a, T>>, budget: &mut Budget) -> wire::Result<Vec<T>> {
     let tables = rows.map_or(wire::Tables::empty(), Rows::tables);
     budget.charge((tables.len() as u64).saturating_mul(ROW), tables.offset())?;
@@ -148,7 +148,7 @@ impl<'v, 'a> Listing<'v, 'a> {
         }
         let weight = |(index, place): (u32, Option<(Place, u64)>)| {
             let (place, bytes) = place?;
-            let unnamed = || (format!("constant {index}"), "bytes nobody uses".to_owned());
+            let unnamed = || (format!("constant {index}"), "bytes that nothing uses".to_owned());
             let (name, kind) = known.remove(&index).unwrap_or_else(unnamed);
             Some(Weight { name, kind, bytes, place })
         };

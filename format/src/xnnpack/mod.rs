@@ -1,7 +1,7 @@
 //! Payloads of the XNNPACK backend: a graph of values and nodes that a program hands over to be run as one piece.
 //!
 //! [`Payload::parse`] gives a verified graph with typed nodes. Constants may be named data of the program, which a caller
-//! lends by key ([`Payload::constants`]); what they are in numbers, [`Value::quantization`] says. [`verify::with_context`]
+//! looks up by key ([`Payload::constants`]); what they are in numbers, [`Value::quantization`] says. [`verify::with_context`]
 //! asks the rules about named data and about the call of the delegate. [`XnnpackFormat`] does both for payloads in their programs.
 
 mod constants;

@@ -199,7 +199,7 @@ pub struct Node<'a> {
 pub struct Operand {
     /// Its role, as text shows it; empty for what needs none.
     pub role: &'static str,
-    /// The value.
+    /// Id of the value.
     pub id: u32,
     /// True if [`NO_ID`](super::NO_ID) may be in its place.
     pub is_optional: bool,
@@ -270,7 +270,7 @@ impl<'a> NodeUnion<'a> {
         variants.iter().find(|variant| variant.0 == tag).map(|variant| variant.1)
     }
 
-    /// Its fields.
+    /// Returns the fields of the node, by the table they are in.
     pub fn fields(&self) -> Fields<'_, 'a> {
         match self {
             Self::Softmax(node)
@@ -362,7 +362,7 @@ impl<'a> NodeUnion<'a> {
         list.into_iter().flatten()
     }
 
-    /// Its results.
+    /// Returns the results of the node: two of an arg-max pooling, one of any other kind, none of an unknown one.
     pub fn outputs(&self) -> impl Iterator<Item = Operand> + Clone + use<> {
         let (first, second) = match self.fields() {
             Fields::Unary(node) => (Some(node.output_id), None),
@@ -385,7 +385,7 @@ impl<'a> NodeUnion<'a> {
         first.and_then(Operand::plain).into_iter().chain(second.and_then(Operand::plain))
     }
 
-    /// Its flags.
+    /// Returns the flags of the node.
     pub fn flags(&self) -> u32 {
         match self.fields() {
             Fields::Unary(node) => node.flags,
@@ -409,12 +409,12 @@ impl<'a> NodeUnion<'a> {
 }
 
 impl Node<'_> {
-    /// Its inputs.
+    /// Returns the inputs of the node in the order of the schema; none of an unknown kind.
     pub fn inputs(&self) -> impl Iterator<Item = Operand> + Clone + use<> {
         self.xnode_union.as_ref().map(NodeUnion::inputs).into_iter().flatten()
     }
 
-    /// Its results.
+    /// Returns the results of the node.
     pub fn outputs(&self) -> impl Iterator<Item = Operand> + Clone + use<> {
         self.xnode_union.as_ref().map(NodeUnion::outputs).into_iter().flatten()
     }

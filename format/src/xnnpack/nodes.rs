@@ -9,10 +9,10 @@ use crate::row::{Scalars, Table};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Node1x1 {
-    /// The input.
+    /// Id of the input.
     #[slot(0)]
     pub input_id: u32,
-    /// The result.
+    /// Id of the result.
     #[slot(1)]
     pub output_id: u32,
     /// Bits that depend on the kind of node.
@@ -24,13 +24,13 @@ pub struct Node1x1 {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Node2x1 {
-    /// The first input.
+    /// Id of the first input.
     #[slot(0)]
     pub input1_id: u32,
-    /// The second input.
+    /// Id of the second input.
     #[slot(1)]
     pub input2_id: u32,
-    /// The result.
+    /// Id of the result.
     #[slot(2)]
     pub output_id: u32,
     /// Bits that depend on the kind of node.
@@ -42,16 +42,16 @@ pub struct Node2x1 {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FullyConnected {
-    /// The first input.
+    /// Id of the first input.
     #[slot(0)]
     pub input1_id: u32,
-    /// The weights.
+    /// Id of the weights.
     #[slot(1)]
     pub filter_id: u32,
     /// The bias, a number for each channel, or [`NO_ID`](super::NO_ID).
     #[slot(2)]
     pub bias_id: u32,
-    /// The result.
+    /// Id of the result.
     #[slot(3)]
     pub output_id: u32,
     /// Bits that depend on the kind of node.
@@ -69,10 +69,10 @@ pub struct StaticTranspose<'a> {
     /// The input dimension of each dimension of the result.
     #[slot(1)]
     pub perm: Option<Scalars<'a, u32>>,
-    /// The input.
+    /// Id of the input.
     #[slot(2)]
     pub input_id: u32,
-    /// The result.
+    /// Id of the result.
     #[slot(3)]
     pub output_id: u32,
     /// Bits that depend on the kind of node.
@@ -129,16 +129,16 @@ pub struct NodeConv {
     /// Columns more than the smallest result of a transposed convolution.
     #[slot(14)]
     pub adjustment_width: u32,
-    /// The first input.
+    /// Id of the first input.
     #[slot(15)]
     pub input1_id: u32,
-    /// The weights.
+    /// Id of the weights.
     #[slot(16)]
     pub filter_id: u32,
     /// The bias, a number for each channel, or [`NO_ID`](super::NO_ID).
     #[slot(17)]
     pub bias_id: u32,
-    /// The result.
+    /// Id of the result.
     #[slot(18)]
     pub output_id: u32,
     /// Bits that depend on the kind of node.
@@ -156,10 +156,10 @@ pub struct StaticResizeBilinear2D {
     /// Columns of the result.
     #[slot(1)]
     pub new_width: u32,
-    /// The input.
+    /// Id of the input.
     #[slot(2)]
     pub input_id: u32,
-    /// The result.
+    /// Id of the result.
     #[slot(3)]
     pub output_id: u32,
     /// Bits that depend on the kind of node.
@@ -177,14 +177,14 @@ pub struct StaticConstantPad<'a> {
     /// Elements behind, along each dimension.
     #[slot(1)]
     pub post_paddings: Option<Scalars<'a, u32>>,
-    /// Their value.
+    /// Value of the elements that are added; for quantised tensors as a real number.
     #[slot(2)]
     #[serde(with = "crate::json::single")]
     pub padding_value: f32,
-    /// The input.
+    /// Id of the input.
     #[slot(3)]
     pub input_id: u32,
-    /// The result.
+    /// Id of the result.
     #[slot(4)]
     pub output_id: u32,
     /// Bits that depend on the kind of node.
@@ -238,10 +238,10 @@ pub struct Pooling2D {
     /// Columns from one element of a window to the next.
     #[slot(9)]
     pub dilation_width: u32,
-    /// The input.
+    /// Id of the input.
     #[slot(10)]
     pub input_id: u32,
-    /// The result.
+    /// Id of the result.
     #[slot(11)]
     pub output_id: u32,
     /// Bits that depend on the kind of node.
@@ -259,10 +259,10 @@ pub struct StaticReshape<'a> {
     /// Elements along each dimension; one may be 0 for what is left.
     #[slot(1)]
     pub new_shape: Option<Scalars<'a, u32>>,
-    /// The input.
+    /// Id of the input.
     #[slot(2)]
     pub input_id: u32,
-    /// The result.
+    /// Id of the result.
     #[slot(3)]
     pub output_id: u32,
     /// Bits that depend on the kind of node.
@@ -292,13 +292,13 @@ pub struct ArgMaxPooling2d {
     /// Columns of a window.
     #[slot(5)]
     pub pooling_width: u32,
-    /// The input.
+    /// Id of the input.
     #[slot(6)]
     pub input_id: u32,
-    /// The greatest.
+    /// Id of the greatest elements.
     #[slot(7)]
     pub output_value_id: u32,
-    /// Their places, counted in rows of the window.
+    /// Id of their places, counted in rows of the window.
     #[slot(8)]
     pub output_index_id: u32,
     /// Bits that depend on the kind of node.
@@ -314,10 +314,10 @@ pub struct LeakyReLU {
     #[slot(0)]
     #[serde(with = "crate::json::single")]
     pub negative_slope: f32,
-    /// The input.
+    /// Id of the input.
     #[slot(1)]
     pub input_id: u32,
-    /// The result.
+    /// Id of the result.
     #[slot(2)]
     pub output_id: u32,
     /// Bits that depend on the kind of node.
@@ -343,10 +343,10 @@ pub struct ELU {
     #[slot(0)]
     #[serde(with = "crate::json::single")]
     pub alpha: f32,
-    /// The input.
+    /// Id of the input.
     #[slot(1)]
     pub input_id: u32,
-    /// The result.
+    /// Id of the result.
     #[slot(2)]
     pub output_id: u32,
     /// Bits that depend on the kind of node.
@@ -371,10 +371,10 @@ pub struct Cat {
     /// The dimension.
     #[slot(0)]
     pub axis: u32,
-    /// The first input.
+    /// Id of the first input.
     #[slot(1)]
     pub input1_id: u32,
-    /// The second input.
+    /// Id of the second input.
     #[slot(2)]
     pub input2_id: u32,
     /// The third input, or [`NO_ID`](super::NO_ID).
@@ -383,7 +383,7 @@ pub struct Cat {
     /// The fourth input, or [`NO_ID`](super::NO_ID).
     #[slot(4)]
     pub input4_id: u32,
-    /// The result.
+    /// Id of the result.
     #[slot(5)]
     pub output_id: u32,
     /// Bits that depend on the kind of node.
@@ -407,10 +407,10 @@ pub struct StaticSlice<'a> {
     /// Its elements along each dimension; 0 for all that are left.
     #[slot(2)]
     pub sizes: Option<Scalars<'a, u32>>,
-    /// The input.
+    /// Id of the input.
     #[slot(3)]
     pub input_id: u32,
-    /// The result.
+    /// Id of the result.
     #[slot(4)]
     pub output_id: u32,
     /// Bits that depend on the kind of node.
@@ -437,7 +437,7 @@ pub struct ScaledDotProductAttention {
     /// Addends of the weights, `[T, U]`.
     #[slot(4)]
     pub mask_id: u32,
-    /// The result.
+    /// Id of the result.
     #[slot(5)]
     pub output_id: u32,
     /// Bits that depend on the kind of node.

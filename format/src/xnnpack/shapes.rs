@@ -439,7 +439,7 @@ fn slice(node: &StaticSlice<'_>, input: &Shape) -> Result<Shape> {
     let offsets = listed("offsets", &node.offsets, input.rank())?;
     let sizes = listed("sizes", &node.sizes, input.rank())?;
     let parts = input.dims().iter().zip(offsets.dims()).zip(sizes.dims());
-    // What lies beyond the end is cut off.
+    // Elements beyond the end are cut off.
     let dims = parts.map(|((dim, offset), size)| match (dim.saturating_sub(*offset), size) {
         (left, 0) => left,
         (left, size) => left.min(*size),

@@ -49,7 +49,7 @@ crate::open_enum! {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Buffer<'a> {
-    /// The bytes.
+    /// Content of the constant.
     #[slot(0, align = 16)]
     pub storage: Option<Blob<'a>>,
 }
@@ -227,7 +227,7 @@ pub struct ConstantDataOffset<'a> {
     pub named_key: Option<Text<'a>>,
 }
 
-/// The root.
+/// Root table of a payload.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Graph<'a> {
@@ -237,7 +237,7 @@ pub struct Graph<'a> {
     /// The nodes, in any order.
     #[slot(1)]
     pub xnodes: Option<Rows<'a, Node<'a>>>,
-    /// The values.
+    /// Values that nodes name by id.
     #[slot(2)]
     pub xvalues: Option<Rows<'a, Value<'a>>>,
     /// Number of external ids.

@@ -32,7 +32,7 @@ fn targets_are_those_of_the_bodies() {
             std::fs::write(&path, &want).expect("a file that can be written");
         }
         let have = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(have, want, "{} is stale: EDGEPACK_BLESS=1 writes it again", path.display());
+        assert_eq!(have, want, "{} is stale: .ci/generate writes it again", path.display());
     }
     let names: BTreeSet<_> = BODIES.iter().map(|body| format!("{}.rs", body.name)).collect();
     for entry in std::fs::read_dir(&folder).expect("the folder of targets").flatten() {

@@ -68,7 +68,7 @@ fn arithmetic(
 }
 
 fn quotient(a: i64, b: i64, result: Option<i64>) -> Result<i64, KernelError> {
-    result.ok_or_else(|| KernelError::argument(format!("{a} divided by {b} is no integer")))
+    result.ok_or_else(|| KernelError::argument(format!("{a} divided by {b} is not an integer")))
 }
 
 fn floor_div_ints(a: i64, b: i64) -> Result<i64, KernelError> {

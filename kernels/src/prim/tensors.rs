@@ -61,7 +61,7 @@ fn item(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
                 } else {
                     Scalar::Int(value.cast())
                 }
-            }, else => return Err(KernelError::argument(format!("`self` is {dtype}, which is no number"))))
+            }, else => return Err(KernelError::argument(format!("`self` is {dtype}, which is not a number"))))
         };
         write(cx, SELF + 1, value)
     }))

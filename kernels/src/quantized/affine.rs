@@ -36,5 +36,5 @@ pub fn number_at(tensor: &TensorRef<'_>, at: usize) -> Result<f64, KernelError> 
             return Err(KernelError::argument(format!("a scale or zero point at {at} is missing: there are {}", tensor.element_count())));
         };
         Ok(bytemuck::pod_read_unaligned::<T>(element).cast())
-    }, else => Err(KernelError::argument(format!("{} is no type of a scale or zero point", tensor.dtype))))
+    }, else => Err(KernelError::argument(format!("{} is not a type of a scale or zero point", tensor.dtype))))
 }

@@ -48,7 +48,7 @@ fn store(out: &mut TensorMut<'_>, at: usize, value: f64) -> Result<(), KernelErr
     with_element!(out.dtype, T => {
         out.as_slice::<T>()?[at] = Cast::<T>::cast(value);
         Ok(())
-    }, else => Err(KernelError::argument(format!("{} is no type of a scale or zero point", out.dtype))))
+    }, else => Err(KernelError::argument(format!("{} is not a type of a scale or zero point", out.dtype))))
 }
 
 fn per_tensor(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {

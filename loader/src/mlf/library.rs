@@ -147,7 +147,7 @@ pub enum Linked {
 }
 
 impl LibraryModule {
-    /// The package.
+    /// Returns the package that the module is in.
     pub fn library(&self) -> &Library {
         &self.library
     }
@@ -199,7 +199,7 @@ impl LibraryModule {
         self.files(Role::Source)
     }
 
-    /// Its compiled files.
+    /// Returns the module's compiled files.
     pub fn objects(&self) -> Vec<Member<'_>> {
         self.files(Role::Object)
     }

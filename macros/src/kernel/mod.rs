@@ -51,7 +51,7 @@ impl<'k> Kernel<'k> {
     ) -> syn::Result<Self> {
         let signature = &function.sig;
         if let Some(token) = &signature.asyncness {
-            return Err(syn::Error::new_spanned(token, "a kernel is no async function"));
+            return Err(syn::Error::new_spanned(token, "a kernel is not an async function"));
         }
         if let Some(token) = &signature.unsafety {
             return Err(syn::Error::new_spanned(token, "a kernel is a safe function"));
@@ -226,7 +226,7 @@ impl<'k> Kernel<'k> {
             arg.kind == ArgumentKind::Tensor && arg.list.is_none() && !arg.optional && !arg.is_out()
         });
         let Some(found) = found else {
-            let message = format!("`{}` is no tensor that the operator reads", like.value());
+            let message = format!("`{}` is not a tensor that the operator reads", like.value());
             return Err(syn::Error::new_spanned(like, message));
         };
         let outs = self.schema.outs();

@@ -16,7 +16,7 @@ use syn::LitStr;
 use crate::krate;
 use options::Options;
 
-/// Findings shown of a broken file; a compile error is no report.
+/// Findings shown of a broken file; a compile error is not a report.
 const SHOWN: usize = 10;
 
 pub fn expand(input: TokenStream) -> syn::Result<TokenStream> {
@@ -51,12 +51,12 @@ fn absolute(path: &LitStr) -> PathBuf {
 fn verified(bytes: &[u8]) -> Result<ProgramRef<'_>, String> {
     let kind = detect(bytes);
     if !matches!(kind, FileKind::Program | FileKind::Unknown) {
-        return Err(format!("is no program: {kind}"));
+        return Err(format!("is not a program: {kind}"));
     }
     let verdict = verify::verify_all(bytes, FileExtent::of(bytes), &Limits::default());
     match verdict.program {
         Some(program) if !verdict.findings.has_errors() => Ok(program),
-        _ => Err(format!("is no valid program:\n{}", errors(&verdict.findings))),
+        _ => Err(format!("is not a valid program:\n{}", errors(&verdict.findings))),
     }
 }
 

@@ -43,7 +43,7 @@ pub fn methods(program: &ProgramRef<'_>) -> Result<Vec<Method>, String> {
 }
 
 fn value(values: &Rows<'_, EValue<'_>>, id: i32) -> Result<Value, String> {
-    // A negative index is no index; verification has refused it.
+    // A negative index is not an index; verification has refused it.
     let row = values.get(usize::try_from(id).unwrap_or(usize::MAX)).map_err(|error| error.to_string())?;
     Ok(match row.val {
         None | Some(KernelTypes::Null(_)) => Value::Null,

@@ -84,7 +84,7 @@ const TAGS: [&[&str]; 5] = [
 /// Something in a document that can be changed by itself.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Place {
-    /// A number that says how large a tensor is, where it lies, or what a symbol may be.
+    /// A number: a size, stride or offset of a tensor, or a bound of a symbol.
     Size,
     /// Any other number.
     Number,
@@ -108,14 +108,14 @@ pub enum Place {
     Flag,
 }
 
-/// All places of a document with the way to each, in order.
+/// Returns all places of a document with the path of each, in order.
 pub fn places(document: &Value) -> Vec<(Place, String)> {
     let mut found = Vec::new();
     walk(document, &mut String::new(), "", false, &mut found);
     found
 }
 
-/// `key` is the nearest name around a value, `sized` whether it lies in the description of a size.
+/// `key` is the nearest name around a value, `sized` true inside of the description of a size.
 fn walk(value: &Value, way: &mut String, key: &str, sized: bool, found: &mut Vec<(Place, String)>) {
     if found.len() >= MAX_PLACES {
         return;

@@ -27,7 +27,7 @@ pub(crate) fn segments_of(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     segments.collect()
 }
 
-/// A program with a few nodes of its rows edited; `None` if it is not a sound one or what came out is no program.
+/// A program with a few nodes of its rows edited; `None` if it is not a sound one or what came out is not a program.
 pub fn edit_program(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     let (mut rows, segments) = (rows_of(bytes)?, segments_of(bytes)?);
     let segments: Vec<&[u8]> = segments.iter().map(Vec::as_slice).collect();

@@ -38,7 +38,7 @@ fn with_input(change: impl FnOnce(&mut Value<'static>)) -> Vec<u8> {
 fn with_tensor(change: impl FnOnce(&mut Tensor<'static>)) -> Vec<u8> {
     with_input(|value| match &mut value.val {
         Some(ValueUnion::Tensor(tensor)) => change(tensor),
-        other => panic!("{other:?} is no tensor"),
+        other => panic!("{other:?} is not a tensor"),
     })
 }
 

@@ -21,5 +21,5 @@ fn the_page_about_operators_is_fresh() {
     }
     let have = fs::read_to_string(&path).unwrap_or_default();
     let line = fresh.lines().zip(have.lines()).find(|(fresh, have)| fresh != have);
-    assert!(fresh == have, "docs/operators.md is stale, {line:?}; EDGEPACK_BLESS=1 writes it");
+    assert!(fresh == have, "docs/operators.md is stale, {line:?}; .ci/generate writes it");
 }

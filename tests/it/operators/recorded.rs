@@ -39,7 +39,7 @@ fn recorded_programs_are_those_of_their_examples() {
         if env::var_os("EDGEPACK_BLESS").is_some() {
             fs::write(&pte, &fresh).unwrap();
         }
-        assert!(fs::read(&pte).unwrap() == fresh, "{} is stale; EDGEPACK_BLESS=1 writes it", pte.display());
+        assert!(fs::read(&pte).unwrap() == fresh, "{} is stale; .ci/generate writes it", pte.display());
         count += 1;
     }
     assert!(count > 50, "{count} recordings");

@@ -44,7 +44,7 @@ fn names(text: &str) -> Vec<String> {
 }
 
 pub(super) fn number(text: &str) -> f64 {
-    text.parse().unwrap_or_else(|_| panic!("{text} is no number"))
+    text.parse().unwrap_or_else(|_| panic!("{text} is not a number"))
 }
 
 fn tokens(text: &str) -> Vec<Token> {
@@ -113,7 +113,7 @@ fn pattern(word: &str) -> Pattern {
         "@" => Open::Real,
         name => match DTYPES.iter().find(|dtype| dtype_name(**dtype) == name) {
             Some(dtype) => Open::Is(*dtype),
-            None => panic!("{name} is no type"),
+            None => panic!("{name} is not a type"),
         },
     };
     let digits = values.strip_prefix("=x").map(str::as_bytes);

@@ -67,7 +67,7 @@ impl Lowering<'_> {
                 {
                     scales.iter().collect()
                 }
-                _ => return Err(refused("its weights are quantised in another way")),
+                _ => return Err(refused("its weights are quantised in another form")),
             };
             return self.in_single(made, |this, out| {
                 let operator = this.values.own(batch::product_of_rows(scales, transposed, node.bounds()));

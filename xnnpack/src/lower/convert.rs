@@ -120,7 +120,7 @@ impl Lowering<'_> {
             {
                 scales.iter().collect()
             }
-            _ => return Err(refused("its weights are quantised in another way")),
+            _ => return Err(refused("its weights are quantised in another form")),
         };
         let dims = w.shape.dims();
         if dims[..channel.min(dims.len().saturating_sub(2))].iter().any(|size| *size != 1) {

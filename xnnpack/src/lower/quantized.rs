@@ -57,7 +57,7 @@ impl Lowering<'_> {
                 let (scale, zero) = self.values.per_tensor(w.index)?;
                 (vec![(sx * scale) / sy], zero)
             }
-            _ => return Err(refused("its weights are quantised in another way")),
+            _ => return Err(refused("its weights are quantised in another form")),
         };
         // Derived numbers can be anything, whatever they are derived of.
         if !scales.iter().all(|scale| scale.is_normal() && (0.0..256.0).contains(scale)) {
@@ -139,7 +139,7 @@ impl Lowering<'_> {
             {
                 rows::Weights::Blocks(scales.iter().map(|scale| scale.to_bits()).collect(), group_size as usize)
             }
-            _ => return Err(refused("its weights are quantised in another way")),
+            _ => return Err(refused("its weights are quantised in another form")),
         })
     }
 

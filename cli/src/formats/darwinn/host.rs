@@ -26,11 +26,11 @@ pub struct Which {
     /// A model or a package
     pub file: PathBuf,
 
-    /// Which package of a model
+    /// Index of the package in the model
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub package: usize,
 
-    /// Which executable of the package; the one that takes inputs if absent
+    /// Index of the executable in the package; the one that takes inputs if not given
     #[arg(long, value_name = "N")]
     pub executable: Option<usize>,
 }
@@ -165,7 +165,7 @@ pub fn caching(files: &[PathBuf], session: &mut Session) -> Result<Status, Failu
     for (token, members) in &groups {
         let cached: u64 = members.iter().map(|index| found[*index].1.cached_bytes()).sum();
         let together = match (*token, members.len()) {
-            (0, _) => format!("{WARN}no token: nothing stays on the chip beside another model{WARN:#}"),
+            (0, _) => format!("{WARN}no token: nothing stays on the chip next to another model{WARN:#}"),
             (_, 1) => "alone: any other model makes it load its parameters again".to_owned(),
             (_, several) => format!("{} share the chip, {} cached together", count(several, "model"), bytes(cached)),
         };

@@ -55,7 +55,7 @@ fn print_package(package: &PackageRef<'_>, out: &mut dyn Write) -> io::Result<()
     Ok(())
 }
 
-/// Bytes that the hints move: kinds of buffers and how much of each, and how many steps there are.
+/// Bytes that the hints move: kinds of buffers and how much of each, and the number of actions.
 fn moved(executable: &ExecutableRef<'_>) -> ([u64; 4], usize, usize) {
     let (mut sums, mut fences, mut steps) = ([0u64; 4], 0, 0);
     for hint in executable.row().dma_hints.iter().flat_map(|hints| sound_rows(&hints.hints)) {

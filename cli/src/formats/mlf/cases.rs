@@ -22,7 +22,7 @@ pub fn from_folder(folder: &Path, module: &str) -> Result<Vec<Recorded>, String>
         let Some((run, is_input, index)) = parse_name(&name) else { continue };
         let bytes = std::fs::read(&path).map_err(|error| failed(&path, &error))?;
         let TensorFile::Single(tensor) = interchange::read(&bytes).map_err(|error| failed(&path, &error))? else {
-            return Err(failed(&path, &"this is no NumPy array"));
+            return Err(failed(&path, &"this is not a NumPy array"));
         };
         let recorded = runs.entry(run).or_insert_with(|| Recorded {
             method: module.to_owned(),

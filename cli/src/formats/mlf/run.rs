@@ -43,7 +43,7 @@ pub fn read_inputs(paths: &[PathBuf], names: &[String], session: &mut Session) -
                     let number = key.strip_prefix("in.").unwrap_or(&key).parse().ok();
                     let place = names.iter().position(|name| *name == key).or(number);
                     let place = place.or_else(|| parse_key(&key).map(|(_, _, _, index)| index));
-                    let message = || Failure::usage(format!("the key {key:?} is no input's name or number"));
+                    let message = || Failure::usage(format!("the key {key:?} is not an input's name or number"));
                     given.insert(place.ok_or_else(|| about(message()))?, tensor);
                 }
             }

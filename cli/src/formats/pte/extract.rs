@@ -63,7 +63,7 @@ fn weight(
         Place::Offset(start) => {
             let range = usize::try_from(*start).ok().zip(usize::try_from(start.saturating_add(weight.bytes)).ok());
             let bytes = range.and_then(|(start, end)| payload.get(start..end));
-            Ok(bytes.ok_or_else(|| Failure::findings("the weight lies outside of the payload"))?.to_vec())
+            Ok(bytes.ok_or_else(|| Failure::findings("the weight is outside of the payload"))?.to_vec())
         }
         Place::Key(key) => {
             let mut bytes = named(head, program, key)?;

@@ -28,7 +28,7 @@ pub fn inputs(meta: &MethodMeta, recorded: &BTreeMap<usize, TensorBuf>) -> Resul
         }
         (_, Some(tensor)) => match Value::of_scalar(tensor) {
             Some(number) => Ok(number),
-            None => Err(format!("input {index}: {} for what is no tensor", spelling::layout(tensor.layout()))),
+            None => Err(format!("input {index}: {} for what is not a tensor", spelling::layout(tensor.layout()))),
         },
         (ValueMeta::Null, None) => Ok(Value::Null),
         (ValueMeta::Int(value), None) => Ok(Value::Int(*value)),

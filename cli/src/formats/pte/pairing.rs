@@ -79,7 +79,7 @@ impl Pairing<'_> {
         let message = match (&entry.layout, layout(&tensor)) {
             (Some(have), Some(want)) if *have == want => return,
             (Some(have), Some(want)) => format!("{key:?} is {have}, the program has {want}"),
-            (None, Some(want)) => format!("{key:?} is no tensor, the program has {want}"),
+            (None, Some(want)) => format!("{key:?} is not a tensor, the program has {want}"),
             // The tensor itself is broken; its own rules say so.
             (_, None) => return,
         };

@@ -99,7 +99,7 @@ pub struct DelegateSummary {
 pub struct Constants {
     /// Number of constants.
     pub count: usize,
-    /// Their bytes.
+    /// Bytes of all constants.
     pub bytes: u64,
     /// The segment they are in; absent if they are in the flatbuffer.
     pub segment: Option<u32>,

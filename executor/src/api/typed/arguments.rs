@@ -126,6 +126,6 @@ impl<'v> Argument<'v, kind::Dtype> for ScalarType {
     fn unpack(call: Call<'v>, arg: usize) -> Result<Self, KernelError> {
         let number = call.context().int(arg)?;
         let found = i8::try_from(number).map(ScalarType).ok().filter(|found| found.is_valid());
-        found.ok_or_else(|| KernelError::argument(format!("argument {arg}: {number} is no element type")))
+        found.ok_or_else(|| KernelError::argument(format!("argument {arg}: {number} is not an element type")))
     }
 }

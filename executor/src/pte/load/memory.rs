@@ -21,9 +21,9 @@ use crate::pte::plan_graph::{Memory, PlanGraph};
 
 /// A tensor that looks for its bytes.
 pub(super) struct Place {
-    /// Its value index.
+    /// Index of the value in the method.
     pub index: usize,
-    /// Its tensor index.
+    /// Index of the tensor among those of the plan.
     pub tensor: u32,
     pub dtype: ScalarType,
     /// Bytes of one element.

@@ -20,7 +20,7 @@ use crate::api::storage::Region;
 use crate::pte::error::LoadError;
 use crate::pte::plan_graph::Memory;
 
-/// Reads all values. Without the fast reader, everything is read the long way.
+/// Reads all values. Without the fast reader, everything is read row by row.
 pub(super) fn read(
     source: &Source<'_>,
     tables: &wire::Tables<'_>,
@@ -170,7 +170,7 @@ fn tensor(
     }
 
     let Some(element) = dtype.size() else {
-        return Err(invalid(index, format!("{dtype} is no element type")));
+        return Err(invalid(index, format!("{dtype} is not an element type")));
     };
     if sizes.len() > MAX_RANK || sizes.len() != dim_order.len() {
         return Err(invalid(index, format!("{} sizes, dim_order has {}", sizes.len(), dim_order.len())));
@@ -181,7 +181,7 @@ fn tensor(
         *out = dim;
     }
     if !is_permutation(order, order.len()) {
-        return Err(LoadError::value(index, ErrorCode::Internal, format!("dim_order {order:?} is no permutation")));
+        return Err(LoadError::value(index, ErrorCode::Internal, format!("dim_order {order:?} is not a permutation")));
     }
     let mut list = [0; MAX_RANK];
     for (out, size) in list.iter_mut().zip(sizes.iter()) {

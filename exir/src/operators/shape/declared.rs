@@ -9,7 +9,7 @@
 //! my::top(Tensor self, int k) -> (Tensor, Tensor)       gives sizes [k]; sizes [k] as Long
 //! ```
 //!
-//! A rule is `like ARG`, `broadcast ARG…` or `sizes [FORMULA, …]`; behind `as` stands the element type: a name, `ARG` for
+//! A rule is `like ARG`, `broadcast ARG…` or `sizes [FORMULA, …]`; behind `as` is the element type: a name, `ARG` for
 //! the type of that argument, or `promote ARG…`. Without one it is that of the argument, of all together, or of the first
 //! tensor. Formulas have numbers, whole-number arguments, `ARG[INDEX]` for one size of a tensor or item of a list,
 //! `ARG[FROM:TO]` for several, `rank(ARG)`, `+ - * //` and parentheses. Several results have a rule each, with `;` between.
@@ -183,7 +183,7 @@ impl<'t, 's> Reader<'t, 's> {
         let name = self.words.next().ok_or("no argument where one is expected")?;
         match is_tensor(self.parameter(name)?) {
             true => Ok(name.to_owned()),
-            false => Err(format!("`{name}` is no tensor")),
+            false => Err(format!("`{name}` is not a tensor")),
         }
     }
 
@@ -274,7 +274,7 @@ impl<'t, 's> Reader<'t, 's> {
                 Formula::Rank(arg)
             }
             Some(word) if word.starts_with(|first: char| first.is_ascii_digit()) => {
-                Formula::Number(word.parse().map_err(|_| format!("`{word}` is no number"))?)
+                Formula::Number(word.parse().map_err(|_| format!("`{word}` is not a number"))?)
             }
             Some(name) if name.starts_with(|first: char| first.is_alphabetic() || first == '_') => {
                 let parameter = self.parameter(name)?;
@@ -456,7 +456,7 @@ mod tests {
     fn mistakes_are_named_with_their_lines() {
         for (rule, message) in [
             ("like c", "line 2: my::op has no argument `c`; it has a, b, k, t"),
-            ("like k", "line 2: `k` is no tensor"),
+            ("like k", "line 2: `k` is not a tensor"),
             ("same a", "line 2: a rule begins with `like`, `broadcast` or `sizes`, not with `same`"),
             ("like a as Flaot", "line 2: `Flaot` is neither an element type nor an argument"),
             ("like a; like a; like a", "line 2: 3 rules for 2 results"),

@@ -157,7 +157,7 @@ fn slice(call: &Call<'_>) -> Option<Vec<TensorMeta>> {
     let bound = |at: Size| match (at.known(), whole.known()) {
         (Some(at), Some(whole)) => {
             let at = if at < 0 { at.saturating_add(whole) } else { at };
-            // A dimension below zero is nobody's, and has no elements between its bounds.
+            // A dimension below zero belongs to no tensor, and has no elements between its bounds.
             Size::Known(at.min(whole).max(0))
         }
         (Some(i64::MAX), None) => whole.clone(),

@@ -24,7 +24,7 @@ pub(super) enum Effect {
     Views {
         of: (ValueId, Base),
         views: Vec<(ValueId, Vec<Step>)>,
-        /// True if the call would not see its view once storages are values, so that the steps replace it.
+        /// True if the call would not see its view once storages are values, so that the views replace it.
         replace: bool,
     },
     /// The results may have the storages of these values.
@@ -386,7 +386,7 @@ impl Seen<'_> {
         let root_sizes: Option<Vec<i64>> = root.sizes.iter().map(Size::known).collect();
         let known = numbers.zip(offset).zip(root.storage_offset.known()).zip(root_sizes).zip(memory_order(root));
         let Some((((((sizes, strides), offset), start), root_sizes), order)) = known else {
-            // What lies as it is numbered can be read as it is, but not changed.
+            // A tensor in memory order can be read as it is, but not changed.
             return match first && storages.is_whole(self.of) {
                 true => Ok(Effect::Maybe(vec![self.of])),
                 false => Err(wrong("as_strided of a tensor whose places in memory are not known")),

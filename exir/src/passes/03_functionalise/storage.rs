@@ -89,7 +89,7 @@ impl Storages {
         self.show(value, Handle { of, root, depth: 0, now: value, seen: 0, changes: 0, meta });
     }
 
-    /// A view of a tensor or of its whole storage, through all steps. `taken` says whether the value has its elements
+    /// A view of a tensor or of its whole storage, through all views in between. `taken` says whether the value has its elements
     /// already.
     pub(super) fn add_view(
         &mut self,

@@ -134,7 +134,7 @@ fn functional(
         name => {
             let base = twin_name(name).map(|name| format!("{}::{name}", op.namespace));
             let Some(twin) = base.and_then(|base| make.operators.functional(&base, schema)) else {
-                return Err(make.error(format!("{op} changes a tensor in a way that has no functional form here")));
+                return Err(make.error(format!("{op} changes a tensor, and has no functional form here")));
             };
             let value = call_as(make, node, twin, meta)?;
             make.cast(value, of_type)

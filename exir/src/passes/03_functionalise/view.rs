@@ -207,7 +207,7 @@ impl Places {
         let mut dims: Vec<(i64, i64)> = self.sizes.iter().copied().zip(self.strides.iter().copied()).collect();
         dims.retain(|(size, _)| *size != 1);
         dims.sort_by_key(|(_, stride)| *stride);
-        // Each dimension steps over all that the smaller ones reach.
+        // The stride of each dimension passes over all that the smaller ones reach.
         let mut reach = 0i64;
         let nested = dims.iter().all(|(size, stride)| {
             let over = *stride > reach;

@@ -109,7 +109,7 @@ fn order(mut placed: Vec<Placed<'_>>, path: &Path<'_>, out: &mut Checker) {
         };
         if let ([first, ..], false) = (pair, is_pair) {
             let message = format!("bit {} has no other half one instruction on", first.bit);
-            // One is enough: behind it pairs are out of step.
+            // One is enough: behind it the pairing is lost.
             return out.report(&rule::FIELD_PAIR, &path.index(first.index), None, message);
         }
     }

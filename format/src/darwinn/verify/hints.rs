@@ -96,7 +96,7 @@ fn one(hint: &wire::Table<'_>, context: &Context, seen: &mut Seen, path: &Path<'
             out.report(&rule::HINT_FENCE, path, at, "there is no transfer in front of it".to_string());
         }
         4 => {}
-        tag => out.report(&rule::HINT, path, at, format!("it is of kind {tag}, which nobody has named")),
+        tag => out.report(&rule::HINT, path, at, format!("it is of kind {tag}, which has no name")),
     }
 }
 

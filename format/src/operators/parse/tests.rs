@@ -137,6 +137,6 @@ fn damaged_schemas_are_answered() {
             }
         }
     }
-    // Prefixes that end inside a lone result are schemas too; those that end anywhere else are not.
+    // Prefixes that end inside a single result are schemas too; those that end anywhere else are not.
     assert!(accepted > 0 && accepted < in_programs().count(), "{accepted}");
 }

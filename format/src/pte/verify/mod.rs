@@ -1,8 +1,8 @@
 //! The verifier of programs: every rule a file can break, all findings, in linear time.
 //!
-//! Three steps, one walk each: the head (`header`); the structure of the flatbuffer, by the derived walk, except for
-//! values and instructions; then what it all means, where values and instructions get both at once. A step looks at
-//! whatever the steps before it could read, and says nothing again that was said before.
+//! Three stages, one walk each: the head (`header`); the structure of the flatbuffer, by the derived walk, except for
+//! values and instructions; then what it all means, where values and instructions get both at once. A stage looks at
+//! whatever the stages before it could read, and says nothing again that was said before.
 
 mod code;
 mod data;

@@ -2,7 +2,7 @@
 //! kinds, and nothing constant where the operator writes.
 //!
 //! Not part of opening a program: whoever runs it resolves every call anyway and refuses what does not fit. Here it is
-//! said for all calls at once, for operators that nobody here implements too.
+//! said for all calls at once, also for operators that are not implemented here.
 
 use alloc::format;
 use alloc::string::String;

@@ -431,7 +431,7 @@ fn pixel_unshuffle(cx: &KernelContext<'_>) -> Result<View, KernelError> {
     let step = |dim: usize| meta.strides[dim] as isize;
     let (height, width) = (meta.sizes[c + 1], meta.sizes[c + 2]);
     if !height.is_multiple_of(factor) || !width.is_multiple_of(factor) {
-        return Err(KernelError::argument(format!("{height} by {width} is no multiple of {factor}")));
+        return Err(KernelError::argument(format!("{height} by {width} is not a multiple of {factor}")));
     }
     let mut view = View::default();
     for dim in 0..c {

@@ -1,4 +1,4 @@
-//! A package without a fault, and ways to change one thing in it.
+//! A package without a fault, and functions that change one thing in it.
 
 use edgepack_builder::darwinn::{self, Layout};
 use edgepack_format::darwinn::{

@@ -18,13 +18,13 @@ use crate::status::Failure;
 
 /// The options of `lower` that say how a program is written, not which.
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "What the program is to have")]
+#[command(next_help_heading = "Options of the written program")]
 pub struct Knobs {
     /// Put the weights into this data file
     #[arg(long, value_name = "FILE")]
     pub external_weights: Option<PathBuf>,
 
-    /// Put weights with such a name into this data file; * stands for any text, ? for one character. The first that fits
+    /// Put weights with such a name into this data file; * matches any text, ? one character. The first that fits
     /// decides, --external-weights takes the rest. A file is known to runtimes by its name without extension
     #[arg(long, value_name = "GLOB=FILE")]
     pub external: Vec<String>,
@@ -70,8 +70,8 @@ pub struct Knobs {
     #[arg(long, value_name = "GLOB=ID")]
     pub pool: Vec<String>,
 
-    /// Which element types go together, in the language of exporters; the Edge program is held against it before it is
-    /// emitted
+    /// Table of the element types that go together, in the language of exporters; the Edge program is checked against it
+    /// before it is emitted
     #[arg(long, value_name = "FILE")]
     pub edge_yaml: Option<PathBuf>,
 
@@ -84,7 +84,7 @@ pub struct Knobs {
     #[arg(long, value_name = "OPERATOR")]
     pub preserve: Vec<String>,
 
-    /// What buffers that the program changes begin with, by name, instead of their exported values (safetensors)
+    /// First values of buffers that the program changes, by name, instead of their exported values (safetensors)
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
 }
@@ -172,10 +172,10 @@ fn halves<'a>(rule: &'a str, form: &str) -> Result<(&'a str, &'a str), Failure> 
 }
 
 fn text(path: &Path, session: &mut Session) -> Result<String, Failure> {
-    String::from_utf8(session.read(path)?).map_err(|_| about(Failure::findings("it is no text"), path))
+    String::from_utf8(session.read(path)?).map_err(|_| about(Failure::findings("it is not text"), path))
 }
 
-/// The values of a constant method. What is no JSON is text.
+/// The values of a constant method. What is not JSON is text.
 fn values(text: &str) -> Result<Vec<Arg>, Failure> {
     let wrong = |what: &str| Failure::usage(format!("{text:?}: {what}"));
     let one = |value: Value| match value {

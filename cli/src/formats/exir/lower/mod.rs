@@ -42,7 +42,7 @@ use self_check::Judged;
 /// The largest program, in bytes, that is loaded to see whether it can be.
 const TRIED: u64 = 16 << 20;
 
-/// What is lowered, and how.
+/// Archives to lower, and options of the program made of them.
 #[derive(clap::Args, Debug)]
 pub struct Lowering {
     /// Archives (.pt2) and ETRecords, each with the name of its method in front. Without a name a single archive becomes
@@ -50,19 +50,19 @@ pub struct Lowering {
     #[arg(required = true, value_name = "[NAME=]FILE")]
     pub files: Vec<String>,
 
-    /// Where the program goes; - is standard output
+    /// File for the program; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 
-    /// How memory is planned
-    #[arg(long, value_name = "HOW", default_value = "best")]
+    /// Algorithm that plans memory
+    #[arg(long, value_name = "ALGORITHM", default_value = "best")]
     pub plan: Plan,
 
     /// Keep to the instructions of the reference exporter, also where they could be left out
     #[arg(long)]
     pub like_reference: bool,
 
-    /// Hold every program against its dialect first, and against the Edge dialect before it is emitted; nothing is written
+    /// Check every program against its dialect first, and against the Edge dialect before it is emitted; nothing is written
     /// if it breaks a rule
     #[arg(long)]
     pub check_dialect: bool,
@@ -80,16 +80,16 @@ pub struct Lowering {
     #[arg(long, requires = "check_dialect")]
     pub strict: bool,
 
-    /// Which buffers that the program changes begin with their exported values
+    /// Buffers, of those that the program changes, that begin with their exported values
     #[arg(long, value_name = "WHICH", default_value = "non-zero")]
     pub initial_state: State,
 
-    /// How the program is written.
+    /// Options of the written program.
     #[command(flatten)]
     pub knobs: Box<Knobs>,
 }
 
-/// How memory is planned.
+/// Algorithm that plans memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Plan {
     /// As the reference exporter does
@@ -98,14 +98,14 @@ pub enum Plan {
     Best,
 }
 
-/// Which state begins with exported values.
+/// State that begins with exported values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum State {
-    /// Where any value is not zero
+    /// Buffers with any value that is not zero
     NonZero,
-    /// All of it
+    /// All buffers
     All,
-    /// None: it begins with what memory holds
+    /// None: they begin with what memory holds
     None,
 }
 
