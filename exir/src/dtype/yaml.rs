@@ -173,7 +173,7 @@ mod tests {
         for (from, to, line, message) in [
             ("- func", "- fund", 2, "`func`"),
             ("Double]", "Doubel]", 6, "`Doubel` is not an element type"),
-            ("[Bool]", "Bool", 7, "no list"),
+            ("[Bool]", "Bool", 7, "is not a list"),
             ("T1: [Bool]", "T0: [Bool]", 7, "said twice"),
             ("  - self: T1\n    __ret_0: T1", "  - self: T1", 11, "1 names"),
             ("  - self: T1\n    __ret_0", "  - self: T1\n    result", 11, "no `__ret_0`"),
