@@ -108,6 +108,7 @@ pub static HARD_SWISH: Kernel = Kernel {
     name: "edgepack::hard_swish.out",
     schema: POINTWISE.schema,
     alias: Alias::Disjoint,
+    is_pure: true,
     prepare: |args| {
         let epilogue = Epilogue::new(ScalarType::FLOAT, &[Operation::HardSwish])?;
         prepare_pointwise(args, Arc::new(epilogue))

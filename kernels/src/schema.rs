@@ -11,8 +11,10 @@ pub(crate) const fn kernel(
     alias: Alias,
     prepare: fn(&Prepare<'_>) -> Result<Box<dyn Run>, KernelError>,
 ) -> Kernel {
-    let Some((name, schema)) = operators::split_known(full_name) else { panic!("unknown operator") };
-    Kernel { name, schema, alias, prepare }
+    let (Some((name, schema)), Some(operator)) = (operators::split_known(full_name), operators::find(full_name)) else {
+        panic!("unknown operator")
+    };
+    Kernel { name, schema, alias, is_pure: operator.is_pure(), prepare }
 }
 
 /// Returns the arguments and results of a known operator: the schema that kernels declare.

@@ -133,6 +133,7 @@ static OTHER: ::edgepack_executor::kernel::Kernel = {
         name: "my::fill",
         schema: "(Tensor? mask, str mode, *, Tensor(a!) out) -> Tensor(a!)",
         alias: ::edgepack_executor::kernel::Alias::Disjoint,
+        is_pure: false,
         prepare,
     }
 };

@@ -75,6 +75,7 @@ static SUM: edgepack::executor::kernel::Kernel = {
         name: "my::sum",
         schema: "(int a, float? b) -> float",
         alias: edgepack::executor::kernel::Alias::Disjoint,
+        is_pure: false,
         prepare,
     }
 };

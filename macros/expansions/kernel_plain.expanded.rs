@@ -98,6 +98,7 @@ pub(crate) static SCALE: ::edgepack_executor::kernel::Kernel = {
         name: "my::scale.out",
         schema: "(Tensor self, float by, *, Tensor(a!) out) -> Tensor(a!)",
         alias: ::edgepack_executor::kernel::Alias::Disjoint,
+        is_pure: false,
         prepare,
     }
 };

@@ -634,6 +634,7 @@ fn scratch_beyond_any_memory_is_refused() {
         name: "t::wants.out",
         schema: "(Tensor a, int bytes, *, Tensor(a!) out) -> Tensor(a!)",
         alias: Alias::Disjoint,
+        is_pure: false,
         prepare: |args| {
             args.scratch(args.int(1)?.unwrap_or(0) as usize);
             Ok(Box::new(|_: &mut KernelContext<'_>| Ok(())) as Box<dyn Run>)

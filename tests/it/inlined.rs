@@ -21,6 +21,7 @@ static STAGE: Kernel = Kernel {
     name: "stages::stage.out",
     schema: "(Tensor x, Tensor by, *, Tensor(a!) out) -> Tensor(a!)",
     alias: Alias::Disjoint,
+    is_pure: false,
     prepare: |_| {
         Ok(Box::new(|cx: &mut KernelContext<'_>| {
             let sizes: Dims = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
@@ -473,6 +474,7 @@ fn instructions_that_are_wrong_are_refused() {
         name: "stages::count",
         schema: "(Tensor x) -> int",
         alias: Alias::Disjoint,
+        is_pure: false,
         prepare: |_| Ok(Box::new(|cx: &mut KernelContext<'_>| cx.set_int(1, 4))),
     };
     let error = answered(&a, |all, _| {

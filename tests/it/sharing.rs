@@ -202,6 +202,7 @@ fn a_result_repeated_after_the_arguments_is_nobody_elses_to_read() {
         name: "p::peek.out",
         schema: "(Tensor a, *, Tensor(a!) out) -> Tensor(a!)",
         alias: Alias::Disjoint,
+        is_pure: false,
         prepare: |_| {
             Ok(Box::new(|cx: &mut KernelContext<'_>| {
                 let views = cx.views();

@@ -12,6 +12,7 @@ macro_rules! kernel {
             name: $name,
             schema: $schema,
             alias: $alias,
+            is_pure: false,
             prepare: |_| {
                 let step: Step = $step;
                 Ok(Box::new(step) as Box<dyn Run>)

@@ -9,6 +9,7 @@
 //!     name: "my::double.out",
 //!     schema: "(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
 //!     alias: Alias::Disjoint,
+//!     is_pure: true,
 //!     prepare: |_| {
 //!         Ok(Box::new(|cx: &mut KernelContext<'_>| {
 //!             let views = cx.views();

@@ -26,7 +26,8 @@ pub trait Operator: Send + Sync {
     }
 
     /// Returns whether the name and the arguments determine the result: an operator with equal name and arguments
-    /// computes the same result. Equal calls on one value are then made once, if a method is optimised.
+    /// computes the same result. If a method is optimised, equal calls on one value are then made once, and calls on
+    /// constants when the method is loaded.
     fn is_pure(&self) -> bool {
         false
     }
@@ -75,6 +76,8 @@ pub struct Kernel {
     pub schema: &'static str,
     /// See [`Operator::alias`].
     pub alias: Alias,
+    /// See [`Operator::is_pure`].
+    pub is_pure: bool,
     /// See [`Operator::prepare`].
     pub prepare: fn(&Prepare<'_>) -> Result<Box<dyn Run>, KernelError>,
 }
@@ -88,6 +91,9 @@ impl Operator for Kernel {
     }
     fn alias(&self) -> Alias {
         self.alias
+    }
+    fn is_pure(&self) -> bool {
+        self.is_pure
     }
     fn prepare(&self, args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         (self.prepare)(args)

@@ -165,7 +165,7 @@ impl<'k> Kernel<'k> {
                     #select
                 }
 
-                #kernel::Kernel { name: #name, schema: #tail, alias: #kernel::Alias::Disjoint, prepare }
+                #kernel::Kernel { name: #name, schema: #tail, alias: #kernel::Alias::Disjoint, is_pure: false, prepare }
             };
         })
     }

@@ -15,21 +15,12 @@ use crate::pte::plan_graph::{PlanGraph, PlanInstructionKind, Rewrite};
 
 use super::uses::Uses;
 
-/// Runs at load what depends on constants alone. It asks which operators are functions of their arguments and nothing
-/// else: those that draw random numbers, or count calls, are not.
-pub struct FoldConstants {
-    is_pure: fn(&str) -> bool,
-}
+/// Runs at load what depends on constants alone, if its operator [is pure](Operator::is_pure): those that draw random
+/// numbers, or count calls, are not.
+pub struct FoldConstants;
 
 /// Ceiling of the growth of all results together over the constants they are made from: 8-bit weights become `f32`.
 const GROWTH: usize = 4;
-
-impl FoldConstants {
-    /// With the test for operators that may run at load.
-    pub const fn new(is_pure: fn(&str) -> bool) -> Self {
-        FoldConstants { is_pure }
-    }
-}
 
 impl Rewrite for FoldConstants {
     fn name(&self) -> &'static str {
@@ -48,12 +39,11 @@ impl Rewrite for FoldConstants {
             views.push((base, view));
         }
         views.sort_unstable();
-        let pure: Vec<bool> = graph.operators.iter().map(|operator| (self.is_pure)(&operator.name)).collect();
         let mut folded = 0;
         for chain in 0..graph.chains.len() {
             for index in 0..graph.chains[chain].len() {
                 let PlanInstructionKind::Kernel { operator, args } = graph.chains[chain][index].kind else { continue };
-                if !pure[operator as usize] {
+                if !graph.operators[operator as usize].kernel.is_pure() {
                     continue;
                 }
                 let Some(out) = foldable(graph, &uses, operator, args, room) else { continue };

@@ -1,9 +1,9 @@
 //! Equal calls of one value are made once.
 //!
 //! Delegates of one method often start alike: each quantises, converts or turns what another one was given too. A call is
-//! left out if an earlier one has an operator that is a function of its arguments (by the registry, or by its own word),
-//! equal arguments, and wrote temporaries that nothing else writes. Readers of the later result read the earlier one;
-//! where temporaries are is decided afterwards, so nothing that is elsewhere gets under it.
+//! left out if an earlier one has an operator that is a function of its arguments, equal arguments, and wrote temporaries
+//! that nothing else writes. Readers of the later result read the earlier one; where temporaries are is decided
+//! afterwards, so nothing that is elsewhere gets under it.
 
 use std::collections::HashMap;
 
@@ -15,17 +15,8 @@ use crate::pte::plan_graph::{PlanGraph, PlanInstructionKind, Rewrite};
 
 use super::uses::Uses;
 
-/// Makes equal calls once. It asks which operators are functions of their arguments and nothing else.
-pub struct ShareEqual {
-    is_pure: fn(&str) -> bool,
-}
-
-impl ShareEqual {
-    /// With the test for operators of a library.
-    pub const fn new(is_pure: fn(&str) -> bool) -> Self {
-        ShareEqual { is_pure }
-    }
-}
+/// Makes equal calls of [pure](crate::kernel::Operator::is_pure) operators once.
+pub struct ShareEqual;
 
 /// An argument, so that equal ones are equal; that of a result says only what the result is.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -46,6 +37,10 @@ impl Rewrite for ShareEqual {
     }
 
     fn apply(&self, graph: &mut PlanGraph<'_>) -> usize {
+        // Only what came out of delegates is in temporaries.
+        if graph.chains.iter().flatten().all(|instruction| instruction.node.is_none()) {
+            return 0;
+        }
         // Without jumps, the instructions in front have run.
         let Some(uses) = Uses::of(graph) else { return 0 };
         let mut views: Vec<(u32, u32)> = Vec::new();
@@ -65,13 +60,11 @@ impl Rewrite for ShareEqual {
             for index in 0..graph.chains[chain].len() {
                 let instruction = graph.chains[chain][index];
                 let PlanInstructionKind::Kernel { operator, args } = instruction.kind else { continue };
-                let name = &graph.operators[operator as usize].name;
-                // Only what came out of delegates is in temporaries.
-                let pure = (self.is_pure)(name) || graph.operators[operator as usize].kernel.is_pure();
-                if instruction.node.is_none() || !pure {
+                let called = &graph.operators[operator as usize];
+                if instruction.node.is_none() || !called.kernel.is_pure() {
                     continue;
                 }
-                let name = name.to_string();
+                let name = called.name.to_string();
                 let Some((arguments, results)) = described(graph, &uses, &steady, &same, operator, args) else {
                     continue;
                 };

@@ -12,6 +12,7 @@ pub(crate) static MAX_2D_ALONE: Kernel = Kernel {
     name: "edgepack::max_pool2d.out",
     schema: "(Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, *, Tensor(a!) out) -> Tensor(a!)",
     alias: Alias::Disjoint,
+    is_pure: true,
     prepare: |args| {
         static ROW: Row = Row { result: Output::GreatestAlone, ..Row::max(MAX_2D_NAME, 2) };
         prepare(args, &ROW)
