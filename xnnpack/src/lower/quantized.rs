@@ -105,34 +105,34 @@ impl Lowering<'_> {
         transposed: bool,
         made: Made,
     ) -> Result<(), KernelError> {
-        let x = inputs[0];
-        self.expect_constant(inputs[1])?;
+        let (x, w) = (inputs[0], inputs[1]);
+        self.expect_constant(w)?;
         let channel = usize::from(transposed);
-        let &[first, second] = inputs[1].shape.dims() else {
+        let &[first, second] = w.shape.dims() else {
             return Err(refused("its weights have not two dimensions"));
         };
         let [first, second] = [first as usize, second as usize];
         let (sizes, columns) = if transposed { ([second, first], Some(second)) } else { ([first, second], None) };
         if let Some(params) = x.rows {
-            let weights = self.row_weights(inputs[1], channel, Rows { sizes, groups: 1, columns })?;
+            let weights = self.row_weights(w, channel, Rows { sizes, groups: 1, columns })?;
             let bias = self.bias(inputs, &[Datatype::FP32])?;
             return self.in_single(made, |this, out| {
                 let operator = this.values.own(rows::product(weights, node.bounds()));
-                this.values.all().call(operator, &[x.local, params, bias, out.local], this.node);
+                this.values.all().call(operator, &[x.local, params, w.local, bias, out.local], this.node);
                 Ok(())
             });
         }
-        let weighted = self.requantize(node, x, inputs[1], channel, made)?;
+        let weighted = self.requantize(node, x, w, channel, made)?;
         let bias = self.bias(inputs, &[Datatype::QCINT32, Datatype::QINT32])?;
         if weighted.zero == 0 {
-            let stored = self.values.stored(inputs[1], columns)?;
+            let stored = self.values.stored(w, columns)?;
             let packed = self.values.weights.convolution(stored, sizes, 1, self.values.call.retained())?;
             let out = self.values.make(made)?;
             let operator = self.values.own(integer::product(weighted.how, packed));
-            self.values.all().call(operator, &[x.local, bias, out.local], self.node);
+            self.values.all().call(operator, &[x.local, w.local, bias, out.local], self.node);
             return Ok(());
         }
-        let w = if transposed { self.exchanged(inputs[1])? } else { self.values.placed(inputs[1])? };
+        let w = if transposed { self.exchanged(w)? } else { self.values.placed(w)? };
         let out = self.values.make(made)?;
         let operator = affine::product(weighted);
         let operator = self.values.own(operator);
@@ -193,7 +193,7 @@ impl Lowering<'_> {
             let bias = self.bias(inputs, &[Datatype::FP32])?;
             return self.in_single(made, |this, out| {
                 let operator = this.values.own(rows::convolution(packed, scales, windows, node.bounds()));
-                this.values.all().call(operator, &[x.local, params, bias, out.local], this.node);
+                this.values.all().call(operator, &[x.local, params, w.local, bias, out.local], this.node);
                 Ok(())
             });
         }
@@ -225,7 +225,7 @@ impl Lowering<'_> {
         if let Some(operator) = packed {
             let out = self.values.make(made)?;
             let operator = self.values.own(operator);
-            self.values.all().call(operator, &[x.local, bias, out.local], self.node);
+            self.values.all().call(operator, &[x.local, w.local, bias, out.local], self.node);
             return Ok(());
         }
         let w = self.values.placed(w)?;

@@ -276,22 +276,23 @@ impl<'l> Values<'l> {
         Ok(lowered)
     }
 
-    /// The value that nodes call so, for a node that packs it if it is a constant of quantised numbers: such a one has no
-    /// place among the values.
+    /// The value that nodes call so, for a node that packs it if it is a constant of quantised numbers: instructions see no
+    /// bytes of such a one.
     pub fn to_pack(&mut self, id: u32) -> Result<Lowered, KernelError> {
         let index = self.index_of(id)?;
         let tensor = self.payload.values().get(index).and_then(|value| value.tensor());
         match tensor.filter(|tensor| tensor.is_constant() && self.lowered[index].is_none()) {
             Some(tensor) if !is_float(tensor.datatype) => {
                 let shape = tensor.shape().ok_or_else(|| refused("more than six dimensions"))?;
-                let (local, datatype) = (self.all.none(), signed(tensor.datatype));
+                let datatype = signed(tensor.datatype);
+                let local = self.all.packed(contiguous(datatype, shape.dims())?);
                 Ok(Lowered { local, shape, datatype, dynamic: false, writable: false, rows: None, index })
             }
             _ => self.get(id),
         }
     }
 
-    /// A constant that came of [`Values::to_pack`], with a place.
+    /// A constant that came of [`Values::to_pack`], with its bytes.
     pub fn placed(&mut self, constant: Lowered) -> Result<Lowered, KernelError> {
         let layout = contiguous(constant.datatype, constant.shape.dims())?;
         Ok(Lowered { local: self.constant(constant.index, layout)?, ..constant })

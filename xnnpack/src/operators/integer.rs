@@ -59,9 +59,10 @@ pub(super) fn row_sums(weights: &[i8], width: usize) -> Result<Vec<i32>, KernelE
     Ok(sums)
 }
 
-const PRODUCT: &str = "(Tensor x, Tensor? b, *, Tensor(a!) out) -> Tensor(a!)";
-const BIAS: usize = 1;
-const OUT: usize = 2;
+/// What weights are is known from their packed form, where there is one.
+const PRODUCT: &str = "(Tensor x, Tensor w, Tensor? b, *, Tensor(a!) out) -> Tensor(a!)";
+const BIAS: usize = 2;
+const OUT: usize = 3;
 
 /// The bias of a channel.
 fn bias_of(bias: Option<&[i32]>, channel: usize) -> i32 {
@@ -205,12 +206,9 @@ pub(crate) fn depthwise(
     })
 }
 
-const TRANSPOSED: &str = "(Tensor x, Tensor w, Tensor? b, *, Tensor(a!) out) -> Tensor(a!)";
-const TRANSPOSED_OUT: usize = 3;
-
 /// A transposed convolution with weights `[Co, kh, kw, Ci]`; `adjust` are the sizes it adds.
 pub(crate) fn transposed(how: Requantize, windows: Windows, adjust: [usize; 2]) -> Arc<dyn Operator> {
-    own("xnnpack::transposed_convolution.int8", TRANSPOSED, Alias::Disjoint, move |args| {
+    own("xnnpack::transposed_convolution.int8", PRODUCT, Alias::Disjoint, move |args| {
         let [outputs, kh, kw, inputs] = *args.tensor(1)?.meta.sizes else {
             return Err(KernelError::unsupported("weights"));
         };
@@ -222,11 +220,11 @@ pub(crate) fn transposed(how: Requantize, windows: Windows, adjust: [usize; 2]) 
         retaining(retained, move |cx: &mut KernelContext<'_>| {
             let [n, h, w, c] = image_sizes(cx, Some(inputs))?;
             let [oh, ow] = windows.spread([h, w], adjust);
-            cx.resize(TRANSPOSED_OUT, &[n, oh, ow, outputs])?;
+            cx.resize(OUT, &[n, oh, ow, outputs])?;
             let views = cx.views();
             let (x, weights) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<i8>()?);
             let bias = views.tensor_opt(2)?.map(|bias| bias.as_slice::<i32>()).transpose()?;
-            let mut out = views.out(TRANSPOSED_OUT)?;
+            let mut out = views.out(OUT)?;
             let mut pixels = out.as_slice::<i8>()?.chunks_exact_mut(outputs);
             // The input place that reaches an output place by a tap.
             let source = |side: usize, place: usize, tap: usize, size: usize| {

@@ -125,9 +125,10 @@ impl Weights {
 /// Least and greatest result; NaN stays.
 pub(crate) type Bounds = (f32, f32);
 
-const PRODUCT: &str = "(Tensor x, Tensor params, Tensor? b, *, Tensor(a!) out) -> Tensor(a!)";
-const BIAS: usize = 2;
-const OUT: usize = 3;
+/// What weights are is known from their packed form.
+const PRODUCT: &str = "(Tensor x, Tensor params, Tensor w, Tensor? b, *, Tensor(a!) out) -> Tensor(a!)";
+const BIAS: usize = 3;
+const OUT: usize = 4;
 
 /// Rows whose scales and sums are at hand at a time.
 const ROWS: usize = 64;

@@ -13,6 +13,7 @@ use crate::api::state::{Dynamism, NONE, Span, Value, ValueId};
 use crate::api::storage::{Block, Region};
 use crate::pte::plan_graph::{PlanGraph, PlanInstructionKind, Rewrite};
 
+use super::by_operator;
 use super::uses::Uses;
 
 /// Runs at load what depends on constants alone. It asks which operators are functions of their arguments and nothing
@@ -48,7 +49,7 @@ impl Rewrite for FoldConstants {
             views.push((base, view));
         }
         views.sort_unstable();
-        let pure: Vec<bool> = graph.operators.iter().map(|operator| (self.is_pure)(&operator.name)).collect();
+        let pure = by_operator(graph, self.is_pure);
         let mut folded = 0;
         for chain in 0..graph.chains.len() {
             for index in 0..graph.chains[chain].len() {

@@ -13,6 +13,7 @@ use crate::api::room::grow;
 use crate::api::state::{Dynamism, Span, Value, ValueId};
 use crate::pte::plan_graph::{PlanGraph, PlanInstructionKind, Rewrite};
 
+use super::by_operator;
 use super::uses::Uses;
 
 /// Makes equal calls once. It asks which operators are functions of their arguments and nothing else.
@@ -57,6 +58,7 @@ impl Rewrite for ShareEqual {
         }
         views.sort_unstable();
         let steady = steady_inputs(graph, &uses);
+        let pure = by_operator(graph, self.is_pure);
         let mut known: HashMap<(String, Vec<Argument>), Vec<u32>> = HashMap::new();
         // By tensor, the one that replaces it now.
         let mut same: HashMap<u32, u32> = HashMap::new();
@@ -65,13 +67,12 @@ impl Rewrite for ShareEqual {
             for index in 0..graph.chains[chain].len() {
                 let instruction = graph.chains[chain][index];
                 let PlanInstructionKind::Kernel { operator, args } = instruction.kind else { continue };
-                let name = &graph.operators[operator as usize].name;
                 // Only what came out of delegates is in temporaries.
-                let pure = (self.is_pure)(name) || graph.operators[operator as usize].kernel.is_pure();
-                if instruction.node.is_none() || !pure {
+                let is_pure = pure[operator as usize] || graph.operators[operator as usize].kernel.is_pure();
+                if instruction.node.is_none() || !is_pure {
                     continue;
                 }
-                let name = name.to_string();
+                let name = graph.operators[operator as usize].name.to_string();
                 let Some((arguments, results)) = described(graph, &uses, &steady, &same, operator, args) else {
                     continue;
                 };
