@@ -24,7 +24,7 @@ pub struct PackedTaps {
     /// Groups of taps in all blocks; none if the plain loop takes all.
     taps: usize,
     sizes: [usize; 2],
-    /// Distance in channels of neighbouring lanes past the last channel: lanes repeat, those of pixels next to each other.
+    /// Lanes that have a channel, where channels are fewer than lanes: pixels next to each other repeat the channels.
     repeated: usize,
 }
 
@@ -179,7 +179,7 @@ impl PackedTaps {
         self.sizes
     }
 
-    /// Channels and repeated channels of a block.
+    /// Lanes that have a channel, where channels are fewer than lanes.
     pub(super) fn repeated(&self) -> usize {
         self.repeated
     }

@@ -14,7 +14,7 @@ use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use edgepack_compute::threads::Threads;
+use edgepack_compute::threads::{self, Threads};
 use edgepack_loader::{Bytes, NamedDataMap, Source};
 use sha2::{Digest as _, Sha256};
 
@@ -24,6 +24,9 @@ pub use folder::PackFolder;
 use crate::api::error::KernelError;
 use crate::api::room::Retained;
 use entry::Digest;
+
+/// Least bytes of packed weights that are worth handing to other threads: they take ten times as long as that.
+const HANDED_OVER: usize = 1 << 19;
 
 /// Makes packed weights of bytes, which the function that is given writes; it answers whether there are any.
 pub type Restore<'p, T> = dyn Fn(&mut dyn FnMut(&mut [u8]) -> bool) -> Option<T> + 'p;
@@ -159,7 +162,8 @@ impl Packer {
     fn new_one<T: Send>(&self, packing: &Packing<'_, T>) -> Result<T, KernelError> {
         self.cache.count_packing();
         match &self.threads {
-            Some(threads) => threads.run(|| (packing.pack)()),
+            Some(threads) if packing.bytes >= HANDED_OVER && threads.count() > 1 => threads.run(|| (packing.pack)()),
+            Some(_) => threads::alone(|| (packing.pack)()),
             None => (packing.pack)(),
         }
     }
