@@ -53,6 +53,9 @@ impl Stored {
     }
 }
 
+/// Makes packed weights of bytes as [`Restore`](edgepack_executor::packing::Restore) does, or says why it cannot.
+type TryRestore<'f, T> = dyn Fn(&mut dyn FnMut(&mut [u8]) -> bool) -> Result<Option<T>, Error> + 'f;
+
 /// A kind of packed weights, and the functions that make it.
 struct Form<'f, T> {
     stored: Stored,
@@ -63,7 +66,7 @@ struct Form<'f, T> {
     bytes: Option<usize>,
     pack: &'f (dyn Fn(&[u8]) -> Result<T, Error> + Sync),
     content: fn(&T) -> &[u8],
-    restore: &'f dyn Fn(&mut dyn FnMut(&mut [u8]) -> bool) -> Result<Option<T>, Error>,
+    restore: &'f TryRestore<'f, T>,
 }
 
 struct Entry {

@@ -82,7 +82,7 @@ impl Lowering<'_> {
         let Some(union) = &node.xnode_union else { return Err(refused("it says nothing")) };
         let packs = matches!(union.fields(), Fields::FullyConnected(_) | Fields::Convolution(_));
         let inputs = union.inputs().filter(|input| input.is_present()).enumerate().map(|(place, input)| match place {
-            1 if packs => self.values.to_pack(input.id),
+            1 if packs => self.values.packable(input.id),
             _ => self.values.get(input.id),
         });
         let inputs: Vec<Lowered> = inputs.collect::<Result<_, _>>()?;

@@ -278,7 +278,7 @@ impl<'l> Values<'l> {
 
     /// The value that nodes call so, for a node that packs it if it is a constant of quantised numbers: instructions see no
     /// bytes of such a one.
-    pub fn to_pack(&mut self, id: u32) -> Result<Lowered, KernelError> {
+    pub fn packable(&mut self, id: u32) -> Result<Lowered, KernelError> {
         let index = self.index_of(id)?;
         let tensor = self.payload.values().get(index).and_then(|value| value.tensor());
         match tensor.filter(|tensor| tensor.is_constant() && self.lowered[index].is_none()) {
@@ -292,7 +292,7 @@ impl<'l> Values<'l> {
         }
     }
 
-    /// A constant that came of [`Values::to_pack`], with its bytes.
+    /// A constant that came of [`Values::packable`], with its bytes.
     pub fn placed(&mut self, constant: Lowered) -> Result<Lowered, KernelError> {
         let layout = contiguous(constant.datatype, constant.shape.dims())?;
         Ok(Lowered { local: self.constant(constant.index, layout)?, ..constant })
