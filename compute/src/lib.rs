@@ -31,6 +31,7 @@ pub mod half;
 pub mod half_gemm;
 pub mod indexing;
 pub mod indices;
+mod interleave;
 pub mod layout;
 pub mod mask;
 pub mod norm;

@@ -87,6 +87,11 @@ fn process() -> Option<&'static Shared> {
     PROCESS.get_or_init(|| Threads::new(0).unwrap_or(Threads(None))).shared()
 }
 
+/// Runs `work` on this thread: loops inside it are not split.
+pub fn alone<R>(work: impl FnOnce() -> R) -> R {
+    pool::alone(work)
+}
+
 /// Returns how many threads a loop that runs here may be split among.
 pub fn current() -> usize {
     if pool::is_in_loop() {

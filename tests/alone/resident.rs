@@ -18,11 +18,22 @@ const FILE: &str = "EDGEPACK_RESIDENT_FILE";
 const MAPPED: &str = "EDGEPACK_RESIDENT_MAPPED";
 const NAME: &str = "four_bit_weights_are_resident_once";
 
-/// Bytes in memory of this process.
-fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+/// Bytes in memory of this process that it made, or that mirror the program: not those of its own code, which comes into
+/// memory as it runs.
+fn resident(program: &Path) -> u64 {
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let (mut counts, mut bytes) = (false, 0);
+    for line in maps.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["Rss:", count, "kB"] if counts => bytes += count.parse::<u64>().unwrap() * 1024,
+            // Addresses, permissions, offset, device, inode, and what is mapped there.
+            [_, _, _, _, "0", ..] => counts = true,
+            [_, _, _, _, _, file] => counts = Path::new(file) == program,
+            _ => {}
+        }
+    }
+    bytes
 }
 
 /// Loads and runs, and says by how much memory has grown.
@@ -32,7 +43,7 @@ fn grown(path: &Path, mapped: bool) -> u64 {
         true => Arc::new(unsafe { MappedFile::open(path).unwrap() }),
         false => Arc::new(FileSource::open(path).unwrap()),
     };
-    let before = resident();
+    let before = resident(path);
     let program = OpenOptions::default().open_source(source).unwrap();
     let options = Options { backends: edgepack::backends(), threads: Some(1), ..Options::default() };
     let mut method = Method::load(&program, "forward", &edgepack_kernels::registry(), &options).unwrap();
@@ -42,11 +53,10 @@ fn grown(path: &Path, mapped: bool) -> u64 {
     let outputs = method.run(&[view()]).unwrap();
     let y: &[f32] = outputs.get(0).unwrap().tensor().unwrap().as_slice().unwrap();
     assert!((y[0] - 3.0 * SIZES[1] as f32).abs() < 1.0, "{}", y[0]);
-    resident() - before
+    resident(path) - before
 }
 
 #[test]
-#[ignore = "not met yet: a mapped program was measured at 1.8 times its weights"]
 fn four_bit_weights_are_resident_once() {
     if let Some(path) = std::env::var_os(FILE) {
         println!("\ngrown {}", grown(Path::new(&path), std::env::var_os(MAPPED).is_some()));
@@ -61,7 +71,7 @@ fn four_bit_weights_are_resident_once() {
     std::fs::write(&path, program.finish().unwrap().to_bytes().unwrap()).unwrap();
     for mapped in [true, false] {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", NAME, "--nocapture", "--include-ignored"]).env(FILE, &path);
+        command.args(["--exact", NAME, "--nocapture"]).env(FILE, &path).env_remove(MAPPED);
         if mapped {
             command.env(MAPPED, "1");
         }

@@ -146,6 +146,44 @@ fn with_a_folder_the_second_load_packs_nothing() {
     assert_eq!(options.cache.packings(), 1);
 }
 
+/// Programs of the corpus with weights of eight bits: convolutions, depthwise ones and products, static and dynamic, by rows
+/// and by columns.
+const EIGHT_BITS: [&str; 6] = [
+    "mobile_xnnpack_int8",
+    "cnn_xnnpack_int8",
+    "mlp_xnnpack_int8",
+    "conv_dynamic_xnnpack_int8",
+    "dw2_xnnpack_int8",
+    "linear_turned_xnnpack_int8",
+];
+
+#[test]
+fn weights_of_eight_bits_are_packed_once_and_stored() {
+    let models = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/corpus/models");
+    let folder = tempfile::tempdir().unwrap();
+    let mut all = 0;
+    for name in EIGHT_BITS {
+        let program = Program::open(models.join(name).with_extension("pte")).unwrap();
+        let shared = options();
+        let loaded = [0, 1].map(|_| load(&program, "forward", &shared));
+        let packings = shared.cache.packings();
+        assert!(packings > 0 && shared.cache.len() as u64 == packings, "{name}: {packings} packings");
+        // Each of the two methods accounts for all that it uses.
+        let bytes = loaded.each_ref().map(|method| method.memory_bytes().packed);
+        assert!(bytes[0] > 0 && bytes[0] == bytes[1], "{name}: {bytes:?}");
+        let stored = || Options { cache: PackCache::new(), ..options() }.pack_cache(folder.path().join("p")).unwrap();
+        for want in [packings, 0] {
+            let options = stored();
+            let program = Program::open(models.join(name).with_extension("pte")).unwrap();
+            load(&program, "forward", &options);
+            let have = options.cache.packings();
+            assert!(have <= want && (want == 0 || have > 0), "{name}: {have} packings, at most {want}");
+            all += have;
+        }
+    }
+    assert!(all > 0);
+}
+
 #[test]
 fn packed_weights_are_within_the_limits_of_each_method() {
     let (program, mut options) = (program(Some(weights(0xbb))), options());

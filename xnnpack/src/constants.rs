@@ -3,10 +3,14 @@
 //! Every key is asked for once in a load, so what was verified is what is used. Weights are packed once for all payloads
 //! of a program that name them.
 
+use std::any::Any;
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use edgepack_compute::qgemm::{self, Bits};
-use edgepack_executor::kernel::{KernelError, Retained};
+use edgepack_compute::Error;
+use edgepack_compute::qconv;
+use edgepack_compute::qgemm::{self, Bits, Blocks};
+use edgepack_executor::kernel::{KernelError, Retained, room};
 use edgepack_executor::packing::{Packer, Packing};
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::xnnpack::{Constant, ConstantBytes, Payload};
@@ -16,6 +20,53 @@ use edgepack_loader::Bytes;
 pub(crate) struct Weights {
     entries: Vec<Option<Entry>>,
     packer: Arc<Packer>,
+}
+
+/// Weights as a payload stores them.
+#[derive(Clone, Copy)]
+pub(crate) struct Stored {
+    /// The constant.
+    pub index: u32,
+    /// Bytes, if they can be counted.
+    pub len: Option<usize>,
+    /// True if they are bytes from 0 on, which are bytes from -128 on here.
+    pub is_unsigned: bool,
+    /// The number of columns, where those of a matrix are what is packed as rows.
+    pub columns: Option<usize>,
+}
+
+impl Stored {
+    /// The rows to pack.
+    fn rows<'w>(&self, weights: &'w [u8]) -> Result<Cow<'w, [u8]>, KernelError> {
+        let mut rows = Cow::Borrowed(weights);
+        if let Some(columns) = self.columns {
+            let mut exchanged = room(weights.len())?;
+            (0..columns).for_each(|column| exchanged.extend(weights.iter().skip(column).step_by(columns)));
+            rows = Cow::Owned(exchanged);
+        }
+        if self.is_unsigned {
+            let mut signed = room(weights.len())?;
+            signed.extend(rows.iter().map(|weight| weight ^ 0x80));
+            rows = Cow::Owned(signed);
+        }
+        Ok(rows)
+    }
+}
+
+/// Makes packed weights of bytes as [`Restore`](edgepack_executor::packing::Restore) does, or says why it cannot.
+type TryRestore<'f, T> = dyn Fn(&mut dyn FnMut(&mut [u8]) -> bool) -> Result<Option<T>, Error> + 'f;
+
+/// A kind of packed weights, and the functions that make it.
+struct Form<'f, T> {
+    stored: Stored,
+    numbers: &'f [u8],
+    layout: &'f str,
+    sizes: &'f [usize],
+    /// Bytes of the result, if they can be counted.
+    bytes: Option<usize>,
+    pack: &'f (dyn Fn(&[u8]) -> Result<T, Error> + Sync),
+    content: fn(&T) -> &[u8],
+    restore: &'f TryRestore<'f, T>,
 }
 
 struct Entry {
@@ -35,7 +86,7 @@ impl Weights {
         place: &str,
         packer: &Arc<Packer>,
     ) -> Result<Self, KernelError> {
-        let mut entries = edgepack_executor::kernel::room(payload.constant_list().len())?;
+        let mut entries = room(payload.constant_list().len())?;
         for constant in payload.constant_list() {
             entries.push(match constant {
                 Constant::Inline(part) => inside(processed, part).map(|(start, bytes)| {
@@ -55,40 +106,104 @@ impl Weights {
         Ok(Weights { entries, packer: Arc::clone(packer) })
     }
 
-    /// Packs a constant, rows of weights of a channel each, or finds it packed; charged to the method.
-    pub fn packed(
+    /// Packs weights of four bits, rows of a channel each, or finds them packed; charged to the method.
+    pub fn four_bits(
         &self,
         index: u32,
-        bits: Bits,
         sizes: [usize; 2],
+        blocks: Option<Blocks<'_>>,
         retained: Retained<'_>,
     ) -> Result<Arc<qgemm::Weights>, KernelError> {
         let [channels, inner] = sizes;
-        let row = match bits {
-            Bits::Eight => inner,
-            Bits::Four => inner.div_ceil(2),
-        };
-        let weights = channels.checked_mul(row).and_then(|len| self.shared(index, len));
+        let stored = Stored { index, len: channels.checked_mul(inner.div_ceil(2)), is_unsigned: false, columns: None };
+        let inputs = blocks.map(|blocks| blocks.inputs);
+        self.packed(
+            &Form {
+                stored,
+                numbers: blocks.map_or(&[], |blocks| bytemuck::cast_slice(blocks.scales)),
+                layout: &format!("{}, {:?} bits", qgemm::Weights::LAYOUT, Bits::Four),
+                sizes: &[channels, inner, inputs.unwrap_or(0)],
+                bytes: qgemm::Weights::packed_len(Bits::Four, sizes, inputs),
+                pack: &|weights| match blocks {
+                    Some(blocks) => qgemm::Weights::four_bits_in_blocks(weights, sizes, blocks),
+                    None => qgemm::Weights::four_bits(weights, sizes),
+                },
+                content: qgemm::Weights::packed,
+                restore: &|fill| qgemm::Weights::of_packed(Bits::Four, sizes, inputs, fill),
+            },
+            retained,
+        )
+    }
+
+    /// Packs weights of eight bits `[outputs, inner]`, in so many groups of channels, or finds them packed; charged to the
+    /// method.
+    pub fn convolution(
+        &self,
+        stored: Stored,
+        sizes: [usize; 2],
+        groups: usize,
+        retained: Retained<'_>,
+    ) -> Result<Arc<qconv::Packed>, KernelError> {
+        self.packed(
+            &Form {
+                stored,
+                numbers: &[],
+                layout: &qconv::Packed::layout(),
+                sizes: &[sizes[0], sizes[1], groups],
+                bytes: qconv::Packed::packed_len(sizes, groups),
+                pack: &|weights| qconv::Packed::new(bytemuck::cast_slice(weights), sizes, groups),
+                content: qconv::Packed::packed,
+                restore: &|fill| qconv::Packed::of_packed(sizes, groups, fill),
+            },
+            retained,
+        )
+    }
+
+    /// Packs weights of eight bits `[taps, outputs]` of one channel each, for so many inputs and windows at this horizontal
+    /// stride, or finds them packed; charged to the method.
+    pub fn depthwise(
+        &self,
+        stored: Stored,
+        sizes: [usize; 2],
+        [inputs, stride]: [usize; 2],
+        retained: Retained<'_>,
+    ) -> Result<Arc<qconv::PackedTaps>, KernelError> {
+        self.packed(
+            &Form {
+                stored,
+                numbers: &[],
+                layout: &qconv::PackedTaps::layout(inputs, stride),
+                sizes: &sizes,
+                bytes: qconv::PackedTaps::packed_len(sizes, inputs),
+                pack: &|weights| qconv::PackedTaps::new(bytemuck::cast_slice(weights), sizes, inputs, stride),
+                content: qconv::PackedTaps::packed,
+                restore: &|fill| qconv::PackedTaps::of_packed(sizes, inputs, stride, fill),
+            },
+            retained,
+        )
+    }
+
+    fn packed<T: Any + Send + Sync>(&self, form: &Form<'_, T>, retained: Retained<'_>) -> Result<Arc<T>, KernelError> {
+        let Form { stored, numbers, layout, sizes, .. } = *form;
+        let Stored { index, is_unsigned, columns, .. } = stored;
+        let weights = stored.len.and_then(|len| self.shared(index, len));
         let (weights, place) =
             weights.zip(self.entry(index)).map(|(weights, entry)| (weights, &entry.place)).ok_or_else(|| {
                 KernelError::new(ErrorCode::InvalidProgram, format!("constant {index} is shorter than its weights"))
             })?;
-        let bytes = qgemm::Weights::packed_len(bits, sizes);
+        let signs = if is_unsigned { ", unsigned" } else { "" };
+        let order = if columns.is_some() { ", by columns" } else { "" };
         self.packer.pack(
             &Packing {
                 place,
                 weights: &weights,
-                layout: &format!("{}, {bits:?} bits", qgemm::Weights::LAYOUT),
-                sizes: &sizes,
-                bytes: bytes.ok_or_else(|| KernelError::unsupported("weights beyond all memory"))?,
-                pack: &|| {
-                    Ok(match bits {
-                        Bits::Eight => qgemm::Weights::eight_bits(bytemuck::cast_slice(&weights), sizes)?,
-                        Bits::Four => qgemm::Weights::four_bits(&weights, sizes)?,
-                    })
-                },
-                content: qgemm::Weights::packed,
-                restore: &|fill| qgemm::Weights::of_packed(bits, sizes, fill).ok().flatten(),
+                numbers,
+                layout: &format!("{layout}{signs}{order}"),
+                sizes,
+                bytes: form.bytes.ok_or_else(|| KernelError::unsupported("weights beyond all memory"))?,
+                pack: &|| Ok((form.pack)(&stored.rows(&weights)?)?),
+                content: form.content,
+                restore: &|fill| (form.restore)(fill).ok().flatten(),
             },
             retained,
         )

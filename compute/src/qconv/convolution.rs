@@ -1,7 +1,9 @@
 //! Convolutions whose output channels see all channels of a group.
 
+use std::sync::Arc;
+
 use super::kernel::Piece;
-use super::pack::{Packed, sums};
+use super::pack::{Packed, TILES};
 use super::patches::Patches;
 use super::requantise::{Dynamic, DynamicImages, Epilogue, Static, by_tile};
 use super::{DynamicScales, Error, Requantise, Windows, expect};
@@ -11,8 +13,6 @@ use crate::threads::{Columns, Cost, WriteColumns, for_each_at, for_each_piece_at
 
 /// Pixels that a piece has a multiple of: as many as blocks of every size have.
 const PIXELS: usize = 24;
-/// Tiles of a piece of channels.
-const TILES: usize = 4;
 
 /// Nanoseconds of a multiplication and an addition of bytes.
 const MULTIPLICATION: f64 = 0.005;
@@ -23,7 +23,7 @@ const PIECE: f64 = 10_000.0;
 
 /// Weights and what results are made with.
 struct Product<E> {
-    packed: Packed,
+    packed: Arc<Packed>,
     windows: Windows,
     epilogue: E,
     path: BytesPath,
@@ -36,35 +36,36 @@ pub struct Convolution(Product<Static>);
 pub struct DynamicConvolution(Product<Dynamic>);
 
 impl Convolution {
-    /// A convolution with these weights, rows of which there are `[outputs, kh * kw * inputs / groups]`.
+    /// A convolution with these weights, whose groups of channels are those of the windows.
     pub fn new(
-        weights: &[i8],
-        sizes: [usize; 2],
+        packed: impl Into<Arc<Packed>>,
         windows: Windows,
         bias: Option<&[i32]>,
         requantise: Requantise<'_>,
     ) -> Result<Self, Error> {
-        Self::on(BytesPath::best(), weights, sizes, windows, bias, requantise)
+        Self::on(BytesPath::best(), packed.into(), windows, bias, requantise)
     }
 
     pub(super) fn on(
         path: BytesPath,
-        weights: &[i8],
-        sizes: [usize; 2],
+        packed: Arc<Packed>,
         windows: Windows,
         bias: Option<&[i32]>,
         requantise: Requantise<'_>,
     ) -> Result<Self, Error> {
-        let packed = Packed::new(weights, sizes, &windows, block(path))?;
-        requantise.check(sizes[0])?;
-        expect("biases", bias.map_or(sizes[0], <[i32]>::len), sizes[0])?;
-        let sums = sums(weights, sizes)?;
-        let zero = i32::from(requantise.input_zero) + path.offset();
-        let start =
-            |channel: usize| bias.map_or(0, |bias| bias[channel]).wrapping_sub(zero.wrapping_mul(sums[channel]));
+        packed.check(path, &windows)?;
         let channels = [packed.channel_groups, packed.each];
+        let outputs = packed.channel_groups * packed.each;
+        requantise.check(outputs)?;
+        expect("biases", bias.map_or(outputs, <[i32]>::len), outputs)?;
+        let zero = i32::from(requantise.input_zero) + path.offset();
+        let mut starts = by_tile(channels, |channel| bias.map_or(0, |bias| bias[channel]))?;
+        for (tile, starts) in starts.iter_mut().enumerate() {
+            let sums = packed.sums(tile);
+            starts.iter_mut().zip(sums).for_each(|(start, sum)| *start = start.wrapping_sub(zero.wrapping_mul(sum)));
+        }
         let epilogue = Static {
-            starts: by_tile(channels, start)?,
+            starts,
             factors: by_tile(channels, |channel| requantise.factor(channel))?,
             limits: requantise.limits(),
             input_zero: requantise.input_zero,
@@ -73,10 +74,9 @@ impl Convolution {
         Ok(Convolution(Product { packed, windows, epilogue, path }))
     }
 
-    /// Bytes that a convolution of `[outputs, kh * kw * inputs / groups]` weights takes.
-    pub fn bytes(sizes: [usize; 2], groups: usize) -> usize {
-        Packed::bytes(sizes, groups)
-            .saturating_add(tiles(sizes[0], groups).saturating_mul(2 * size_of::<[i32; CHANNELS]>()))
+    /// Bytes that a convolution of so many outputs takes besides its weights.
+    pub fn bytes(outputs: usize, groups: usize) -> usize {
+        tiles(outputs, groups).saturating_mul(2 * size_of::<[i32; CHANNELS]>())
     }
 
     /// Computes images `[n, h, w, c]`.
@@ -86,25 +86,23 @@ impl Convolution {
 }
 
 impl DynamicConvolution {
-    /// A convolution with these weights, rows of which there are `[outputs, kh * kw * inputs / groups]`.
-    pub fn new(weights: &[i8], sizes: [usize; 2], windows: Windows, scales: DynamicScales<'_>) -> Result<Self, Error> {
-        Self::on(BytesPath::best(), weights, sizes, windows, scales)
+    /// A convolution with these weights, whose groups of channels are those of the windows.
+    pub fn new(packed: impl Into<Arc<Packed>>, windows: Windows, scales: DynamicScales<'_>) -> Result<Self, Error> {
+        Self::on(BytesPath::best(), packed.into(), windows, scales)
     }
 
     pub(super) fn on(
         path: BytesPath,
-        weights: &[i8],
-        sizes: [usize; 2],
+        packed: Arc<Packed>,
         windows: Windows,
         scales: DynamicScales<'_>,
     ) -> Result<Self, Error> {
-        let packed = Packed::new(weights, sizes, &windows, block(path))?;
-        expect("scales", scales.weights.len(), sizes[0])?;
-        expect("biases", scales.bias.map_or(sizes[0], <[f32]>::len), sizes[0])?;
-        let sums = sums(weights, sizes)?;
+        packed.check(path, &windows)?;
         let channels = [packed.channel_groups, packed.each];
+        let outputs = packed.channel_groups * packed.each;
+        expect("scales", scales.weights.len(), outputs)?;
+        expect("biases", scales.bias.map_or(outputs, <[f32]>::len), outputs)?;
         let epilogue = Dynamic {
-            sums: by_tile(channels, |channel| sums[channel])?,
             scales: by_tile(channels, |channel| scales.weights[channel])?,
             bias: by_tile(channels, |channel| scales.bias.map_or(0.0, |bias| bias[channel]))?,
             limits: scales.limits,
@@ -113,25 +111,16 @@ impl DynamicConvolution {
         Ok(DynamicConvolution(Product { packed, windows, epilogue, path }))
     }
 
-    /// Bytes that a convolution of `[outputs, kh * kw * inputs / groups]` weights takes.
-    pub fn bytes(sizes: [usize; 2], groups: usize) -> usize {
-        Packed::bytes(sizes, groups)
-            .saturating_add(tiles(sizes[0], groups).saturating_mul(3 * size_of::<[i32; CHANNELS]>()))
+    /// Bytes that a convolution of so many outputs takes besides its weights.
+    pub fn bytes(outputs: usize, groups: usize) -> usize {
+        tiles(outputs, groups).saturating_mul(2 * size_of::<[f32; CHANNELS]>())
     }
 
     /// Computes images `[n, h, w, c]`, each with a scale and a zero point.
     pub fn run(&self, images: &[i8], sizes: [usize; 4], scales: &[[f32; 2]], out: &mut [f32]) -> Result<(), Error> {
         expect("scales of images", scales.len(), sizes[0])?;
-        let epilogue = DynamicImages { scales: &self.0.epilogue, images: scales };
+        let epilogue = DynamicImages { packed: &self.0.packed, scales: &self.0.epilogue, images: scales };
         self.0.run(&epilogue, images, sizes, out)
-    }
-}
-
-/// Tiles of a block for a path.
-fn block(path: BytesPath) -> usize {
-    match path.is_large() {
-        true => TILES,
-        false => 1,
     }
 }
 

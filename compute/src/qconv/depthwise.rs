@@ -3,25 +3,24 @@
 //! Invariant: neighbouring channels are computed together, those of several pixels where one pixel has few; pixels too near
 //! to the end of the images for that are computed by a plain loop, which is the oracle of the other.
 
+use std::sync::Arc;
+
 use super::store::store;
+use super::taps::{GROUPS, PackedTaps, blocks, together};
 use super::{Error, Requantise, Windows, expect};
 use crate::error::room;
 use crate::simd::bytes::{Bytes, BytesPath, DepthwiseScales, LANES, Lanes, WithBytes, requantised};
 use crate::threads::{Cost, for_each_piece_at};
-
-/// Groups of four taps; there is a plain loop for more.
-const GROUPS: usize = 16;
 
 /// A multiplication and an addition.
 const MULTIPLICATION: f64 = 0.03;
 
 /// A convolution of statically quantised images with weights `[kh, kw, outputs]`; each channel has as many outputs.
 pub struct Depthwise {
+    packed: Arc<PackedTaps>,
+    /// Blocks of channels, unless the plain loop computes all.
     blocks: Vec<Block>,
-    /// Weights of groups of four taps, block by block.
-    groups: Vec<[Lanes<i8>; 4]>,
-    /// Weights, starts and factors by channel, for the plain loop.
-    weights: Vec<i8>,
+    /// Starts and factors by channel, for the plain loop.
     starts: Vec<i32>,
     factors: Vec<f32>,
     windows: Windows,
@@ -38,116 +37,85 @@ struct Block {
 }
 
 impl Depthwise {
-    /// A convolution of `inputs` channels with weights `[kh, kw, outputs]`.
+    /// A convolution of `inputs` channels with these weights, which were packed for as many and for these windows.
     pub fn new(
-        weights: &[i8],
-        [inputs, outputs]: [usize; 2],
+        packed: impl Into<Arc<PackedTaps>>,
+        inputs: usize,
         windows: Windows,
         bias: Option<&[i32]>,
         requantise: Requantise<'_>,
     ) -> Result<Self, Error> {
-        Self::on(BytesPath::best(), weights, [inputs, outputs], windows, bias, requantise)
+        Self::on(BytesPath::best(), packed.into(), inputs, windows, bias, requantise)
     }
 
     pub(super) fn on(
         path: BytesPath,
-        weights: &[i8],
-        [inputs, outputs]: [usize; 2],
+        packed: Arc<PackedTaps>,
+        inputs: usize,
         windows: Windows,
         bias: Option<&[i32]>,
         requantise: Requantise<'_>,
     ) -> Result<Self, Error> {
+        let [taps, outputs] = packed.sizes();
         windows.check()?;
         requantise.check(outputs)?;
-        expect("weights", weights.len(), windows.taps().saturating_mul(outputs))?;
+        expect("taps", taps, windows.taps())?;
         expect("biases", bias.map_or(outputs, <[i32]>::len), outputs)?;
         expect("channels past those of the image", outputs % inputs.max(1), 0)?;
+        expect("channels in lanes", packed.repeated(), together(outputs, windows.stride[1]) * outputs)?;
+        let is_packed = inputs == outputs && taps.div_ceil(4) <= GROUPS;
+        let groups = if is_packed { outputs.div_ceil(LANES) * taps.div_ceil(4) } else { 0 };
+        expect("groups of taps", packed.taps().len(), groups)?;
         let zeros = [requantise.input_zero, requantise.output_zero].map(i32::from);
-        let (mut starts, mut factors, mut own) = (room(outputs)?, room(outputs)?, room(weights.len())?);
-        for channel in 0..outputs {
-            let taps = weights.iter().skip(channel).step_by(outputs.max(1));
-            let sum = taps.fold(0i32, |sum, &weight| sum.wrapping_add(weight.into()));
-            starts.push(bias.map_or(0, |bias| bias[channel]).wrapping_sub(zeros[0].wrapping_mul(sum)));
+        let (mut starts, mut factors) = (room(outputs)?, room(outputs)?);
+        for (channel, sum) in packed.sums().iter().enumerate() {
+            starts.push(bias.map_or(0, |bias| bias[channel]).wrapping_sub(zeros[0].wrapping_mul(*sum)));
             factors.push(requantise.factor(channel));
         }
-        own.extend_from_slice(weights);
-        let mut depthwise = Depthwise {
-            blocks: Vec::new(),
-            groups: Vec::new(),
-            weights: own,
-            starts,
-            factors,
-            windows,
-            inputs,
-            limits: requantise.limits(),
-            zeros,
-            path,
-        };
-        if inputs == outputs && windows.taps().div_ceil(4) <= GROUPS {
-            depthwise.pack()?;
+        let limits = requantise.limits();
+        let mut depthwise =
+            Depthwise { packed, blocks: Vec::new(), starts, factors, windows, inputs, limits, zeros, path };
+        if is_packed {
+            depthwise.blocks = depthwise.tables()?;
         }
         Ok(depthwise)
     }
 
-    /// Bytes that a convolution with weights `[taps, outputs]` takes.
-    pub fn bytes([taps, outputs]: [usize; 2]) -> usize {
-        let blocks = outputs.div_ceil(LANES);
-        let packed = blocks.saturating_mul(taps.div_ceil(4) * size_of::<[Lanes<i8>; 4]>() + size_of::<Block>());
-        packed.saturating_add(outputs.saturating_mul(taps + size_of::<i32>() + size_of::<f32>()))
+    /// Bytes that a convolution of so many outputs takes besides its weights.
+    pub fn bytes(outputs: usize) -> usize {
+        let blocks = outputs.div_ceil(LANES).saturating_mul(size_of::<Block>());
+        blocks.saturating_add(outputs.saturating_mul(size_of::<i32>() + size_of::<f32>()))
     }
 
-    /// Channels of the image.
     fn outputs(&self) -> usize {
         self.starts.len()
     }
 
     /// Pixels that are computed together where all of them see the image.
     fn together(&self) -> usize {
-        if self.windows.stride[1] == 1 { (LANES / self.outputs().max(1)).max(1) } else { 1 }
+        together(self.outputs(), self.windows.stride[1])
     }
 
-    /// Packs weights by block of channels. The last block begins early enough to be whole, if it can be.
-    fn pack(&mut self) -> Result<(), Error> {
-        let (outputs, taps, order) = (self.outputs(), self.windows.taps(), self.path.depthwise_order());
-        let (order, offset) = match order {
+    /// What makes results of the sums of each block, by lane as the path has them.
+    fn tables(&self) -> Result<Vec<Block>, Error> {
+        let (order, offset) = match self.path.depthwise_order() {
             Some((order, offset)) => (Some(order), offset),
             None => (None, 0),
         };
-        let repeated = self.together() * outputs;
-        (self.blocks, self.groups) =
-            (room(outputs.div_ceil(LANES))?, room(outputs.div_ceil(LANES) * taps.div_ceil(4))?);
-        for first in (0..outputs).step_by(LANES).map(|first| first.min(outputs.saturating_sub(LANES))) {
-            // The channel of a lane, of which some have none.
-            let channel = |lane: usize| match outputs {
-                LANES.. => Some(first + lane),
-                _ => (lane < repeated).then(|| lane % outputs),
-            };
-            let weight = |tap: usize, lane: usize| {
-                let channel = channel(lane).filter(|_| tap < taps);
-                channel.map_or(0, |channel| self.weights[tap * outputs + channel])
-            };
+        let mut all = room(self.outputs().div_ceil(LANES))?;
+        for block in blocks(self.outputs(), self.packed.repeated()) {
             let mut scales =
                 DepthwiseScales { starts: [0; LANES], factors: [0.0; LANES], limits: self.limits, zero: self.zeros[1] };
             for place in 0..LANES {
                 let lane = order.map_or(place, |order| order[place]);
-                let Some(channel) = channel(lane) else { continue };
-                let sum = (0..taps).fold(0i32, |sum, tap| sum.wrapping_add(weight(tap, lane).into()));
+                let Some(channel) = block.channel(lane) else { continue };
+                let sum = self.packed.sums()[channel];
                 scales.starts[place] = self.starts[channel].wrapping_sub(offset.wrapping_mul(sum));
                 scales.factors[place] = self.factors[channel];
             }
-            self.blocks.push(Block { first, scales });
-            for tap in (0..taps).step_by(4) {
-                let mut four = [[0i8; LANES]; 4];
-                for at in 0..4 * LANES {
-                    four[at / LANES][at % LANES] = match order {
-                        Some(order) => weight(tap + at % 4, order[at / 4]),
-                        None => weight(tap + at / LANES, at % LANES),
-                    };
-                }
-                self.groups.push(four);
-            }
+            all.push(Block { first: block.first, scales });
         }
-        Ok(())
+        Ok(all)
     }
 
     /// Computes images `[n, h, w, c]`.
@@ -246,10 +214,10 @@ impl Line<'_> {
     /// Computes pixels; returns whether they are far enough from the end of the images.
     #[inline(always)]
     fn pixel<B: Bytes>(&self, bytes: B, starts: &[Option<usize>; 4 * GROUPS], at: At, out: &mut [i8]) -> bool {
-        let Depthwise { windows, blocks, groups, .. } = self.depthwise;
+        let Depthwise { windows, blocks, packed, .. } = self.depthwise;
         let taps = windows.taps();
         let depth = taps.div_ceil(4);
-        for (block, weights) in blocks.iter().zip(groups.chunks_exact(depth)) {
+        for (block, weights) in blocks.iter().zip(packed.taps().chunks_exact(depth)) {
             let mut seen = [[self.padding; 4]; GROUPS];
             for tap in 0..taps {
                 let Some(start) = starts[tap] else { continue };
@@ -271,7 +239,8 @@ impl Line<'_> {
     /// Computes pixels one number after the other.
     #[inline(always)]
     fn plain(&self, [image, y]: [usize; 2], height: usize, pixels: std::ops::Range<usize>, out: &mut [i8]) {
-        let Depthwise { windows, weights, starts, factors, limits, zeros, inputs, .. } = self.depthwise;
+        let Depthwise { packed, windows, starts, factors, limits, zeros, inputs, .. } = self.depthwise;
+        let weights = packed.weights();
         let outputs = starts.len();
         let multiplier = outputs / (*inputs).max(1);
         for (x, out) in pixels.zip(out.chunks_exact_mut(outputs)) {

@@ -13,12 +13,15 @@ mod pack;
 mod patches;
 mod requantise;
 mod store;
+mod taps;
 #[cfg(test)]
 mod tests;
 
 pub use convolution::{Convolution, DynamicConvolution};
 pub use depthwise::Depthwise;
+pub use pack::Packed;
 pub use requantise::{DynamicScales, Requantise};
+pub use taps::PackedTaps;
 
 use crate::error::{Error, ErrorKind};
 pub use crate::simd::bytes::requantised;

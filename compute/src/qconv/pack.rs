@@ -2,84 +2,160 @@
 //!
 //! Invariant: past the last channel of a group and the last input, weights are 0.
 
-use bytemuck::Zeroable;
-
 use super::{Error, Windows, expect};
-use crate::error::room;
+use crate::error::ErrorKind;
+use crate::interleave::{GROUP, Groups, Sums, Tile, UNIT, interleave};
+use crate::simd::bytes::BytesPath;
 use crate::simd::dot::{CHANNELS, Group};
+use crate::simd::run_wide;
+use crate::threads::{Cost, WriteAll, for_each_at};
 
-/// Weights of a convolution.
+/// Tiles of a block where there are many accumulators.
+pub(super) const TILES: usize = 4;
+
+/// Packed weights of a convolution, and the sums of the weights of each channel.
 ///
 /// Tiles of `CHANNELS` channels follow each other, in blocks of a few; the last block of a group of channels may have fewer.
-/// A block is groups of four inputs, for each of its tiles one, input after input.
-pub(super) struct Packed {
-    groups: Vec<Group>,
+/// A block is groups of four inputs, for each of its tiles one, input after input. A group of sums for each tile follows.
+pub struct Packed {
+    groups: Groups,
+    /// Groups of weights; those of sums follow.
+    weights: usize,
     /// Tiles of a block.
-    pub block: usize,
+    pub(super) block: usize,
     /// Groups of inputs of a tile.
-    pub depth: usize,
+    pub(super) depth: usize,
     /// Groups of channels.
-    pub channel_groups: usize,
+    pub(super) channel_groups: usize,
     /// Channels of each.
-    pub each: usize,
+    pub(super) each: usize,
     /// Inputs of a channel.
-    pub inner: usize,
+    pub(super) inner: usize,
+}
+
+/// Groups of weights `[outputs, inner]`, and of their sums; `None` if they cannot be counted.
+fn counts([outputs, inner]: [usize; 2], channel_groups: usize) -> Option<[usize; 2]> {
+    let tiles = channel_groups.checked_mul(outputs.checked_div(channel_groups)?.div_ceil(CHANNELS))?;
+    Some([tiles.checked_mul(inner.div_ceil(UNIT))?, tiles])
 }
 
 impl Packed {
-    /// Bytes that packed weights take.
-    pub fn bytes([outputs, inner]: [usize; 2], groups: usize) -> usize {
-        let tiles = groups.max(1) * (outputs / groups.max(1)).div_ceil(CHANNELS);
-        tiles.saturating_mul(inner.div_ceil(4)).saturating_mul(size_of::<Group>())
+    /// The layout of packed weights on this machine, by name: another name where they would be packed in another order.
+    pub fn layout() -> String {
+        format!("blocks of {} tiles of {CHANNELS} channels, {UNIT} bytes each, then sums", block(BytesPath::best()))
     }
 
-    /// Packs weights `[outputs, inner]`.
-    pub fn new(weights: &[i8], [outputs, inner]: [usize; 2], windows: &Windows, block: usize) -> Result<Packed, Error> {
-        windows.check()?;
+    /// Bytes that packed weights `[outputs, inner]`, in so many groups of channels, take; `None` if there are no such
+    /// weights, or they cannot be counted.
+    pub fn packed_len(sizes: [usize; 2], channel_groups: usize) -> Option<usize> {
+        let [weights, sums] = counts(sizes, channel_groups)?;
+        weights.checked_add(sums)?.checked_mul(size_of::<Group>())
+    }
+
+    /// Packs weights `[outputs, inner]` with so many groups of channels, on all threads if that is worth it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Geometry`] if there are more or fewer weights, or outputs are not in groups; [`ErrorKind::Memory`].
+    pub fn new(weights: &[i8], sizes: [usize; 2], channel_groups: usize) -> Result<Packed, Error> {
+        Self::on(BytesPath::best(), weights, sizes, channel_groups)
+    }
+
+    pub(super) fn on(
+        path: BytesPath,
+        weights: &[i8],
+        sizes: [usize; 2],
+        channel_groups: usize,
+    ) -> Result<Packed, Error> {
+        let [outputs, inner] = sizes;
         expect("weights", weights.len(), outputs.saturating_mul(inner))?;
-        let channel_groups = windows.groups;
-        expect("channels past groups", outputs % channel_groups, 0)?;
-        let (each, depth) = (outputs / channel_groups, inner.div_ceil(4));
-        let tiles = each.div_ceil(CHANNELS);
-        let mut groups = room(channel_groups * tiles * depth)?;
-        groups.resize(channel_groups * tiles * depth, Group::zeroed());
-        let packed = Packed { groups: Vec::new(), block, depth, channel_groups, each, inner };
-        for (output, weights) in weights.chunks_exact(inner.max(1)).enumerate() {
-            let (group, channel) = (output / each, output % each);
-            let tile = channel / CHANNELS;
-            let (first, count) = packed.block_of(tile);
-            let to = &mut groups[(group * tiles + first) * depth..][..count * depth];
-            for (at, four) in weights.chunks(4).enumerate() {
-                let to = &mut to[at * count + tile - first].0[channel % CHANNELS * 4..][..four.len()];
-                to.iter_mut().zip(four).for_each(|(to, weight)| *to = *weight as u8);
-            }
+        let mut packed = Packed::zeroed(path, sizes, channel_groups)?;
+        let Packed { block, depth, each, .. } = packed;
+        let tiles = packed.tiles();
+        if weights.is_empty() {
+            return Ok(packed);
         }
-        Ok(Packed { groups, ..packed })
+        let (groups, sums) = packed.groups.all_mut().split_at_mut(packed.weights);
+        let of_groups = groups.chunks_exact_mut(tiles * depth).zip(sums.chunks_exact_mut(tiles));
+        let bytes: &[u8] = bytemuck::cast_slice(weights);
+        let cost = Cost::nanoseconds(GROUP.as_nanoseconds() * (block * depth) as f64);
+        for ((groups, sums), rows) in of_groups.zip(bytes.chunks_exact(each * inner)) {
+            let pieces = (WriteAll(groups, block * depth), WriteAll(sums, block));
+            for_each_at(cost, pieces, |index, (groups, sums): (&mut [Group], &mut [Group])| {
+                let distance = sums.len();
+                for (tile, sums) in sums.iter_mut().enumerate() {
+                    let first = (index * block + tile) * CHANNELS;
+                    let rows = &rows[first * inner..each.min(first + CHANNELS) * inner];
+                    interleave(Tile { rows, row: inner, to: &mut groups[tile..], distance, convert: |unit| unit });
+                    let sums: &mut [i32] = bytemuck::cast_slice_mut(&mut sums.0);
+                    run_wide(Sums { rows, row: inner, sums, number: |byte| i32::from(byte as i8) });
+                }
+            });
+        }
+        Ok(packed)
+    }
+
+    /// Packed weights of bytes that `fill` writes, [`Packed::packed_len`] of them; any bytes are some weights. `None` if
+    /// it says that there are none.
+    pub fn of_packed(
+        sizes: [usize; 2],
+        channel_groups: usize,
+        fill: &mut dyn FnMut(&mut [u8]) -> bool,
+    ) -> Result<Option<Packed>, Error> {
+        let mut packed = Packed::zeroed(BytesPath::best(), sizes, channel_groups)?;
+        let filled = fill(bytemuck::cast_slice_mut(packed.groups.all_mut()));
+        Ok(filled.then_some(packed))
+    }
+
+    fn zeroed(path: BytesPath, sizes: [usize; 2], channel_groups: usize) -> Result<Packed, Error> {
+        let [outputs, inner] = sizes;
+        let counts = counts(sizes, channel_groups);
+        let [weights, sums] =
+            counts.ok_or_else(|| Error::new(ErrorKind::Geometry, "weights that cannot be counted"))?;
+        expect("channels past groups", outputs % channel_groups, 0)?;
+        let (each, depth) = (outputs / channel_groups, inner.div_ceil(UNIT));
+        let groups = Groups::zeroed(weights.saturating_add(sums))?;
+        Ok(Packed { groups, weights, block: block(path), depth, channel_groups, each, inner })
+    }
+
+    /// Outputs, and inputs of each.
+    pub fn sizes(&self) -> [usize; 2] {
+        [self.channel_groups * self.each, self.inner]
+    }
+
+    /// The packed weights as bytes.
+    pub fn packed(&self) -> &[u8] {
+        bytemuck::cast_slice(self.groups.all())
+    }
+
+    /// Refuses windows in other groups of channels, or on another path than what the weights were packed for.
+    pub(super) fn check(&self, path: BytesPath, windows: &Windows) -> Result<(), Error> {
+        windows.check()?;
+        expect("tiles of a block", self.block, block(path))?;
+        expect("groups of channels", self.channel_groups, windows.groups)
     }
 
     /// Tiles of a group of channels.
-    pub fn tiles(&self) -> usize {
+    pub(super) fn tiles(&self) -> usize {
         self.each.div_ceil(CHANNELS)
     }
 
-    /// The first tile of the block that a tile is in, and how many there are.
-    fn block_of(&self, tile: usize) -> (usize, usize) {
-        let first = tile / self.block * self.block;
-        (first, self.block.min(self.tiles() - first))
+    /// The sums of the channels of a tile, wrapped.
+    pub(super) fn sums(&self, tile: usize) -> [i32; CHANNELS] {
+        bytemuck::cast(self.groups.all()[self.weights + tile].0)
     }
 
     /// The groups of `count` tiles from the first of a block on.
     #[inline(always)]
-    pub fn panel(&self, group: usize, first: usize, count: usize) -> &[Group] {
-        &self.groups[(group * self.tiles() + first) * self.depth..][..count * self.depth]
+    pub(super) fn panel(&self, group: usize, first: usize, count: usize) -> &[Group] {
+        &self.groups.all()[(group * self.tiles() + first) * self.depth..][..count * self.depth]
     }
 }
 
-/// Sums of the weights of each channel, wrapped.
-pub(super) fn sums(weights: &[i8], [outputs, inner]: [usize; 2]) -> Result<Vec<i32>, Error> {
-    let mut sums = room(outputs)?;
-    let rows = weights.chunks_exact(inner.max(1));
-    sums.extend(rows.map(|row| row.iter().fold(0i32, |sum, &weight| sum.wrapping_add(weight.into()))));
-    sums.resize(outputs, 0);
-    Ok(sums)
+/// Tiles of a block for a path.
+fn block(path: BytesPath) -> usize {
+    match path.is_large() {
+        true => TILES,
+        false => 1,
+    }
 }

@@ -1,5 +1,6 @@
 //! Conversion of sums to results.
 
+use super::pack::Packed;
 use super::{Error, ErrorKind, expect};
 use crate::error::room;
 use crate::simd::bytes::requantised;
@@ -118,8 +119,6 @@ impl Epilogue for Static {
 
 /// [`DynamicScales`] by tile.
 pub(super) struct Dynamic {
-    /// `Σ w`.
-    pub sums: Vec<[i32; CHANNELS]>,
     pub scales: Vec<[f32; CHANNELS]>,
     pub bias: Vec<[f32; CHANNELS]>,
     pub limits: [f32; 2],
@@ -129,6 +128,8 @@ pub(super) struct Dynamic {
 
 /// Images that were quantised, each with a scale and a zero point.
 pub(super) struct DynamicImages<'a> {
+    /// The weights, whose sums are needed.
+    pub packed: &'a Packed,
     pub scales: &'a Dynamic,
     /// Of each image: scale, zero point.
     pub images: &'a [[f32; 2]],
@@ -145,8 +146,8 @@ impl Epilogue for DynamicImages<'_> {
 
     #[inline(always)]
     fn tile(&self, index: usize) -> Self::Tile {
-        let Dynamic { sums, scales, bias, .. } = self.scales;
-        (sums[index], [scales[index], bias[index]])
+        let Dynamic { scales, bias, .. } = self.scales;
+        (self.packed.sums(index), [scales[index], bias[index]])
     }
 
     #[inline(always)]

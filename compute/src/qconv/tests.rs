@@ -1,5 +1,7 @@
 //! Every path of this machine against the formulas, written out over weights as they are stored, to the bit.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::random::Random;
 use crate::simd::bytes::BytesPath;
@@ -60,6 +62,10 @@ impl Case {
     fn requantise(&self) -> Requantise<'_> {
         let [input_zero, output_zero] = self.zeros;
         Requantise { factors: &self.factors, input_zero, output_zero, output_limits: self.limits }
+    }
+
+    fn packed(&self, path: BytesPath, sizes: [usize; 2], groups: usize) -> Arc<Packed> {
+        Arc::new(Packed::on(path, &self.weights, sizes, groups).unwrap())
     }
 
     fn results(&self) -> usize {
@@ -163,7 +169,8 @@ fn convolutions() {
                 for &path in &paths {
                     let rows = [outputs, windows.taps() * inputs / groups];
                     let bias = case.bias.as_deref();
-                    let made = Convolution::on(path, &case.weights, rows, windows, bias, case.requantise()).unwrap();
+                    let made = Convolution::on(path, case.packed(path, rows, groups), windows, bias, case.requantise())
+                        .unwrap();
                     let name = format!("{path:?}, {windows:?}, {:?} to {outputs}", case.sizes);
                     agree(&want, 99, &name, |out| made.run(&case.images, case.sizes, out));
                     count += 1;
@@ -198,8 +205,8 @@ fn products() {
         }
         for path in paths() {
             let bias = case.bias.as_deref();
-            let made =
-                Convolution::on(path, &case.weights, [outputs, inputs], Windows::ONE, bias, case.requantise()).unwrap();
+            let packed = case.packed(path, [outputs, inputs], 1);
+            let made = Convolution::on(path, packed, Windows::ONE, bias, case.requantise()).unwrap();
             let name = format!("{path:?}, {rows} rows of {inputs} to {outputs}");
             agree(&want, 99, &name, |out| made.run(&case.images, case.sizes, out));
         }
@@ -227,7 +234,7 @@ fn convolutions_of_images_with_scales_of_their_own() {
                 for path in paths() {
                     let scales = DynamicScales { weights: &weights, bias, limits };
                     let rows = [outputs, kind.taps() * inputs];
-                    let made = DynamicConvolution::on(path, &case.weights, rows, kind, scales).unwrap();
+                    let made = DynamicConvolution::on(path, case.packed(path, rows, 1), kind, scales).unwrap();
                     agree(&want, 0, &format!("{path:?}, {kind:?}"), |out| {
                         made.run(&case.images, case.sizes, &images, bytemuck::cast_slice_mut(out))
                     });
@@ -258,8 +265,11 @@ fn depthwise_convolutions() {
             };
             let want: Vec<i8> = (0..case.results()).map(one).collect();
             for &path in &paths {
-                let (bias, sizes) = (case.bias.as_deref(), [channels, outputs]);
-                let made = Depthwise::on(path, &case.weights, sizes, windows, bias, case.requantise()).unwrap();
+                let bias = case.bias.as_deref();
+                let sizes = [windows.taps(), outputs];
+                let packed = PackedTaps::on(path, &case.weights, sizes, channels, windows.stride[1]).unwrap();
+                let packed = Arc::new(packed);
+                let made = Depthwise::on(path, packed, channels, windows, bias, case.requantise()).unwrap();
                 let name = format!("{path:?}, {windows:?}, {:?} to {outputs}", case.sizes);
                 agree(&want, 99, &name, |out| made.run(&case.images, case.sizes, out));
                 count += 1;
@@ -272,16 +282,52 @@ fn depthwise_convolutions() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let requantise = Requantise { factors: &[1.0], input_zero: 0, output_zero: 0, output_limits: [-128, 127] };
-    let new = |weights: &[i8], windows| Convolution::new(weights, [2, 4], windows, None, requantise);
-    assert!(new(&[0; 7], Windows::ONE).is_err());
-    assert!(new(&[0; 8], Windows { groups: 3, ..Windows::ONE }).is_err());
-    assert!(new(&[0; 8], Windows { stride: [0, 1], ..Windows::ONE }).is_err());
-    let product = new(&[0; 8], Windows::ONE).unwrap();
+    let packed = || Packed::new(&[0; 8], [2, 4], 1).unwrap();
+    let new = |windows| Convolution::new(packed(), windows, None, requantise);
+    assert!(new(Windows { groups: 2, ..Windows::ONE }).is_err());
+    assert!(new(Windows { stride: [0, 1], ..Windows::ONE }).is_err());
+    let product = new(Windows::ONE).unwrap();
     assert!(product.run(&[0; 5], [1, 1, 1, 5], &mut [0; 2]).is_err());
     assert!(product.run(&[0; 4], [1, 1, 1, 4], &mut [0; 3]).is_err());
     assert!(product.run(&[0; 4], [1, 1, 1, 4], &mut [0; 2]).is_ok());
     let limits = Requantise { output_limits: [3, 2], ..requantise };
-    assert!(Convolution::new(&[0; 8], [2, 4], Windows::ONE, None, limits).is_err());
-    let depthwise = Depthwise::new(&[0; 18], [2, 2], windows([3, 3], [1; 2], [1; 2], [[1; 2]; 2]), None, requantise);
-    assert!(depthwise.unwrap().run(&[0; 12], [1, 2, 2, 3], &mut [0; 12]).is_err());
+    assert!(Convolution::new(packed(), Windows::ONE, None, limits).is_err());
+    let three = windows([3, 3], [1; 2], [1; 2], [[1; 2]; 2]);
+    let taps = |inputs, stride| Arc::new(PackedTaps::new(&[0; 18], [9, 2], inputs, stride).unwrap());
+    let new = |taps, inputs| Depthwise::new(taps, inputs, three, None, requantise);
+    assert!(new(taps(2, 1), 2).unwrap().run(&[0; 12], [1, 2, 2, 3], &mut [0; 12]).is_err());
+    assert!(new(taps(1, 1), 2).is_err() && new(taps(2, 2), 2).is_err() && new(taps(2, 1), 1).is_err());
+    assert!(PackedTaps::new(&[0; 17], [9, 2], 2, 1).is_err());
+}
+
+#[test]
+fn packed_weights_come_back_from_their_bytes() {
+    for (sizes, groups) in [([70, 19], 1), ([6, 5], 2), ([0, 3], 1), ([3, 0], 1)] {
+        let weights: Vec<i8> = (0..sizes[0] * sizes[1]).map(|at| at as i8).collect();
+        let packed = Packed::new(&weights, sizes, groups).unwrap();
+        assert_eq!(Packed::packed_len(sizes, groups), Some(packed.packed().len()));
+        let mut fill = |to: &mut [u8]| {
+            to.copy_from_slice(packed.packed());
+            true
+        };
+        let again = Packed::of_packed(sizes, groups, &mut fill).unwrap().unwrap();
+        assert_eq!(again.packed(), packed.packed());
+        assert!(Packed::of_packed(sizes, groups, &mut |_| false).unwrap().is_none());
+    }
+    for (sizes, inputs) in [([9, 70], 70), ([9, 6], 3), ([80, 6], 6), ([0, 2], 2), ([3, 0], 0)] {
+        let weights: Vec<i8> = (0..sizes[0] * sizes[1]).map(|at| at as i8).collect();
+        let packed = PackedTaps::new(&weights, sizes, inputs, 1).unwrap();
+        assert_eq!(PackedTaps::packed_len(sizes, inputs), Some(packed.packed().len()));
+        let mut fill = |to: &mut [u8]| {
+            to.copy_from_slice(packed.packed());
+            true
+        };
+        let again = PackedTaps::of_packed(sizes, inputs, 1, &mut fill).unwrap().unwrap();
+        assert_eq!(again.packed(), packed.packed());
+    }
+    assert!(Packed::new(&[1; 5], [2, 3], 1).is_err() && Packed::new(&[1; 6], [2, 3], 0).is_err());
+    assert!(Packed::new(&[1; 9], [3, 3], 2).is_err() && Packed::packed_len([usize::MAX, 64], 1).is_none());
+    let packed = Packed::new(&[1; 6], [2, 3], 2).unwrap();
+    let requantise = Requantise { factors: &[1.0], input_zero: 0, output_zero: 0, output_limits: [-128, 127] };
+    assert!(Convolution::new(packed, Windows::ONE, None, requantise).is_err());
 }

@@ -1,10 +1,12 @@
 //! Products whose weights of four bits have a scale a block of inputs, with dynamic inputs.
 
+use std::sync::Arc;
+
 use super::channels::{check_bits, check_rows, limited};
-use super::pack::{Bits, check};
+use super::pack::Bits;
 use super::tile;
-use super::{Inputs, Limits, Place, Product, RowScale, Weights, bias_by_tile, by_tile, check_scales, multiply, store};
-use crate::error::{Error, ErrorKind, room};
+use super::{Inputs, Limits, Place, Product, RowScale, Weights, bias_by_tile, multiply, store};
+use crate::error::{Error, ErrorKind};
 use crate::simd::dot::{CHANNELS, Dot};
 use crate::simd::path::Path;
 use crate::threads::Columns;
@@ -17,65 +19,28 @@ use crate::threads::Columns;
 /// out = limit(y · scale[r] + bias[c], lo, hi)                        each operation rounded
 /// ```
 pub struct DynamicBlocks {
-    weights: Weights,
+    weights: Arc<Weights>,
     /// Inputs of a block.
     block: usize,
-    /// Scales by tile, then by block: the upper halves of `f32`.
-    scales: Vec<[u16; CHANNELS]>,
-    /// `Σ f32(Σ w) · scale`.
-    sums: Vec<[f32; CHANNELS]>,
     bias: Vec<[f32; CHANNELS]>,
     limits: Limits,
     pub(super) path: Path,
 }
 
 impl DynamicBlocks {
-    /// A product with these weights, of four bits, in blocks of so many inputs, a multiple of 8 that the inputs are one of.
-    /// Scales, one a block, are the upper halves of `f32` (bfloat16), block by block of each channel.
-    pub fn new(
-        weights: Weights,
-        block: usize,
-        scales: &[u16],
-        bias: Option<&[f32]>,
-        limits: Limits,
-    ) -> Result<DynamicBlocks, Error> {
-        let [channels, inner] = weights.sizes();
+    /// A product with these weights, of four bits and in blocks.
+    pub fn new(weights: impl Into<Arc<Weights>>, bias: Option<&[f32]>, limits: Limits) -> Result<DynamicBlocks, Error> {
+        let weights = weights.into();
+        let [channels, _] = weights.sizes();
         check_bits(&weights, Bits::Four)?;
-        if block == 0 || !block.is_multiple_of(8) || !inner.is_multiple_of(block) {
-            let message = format!("{inner} inputs in blocks of {block}: blocks are multiples of 8, and all alike");
-            return Err(Error::new(ErrorKind::Unsupported, message));
-        }
-        let blocks = inner / block;
-        check("scales", scales.len(), [channels, blocks])?;
-        check_scales(scales.iter().map(|&scale| real(scale)))?;
-        let mut by_block = room(channels.div_ceil(CHANNELS) * blocks)?;
-        for tile in 0..channels.div_ceil(CHANNELS) {
-            let scale = |channel: usize, block: usize| scales.get((tile * CHANNELS + channel) * blocks + block);
-            let of_block = |block| std::array::from_fn(|channel| scale(channel, block).copied().unwrap_or(0));
-            by_block.extend((0..blocks).map(of_block));
-        }
-        let mut sums = room(channels)?;
-        let of_weights = weights.sums(block)?;
-        for channel in 0..channels {
-            let of_channel = channel * blocks..(channel + 1) * blocks;
-            let pairs = of_weights[of_channel.clone()].iter().zip(&scales[of_channel]);
-            sums.push(pairs.fold(0.0, |sum, (&weights, &scale)| sum + weights as f32 * real(scale)));
-        }
-        Ok(DynamicBlocks {
-            block,
-            scales: by_block,
-            sums: by_tile(&sums)?,
-            bias: bias_by_tile(bias, channels)?,
-            limits,
-            weights,
-            path: Path::best(),
-        })
+        let block = weights.block().ok_or_else(|| Error::new(ErrorKind::Unsupported, "weights without blocks"))?;
+        let path = Path::best();
+        Ok(DynamicBlocks { block, bias: bias_by_tile(bias, channels)?, limits, weights, path })
     }
 
-    /// Bytes that it takes.
-    pub fn bytes(&self) -> usize {
-        let [scales, sums, bias] = [size_of_val(&*self.scales), size_of_val(&*self.sums), size_of_val(&*self.bias)];
-        self.weights.bytes() + scales + sums + bias
+    /// Bytes that a product of so many channels takes besides its weights.
+    pub fn bytes(channels: usize) -> usize {
+        channels.div_ceil(CHANNELS).saturating_mul(size_of::<[f32; CHANNELS]>())
     }
 
     /// Computes a row of results, a number per channel, for each row of inputs, of which each has a scale. The inputs are
@@ -89,11 +54,6 @@ impl DynamicBlocks {
     fn blocks(&self) -> usize {
         self.weights.sizes()[1] / self.block
     }
-}
-
-/// The `f32` whose upper half this is.
-fn real(scale: u16) -> f32 {
-    f32::from_bits(u32::from(scale) << 16)
 }
 
 struct BlockRows<'a> {
@@ -118,12 +78,12 @@ impl Product for BlockRows<'_> {
         let bytes = inputs.some_rows::<R>(at.row).map(|row| row.as_chunks::<8>().0);
         let row_sums: [&[i32]; R] = std::array::from_fn(|row| inputs.row_sums(at.row + row));
         let tiles: [_; C] = std::array::from_fn(|tile| product.weights.tile(at.tile + tile));
-        let scales: [_; C] = std::array::from_fn(|tile| &product.scales[(at.tile + tile) * blocks..][..blocks]);
+        let scales: [_; C] = std::array::from_fn(|tile| product.weights.scales(at.tile + tile));
         let groups = product.block / Bits::Four.inputs();
         let mut floats = [[dot.floats([0.0; CHANNELS]); C]; R];
         for (floats, row) in floats.iter_mut().zip(rows) {
-            for (floats, sums) in floats.iter_mut().zip(&product.sums[at.tile..]) {
-                let mut start = *sums;
+            for (tile, floats) in floats.iter_mut().enumerate() {
+                let mut start: [f32; CHANNELS] = product.weights.sums(at.tile + tile);
                 start.iter_mut().for_each(|sum| *sum = -*sum * row.zero_point as f32);
                 *floats = dot.floats(start);
             }

@@ -1,5 +1,7 @@
 //! Products whose weights have one scale a channel, with static or dynamic inputs.
 
+use std::sync::Arc;
+
 use super::pack::Bits;
 use super::tile::{Sums, eight_bits, four_bits};
 use super::{
@@ -36,7 +38,7 @@ pub struct StaticScales<'a> {
 /// out = rne(limit(y, lo − output_zero, hi − output_zero)) + output_zero
 /// ```
 pub struct Static {
-    weights: Weights,
+    weights: Arc<Weights>,
     /// `bias − input_zero · Σ w`.
     starts: Vec<[i32; CHANNELS]>,
     scales: Vec<[f32; CHANNELS]>,
@@ -47,20 +49,25 @@ pub struct Static {
 
 impl Static {
     /// A product with these weights, of eight bits, and a bias by channel, if any.
-    pub fn new(weights: Weights, bias: Option<&[i32]>, scales: StaticScales<'_>) -> Result<Static, Error> {
-        let [channels, inner] = weights.sizes();
+    pub fn new(
+        weights: impl Into<Arc<Weights>>,
+        bias: Option<&[i32]>,
+        scales: StaticScales<'_>,
+    ) -> Result<Static, Error> {
+        let weights = weights.into();
+        let [channels, _] = weights.sizes();
         check_bits(&weights, Bits::Eight)?;
         check_channels("scales", scales.weights.len(), channels)?;
         check_channels("biases", bias.map_or(channels, <[i32]>::len), channels)?;
         let mut factors = crate::error::room(channels)?;
         factors.extend(scales.weights.iter().map(|weight| scales.input * weight / scales.output));
         check_scales(factors.iter().copied())?;
-        let mut starts = weights.sums(inner)?;
-        // Without inputs there are no sums.
-        starts.resize(channels, 0);
-        for (channel, start) in starts.iter_mut().enumerate() {
-            let bias = bias.map_or(0, |bias| bias[channel]);
-            *start = bias.wrapping_sub(i32::from(scales.input_zero).wrapping_mul(*start));
+        let zero = i32::from(scales.input_zero);
+        let mut starts = by_tile(bias.unwrap_or_default())?;
+        starts.resize(channels.div_ceil(CHANNELS), [0; CHANNELS]);
+        for (tile, starts) in starts.iter_mut().enumerate() {
+            let sums: [i32; CHANNELS] = weights.sums(tile);
+            starts.iter_mut().zip(sums).for_each(|(start, sum)| *start = start.wrapping_sub(zero.wrapping_mul(sum)));
         }
         let [low, high] = scales.output_limits;
         if low > high {
@@ -68,7 +75,7 @@ impl Static {
         }
         let limit = |limit: i8| f32::from(i16::from(limit) - i16::from(scales.output_zero));
         Ok(Static {
-            starts: by_tile(&starts)?,
+            starts,
             scales: by_tile(&factors)?,
             limits: [limit(low), limit(high)],
             output_zero: i32::from(scales.output_zero),
@@ -136,9 +143,7 @@ impl Static {
 /// out = limit(y, lo, hi)
 /// ```
 pub struct Dynamic {
-    weights: Weights,
-    /// `Σ w`.
-    sums: Vec<[i32; CHANNELS]>,
+    weights: Arc<Weights>,
     scales: Vec<[f32; CHANNELS]>,
     bias: Vec<[f32; CHANNELS]>,
     limits: Limits,
@@ -147,14 +152,17 @@ pub struct Dynamic {
 
 impl Dynamic {
     /// A product with these weights, of eight or four bits, their scales by channel, and a bias by channel, if any.
-    pub fn new(weights: Weights, scales: &[f32], bias: Option<&[f32]>, limits: Limits) -> Result<Dynamic, Error> {
-        let [channels, inner] = weights.sizes();
+    pub fn new(
+        weights: impl Into<Arc<Weights>>,
+        scales: &[f32],
+        bias: Option<&[f32]>,
+        limits: Limits,
+    ) -> Result<Dynamic, Error> {
+        let weights = weights.into();
+        let [channels, _] = weights.sizes();
         check_channels("scales", scales.len(), channels)?;
         check_scales(scales.iter().copied())?;
-        let mut sums = weights.sums(inner)?;
-        sums.resize(channels, 0);
         Ok(Dynamic {
-            sums: by_tile(&sums)?,
             scales: by_tile(scales)?,
             bias: bias_by_tile(bias, channels)?,
             limits,
@@ -163,9 +171,9 @@ impl Dynamic {
         })
     }
 
-    /// Bytes that it takes.
-    pub fn bytes(&self) -> usize {
-        self.weights.bytes() + size_of_val(&*self.sums) + size_of_val(&*self.scales) + size_of_val(&*self.bias)
+    /// Bytes that a product of so many channels takes besides its weights.
+    pub fn bytes(channels: usize) -> usize {
+        channels.div_ceil(CHANNELS).saturating_mul(2 * size_of::<[f32; CHANNELS]>())
     }
 
     /// Computes a row of results, a number per channel, for each row of inputs, of which each has a scale.
@@ -177,7 +185,8 @@ impl Dynamic {
 
     #[inline(always)]
     fn finish(&self, tile: usize, sums: &[i32; CHANNELS], row: RowScale) -> [f32; CHANNELS] {
-        let (weights, scales, bias) = (&self.sums[tile], &self.scales[tile], &self.bias[tile]);
+        let weights: [i32; CHANNELS] = self.weights.sums(tile);
+        let (scales, bias) = (&self.scales[tile], &self.bias[tile]);
         let [low, high] = self.limits;
         std::array::from_fn(|channel| {
             let sum = sums[channel].wrapping_sub(row.zero_point.wrapping_mul(weights[channel]));

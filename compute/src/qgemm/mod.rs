@@ -16,7 +16,7 @@ mod tile;
 
 pub use blocks::DynamicBlocks;
 pub use channels::{Dynamic, Static, StaticScales};
-pub use pack::{Bits, Inputs, RowScale, Weights};
+pub use pack::{Bits, Blocks, Inputs, RowScale, Weights};
 
 use std::ops::Range;
 

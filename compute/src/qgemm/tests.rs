@@ -231,8 +231,10 @@ fn products_of_blocks() {
                 });
                 (sum * scale + bias.map_or(0.0, |bias| bias[channel])).max(limits[0]).min(limits[1])
             });
-            let packed = Weights::four_bits(&case.half_bytes(), [case.channels, case.inner]).unwrap();
-            let mut product = DynamicBlocks::new(packed, block, &scales, bias, limits).unwrap();
+            let blocks = Blocks { inputs: block, scales: &scales };
+            let sizes = [case.channels, case.inner];
+            let packed = Weights::four_bits_in_blocks(&case.half_bytes(), sizes, blocks).unwrap();
+            let mut product = DynamicBlocks::new(packed, bias, limits).unwrap();
             for &path in &paths {
                 product.path = path;
                 agree(&bits(&want), 99, &format!("{path:?}: {} in blocks of {block}", case.name()), |out| {
@@ -276,12 +278,17 @@ fn what_does_not_fit_is_refused() {
     assert!(Dynamic::new(weights(), &[1.0, 0.0], None, UNLIMITED).is_err());
     assert!(Dynamic::new(weights(), &[1.0, f32::NAN], None, UNLIMITED).is_err());
     assert!(Dynamic::new(weights(), &[1.0, 1.0], Some(&[0.0]), UNLIMITED).is_err());
-    assert!(DynamicBlocks::new(weights(), 8, &[0x3f80; 2], None, UNLIMITED).is_err());
     let four = || Weights::four_bits(&[1; 24], [2, 24]).unwrap();
-    for (block, scales, fits) in
+    assert!(DynamicBlocks::new(weights(), None, UNLIMITED).is_err());
+    assert!(DynamicBlocks::new(four(), None, UNLIMITED).is_err());
+    for (inputs, scales, fits) in
         [(8, 6, true), (24, 2, true), (12, 4, false), (16, 4, false), (0, 2, false), (8, 5, false)]
     {
-        assert_eq!(DynamicBlocks::new(four(), block, &vec![0x3f80; scales], None, UNLIMITED).is_ok(), fits, "{block}");
+        let blocks = Blocks { inputs, scales: &vec![0x3f80; scales] };
+        assert_eq!(Weights::four_bits_in_blocks(&[1; 24], [2, 24], blocks).is_ok(), fits, "{inputs}");
+    }
+    for scale in [0, 0x8000, 0x7f80, 0x7fc0] {
+        assert!(Weights::four_bits_in_blocks(&[1; 8], [2, 8], Blocks { inputs: 8, scales: &[0x3f80, scale] }).is_err());
     }
     let scales = StaticScales {
         input: 1.0,
@@ -308,18 +315,20 @@ fn what_does_not_fit_is_refused() {
 
 #[test]
 fn packed_weights_come_back_from_their_bytes() {
-    for (bits, weights) in [
-        (Bits::Eight, Weights::eight_bits(&[3; 57], [3, 19]).unwrap()),
-        (Bits::Four, Weights::four_bits(&[0xab; 30], [3, 19]).unwrap()),
+    let blocks = Blocks { inputs: 8, scales: &[0x3f80; 9] };
+    for (bits, sizes, block, weights) in [
+        (Bits::Eight, [3, 19], None, Weights::eight_bits(&[3; 57], [3, 19]).unwrap()),
+        (Bits::Four, [3, 19], None, Weights::four_bits(&[0xab; 30], [3, 19]).unwrap()),
+        (Bits::Four, [3, 24], Some(8), Weights::four_bits_in_blocks(&[0xab; 36], [3, 24], blocks).unwrap()),
     ] {
-        assert_eq!(Weights::packed_len(bits, [3, 19]), Some(weights.packed().len()));
+        assert_eq!(Weights::packed_len(bits, sizes, block), Some(weights.packed().len()));
         let mut fill = |to: &mut [u8]| {
             to.copy_from_slice(weights.packed());
             true
         };
-        let again = Weights::of_packed(bits, [3, 19], &mut fill).unwrap().unwrap();
-        assert_eq!((again.packed(), again.sums(19).unwrap()), (weights.packed(), weights.sums(19).unwrap()));
-        assert!(Weights::of_packed(bits, [3, 19], &mut |_| false).unwrap().is_none());
-        assert!(Weights::of_packed(bits, [usize::MAX, 19], &mut |_| true).is_err());
+        let again = Weights::of_packed(bits, sizes, block, &mut fill).unwrap().unwrap();
+        assert_eq!((again.packed(), again.block()), (weights.packed(), block));
+        assert!(Weights::of_packed(bits, sizes, block, &mut |_| false).unwrap().is_none());
+        assert!(Weights::of_packed(bits, [usize::MAX, 16], block, &mut |_| true).is_err());
     }
 }

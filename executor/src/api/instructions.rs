@@ -41,6 +41,9 @@ pub(crate) enum LocalValue {
         layout: TensorLayout,
         bytes: Bytes,
     },
+    Packed {
+        layout: TensorLayout,
+    },
 }
 
 /// A call of an operator.
@@ -163,6 +166,12 @@ impl Instructions {
     /// is constant.
     pub fn view(&mut self, of: Local, layout: TensorLayout, dynamic: bool) -> Local {
         self.push(LocalValue::View { of, layout, dynamic })
+    }
+
+    /// Weights that an operator has packed, as an argument of its calls: a type and sizes for those who observe runs, without
+    /// any bytes to read.
+    pub fn packed(&mut self, layout: TensorLayout) -> Local {
+        self.push(LocalValue::Packed { layout })
     }
 
     /// A constant tensor: as many bytes as the layout says, borrowed from where they are if they are aligned.

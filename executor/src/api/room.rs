@@ -70,12 +70,19 @@ impl Retained<'_> {
     /// Takes so many bytes, which the kernel retains from now on: an error if the limits of the method, or its machine,
     /// have not as many. To be asked before they are allocated by something that cannot say no.
     pub fn reserve(&self, bytes: usize) -> Result<(), KernelError> {
+        let before = self.0.get();
+        self.charge(bytes)?;
+        room::<u8>(bytes).inspect_err(|_| self.0.set(before))?;
+        Ok(())
+    }
+
+    /// Takes so many bytes like [`Retained::reserve`], for something that says no itself where the machine has not as many.
+    pub fn charge(&self, bytes: usize) -> Result<(), KernelError> {
         let left = self.0.get();
         let Some(rest) = left.checked_sub(bytes as u64) else {
             let message = format!("{bytes} bytes of packed weights and tables, the limits leave {left}");
             return Err(KernelError::new(ErrorCode::MemoryAllocationFailed, message));
         };
-        room::<u8>(bytes)?;
         self.0.set(rest);
         Ok(())
     }

@@ -52,6 +52,8 @@ pub struct Method {
     pub(crate) threads: Option<Threads>,
     /// Bytes that kernels may still retain.
     pub(crate) may_retain: u64,
+    /// Bytes of weights that backends packed, or found packed, for the method.
+    packed: usize,
 }
 
 /// Loading from the loader's handle of a method.
@@ -82,7 +84,7 @@ impl Method {
             })
         });
         let threads = threads.transpose()?;
-        let delegates = delegates(program, &plan, options, threads.as_ref(), loaded.data)?;
+        let (delegates, packer) = delegates(program, &plan, options, threads.as_ref(), loaded.data)?;
         let retained = Cell::new(graph.account.left());
         splice(&mut graph, &delegates, !options.no_optimize, &retained)?;
         graph.account.own("what delegates retain", graph.account.left().saturating_sub(retained.get()))?;
@@ -123,6 +125,7 @@ impl Method {
             holder: Holder::new(),
             instruction_limit: limits.instructions,
             threads,
+            packed: packer.map_or(0, |packer| packer.charged_bytes()),
             may_retain: retained.get().min(graph.account.left()),
         };
         method.start()?;
@@ -167,7 +170,7 @@ impl Method {
             scratch: self.frozen.scratch.len(),
             constants,
             lent,
-            packed: self.frozen.retained_bytes(),
+            packed: self.frozen.retained_bytes().saturating_add(self.packed),
             plan: self.state.heap_bytes() + self.frozen.heap_bytes() + size_of_val(self.args.as_slice()),
             program: self.program.flatbuffer().len(),
         }

@@ -80,7 +80,11 @@ struct Lowering<'l> {
 impl Lowering<'_> {
     fn node(&mut self, node: &Node<'_>) -> Result<(), KernelError> {
         let Some(union) = &node.xnode_union else { return Err(refused("it says nothing")) };
-        let inputs = union.inputs().filter(|input| input.is_present()).map(|input| self.values.get(input.id));
+        let packs = matches!(union.fields(), Fields::FullyConnected(_) | Fields::Convolution(_));
+        let inputs = union.inputs().filter(|input| input.is_present()).enumerate().map(|(place, input)| match place {
+            1 if packs => self.values.packable(input.id),
+            _ => self.values.get(input.id),
+        });
         let inputs: Vec<Lowered> = inputs.collect::<Result<_, _>>()?;
         let shapes: Vec<Shape> = inputs.iter().map(|input| input.shape).collect();
         let shape = union.result_shape(&shapes).map_err(|error| refused(error.to_string()))?;

@@ -1,8 +1,8 @@
 //! Nodes on quantised numbers.
 
-use edgepack_compute::qgemm::Bits;
+use edgepack_compute::qgemm::Blocks;
 use edgepack_executor::delegate::Local;
-use edgepack_executor::kernel::KernelError;
+use edgepack_executor::kernel::{KernelError, room};
 use edgepack_format::xnnpack::{Datatype, Node, NodeConv, NodeUnion, Quantization};
 
 use super::values::Lowered;
@@ -15,6 +15,21 @@ use crate::operators::rows;
 /// A bound of a result as a quantised number.
 fn quantized_bound(bound: f32, scale: f32, zero: i32) -> i32 {
     (bound / scale + zero as f32).clamp(-128.0, 127.0).round_ties_even() as i32
+}
+
+/// Weights as rows of a channel each: how many, and how long; groups of channels; and the number of columns, if columns are
+/// what is stored.
+struct Rows {
+    sizes: [usize; 2],
+    groups: usize,
+    columns: Option<usize>,
+}
+
+/// Outputs and weights of each, of weights `[outputs, kh, kw, inputs]`.
+fn dense_sizes(w: Lowered) -> Result<[usize; 2], KernelError> {
+    let [outputs, kh, kw, inputs] = w.shape.dims() else { return Err(refused("weights have four dimensions")) };
+    let inner = [kh, kw, inputs].iter().try_fold(1usize, |inner, size| inner.checked_mul(**size as usize));
+    Ok([*outputs as usize, inner.ok_or_else(|| refused("weights beyond all memory"))?])
 }
 
 impl Lowering<'_> {
@@ -90,54 +105,66 @@ impl Lowering<'_> {
         transposed: bool,
         made: Made,
     ) -> Result<(), KernelError> {
-        let x = inputs[0];
-        self.expect_constant(inputs[1])?;
+        let (x, w) = (inputs[0], inputs[1]);
+        self.expect_constant(w)?;
         let channel = usize::from(transposed);
+        let &[first, second] = w.shape.dims() else {
+            return Err(refused("its weights have not two dimensions"));
+        };
+        let [first, second] = [first as usize, second as usize];
+        let (sizes, columns) = if transposed { ([second, first], Some(second)) } else { ([first, second], None) };
         if let Some(params) = x.rows {
-            let weights = self.row_weights(inputs[1], channel)?;
-            let packed = match (&weights, inputs[1].shape.dims()) {
-                (rows::Weights::Eight(_), _) => None,
-                (_, &[channels, inner]) => {
-                    Some(self.values.packed(inputs[1].index, Bits::Four, [channels as usize, inner as usize])?)
-                }
-                _ => return Err(refused("its weights have not two dimensions")),
-            };
-            let w = if transposed { self.exchanged(inputs[1])? } else { inputs[1] };
+            let weights = self.row_weights(w, channel, Rows { sizes, groups: 1, columns })?;
             let bias = self.bias(inputs, &[Datatype::FP32])?;
             return self.in_single(made, |this, out| {
-                let operator = this.values.own(rows::product(weights, packed, node.bounds()));
+                let operator = this.values.own(rows::product(weights, node.bounds()));
                 this.values.all().call(operator, &[x.local, params, w.local, bias, out.local], this.node);
                 Ok(())
             });
         }
-        let weighted = self.requantize(node, x, inputs[1], channel, made)?;
-        let w = if transposed { self.exchanged(inputs[1])? } else { inputs[1] };
+        let weighted = self.requantize(node, x, w, channel, made)?;
         let bias = self.bias(inputs, &[Datatype::QCINT32, Datatype::QINT32])?;
+        if weighted.zero == 0 {
+            let stored = self.values.stored(w, columns)?;
+            let packed = self.values.weights.convolution(stored, sizes, 1, self.values.call.retained())?;
+            let out = self.values.make(made)?;
+            let operator = self.values.own(integer::product(weighted.how, packed));
+            self.values.all().call(operator, &[x.local, w.local, bias, out.local], self.node);
+            return Ok(());
+        }
+        let w = if transposed { self.exchanged(w)? } else { self.values.placed(w)? };
         let out = self.values.make(made)?;
-        let operator = match weighted.zero {
-            0 => integer::product(weighted.how),
-            _ => affine::product(weighted),
-        };
+        let operator = affine::product(weighted);
         let operator = self.values.own(operator);
         self.values.all().call(operator, &[x.local, w.local, bias, out.local], self.node);
         Ok(())
     }
 
-    /// Weights of products with rows, whose channels are dimension `channel`.
-    fn row_weights(&self, w: Lowered, channel: usize) -> Result<rows::Weights, KernelError> {
+    /// Weights of products with rows `[channels, inner]`, whose channels are dimension `channel`, packed.
+    fn row_weights(&self, w: Lowered, channel: usize, rows: Rows) -> Result<rows::Weights, KernelError> {
+        let Rows { sizes, groups, columns } = rows;
+        let (stored, retained) = (self.values.stored(w, columns)?, self.values.call.retained());
+        if columns.is_some() && matches!(w.datatype, Datatype::QCINT4 | Datatype::QBINT4) {
+            return Err(refused("four-bit weights that are transposed"));
+        }
         Ok(match (w.datatype, self.values.quantization(w.index)?) {
             (Datatype::QCINT8, Quantization::PerChannel { channel_dim, scales, .. })
                 if channel_dim as usize == channel =>
             {
-                rows::Weights::Eight(scales.iter().collect())
+                let packed = self.values.weights.convolution(stored, sizes, groups, retained)?;
+                rows::Weights::Eight(packed, scales.iter().collect())
             }
             (Datatype::QCINT4, Quantization::PerChannel { channel_dim: 0, scales, .. }) => {
-                rows::Weights::Four(scales.iter().collect())
+                let packed = self.values.weights.four_bits(stored.index, sizes, None, retained)?;
+                rows::Weights::Four(packed, scales.iter().collect())
             }
             (Datatype::QBINT4, Quantization::PerGroup { channel_dim: 0, group_size, scales, .. })
                 if group_size % 2 == 0 && group_size > 0 =>
             {
-                rows::Weights::Blocks(scales.iter().map(|scale| scale.to_bits()).collect(), group_size as usize)
+                let mut halves: Vec<u16> = room(scales.len())?;
+                halves.extend(scales.iter().map(|scale| scale.to_bits()));
+                let blocks = Blocks { inputs: group_size as usize, scales: &halves };
+                rows::Weights::Blocks(self.values.weights.four_bits(stored.index, sizes, Some(blocks), retained)?)
             }
             _ => return Err(refused("its weights are quantised in another form")),
         })
@@ -156,12 +183,16 @@ impl Lowering<'_> {
         let (x, w) = (inputs[0], inputs[1]);
         self.expect_constant(w)?;
         if let Some(params) = x.rows {
-            let (NodeUnion::Conv2d(_), rows::Weights::Eight(scales)) = (union, self.row_weights(w, 0)?) else {
+            if !matches!((union, w.datatype), (NodeUnion::Conv2d(_), Datatype::QCINT8)) {
+                return Err(refused("its input is quantised row by row"));
+            }
+            let rows = Rows { sizes: dense_sizes(w)?, groups: windows.groups, columns: None };
+            let rows::Weights::Eight(packed, scales) = self.row_weights(w, 0, rows)? else {
                 return Err(refused("its input is quantised row by row"));
             };
             let bias = self.bias(inputs, &[Datatype::FP32])?;
             return self.in_single(made, |this, out| {
-                let operator = this.values.own(rows::convolution(scales, windows, node.bounds()));
+                let operator = this.values.own(rows::convolution(packed, scales, windows, node.bounds()));
                 this.values.all().call(operator, &[x.local, params, w.local, bias, out.local], this.node);
                 Ok(())
             });
@@ -174,13 +205,36 @@ impl Lowering<'_> {
         };
         let weighted = self.requantize(node, x, w, channel, made)?;
         let bias = self.bias(inputs, &[Datatype::QCINT32, Datatype::QINT32])?;
+        let retained = self.values.call.retained();
+        let stored = self.values.stored(w, None)?;
+        let packed = match kind {
+            _ if weighted.zero != 0 => None,
+            Kind::Dense => {
+                let packed = self.values.weights.convolution(stored, dense_sizes(w)?, windows.groups, retained)?;
+                Some(integer::convolution(weighted.how.clone(), windows, packed))
+            }
+            Kind::Depthwise => {
+                let outputs = w.shape.dims().last().map_or(0, |dim| *dim as usize);
+                let inputs = x.shape.dims().last().map_or(0, |dim| *dim as usize);
+                let sizes = [windows.kernel[0].saturating_mul(windows.kernel[1]), outputs];
+                let packed = self.values.weights.depthwise(stored, sizes, [inputs, windows.stride[1]], retained)?;
+                Some(integer::depthwise(weighted.how.clone(), windows, inputs, packed))
+            }
+            Kind::Transposed(_) => None,
+        };
+        if let Some(operator) = packed {
+            let out = self.values.make(made)?;
+            let operator = self.values.own(operator);
+            self.values.all().call(operator, &[x.local, w.local, bias, out.local], self.node);
+            return Ok(());
+        }
+        let w = self.values.placed(w)?;
         let out = self.values.make(made)?;
         let operator = match kind {
-            _ if weighted.zero != 0 => affine::convolution(weighted, windows, kind),
-            Kind::Dense => integer::convolution(weighted.how, windows),
-            Kind::Depthwise => integer::depthwise(weighted.how, windows),
-            Kind::Transposed(more) if windows.groups == 1 => integer::transposed(weighted.how, windows, more),
-            Kind::Transposed(_) => affine::convolution(weighted, windows, kind),
+            Kind::Transposed(more) if weighted.zero == 0 && windows.groups == 1 => {
+                integer::transposed(weighted.how, windows, more)
+            }
+            _ => affine::convolution(weighted, windows, kind),
         };
         let operator = self.values.own(operator);
         self.values.all().call(operator, &[x.local, w.local, bias, out.local], self.node);

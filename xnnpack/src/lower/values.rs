@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use edgepack_compute::qgemm::{self, Bits};
 use edgepack_executor::delegate::{Instructions, Local, LocalOperator};
 use edgepack_executor::kernel::{Kernel, KernelError, Operator, Prepare};
 use edgepack_format::finding::ErrorCode;
@@ -15,8 +14,9 @@ use edgepack_format::tensor::{MAX_RANK, TensorLayout};
 use edgepack_format::xnnpack::{Datatype, Payload, Shape, Value};
 use edgepack_kernels::FAMILIES;
 
+use super::float::is_float;
 use super::{Made, refused};
-use crate::constants::Weights;
+use crate::constants::{Stored, Weights};
 use crate::operators::{bytes, relabel, rows};
 
 /// A value of a payload.
@@ -276,11 +276,34 @@ impl<'l> Values<'l> {
         Ok(lowered)
     }
 
-    /// Packs the weights of a constant, or finds them packed: so many channels, and inputs of each.
-    pub fn packed(&self, index: usize, bits: Bits, sizes: [usize; 2]) -> Result<Arc<qgemm::Weights>, KernelError> {
+    /// The value that nodes call so, for a node that packs it if it is a constant of quantised numbers: instructions see no
+    /// bytes of such a one.
+    pub fn packable(&mut self, id: u32) -> Result<Lowered, KernelError> {
+        let index = self.index_of(id)?;
         let tensor = self.payload.values().get(index).and_then(|value| value.tensor());
-        let tensor = tensor.ok_or_else(|| error("a constant of an unknown kind"))?;
-        self.weights.packed(tensor.constant_buffer_idx, bits, sizes, self.call.retained())
+        match tensor.filter(|tensor| tensor.is_constant() && self.lowered[index].is_none()) {
+            Some(tensor) if !is_float(tensor.datatype) => {
+                let shape = tensor.shape().ok_or_else(|| refused("more than six dimensions"))?;
+                let datatype = signed(tensor.datatype);
+                let local = self.all.packed(contiguous(datatype, shape.dims())?);
+                Ok(Lowered { local, shape, datatype, dynamic: false, writable: false, rows: None, index })
+            }
+            _ => self.get(id),
+        }
+    }
+
+    /// A constant that came of [`Values::packable`], with its bytes.
+    pub fn placed(&mut self, constant: Lowered) -> Result<Lowered, KernelError> {
+        let layout = contiguous(constant.datatype, constant.shape.dims())?;
+        Ok(Lowered { local: self.constant(constant.index, layout)?, ..constant })
+    }
+
+    /// The weights of a constant as it is stored, so many bytes; `columns` is their number, where they are packed as rows.
+    pub fn stored(&self, of: Lowered, columns: Option<usize>) -> Result<Stored, KernelError> {
+        let tensor = self.payload.values().get(of.index).and_then(|value| value.tensor());
+        let index = tensor.ok_or_else(|| error("a constant of an unknown kind"))?.constant_buffer_idx;
+        let len = of.shape.dims().iter().try_fold(1usize, |len, dim| len.checked_mul(*dim as usize));
+        Ok(Stored { index, len, is_unsigned: self.less(of.index) != 0, columns })
     }
 
     /// The type that elements of a result have.

@@ -59,7 +59,9 @@ pub(super) fn row_sums(weights: &[i8], width: usize) -> Result<Vec<i32>, KernelE
     Ok(sums)
 }
 
+/// What weights are is known from their packed form, where there is one.
 const PRODUCT: &str = "(Tensor x, Tensor w, Tensor? b, *, Tensor(a!) out) -> Tensor(a!)";
+const BIAS: usize = 2;
 const OUT: usize = 3;
 
 /// The bias of a channel.
@@ -74,21 +76,14 @@ pub(super) fn constant<'p, T: PodElement>(args: &Prepare<'p>, at: usize) -> Resu
     data.as_slice::<T>().map(Some)
 }
 
-/// The weights and the bias of a call.
-fn weights_of<'p>(args: &Prepare<'p>) -> Result<(&'p [i8], Option<&'p [i32]>), KernelError> {
-    let weights = constant(args, 1)?.ok_or_else(|| KernelError::unsupported("no weights"))?;
-    Ok((weights, constant(args, 2)?))
-}
-
-/// Rows `[..., K]` times weights `[N, K]`.
-pub(crate) fn product(how: Requantize) -> Arc<dyn Operator> {
+/// Rows `[..., K]` times packed weights `[N, K]`.
+pub(crate) fn product(how: Requantize, packed: Arc<qconv::Packed>) -> Arc<dyn Operator> {
     own("xnnpack::product.int8", PRODUCT, Alias::Disjoint, move |args| {
-        let [channels, width] = *args.tensor(1)?.meta.sizes else { return Err(KernelError::unsupported("weights")) };
-        let (weights, bias) = weights_of(args)?;
-        let retained = qconv::Convolution::bytes([channels, width], 1);
+        let [channels, width] = packed.sizes();
+        let retained = qconv::Convolution::bytes(channels, 1);
         args.retained().reserve(retained)?;
-        let product =
-            qconv::Convolution::new(weights, [channels, width], qconv::Windows::ONE, bias, how.of_channels())?;
+        let (bias, packed) = (constant(args, BIAS)?, Arc::clone(&packed));
+        let product = qconv::Convolution::new(packed, qconv::Windows::ONE, bias, how.of_channels())?;
         retaining(retained, move |cx: &mut KernelContext<'_>| {
             let rows = resize_rows(cx, OUT, [width, channels])?;
             let views = cx.views();
@@ -164,19 +159,17 @@ pub(super) fn image_sizes(cx: &KernelContext<'_>, channels: Option<usize>) -> Re
     }
 }
 
-/// A convolution with weights `[groups * Co, kh, kw, Ci]`.
-pub(crate) fn convolution(how: Requantize, windows: Windows) -> Arc<dyn Operator> {
+/// A convolution with packed weights `[groups * Co, kh * kw * Ci]`.
+pub(crate) fn convolution(how: Requantize, windows: Windows, packed: Arc<qconv::Packed>) -> Arc<dyn Operator> {
     own("xnnpack::convolution.int8", PRODUCT, Alias::Disjoint, move |args| {
-        let [outputs, kh, kw, inputs] = *args.tensor(1)?.meta.sizes else {
-            return Err(KernelError::unsupported("weights"));
-        };
-        let sizes = [outputs, kh * kw * inputs];
-        let (weights, bias) = weights_of(args)?;
-        let retained = qconv::Convolution::bytes(sizes, windows.groups);
+        let [outputs, inner] = packed.sizes();
+        let inputs = inner / (windows.kernel[0] * windows.kernel[1]).max(1) * windows.groups;
+        let retained = qconv::Convolution::bytes(outputs, windows.groups);
         args.retained().reserve(retained)?;
-        let convolution = qconv::Convolution::new(weights, sizes, windows.geometry(), bias, how.of_channels())?;
+        let (bias, packed) = (constant(args, BIAS)?, Arc::clone(&packed));
+        let convolution = qconv::Convolution::new(packed, windows.geometry(), bias, how.of_channels())?;
         retaining(retained, move |cx: &mut KernelContext<'_>| {
-            let [n, h, w, c] = image_sizes(cx, Some(inputs * windows.groups))?;
+            let [n, h, w, c] = image_sizes(cx, Some(inputs))?;
             let [oh, ow] = windows.counts([h, w]);
             cx.resize(OUT, &[n, oh, ow, outputs])?;
             let views = cx.views();
@@ -189,15 +182,19 @@ pub(crate) fn convolution(how: Requantize, windows: Windows) -> Arc<dyn Operator
 /// Channels whose sums are on the stack at a time.
 const CHANNELS: usize = 64;
 
-/// A convolution of one channel each, with weights `[1, kh, kw, C * multiplier]`.
-pub(crate) fn depthwise(how: Requantize, windows: Windows) -> Arc<dyn Operator> {
+/// A convolution of `inputs` channels, one each, with packed weights `[kh * kw, C * multiplier]`.
+pub(crate) fn depthwise(
+    how: Requantize,
+    windows: Windows,
+    inputs: usize,
+    packed: Arc<qconv::PackedTaps>,
+) -> Arc<dyn Operator> {
     own("xnnpack::depthwise.int8", PRODUCT, Alias::Disjoint, move |args| {
-        let [_, kh, kw, outputs] = *args.tensor(1)?.meta.sizes else { return Err(KernelError::unsupported("weights")) };
-        let inputs = args.tensor(0)?.meta.sizes.last().copied().unwrap_or(0);
-        let (weights, bias) = weights_of(args)?;
-        let retained = qconv::Depthwise::bytes([kh * kw, outputs]);
+        let [_, outputs] = packed.sizes();
+        let retained = qconv::Depthwise::bytes(outputs);
         args.retained().reserve(retained)?;
-        let depthwise = qconv::Depthwise::new(weights, [inputs, outputs], windows.geometry(), bias, how.of_channels())?;
+        let (bias, packed) = (constant(args, BIAS)?, Arc::clone(&packed));
+        let depthwise = qconv::Depthwise::new(packed, inputs, windows.geometry(), bias, how.of_channels())?;
         retaining(retained, move |cx: &mut KernelContext<'_>| {
             let [n, h, w, c] = image_sizes(cx, Some(inputs))?;
             let [oh, ow] = windows.counts([h, w]);

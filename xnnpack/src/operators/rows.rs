@@ -101,73 +101,75 @@ fn quantize_row<T: Copy>(x: &[T], real: impl Fn(T) -> f32, out: &mut [i8], param
     }
 }
 
-/// Weights of products, one row for each channel.
-#[derive(Clone, Debug)]
+/// Packed weights of products, one row for each channel.
+#[derive(Clone)]
 pub(crate) enum Weights {
     /// Bytes, a scale for each channel.
-    Eight(Vec<f32>),
+    Eight(Arc<qconv::Packed>, Vec<f32>),
     /// Four bits, a scale for each channel.
-    Four(Vec<f32>),
-    /// Four bits, a scale for each block of so many, in bf16.
-    Blocks(Vec<u16>, usize),
+    Four(Arc<qgemm::Weights>, Vec<f32>),
+    /// Four bits, with a scale for each block.
+    Blocks(Arc<qgemm::Weights>),
+}
+
+impl Weights {
+    /// Channels, and inputs of each.
+    fn sizes(&self) -> [usize; 2] {
+        match self {
+            Weights::Eight(packed, _) => packed.sizes(),
+            Weights::Four(packed, _) | Weights::Blocks(packed) => packed.sizes(),
+        }
+    }
 }
 
 /// Least and greatest result; NaN stays.
 pub(crate) type Bounds = (f32, f32);
 
+/// What weights are is known from their packed form.
 const PRODUCT: &str = "(Tensor x, Tensor params, Tensor w, Tensor? b, *, Tensor(a!) out) -> Tensor(a!)";
+const BIAS: usize = 3;
 const OUT: usize = 4;
 
 /// Rows whose scales and sums are at hand at a time.
 const ROWS: usize = 64;
 
-/// Packed weights.
-enum Packed {
+/// A product with packed weights.
+enum Product {
     Eight(qconv::DynamicConvolution),
     Four(qgemm::Dynamic),
     Blocks(qgemm::DynamicBlocks, usize),
 }
 
-impl Packed {
-    fn new(
-        weights: &Weights,
-        bytes: &[u8],
-        four: Option<&qgemm::Weights>,
-        sizes: [usize; 2],
-        bias: Option<&[f32]>,
-        bounds: Bounds,
-    ) -> Result<Self, KernelError> {
-        let four = || four.cloned().ok_or_else(|| KernelError::unsupported("weights that were not packed"));
+impl Product {
+    fn new(weights: &Weights, bias: Option<&[f32]>, bounds: Bounds) -> Result<Self, KernelError> {
         let limits = [bounds.0, bounds.1];
-        Ok(match weights {
-            Weights::Eight(scales) => {
-                let scales = DynamicScales { weights: scales, bias, limits };
-                let bytes = bytemuck::cast_slice(bytes);
-                Packed::Eight(qconv::DynamicConvolution::new(bytes, sizes, qconv::Windows::ONE, scales)?)
+        Ok(match weights.clone() {
+            Weights::Eight(packed, scales) => {
+                let scales = DynamicScales { weights: &scales, bias, limits };
+                Product::Eight(qconv::DynamicConvolution::new(packed, qconv::Windows::ONE, scales)?)
             }
-            Weights::Four(scales) => Packed::Four(qgemm::Dynamic::new(four()?, scales, bias, limits)?),
-            Weights::Blocks(scales, block) => {
-                Packed::Blocks(qgemm::DynamicBlocks::new(four()?, *block, scales, bias, limits)?, *block)
+            Weights::Four(packed, scales) => Product::Four(qgemm::Dynamic::new(packed, &scales, bias, limits)?),
+            Weights::Blocks(packed) => {
+                let block = packed.block().unwrap_or(1);
+                Product::Blocks(qgemm::DynamicBlocks::new(packed, bias, limits)?, block)
             }
         })
     }
 
-    /// Bytes that packed weights take, at most.
-    fn bytes(weights: &Weights, [channels, width]: [usize; 2]) -> usize {
-        let scales = match weights {
-            Weights::Eight(_) => return qconv::DynamicConvolution::bytes([channels, width], 1),
-            Weights::Four(scales) => scales.len().saturating_mul(size_of::<f32>()),
-            Weights::Blocks(scales, _) => scales.len().saturating_mul(size_of::<u16>()),
-        };
-        // Tiles of 16 channels. Four-bit weights are charged where they are packed.
-        let numbers = channels.next_multiple_of(16).saturating_mul(3 * size_of::<f32>());
-        numbers.saturating_add(scales.saturating_mul(2))
+    /// Bytes that a product takes besides its weights, which are charged where they are packed.
+    fn bytes(weights: &Weights) -> usize {
+        let [channels, _] = weights.sizes();
+        match weights {
+            Weights::Eight(..) => qconv::DynamicConvolution::bytes(channels, 1),
+            Weights::Four(..) => qgemm::Dynamic::bytes(channels),
+            Weights::Blocks(_) => qgemm::DynamicBlocks::bytes(channels),
+        }
     }
 
     /// Inputs of a block of which sums are taken.
     fn block(&self) -> Option<usize> {
         match self {
-            Packed::Blocks(_, block) => Some(*block),
+            Product::Blocks(_, block) => Some(*block),
             _ => None,
         }
     }
@@ -181,7 +183,7 @@ impl Packed {
         sums: &mut [i32],
         out: &mut [f32],
     ) -> Result<(), KernelError> {
-        if let Packed::Eight(product) = self {
+        if let Product::Eight(product) = self {
             return Ok(product.run(x, [rows, 1, 1, width], params, out)?);
         }
         for first in (0..rows).step_by(ROWS) {
@@ -193,9 +195,9 @@ impl Packed {
             let (x, out) = (&x[first * width..][..count * width], &mut out[first * channels..][..count * channels]);
             let inputs = qgemm::Inputs::new(x, [count, width], self.block(), sums)?;
             match self {
-                Packed::Four(product) => product.multiply(&inputs, &scales[..count], out)?,
-                Packed::Blocks(product, _) => product.multiply(&inputs, &scales[..count], out)?,
-                Packed::Eight(_) => {}
+                Product::Four(product) => product.multiply(&inputs, &scales[..count], out)?,
+                Product::Blocks(product, _) => product.multiply(&inputs, &scales[..count], out)?,
+                Product::Eight(_) => {}
             }
         }
         Ok(())
@@ -203,33 +205,22 @@ impl Packed {
 }
 
 /// Rows times weights `[N, K]`.
-pub(crate) fn product(weights: Weights, four: Option<Arc<qgemm::Weights>>, bounds: Bounds) -> Arc<dyn Operator> {
+pub(crate) fn product(weights: Weights, bounds: Bounds) -> Arc<dyn Operator> {
     own("xnnpack::product_of_rows.out", PRODUCT, Alias::Disjoint, move |args| {
-        let w = args.tensor(2)?;
-        let [channels, bytes] = *w.meta.sizes else { return Err(KernelError::unsupported("weights")) };
-        let constant = w.constant.ok_or_else(|| KernelError::unsupported("weights that change"))?.bytes();
-        let width = *args.tensor(0)?.meta.sizes.last().unwrap_or(&1);
-        let fits = match &weights {
-            Weights::Eight(_) => bytes == width,
-            _ => bytes == width.div_ceil(2),
-        };
-        if !fits {
+        let [channels, width] = weights.sizes();
+        if *args.tensor(0)?.meta.sizes.last().unwrap_or(&1) != width {
             return Err(KernelError::unsupported("weights of another width"));
         }
-        let retained = Packed::bytes(&weights, [channels, width]);
+        let retained = Product::bytes(&weights);
         args.retained().reserve(retained)?;
-        let packed =
-            Packed::new(&weights, constant, four.as_deref(), [channels, width], constant_of(args, 3)?, bounds)?;
-        // Other loads find the packed weights for as long as this one holds them.
-        let held = four.clone();
+        let packed = Product::new(&weights, constant_of(args, BIAS)?, bounds)?;
         let rows: usize = args.tensor(0)?.meta.sizes.iter().rev().skip(1).product();
         let sums = match packed {
-            Packed::Eight(_) => 0,
+            Product::Eight(_) => 0,
             _ => qgemm::Inputs::sums_of([rows.min(ROWS), width], packed.block()),
         };
         args.scratch(sums * size_of::<i32>());
         retaining(retained, move |cx: &mut KernelContext<'_>| {
-            debug_assert!(held.as_ref().is_none_or(|held| held.sizes() == [channels, width]));
             let rows = resize_rows(cx, OUT, [width, channels])?;
             let views = cx.views();
             let (x, params) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<f32>()?);
@@ -240,20 +231,22 @@ pub(crate) fn product(weights: Weights, four: Option<Arc<qgemm::Weights>>, bound
     })
 }
 
-/// A convolution of images that are quantised one by one, with weights `[groups * Co, kh, kw, Ci]`.
-pub(crate) fn convolution(scales: Vec<f32>, windows: Windows, bounds: Bounds) -> Arc<dyn Operator> {
+/// A convolution of images that are quantised one by one, with packed weights `[groups * Co, kh * kw * Ci]`.
+pub(crate) fn convolution(
+    packed: Arc<qconv::Packed>,
+    scales: Vec<f32>,
+    windows: Windows,
+    bounds: Bounds,
+) -> Arc<dyn Operator> {
     own("xnnpack::convolution_of_rows.out", PRODUCT, Alias::Disjoint, move |args| {
-        let w = args.tensor(2)?;
-        let [outputs, kh, kw, inputs] = *w.meta.sizes else { return Err(KernelError::unsupported("weights")) };
-        let width = kh * kw * inputs;
-        let constant = w.constant.ok_or_else(|| KernelError::unsupported("weights that change"))?;
-        let retained = qconv::DynamicConvolution::bytes([outputs, width], windows.groups);
+        let [outputs, inner] = packed.sizes();
+        let inputs = inner / (windows.kernel[0] * windows.kernel[1]).max(1) * windows.groups;
+        let retained = qconv::DynamicConvolution::bytes(outputs, windows.groups);
         args.retained().reserve(retained)?;
-        let scales = DynamicScales { weights: &scales, bias: constant_of(args, 3)?, limits: [bounds.0, bounds.1] };
-        let weights = constant.as_slice::<i8>()?;
-        let convolution = qconv::DynamicConvolution::new(weights, [outputs, width], windows.geometry(), scales)?;
+        let scales = DynamicScales { weights: &scales, bias: constant_of(args, BIAS)?, limits: [bounds.0, bounds.1] };
+        let convolution = qconv::DynamicConvolution::new(Arc::clone(&packed), windows.geometry(), scales)?;
         retaining(retained, move |cx: &mut KernelContext<'_>| {
-            let [n, h, w, c] = image_sizes(cx, Some(inputs * windows.groups))?;
+            let [n, h, w, c] = image_sizes(cx, Some(inputs))?;
             let [oh, ow] = windows.counts([h, w]);
             cx.resize(OUT, &[n, oh, ow, outputs])?;
             let views = cx.views();

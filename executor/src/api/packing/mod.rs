@@ -14,6 +14,7 @@ use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use edgepack_compute::threads::{self, Threads};
 use edgepack_loader::{Bytes, NamedDataMap, Source};
 use sha2::{Digest as _, Sha256};
 
@@ -24,6 +25,9 @@ use crate::api::error::KernelError;
 use crate::api::room::Retained;
 use entry::Digest;
 
+/// Least bytes of packed weights that are worth handing to other threads: they take ten times as long as that.
+const HANDED_OVER: usize = 1 << 19;
+
 /// Makes packed weights of bytes, which the function that is given writes; it answers whether there are any.
 pub type Restore<'p, T> = dyn Fn(&mut dyn FnMut(&mut [u8]) -> bool) -> Option<T> + 'p;
 
@@ -33,15 +37,17 @@ pub struct Packing<'p, T> {
     pub place: &'p str,
     /// The weights. Their source may take back the pages once they are packed.
     pub weights: &'p Bytes,
-    /// Layout of the packed weights. It names all that the result depends on besides weights and sizes: layout version,
-    /// instructions of the machine, numbers that are folded in.
+    /// Numbers that are packed with the weights, as bytes: their scales. They are known by their digest.
+    pub numbers: &'p [u8],
+    /// Layout of the packed weights. It names all that the result depends on besides weights, numbers and sizes: layout
+    /// version, instructions of the machine.
     pub layout: &'p str,
     /// Sizes that the result depends on.
     pub sizes: &'p [usize],
     /// Bytes of the result.
     pub bytes: usize,
-    /// Packs the weights.
-    pub pack: &'p dyn Fn() -> Result<T, KernelError>,
+    /// Packs the weights, on the threads of the method. What it allocates can fail: only the bytes above are counted.
+    pub pack: &'p (dyn Fn() -> Result<T, KernelError> + Sync),
     /// The result as bytes.
     pub content: fn(&T) -> &[u8],
     /// Makes the result of bytes, which the function that is given writes; it answers whether there are any.
@@ -56,8 +62,10 @@ pub struct Packer {
     answers: Mutex<HashMap<String, Option<Bytes>>>,
     /// Number of the scope of the program and its data in the cache.
     scope: u64,
-    /// Keys that the method was charged for.
-    charged: Mutex<HashSet<String>>,
+    /// Keys that the method was charged for, and the bytes.
+    charged: Mutex<(HashSet<String>, usize)>,
+    /// The threads of the method, if it has its own.
+    threads: Option<Threads>,
 }
 
 impl Packer {
@@ -68,6 +76,7 @@ impl Packer {
         program: &Arc<dyn Source>,
         data: &[Arc<dyn NamedDataMap>],
         named: Arc<dyn NamedDataMap>,
+        threads: Option<&Threads>,
     ) -> Self {
         let scope = Scope { program: Arc::downgrade(program), data: data.iter().map(Arc::downgrade).collect() };
         Packer {
@@ -77,6 +86,7 @@ impl Packer {
             answers: Mutex::default(),
             scope: cache.scope(scope),
             charged: Mutex::default(),
+            threads: threads.cloned(),
         }
     }
 
@@ -102,12 +112,17 @@ impl Packer {
         packing: &Packing<'_, T>,
         retained: Retained<'_>,
     ) -> Result<Arc<T>, KernelError> {
-        let Packing { place, layout, sizes, .. } = packing;
-        let key = format!("program {}/{place}/{layout}/{sizes:?}/{}", self.scope, packing.weights.len());
+        let Packing { place, layout, sizes, numbers, .. } = packing;
+        let mut key = format!("program {}/{place}/{layout}/{sizes:?}/{}", self.scope, packing.weights.len());
+        if !numbers.is_empty() {
+            key.push('/');
+            key.push_str(&folder::hex(&entry::digest(numbers)));
+        }
         let mut charged = self.charged.lock().unwrap_or_else(PoisonError::into_inner);
-        if !charged.contains(&key) {
-            retained.reserve(packing.bytes)?;
-            charged.insert(key.clone());
+        if !charged.0.contains(&key) {
+            retained.charge(packing.bytes)?;
+            charged.1 = charged.1.saturating_add(packing.bytes);
+            charged.0.insert(key.clone());
         }
         drop(charged);
         let packed = self.cache.shared(&key, || match &self.folder {
@@ -116,6 +131,11 @@ impl Packer {
         })?;
         packing.weights.release();
         Ok(packed)
+    }
+
+    /// Returns the bytes of packed weights that the method was charged for.
+    pub(crate) fn charged_bytes(&self) -> usize {
+        self.charged.lock().unwrap_or_else(PoisonError::into_inner).1
     }
 
     /// Returns the packed weights of the folder, or packs new ones and stores them in the folder.
@@ -139,9 +159,13 @@ impl Packer {
         })
     }
 
-    fn new_one<T>(&self, packing: &Packing<'_, T>) -> Result<T, KernelError> {
+    fn new_one<T: Send>(&self, packing: &Packing<'_, T>) -> Result<T, KernelError> {
         self.cache.count_packing();
-        (packing.pack)()
+        match &self.threads {
+            Some(threads) if packing.bytes >= HANDED_OVER && threads.count() > 1 => threads.run(|| (packing.pack)()),
+            Some(_) => threads::alone(|| (packing.pack)()),
+            None => (packing.pack)(),
+        }
     }
 }
 
@@ -152,10 +176,11 @@ fn digest<T>(packing: &Packing<'_, T>) -> Digest {
         digest.update((bytes.len() as u64).to_le_bytes());
         digest.update(bytes);
     };
-    part(b"edgepack packing 1");
+    part(b"edgepack packing 2");
     part(std::env::consts::ARCH.as_bytes());
     part(packing.layout.as_bytes());
     packing.sizes.iter().for_each(|size| part(&(*size as u64).to_le_bytes()));
+    part(packing.numbers);
     part(packing.weights);
     digest.finalize().into()
 }

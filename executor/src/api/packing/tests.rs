@@ -39,7 +39,7 @@ fn program() -> Arc<dyn Source> {
 
 fn packer(cache: &PackCache, folder: Option<&PackFolder>, program: &Arc<dyn Source>) -> Packer {
     let none: Arc<dyn NamedDataMap> = Arc::new(MergedData::new([]).unwrap());
-    Packer::new(cache, folder, program, &[], none)
+    Packer::new(cache, folder, program, &[], none, None)
 }
 
 /// Every byte of the weights plus one, of a place.
@@ -50,6 +50,7 @@ fn pack_at(packer: &Packer, place: &str, weights: &[u8], left: &Cell<u64>) -> Re
         &Packing {
             place,
             weights: &weights,
+            numbers: &[],
             layout: "plus one",
             sizes: &[count],
             bytes: count,
@@ -78,10 +79,10 @@ fn loads_of_one_program_share_and_others_do_not() {
     assert_eq!(cache.packings(), 1);
     assert_eq!(*pack(&packer(&cache, None, &other), &[9, 9, 9]), [10, 10, 10]);
     let maps: [Arc<dyn NamedDataMap>; 1] = [Arc::new(Fickle::default())];
-    let with_data = Packer::new(&cache, None, &program, &maps, maps[0].clone());
+    let with_data = Packer::new(&cache, None, &program, &maps, maps[0].clone(), None);
     let of_data = pack(&with_data, &[7, 7, 7]);
     assert_eq!(*of_data, [8, 8, 8]);
-    let again = Packer::new(&cache, None, &program, &maps, maps[0].clone());
+    let again = Packer::new(&cache, None, &program, &maps, maps[0].clone(), None);
     assert!(Arc::ptr_eq(&of_data, &pack(&again, &[7, 7, 7])));
     assert_eq!(cache.packings(), 3);
 }
@@ -102,7 +103,7 @@ fn a_new_program_in_the_place_of_an_old_one_is_another_one() {
 #[test]
 fn a_key_is_asked_for_once() {
     let map = Arc::new(Fickle::default());
-    let packer = Packer::new(&PackCache::new(), None, &program(), &[], map.clone());
+    let packer = Packer::new(&PackCache::new(), None, &program(), &[], map.clone(), None);
     let answers = [(); 3].map(|()| packer.data("w").unwrap().unwrap());
     assert!(answers.iter().all(|bytes| **bytes == [0; 8]));
     assert!(packer.data("v").unwrap().is_none() && packer.data("v").unwrap().is_none());

@@ -22,23 +22,23 @@ pub(crate) struct LoadedDelegate {
     pub delegate: Box<dyn Delegate>,
 }
 
-/// Makes all delegates of a plan, in order.
+/// Makes all delegates of a plan, in order, and the packer that they share.
 pub(crate) fn delegates(
     program: &Program,
     plan: &ExecutionPlan<'_>,
     options: &Options,
     threads: Option<&Threads>,
     data: MergedData,
-) -> Result<Vec<LoadedDelegate>, LoadError> {
+) -> Result<(Vec<LoadedDelegate>, Option<Arc<Packer>>), LoadError> {
     let rows = plan.delegates.clone().unwrap_or_default();
     if rows.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), None));
     }
     let inside: Arc<dyn NamedDataMap> = Arc::new(program.named_data()?);
     let outside: Arc<dyn NamedDataMap> = Arc::new(data);
     let named_data: Arc<dyn NamedDataMap> = Arc::new(MergedData::new([inside, outside])?);
     let Options { cache, folder, data, .. } = options;
-    let packer = Packer::new(cache, folder.as_ref(), program.source(), data, Arc::clone(&named_data));
+    let packer = Packer::new(cache, folder.as_ref(), program.source(), data, Arc::clone(&named_data), threads);
     let packer = Arc::new(packer);
     let mut loaded = Vec::new();
     grow(&mut loaded, rows.len())?;
@@ -91,7 +91,7 @@ pub(crate) fn delegates(
         let delegate = backend.init(init).map_err(refused)?;
         loaded.push(LoadedDelegate { id, delegate });
     }
-    Ok(loaded)
+    Ok((loaded, Some(packer)))
 }
 
 /// By place, how many delegates are still to be given a payload, and its bytes while there are any.

@@ -1,0 +1,161 @@
+//! Rows of weights as tiles of 16 channels, four bytes of each next to each other: what products of bytes read.
+//!
+//! Memory is zeroed by the system, so that it is touched only where weights are written, by the threads that write it.
+//! Invariant: groups are aligned to their size, and what is past the last channel and the last byte of a row is 0.
+
+use crate::error::{Error, ErrorKind};
+use crate::simd::dot::{CHANNELS, Group};
+use crate::simd::{Loop, run_wide};
+use crate::threads::Cost;
+
+/// Words of a group.
+const WORDS: usize = size_of::<Group>() / size_of::<u64>();
+
+/// Four bytes of a channel.
+pub(crate) const UNIT: usize = 4;
+
+/// Nanoseconds of a group: 64 bytes are read, moved and written.
+pub(crate) const GROUP: Cost = Cost::nanoseconds(12.0);
+
+/// A list of groups.
+pub(crate) struct Groups {
+    words: Vec<u64>,
+    /// The first word of the first group.
+    start: usize,
+    count: usize,
+}
+
+impl Groups {
+    /// Returns groups of zeros, or an error if the memory is not there.
+    pub fn zeroed(count: usize) -> Result<Groups, Error> {
+        let words = count.checked_mul(WORDS).and_then(|words| words.checked_add(WORDS - 1));
+        let words = words.and_then(|words| bytemuck::allocation::try_zeroed_vec::<u64>(words).ok());
+        let words = words.ok_or_else(|| {
+            let message = format!("there is no memory for {count} groups of packed weights");
+            Error::new(ErrorKind::Memory, message)
+        })?;
+        let start = words.as_ptr().align_offset(align_of::<Group>());
+        match start < WORDS {
+            true => Ok(Groups { words, start, count }),
+            false => Err(Error::new(ErrorKind::Memory, "memory that cannot be aligned")),
+        }
+    }
+
+    /// All groups.
+    #[inline(always)]
+    pub fn all(&self) -> &[Group] {
+        bytemuck::cast_slice(&self.words[self.start..][..self.count * WORDS])
+    }
+
+    /// All groups, to write.
+    pub fn all_mut(&mut self) -> &mut [Group] {
+        bytemuck::cast_slice_mut(&mut self.words[self.start..][..self.count * WORDS])
+    }
+}
+
+/// Writes one tile of rows: every group goes through `convert`, word by word, and is stored at a distance from the one
+/// before it.
+pub(crate) struct Tile<'a, F> {
+    /// The rows of the tile, of which there are at most 16, one after the other.
+    pub rows: &'a [u8],
+    /// Bytes of a row.
+    pub row: usize,
+    /// The groups from the first of the tile on.
+    pub to: &'a mut [Group],
+    /// Distance of groups.
+    pub distance: usize,
+    /// Conversion of the four bytes of a channel.
+    pub convert: F,
+}
+
+impl<F: Fn(u32) -> u32> Loop for Tile<'_, F> {
+    #[inline(always)]
+    fn run(self) {
+        let Tile { rows, row, to, distance, convert } = self;
+        // As many units of each row at a time as a line of the cache has.
+        const UNITS: usize = 16;
+        for start in (0..row).step_by(UNITS * UNIT) {
+            let mut units = [[0u32; UNITS]; CHANNELS];
+            for (units, row) in units.iter_mut().zip(rows.chunks_exact(row)) {
+                match row[start..].first_chunk::<{ UNITS * UNIT }>() {
+                    Some(bytes) => {
+                        let bytes = bytes.as_chunks::<UNIT>().0;
+                        units.iter_mut().zip(bytes).for_each(|(unit, bytes)| *unit = u32::from_le_bytes(*bytes));
+                    }
+                    None => {
+                        for (unit, bytes) in units.iter_mut().zip(row[start..].chunks(UNIT)) {
+                            let mut all = [0; UNIT];
+                            all[..bytes.len()].copy_from_slice(bytes);
+                            *unit = u32::from_le_bytes(all);
+                        }
+                    }
+                }
+            }
+            let count = UNITS.min((row - start).div_ceil(UNIT));
+            let groups = to[start / UNIT * distance..].iter_mut().step_by(distance).take(count);
+            for (index, group) in groups.enumerate() {
+                for (to, units) in group.0.as_chunks_mut::<UNIT>().0.iter_mut().zip(&units) {
+                    *to = convert(units[index]).to_le_bytes();
+                }
+            }
+        }
+    }
+}
+
+/// Interleaves one tile.
+pub(crate) fn interleave(tile: Tile<'_, impl Fn(u32) -> u32>) {
+    if tile.row > 0 {
+        run_wide(tile);
+    }
+}
+
+/// Sums of rows, each of so many bytes, by what `number` reads of a byte; wrapped.
+pub(crate) struct Sums<'a, F> {
+    pub rows: &'a [u8],
+    pub row: usize,
+    pub sums: &'a mut [i32],
+    pub number: F,
+}
+
+impl<F: Fn(u8) -> i32> Loop for Sums<'_, F> {
+    #[inline(always)]
+    fn run(self) {
+        for (row, sum) in self.rows.chunks_exact(self.row.max(1)).zip(self.sums) {
+            *sum = row.iter().fold(0i32, |sum, &byte| sum.wrapping_add((self.number)(byte)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_aligned_zeros() {
+        for count in [0, 1, 5, 4000] {
+            let groups = Groups::zeroed(count).unwrap();
+            assert!(groups.all().len() == count && groups.all().iter().all(|group| group.0 == [0; 64]));
+        }
+        assert!(Groups::zeroed(usize::MAX / 64).is_err() && Groups::zeroed(usize::MAX / 8).is_err());
+    }
+
+    #[test]
+    fn rows_are_interleaved() {
+        for (channels, row) in [(16usize, 64usize), (3, 5), (16, 131), (1, 4), (7, 1)] {
+            let rows: Vec<u8> = (0..channels * row).map(|byte| (byte % 251) as u8).collect();
+            for distance in [1, 3] {
+                let mut groups = Groups::zeroed(row.div_ceil(UNIT) * distance).unwrap();
+                let to = groups.all_mut();
+                interleave(Tile { rows: &rows, row, to, distance, convert: |unit| unit });
+                for (at, group) in groups.all().iter().enumerate() {
+                    for (place, byte) in group.0.iter().enumerate() {
+                        let (channel, column) = (place / UNIT, at / distance * UNIT + place % UNIT);
+                        let is_weight = at % distance == 0 && channel < channels && column < row;
+                        let want = if is_weight { rows[channel * row + column] } else { 0 };
+                        assert_eq!(*byte, want, "{channels} rows of {row}: group {at}, byte {place}");
+                    }
+                }
+            }
+        }
+    }
+}
