@@ -179,6 +179,8 @@ struct Lines<'a> {
 }
 
 impl WithBytes for Lines<'_> {
+    type Output = ();
+
     #[inline(always)]
     fn run<B: Bytes>(self, bytes: B) {
         let Depthwise { windows, inputs, .. } = self.depthwise;

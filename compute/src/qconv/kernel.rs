@@ -41,6 +41,8 @@ struct Place {
 }
 
 impl<E: Epilogue> WithBytes for Piece<'_, E> {
+    type Output = ();
+
     #[inline(always)]
     fn run<B: Bytes>(mut self, bytes: B) {
         let mut rows = Rows::ZERO;

@@ -59,6 +59,22 @@ impl Windows {
         (place < size).then_some(place)
     }
 
+    /// Returns the place in the image that is nearest to what a tap of a window looks at.
+    #[inline(always)]
+    pub fn nearest(&self, side: usize, window: usize, tap: usize, size: usize) -> usize {
+        let place = (window * self.stride[side] + tap * self.dilation[side]).saturating_sub(self.padding[side][0]);
+        place.min(size.saturating_sub(1))
+    }
+
+    /// Returns the sizes of what a transposed convolution makes of an image, with so many rows and columns more.
+    pub fn spread(&self, sizes: [usize; 2], more: [usize; 2]) -> [usize; 2] {
+        [0, 1].map(|side| {
+            let reach = (self.kernel[side] - 1) * self.dilation[side] + 1;
+            let whole = sizes[side].saturating_sub(1) * self.stride[side] + more[side] + reach;
+            whole.saturating_sub(self.padding[side][0] + self.padding[side][1])
+        })
+    }
+
     fn taps(&self) -> usize {
         self.kernel[0] * self.kernel[1]
     }

@@ -57,7 +57,9 @@ pub(crate) struct DepthwiseScales {
 
 /// A computation that runs with the instructions of a path; `run` must be inlined, and so must what it calls.
 pub(crate) trait WithBytes {
-    fn run<B: Bytes>(self, bytes: B);
+    type Output;
+
+    fn run<B: Bytes>(self, bytes: B) -> Self::Output;
 }
 
 /// One number after the other.

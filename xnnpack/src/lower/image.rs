@@ -1,5 +1,6 @@
 //! Nodes that walk windows over images `[N, H, W, C]`.
 
+use edgepack_compute::qconv::Windows;
 use edgepack_executor::delegate::Local;
 use edgepack_executor::kernel::KernelError;
 use edgepack_format::finding::ErrorCode;
@@ -12,7 +13,6 @@ use edgepack_loader::AlignedBytes;
 use super::float::is_float;
 use super::values::{Lowered, scalar_type};
 use super::{Lowering, Made, refused};
-use crate::operators::integer::Windows;
 use crate::operators::pool;
 use crate::operators::resize::{Corners, bilinear};
 

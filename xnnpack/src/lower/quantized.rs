@@ -1,5 +1,6 @@
 //! Nodes on quantised numbers.
 
+use edgepack_compute::qconv::Windows;
 use edgepack_compute::qgemm::Bits;
 use edgepack_executor::delegate::Local;
 use edgepack_executor::kernel::KernelError;
@@ -9,7 +10,7 @@ use super::values::Lowered;
 use super::{Lowering, Made, refused};
 use crate::operators::affine::{self, Kind, Weighted};
 use crate::operators::bytes::{self, Pair};
-use crate::operators::integer::{self, Multiple, Requantize, Sum, Windows};
+use crate::operators::integer::{self, Multiple, Requantize, Sum};
 use crate::operators::rows;
 
 /// A bound of a result as a quantised number.

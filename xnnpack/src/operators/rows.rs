@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use edgepack_compute::qconv::{self, DynamicScales};
+use edgepack_compute::qconv::{self, DynamicScales, Windows};
 use edgepack_compute::qgemm;
 use edgepack_compute::simd::{Loop, run_wide};
 use edgepack_compute::threads::{Cost, Read, Write, for_each_at};
@@ -13,7 +13,7 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 use half::f16;
 
-use super::integer::{Windows, constant as constant_of, image_sizes, resize_rows};
+use super::integer::{constant as constant_of, image_sizes, resize_rows};
 use super::{own, pure, retaining};
 
 const QUANTIZE: &str = "(Tensor x, int dims, *, Tensor(a!) out, Tensor(b!) params) -> (Tensor(a!), Tensor(b!))";
@@ -143,7 +143,7 @@ impl Packed {
             Weights::Eight(scales) => {
                 let scales = DynamicScales { weights: scales, bias, limits };
                 let bytes = bytemuck::cast_slice(bytes);
-                Packed::Eight(qconv::DynamicConvolution::new(bytes, sizes, qconv::Windows::ONE, scales)?)
+                Packed::Eight(qconv::DynamicConvolution::new(bytes, sizes, Windows::ONE, scales)?)
             }
             Weights::Four(scales) => Packed::Four(qgemm::Dynamic::new(four()?, scales, bias, limits)?),
             Weights::Blocks(scales, block) => {
@@ -251,7 +251,7 @@ pub(crate) fn convolution(scales: Vec<f32>, windows: Windows, bounds: Bounds) ->
         args.retained().reserve(retained)?;
         let scales = DynamicScales { weights: &scales, bias: constant_of(args, 3)?, limits: [bounds.0, bounds.1] };
         let weights = constant.as_slice::<i8>()?;
-        let convolution = qconv::DynamicConvolution::new(weights, [outputs, width], windows.geometry(), scales)?;
+        let convolution = qconv::DynamicConvolution::new(weights, [outputs, width], windows, scales)?;
         retaining(retained, move |cx: &mut KernelContext<'_>| {
             let [n, h, w, c] = image_sizes(cx, Some(inputs * windows.groups))?;
             let [oh, ow] = windows.counts([h, w]);

@@ -8,45 +8,19 @@ use std::arch::x86_64::*;
 
 use super::{Bytes, DepthwiseScales, LANES, Lanes, WithBytes, plain_depthwise};
 use crate::simd::dot::{CHANNELS, Group};
-
-/// Defines a token, its detection, and a function that its instructions may be inlined into.
-macro_rules! token {
-    ($(#[$doc:meta])* $name:ident, $enable:literal, $($feature:tt)*) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub(crate) struct $name(());
-
-        impl $name {
-            /// The token, if the machine has the instructions.
-            pub(super) fn detect() -> Option<Self> {
-                ($(is_x86_feature_detected!($feature))&&*).then_some($name(()))
-            }
-
-            /// Does something with them.
-            #[inline]
-            pub(super) fn run<W: WithBytes>(self, with: W) {
-                #[target_feature(enable = $enable)]
-                fn enabled<W: WithBytes>(bytes: $name, with: W) {
-                    with.run(bytes)
-                }
-                // SAFETY: the token exists, so the machine has these instructions.
-                unsafe { enabled(self, with) }
-            }
-        }
-    };
-}
+use crate::simd::token::token;
 
 token!(
     /// Vectors of 32 bytes.
-    Avx2, "avx2,fma", "avx2" "fma"
+    Avx2, is_x86_feature_detected, WithBytes, "avx2,fma", "avx2" "fma"
 );
 token!(
     /// Vectors of 32 bytes, with sums of four products of bytes.
-    AvxVnni, "avx2,fma,avxvnni", "avx2" "fma" "avxvnni"
+    AvxVnni, is_x86_feature_detected, WithBytes, "avx2,fma,avxvnni", "avx2" "fma" "avxvnni"
 );
 token!(
     /// Vectors of 64 bytes, with sums of four products of bytes.
-    Avx512Vnni,
+    Avx512Vnni, is_x86_feature_detected, WithBytes,
     "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni",
     "avx2" "fma" "avx512f" "avx512bw" "avx512dq" "avx512vl" "avx512vnni"
 );
