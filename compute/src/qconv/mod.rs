@@ -8,6 +8,7 @@
 
 mod convolution;
 mod depthwise;
+mod greatest;
 mod kernel;
 mod pack;
 mod patches;
@@ -18,6 +19,7 @@ mod tests;
 
 pub use convolution::{Convolution, DynamicConvolution};
 pub use depthwise::Depthwise;
+pub use greatest::greatest;
 pub use requantise::{DynamicScales, Requantise};
 
 use crate::error::{Error, ErrorKind};
@@ -57,6 +59,15 @@ impl Windows {
     pub fn place(&self, side: usize, window: usize, tap: usize, size: usize) -> Option<usize> {
         let place = (window * self.stride[side] + tap * self.dilation[side]).checked_sub(self.padding[side][0])?;
         (place < size).then_some(place)
+    }
+
+    /// Returns the places in the image that taps of a window look at.
+    #[inline(always)]
+    fn seen(&self, side: usize, window: usize, size: usize) -> std::iter::StepBy<std::ops::Range<usize>> {
+        let (start, padding, dilation) = (window * self.stride[side], self.padding[side][0], self.dilation[side]);
+        let skipped = padding.saturating_sub(start).div_ceil(dilation);
+        let end = (start + self.kernel[side] * dilation).saturating_sub(padding).min(size);
+        ((start + skipped * dilation).saturating_sub(padding)..end).step_by(dilation)
     }
 
     /// Returns the place in the image that is nearest to what a tap of a window looks at.

@@ -31,7 +31,7 @@ impl Lowering<'_> {
         self.signed(self.values.index_of(made.id)?, self.values.datatype(made.id)?)
     }
 
-    fn bounds_of(&self, node: &Node<'_>, (scale, zero): (f32, i32)) -> [i32; 2] {
+    pub(super) fn bounds_of(&self, node: &Node<'_>, (scale, zero): (f32, i32)) -> [i32; 2] {
         let (least, most) = node.bounds();
         [quantized_bound(least, scale, zero), quantized_bound(most, scale, zero)]
     }
@@ -274,23 +274,6 @@ impl Lowering<'_> {
         let operator = self.values.own(integer::table(table));
         self.values.all().call(operator, &[from, to], self.node);
         Ok(())
-    }
-
-    /// Lowers a node on stored numbers: `compute` writes its result, and the bounds of the node follow if there are
-    /// any.
-    pub(super) fn bounded_bytes(
-        &mut self,
-        node: &Node<'_>,
-        out: Lowered,
-        compute: impl FnOnce(&mut Self, Lowered) -> Result<(), KernelError>,
-    ) -> Result<(), KernelError> {
-        if node.bounds() == (f32::NEG_INFINITY, f32::INFINITY) {
-            return compute(self, out);
-        }
-        let bounds = self.bounds_of(node, self.signed(out.index, out.datatype)?);
-        let local = self.values.temporary(out.datatype, &out.shape, out.dynamic)?;
-        compute(self, Lowered { local, writable: true, ..out })?;
-        self.held(bounds, local, out.local)
     }
 
     pub(super) fn mean_bytes(&mut self, x: Lowered, made: Made) -> Result<(), KernelError> {

@@ -324,20 +324,18 @@ pub(super) fn binary(
             let mut place: Dims = Dims::filled(0, rank).unwrap_or_default();
             let inner = sizes.last().copied().unwrap_or(1).max(1);
             let lengths = [sa.last(), sb.last()].map(|stride| if stride == Some(&0) { 1 } else { inner });
-            wide(|| {
-                for out in out.chunks_exact_mut(inner) {
-                    let start =
-                        |strides: &Dims| -> usize { place.iter().zip(strides.iter()).map(|(p, s)| p * s).sum() };
-                    row(out, &a[start(&sa)..][..lengths[0]], &b[start(&sb)..][..lengths[1]], result);
-                    for dim in (0..rank.saturating_sub(1)).rev() {
-                        place[dim] += 1;
-                        if place[dim] < sizes[dim] {
-                            break;
-                        }
-                        place[dim] = 0;
+            for out in out.chunks_exact_mut(inner) {
+                let start = |strides: &Dims| -> usize { place.iter().zip(strides.iter()).map(|(p, s)| p * s).sum() };
+                let (a, b) = (&a[start(&sa)..][..lengths[0]], &b[start(&sb)..][..lengths[1]]);
+                run_wide(Row { out, a, b, result });
+                for dim in (0..rank.saturating_sub(1)).rev() {
+                    place[dim] += 1;
+                    if place[dim] < sizes[dim] {
+                        break;
                     }
+                    place[dim] = 0;
                 }
-            });
+            }
             Ok(())
         }) as Box<dyn Run>)
     })

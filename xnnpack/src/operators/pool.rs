@@ -1,9 +1,9 @@
-//! Pooling of images `[N, H, W, C]` in floating point that the library does not have: means under padding that differs from
-//! side to side, and greatest elements with their places in the window.
+//! Pooling of images `[N, H, W, C]` that the library does not have: means under padding that differs from side to side, greatest
+//! elements with their places in the window, and greatest bytes.
 
 use std::sync::Arc;
 
-use edgepack_compute::qconv::Windows;
+use edgepack_compute::qconv::{self, Windows};
 use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Run};
 use edgepack_executor::tensor::PodElement;
 use edgepack_format::scalar::ScalarType;
@@ -55,6 +55,21 @@ fn mean_of<T: PodElement>(
         }
     }
     Ok(())
+}
+
+/// The greatest bytes of windows, within limits.
+pub(crate) fn greatest_bytes(windows: Windows, limits: [i8; 2]) -> Arc<dyn Operator> {
+    let schema = "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)";
+    own("xnnpack::greatest.int8", schema, Alias::Disjoint, move |_| {
+        Ok(Box::new(move |cx: &mut KernelContext<'_>| {
+            let [n, h, w, c] = image_sizes(cx, None)?;
+            let [oh, ow] = windows.counts([h, w]);
+            cx.resize(1, &[n, oh, ow, c])?;
+            let views = cx.views();
+            let x = views.tensor(0)?.as_slice::<i8>()?;
+            Ok(qconv::greatest(x, [n, h, w, c], &windows, limits, views.out(1)?.as_slice::<i8>()?)?)
+        }) as Box<dyn Run>)
+    })
 }
 
 /// The greatest elements of windows, and their places: columns of the window one after another, of equal ones the first.
