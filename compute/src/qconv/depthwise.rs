@@ -20,6 +20,8 @@ pub struct Depthwise {
     blocks: Vec<Block>,
     /// Weights of groups of four taps, block by block.
     groups: Vec<[Lanes<i8>; 4]>,
+    /// True if the groups are the columns of windows, one after the other.
+    by_column: bool,
     /// Weights, starts and factors by channel, for the plain loop.
     weights: Vec<i8>,
     starts: Vec<i32>,
@@ -74,6 +76,7 @@ impl Depthwise {
         let mut depthwise = Depthwise {
             blocks: Vec::new(),
             groups: Vec::new(),
+            by_column: false,
             weights: own,
             starts,
             factors,
@@ -84,6 +87,7 @@ impl Depthwise {
             path,
         };
         if inputs == outputs && windows.taps().div_ceil(4) <= GROUPS {
+            depthwise.by_column = outputs >= LANES && has_columns(&windows);
             depthwise.pack()?;
         }
         Ok(depthwise)
@@ -92,7 +96,9 @@ impl Depthwise {
     /// Bytes that a convolution with weights `[taps, outputs]` takes.
     pub fn bytes([taps, outputs]: [usize; 2]) -> usize {
         let blocks = outputs.div_ceil(LANES);
-        let packed = blocks.saturating_mul(taps.div_ceil(4) * size_of::<[Lanes<i8>; 4]>() + size_of::<Block>());
+        // Columns of five taps are two groups of four.
+        let groups = taps.div_ceil(4).max(if taps == 25 { 10 } else { 0 });
+        let packed = blocks.saturating_mul(groups * size_of::<[Lanes<i8>; 4]>() + size_of::<Block>());
         packed.saturating_add(outputs.saturating_mul(taps + size_of::<i32>() + size_of::<f32>()))
     }
 
@@ -106,6 +112,23 @@ impl Depthwise {
         if self.windows.stride[1] == 1 { (LANES / self.outputs().max(1)).max(1) } else { 1 }
     }
 
+    /// Groups of four taps of a block.
+    fn depth(&self) -> usize {
+        let [height, width] = self.windows.kernel;
+        if self.by_column { width * height.div_ceil(4) } else { (height * width).div_ceil(4) }
+    }
+
+    /// The tap in a place of a group; past the last one there is none.
+    fn tap(&self, group: usize, at: usize) -> usize {
+        let [height, width] = self.windows.kernel;
+        if !self.by_column {
+            return group * 4 + at;
+        }
+        let groups = height.div_ceil(4);
+        let (column, row) = (group / groups, group % groups * 4 + at);
+        if row < height { row * width + column } else { height * width }
+    }
+
     /// Packs weights by block of channels. The last block begins early enough to be whole, if it can be.
     fn pack(&mut self) -> Result<(), Error> {
         let (outputs, taps, order) = (self.outputs(), self.windows.taps(), self.path.depthwise_order());
@@ -114,8 +137,8 @@ impl Depthwise {
             None => (None, 0),
         };
         let repeated = self.together() * outputs;
-        (self.blocks, self.groups) =
-            (room(outputs.div_ceil(LANES))?, room(outputs.div_ceil(LANES) * taps.div_ceil(4))?);
+        let depth = self.depth();
+        (self.blocks, self.groups) = (room(outputs.div_ceil(LANES))?, room(outputs.div_ceil(LANES) * depth)?);
         for first in (0..outputs).step_by(LANES).map(|first| first.min(outputs.saturating_sub(LANES))) {
             // The channel of a lane, of which some have none.
             let channel = |lane: usize| match outputs {
@@ -136,12 +159,13 @@ impl Depthwise {
                 scales.factors[place] = self.factors[channel];
             }
             self.blocks.push(Block { first, scales });
-            for tap in (0..taps).step_by(4) {
+            for group in 0..depth {
+                let tap = |at: usize| self.tap(group, at);
                 let mut four = [[0i8; LANES]; 4];
                 for at in 0..4 * LANES {
                     four[at / LANES][at % LANES] = match order {
-                        Some(order) => weight(tap + at % 4, order[at / 4]),
-                        None => weight(tap + at / LANES, at % LANES),
+                        Some(order) => weight(tap(at % 4), order[at / 4]),
+                        None => weight(tap(at / LANES), at % LANES),
                     };
                 }
                 self.groups.push(four);
@@ -199,6 +223,8 @@ impl WithBytes for Lines<'_> {
             }
             if self.depthwise.blocks.is_empty() {
                 line.plain([image, y], self.sizes[0], 0..ow, out);
+            } else if self.depthwise.by_column {
+                line.run_columns(bytes, &starts, out);
             } else {
                 line.run(bytes, &starts, [image, y], self.sizes[0], out);
             }
@@ -250,7 +276,7 @@ impl Line<'_> {
     fn pixel<B: Bytes>(&self, bytes: B, starts: &[Option<usize>; 4 * GROUPS], at: At, out: &mut [i8]) -> bool {
         let Depthwise { windows, blocks, groups, .. } = self.depthwise;
         let taps = windows.taps();
-        let depth = taps.div_ceil(4);
+        let depth = self.depthwise.depth();
         for (block, weights) in blocks.iter().zip(groups.chunks_exact(depth)) {
             let mut seen = [[self.padding; 4]; GROUPS];
             for tap in 0..taps {
@@ -295,6 +321,78 @@ impl Line<'_> {
                 *out = requantised(sum, factors[channel], *limits, zeros[1]);
             }
         }
+    }
+}
+
+/// Returns whether windows are those that [`Line::run_columns`] has loops for.
+fn has_columns(windows: &Windows) -> bool {
+    let is_square = windows.kernel == [3, 3] || windows.kernel == [5, 5];
+    is_square && windows.dilation[1] == 1 && (1..=2).contains(&windows.stride[1])
+}
+
+/// Windows whose columns neighbours have in common: what was made of a column's bytes is there for each of them.
+impl Line<'_> {
+    #[inline(always)]
+    fn run_columns<B: Bytes>(&self, bytes: B, starts: &[Option<usize>; 4 * GROUPS], out: &mut [i8]) {
+        match (self.depthwise.windows.kernel[1], self.depthwise.windows.stride[1]) {
+            (3, 1) => self.columns::<B, 3, 1, 1>(bytes, starts, out),
+            (3, _) => self.columns::<B, 3, 1, 2>(bytes, starts, out),
+            (_, 1) => self.columns::<B, 5, 2, 1>(bytes, starts, out),
+            _ => self.columns::<B, 5, 2, 2>(bytes, starts, out),
+        }
+    }
+
+    /// Computes all pixels with windows of `W` columns of `D` groups of taps, `S` columns apart, block by block.
+    #[inline(always)]
+    fn columns<B: Bytes, const W: usize, const D: usize, const S: usize>(
+        &self,
+        bytes: B,
+        starts: &[Option<usize>; 4 * GROUPS],
+        out: &mut [i8],
+    ) {
+        let Depthwise { inputs: channels, blocks, groups, .. } = self.depthwise;
+        for (block, weights) in blocks.iter().zip(groups.chunks_exact(W * D)) {
+            let mut window = [self.column::<B, W, D>(bytes, starts, block.first, 0); W];
+            for place in 0..W - S {
+                window[place + S] = self.column::<B, W, D>(bytes, starts, block.first, place);
+            }
+            for (x, out) in out.chunks_exact_mut(*channels).enumerate() {
+                for place in 0..W - S {
+                    window[place] = window[place + S];
+                }
+                for place in W - S..W {
+                    window[place] = self.column::<B, W, D>(bytes, starts, block.first, x * S + place);
+                }
+                let results = bytes.depthwise_columns(window.as_flattened(), weights, &block.scales);
+                store(&results, &mut out[block.first..]);
+            }
+        }
+    }
+
+    /// The taps of a column of the line with its padding, for some channels.
+    #[inline(always)]
+    fn column<B: Bytes, const W: usize, const D: usize>(
+        &self,
+        bytes: B,
+        starts: &[Option<usize>; 4 * GROUPS],
+        first: usize,
+        x: usize,
+    ) -> [B::Column<'_>; D] {
+        let Depthwise { windows, inputs: channels, .. } = self.depthwise;
+        let mut taps = [[self.padding; 4]; D];
+        let x = x.wrapping_sub(windows.padding[1][0]);
+        if x < self.width {
+            for row in 0..W {
+                let Some(start) = starts[row * W] else { continue };
+                let Some(lanes) = self.images[start + x * channels + first..].first_chunk() else { continue };
+                taps[row / 4][row % 4] = lanes;
+            }
+        }
+        let mut column = [bytes.column(taps[0]); D];
+        for (column, taps) in column.iter_mut().zip(taps).skip(1) {
+            *column = bytes.column(taps);
+        }
+        column
     }
 }
 

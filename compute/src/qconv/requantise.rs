@@ -2,7 +2,7 @@
 
 use super::{Error, ErrorKind, expect};
 use crate::error::room;
-use crate::simd::bytes::requantised;
+use crate::simd::bytes::{Bytes, TileScales};
 use crate::simd::dot::CHANNELS;
 
 /// Scales and zero points of statically quantised images:
@@ -69,17 +69,17 @@ pub struct DynamicScales<'a> {
 /// A conversion of the sums of a tile of channels to results.
 pub(super) trait Epilogue: Sync {
     type Out: Copy + Send;
-    /// Numbers that the conversion of a tile of channels needs.
-    type Tile;
-
     /// The input that represents 0.
     fn zero(&self, image: usize) -> i8;
 
-    /// Returns the numbers that tile number `index` needs.
-    fn tile(&self, index: usize) -> Self::Tile;
-
-    /// Results of the sums of a tile of channels and one pixel.
-    fn finish(&self, tile: &Self::Tile, image: usize, sums: &[i32; CHANNELS]) -> [Self::Out; CHANNELS];
+    /// Results of the sums of neighbouring tiles, from number `first` on, and one pixel.
+    fn finish<B: Bytes, const C: usize>(
+        &self,
+        bytes: B,
+        first: usize,
+        image: usize,
+        sums: &[B::Sums; C],
+    ) -> [[Self::Out; CHANNELS]; C];
 }
 
 /// [`Requantise`] by tile.
@@ -93,7 +93,6 @@ pub(super) struct Static {
 
 impl Epilogue for Static {
     type Out = i8;
-    type Tile = ([i32; CHANNELS], [f32; CHANNELS]);
 
     #[inline(always)]
     fn zero(&self, _: usize) -> i8 {
@@ -101,18 +100,20 @@ impl Epilogue for Static {
     }
 
     #[inline(always)]
-    fn tile(&self, index: usize) -> Self::Tile {
-        (self.starts[index], self.factors[index])
-    }
-
-    #[inline(always)]
-    fn finish(&self, (starts, factors): &Self::Tile, _: usize, sums: &[i32; CHANNELS]) -> [i8; CHANNELS] {
-        let mut results = [0; CHANNELS];
-        for channel in 0..CHANNELS {
-            let sum = sums[channel].wrapping_add(starts[channel]);
-            results[channel] = requantised(sum, factors[channel], self.limits, self.output_zero);
+    fn finish<B: Bytes, const C: usize>(
+        &self,
+        bytes: B,
+        first: usize,
+        _: usize,
+        sums: &[B::Sums; C],
+    ) -> [[i8; CHANNELS]; C] {
+        match (self.starts[first..].first_chunk(), self.factors[first..].first_chunk()) {
+            (Some(starts), Some(factors)) => {
+                let scales = TileScales { starts, factors, limits: self.limits, zero: self.output_zero };
+                bytes.requantise(sums, &scales)
+            }
+            _ => [[0; CHANNELS]; C],
         }
-        results
     }
 }
 
@@ -136,7 +137,6 @@ pub(super) struct DynamicImages<'a> {
 
 impl Epilogue for DynamicImages<'_> {
     type Out = f32;
-    type Tile = ([i32; CHANNELS], [[f32; CHANNELS]; 2]);
 
     #[inline(always)]
     fn zero(&self, image: usize) -> i8 {
@@ -144,22 +144,25 @@ impl Epilogue for DynamicImages<'_> {
     }
 
     #[inline(always)]
-    fn tile(&self, index: usize) -> Self::Tile {
-        let Dynamic { sums, scales, bias, .. } = self.scales;
-        (sums[index], [scales[index], bias[index]])
-    }
-
-    #[inline(always)]
-    fn finish(&self, tile: &Self::Tile, image: usize, sums: &[i32; CHANNELS]) -> [f32; CHANNELS] {
+    fn finish<B: Bytes, const C: usize>(
+        &self,
+        bytes: B,
+        first: usize,
+        image: usize,
+        sums: &[B::Sums; C],
+    ) -> [[f32; CHANNELS]; C] {
         let Dynamic { limits: [low, high], offset, .. } = self.scales;
-        let (weights, [scales, bias]) = tile;
         let [scale, zero] = self.images[image];
         let zero = (zero as i32).wrapping_add(*offset);
-        let mut results = [0.0; CHANNELS];
-        for channel in 0..CHANNELS {
-            let sum = sums[channel].wrapping_sub(zero.wrapping_mul(weights[channel]));
-            let y = (sum as f32 * scale).mul_add(scales[channel], bias[channel]);
-            results[channel] = y.max(*low).min(*high);
+        let mut results = [[0.0; CHANNELS]; C];
+        for tile in 0..C {
+            let (weights, scales) = (&self.scales.sums[first + tile], &self.scales.scales[first + tile]);
+            let (sums, bias) = (bytes.sums(sums[tile]), &self.scales.bias[first + tile]);
+            for channel in 0..CHANNELS {
+                let sum = sums[channel].wrapping_sub(zero.wrapping_mul(weights[channel]));
+                let y = (sum as f32 * scale).mul_add(scales[channel], bias[channel]);
+                results[tile][channel] = y.max(*low).min(*high);
+            }
         }
         results
     }
