@@ -80,8 +80,9 @@ impl Line<'_> {
                         }
                     }
                 }
-                for (out, greatest) in out[first..].iter_mut().zip(greatest) {
-                    *out = greatest.min(most);
+                let Some(out) = out[first..].first_chunk_mut::<N>() else { continue };
+                for lane in 0..N {
+                    out[lane] = greatest[lane].min(most);
                 }
             }
         }

@@ -138,11 +138,11 @@ impl<E: Epilogue> Piece<'_, E> {
             start += len;
         }
         let columns = at.group * self.packed.each..(at.group + 1) * self.packed.each - self.tiles.start * CHANNELS;
-        let tile = at.group * self.packed.tiles() + at.tile;
+        let Some(tiles) = self.epilogue.tiles::<C>(at.group * self.packed.tiles() + at.tile) else { return };
         let column = columns.start + (at.tile - self.tiles.start) * CHANNELS;
         let last = columns.end.min(column + C * CHANNELS);
         for (row, (sums, pixel)) in (gathered.first + first..).zip(sums.iter().zip(&gathered.pixels[first..end])) {
-            let results = self.epilogue.finish(bytes, tile, pixel.image, sums);
+            let results = self.epilogue.finish(bytes, &tiles, pixel.image, sums);
             store_tiles(&results, &mut self.out.row(row)[column..last]);
         }
     }

@@ -69,14 +69,22 @@ pub struct DynamicScales<'a> {
 /// A conversion of the sums of a tile of channels to results.
 pub(super) trait Epilogue: Sync {
     type Out: Copy + Send;
+    /// Numbers that the conversion of tiles of channels needs.
+    type Tiles<'a, const C: usize>
+    where
+        Self: 'a;
+
     /// The input that represents 0.
     fn zero(&self, image: usize) -> i8;
 
-    /// Results of the sums of neighbouring tiles, from number `first` on, and one pixel.
+    /// Returns the numbers that neighbouring tiles from number `first` on need.
+    fn tiles<const C: usize>(&self, first: usize) -> Option<Self::Tiles<'_, C>>;
+
+    /// Results of the sums of neighbouring tiles and one pixel.
     fn finish<B: Bytes, const C: usize>(
         &self,
         bytes: B,
-        first: usize,
+        tiles: &Self::Tiles<'_, C>,
         image: usize,
         sums: &[B::Sums; C],
     ) -> [[Self::Out; CHANNELS]; C];
@@ -93,6 +101,7 @@ pub(super) struct Static {
 
 impl Epilogue for Static {
     type Out = i8;
+    type Tiles<'a, const C: usize> = TileScales<'a, C>;
 
     #[inline(always)]
     fn zero(&self, _: usize) -> i8 {
@@ -100,20 +109,20 @@ impl Epilogue for Static {
     }
 
     #[inline(always)]
+    fn tiles<const C: usize>(&self, first: usize) -> Option<TileScales<'_, C>> {
+        let (starts, factors) = (self.starts[first..].first_chunk()?, self.factors[first..].first_chunk()?);
+        Some(TileScales { starts, factors, limits: self.limits, zero: self.output_zero })
+    }
+
+    #[inline(always)]
     fn finish<B: Bytes, const C: usize>(
         &self,
         bytes: B,
-        first: usize,
+        tiles: &TileScales<'_, C>,
         _: usize,
         sums: &[B::Sums; C],
     ) -> [[i8; CHANNELS]; C] {
-        match (self.starts[first..].first_chunk(), self.factors[first..].first_chunk()) {
-            (Some(starts), Some(factors)) => {
-                let scales = TileScales { starts, factors, limits: self.limits, zero: self.output_zero };
-                bytes.requantise(sums, &scales)
-            }
-            _ => [[0; CHANNELS]; C],
-        }
+        bytes.requantise(sums, tiles)
     }
 }
 
@@ -135,8 +144,15 @@ pub(super) struct DynamicImages<'a> {
     pub images: &'a [[f32; 2]],
 }
 
+/// Sums of weights, scales, and biases of tiles.
+type DynamicTiles<'a, const C: usize> = (&'a [[i32; CHANNELS]; C], [&'a [[f32; CHANNELS]; C]; 2]);
+
 impl Epilogue for DynamicImages<'_> {
     type Out = f32;
+    type Tiles<'a, const C: usize>
+        = DynamicTiles<'a, C>
+    where
+        Self: 'a;
 
     #[inline(always)]
     fn zero(&self, image: usize) -> i8 {
@@ -144,10 +160,16 @@ impl Epilogue for DynamicImages<'_> {
     }
 
     #[inline(always)]
+    fn tiles<const C: usize>(&self, first: usize) -> Option<DynamicTiles<'_, C>> {
+        let Dynamic { sums, scales, bias, .. } = self.scales;
+        Some((sums[first..].first_chunk()?, [scales[first..].first_chunk()?, bias[first..].first_chunk()?]))
+    }
+
+    #[inline(always)]
     fn finish<B: Bytes, const C: usize>(
         &self,
         bytes: B,
-        first: usize,
+        (weights, [scales, bias]): &DynamicTiles<'_, C>,
         image: usize,
         sums: &[B::Sums; C],
     ) -> [[f32; CHANNELS]; C] {
@@ -156,11 +178,10 @@ impl Epilogue for DynamicImages<'_> {
         let zero = (zero as i32).wrapping_add(*offset);
         let mut results = [[0.0; CHANNELS]; C];
         for tile in 0..C {
-            let (weights, scales) = (&self.scales.sums[first + tile], &self.scales.scales[first + tile]);
-            let (sums, bias) = (bytes.sums(sums[tile]), &self.scales.bias[first + tile]);
+            let sums = bytes.sums(sums[tile]);
             for channel in 0..CHANNELS {
-                let sum = sums[channel].wrapping_sub(zero.wrapping_mul(weights[channel]));
-                let y = (sum as f32 * scale).mul_add(scales[channel], bias[channel]);
+                let sum = sums[channel].wrapping_sub(zero.wrapping_mul(weights[tile][channel]));
+                let y = (sum as f32 * scale).mul_add(scales[tile][channel], bias[tile][channel]);
                 results[tile][channel] = y.max(*low).min(*high);
             }
         }
