@@ -16,6 +16,8 @@ const TILES: usize = 4;
 
 /// Nanoseconds of a multiplication and an addition of bytes.
 const MULTIPLICATION: f64 = 0.005;
+/// Nanoseconds of the conversion of a sum to a result.
+const RESULT: f64 = 0.15;
 /// Nanoseconds of a multiplication and an addition for few pixels, where weights come from memory.
 const LOADED_MULTIPLICATION: f64 = 0.03;
 /// Nanoseconds of a piece of channels, at least.
@@ -160,7 +162,7 @@ impl<P> Product<P> {
             return Ok(());
         }
         let patches = Patches::new(images, [h, w, c], windows);
-        let each = if count < 4 { LOADED_MULTIPLICATION } else { MULTIPLICATION } * packed.inner.max(1) as f64;
+        let each = if count < 4 { LOADED_MULTIPLICATION } else { MULTIPLICATION } * packed.inner as f64 + RESULT;
         let (tiles, row_pieces) = (packed.tiles(), count / (2 * PIXELS));
         if packed.channel_groups > 1 || row_pieces >= tiles / TILES {
             for_each_piece_at(Cost::nanoseconds(each), out, PIXELS * outputs, |start, out| {

@@ -12,6 +12,9 @@ use crate::threads::{Cost, for_each_piece_at};
 /// Groups of four taps; there is a plain loop for more.
 const GROUPS: usize = 16;
 
+/// Columns of windows that are at hand at a time, each of which is one or two groups of taps.
+const COLUMNS: usize = 36;
+
 /// A multiplication and an addition.
 const MULTIPLICATION: f64 = 0.03;
 
@@ -211,6 +214,7 @@ impl WithBytes for Lines<'_> {
         let [oh, ow] = self.counts;
         let padding = [self.depthwise.zeros[0] as i8; LANES];
         let line = Line { depthwise: self.depthwise, images: self.images, width: self.sizes[1], padding: &padding };
+        let mut columns = [bytes.column([&padding; 4]); 2 * COLUMNS];
         let mut starts = [None; 4 * GROUPS];
         for (index, out) in self.out.chunks_exact_mut(ow * self.depthwise.outputs()).enumerate() {
             let (image, y) = ((self.first + index) / oh, (self.first + index) % oh);
@@ -224,7 +228,7 @@ impl WithBytes for Lines<'_> {
             if self.depthwise.blocks.is_empty() {
                 line.plain([image, y], self.sizes[0], 0..ow, out);
             } else if self.depthwise.by_column {
-                line.run_columns(bytes, &starts, out);
+                line.run_columns(bytes, &starts, &mut columns, out);
             } else {
                 line.run(bytes, &starts, [image, y], self.sizes[0], out);
             }
@@ -331,14 +335,20 @@ fn has_columns(windows: &Windows) -> bool {
 }
 
 /// Windows whose columns neighbours have in common: what was made of a column's bytes is there for each of them.
-impl Line<'_> {
+impl<'a> Line<'a> {
     #[inline(always)]
-    fn run_columns<B: Bytes>(&self, bytes: B, starts: &[Option<usize>; 4 * GROUPS], out: &mut [i8]) {
+    fn run_columns<B: Bytes>(
+        &self,
+        bytes: B,
+        starts: &[Option<usize>; 4 * GROUPS],
+        columns: &mut [B::Column<'a>; 2 * COLUMNS],
+        out: &mut [i8],
+    ) {
         match (self.depthwise.windows.kernel[1], self.depthwise.windows.stride[1]) {
-            (3, 1) => self.columns::<B, 3, 1, 1>(bytes, starts, out),
-            (3, _) => self.columns::<B, 3, 1, 2>(bytes, starts, out),
-            (_, 1) => self.columns::<B, 5, 2, 1>(bytes, starts, out),
-            _ => self.columns::<B, 5, 2, 2>(bytes, starts, out),
+            (3, 1) => self.columns::<B, 3, 1, 1>(bytes, starts, columns, out),
+            (3, _) => self.columns::<B, 3, 1, 2>(bytes, starts, columns, out),
+            (_, 1) => self.columns::<B, 5, 2, 1>(bytes, starts, columns, out),
+            _ => self.columns::<B, 5, 2, 2>(bytes, starts, columns, out),
         }
     }
 
@@ -348,36 +358,38 @@ impl Line<'_> {
         &self,
         bytes: B,
         starts: &[Option<usize>; 4 * GROUPS],
+        columns: &mut [B::Column<'a>; 2 * COLUMNS],
         out: &mut [i8],
     ) {
         let Depthwise { inputs: channels, blocks, groups, .. } = self.depthwise;
+        // Windows of as many columns as there are.
+        let together = (COLUMNS - W) / S + 1;
         for (block, weights) in blocks.iter().zip(groups.chunks_exact(W * D)) {
-            let mut window = [self.column::<B, W, D>(bytes, starts, block.first, 0); W];
-            for place in 0..W - S {
-                window[place + S] = self.column::<B, W, D>(bytes, starts, block.first, place);
-            }
-            for (x, out) in out.chunks_exact_mut(*channels).enumerate() {
-                for place in 0..W - S {
-                    window[place] = window[place + S];
+            for (part, out) in out.chunks_mut(together * channels).enumerate() {
+                let count = (out.len() / channels - 1) * S + W;
+                for (column, to) in columns.as_chunks_mut::<D>().0.iter_mut().enumerate().take(count) {
+                    let taps = self.column::<W, D>(starts, block.first, part * together * S + column);
+                    for (to, taps) in to.iter_mut().zip(taps) {
+                        *to = bytes.column(taps);
+                    }
                 }
-                for place in W - S..W {
-                    window[place] = self.column::<B, W, D>(bytes, starts, block.first, x * S + place);
+                for (x, out) in out.chunks_exact_mut(*channels).enumerate() {
+                    let window = &columns[x * S * D..][..W * D];
+                    let results = bytes.depthwise_columns(window, weights, &block.scales);
+                    store(&results, &mut out[block.first..]);
                 }
-                let results = bytes.depthwise_columns(window.as_flattened(), weights, &block.scales);
-                store(&results, &mut out[block.first..]);
             }
         }
     }
 
     /// The taps of a column of the line with its padding, for some channels.
     #[inline(always)]
-    fn column<B: Bytes, const W: usize, const D: usize>(
+    fn column<const W: usize, const D: usize>(
         &self,
-        bytes: B,
         starts: &[Option<usize>; 4 * GROUPS],
         first: usize,
         x: usize,
-    ) -> [B::Column<'_>; D] {
+    ) -> [[&'a Lanes<i8>; 4]; D] {
         let Depthwise { windows, inputs: channels, .. } = self.depthwise;
         let mut taps = [[self.padding; 4]; D];
         let x = x.wrapping_sub(windows.padding[1][0]);
@@ -388,11 +400,7 @@ impl Line<'_> {
                 taps[row / 4][row % 4] = lanes;
             }
         }
-        let mut column = [bytes.column(taps[0]); D];
-        for (column, taps) in column.iter_mut().zip(taps).skip(1) {
-            *column = bytes.column(taps);
-        }
-        column
+        taps
     }
 }
 

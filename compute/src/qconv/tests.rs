@@ -242,7 +242,9 @@ fn depthwise_convolutions() {
     let mut random = Random::new(8);
     let (paths, mut count) = (paths(), 0);
     let many = windows([9, 9], [1, 1], [1, 1], [[4; 2]; 2]);
-    for kind in kinds().into_iter().chain([many]) {
+    let five = windows([5, 5], [1, 1], [2, 1], [[3; 2], [2; 2]]);
+    let apart = windows([5, 5], [2, 2], [1, 1], [[1, 2]; 2]);
+    for kind in kinds().into_iter().chain([many, five, apart]) {
         for (channels, multiplier) in
             [(1, 1), (3, 1), (8, 1), (16, 1), (24, 1), (33, 1), (64, 1), (72, 1), (200, 1), (5, 3)]
         {
