@@ -8,6 +8,8 @@ pub(crate) mod float_path;
 pub(crate) mod floats;
 pub(crate) mod path;
 mod table;
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
+mod token;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 #[cfg(target_arch = "x86_64")]

@@ -6,6 +6,7 @@
 use edgepack_format::tensor::{Dims, MAX_RANK};
 
 use crate::layout::Layout;
+use crate::simd::{Loop, run_wide};
 
 /// One dimension of a walk.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -187,7 +188,7 @@ impl Cursor<'_> {
             if let Some(columns) = self.columns(axes).map(|all| all.min(to.len() / size)).filter(|&columns| columns > 0)
             {
                 let (tile, rest) = to.split_at_mut(size * columns);
-                transpose(&from[offset..], stride as usize, tile, size);
+                run_wide(Transpose { from: &from[offset..], stride: stride as usize, to: tile, rows: size });
                 to = rest;
                 self.index[inner] = size;
                 self.index[inner - 1] += columns - 1;
@@ -290,15 +291,66 @@ impl Cursor<'_> {
 /// Rows and columns that are read and written together: few enough that their lines of memory stay in the cache.
 const TILE: usize = 16;
 
-/// Writes the columns of a matrix, of `rows` elements each, one after the other.
-fn transpose<T: Copy>(from: &[T], stride: usize, to: &mut [T], rows: usize) {
-    for (first, columns) in to.chunks_mut(rows * TILE).enumerate() {
-        for top in (0..rows).step_by(TILE) {
-            let tall = TILE.min(rows - top);
-            for (column, out) in columns.chunks_exact_mut(rows).enumerate() {
-                let source = from[top * stride + first * TILE + column..].iter().step_by(stride);
-                out[top..][..tall].iter_mut().zip(source).for_each(|(to, from)| *to = *from);
+/// The columns of a matrix, of `rows` elements each, to write one after the other.
+struct Transpose<'a, T> {
+    from: &'a [T],
+    stride: usize,
+    to: &'a mut [T],
+    rows: usize,
+}
+
+impl<T: bytemuck::Pod> Loop for Transpose<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let Transpose { from, stride, to, rows } = self;
+        if rows == 3 {
+            return interleave(from, stride, to.as_chunks_mut().0);
+        }
+        for (first, columns) in to.chunks_mut(rows * TILE).enumerate() {
+            for top in (0..rows).step_by(TILE) {
+                let (tall, from) = (TILE.min(rows - top), &from[top * stride + first * TILE..]);
+                if tall == TILE && columns.len() == rows * TILE {
+                    transpose_tile(from, stride, &mut columns[top..], rows);
+                    continue;
+                }
+                for (column, out) in columns.chunks_exact_mut(rows).enumerate() {
+                    let source = from[column..].iter().step_by(stride);
+                    out[top..][..tall].iter_mut().zip(source).for_each(|(to, from)| *to = *from);
+                }
             }
+        }
+    }
+}
+
+/// Writes columns of three rows: the channels of an image.
+#[inline(always)]
+fn interleave<T: Copy>(from: &[T], stride: usize, to: &mut [[T; 3]]) {
+    let [a, b, c] = [0, 1, 2].map(|row| &from[row * stride..][..to.len()]);
+    for (((to, a), b), c) in to.iter_mut().zip(a).zip(b).zip(c) {
+        *to = [*a, *b, *c];
+    }
+}
+
+/// Transposes whole rows and columns of a tile: interleaving the halves of a list of 2ⁿ · 2ⁿ elements n times does that.
+#[inline(always)]
+fn transpose_tile<T: bytemuck::Pod>(from: &[T], stride: usize, to: &mut [T], rows: usize) {
+    const HALF: usize = TILE * TILE / 2;
+    let mut tile = [T::zeroed(); 2 * HALF];
+    for (row, tile) in tile.as_chunks_mut::<TILE>().0.iter_mut().enumerate() {
+        if let Some(from) = from[row * stride..].first_chunk() {
+            *tile = *from;
+        }
+    }
+    for _ in 0..TILE.ilog2() {
+        let halves = tile;
+        let (low, high) = halves.split_at(HALF);
+        for ((to, low), high) in tile.as_chunks_mut::<2>().0.iter_mut().zip(low).zip(high) {
+            *to = [*low, *high];
+        }
+    }
+    for (column, tile) in tile.as_chunks::<TILE>().0.iter().enumerate() {
+        if let Some(to) = to[column * rows..].first_chunk_mut() {
+            *to = *tile;
         }
     }
 }

@@ -159,25 +159,26 @@ impl Weights {
         )
     }
 
-    /// Packs weights of eight bits `[taps, outputs]` of one channel each, for so many inputs and windows at this horizontal
-    /// stride, or finds them packed; charged to the method.
+    /// Packs weights of eight bits `[taps, outputs]` of one channel each, for so many inputs and outputs, or finds them
+    /// packed; charged to the method.
     pub fn depthwise(
         &self,
         stored: Stored,
-        sizes: [usize; 2],
-        [inputs, stride]: [usize; 2],
+        channels: [usize; 2],
+        windows: &qconv::Windows,
         retained: Retained<'_>,
     ) -> Result<Arc<qconv::PackedTaps>, KernelError> {
+        let sizes = [windows.kernel[0].saturating_mul(windows.kernel[1]), channels[1]];
         self.packed(
             &Form {
                 stored,
                 numbers: &[],
-                layout: &qconv::PackedTaps::layout(inputs, stride),
+                layout: &qconv::PackedTaps::layout(channels, windows),
                 sizes: &sizes,
-                bytes: qconv::PackedTaps::packed_len(sizes, inputs),
-                pack: &|weights| qconv::PackedTaps::new(bytemuck::cast_slice(weights), sizes, inputs, stride),
+                bytes: qconv::PackedTaps::packed_len(channels, windows),
+                pack: &|weights| qconv::PackedTaps::new(bytemuck::cast_slice(weights), channels, windows),
                 content: qconv::PackedTaps::packed,
-                restore: &|fill| qconv::PackedTaps::of_packed(sizes, inputs, stride, fill),
+                restore: &|fill| qconv::PackedTaps::of_packed(channels, windows, fill),
             },
             retained,
         )

@@ -16,6 +16,8 @@ const PIXELS: usize = 24;
 
 /// Nanoseconds of a multiplication and an addition of bytes.
 const MULTIPLICATION: f64 = 0.005;
+/// Nanoseconds of the conversion of a sum to a result.
+const RESULT: f64 = 0.15;
 /// Nanoseconds of a multiplication and an addition for few pixels, where weights come from memory.
 const LOADED_MULTIPLICATION: f64 = 0.03;
 /// Nanoseconds of a piece of channels, at least.
@@ -60,9 +62,8 @@ impl Convolution {
         expect("biases", bias.map_or(outputs, <[i32]>::len), outputs)?;
         let zero = i32::from(requantise.input_zero) + path.offset();
         let mut starts = by_tile(channels, |channel| bias.map_or(0, |bias| bias[channel]))?;
-        for (tile, starts) in starts.iter_mut().enumerate() {
-            let sums = packed.sums(tile);
-            starts.iter_mut().zip(sums).for_each(|(start, sum)| *start = start.wrapping_sub(zero.wrapping_mul(sum)));
+        for (starts, sums) in starts.iter_mut().zip(packed.sums()) {
+            starts.iter_mut().zip(sums).for_each(|(start, sum)| *start = start.wrapping_sub(zero.wrapping_mul(*sum)));
         }
         let epilogue = Static {
             starts,
@@ -149,7 +150,7 @@ impl<P> Product<P> {
             return Ok(());
         }
         let patches = Patches::new(images, [h, w, c], windows);
-        let each = if count < 4 { LOADED_MULTIPLICATION } else { MULTIPLICATION } * packed.inner.max(1) as f64;
+        let each = if count < 4 { LOADED_MULTIPLICATION } else { MULTIPLICATION } * packed.inner as f64 + RESULT;
         let (tiles, row_pieces) = (packed.tiles(), count / (2 * PIXELS));
         if packed.channel_groups > 1 || row_pieces >= tiles / TILES {
             for_each_piece_at(Cost::nanoseconds(each), out, PIXELS * outputs, |start, out| {

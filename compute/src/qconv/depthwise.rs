@@ -6,11 +6,14 @@
 use std::sync::Arc;
 
 use super::store::store;
-use super::taps::{GROUPS, PackedTaps, blocks, together};
+use super::taps::{GROUPS, PackedTaps, TapOrder, blocks};
 use super::{Error, Requantise, Windows, expect};
-use crate::error::room;
+use crate::error::{ErrorKind, room};
 use crate::simd::bytes::{Bytes, BytesPath, DepthwiseScales, LANES, Lanes, WithBytes, requantised};
 use crate::threads::{Cost, for_each_piece_at};
+
+/// Columns of windows that are at hand at a time, each of which is one or two groups of taps.
+const COLUMNS: usize = 36;
 
 /// A multiplication and an addition.
 const MULTIPLICATION: f64 = 0.03;
@@ -56,16 +59,14 @@ impl Depthwise {
         bias: Option<&[i32]>,
         requantise: Requantise<'_>,
     ) -> Result<Self, Error> {
-        let [taps, outputs] = packed.sizes();
+        let [_, outputs] = packed.sizes();
         windows.check()?;
         requantise.check(outputs)?;
-        expect("taps", taps, windows.taps())?;
         expect("biases", bias.map_or(outputs, <[i32]>::len), outputs)?;
         expect("channels past those of the image", outputs % inputs.max(1), 0)?;
-        expect("channels in lanes", packed.repeated(), together(outputs, windows.stride[1]) * outputs)?;
-        let is_packed = inputs == outputs && taps.div_ceil(4) <= GROUPS;
-        let groups = if is_packed { outputs.div_ceil(LANES) * taps.div_ceil(4) } else { 0 };
-        expect("groups of taps", packed.taps().len(), groups)?;
+        if *packed.order() != TapOrder::of([inputs, outputs], &windows) {
+            return Err(Error::new(ErrorKind::Geometry, "weights that were packed for other windows"));
+        }
         let zeros = [requantise.input_zero, requantise.output_zero].map(i32::from);
         let (mut starts, mut factors) = (room(outputs)?, room(outputs)?);
         for (channel, sum) in packed.sums().iter().enumerate() {
@@ -75,7 +76,7 @@ impl Depthwise {
         let limits = requantise.limits();
         let mut depthwise =
             Depthwise { packed, blocks: Vec::new(), starts, factors, windows, inputs, limits, zeros, path };
-        if is_packed {
+        if !depthwise.packed.order().is_plain() {
             depthwise.blocks = depthwise.tables()?;
         }
         Ok(depthwise)
@@ -93,7 +94,7 @@ impl Depthwise {
 
     /// Pixels that are computed together where all of them see the image.
     fn together(&self) -> usize {
-        together(self.outputs(), self.windows.stride[1])
+        self.packed.order().together()
     }
 
     /// What makes results of the sums of each block, by lane as the path has them.
@@ -103,7 +104,7 @@ impl Depthwise {
             None => (None, 0),
         };
         let mut all = room(self.outputs().div_ceil(LANES))?;
-        for block in blocks(self.outputs(), self.packed.repeated()) {
+        for block in blocks(self.packed.order()) {
             let mut scales =
                 DepthwiseScales { starts: [0; LANES], factors: [0.0; LANES], limits: self.limits, zero: self.zeros[1] };
             for place in 0..LANES {
@@ -147,12 +148,15 @@ struct Lines<'a> {
 }
 
 impl WithBytes for Lines<'_> {
+    type Output = ();
+
     #[inline(always)]
     fn run<B: Bytes>(self, bytes: B) {
         let Depthwise { windows, inputs, .. } = self.depthwise;
         let [oh, ow] = self.counts;
         let padding = [self.depthwise.zeros[0] as i8; LANES];
         let line = Line { depthwise: self.depthwise, images: self.images, width: self.sizes[1], padding: &padding };
+        let mut columns = [bytes.column([&padding; 4]); 2 * COLUMNS];
         let mut starts = [None; 4 * GROUPS];
         for (index, out) in self.out.chunks_exact_mut(ow * self.depthwise.outputs()).enumerate() {
             let (image, y) = ((self.first + index) / oh, (self.first + index) % oh);
@@ -165,6 +169,8 @@ impl WithBytes for Lines<'_> {
             }
             if self.depthwise.blocks.is_empty() {
                 line.plain([image, y], self.sizes[0], 0..ow, out);
+            } else if self.depthwise.packed.order().by_column() {
+                line.run_columns(bytes, &starts, &mut columns, out);
             } else {
                 line.run(bytes, &starts, [image, y], self.sizes[0], out);
             }
@@ -216,7 +222,7 @@ impl Line<'_> {
     fn pixel<B: Bytes>(&self, bytes: B, starts: &[Option<usize>; 4 * GROUPS], at: At, out: &mut [i8]) -> bool {
         let Depthwise { windows, blocks, packed, .. } = self.depthwise;
         let taps = windows.taps();
-        let depth = taps.div_ceil(4);
+        let depth = packed.order().depth();
         for (block, weights) in blocks.iter().zip(packed.taps().chunks_exact(depth)) {
             let mut seen = [[self.padding; 4]; GROUPS];
             for tap in 0..taps {
@@ -239,7 +245,7 @@ impl Line<'_> {
     /// Computes pixels one number after the other.
     #[inline(always)]
     fn plain(&self, [image, y]: [usize; 2], height: usize, pixels: std::ops::Range<usize>, out: &mut [i8]) {
-        let Depthwise { packed, windows, starts, factors, limits, zeros, inputs, .. } = self.depthwise;
+        let Depthwise { windows, packed, starts, factors, limits, zeros, inputs, .. } = self.depthwise;
         let weights = packed.weights();
         let outputs = starts.len();
         let multiplier = outputs / (*inputs).max(1);
@@ -262,6 +268,76 @@ impl Line<'_> {
                 *out = requantised(sum, factors[channel], *limits, zeros[1]);
             }
         }
+    }
+}
+
+/// Windows whose columns neighbours have in common: what was made of a column's bytes is there for each of them.
+impl<'a> Line<'a> {
+    #[inline(always)]
+    fn run_columns<B: Bytes>(
+        &self,
+        bytes: B,
+        starts: &[Option<usize>; 4 * GROUPS],
+        columns: &mut [B::Column<'a>; 2 * COLUMNS],
+        out: &mut [i8],
+    ) {
+        match (self.depthwise.windows.kernel[1], self.depthwise.windows.stride[1]) {
+            (3, 1) => self.columns::<B, 3, 1, 1>(bytes, starts, columns, out),
+            (3, _) => self.columns::<B, 3, 1, 2>(bytes, starts, columns, out),
+            (_, 1) => self.columns::<B, 5, 2, 1>(bytes, starts, columns, out),
+            _ => self.columns::<B, 5, 2, 2>(bytes, starts, columns, out),
+        }
+    }
+
+    /// Computes all pixels with windows of `W` columns of `D` groups of taps, `S` columns apart, block by block.
+    #[inline(always)]
+    fn columns<B: Bytes, const W: usize, const D: usize, const S: usize>(
+        &self,
+        bytes: B,
+        starts: &[Option<usize>; 4 * GROUPS],
+        columns: &mut [B::Column<'a>; 2 * COLUMNS],
+        out: &mut [i8],
+    ) {
+        let Depthwise { inputs: channels, blocks, packed, .. } = self.depthwise;
+        // Windows of as many columns as there are.
+        let together = (COLUMNS - W) / S + 1;
+        for (block, weights) in blocks.iter().zip(packed.taps().chunks_exact(W * D)) {
+            for (part, out) in out.chunks_mut(together * channels).enumerate() {
+                let count = (out.len() / channels - 1) * S + W;
+                for (column, to) in columns.as_chunks_mut::<D>().0.iter_mut().enumerate().take(count) {
+                    let taps = self.column::<W, D>(starts, block.first, part * together * S + column);
+                    for (to, taps) in to.iter_mut().zip(taps) {
+                        *to = bytes.column(taps);
+                    }
+                }
+                for (x, out) in out.chunks_exact_mut(*channels).enumerate() {
+                    let window = &columns[x * S * D..][..W * D];
+                    let results = bytes.depthwise_columns(window, weights, &block.scales);
+                    store(&results, &mut out[block.first..]);
+                }
+            }
+        }
+    }
+
+    /// The taps of a column of the line with its padding, for some channels.
+    #[inline(always)]
+    fn column<const W: usize, const D: usize>(
+        &self,
+        starts: &[Option<usize>; 4 * GROUPS],
+        first: usize,
+        x: usize,
+    ) -> [[&'a Lanes<i8>; 4]; D] {
+        let Depthwise { windows, inputs: channels, .. } = self.depthwise;
+        let mut taps = [[self.padding; 4]; D];
+        let x = x.wrapping_sub(windows.padding[1][0]);
+        if x < self.width {
+            for row in 0..W {
+                let Some(start) = starts[row * W] else { continue };
+                let Some(lanes) = self.images[start + x * channels + first..].first_chunk() else { continue };
+                taps[row / 4][row % 4] = lanes;
+            }
+        }
+        taps
     }
 }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::pack::Packed;
 use super::patches::{PART, Patches, Pixel, ROWS, Row, Rows};
 use super::requantise::Epilogue;
-use super::store::store;
+use super::store::store_tiles;
 use crate::simd::bytes::{Bytes, WithBytes};
 use crate::simd::dot::{CHANNELS, Group};
 use crate::threads::Columns;
@@ -41,6 +41,8 @@ struct Place {
 }
 
 impl<E: Epilogue> WithBytes for Piece<'_, E> {
+    type Output = ();
+
     #[inline(always)]
     fn run<B: Bytes>(mut self, bytes: B) {
         let mut rows = Rows::ZERO;
@@ -136,14 +138,12 @@ impl<E: Epilogue> Piece<'_, E> {
             start += len;
         }
         let columns = at.group * self.packed.each..(at.group + 1) * self.packed.each - self.tiles.start * CHANNELS;
-        for tile in 0..C {
-            let params = self.epilogue.tile(at.group * self.packed.tiles() + at.tile + tile);
-            let column = columns.start + (at.tile + tile - self.tiles.start) * CHANNELS;
-            let last = columns.end.min(column + CHANNELS);
-            for (row, (sums, pixel)) in (gathered.first + first..).zip(sums.iter().zip(&gathered.pixels[first..end])) {
-                let results = self.epilogue.finish(&params, pixel.image, &bytes.sums(sums[tile]));
-                store(&results, &mut self.out.row(row)[column..last]);
-            }
+        let Some(tiles) = self.epilogue.tiles::<C>(at.group * self.packed.tiles() + at.tile) else { return };
+        let column = columns.start + (at.tile - self.tiles.start) * CHANNELS;
+        let last = columns.end.min(column + C * CHANNELS);
+        for (row, (sums, pixel)) in (gathered.first + first..).zip(sums.iter().zip(&gathered.pixels[first..end])) {
+            let results = self.epilogue.finish(bytes, &tiles, pixel.image, sums);
+            store_tiles(&results, &mut self.out.row(row)[column..last]);
         }
     }
 }

@@ -8,6 +8,7 @@
 
 mod convolution;
 mod depthwise;
+mod greatest;
 mod kernel;
 mod pack;
 mod patches;
@@ -19,6 +20,7 @@ mod tests;
 
 pub use convolution::{Convolution, DynamicConvolution};
 pub use depthwise::Depthwise;
+pub use greatest::greatest;
 pub use pack::Packed;
 pub use requantise::{DynamicScales, Requantise};
 pub use taps::PackedTaps;
@@ -60,6 +62,31 @@ impl Windows {
     pub fn place(&self, side: usize, window: usize, tap: usize, size: usize) -> Option<usize> {
         let place = (window * self.stride[side] + tap * self.dilation[side]).checked_sub(self.padding[side][0])?;
         (place < size).then_some(place)
+    }
+
+    /// Returns the places in the image that taps of a window look at.
+    #[inline(always)]
+    fn seen(&self, side: usize, window: usize, size: usize) -> std::iter::StepBy<std::ops::Range<usize>> {
+        let (start, padding, dilation) = (window * self.stride[side], self.padding[side][0], self.dilation[side]);
+        let skipped = padding.saturating_sub(start).div_ceil(dilation);
+        let end = (start + self.kernel[side] * dilation).saturating_sub(padding).min(size);
+        ((start + skipped * dilation).saturating_sub(padding)..end).step_by(dilation)
+    }
+
+    /// Returns the place in the image that is nearest to what a tap of a window looks at.
+    #[inline(always)]
+    pub fn nearest(&self, side: usize, window: usize, tap: usize, size: usize) -> usize {
+        let place = (window * self.stride[side] + tap * self.dilation[side]).saturating_sub(self.padding[side][0]);
+        place.min(size.saturating_sub(1))
+    }
+
+    /// Returns the sizes of what a transposed convolution makes of an image, with so many rows and columns more.
+    pub fn spread(&self, sizes: [usize; 2], more: [usize; 2]) -> [usize; 2] {
+        [0, 1].map(|side| {
+            let reach = (self.kernel[side] - 1) * self.dilation[side] + 1;
+            let whole = sizes[side].saturating_sub(1) * self.stride[side] + more[side] + reach;
+            whole.saturating_sub(self.padding[side][0] + self.padding[side][1])
+        })
     }
 
     fn taps(&self) -> usize {

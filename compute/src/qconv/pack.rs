@@ -140,9 +140,10 @@ impl Packed {
         self.each.div_ceil(CHANNELS)
     }
 
-    /// The sums of the channels of a tile, wrapped.
-    pub(super) fn sums(&self, tile: usize) -> [i32; CHANNELS] {
-        bytemuck::cast(self.groups.all()[self.weights + tile].0)
+    /// The sums of the channels of each tile, wrapped.
+    #[inline(always)]
+    pub(super) fn sums(&self) -> &[[i32; CHANNELS]] {
+        bytemuck::cast_slice(&self.groups.all()[self.weights..])
     }
 
     /// The groups of `count` tiles from the first of a block on.

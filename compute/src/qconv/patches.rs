@@ -41,6 +41,8 @@ pub(super) struct Patches<'a> {
     spans: usize,
     /// True if there is one tap, which always sees the image.
     is_pointwise: bool,
+    /// True if a line of taps is shorter than a vector, and a patch is a part.
+    is_short: bool,
 }
 
 impl<'a> Patches<'a> {
@@ -53,7 +55,8 @@ impl<'a> Patches<'a> {
         let counts = windows.counts([h, w]);
         // An image of no size has windows nevertheless.
         let is_pointwise = windows.taps() == 1 && windows.padding == [[0; 2]; 2] && h > 0 && w > 0;
-        Patches { images, sizes: [h, w, c], windows: *windows, counts, inputs, span, spans, is_pointwise }
+        let is_short = is_dense && span <= SLACK && windows.kernel[0] * span <= PART;
+        Patches { images, sizes: [h, w, c], windows: *windows, counts, inputs, span, spans, is_pointwise, is_short }
     }
 
     /// An output pixel by its number.
@@ -85,6 +88,9 @@ impl<'a> Patches<'a> {
             return copy(&self.images[from..], to, len, flip);
         }
         let padding = zero ^ flip;
+        if self.is_short && self.gather_lines(pixel, [padding, flip], to) {
+            return;
+        }
         let (mut index, mut at) = (if start == 0 { 0 } else { start / self.span }, 0);
         let mut skipped = start - index * self.span;
         while at < len {
@@ -114,6 +120,32 @@ impl<'a> Patches<'a> {
             }
             (index, skipped, at) = (index + 1, 0, at + count);
         }
+    }
+}
+
+impl Patches<'_> {
+    /// Gathers a patch by lines of taps, a vector each; `false` if a line leaves that of the image, or is too near to the end
+    /// of the images.
+    #[inline(always)]
+    fn gather_lines(&self, pixel: Pixel, [padding, flip]: [u8; 2], to: &mut [u8]) -> bool {
+        let ([h, w, c], windows) = (self.sizes, &self.windows);
+        let Some(x) = (pixel.x * windows.stride[1]).checked_sub(windows.padding[1][0]) else { return false };
+        if x + windows.kernel[1] > w {
+            return false;
+        }
+        for ky in 0..windows.kernel[0] {
+            let Some(to) = to[ky * self.span..].first_chunk_mut::<SLACK>() else { return false };
+            let Some(y) = windows.place(0, pixel.y, ky, h) else {
+                *to = [padding; SLACK];
+                continue;
+            };
+            let from = ((pixel.image * h + y) * w + x) * c;
+            let Some(from) = self.images[from..].first_chunk::<SLACK>() else { return false };
+            for lane in 0..SLACK {
+                to[lane] = from[lane] as u8 ^ flip;
+            }
+        }
+        true
     }
 }
 

@@ -3,7 +3,7 @@
 use super::pack::Packed;
 use super::{Error, ErrorKind, expect};
 use crate::error::room;
-use crate::simd::bytes::requantised;
+use crate::simd::bytes::{Bytes, TileScales};
 use crate::simd::dot::CHANNELS;
 
 /// Scales and zero points of statically quantised images:
@@ -70,17 +70,25 @@ pub struct DynamicScales<'a> {
 /// A conversion of the sums of a tile of channels to results.
 pub(super) trait Epilogue: Sync {
     type Out: Copy + Send;
-    /// Numbers that the conversion of a tile of channels needs.
-    type Tile;
+    /// Numbers that the conversion of tiles of channels needs.
+    type Tiles<'a, const C: usize>
+    where
+        Self: 'a;
 
     /// The input that represents 0.
     fn zero(&self, image: usize) -> i8;
 
-    /// Returns the numbers that tile number `index` needs.
-    fn tile(&self, index: usize) -> Self::Tile;
+    /// Returns the numbers that neighbouring tiles from number `first` on need.
+    fn tiles<const C: usize>(&self, first: usize) -> Option<Self::Tiles<'_, C>>;
 
-    /// Results of the sums of a tile of channels and one pixel.
-    fn finish(&self, tile: &Self::Tile, image: usize, sums: &[i32; CHANNELS]) -> [Self::Out; CHANNELS];
+    /// Results of the sums of neighbouring tiles and one pixel.
+    fn finish<B: Bytes, const C: usize>(
+        &self,
+        bytes: B,
+        tiles: &Self::Tiles<'_, C>,
+        image: usize,
+        sums: &[B::Sums; C],
+    ) -> [[Self::Out; CHANNELS]; C];
 }
 
 /// [`Requantise`] by tile.
@@ -94,7 +102,7 @@ pub(super) struct Static {
 
 impl Epilogue for Static {
     type Out = i8;
-    type Tile = ([i32; CHANNELS], [f32; CHANNELS]);
+    type Tiles<'a, const C: usize> = TileScales<'a, C>;
 
     #[inline(always)]
     fn zero(&self, _: usize) -> i8 {
@@ -102,18 +110,20 @@ impl Epilogue for Static {
     }
 
     #[inline(always)]
-    fn tile(&self, index: usize) -> Self::Tile {
-        (self.starts[index], self.factors[index])
+    fn tiles<const C: usize>(&self, first: usize) -> Option<TileScales<'_, C>> {
+        let (starts, factors) = (self.starts[first..].first_chunk()?, self.factors[first..].first_chunk()?);
+        Some(TileScales { starts, factors, limits: self.limits, zero: self.output_zero })
     }
 
     #[inline(always)]
-    fn finish(&self, (starts, factors): &Self::Tile, _: usize, sums: &[i32; CHANNELS]) -> [i8; CHANNELS] {
-        let mut results = [0; CHANNELS];
-        for channel in 0..CHANNELS {
-            let sum = sums[channel].wrapping_add(starts[channel]);
-            results[channel] = requantised(sum, factors[channel], self.limits, self.output_zero);
-        }
-        results
+    fn finish<B: Bytes, const C: usize>(
+        &self,
+        bytes: B,
+        tiles: &TileScales<'_, C>,
+        _: usize,
+        sums: &[B::Sums; C],
+    ) -> [[i8; CHANNELS]; C] {
+        bytes.requantise(sums, tiles)
     }
 }
 
@@ -135,9 +145,15 @@ pub(super) struct DynamicImages<'a> {
     pub images: &'a [[f32; 2]],
 }
 
+/// Sums of weights, scales, and biases of tiles.
+type DynamicTiles<'a, const C: usize> = (&'a [[i32; CHANNELS]; C], [&'a [[f32; CHANNELS]; C]; 2]);
+
 impl Epilogue for DynamicImages<'_> {
     type Out = f32;
-    type Tile = ([i32; CHANNELS], [[f32; CHANNELS]; 2]);
+    type Tiles<'a, const C: usize>
+        = DynamicTiles<'a, C>
+    where
+        Self: 'a;
 
     #[inline(always)]
     fn zero(&self, image: usize) -> i8 {
@@ -145,22 +161,31 @@ impl Epilogue for DynamicImages<'_> {
     }
 
     #[inline(always)]
-    fn tile(&self, index: usize) -> Self::Tile {
+    fn tiles<const C: usize>(&self, first: usize) -> Option<DynamicTiles<'_, C>> {
         let Dynamic { scales, bias, .. } = self.scales;
-        (self.packed.sums(index), [scales[index], bias[index]])
+        let sums = self.packed.sums()[first..].first_chunk()?;
+        Some((sums, [scales[first..].first_chunk()?, bias[first..].first_chunk()?]))
     }
 
     #[inline(always)]
-    fn finish(&self, tile: &Self::Tile, image: usize, sums: &[i32; CHANNELS]) -> [f32; CHANNELS] {
+    fn finish<B: Bytes, const C: usize>(
+        &self,
+        bytes: B,
+        (weights, [scales, bias]): &DynamicTiles<'_, C>,
+        image: usize,
+        sums: &[B::Sums; C],
+    ) -> [[f32; CHANNELS]; C] {
         let Dynamic { limits: [low, high], offset, .. } = self.scales;
-        let (weights, [scales, bias]) = tile;
         let [scale, zero] = self.images[image];
         let zero = (zero as i32).wrapping_add(*offset);
-        let mut results = [0.0; CHANNELS];
-        for channel in 0..CHANNELS {
-            let sum = sums[channel].wrapping_sub(zero.wrapping_mul(weights[channel]));
-            let y = (sum as f32 * scale).mul_add(scales[channel], bias[channel]);
-            results[channel] = y.max(*low).min(*high);
+        let mut results = [[0.0; CHANNELS]; C];
+        for tile in 0..C {
+            let sums = bytes.sums(sums[tile]);
+            for channel in 0..CHANNELS {
+                let sum = sums[channel].wrapping_sub(zero.wrapping_mul(weights[tile][channel]));
+                let y = (sum as f32 * scale).mul_add(scales[tile][channel], bias[tile][channel]);
+                results[tile][channel] = y.max(*low).min(*high);
+            }
         }
         results
     }

@@ -1,5 +1,17 @@
 //! Writing the first of several results.
 
+/// Writes results of tiles, as many as there is room for.
+#[inline(always)]
+pub(super) fn store_tiles<T: Copy, const N: usize, const C: usize>(results: &[[T; N]; C], to: &mut [T]) {
+    let all = results.as_flattened();
+    if to.len() == all.len() {
+        return to.copy_from_slice(all);
+    }
+    for (results, to) in results.iter().zip(to.chunks_mut(N)) {
+        store(results, to);
+    }
+}
+
 /// Writes results, as many as there is room for.
 #[inline(always)]
 pub(super) fn store<T: Copy, const N: usize>(results: &[T; N], to: &mut [T]) {

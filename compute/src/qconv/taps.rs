@@ -2,7 +2,7 @@
 //!
 //! Invariant: past the last tap, and where a lane has no channel, weights are 0.
 
-use super::{Error, expect};
+use super::{Error, Windows, expect};
 use crate::error::ErrorKind;
 use crate::interleave::{Groups, UNIT};
 use crate::simd::bytes::{BytesPath, LANES, Lanes};
@@ -15,6 +15,76 @@ pub(super) const GROUPS: usize = 16;
 /// Four taps of a block of channels.
 pub(super) type Taps = [Lanes<i8>; UNIT];
 
+/// The order of packed weights: the taps of a window in groups of four, and the channels in lanes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct TapOrder {
+    kernel: [usize; 2],
+    inputs: usize,
+    outputs: usize,
+    /// Pixels that are computed together where all of them see the image.
+    together: usize,
+    /// True if groups are the columns of windows, one after the other.
+    by_column: bool,
+}
+
+impl TapOrder {
+    /// The order for windows over images of so many inputs.
+    pub fn of([inputs, outputs]: [usize; 2], windows: &Windows) -> TapOrder {
+        let (kernel, stride) = (windows.kernel, windows.stride[1]);
+        let together = if stride == 1 { (LANES / outputs.max(1)).max(1) } else { 1 };
+        // Those that `Line::run_columns` has loops for.
+        let is_square = kernel == [3, 3] || kernel == [5, 5];
+        let has_columns = is_square && windows.dilation[1] == 1 && (1..=2).contains(&stride);
+        let by_column = inputs == outputs && outputs >= LANES && has_columns;
+        TapOrder { kernel, inputs, outputs, together, by_column }
+    }
+
+    /// Returns whether a plain loop computes all, which needs no groups.
+    pub fn is_plain(&self) -> bool {
+        self.inputs != self.outputs || self.taps().div_ceil(UNIT) > GROUPS
+    }
+
+    /// Returns whether groups are the columns of windows.
+    pub fn by_column(&self) -> bool {
+        self.by_column
+    }
+
+    /// Pixels that are computed together where all of them see the image.
+    pub fn together(&self) -> usize {
+        self.together
+    }
+
+    /// Groups of a block of channels.
+    pub fn depth(&self) -> usize {
+        let [height, width] = self.kernel;
+        if self.by_column { width * height.div_ceil(UNIT) } else { self.taps().div_ceil(UNIT) }
+    }
+
+    fn taps(&self) -> usize {
+        self.kernel[0].saturating_mul(self.kernel[1])
+    }
+
+    /// The tap in a place of a group, if there is one.
+    fn tap(&self, group: usize, at: usize) -> Option<usize> {
+        let [height, width] = self.kernel;
+        if !self.by_column {
+            return Some(group * UNIT + at).filter(|&tap| tap < self.taps());
+        }
+        let groups = height.div_ceil(UNIT);
+        let (column, row) = (group / groups, group % groups * UNIT + at);
+        (row < height).then_some(row * width + column)
+    }
+
+    /// Bytes of the groups of taps, of the weights and of the sums; `None` if they cannot be counted.
+    fn lengths(&self) -> Option<[usize; 3]> {
+        let groups = if self.is_plain() { 0 } else { self.outputs.div_ceil(LANES).checked_mul(self.depth())? };
+        let whole = |bytes: usize| bytes.checked_next_multiple_of(size_of::<Group>());
+        let weights = self.kernel[0].checked_mul(self.kernel[1])?.checked_mul(self.outputs)?;
+        let sums = self.outputs.checked_mul(size_of::<i32>())?;
+        Some([groups.checked_mul(size_of::<Taps>())?, whole(weights)?, whole(sums)?])
+    }
+}
+
 /// Packed weights `[taps, outputs]` of a convolution of one channel each, and the sums of the weights of each channel.
 ///
 /// Groups of four taps, block by block of channels, are followed by the weights as they are, for the plain loop, and by the
@@ -23,9 +93,7 @@ pub struct PackedTaps {
     groups: Groups,
     /// Groups of taps in all blocks; none if the plain loop takes all.
     taps: usize,
-    sizes: [usize; 2],
-    /// Lanes that have a channel, where channels are fewer than lanes: pixels next to each other repeat the channels.
-    repeated: usize,
+    order: TapOrder,
 }
 
 /// A way to see the channels of a block in lanes.
@@ -34,6 +102,7 @@ pub(super) struct Block {
     /// The first channel.
     pub first: usize,
     outputs: usize,
+    /// Lanes that have a channel, where channels are fewer than lanes: pixels next to each other repeat the channels.
     repeated: usize,
 }
 
@@ -48,74 +117,62 @@ impl Block {
 }
 
 /// Blocks of channels. The last one begins early enough to be whole, if it can be.
-pub(super) fn blocks(outputs: usize, repeated: usize) -> impl Iterator<Item = Block> {
+pub(super) fn blocks(order: &TapOrder) -> impl Iterator<Item = Block> + use<> {
+    let TapOrder { outputs, together, .. } = *order;
     let first = (0..outputs).step_by(LANES).map(move |first| first.min(outputs.saturating_sub(LANES)));
-    first.map(move |first| Block { first, outputs, repeated })
-}
-
-/// Pixels that are computed together where all of them see the image.
-pub(super) fn together(outputs: usize, stride: usize) -> usize {
-    if stride == 1 { (LANES / outputs.max(1)).max(1) } else { 1 }
-}
-
-/// Bytes of the groups of taps, of the weights and of the sums; `None` if they cannot be counted.
-fn lengths([taps, outputs]: [usize; 2], plain: bool) -> Option<[usize; 3]> {
-    let groups = if plain { 0 } else { outputs.div_ceil(LANES).checked_mul(taps.div_ceil(UNIT))? };
-    let whole = |bytes: usize| bytes.checked_next_multiple_of(size_of::<Group>());
-    let sums = whole(outputs.checked_mul(size_of::<i32>())?)?;
-    Some([groups.checked_mul(size_of::<Taps>())?, whole(taps.checked_mul(outputs)?)?, sums])
-}
-
-fn is_plain([taps, outputs]: [usize; 2], inputs: usize) -> bool {
-    inputs != outputs || taps.div_ceil(UNIT) > GROUPS
+    first.map(move |first| Block { first, outputs, repeated: together * outputs })
 }
 
 impl PackedTaps {
-    /// The layout of packed weights on this machine for windows of this stride, by name: another name where they would be
-    /// packed in another order.
-    pub fn layout(inputs: usize, stride: usize) -> String {
+    /// The layout of packed weights on this machine, by name: another name where they would be packed in another order.
+    pub fn layout(channels: [usize; 2], windows: &Windows) -> String {
         let order = match BytesPath::best().depthwise_order() {
             Some(_) => "interleaved",
             None => "one after the other",
         };
-        format!("4 taps of {LANES} lanes {order}, of {inputs} inputs, {} at a time, then rows and sums", stride.min(2))
+        let TapOrder { kernel: [height, width], inputs, together, by_column, .. } = TapOrder::of(channels, windows);
+        let columns = if by_column { "by columns" } else { "by rows" };
+        format!(
+            "4 taps of {height}x{width} {columns}, {LANES} lanes {order}, of {inputs} inputs, {together} pixels at a time, \
+             then rows and sums"
+        )
     }
 
-    /// Bytes that packed weights `[taps, outputs]` for so many inputs take; `None` if they cannot be counted.
-    pub fn packed_len(sizes: [usize; 2], inputs: usize) -> Option<usize> {
-        let [taps, weights, sums] = lengths(sizes, is_plain(sizes, inputs))?;
+    /// Bytes that packed weights for images of so many inputs, and so many outputs, take; `None` if they cannot be counted.
+    pub fn packed_len(channels: [usize; 2], windows: &Windows) -> Option<usize> {
+        let [taps, weights, sums] = TapOrder::of(channels, windows).lengths()?;
         taps.checked_add(weights)?.checked_add(sums)
     }
 
-    /// Packs weights `[taps, outputs]` for so many inputs and windows at this horizontal stride.
+    /// Packs weights `[kh, kw, outputs]` for images of so many inputs, and so many outputs.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Geometry`] if there are more or fewer weights; [`ErrorKind::Memory`].
-    pub fn new(weights: &[i8], sizes: [usize; 2], inputs: usize, stride: usize) -> Result<PackedTaps, Error> {
-        Self::on(BytesPath::best(), weights, sizes, inputs, stride)
+    pub fn new(weights: &[i8], channels: [usize; 2], windows: &Windows) -> Result<PackedTaps, Error> {
+        Self::on(BytesPath::best(), weights, channels, windows)
     }
 
     pub(super) fn on(
         path: BytesPath,
         weights: &[i8],
-        sizes: [usize; 2],
-        inputs: usize,
-        stride: usize,
+        channels: [usize; 2],
+        windows: &Windows,
     ) -> Result<PackedTaps, Error> {
-        let [taps, outputs] = sizes;
-        expect("weights", weights.len(), taps.saturating_mul(outputs))?;
-        let mut packed = PackedTaps::zeroed(sizes, inputs, stride)?;
-        let repeated = packed.repeated;
+        windows.check()?;
+        let outputs = channels[1];
+        expect("weights", weights.len(), windows.taps().saturating_mul(outputs))?;
+        let mut packed = PackedTaps::zeroed(channels, windows)?;
+        let taps = packed.order;
         let (groups, plain, sums) = packed.parts();
         plain[..weights.len()].copy_from_slice(weights);
         run_wide(Add { weights, sums: &mut sums[..outputs] });
         let order = path.depthwise_order().map(|(order, _)| order);
-        let depth = taps.div_ceil(UNIT).max(1);
-        for (block, groups) in blocks(outputs, repeated).zip(groups.chunks_exact_mut(depth)) {
+        for (block, groups) in blocks(&taps).zip(groups.chunks_exact_mut(taps.depth().max(1))) {
             for (group, to) in groups.iter_mut().enumerate() {
                 let mut four: Taps = [[0; LANES]; UNIT];
-                for (tap, lanes) in (group * UNIT..taps).zip(&mut four) {
+                for (at, lanes) in four.iter_mut().enumerate() {
+                    let Some(tap) = taps.tap(group, at) else { continue };
                     let row = &weights[tap * outputs..][..outputs];
                     match row.get(block.first..).and_then(|row| row.first_chunk()) {
                         Some(row) => *lanes = *row,
@@ -140,28 +197,27 @@ impl PackedTaps {
     /// Packed weights of bytes that `fill` writes, [`PackedTaps::packed_len`] of them; any bytes are some weights. `None` if
     /// it says that there are none.
     pub fn of_packed(
-        sizes: [usize; 2],
-        inputs: usize,
-        stride: usize,
+        channels: [usize; 2],
+        windows: &Windows,
         fill: &mut dyn FnMut(&mut [u8]) -> bool,
     ) -> Result<Option<PackedTaps>, Error> {
-        let mut packed = PackedTaps::zeroed(sizes, inputs, stride)?;
+        let mut packed = PackedTaps::zeroed(channels, windows)?;
         let filled = fill(bytemuck::cast_slice_mut(packed.groups.all_mut()));
         Ok(filled.then_some(packed))
     }
 
-    fn zeroed(sizes: [usize; 2], inputs: usize, stride: usize) -> Result<PackedTaps, Error> {
-        let lengths = lengths(sizes, is_plain(sizes, inputs));
+    fn zeroed(channels: [usize; 2], windows: &Windows) -> Result<PackedTaps, Error> {
+        let order = TapOrder::of(channels, windows);
+        let lengths = order.lengths();
         let lengths = lengths.ok_or_else(|| Error::new(ErrorKind::Geometry, "weights that cannot be counted"))?;
         let bytes = lengths.into_iter().fold(0, usize::saturating_add);
         let groups = Groups::zeroed(bytes / size_of::<Group>())?;
-        let repeated = together(sizes[1], stride) * sizes[1];
-        Ok(PackedTaps { groups, taps: lengths[0] / size_of::<Taps>(), sizes, repeated })
+        Ok(PackedTaps { groups, taps: lengths[0] / size_of::<Taps>(), order })
     }
 
     /// The groups of taps, the weights and the sums, to write.
     fn parts(&mut self) -> (&mut [Taps], &mut [i8], &mut [i32]) {
-        let [taps, outputs] = self.sizes;
+        let [taps, outputs] = self.sizes();
         let weights = (taps * outputs).next_multiple_of(size_of::<Group>());
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(self.groups.all_mut());
         let (groups, rest) = bytes.split_at_mut(self.taps * size_of::<Taps>());
@@ -176,12 +232,13 @@ impl PackedTaps {
 
     /// Taps, and outputs.
     pub fn sizes(&self) -> [usize; 2] {
-        self.sizes
+        [self.order.taps(), self.order.outputs]
     }
 
-    /// Lanes that have a channel, where channels are fewer than lanes.
-    pub(super) fn repeated(&self) -> usize {
-        self.repeated
+    /// The order of taps and channels.
+    #[inline(always)]
+    pub(super) fn order(&self) -> &TapOrder {
+        &self.order
     }
 
     /// Groups of four taps, block by block.
@@ -193,13 +250,13 @@ impl PackedTaps {
     /// The weights as they are, `[taps, outputs]`.
     #[inline(always)]
     pub(super) fn weights(&self) -> &[i8] {
-        let [taps, outputs] = self.sizes;
+        let [taps, outputs] = self.sizes();
         bytemuck::cast_slice(&self.packed()[self.taps * size_of::<Taps>()..][..taps * outputs])
     }
 
     /// The sums of the weights of each channel, wrapped.
     pub(super) fn sums(&self) -> &[i32] {
-        let [taps, outputs] = self.sizes;
+        let [taps, outputs] = self.sizes();
         let start = self.taps * size_of::<Taps>() + (taps * outputs).next_multiple_of(size_of::<Group>());
         bytemuck::cast_slice(&self.packed()[start..][..outputs * size_of::<i32>()])
     }

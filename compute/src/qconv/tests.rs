@@ -249,7 +249,9 @@ fn depthwise_convolutions() {
     let mut random = Random::new(8);
     let (paths, mut count) = (paths(), 0);
     let many = windows([9, 9], [1, 1], [1, 1], [[4; 2]; 2]);
-    for kind in kinds().into_iter().chain([many]) {
+    let five = windows([5, 5], [1, 1], [2, 1], [[3; 2], [2; 2]]);
+    let apart = windows([5, 5], [2, 2], [1, 1], [[1, 2]; 2]);
+    for kind in kinds().into_iter().chain([many, five, apart]) {
         for (channels, multiplier) in
             [(1, 1), (3, 1), (8, 1), (16, 1), (24, 1), (33, 1), (64, 1), (72, 1), (200, 1), (5, 3)]
         {
@@ -266,8 +268,7 @@ fn depthwise_convolutions() {
             let want: Vec<i8> = (0..case.results()).map(one).collect();
             for &path in &paths {
                 let bias = case.bias.as_deref();
-                let sizes = [windows.taps(), outputs];
-                let packed = PackedTaps::on(path, &case.weights, sizes, channels, windows.stride[1]).unwrap();
+                let packed = PackedTaps::on(path, &case.weights, [channels, outputs], &windows).unwrap();
                 let packed = Arc::new(packed);
                 let made = Depthwise::on(path, packed, channels, windows, bias, case.requantise()).unwrap();
                 let name = format!("{path:?}, {windows:?}, {:?} to {outputs}", case.sizes);
@@ -293,11 +294,14 @@ fn what_does_not_fit_is_refused() {
     let limits = Requantise { output_limits: [3, 2], ..requantise };
     assert!(Convolution::new(packed(), Windows::ONE, None, limits).is_err());
     let three = windows([3, 3], [1; 2], [1; 2], [[1; 2]; 2]);
-    let taps = |inputs, stride| Arc::new(PackedTaps::new(&[0; 18], [9, 2], inputs, stride).unwrap());
+    let taps = |inputs, stride| {
+        let windows = Windows { stride: [1, stride], ..three };
+        Arc::new(PackedTaps::new(&[0; 18], [inputs, 2], &windows).unwrap())
+    };
     let new = |taps, inputs| Depthwise::new(taps, inputs, three, None, requantise);
     assert!(new(taps(2, 1), 2).unwrap().run(&[0; 12], [1, 2, 2, 3], &mut [0; 12]).is_err());
     assert!(new(taps(1, 1), 2).is_err() && new(taps(2, 2), 2).is_err() && new(taps(2, 1), 1).is_err());
-    assert!(PackedTaps::new(&[0; 17], [9, 2], 2, 1).is_err());
+    assert!(PackedTaps::new(&[0; 17], [2, 2], &three).is_err());
 }
 
 #[test]
@@ -314,15 +318,17 @@ fn packed_weights_come_back_from_their_bytes() {
         assert_eq!(again.packed(), packed.packed());
         assert!(Packed::of_packed(sizes, groups, &mut |_| false).unwrap().is_none());
     }
-    for (sizes, inputs) in [([9, 70], 70), ([9, 6], 3), ([80, 6], 6), ([0, 2], 2), ([3, 0], 0)] {
-        let weights: Vec<i8> = (0..sizes[0] * sizes[1]).map(|at| at as i8).collect();
-        let packed = PackedTaps::new(&weights, sizes, inputs, 1).unwrap();
-        assert_eq!(PackedTaps::packed_len(sizes, inputs), Some(packed.packed().len()));
+    let kinds = [([3, 3], [70, 70]), ([5, 5], [64, 64]), ([3, 3], [3, 6]), ([8, 10], [6, 6]), ([1, 3], [0, 0])];
+    for (kernel, channels) in kinds {
+        let windows = windows(kernel, [1; 2], [1; 2], [[0; 2]; 2]);
+        let weights: Vec<i8> = (0..windows.taps() * channels[1]).map(|at| at as i8).collect();
+        let packed = PackedTaps::new(&weights, channels, &windows).unwrap();
+        assert_eq!(PackedTaps::packed_len(channels, &windows), Some(packed.packed().len()));
         let mut fill = |to: &mut [u8]| {
             to.copy_from_slice(packed.packed());
             true
         };
-        let again = PackedTaps::of_packed(sizes, inputs, 1, &mut fill).unwrap().unwrap();
+        let again = PackedTaps::of_packed(channels, &windows, &mut fill).unwrap().unwrap();
         assert_eq!(again.packed(), packed.packed());
     }
     assert!(Packed::new(&[1; 5], [2, 3], 1).is_err() && Packed::new(&[1; 6], [2, 3], 0).is_err());

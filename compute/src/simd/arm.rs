@@ -9,45 +9,19 @@ use std::arch::aarch64::*;
 use std::arch::{asm, is_aarch64_feature_detected};
 
 use super::dot::{CHANNELS, Dot, Group, WithDot};
-
-/// Defines a token, its detection, and a function that its instructions may be inlined into.
-macro_rules! token {
-    ($(#[$doc:meta])* $name:ident, $enable:literal, $($feature:tt)*) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub(crate) struct $name(());
-
-        impl $name {
-            /// The token, if the machine has the instructions.
-            pub(super) fn detect() -> Option<Self> {
-                ($(is_aarch64_feature_detected!($feature))&&*).then_some($name(()))
-            }
-
-            /// Does something with them.
-            #[inline]
-            pub(super) fn run<W: WithDot>(self, with: W) -> W::Output {
-                #[target_feature(enable = $enable)]
-                fn enabled<W: WithDot>(dot: $name, with: W) -> W::Output {
-                    with.run(dot)
-                }
-                // SAFETY: the token exists, so the machine has these instructions.
-                unsafe { enabled(self, with) }
-            }
-        }
-    };
-}
+use super::token::token;
 
 token!(
     /// Vectors of 16 bytes.
-    Neon, "neon", "neon"
+    Neon, is_aarch64_feature_detected, WithDot, "neon", "neon"
 );
 token!(
     /// Vectors of 16 bytes, with sums of four products of bytes.
-    DotProduct, "neon,dotprod", "neon" "dotprod"
+    DotProduct, is_aarch64_feature_detected, WithDot, "neon,dotprod", "neon" "dotprod"
 );
 token!(
     /// Vectors of 16 bytes, with products of two rows of eight bytes and two columns of eight bytes.
-    MatrixProduct, "neon,i8mm", "neon" "i8mm"
+    MatrixProduct, is_aarch64_feature_detected, WithDot, "neon,i8mm", "neon" "i8mm"
 );
 
 /// Four products of signed bytes onto each sum.

@@ -24,6 +24,8 @@ pub(crate) trait Bytes: Copy {
     type Sums: Copy;
     /// Four weights per channel of a tile.
     type Weights: Copy;
+    /// Bytes of four taps of neighbouring channels.
+    type Column<'a>: Copy;
 
     /// Tiles whose sums fit the registers next to the weights and the inputs: 4 with 24 sums in all, or 1.
     const TILES: usize;
@@ -40,9 +42,42 @@ pub(crate) trait Bytes: Copy {
     /// The sums.
     fn sums(self, sums: Self::Sums) -> [i32; CHANNELS];
 
+    /// Results of the sums of neighbouring tiles.
+    #[inline(always)]
+    fn requantise<const C: usize>(self, sums: &[Self::Sums; C], scales: &TileScales<'_, C>) -> [[i8; CHANNELS]; C] {
+        let mut results = [[0; CHANNELS]; C];
+        for tile in 0..C {
+            let (sums, starts, factors) = (self.sums(sums[tile]), &scales.starts[tile], &scales.factors[tile]);
+            for channel in 0..CHANNELS {
+                let sum = sums[channel].wrapping_add(starts[channel]);
+                results[tile][channel] = requantised(sum, factors[channel], scales.limits, scales.zero);
+            }
+        }
+        results
+    }
+
     /// Results of neighbouring channels, of which each has a weight for each tap; taps come in groups of four. Weights
     /// and scales are in the order of [`BytesPath::depthwise_order`].
     fn depthwise(self, taps: &[[&Lanes<i8>; 4]], weights: &[[Lanes<i8>; 4]], scales: &DepthwiseScales) -> Lanes<i8>;
+
+    /// Taps for [`Bytes::depthwise_columns`], which several results may use.
+    fn column<'a>(self, taps: [&'a Lanes<i8>; 4]) -> Self::Column<'a>;
+
+    /// Results as those of [`Bytes::depthwise`].
+    fn depthwise_columns(
+        self,
+        columns: &[Self::Column<'_>],
+        weights: &[[Lanes<i8>; 4]],
+        scales: &DepthwiseScales,
+    ) -> Lanes<i8>;
+}
+
+/// From sums of `C` tiles to results, as [`DepthwiseScales`] are.
+pub(crate) struct TileScales<'a, const C: usize> {
+    pub starts: &'a [[i32; CHANNELS]; C],
+    pub factors: &'a [[f32; CHANNELS]; C],
+    pub limits: [f32; 2],
+    pub zero: i32,
 }
 
 /// From sums of neighbouring channels to results: `starts` are added, as floats they are multiplied, limited, rounded to
@@ -57,7 +92,9 @@ pub(crate) struct DepthwiseScales {
 
 /// A computation that runs with the instructions of a path; `run` must be inlined, and so must what it calls.
 pub(crate) trait WithBytes {
-    fn run<B: Bytes>(self, bytes: B);
+    type Output;
+
+    fn run<B: Bytes>(self, bytes: B) -> Self::Output;
 }
 
 /// One number after the other.
@@ -67,6 +104,7 @@ pub(crate) struct Plain;
 impl Bytes for Plain {
     type Sums = [i32; CHANNELS];
     type Weights = [[i8; 4]; CHANNELS];
+    type Column<'a> = [&'a Lanes<i8>; 4];
 
     const TILES: usize = 1;
     const ROWS: usize = 1;
@@ -100,6 +138,21 @@ impl Bytes for Plain {
     #[inline(always)]
     fn depthwise(self, taps: &[[&Lanes<i8>; 4]], weights: &[[Lanes<i8>; 4]], scales: &DepthwiseScales) -> Lanes<i8> {
         plain_depthwise(taps, weights, scales)
+    }
+
+    #[inline(always)]
+    fn column<'a>(self, taps: [&'a Lanes<i8>; 4]) -> Self::Column<'a> {
+        taps
+    }
+
+    #[inline(always)]
+    fn depthwise_columns(
+        self,
+        columns: &[Self::Column<'_>],
+        weights: &[[Lanes<i8>; 4]],
+        scales: &DepthwiseScales,
+    ) -> Lanes<i8> {
+        plain_depthwise(columns, weights, scales)
     }
 }
 

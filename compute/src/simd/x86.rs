@@ -7,45 +7,19 @@
 use std::arch::x86_64::*;
 
 use super::dot::{CHANNELS, Dot, Group, WithDot};
-
-/// Defines a token, its detection, and a function that its instructions may be inlined into.
-macro_rules! token {
-    ($(#[$doc:meta])* $name:ident, $enable:literal, $($feature:tt)*) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub(crate) struct $name(());
-
-        impl $name {
-            /// The token, if the machine has the instructions.
-            pub(super) fn detect() -> Option<Self> {
-                ($(is_x86_feature_detected!($feature))&&*).then_some($name(()))
-            }
-
-            /// Does something with them.
-            #[inline]
-            pub(super) fn run<W: WithDot>(self, with: W) -> W::Output {
-                #[target_feature(enable = $enable)]
-                fn enabled<W: WithDot>(dot: $name, with: W) -> W::Output {
-                    with.run(dot)
-                }
-                // SAFETY: the token exists, so the machine has these instructions.
-                unsafe { enabled(self, with) }
-            }
-        }
-    };
-}
+use super::token::token;
 
 token!(
     /// Vectors of 32 bytes, and fused multiply-add.
-    Avx2, "avx2,fma", "avx2" "fma"
+    Avx2, is_x86_feature_detected, WithDot, "avx2,fma", "avx2" "fma"
 );
 token!(
     /// Vectors of 32 bytes, and fused multiply-add, with sums of four products of bytes.
-    AvxVnni, "avx2,fma,avxvnni", "avx2" "fma" "avxvnni"
+    AvxVnni, is_x86_feature_detected, WithDot, "avx2,fma,avxvnni", "avx2" "fma" "avxvnni"
 );
 token!(
     /// Vectors of 64 bytes, with sums of four products of bytes.
-    Avx512Vnni, "avx512f,avx512vnni,fma", "avx512f" "avx512vnni" "fma"
+    Avx512Vnni, is_x86_feature_detected, WithDot, "avx512f,avx512vnni,fma", "avx512f" "avx512vnni" "fma"
 );
 
 /// The halves of a group, as vectors.

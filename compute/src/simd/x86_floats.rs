@@ -6,41 +6,15 @@
 use std::arch::x86_64::*;
 
 use super::floats::{Floats, LANES, Line, WithFloats};
-
-/// Defines a token, its detection, and a function that its instructions may be inlined into.
-macro_rules! token {
-    ($(#[$doc:meta])* $name:ident, $enable:literal, $($feature:tt)*) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub(crate) struct $name(());
-
-        impl $name {
-            /// The token, if the machine has the instructions.
-            pub(super) fn detect() -> Option<Self> {
-                ($(is_x86_feature_detected!($feature))&&*).then_some($name(()))
-            }
-
-            /// Does something with them.
-            #[inline]
-            pub(super) fn run<W: WithFloats>(self, with: W) -> W::Output {
-                #[target_feature(enable = $enable)]
-                fn enabled<W: WithFloats>(floats: $name, with: W) -> W::Output {
-                    with.run(floats)
-                }
-                // SAFETY: the token exists, so the machine has these instructions.
-                unsafe { enabled(self, with) }
-            }
-        }
-    };
-}
+use super::token::token;
 
 token!(
     /// Vectors of eight floats, and fused multiply-add.
-    Avx2Floats, "avx2,fma", "avx2" "fma"
+    Avx2Floats, is_x86_feature_detected, WithFloats, "avx2,fma", "avx2" "fma"
 );
 token!(
     /// Vectors of sixteen floats.
-    Avx512Floats, "avx512f,avx2,fma", "avx512f" "avx2" "fma"
+    Avx512Floats, is_x86_feature_detected, WithFloats, "avx512f,avx2,fma", "avx512f" "avx2" "fma"
 );
 
 impl Floats for Avx2Floats {

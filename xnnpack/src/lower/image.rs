@@ -1,5 +1,6 @@
 //! Nodes that walk windows over images `[N, H, W, C]`.
 
+use edgepack_compute::qconv::Windows;
 use edgepack_executor::delegate::Local;
 use edgepack_executor::kernel::KernelError;
 use edgepack_format::finding::ErrorCode;
@@ -12,7 +13,6 @@ use edgepack_loader::AlignedBytes;
 use super::float::is_float;
 use super::values::{Lowered, scalar_type};
 use super::{Lowering, Made, refused};
-use crate::operators::integer::Windows;
 use crate::operators::pool;
 use crate::operators::resize::{Corners, bilinear};
 
@@ -239,23 +239,24 @@ impl Lowering<'_> {
             return Err(refused("its input is quantised"));
         }
         let windows = pooled(&x, fields, is_max)?;
+        if !is_float(x.datatype) {
+            let bounds = self.bounds_of(node, self.values.per_tensor(x.index)?);
+            let out = self.values.make(made)?;
+            let operator = self.values.own(pool::greatest_bytes(windows, bounds.map(|bound| bound as i8)));
+            self.values.all().call(operator, &[x.local, out.local], self.node);
+            return Ok(());
+        }
         // The library pads by half a window at the most.
         let is_little = (0..2).all(|side| windows.padding[side][0] <= windows.kernel[side] / 2);
         let (from, padding) = match (is_even(windows.padding) && is_little, is_max) {
             (true, _) => (x, windows.padding.map(|[before, _]| before)),
-            (false, true) => {
-                let least = if is_float(x.datatype) { f64::NEG_INFINITY } else { -128.0 };
-                (self.padded(x, windows.padding, least)?, [0, 0])
-            }
+            (false, true) => (self.padded(x, windows.padding, f64::NEG_INFINITY)?, [0, 0]),
             (false, false) => return self.uneven_means(node, windows, x, made),
         };
         let out = self.values.make(made)?;
         let image = self.values.image(from, self.node)?;
         let compute = |this: &mut Self, to: Lowered| this.pooled(image, &windows, padding, is_max, to);
-        match is_float(x.datatype) {
-            true => self.bounded(node, out, compute),
-            false => self.bounded_bytes(node, out, compute),
-        }
+        self.bounded(node, out, compute)
     }
 
     /// Calls the library's pooling.

@@ -1,5 +1,6 @@
 //! Nodes on quantised numbers.
 
+use edgepack_compute::qconv::Windows;
 use edgepack_compute::qgemm::Blocks;
 use edgepack_executor::delegate::Local;
 use edgepack_executor::kernel::{KernelError, room};
@@ -9,7 +10,7 @@ use super::values::Lowered;
 use super::{Lowering, Made, refused};
 use crate::operators::affine::{self, Kind, Weighted};
 use crate::operators::bytes::{self, Pair};
-use crate::operators::integer::{self, Multiple, Requantize, Sum, Windows};
+use crate::operators::integer::{self, Multiple, Requantize, Sum};
 use crate::operators::rows;
 
 /// A bound of a result as a quantised number.
@@ -45,7 +46,7 @@ impl Lowering<'_> {
         self.signed(self.values.index_of(made.id)?, self.values.datatype(made.id)?)
     }
 
-    fn bounds_of(&self, node: &Node<'_>, (scale, zero): (f32, i32)) -> [i32; 2] {
+    pub(super) fn bounds_of(&self, node: &Node<'_>, (scale, zero): (f32, i32)) -> [i32; 2] {
         let (least, most) = node.bounds();
         [quantized_bound(least, scale, zero), quantized_bound(most, scale, zero)]
     }
@@ -216,8 +217,7 @@ impl Lowering<'_> {
             Kind::Depthwise => {
                 let outputs = w.shape.dims().last().map_or(0, |dim| *dim as usize);
                 let inputs = x.shape.dims().last().map_or(0, |dim| *dim as usize);
-                let sizes = [windows.kernel[0].saturating_mul(windows.kernel[1]), outputs];
-                let packed = self.values.weights.depthwise(stored, sizes, [inputs, windows.stride[1]], retained)?;
+                let packed = self.values.weights.depthwise(stored, [inputs, outputs], &windows, retained)?;
                 Some(integer::depthwise(weighted.how.clone(), windows, inputs, packed))
             }
             Kind::Transposed(_) => None,
@@ -327,23 +327,6 @@ impl Lowering<'_> {
         let operator = self.values.own(integer::table(table));
         self.values.all().call(operator, &[from, to], self.node);
         Ok(())
-    }
-
-    /// Lowers a node on stored numbers: `compute` writes its result, and the bounds of the node follow if there are
-    /// any.
-    pub(super) fn bounded_bytes(
-        &mut self,
-        node: &Node<'_>,
-        out: Lowered,
-        compute: impl FnOnce(&mut Self, Lowered) -> Result<(), KernelError>,
-    ) -> Result<(), KernelError> {
-        if node.bounds() == (f32::NEG_INFINITY, f32::INFINITY) {
-            return compute(self, out);
-        }
-        let bounds = self.bounds_of(node, self.signed(out.index, out.datatype)?);
-        let local = self.values.temporary(out.datatype, &out.shape, out.dynamic)?;
-        compute(self, Lowered { local, writable: true, ..out })?;
-        self.held(bounds, local, out.local)
     }
 
     pub(super) fn mean_bytes(&mut self, x: Lowered, made: Made) -> Result<(), KernelError> {

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use edgepack_compute::qconv::Windows;
 use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Run};
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::tensor::Dims;
 
-use super::integer::{Requantize, Windows, image_sizes};
+use super::integer::{Requantize, image_sizes};
 use super::own;
 
 const SCHEMA: &str = "(Tensor x, Tensor w, Tensor? b, *, Tensor(a!) out) -> Tensor(a!)";

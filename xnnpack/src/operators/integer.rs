@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use edgepack_compute::qconv::{self, Requantise, requantised};
+use edgepack_compute::qconv::{self, Requantise, Windows, requantised};
 use edgepack_compute::simd::{Loop, look_up, run_wide, wide};
 use edgepack_compute::threads::{Cost, for_each_piece_at};
 use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Prepare, Run};
@@ -83,7 +83,7 @@ pub(crate) fn product(how: Requantize, packed: Arc<qconv::Packed>) -> Arc<dyn Op
         let retained = qconv::Convolution::bytes(channels, 1);
         args.retained().reserve(retained)?;
         let (bias, packed) = (constant(args, BIAS)?, Arc::clone(&packed));
-        let product = qconv::Convolution::new(packed, qconv::Windows::ONE, bias, how.of_channels())?;
+        let product = qconv::Convolution::new(packed, Windows::ONE, bias, how.of_channels())?;
         retaining(retained, move |cx: &mut KernelContext<'_>| {
             let rows = resize_rows(cx, OUT, [width, channels])?;
             let views = cx.views();
@@ -108,47 +108,6 @@ pub(super) fn resize_rows(
     Ok(sizes[..sizes.len() - 1].iter().product())
 }
 
-/// Windows over images `[N, H, W, C]`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Windows {
-    /// Height and width, as in all that follows.
-    pub kernel: [usize; 2],
-    pub stride: [usize; 2],
-    pub dilation: [usize; 2],
-    /// Padding of height and width, each in front and behind.
-    pub padding: [[usize; 2]; 2],
-    pub groups: usize,
-}
-
-impl Windows {
-    /// Returns height and width of the result for an image.
-    pub fn counts(&self, sizes: [usize; 2]) -> [usize; 2] {
-        self.geometry().counts(sizes)
-    }
-
-    /// Sizes of what a transposed convolution makes of an image, with so many rows and columns more.
-    pub fn spread(&self, sizes: [usize; 2], more: [usize; 2]) -> [usize; 2] {
-        [0, 1].map(|side| {
-            let reach = (self.kernel[side] - 1) * self.dilation[side] + 1;
-            let whole = sizes[side].saturating_sub(1) * self.stride[side] + more[side] + reach;
-            whole.saturating_sub(self.padding[side][0] + self.padding[side][1])
-        })
-    }
-
-    /// The place in the image that a tap of a window looks at.
-    #[inline(always)]
-    pub(super) fn place(&self, side: usize, window: usize, tap: usize, size: usize) -> Option<usize> {
-        self.geometry().place(side, window, tap, size)
-    }
-
-    /// Returns the windows as loops take them.
-    #[inline(always)]
-    pub(super) fn geometry(&self) -> qconv::Windows {
-        let Windows { kernel, stride, dilation, padding, groups } = *self;
-        qconv::Windows { kernel, stride, dilation, padding, groups }
-    }
-}
-
 /// The sizes of the image that is argument 0. Its channels are as many as the weights take: sizes that change from run to
 /// run are looked at in every run.
 pub(super) fn image_sizes(cx: &KernelContext<'_>, channels: Option<usize>) -> Result<[usize; 4], KernelError> {
@@ -167,7 +126,7 @@ pub(crate) fn convolution(how: Requantize, windows: Windows, packed: Arc<qconv::
         let retained = qconv::Convolution::bytes(outputs, windows.groups);
         args.retained().reserve(retained)?;
         let (bias, packed) = (constant(args, BIAS)?, Arc::clone(&packed));
-        let convolution = qconv::Convolution::new(packed, windows.geometry(), bias, how.of_channels())?;
+        let convolution = qconv::Convolution::new(packed, windows, bias, how.of_channels())?;
         retaining(retained, move |cx: &mut KernelContext<'_>| {
             let [n, h, w, c] = image_sizes(cx, Some(inputs))?;
             let [oh, ow] = windows.counts([h, w]);
@@ -194,7 +153,7 @@ pub(crate) fn depthwise(
         let retained = qconv::Depthwise::bytes(outputs);
         args.retained().reserve(retained)?;
         let (bias, packed) = (constant(args, BIAS)?, Arc::clone(&packed));
-        let depthwise = qconv::Depthwise::new(packed, inputs, windows.geometry(), bias, how.of_channels())?;
+        let depthwise = qconv::Depthwise::new(packed, inputs, windows, bias, how.of_channels())?;
         retaining(retained, move |cx: &mut KernelContext<'_>| {
             let [n, h, w, c] = image_sizes(cx, Some(inputs))?;
             let [oh, ow] = windows.counts([h, w]);
@@ -363,20 +322,18 @@ pub(super) fn binary(
             let mut place: Dims = Dims::filled(0, rank).unwrap_or_default();
             let inner = sizes.last().copied().unwrap_or(1).max(1);
             let lengths = [sa.last(), sb.last()].map(|stride| if stride == Some(&0) { 1 } else { inner });
-            wide(|| {
-                for out in out.chunks_exact_mut(inner) {
-                    let start =
-                        |strides: &Dims| -> usize { place.iter().zip(strides.iter()).map(|(p, s)| p * s).sum() };
-                    row(out, &a[start(&sa)..][..lengths[0]], &b[start(&sb)..][..lengths[1]], result);
-                    for dim in (0..rank.saturating_sub(1)).rev() {
-                        place[dim] += 1;
-                        if place[dim] < sizes[dim] {
-                            break;
-                        }
-                        place[dim] = 0;
+            for out in out.chunks_exact_mut(inner) {
+                let start = |strides: &Dims| -> usize { place.iter().zip(strides.iter()).map(|(p, s)| p * s).sum() };
+                let (a, b) = (&a[start(&sa)..][..lengths[0]], &b[start(&sb)..][..lengths[1]]);
+                run_wide(Row { out, a, b, result });
+                for dim in (0..rank.saturating_sub(1)).rev() {
+                    place[dim] += 1;
+                    if place[dim] < sizes[dim] {
+                        break;
                     }
+                    place[dim] = 0;
                 }
-            });
+            }
             Ok(())
         }) as Box<dyn Run>)
     })

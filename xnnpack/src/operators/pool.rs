@@ -1,14 +1,15 @@
-//! Pooling of images `[N, H, W, C]` in floating point that the library does not have: means under padding that differs from
-//! side to side, and greatest elements with their places in the window.
+//! Pooling of images `[N, H, W, C]` that the library does not have: means under padding that differs from side to side, greatest
+//! elements with their places in the window, and greatest bytes.
 
 use std::sync::Arc;
 
+use edgepack_compute::qconv::{self, Windows};
 use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Run};
 use edgepack_executor::tensor::PodElement;
 use edgepack_format::scalar::ScalarType;
 use half::f16;
 
-use super::integer::{Windows, image_sizes};
+use super::integer::image_sizes;
 use super::own;
 
 /// Means of what windows see of the image.
@@ -43,15 +44,32 @@ fn mean_of<T: PodElement>(
             let Some(pixel) = pixels.next() else { return Ok(()) };
             for (channel, out) in pixel.iter_mut().enumerate() {
                 let (mut sum, mut count) = (0f32, 0usize);
-                windows.seen([oy, ox], [h, w], |_, place| {
-                    sum += single(image[place * c + channel]);
-                    count += 1;
-                });
+                for y in (0..windows.kernel[0]).filter_map(|tap| windows.place(0, oy, tap, h)) {
+                    for x in (0..windows.kernel[1]).filter_map(|tap| windows.place(1, ox, tap, w)) {
+                        sum += single(image[(y * w + x) * c + channel]);
+                        count += 1;
+                    }
+                }
                 *out = element(sum * (1.0 / count as f32));
             }
         }
     }
     Ok(())
+}
+
+/// The greatest bytes of windows, within limits.
+pub(crate) fn greatest_bytes(windows: Windows, limits: [i8; 2]) -> Arc<dyn Operator> {
+    let schema = "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)";
+    own("xnnpack::greatest.int8", schema, Alias::Disjoint, move |_| {
+        Ok(Box::new(move |cx: &mut KernelContext<'_>| {
+            let [n, h, w, c] = image_sizes(cx, None)?;
+            let [oh, ow] = windows.counts([h, w]);
+            cx.resize(1, &[n, oh, ow, c])?;
+            let views = cx.views();
+            let x = views.tensor(0)?.as_slice::<i8>()?;
+            Ok(qconv::greatest(x, [n, h, w, c], &windows, limits, views.out(1)?.as_slice::<i8>()?)?)
+        }) as Box<dyn Run>)
+    })
 }
 
 /// The greatest elements of windows, and their places: columns of the window one after another, of equal ones the first.
@@ -92,23 +110,4 @@ pub(crate) fn greatest(windows: Windows) -> Arc<dyn Operator> {
             Ok(())
         }) as Box<dyn Run>)
     })
-}
-
-impl Windows {
-    /// The place in the image that is nearest to what a tap of a window looks at.
-    fn nearest(&self, side: usize, window: usize, tap: usize, size: usize) -> usize {
-        let place = (window * self.stride[side] + tap * self.dilation[side]).saturating_sub(self.padding[side][0]);
-        place.min(size.saturating_sub(1))
-    }
-
-    /// Hands every tap of a window that is inside the image to `each`, with the pixel under it.
-    fn seen(&self, [oy, ox]: [usize; 2], [h, w]: [usize; 2], mut each: impl FnMut(usize, usize)) {
-        for ky in 0..self.kernel[0] {
-            let Some(y) = self.place(0, oy, ky, h) else { continue };
-            for kx in 0..self.kernel[1] {
-                let Some(x) = self.place(1, ox, kx, w) else { continue };
-                each(ky * self.kernel[1] + kx, y * w + x);
-            }
-        }
-    }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use edgepack_compute::qconv::{self, DynamicScales};
+use edgepack_compute::qconv::{self, DynamicScales, Windows};
 use edgepack_compute::qgemm;
 use edgepack_compute::simd::{Loop, run_wide};
 use edgepack_compute::threads::{Cost, Read, Write, for_each_at};
@@ -13,7 +13,7 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 use half::f16;
 
-use super::integer::{Windows, constant as constant_of, image_sizes, resize_rows};
+use super::integer::{constant as constant_of, image_sizes, resize_rows};
 use super::{own, pure, retaining};
 
 const QUANTIZE: &str = "(Tensor x, int dims, *, Tensor(a!) out, Tensor(b!) params) -> (Tensor(a!), Tensor(b!))";
@@ -37,7 +37,7 @@ pub(crate) fn quantize() -> Arc<dyn Operator> {
             let (x, mut out, mut params) = (views.tensor(0)?, views.out(2)?, views.out(3)?);
             let (out, params) = (out.as_slice::<i8>()?, params.as_slice::<f32>()?);
             let width = width.max(1);
-            let cost = Cost::nanoseconds(0.3 * width as f64);
+            let cost = Cost::nanoseconds(0.15 * width as f64);
             let pieces = (Write(out, width), Write(params, 2));
             match dtype {
                 ScalarType::HALF => {
@@ -59,7 +59,7 @@ pub(crate) fn quantize() -> Arc<dyn Operator> {
 }
 
 /// Numbers of a row whose least and greatest are found at once.
-const LANES: usize = 16;
+const LANES: usize = 32;
 
 /// Added to a small number and taken off again, this rounds it, ties to even.
 const ROUND: f32 = 12_582_912.0;
@@ -81,13 +81,19 @@ impl<T: Copy, F: Fn(T) -> f32> Loop for Quantize<'_, T, F> {
 
 #[inline(always)]
 fn quantize_row<T: Copy>(x: &[T], real: impl Fn(T) -> f32, out: &mut [i8], params: &mut [f32]) {
+    // NaN is neither less nor greater.
     let (mut low, mut high) = ([0f32; LANES], [0f32; LANES]);
-    let mut widen = |lane: usize, x: f32| (low[lane], high[lane]) = (low[lane].min(x), high[lane].max(x));
     let (chunks, rest) = x.as_chunks::<LANES>();
     for chunk in chunks {
-        chunk.iter().enumerate().for_each(|(lane, x)| widen(lane, real(*x)));
+        for lane in 0..LANES {
+            let x = real(chunk[lane]);
+            low[lane] = if x < low[lane] { x } else { low[lane] };
+            high[lane] = if x > high[lane] { x } else { high[lane] };
+        }
     }
-    rest.iter().enumerate().for_each(|(lane, x)| widen(lane, real(*x)));
+    for x in rest.iter().map(|x| real(*x)) {
+        (low[0], high[0]) = (low[0].min(x), high[0].max(x));
+    }
     let (least, most) = (low.into_iter().fold(0f32, f32::min), high.into_iter().fold(0f32, f32::max));
     let k = if least == most { 1.0 } else { 255.0 / (most - least) };
     let (a, b) = (least * k, most * k);
@@ -96,9 +102,22 @@ fn quantize_row<T: Copy>(x: &[T], real: impl Fn(T) -> f32, out: &mut [i8], param
     params[0] = 1.0 / k;
     params[1] = zero;
     for (out, x) in out.iter_mut().zip(x) {
-        let t = (real(*x) * k).clamp(-32768.0, 32767.0) + ROUND - ROUND;
-        *out = (t + zero).clamp(-128.0, 127.0) as i8;
+        *out = quantized(real(*x), k, zero);
     }
+}
+
+/// A number as a byte, NaN as 0; vectors of the machine can do all of it.
+#[inline(always)]
+fn quantized(x: f32, k: f32, zero: f32) -> i8 {
+    let t = x * k;
+    let t = if t < -32768.0 { -32768.0 } else { t };
+    let t = if t > 32767.0 { 32767.0 } else { t };
+    let y = (t + ROUND - ROUND) + zero;
+    let y = if y < -128.0 { -128.0 } else { y };
+    let y = if y > 127.0 { 127.0 } else { y };
+    let y = if y.is_nan() { 0.0 } else { y };
+    // What is whole has its bits at the end.
+    (y + ROUND).to_bits() as i8
 }
 
 /// Packed weights of products, one row for each channel.
@@ -146,7 +165,7 @@ impl Product {
         Ok(match weights.clone() {
             Weights::Eight(packed, scales) => {
                 let scales = DynamicScales { weights: &scales, bias, limits };
-                Product::Eight(qconv::DynamicConvolution::new(packed, qconv::Windows::ONE, scales)?)
+                Product::Eight(qconv::DynamicConvolution::new(packed, Windows::ONE, scales)?)
             }
             Weights::Four(packed, scales) => Product::Four(qgemm::Dynamic::new(packed, &scales, bias, limits)?),
             Weights::Blocks(packed) => {
@@ -244,7 +263,7 @@ pub(crate) fn convolution(
         let retained = qconv::DynamicConvolution::bytes(outputs, windows.groups);
         args.retained().reserve(retained)?;
         let scales = DynamicScales { weights: &scales, bias: constant_of(args, BIAS)?, limits: [bounds.0, bounds.1] };
-        let convolution = qconv::DynamicConvolution::new(Arc::clone(&packed), windows.geometry(), scales)?;
+        let convolution = qconv::DynamicConvolution::new(Arc::clone(&packed), windows, scales)?;
         retaining(retained, move |cx: &mut KernelContext<'_>| {
             let [n, h, w, c] = image_sizes(cx, Some(inputs))?;
             let [oh, ow] = windows.counts([h, w]);
@@ -255,4 +274,28 @@ pub(crate) fn convolution(
             Ok(convolution.run(x, [n, h, w, c], params, views.out(OUT)?.as_slice::<f32>()?)?)
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every element against the formula, with numbers beyond all limits.
+    #[test]
+    fn rows_are_quantised_as_the_formula_says() {
+        let mut x: Vec<f32> = (0..1000).map(|at| ((at * 7919) % 2003) as f32 / 97.0 - 9.0).collect();
+        let rows = [vec![0.0; 5], vec![], vec![f32::NAN, 1.0, -1.0], vec![3.5; 33], vec![-1e30, 1e30, 5.0], x.clone()];
+        x.iter_mut().for_each(|x| *x *= -1e-3);
+        for x in rows.into_iter().chain([x]) {
+            let (mut out, mut params) = (vec![99; x.len()], [0.0; 2]);
+            run_wide(Quantize { x: &x, real: |x: f32| x, out: &mut out, params: &mut params });
+            let (least, most) = (x.iter().fold(0f32, |a, b| a.min(*b)), x.iter().fold(0f32, |a, b| a.max(*b)));
+            let k = if least == most { 1.0 } else { 255.0 / (most - least) };
+            assert_eq!(params[0], 1.0 / k);
+            for (out, x) in out.iter().zip(&x) {
+                let whole = (x * k).clamp(-32768.0, 32767.0).round_ties_even();
+                assert_eq!(*out, (whole + params[1]).clamp(-128.0, 127.0) as i8, "{x}");
+            }
+        }
+    }
 }

@@ -47,7 +47,7 @@ impl BytesPath {
 
     /// Does something with the instructions of this path.
     #[inline]
-    pub(crate) fn run<W: WithBytes>(self, with: W) {
+    pub(crate) fn run<W: WithBytes>(self, with: W) -> W::Output {
         match self {
             Self::Plain => with.run(Plain),
             #[cfg(target_arch = "x86_64")]

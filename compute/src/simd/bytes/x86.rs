@@ -6,47 +6,21 @@
 
 use std::arch::x86_64::*;
 
-use super::{Bytes, DepthwiseScales, LANES, Lanes, WithBytes, plain_depthwise};
+use super::{Bytes, DepthwiseScales, LANES, Lanes, TileScales, WithBytes, plain_depthwise};
 use crate::simd::dot::{CHANNELS, Group};
-
-/// Defines a token, its detection, and a function that its instructions may be inlined into.
-macro_rules! token {
-    ($(#[$doc:meta])* $name:ident, $enable:literal, $($feature:tt)*) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub(crate) struct $name(());
-
-        impl $name {
-            /// The token, if the machine has the instructions.
-            pub(super) fn detect() -> Option<Self> {
-                ($(is_x86_feature_detected!($feature))&&*).then_some($name(()))
-            }
-
-            /// Does something with them.
-            #[inline]
-            pub(super) fn run<W: WithBytes>(self, with: W) {
-                #[target_feature(enable = $enable)]
-                fn enabled<W: WithBytes>(bytes: $name, with: W) {
-                    with.run(bytes)
-                }
-                // SAFETY: the token exists, so the machine has these instructions.
-                unsafe { enabled(self, with) }
-            }
-        }
-    };
-}
+use crate::simd::token::token;
 
 token!(
     /// Vectors of 32 bytes.
-    Avx2, "avx2,fma", "avx2" "fma"
+    Avx2, is_x86_feature_detected, WithBytes, "avx2,fma", "avx2" "fma"
 );
 token!(
     /// Vectors of 32 bytes, with sums of four products of bytes.
-    AvxVnni, "avx2,fma,avxvnni", "avx2" "fma" "avxvnni"
+    AvxVnni, is_x86_feature_detected, WithBytes, "avx2,fma,avxvnni", "avx2" "fma" "avxvnni"
 );
 token!(
     /// Vectors of 64 bytes, with sums of four products of bytes.
-    Avx512Vnni,
+    Avx512Vnni, is_x86_feature_detected, WithBytes,
     "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni",
     "avx2" "fma" "avx512f" "avx512bw" "avx512dq" "avx512vl" "avx512vnni"
 );
@@ -61,6 +35,7 @@ fn halves(group: &Group) -> &[[u8; 32]] {
 impl Bytes for Avx2 {
     type Sums = [__m256i; 4];
     type Weights = [__m256i; 4];
+    type Column<'a> = [&'a Lanes<i8>; 4];
 
     const TILES: usize = 1;
     const ROWS: usize = 2;
@@ -118,11 +93,27 @@ impl Bytes for Avx2 {
     fn depthwise(self, taps: &[[&Lanes<i8>; 4]], weights: &[[Lanes<i8>; 4]], scales: &DepthwiseScales) -> Lanes<i8> {
         plain_depthwise(taps, weights, scales)
     }
+
+    #[inline(always)]
+    fn column<'a>(self, taps: [&'a Lanes<i8>; 4]) -> Self::Column<'a> {
+        taps
+    }
+
+    #[inline(always)]
+    fn depthwise_columns(
+        self,
+        columns: &[Self::Column<'_>],
+        weights: &[[Lanes<i8>; 4]],
+        scales: &DepthwiseScales,
+    ) -> Lanes<i8> {
+        plain_depthwise(columns, weights, scales)
+    }
 }
 
 impl Bytes for AvxVnni {
     type Sums = [__m256i; 2];
     type Weights = [__m256i; 2];
+    type Column<'a> = [&'a Lanes<i8>; 4];
 
     const TILES: usize = 1;
     const ROWS: usize = 6;
@@ -161,11 +152,27 @@ impl Bytes for AvxVnni {
     fn depthwise(self, taps: &[[&Lanes<i8>; 4]], weights: &[[Lanes<i8>; 4]], scales: &DepthwiseScales) -> Lanes<i8> {
         plain_depthwise(taps, weights, scales)
     }
+
+    #[inline(always)]
+    fn column<'a>(self, taps: [&'a Lanes<i8>; 4]) -> Self::Column<'a> {
+        taps
+    }
+
+    #[inline(always)]
+    fn depthwise_columns(
+        self,
+        columns: &[Self::Column<'_>],
+        weights: &[[Lanes<i8>; 4]],
+        scales: &DepthwiseScales,
+    ) -> Lanes<i8> {
+        plain_depthwise(columns, weights, scales)
+    }
 }
 
 impl Bytes for Avx512Vnni {
     type Sums = __m512i;
     type Weights = __m512i;
+    type Column<'a> = [__m512i; 4];
 
     const TILES: usize = 4;
     const ROWS: usize = 12;
@@ -195,18 +202,61 @@ impl Bytes for Avx512Vnni {
         unsafe { std::mem::transmute::<__m512i, [i32; CHANNELS]>(sums) }
     }
 
+    #[inline(always)]
+    fn requantise<const C: usize>(self, sums: &[__m512i; C], scales: &TileScales<'_, C>) -> [[i8; CHANNELS]; C] {
+        let mut words = *sums;
+        for (tile, words) in words.iter_mut().enumerate() {
+            *words = self.rounded(*words, &scales.starts[tile], &scales.factors[tile], scales.limits);
+        }
+        let mut results = [[0; CHANNELS]; C];
+        let (fours, rest) = words.as_chunks::<4>();
+        let (of_fours, of_rest) = results.as_chunks_mut::<4>();
+        for (results, words) in of_fours.iter_mut().zip(fours) {
+            let packed = self.packed(*words, scales.zero);
+            // SAFETY: the token exists; vectors and numbers are the same bytes.
+            unsafe {
+                // Packing leaves four channels of each vector next to each other.
+                let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+                let packed = _mm512_permutexvar_epi32(order, packed);
+                *results = std::mem::transmute::<__m512i, [[i8; CHANNELS]; 4]>(packed);
+            }
+        }
+        for (results, words) in of_rest.iter_mut().zip(rest) {
+            // SAFETY: the token exists; vectors and numbers are the same bytes.
+            *results = unsafe {
+                let words = _mm512_add_epi32(*words, _mm512_set1_epi32(scales.zero));
+                std::mem::transmute::<__m128i, [i8; CHANNELS]>(_mm512_cvtepi32_epi8(words))
+            };
+        }
+        results
+    }
+
     /// Bytes of four taps are interleaved into groups of four for each channel, which leaves channels in another order
     /// than they were; packing results to bytes restores it.
     #[inline(always)]
     fn depthwise(self, taps: &[[&Lanes<i8>; 4]], weights: &[[Lanes<i8>; 4]], scales: &DepthwiseScales) -> Lanes<i8> {
         let mut sums = [self.zero(); 4];
         for (taps, weights) in taps.iter().zip(weights) {
-            let seen = [self.flipped(taps[0]), self.flipped(taps[1]), self.flipped(taps[2]), self.flipped(taps[3])];
-            let seen = self.interleaved(seen);
-            for part in 0..4 {
-                // SAFETY: the token exists.
-                sums[part] = unsafe { _mm512_dpbusd_epi32(sums[part], seen[part], self.load(&weights[part])) };
-            }
+            self.add_column(&mut sums, &self.column(*taps), weights);
+        }
+        self.finished(sums, scales)
+    }
+
+    #[inline(always)]
+    fn column<'a>(self, taps: [&'a Lanes<i8>; 4]) -> Self::Column<'a> {
+        self.interleaved([self.flipped(taps[0]), self.flipped(taps[1]), self.flipped(taps[2]), self.flipped(taps[3])])
+    }
+
+    #[inline(always)]
+    fn depthwise_columns(
+        self,
+        columns: &[Self::Column<'_>],
+        weights: &[[Lanes<i8>; 4]],
+        scales: &DepthwiseScales,
+    ) -> Lanes<i8> {
+        let mut sums = [self.zero(); 4];
+        for (column, weights) in columns.iter().zip(weights) {
+            self.add_column(&mut sums, column, weights);
         }
         self.finished(sums, scales)
     }
@@ -241,30 +291,57 @@ impl Avx512Vnni {
         }
     }
 
+    /// Adds the products of four interleaved taps.
+    #[inline(always)]
+    fn add_column(self, sums: &mut [__m512i; 4], column: &[__m512i; 4], weights: &[Lanes<i8>; 4]) {
+        for part in 0..4 {
+            // SAFETY: the token exists.
+            sums[part] = unsafe { _mm512_dpbusd_epi32(sums[part], column[part], self.load(&weights[part])) };
+        }
+    }
+
+    /// Results of sums before the zero point is added. Rounding is to the nearest even number; limits come second, so that
+    /// there is always a number.
+    #[inline(always)]
+    fn rounded(
+        self,
+        sums: __m512i,
+        starts: &[i32; CHANNELS],
+        factors: &[f32; CHANNELS],
+        [low, high]: [f32; 2],
+    ) -> __m512i {
+        // SAFETY: there are 16 of each, and the token exists.
+        unsafe {
+            let sums = _mm512_add_epi32(sums, _mm512_loadu_si512(starts.as_ptr().cast()));
+            let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_loadu_ps(factors.as_ptr()));
+            let limited = _mm512_min_ps(_mm512_max_ps(scaled, _mm512_set1_ps(low)), _mm512_set1_ps(high));
+            _mm512_cvt_roundps_epi32::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(limited)
+        }
+    }
+
+    /// Numbers as bytes, with the zero point added: of each vector in turn, four and four next to each other. They are
+    /// within 16 bits, and with the zero point within eight.
+    #[inline(always)]
+    fn packed(self, words: [__m512i; 4], zero: i32) -> __m512i {
+        // SAFETY: the token exists.
+        unsafe {
+            let zero = _mm512_set1_epi16(zero as i16);
+            let low = _mm512_add_epi16(_mm512_packs_epi32(words[0], words[1]), zero);
+            let high = _mm512_add_epi16(_mm512_packs_epi32(words[2], words[3]), zero);
+            _mm512_packs_epi16(low, high)
+        }
+    }
+
     /// Results of sums whose channels are in the order that [`Self::interleaved`] leaves, as those of the scales are.
     #[inline(always)]
     fn finished(self, sums: [__m512i; 4], scales: &DepthwiseScales) -> Lanes<i8> {
-        let (starts, factors) = (scales.starts.as_chunks::<16>().0, scales.factors.as_chunks::<16>().0);
+        let (starts, factors) = (scales.starts.as_chunks::<CHANNELS>().0, scales.factors.as_chunks::<CHANNELS>().0);
         let mut words = sums;
         for (part, words) in words.iter_mut().enumerate() {
-            // SAFETY: there are 16 of each, and the token exists. Rounding is to the nearest even number; limits come
-            // second, so that there is always a number.
-            *words = unsafe {
-                let sums = _mm512_add_epi32(*words, _mm512_loadu_si512(starts[part].as_ptr().cast()));
-                let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_loadu_ps(factors[part].as_ptr()));
-                let limited = _mm512_max_ps(scaled, _mm512_set1_ps(scales.limits[0]));
-                let limited = _mm512_min_ps(limited, _mm512_set1_ps(scales.limits[1]));
-                _mm512_cvt_roundps_epi32::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(limited)
-            };
+            *words = self.rounded(*words, &starts[part], &factors[part], scales.limits);
         }
-        // SAFETY: the token exists; results are within 16 bits, and with the zero point within eight. Vectors and numbers
-        // are the same bytes.
-        unsafe {
-            let zero = _mm512_set1_epi16(scales.zero as i16);
-            let low = _mm512_add_epi16(_mm512_packs_epi32(words[0], words[1]), zero);
-            let high = _mm512_add_epi16(_mm512_packs_epi32(words[2], words[3]), zero);
-            std::mem::transmute::<__m512i, [i8; LANES]>(_mm512_packs_epi16(low, high))
-        }
+        // SAFETY: vectors and numbers are the same bytes.
+        unsafe { std::mem::transmute::<__m512i, [i8; LANES]>(self.packed(words, scales.zero)) }
     }
 }
 
