@@ -17,7 +17,7 @@ fn expand(item: Item) -> syn::Result<File> {
             kernel::expand(list.tokens, function.into_token_stream())?
         }
         Item::Macro(item) => program::expand(item.mac.tokens)?,
-        other => panic!("no macro stands on {other:?}"),
+        other => panic!("no macro is called by {}", other.into_token_stream()),
     };
     syn::parse2(tokens)
 }

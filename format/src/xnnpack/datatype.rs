@@ -20,6 +20,11 @@ pub enum Meaning {
 }
 
 impl Datatype {
+    /// Returns whether elements are floating-point numbers of their own, neither quantised nor packed.
+    pub fn is_float(self) -> bool {
+        matches!(self, Self::FP32 | Self::FP16 | Self::BF16)
+    }
+
     /// Its name in text: `fp32`, `qcint8`; `None` for a number without a name.
     pub fn label(self) -> Option<&'static str> {
         Some(match self {

@@ -4,7 +4,6 @@ use edgepack_executor::delegate::Local;
 use edgepack_executor::kernel::KernelError;
 use edgepack_format::xnnpack::{Datatype, Node, Node2x1, Quantization, Shape, TRANSPOSE_WEIGHTS};
 
-use super::float::is_float;
 use super::values::{Lowered, contiguous};
 use super::{Lowering, Made, refused};
 use crate::operators::{batch, relabel};
@@ -20,7 +19,7 @@ impl Lowering<'_> {
     ) -> Result<(), KernelError> {
         let (a, b) = (inputs[0], inputs[1]);
         let transposed = fields.flags & TRANSPOSE_WEIGHTS != 0;
-        match (is_float(a.datatype), is_float(b.datatype)) {
+        match (a.datatype.is_float(), b.datatype.is_float()) {
             (true, true) => {
                 let b = if transposed { self.turned(b)? } else { b };
                 let out = self.values.make(made)?;
@@ -171,7 +170,7 @@ impl Lowering<'_> {
     /// `softmax(q * scale @ k^T + mask) @ v` for `[B, H, T, D]`: what releases 0.3 to 0.6 ran.
     pub(super) fn attention(&mut self, inputs: &[Lowered], made: Made) -> Result<(), KernelError> {
         let [query, key, value, scale, mask] = *inputs else { return Err(refused("it has five inputs")) };
-        if !inputs.iter().all(|input| input.datatype == query.datatype && is_float(input.datatype)) {
+        if !inputs.iter().all(|input| input.datatype == query.datatype && input.datatype.is_float()) {
             return Err(refused("its elements are of several types"));
         }
         if inputs.iter().any(|input| input.dynamic) {

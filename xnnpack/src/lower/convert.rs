@@ -6,7 +6,6 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorLayout;
 use edgepack_format::xnnpack::{Datatype, Quantization, Shape};
 
-use super::float::is_float;
 use super::values::{Derived, Lowered, contiguous};
 use super::{Lowering, Made, refused};
 use crate::operators::{bytes, integer};
@@ -18,7 +17,7 @@ impl Lowering<'_> {
         if to == Datatype::QDINT8 {
             return self.quantize_rows(x, made);
         }
-        if to == x.datatype && (is_float(to) || self.expect_same_meaning(&[x], made).is_ok()) {
+        if to == x.datatype && (to.is_float() || self.expect_same_meaning(&[x], made).is_ok()) {
             return self.copy(x, made);
         }
         if (x.datatype, to) == (Datatype::FP32, Datatype::QINT8) {
@@ -26,7 +25,7 @@ impl Lowering<'_> {
         }
         let out = self.values.make(made)?;
         match (x.datatype, to) {
-            (from, to) if is_float(from) && is_float(to) => self.values.convert_float(x.local, out.local, self.node),
+            (from, to) if from.is_float() && to.is_float() => self.values.convert_float(x.local, out.local, self.node),
             (Datatype::QINT8, Datatype::FP32) => {
                 let (scale, zero) = self.values.per_tensor(x.index)?;
                 let args = self.affine(x.local, scale, zero);
@@ -102,7 +101,7 @@ impl Lowering<'_> {
         let out = self.values.make(made)?;
         match out.datatype {
             Datatype::FP32 => compute(self, out),
-            datatype if is_float(datatype) => {
+            datatype if datatype.is_float() => {
                 let local = self.values.temporary(Datatype::FP32, &out.shape, out.dynamic)?;
                 compute(self, Lowered { local, datatype: Datatype::FP32, writable: true, ..out })?;
                 self.values.convert_float(local, out.local, self.node)

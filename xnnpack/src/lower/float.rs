@@ -12,11 +12,6 @@ use super::values::Lowered;
 use super::{Lowering, Made, refused};
 use crate::operators::float;
 
-/// Returns whether elements are computed in floating point.
-pub(super) fn is_float(datatype: Datatype) -> bool {
-    matches!(datatype, Datatype::FP32 | Datatype::FP16 | Datatype::BF16)
-}
-
 impl Lowering<'_> {
     /// A node with one input.
     pub(super) fn unary(
@@ -31,7 +26,7 @@ impl Lowering<'_> {
             NodeUnion::Convert(_) => return self.convert(x, made),
             NodeUnion::Copy(_) => return self.copy(x, made),
             NodeUnion::GlobalAvgPooling2d(fields) => return self.mean(fields.flags & KEEP_DIMS != 0, x, made),
-            _ if !is_float(x.datatype) => return self.unary_bytes(node, union, x, made),
+            _ if !x.datatype.is_float() => return self.unary_bytes(node, union, x, made),
             _ => {}
         }
         let out = self.values.make(made)?;
@@ -79,7 +74,7 @@ impl Lowering<'_> {
         inputs: &[Lowered],
         made: Made,
     ) -> Result<(), KernelError> {
-        if !is_float(inputs[0].datatype) {
+        if !inputs[0].datatype.is_float() {
             return self.unary_bytes(node, union, inputs[0], made);
         }
         let out = self.values.make(made)?;
@@ -95,7 +90,7 @@ impl Lowering<'_> {
         inputs: &[Lowered],
         made: Made,
     ) -> Result<(), KernelError> {
-        if !is_float(inputs[0].datatype) {
+        if !inputs[0].datatype.is_float() {
             return self.unary_bytes(node, union, inputs[0], made);
         }
         let out = self.values.make(made)?;
@@ -142,7 +137,7 @@ impl Lowering<'_> {
     ) -> Result<(), KernelError> {
         let is_extreme = matches!(union, NodeUnion::Minimum(_) | NodeUnion::Maximum(_));
         let is_whole = inputs.iter().all(|input| input.datatype == Datatype::INT32);
-        if !(inputs.iter().all(|input| is_float(input.datatype)) || is_whole && is_extreme) {
+        if !(inputs.iter().all(|input| input.datatype.is_float()) || is_whole && is_extreme) {
             return self.binary_bytes(node, union, inputs, made);
         }
         let (a, b) = (inputs[0].local, inputs[1].local);
@@ -186,12 +181,12 @@ impl Lowering<'_> {
     ) -> Result<(), KernelError> {
         let transposed = fields.flags & TRANSPOSE_WEIGHTS != 0;
         let (x, w) = (inputs[0], inputs[1]);
-        if !is_float(x.datatype) {
+        if !x.datatype.is_float() {
             return self.product_bytes(node, inputs, transposed, made);
         }
         // Sums of half the precision are those of single precision here.
         let seen_as = if x.datatype == Datatype::BF16 { Datatype::FP32 } else { x.datatype };
-        let w = match (is_float(w.datatype), self.values.is_constant(w.index)) {
+        let w = match (w.datatype.is_float(), self.values.is_constant(w.index)) {
             (true, true) if transposed => self.exchanged(w)?,
             (true, false) if transposed => self.turned(w)?,
             (true, _) => Lowered { local: self.values.as_type(w, seen_as, self.node)?, datatype: seen_as, ..w },
@@ -229,7 +224,7 @@ impl Lowering<'_> {
 
     /// The mean of each channel of an image.
     fn mean(&mut self, keep: bool, x: Lowered, made: Made) -> Result<(), KernelError> {
-        if !is_float(x.datatype) {
+        if !x.datatype.is_float() {
             return self.mean_bytes(x, made);
         }
         let out = self.values.make(made)?;

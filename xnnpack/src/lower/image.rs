@@ -10,7 +10,6 @@ use edgepack_format::xnnpack::{
 };
 use edgepack_loader::AlignedBytes;
 
-use super::float::is_float;
 use super::values::{Lowered, scalar_type};
 use super::{Lowering, Made, refused};
 use crate::operators::pool;
@@ -88,7 +87,7 @@ impl Lowering<'_> {
             groups: fields.groups as usize,
         };
         let windows = windows_over(&x, stated, pads_itself)?;
-        if !is_float(x.datatype) || !is_float(w.datatype) {
+        if !x.datatype.is_float() || !w.datatype.is_float() {
             return self.convolution_bytes(node, union, fields, windows, inputs, made);
         }
         if x.datatype != w.datatype && (x.datatype, w.datatype) != (Datatype::FP16, Datatype::FP32) {
@@ -219,7 +218,7 @@ impl Lowering<'_> {
         let local = self.values.temporary(x.datatype, &shape, x.dynamic)?;
         let all = self.values.all();
         let pads = all.ints(&[0, 0, left as i64, right as i64, top as i64, bottom as i64]);
-        let value = if is_float(x.datatype) { all.double(value) } else { all.int(value as i64) };
+        let value = if x.datatype.is_float() { all.double(value) } else { all.int(value as i64) };
         self.values.call("aten::constant_pad_nd.out", &[x.local, pads, value, local], self.node)?;
         Ok(Lowered { local, shape, writable: true, index: usize::MAX, ..x })
     }
@@ -235,11 +234,11 @@ impl Lowering<'_> {
         let x = inputs[0];
         self.expect_same_meaning(inputs, made)?;
         let is_max = matches!(union, NodeUnion::MaxPooling2d(_));
-        if !is_max && !is_float(x.datatype) {
+        if !is_max && !x.datatype.is_float() {
             return Err(refused("its input is quantised"));
         }
         let windows = pooled(&x, fields, is_max)?;
-        if !is_float(x.datatype) {
+        if !x.datatype.is_float() {
             let bounds = self.bounds_of(node, self.values.per_tensor(x.index)?);
             let out = self.values.make(made)?;
             let operator = self.values.own(pool::greatest_bytes(windows, bounds.map(|bound| bound as i8)));
@@ -331,7 +330,7 @@ impl Lowering<'_> {
             _ => return Err(refused("its flags are not known")),
         };
         let out = self.values.make(made)?;
-        if !is_float(x.datatype) || corners == Corners::First {
+        if !x.datatype.is_float() || corners == Corners::First {
             let operator = self.values.own(bilinear(pair(fields.new_height, fields.new_width), corners));
             self.values.all().call(operator, &[x.local, out.local], self.node);
             return Ok(());

@@ -4,7 +4,6 @@ use edgepack_executor::kernel::KernelError;
 use edgepack_format::row::Scalars;
 use edgepack_format::xnnpack::{Cat, Datatype, StaticConstantPad, StaticReshape, StaticSlice, StaticTranspose};
 
-use super::float::is_float;
 use super::values::{Derived, Lowered, contiguous};
 use super::{Lowering, Made, refused};
 use crate::operators::relabel;
@@ -20,7 +19,7 @@ impl Lowering<'_> {
         if inputs.iter().any(|input| input.datatype != datatype || input.rows.is_some()) {
             return Err(refused("its input and its result are of different types"));
         }
-        if is_float(datatype) || datatype == Datatype::INT32 || inputs.is_empty() {
+        if datatype.is_float() || datatype == Datatype::INT32 || inputs.is_empty() {
             return Ok(());
         }
         let meaning = |index| self.values.per_tensor(index).map(|(scale, zero)| (scale.to_bits(), zero));
@@ -169,7 +168,7 @@ impl Lowering<'_> {
         let pads = before.iter().zip(&after).rev().flat_map(|(before, after)| [i64::from(*before), i64::from(*after)]);
         let pads: Vec<i64> = pads.collect();
         let value = match x.datatype {
-            datatype if is_float(datatype) => self.values.all().double(fields.padding_value.into()),
+            datatype if datatype.is_float() => self.values.all().double(fields.padding_value.into()),
             Datatype::INT32 => return Err(refused("its elements are integers, and what it pads with is not one")),
             _ => {
                 let (scale, zero) = self.values.per_tensor(x.index)?;

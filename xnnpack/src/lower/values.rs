@@ -14,7 +14,6 @@ use edgepack_format::tensor::{MAX_RANK, TensorLayout};
 use edgepack_format::xnnpack::{Datatype, Payload, Shape, Value};
 use edgepack_kernels::FAMILIES;
 
-use super::float::is_float;
 use super::{Made, refused};
 use crate::constants::{Stored, Weights};
 use crate::operators::{bytes, relabel, rows};
@@ -282,7 +281,7 @@ impl<'l> Values<'l> {
         let index = self.index_of(id)?;
         let tensor = self.payload.values().get(index).and_then(|value| value.tensor());
         match tensor.filter(|tensor| tensor.is_constant() && self.lowered[index].is_none()) {
-            Some(tensor) if !is_float(tensor.datatype) => {
+            Some(tensor) if !tensor.datatype.is_float() => {
                 let shape = tensor.shape().ok_or_else(|| refused("more than six dimensions"))?;
                 let datatype = signed(tensor.datatype);
                 let local = self.all.packed(contiguous(datatype, shape.dims())?);
