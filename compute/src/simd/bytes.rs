@@ -4,6 +4,28 @@
 //! Invariant: all implementations of [`Bytes`] give the same integers, wrapped; [`Plain`] is the oracle. A token of an
 //! implementation exists only where its instructions do.
 
+/// Defines columns that are their taps, for what has no better form of them.
+macro_rules! columns_of_taps {
+    () => {
+        type Column<'a> = [&'a Lanes<i8>; 4];
+
+        #[inline(always)]
+        fn column<'a>(self, taps: [&'a Lanes<i8>; 4]) -> Self::Column<'a> {
+            taps
+        }
+
+        #[inline(always)]
+        fn depthwise_columns(
+            self,
+            columns: &[Self::Column<'_>],
+            weights: &[[Lanes<i8>; 4]],
+            scales: &DepthwiseScales,
+        ) -> Lanes<i8> {
+            self.depthwise(columns, weights, scales)
+        }
+    };
+}
+
 mod path;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -58,7 +80,10 @@ pub(crate) trait Bytes: Copy {
 
     /// Results of neighbouring channels, of which each has a weight for each tap; taps come in groups of four. Weights
     /// and scales are in the order of [`BytesPath::depthwise_order`].
-    fn depthwise(self, taps: &[[&Lanes<i8>; 4]], weights: &[[Lanes<i8>; 4]], scales: &DepthwiseScales) -> Lanes<i8>;
+    #[inline(always)]
+    fn depthwise(self, taps: &[[&Lanes<i8>; 4]], weights: &[[Lanes<i8>; 4]], scales: &DepthwiseScales) -> Lanes<i8> {
+        plain_depthwise(taps, weights, scales)
+    }
 
     /// Taps for [`Bytes::depthwise_columns`], which several results may use.
     fn column<'a>(self, taps: [&'a Lanes<i8>; 4]) -> Self::Column<'a>;
@@ -104,7 +129,7 @@ pub(crate) struct Plain;
 impl Bytes for Plain {
     type Sums = [i32; CHANNELS];
     type Weights = [[i8; 4]; CHANNELS];
-    type Column<'a> = [&'a Lanes<i8>; 4];
+    columns_of_taps!();
 
     const TILES: usize = 1;
     const ROWS: usize = 1;
@@ -133,26 +158,6 @@ impl Bytes for Plain {
     #[inline(always)]
     fn sums(self, sums: Self::Sums) -> [i32; CHANNELS] {
         sums
-    }
-
-    #[inline(always)]
-    fn depthwise(self, taps: &[[&Lanes<i8>; 4]], weights: &[[Lanes<i8>; 4]], scales: &DepthwiseScales) -> Lanes<i8> {
-        plain_depthwise(taps, weights, scales)
-    }
-
-    #[inline(always)]
-    fn column<'a>(self, taps: [&'a Lanes<i8>; 4]) -> Self::Column<'a> {
-        taps
-    }
-
-    #[inline(always)]
-    fn depthwise_columns(
-        self,
-        columns: &[Self::Column<'_>],
-        weights: &[[Lanes<i8>; 4]],
-        scales: &DepthwiseScales,
-    ) -> Lanes<i8> {
-        plain_depthwise(columns, weights, scales)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Bytes, DepthwiseScales, LANES, Lanes, TileScales, WithBytes, plain_depthwise};
+use super::{Bytes, DepthwiseScales, LANES, Lanes, TileScales, WithBytes};
 use crate::simd::dot::{CHANNELS, Group};
 use crate::simd::token::token;
 
@@ -35,7 +35,7 @@ fn halves(group: &Group) -> &[[u8; 32]] {
 impl Bytes for Avx2 {
     type Sums = [__m256i; 4];
     type Weights = [__m256i; 4];
-    type Column<'a> = [&'a Lanes<i8>; 4];
+    columns_of_taps!();
 
     const TILES: usize = 1;
     const ROWS: usize = 2;
@@ -88,32 +88,12 @@ impl Bytes for Avx2 {
             std::mem::transmute::<[__m256i; 2], [i32; CHANNELS]>(halves)
         }
     }
-
-    #[inline(always)]
-    fn depthwise(self, taps: &[[&Lanes<i8>; 4]], weights: &[[Lanes<i8>; 4]], scales: &DepthwiseScales) -> Lanes<i8> {
-        plain_depthwise(taps, weights, scales)
-    }
-
-    #[inline(always)]
-    fn column<'a>(self, taps: [&'a Lanes<i8>; 4]) -> Self::Column<'a> {
-        taps
-    }
-
-    #[inline(always)]
-    fn depthwise_columns(
-        self,
-        columns: &[Self::Column<'_>],
-        weights: &[[Lanes<i8>; 4]],
-        scales: &DepthwiseScales,
-    ) -> Lanes<i8> {
-        plain_depthwise(columns, weights, scales)
-    }
 }
 
 impl Bytes for AvxVnni {
     type Sums = [__m256i; 2];
     type Weights = [__m256i; 2];
-    type Column<'a> = [&'a Lanes<i8>; 4];
+    columns_of_taps!();
 
     const TILES: usize = 1;
     const ROWS: usize = 6;
@@ -145,27 +125,6 @@ impl Bytes for AvxVnni {
     fn sums(self, sums: Self::Sums) -> [i32; CHANNELS] {
         // SAFETY: vectors and numbers are the same bytes.
         unsafe { std::mem::transmute::<[__m256i; 2], [i32; CHANNELS]>(sums) }
-    }
-
-    /// Inputs are not flipped here.
-    #[inline(always)]
-    fn depthwise(self, taps: &[[&Lanes<i8>; 4]], weights: &[[Lanes<i8>; 4]], scales: &DepthwiseScales) -> Lanes<i8> {
-        plain_depthwise(taps, weights, scales)
-    }
-
-    #[inline(always)]
-    fn column<'a>(self, taps: [&'a Lanes<i8>; 4]) -> Self::Column<'a> {
-        taps
-    }
-
-    #[inline(always)]
-    fn depthwise_columns(
-        self,
-        columns: &[Self::Column<'_>],
-        weights: &[[Lanes<i8>; 4]],
-        scales: &DepthwiseScales,
-    ) -> Lanes<i8> {
-        plain_depthwise(columns, weights, scales)
     }
 }
 
