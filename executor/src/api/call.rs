@@ -175,10 +175,11 @@ pub fn call(operator: &dyn Operator, args: &[Arg]) -> Result<Vec<OwnedTensor>, K
     let access = Access::of(mutated, arity, ids.len());
 
     let variable = vec![false; bench.state.values.len()];
-    let retained = Cell::new(u64::MAX);
+    let most = bench.most_memory();
+    let retained = Cell::new(most as u64);
     let prepare = Prepare::new(&bench.state, &ids, &variable, true, &retained);
     let mut run = operator.prepare(&prepare)?;
-    let (wanted, most) = (prepare.scratch.get(), bench.most_scratch());
+    let wanted = prepare.scratch.get();
     if wanted > most {
         let message = format!("{wanted} bytes of scratch memory, arguments of these sizes account for {most}");
         return Err(KernelError::new(ErrorCode::MemoryAllocationFailed, message));
@@ -217,7 +218,8 @@ pub fn call_scalar(operator: &dyn Operator, args: &[Arg], result: Scalar) -> Res
     if let Some(last) = variable.last_mut() {
         *last = true;
     }
-    let retained = Cell::new(u64::MAX);
+    let most = bench.most_memory();
+    let retained = Cell::new(most as u64);
     let prepare = Prepare::new(&bench.state, &ids, &variable, true, &retained);
     let mut run = operator.prepare(&prepare)?;
     let (access, scratch) = (Access::default(), Region::empty());
@@ -284,8 +286,9 @@ impl Bench {
         (self.state.values.len() - 1) as ValueId
     }
 
-    /// The most scratch memory of a call: empty tensors can have enormous sizes, which no memory is needed for.
-    fn most_scratch(&self) -> usize {
+    /// The most memory that a call retains, and the most scratch memory: empty tensors can have enormous sizes, which no
+    /// memory is needed for.
+    fn most_memory(&self) -> usize {
         const LEAST: usize = 32 << 20;
         let bytes = self.blocks.iter().fold(0usize, |all, block| all.saturating_add(block.len()));
         bytes.saturating_mul(64).saturating_add(LEAST)

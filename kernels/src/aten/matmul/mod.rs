@@ -142,7 +142,8 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
         });
     }
     let packed = match rhs.constant {
-        Some(rhs) if worthwhile && args.optimize() && form.shape != Shapes::Stacks => {
+        // A side of an empty matrix may be of any length.
+        Some(rhs) if worthwhile && args.optimize() && form.shape != Shapes::Stacks && rhs.element_count() > 0 => {
             let matrix = form.rhs_matrix(&rhs.meta(), rhs.as_slice::<f32>()?)?;
             args.retained().reserve(most_packed(&matrix))?;
             Fast::pack_rhs(matrix)?
