@@ -51,11 +51,10 @@ fn distance(method: &mut Method, run: &Recorded) -> Result<f32, String> {
             return Err(format!("run {}: another token than the recorded one is the most likely", run.run));
         }
         let largest = want.iter().fold(f32::MIN_POSITIVE, |largest, x| largest.max(x.abs()));
-        let differences = have.iter().zip(want).map(|(have, want)| (have - want).abs() / largest);
-        // A difference that is not a number counts as the worst.
-        most = differences.fold(most, |most, x| if x <= most { most } else { x });
-        if most.is_nan() {
-            most = f32::INFINITY;
+        for (have, want) in have.iter().zip(want) {
+            let difference = (have - want).abs() / largest;
+            // One that is not a number counts as the worst.
+            most = most.max(if difference.is_nan() { f32::INFINITY } else { difference });
         }
     }
     Ok(most)

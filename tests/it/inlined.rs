@@ -425,7 +425,7 @@ fn instructions_that_are_wrong_are_refused() {
         TensorLayout::contiguous(ScalarType::FLOAT, sizes).unwrap()
     }
     type Wrong = fn(&mut Instructions, &Prepare<'_>);
-    let wrong: [(&str, Wrong); 9] = [
+    let wrong: [(&str, Wrong); 11] = [
         ("writes argument 2, an input or a constant", |all, _| {
             let (stage, by) = (all.operator(&STAGE), one(all));
             all.call(stage, &[all.argument(1), by, all.argument(0)], 3);
@@ -438,6 +438,16 @@ fn instructions_that_are_wrong_are_refused() {
             let (stage, by) = (all.operator(&STAGE), one(all));
             let view = all.view(all.argument(0), layout(&[2, 2]), false);
             all.call(stage, &[all.argument(0), by, view], 0);
+        }),
+        // Packed weights have no bytes.
+        ("writes argument 2, an input or a constant", |all, _| {
+            let (stage, by) = (all.operator(&STAGE), one(all));
+            let packed = all.packed(layout(&[4]));
+            all.call(stage, &[all.argument(0), by, packed], 0);
+        }),
+        ("a view f32[4] of 16 bytes of a tensor with 0", |all, _| {
+            let packed = all.packed(layout(&[4]));
+            all.view(packed, layout(&[4]), false);
         }),
         ("have no %", |all, _| {
             let stage = all.operator(&STAGE);
@@ -469,6 +479,14 @@ fn instructions_that_are_wrong_are_refused() {
         assert!(error.to_string().contains(message), "{error}, not {message}");
         assert!(error.to_string().starts_with("delegates[0] (Answering): "), "{error}");
     }
+    let reads_packed = answered(&a, |all, _| {
+        let (stage, by, packed) = (all.operator(&STAGE), one(all), all.packed(layout(&[4])));
+        all.call(stage, &[packed, by, all.argument(1)], 0);
+    });
+    let x = [1.0; 4];
+    let mut reads_packed = reads_packed.unwrap();
+    let error = reads_packed.run(&[TensorView::of::<f32>(&[4], bytes(&x)).unwrap()]).err().unwrap().to_string();
+    assert!(error.contains("a tensor of 16 bytes has only 0 bytes of memory"), "{error}");
     // Numbers that operators compute have no place among the values of instructions.
     static COUNT: Kernel = Kernel {
         name: "stages::count",

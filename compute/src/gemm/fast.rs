@@ -54,7 +54,7 @@ impl Alloc for &Counted {
     }
 }
 
-/// Returns how many bytes packing a matrix takes at most. Packing allocates them and cannot say that there are none, so
+/// Returns how many bytes packing a matrix takes at most; an empty one is not packed. Packing allocates them and cannot say that there are none, so
 /// callers that pack ask before.
 pub fn most_packed(mat: &Mat<'_, f32>) -> usize {
     most_packed_of(mat.rows, mat.cols)
@@ -64,6 +64,9 @@ pub fn most_packed(mat: &Mat<'_, f32>) -> usize {
 pub(crate) fn most_packed_of(rows: usize, cols: usize) -> usize {
     /// No machine's panels are taller or wider.
     const PANEL: usize = 64;
+    if rows == 0 || cols == 0 {
+        return 0;
+    }
     let padded = |size: usize| size.saturating_add(PANEL - 1);
     padded(rows).saturating_mul(padded(cols)).saturating_mul(size_of::<f32>())
 }

@@ -138,7 +138,7 @@ impl<E: Epilogue> Piece<'_, E> {
             start += len;
         }
         let columns = at.group * self.packed.each..(at.group + 1) * self.packed.each - self.tiles.start * CHANNELS;
-        let Some(tiles) = self.epilogue.tiles::<C>(at.group * self.packed.tiles() + at.tile) else { return };
+        let tiles = self.epilogue.tiles::<C>(at.group * self.packed.tiles() + at.tile);
         let column = columns.start + (at.tile - self.tiles.start) * CHANNELS;
         let last = columns.end.min(column + C * CHANNELS);
         for (row, (sums, pixel)) in (gathered.first + first..).zip(sums.iter().zip(&gathered.pixels[first..end])) {

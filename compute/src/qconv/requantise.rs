@@ -79,7 +79,7 @@ pub(super) trait Epilogue: Sync {
     fn zero(&self, image: usize) -> i8;
 
     /// Returns the numbers that neighbouring tiles from number `first` on need.
-    fn tiles<const C: usize>(&self, first: usize) -> Option<Self::Tiles<'_, C>>;
+    fn tiles<const C: usize>(&self, first: usize) -> Self::Tiles<'_, C>;
 
     /// Results of the sums of neighbouring tiles and one pixel.
     fn finish<B: Bytes, const C: usize>(
@@ -110,9 +110,9 @@ impl Epilogue for Static {
     }
 
     #[inline(always)]
-    fn tiles<const C: usize>(&self, first: usize) -> Option<TileScales<'_, C>> {
-        let (starts, factors) = (self.starts[first..].first_chunk()?, self.factors[first..].first_chunk()?);
-        Some(TileScales { starts, factors, limits: self.limits, zero: self.output_zero })
+    fn tiles<const C: usize>(&self, first: usize) -> TileScales<'_, C> {
+        let (starts, factors) = (some_tiles(&self.starts, first), some_tiles(&self.factors, first));
+        TileScales { starts, factors, limits: self.limits, zero: self.output_zero }
     }
 
     #[inline(always)]
@@ -161,10 +161,9 @@ impl Epilogue for DynamicImages<'_> {
     }
 
     #[inline(always)]
-    fn tiles<const C: usize>(&self, first: usize) -> Option<DynamicTiles<'_, C>> {
+    fn tiles<const C: usize>(&self, first: usize) -> DynamicTiles<'_, C> {
         let Dynamic { scales, bias, .. } = self.scales;
-        let sums = self.packed.sums()[first..].first_chunk()?;
-        Some((sums, [scales[first..].first_chunk()?, bias[first..].first_chunk()?]))
+        (some_tiles(self.packed.sums(), first), [some_tiles(scales, first), some_tiles(bias, first)])
     }
 
     #[inline(always)]
@@ -189,6 +188,12 @@ impl Epilogue for DynamicImages<'_> {
         }
         results
     }
+}
+
+/// The numbers of `C` neighbouring tiles.
+#[inline(always)]
+fn some_tiles<T, const C: usize>(all: &[T], first: usize) -> &[T; C] {
+    all[first..].first_chunk().expect("numbers for every tile")
 }
 
 /// Numbers by channel as numbers by tile; every group of channels begins a new tile, and what is missing is 0.

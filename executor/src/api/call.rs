@@ -218,8 +218,7 @@ pub fn call_scalar(operator: &dyn Operator, args: &[Arg], result: Scalar) -> Res
     if let Some(last) = variable.last_mut() {
         *last = true;
     }
-    let most = bench.most_memory();
-    let retained = Cell::new(most as u64);
+    let retained = Cell::new(bench.most_memory() as u64);
     let prepare = Prepare::new(&bench.state, &ids, &variable, true, &retained);
     let mut run = operator.prepare(&prepare)?;
     let (access, scratch) = (Access::default(), Region::empty());

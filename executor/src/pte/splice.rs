@@ -146,15 +146,6 @@ impl Call<'_, '_> {
         Ok(locals)
     }
 
-    /// A tensor of which only the type and the sizes are known.
-    fn packed(&mut self, layout: &TensorLayout) -> Result<ValueId, KernelError> {
-        let state = &mut self.graph.state;
-        state.grow_by_one()?;
-        let (dtype, sizes, order) = (layout.scalar_type(), layout.sizes(), layout.dim_order());
-        let tensor = state.push_tensor(dtype, sizes, order, Dynamism::Static, Region::empty(), false);
-        self.push_value(Value::Tensor(tensor))
-    }
-
     /// A temporary with the bytes that a tensor has before the instructions run.
     fn copy(&mut self, from: ValueId, tensor: u32) -> Result<ValueId, KernelError> {
         let state = &self.graph.state;
@@ -191,7 +182,8 @@ impl Call<'_, '_> {
                     let refused = || KernelError::new(ErrorCode::InvalidProgram, "a constant of another length");
                     self.graph.push_borrowed_constant(layout, bytes).map_err(|error| error.unwrap_or_else(refused))?
                 }
-                LocalValue::Packed { layout } => self.packed(layout)?,
+                // Without bytes, so that whoever reads or shows them is refused.
+                LocalValue::Packed { layout } => self.tensor(layout, false, Region::empty(), false)?,
                 LocalValue::Text(text) => {
                     self.graph.state.grow_by_one()?;
                     self.graph.push_text(text)

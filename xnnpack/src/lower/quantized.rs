@@ -125,17 +125,15 @@ impl Lowering<'_> {
         }
         let weighted = self.requantize(node, x, w, channel, made)?;
         let bias = self.bias(inputs, &[Datatype::QCINT32, Datatype::QINT32])?;
-        if weighted.zero == 0 {
+        let (w, operator) = if weighted.zero == 0 {
             let stored = self.values.stored(w, columns)?;
             let packed = self.values.weights.convolution(stored, sizes, 1, self.values.call.retained())?;
-            let out = self.values.make(made)?;
-            let operator = self.values.own(integer::product(weighted.how, packed));
-            self.values.all().call(operator, &[x.local, w.local, bias, out.local], self.node);
-            return Ok(());
-        }
-        let w = if transposed { self.exchanged(w)? } else { self.values.placed(w)? };
+            (w, integer::product(weighted.how, packed))
+        } else {
+            let w = if transposed { self.exchanged(w)? } else { self.values.placed(w)? };
+            (w, affine::product(weighted))
+        };
         let out = self.values.make(made)?;
-        let operator = affine::product(weighted);
         let operator = self.values.own(operator);
         self.values.all().call(operator, &[x.local, w.local, bias, out.local], self.node);
         Ok(())
@@ -208,34 +206,23 @@ impl Lowering<'_> {
         let bias = self.bias(inputs, &[Datatype::QCINT32, Datatype::QINT32])?;
         let retained = self.values.call.retained();
         let stored = self.values.stored(w, None)?;
-        let packed = match kind {
-            _ if weighted.zero != 0 => None,
-            Kind::Dense => {
+        let (w, operator) = match kind {
+            Kind::Dense if weighted.zero == 0 => {
                 let packed = self.values.weights.convolution(stored, dense_sizes(w)?, windows.groups, retained)?;
-                Some(integer::convolution(weighted.how.clone(), windows, packed))
+                (w, integer::convolution(weighted.how, windows, packed))
             }
-            Kind::Depthwise => {
+            Kind::Depthwise if weighted.zero == 0 => {
                 let outputs = w.shape.dims().last().map_or(0, |dim| *dim as usize);
                 let inputs = x.shape.dims().last().map_or(0, |dim| *dim as usize);
                 let packed = self.values.weights.depthwise(stored, [inputs, outputs], &windows, retained)?;
-                Some(integer::depthwise(weighted.how.clone(), windows, inputs, packed))
+                (w, integer::depthwise(weighted.how, windows, inputs, packed))
             }
-            Kind::Transposed(_) => None,
-        };
-        if let Some(operator) = packed {
-            let out = self.values.make(made)?;
-            let operator = self.values.own(operator);
-            self.values.all().call(operator, &[x.local, w.local, bias, out.local], self.node);
-            return Ok(());
-        }
-        let w = self.values.placed(w)?;
-        let out = self.values.make(made)?;
-        let operator = match kind {
             Kind::Transposed(more) if weighted.zero == 0 && windows.groups == 1 => {
-                integer::transposed(weighted.how, windows, more)
+                (self.values.placed(w)?, integer::transposed(weighted.how, windows, more))
             }
-            _ => affine::convolution(weighted, windows, kind),
+            _ => (self.values.placed(w)?, affine::convolution(weighted, windows, kind)),
         };
+        let out = self.values.make(made)?;
         let operator = self.values.own(operator);
         self.values.all().call(operator, &[x.local, w.local, bias, out.local], self.node);
         Ok(())

@@ -11,7 +11,7 @@ mod folder;
 mod tests;
 
 use std::any::Any;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use edgepack_compute::threads::{self, Threads};
@@ -62,8 +62,8 @@ pub struct Packer {
     answers: Mutex<HashMap<String, Option<Bytes>>>,
     /// Number of the scope of the program and its data in the cache.
     scope: u64,
-    /// Keys that the method was charged for, and the bytes.
-    charged: Mutex<(HashSet<String>, usize)>,
+    /// Bytes that the method was charged, by key.
+    charged: Mutex<HashMap<String, usize>>,
     /// The threads of the method, if it has its own.
     threads: Option<Threads>,
 }
@@ -119,10 +119,9 @@ impl Packer {
             key.push_str(&folder::hex(&entry::digest(numbers)));
         }
         let mut charged = self.charged.lock().unwrap_or_else(PoisonError::into_inner);
-        if !charged.0.contains(&key) {
+        if !charged.contains_key(&key) {
             retained.charge(packing.bytes)?;
-            charged.1 = charged.1.saturating_add(packing.bytes);
-            charged.0.insert(key.clone());
+            charged.insert(key.clone(), packing.bytes);
         }
         drop(charged);
         let packed = self.cache.shared(&key, || match &self.folder {
@@ -135,7 +134,8 @@ impl Packer {
 
     /// Returns the bytes of packed weights that the method was charged for.
     pub(crate) fn charged_bytes(&self) -> usize {
-        self.charged.lock().unwrap_or_else(PoisonError::into_inner).1
+        let charged = self.charged.lock().unwrap_or_else(PoisonError::into_inner);
+        charged.values().fold(0, |all, bytes| all.saturating_add(*bytes))
     }
 
     /// Returns the packed weights of the folder, or packs new ones and stores them in the folder.

@@ -142,8 +142,7 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
         });
     }
     let packed = match rhs.constant {
-        // A side of an empty matrix may be of any length.
-        Some(rhs) if worthwhile && args.optimize() && form.shape != Shapes::Stacks && rhs.element_count() > 0 => {
+        Some(rhs) if worthwhile && args.optimize() && form.shape != Shapes::Stacks => {
             let matrix = form.rhs_matrix(&rhs.meta(), rhs.as_slice::<f32>()?)?;
             args.retained().reserve(most_packed(&matrix))?;
             Fast::pack_rhs(matrix)?
