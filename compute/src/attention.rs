@@ -348,7 +348,7 @@ impl<R: Rows> Attention<'_, R> {
             let start = keys + first * key_strides.position;
             let block = self.key.rows(start, key_strides.position, [width, dim], converted)?;
             let terms = Terms { alpha: self.scale, ..Terms::default() };
-            Fast::multiply(scores, queries.into(), block.transposed().into(), terms)?;
+            Fast::multiply(scores, queries, block.transposed().into(), terms)?;
             for (row, scores) in scores.chunks_exact_mut(width).enumerate() {
                 match self.visible {
                     Visible::All => {}
@@ -369,7 +369,7 @@ impl<R: Rows> Attention<'_, R> {
             let block = self.value.rows(start, key_strides.position, [width, dim], converted)?;
             let weights = Mat::new(scores, [count, width], [width, 1])?;
             let terms = Terms { beta: if first > 0 { 1.0 } else { 0.0 }, ..Terms::default() };
-            Fast::multiply(values, weights.into(), block.into(), terms)?;
+            Fast::multiply(values, weights, block.into(), terms)?;
         }
         Ok((sums, values))
     }

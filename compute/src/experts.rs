@@ -107,12 +107,7 @@ impl Experts {
         let (scores, scratch) = scratch.split_at_mut(tokens * all);
         let chosen: &mut [u32] = bytemuck::cast_slice_mut(chosen);
         let gate = Mat::new(inputs.gate, [all, dim], [dim, 1])?;
-        Fast::multiply(
-            scores,
-            Mat::new(x, [tokens, dim], [dim, 1])?.into(),
-            gate.transposed().into(),
-            Terms::default(),
-        )?;
+        Fast::multiply(scores, Mat::new(x, [tokens, dim], [dim, 1])?, gate.transposed().into(), Terms::default())?;
         let rows = scores.chunks_exact_mut(all).zip(chosen.chunks_exact_mut(activated));
         for ((scores, chosen), weights) in rows.zip(weights.chunks_exact_mut(activated)) {
             choose(inputs.score, inputs.route_scale, inputs.bias, scores, chosen, weights);
@@ -186,7 +181,7 @@ fn product(
         let panel = &mut panel[..rows * shape.columns];
         weights.unpack(index * PANEL, panel);
         let panel = Mat::new(panel, [rows, shape.columns], [shape.columns, 1])?;
-        Fast::multiply(out, panel.into(), inputs.into(), Terms::default())?;
+        Fast::multiply(out, panel, inputs.into(), Terms::default())?;
     }
     Ok(())
 }

@@ -87,7 +87,7 @@ impl Panels {
             if beta != 0.0 {
                 panel.start(range.clone(), block);
             }
-            Fast::multiply(block, lhs.into(), rhs.into(), Terms { alpha, beta, ..Terms::default() })?;
+            Fast::multiply(block, lhs, rhs.into(), Terms { alpha, beta, ..Terms::default() })?;
             panel.take(range, block);
         }
         Ok(())

@@ -2,13 +2,15 @@
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod arm;
+#[cfg(target_arch = "aarch64")]
+mod arm_floats;
 pub(crate) mod bytes;
 pub(crate) mod dot;
 pub(crate) mod float_path;
 pub(crate) mod floats;
 pub(crate) mod path;
 mod table;
-#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod token;
 #[cfg(target_arch = "x86_64")]
 mod x86;

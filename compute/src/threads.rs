@@ -15,7 +15,6 @@ mod slot;
 #[cfg(test)]
 mod tests;
 
-use std::error::Error as _;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,7 +41,7 @@ impl Threads {
     pub fn new(count: usize) -> Result<Threads, StartError> {
         match Pool::start(count) {
             Ok(pool) => Ok(Threads(Some(Arc::new(pool)))),
-            Err(error) if is_unsupported(&error) => Ok(Threads(None)),
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(Threads(None)),
             Err(error) => Err(StartError(error.to_string())),
         }
     }
@@ -56,18 +55,12 @@ impl Threads {
     /// caller, the calling thread does this by itself. Panics of `work` reach the caller.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         let Some(shared) = self.shared().filter(|shared| !shared.is_here()) else { return work() };
-        shared.hand_over(1, false, work).unwrap_or_else(pool::alone)
+        shared.hand_over(1, work).unwrap_or_else(pool::alone)
     }
 
     fn shared(&self) -> Option<&Shared> {
         self.0.as_ref().map(|pool| &*pool.shared)
     }
-}
-
-/// Returns whether the platform has no threads.
-fn is_unsupported(error: &rayon::ThreadPoolBuildError) -> bool {
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
-    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::Unsupported)
 }
 
 impl std::fmt::Debug for Threads {
@@ -281,26 +274,7 @@ fn share(share: bool, count: usize, batch: usize, f: impl Fn(Range<usize>) + Syn
         });
     }
     let Some(shared) = process() else { return f(0..count) };
-    if shared.hand_over(shared.count(), false, || shared.for_each_batch(count, batch, &f)).is_err() {
+    if shared.hand_over(shared.count(), || shared.for_each_batch(count, batch, &f)).is_err() {
         f(0..count);
-    }
-}
-
-/// Runs a product that cuts itself into parts by rayon's means, where it finds the threads it may use: on a thread of
-/// [`current`]'s, whose others take parts of it if it pays.
-pub(crate) fn cut_by_rayon<R: Send>(pays: bool, product: impl FnOnce() -> R + Send) -> R {
-    if pool::is_worker() {
-        let pays = pays && current() > 1;
-        return pool::with_worker(|worker| match worker.filter(|_| pays) {
-            Some(shared) => shared.cut_by_rayon(product),
-            None => product(),
-        });
-    }
-    match process().filter(|shared| shared.count() > 1) {
-        Some(shared) => {
-            let awake = if pays { shared.count() } else { 1 };
-            shared.hand_over(awake, true, || cut_by_rayon(pays, product)).unwrap_or_else(|product| product())
-        }
-        None => product(),
     }
 }

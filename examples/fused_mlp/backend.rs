@@ -75,7 +75,7 @@ fn find(cx: &DelegateInit<'_>, key: Option<&str>, [rows, columns]: [usize; 2]) -
 /// A weight and what was made of it, shared by all users of one key and shape.
 struct Weight {
     data: Bytes,
-    packed: Option<<Fast as Gemm<f32>>::PackedRhs>,
+    packed: Option<<Fast as Gemm<f32>>::Packed>,
 }
 
 fn weight(cx: &DelegateInit<'_>, layer: &Layer<'_>) -> Result<Arc<Weight>, KernelError> {
@@ -83,7 +83,7 @@ fn weight(cx: &DelegateInit<'_>, layer: &Layer<'_>) -> Result<Arc<Weight>, Kerne
     let key = layer.weight.as_deref();
     let data = find(cx, key, size)?;
     let make = || {
-        let packed = Fast::pack_rhs(Mat::new(floats(&data), size, [size[1], 1])?)?;
+        let packed = Fast::pack(Mat::new(floats(&data), size, [size[1], 1])?)?;
         Ok(Weight { data: data.clone(), packed })
     };
     let known = cx.cache.entry(&format!("{BACKEND}/{}/{size:?}", key.unwrap_or_default()), make)?;
@@ -149,7 +149,7 @@ impl Run for Fused {
             let rhs = Operand { mat, packed: layer.weight.packed.as_ref() };
             let terms = Terms { bias: Bias::Row(floats(&layer.bias)), ..Terms::default() };
             let out = if index == end { &mut *y } else { &mut to[..rows * layer.outputs] };
-            Fast::multiply(out, lhs.into(), rhs, terms)?;
+            Fast::multiply(out, lhs, rhs, terms)?;
             if layer.relu {
                 out.iter_mut().for_each(|x| *x = x.max(0.0));
             }

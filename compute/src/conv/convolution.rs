@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::geometry::{Geometry, Operands};
-use super::im2col::{Offsets, multiply_patches};
+use super::im2col::Patches;
 use super::pixels::{self, PackedWeight};
 use super::{depthwise, direct, transposed};
 use crate::epilogue::Epilogue;
 use crate::error::{Error, ErrorKind, room};
-use crate::gemm::{Bias, Fast, Gemm, Mat, Operand, Terms, most_packed_of};
+use crate::gemm::{Bias, Fast, Gemm, Mat, Terms, multiply_blocks};
 use crate::spatial::Images;
 use crate::threads::for_each_piece;
 
@@ -48,12 +48,6 @@ pub struct Convolution {
     /// Done to the results.
     epilogue: Option<Arc<Epilogue>>,
     weight_is_constant: bool,
-    /// The geometry of the run before.
-    last: Option<Geometry>,
-    /// Offsets of the patches of a channels-first image, for that geometry.
-    offsets: Option<Offsets>,
-    /// The weight of every group as a left operand.
-    packed_lhs: Option<Vec<<Fast as Gemm<f32>>::PackedLhs>>,
     /// The weight in blocks of output channels.
     packed: PackedWeight,
     /// The weight of a depthwise convolution by tap and channel, and a zero per channel.
@@ -64,35 +58,21 @@ impl Convolution {
     /// Retains nothing yet. A constant weight is the same in every run and may be retained in other layouts. The operations
     /// take FLOAT and give it.
     pub fn new(weight_is_constant: bool, epilogue: Option<Arc<Epilogue>>) -> Self {
-        Convolution {
-            epilogue,
-            weight_is_constant,
-            last: None,
-            offsets: None,
-            packed_lhs: None,
-            packed: PackedWeight::default(),
-            weight_by_tap: Vec::new(),
-        }
+        Convolution { epilogue, weight_is_constant, packed: PackedWeight::default(), weight_by_tap: Vec::new() }
     }
 
     /// Returns how many bytes are retained now.
     pub fn retained_bytes(&self) -> usize {
-        let lhs: usize = self.packed_lhs.iter().flatten().map(|packed| packed.bytes()).sum();
-        lhs + self.packed.bytes() + self.weight_by_tap.capacity() * size_of::<f32>()
+        self.packed.bytes() + self.weight_by_tap.capacity() * size_of::<f32>()
     }
 
     /// Returns how many bytes the next run of this geometry retains besides those it has, at most. They are allocated
     /// by code that cannot say that there is no memory, so a caller that has limits asks before.
     pub fn bytes_to_retain(&self, geometry: &Geometry) -> usize {
-        let Geometry { weight: kernel, groups, .. } = geometry;
-        let [channels, out_channels] = geometry.group_channels();
-        let taps = kernel.area() * channels;
+        let kernel = &geometry.weight;
         match Algorithm::of(geometry) {
             Algorithm::DepthwiseNhwc if self.weight_by_tap.is_empty() => {
                 (kernel.area() + 1).saturating_mul(kernel.batch.0).saturating_mul(size_of::<f32>())
-            }
-            Algorithm::Im2colNchw if self.weight_is_constant && self.packed_lhs.is_none() => {
-                most_packed_of(out_channels, taps).saturating_mul(*groups)
             }
             Algorithm::Pixels if self.packed.is_empty() => PackedWeight::bytes_of(geometry),
             _ => 0,
@@ -112,9 +92,6 @@ impl Convolution {
         scratch: &mut [f32],
         out: &mut [f32],
     ) -> Result<(), Error> {
-        if self.last != Some(*geometry) {
-            (self.last, self.offsets) = (Some(*geometry), None);
-        }
         let epilogue = self.epilogue.clone();
         let finish = |out: &mut [f32]| epilogue.iter().for_each(|epilogue| epilogue.in_place(out));
         match Algorithm::of(geometry) {
@@ -132,7 +109,7 @@ impl Convolution {
                 transposed::convolve(geometry, operands, scratch, out)?;
                 finish(out);
             }
-            Algorithm::Im2colNchw => self.im2col_nchw(geometry, operands, out, finish)?,
+            Algorithm::Im2colNchw => im2col_nchw(geometry, operands, out, finish)?,
             Algorithm::Pixels => {
                 if !self.weight_is_constant || self.packed.is_empty() {
                     self.packed.pack(geometry, operands.weight)?;
@@ -141,49 +118,6 @@ impl Convolution {
                 let input = [input, operands.bias.unwrap_or(&[])];
                 pixels::convolve(&geometry, input, &self.packed, epilogue.as_deref(), out);
             }
-        }
-        Ok(())
-    }
-
-    fn im2col_nchw(
-        &mut self,
-        geometry: &Geometry,
-        operands: &Operands<'_, f32>,
-        out: &mut [f32],
-        finish: impl Fn(&mut [f32]),
-    ) -> Result<(), Error> {
-        let Geometry { input: images, weight: kernel, out: to, groups, .. } = *geometry;
-        let [channels, out_channels] = geometry.group_channels();
-        let (taps, area) = (channels * kernel.area(), to.area());
-        let weight = |group: usize| {
-            let data = &operands.weight[group * out_channels * kernel.batch.1..];
-            let stride = if kernel.area() == 1 { kernel.channels.1 } else { 1 };
-            Mat::new(data, [out_channels, taps], [kernel.batch.1, stride])
-        };
-        if self.weight_is_constant && self.packed_lhs.is_none() {
-            let mut packed = room(groups)?;
-            for group in 0..groups {
-                packed.extend(Fast::pack_lhs(weight(group)?)?);
-            }
-            self.packed_lhs = Some(packed);
-        }
-        for (n, group) in (0..to.batch.0).flat_map(|n| (0..groups).map(move |group| (n, group))) {
-            let packed = self.packed_lhs.as_ref().and_then(|packed| packed.get(group));
-            let lhs = Operand { mat: weight(group)?, packed };
-            let bias = match operands.bias {
-                Some(bias) => Bias::Column(&bias[group * out_channels..][..out_channels]),
-                None => Bias::None,
-            };
-            let data = &operands.input[n * images.batch.1 + group * channels * images.channels.1..];
-            let first = n * to.batch.1 + group * out_channels * to.channels.1;
-            let out = &mut out[first..][..out_channels * area];
-            if geometry.is_pointwise() {
-                let rhs = Mat::new(data, [channels, area], [images.channels.1, images.strides[2]])?;
-                Fast::multiply(out, lhs, rhs.into(), Terms { bias, ..Terms::default() })?;
-            } else {
-                multiply_patches(&mut self.offsets, geometry, out, lhs, data, bias)?;
-            }
-            finish(out);
         }
         Ok(())
     }
@@ -210,6 +144,39 @@ impl Convolution {
         }
         Ok(())
     }
+}
+
+/// The weight of each group times the patches of the group's channels.
+fn im2col_nchw(
+    geometry: &Geometry,
+    operands: &Operands<'_, f32>,
+    out: &mut [f32],
+    finish: impl Fn(&mut [f32]),
+) -> Result<(), Error> {
+    let Geometry { input: images, weight: kernel, out: to, groups, .. } = *geometry;
+    let [channels, out_channels] = geometry.group_channels();
+    let (taps, area) = (channels * kernel.area(), to.area());
+    for (n, group) in (0..to.batch.0).flat_map(|n| (0..groups).map(move |group| (n, group))) {
+        let weight = &operands.weight[group * out_channels * kernel.batch.1..];
+        let stride = if kernel.area() == 1 { kernel.channels.1 } else { 1 };
+        let lhs = Mat::new(weight, [out_channels, taps], [kernel.batch.1, stride])?;
+        let bias = match operands.bias {
+            Some(bias) => Bias::Column(&bias[group * out_channels..][..out_channels]),
+            None => Bias::None,
+        };
+        let terms = Terms { bias, ..Terms::default() };
+        let data = &operands.input[n * images.batch.1 + group * channels * images.channels.1..];
+        let first = n * to.batch.1 + group * out_channels * to.channels.1;
+        let out = &mut out[first..][..out_channels * area];
+        if geometry.is_pointwise() {
+            let rhs = Mat::new(data, [channels, area], [images.channels.1, images.strides[2]])?;
+            Fast::multiply(out, lhs, rhs.into(), terms)?;
+        } else {
+            multiply_blocks(out, lhs, &Patches::new(geometry, data), false, terms);
+        }
+        finish(out);
+    }
+    Ok(())
 }
 
 /// The images with the channels of a pixel next to each other: those that there are, or a copy in scratch memory.

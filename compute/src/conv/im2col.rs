@@ -1,82 +1,103 @@
-//! Patches of images as matrices, gathered while a product packs them.
+//! Patches of images as columns of a matrix, gathered while a product fills its panels.
 //!
-//! A patch holds the elements that the taps of a window meet at one place; elements in the padding are 0. A kernel of one
-//! tap at every pixel needs no patches.
+//! A patch holds the elements that the taps of a window meet at one place; elements in the padding are 0. Its rows are in the
+//! order of the weight: channels, and the taps of each.
 
-use rten_gemm::{ColOffsets, Im2Col, RowOffsets};
-use rten_tensor::NdTensorView;
+use std::ops::Range;
 
 use super::geometry::Geometry;
-use crate::error::{Error, ErrorKind, room};
-use crate::gemm::{Bias, Fast, Gemm, Operand};
+use crate::gemm::blocks::{Blocks, Columns, Panel, filled};
+use crate::gemm::tiles::MOST_COLUMNS;
+use crate::simd::floats::{LANES, Line};
 
-/// Offsets of the elements of patches: by tap, and by output pixel.
-pub(super) type Offsets = (RowOffsets, ColOffsets);
-
-/// Multiplies with the patches of one group's channels. The offsets are those of the geometry, or made here.
-pub(super) fn multiply_patches(
-    offsets: &mut Option<Offsets>,
-    geometry: &Geometry,
-    out: &mut [f32],
-    lhs: Operand<'_, f32, <Fast as Gemm<f32>>::PackedLhs>,
-    data: &[f32],
-    bias: Bias<'_, f32>,
-) -> Result<(), Error> {
-    let Geometry { input: images, slides, .. } = geometry;
-    let (n_rows, n_cols) = (lhs.mat.cols, geometry.out.area());
-    let [channels, _] = geometry.group_channels();
-    let shape = [channels, images.sizes[1], images.sizes[2]];
-    let image =
-        NdTensorView::from_slice_with_strides(shape, data, [images.channels.1, images.strides[1], images.strides[2]])
-            .map_err(|error| {
-            Error::new(ErrorKind::Unsupported, format!("the image has no strides to gather by: {error:?}"))
-        })?;
-    let (row_offsets, col_offsets) = match offsets.take() {
-        Some(known) => known,
-        None => patch_offsets(geometry, channels)?,
-    };
-    let most = |dim: usize| ((slides[dim].input - 1) * images.strides[dim]) as i32;
-    let patches =
-        Im2Col { image, row_offsets, col_offsets, n_cols, n_rows, max_y_offset: most(1), max_x_offset: most(2) };
-    let result = Fast::multiply_patches(out, lhs, &patches, bias);
-    *offsets = Some((patches.row_offsets, patches.col_offsets));
-    result
+/// The patches of the channels of one group of an image.
+pub(super) struct Patches<'a> {
+    geometry: &'a Geometry,
+    /// The image from the first of the channels on.
+    data: &'a [f32],
+    blocks: Blocks,
 }
 
-/// Finds where the elements of patches are. Sizes are padded to what the packing wants; the
-/// padding of rows is outside of the image, that of columns is never stored.
-fn patch_offsets(geometry: &Geometry, channels: usize) -> Result<Offsets, Error> {
-    let Geometry { input: images, out: to, slides, .. } = geometry;
-    let [column_multiple, row_multiple] = Fast::patch_steps();
-    let taps = (channels * slides[1].kernel * slides[2].kernel).next_multiple_of(row_multiple.max(1));
-    let mut rows = RowOffsets { chan: room(taps)?, y: room(taps)?, x: room(taps)? };
-    for channel in 0..channels {
-        for ky in 0..slides[1].kernel {
-            for kx in 0..slides[2].kernel {
-                rows.chan.push((channel * images.channels.1) as i32);
-                rows.y.push((ky * slides[1].dilation * images.strides[1]) as i32);
-                rows.x.push((kx * slides[2].dilation * images.strides[2]) as i32);
+/// Neighbouring output pixels of a row.
+#[derive(Clone, Copy)]
+struct Run {
+    y: usize,
+    x: usize,
+    len: usize,
+}
+
+impl<'a> Patches<'a> {
+    /// The patches of an image from the first channel of a group on.
+    pub(super) fn new(geometry: &'a Geometry, data: &'a [f32]) -> Self {
+        let [channels, _] = geometry.group_channels();
+        let blocks = Blocks::new(channels * geometry.weight.area(), geometry.out.area());
+        Patches { geometry, data, blocks }
+    }
+
+    /// Writes rows of some patches into lines of zeros.
+    fn fill(&self, rows: Range<usize>, pixels: Range<usize>, lines: &mut [Line]) {
+        let tiles = pixels.len().div_ceil(LANES).max(1);
+        let [_, down, right] = &self.geometry.slides;
+        let (area, width) = (down.kernel * right.kernel, self.geometry.out.sizes[2]);
+        let mut runs = [Run { y: 0, x: 0, len: 0 }; MOST_COLUMNS];
+        let (mut count, mut next) = (0, pixels.start);
+        while next < pixels.end {
+            let (y, x) = (next / width, next % width);
+            let len = (width - x).min(pixels.end - next);
+            runs[count] = Run { y, x, len };
+            (count, next) = (count + 1, next + len);
+        }
+        for (row, lines) in rows.zip(lines.chunks_exact_mut(tiles)) {
+            let (channel, tap) = (row / area, row % area);
+            let (ky, kx) = (tap / right.kernel, tap % right.kernel);
+            let plane = &self.data[channel * self.geometry.input.channels.1..];
+            let numbers: &mut [f32] = bytemuck::cast_slice_mut(lines);
+            let mut place = 0;
+            for run in &runs[..count] {
+                if let Some(y) = down.element(run.y, ky) {
+                    self.gather(
+                        &plane[y * self.geometry.input.strides[1]..],
+                        run,
+                        kx,
+                        &mut numbers[place..][..run.len],
+                    );
+                }
+                place += run.len;
             }
         }
     }
-    let padded = rows.chan.len().next_multiple_of(row_multiple.max(1));
-    rows.chan.resize(padded, 0);
-    rows.y.resize(padded, i32::MIN / 2);
-    rows.x.resize(padded, i32::MIN / 2);
-    let pixels = to.area().next_multiple_of(column_multiple.max(1));
-    let mut cols = ColOffsets { y: room(pixels)?, x: room(pixels)? };
-    let start = |dim: usize, place: usize| {
-        let at = (place * slides[dim].stride) as i64 - slides[dim].padding as i64;
-        (at * images.strides[dim] as i64) as i32
-    };
-    for y in 0..to.sizes[1] {
-        for x in 0..to.sizes[2] {
-            cols.y.push(start(1, y));
-            cols.x.push(start(2, x));
+
+    /// Writes what a tap meets in a row of the image at neighbouring pixels; what is in the padding is not written.
+    fn gather(&self, line: &[f32], run: &Run, kx: usize, out: &mut [f32]) {
+        let (slide, stride) = (&self.geometry.slides[2], self.geometry.input.strides[2]);
+        let offset = run.x * slide.stride + kx * slide.dilation;
+        // Pixels before the first that meets an element, and those up to the last that does.
+        let skipped = slide.padding.saturating_sub(offset).div_ceil(slide.stride).min(out.len());
+        let end = (slide.input + slide.padding).saturating_sub(offset).div_ceil(slide.stride).min(out.len());
+        if skipped >= end {
+            return;
+        }
+        let first = (offset + skipped * slide.stride - slide.padding) * stride;
+        let out = &mut out[skipped..end];
+        match slide.stride * stride {
+            1 => out.copy_from_slice(&line[first..][..out.len()]),
+            step => out.iter_mut().zip(line[first..].iter().step_by(step.max(1))).for_each(|(to, x)| *to = *x),
         }
     }
-    let padded = cols.y.len().next_multiple_of(column_multiple.max(1));
-    cols.y.resize(padded, 0);
-    cols.x.resize(padded, 0);
-    Ok((rows, cols))
+}
+
+impl Columns for Patches<'_> {
+    fn blocks(&self) -> Blocks {
+        self.blocks
+    }
+
+    #[inline(always)]
+    fn rows<'p, const TILES: usize>(
+        &'p self,
+        block: usize,
+        rows: Range<usize>,
+        panel: &'p mut Panel<TILES>,
+    ) -> &'p [[Line; TILES]] {
+        filled(panel, rows, self.blocks.columns(block), |rows, pixels, lines| self.fill(rows, pixels, lines))
+    }
 }

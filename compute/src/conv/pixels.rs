@@ -7,6 +7,8 @@
 use super::geometry::Geometry;
 use crate::epilogue::{Clamp, Epilogue};
 use crate::error::{Error, room};
+use crate::gemm::blocks::Blocks;
+use crate::gemm::tiles::{load, store};
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, LANES, Line, WithFloats, add_products};
 use crate::spatial::Slide;
@@ -26,35 +28,10 @@ pub(super) struct PackedWeight {
     zeros: Vec<f32>,
 }
 
-/// Sizes of a packed weight.
-#[derive(Clone, Copy)]
-struct Sizes {
-    /// Products of an output element.
-    depth: usize,
-    /// Output channels of a group, and vectors of them.
-    channels: usize,
-    vectors: usize,
-    /// Vectors of a block; the last may have fewer.
-    tiles: usize,
-}
-
-impl Sizes {
-    fn of(geometry: &Geometry) -> Sizes {
-        let [inputs, channels] = geometry.group_channels();
-        let most = FloatPath::best().tiles();
-        let vectors = channels.div_ceil(LANES);
-        let tiles = vectors.div_ceil(vectors.div_ceil(most).max(1)).max(1);
-        Sizes { depth: geometry.weight.area() * inputs, channels, vectors, tiles }
-    }
-
-    /// Lines of all blocks of a group.
-    fn lines(&self) -> usize {
-        self.vectors.saturating_mul(self.depth)
-    }
-
-    fn blocks(&self) -> usize {
-        self.vectors.div_ceil(self.tiles)
-    }
+/// The blocks of the output channels of a group.
+fn blocks_of(geometry: &Geometry) -> Blocks {
+    let [inputs, channels] = geometry.group_channels();
+    Blocks::new(geometry.weight.area() * inputs, channels)
 }
 
 /// Elements of a row of taps.
@@ -75,45 +52,38 @@ impl PackedWeight {
 
     /// Returns how many bytes that of a geometry takes.
     pub(super) fn bytes_of(geometry: &Geometry) -> usize {
-        let lines = Sizes::of(geometry).lines().saturating_mul(geometry.groups);
-        lines.saturating_mul(size_of::<Line>()).saturating_add(row_len(geometry).saturating_mul(size_of::<f32>()))
+        let row = row_len(geometry).saturating_mul(size_of::<f32>());
+        blocks_of(geometry).bytes().saturating_mul(geometry.groups).saturating_add(row)
     }
 
     /// Packs a weight, in the memory there is if that is enough.
     pub(super) fn pack(&mut self, geometry: &Geometry, weight: &[f32]) -> Result<(), Error> {
-        let (sizes, kernel) = (Sizes::of(geometry), &geometry.weight);
-        let [inputs, _] = geometry.group_channels();
-        let (count, zeros) = (sizes.lines() * geometry.groups, row_len(geometry));
-        if self.lines.capacity() < count {
-            self.lines = room(count)?;
-        }
+        let (blocks, kernel) = (blocks_of(geometry), &geometry.weight);
+        let [inputs, channels] = geometry.group_channels();
+        let zeros = row_len(geometry);
         if self.zeros.capacity() < zeros {
             self.zeros = room(zeros)?;
         }
-        self.lines.clear();
-        self.lines.resize(count, Line::ZERO);
         self.zeros.resize(zeros, 0.0);
-        for (group, lines) in self.lines.chunks_exact_mut(sizes.lines().max(1)).enumerate() {
-            for (block, lines) in lines.chunks_mut(sizes.tiles * sizes.depth).enumerate() {
-                let tiles = lines.len() / sizes.depth;
-                for (k, lines) in lines.chunks_exact_mut(tiles).enumerate() {
-                    let (tap, input) = (k / inputs, k % inputs);
-                    let (y, x) = (tap / kernel.sizes[2], tap % kernel.sizes[2]);
-                    let start = y * kernel.strides[1] + x * kernel.strides[2];
-                    let first = block * sizes.tiles * LANES;
-                    let places = lines.iter_mut().flat_map(|line| &mut line.0);
-                    for (place, channel) in places.zip(first..sizes.channels) {
-                        // The weight is by output channel and input of the group; transposed, it is by input and then
-                        // output channel of the group.
-                        let [outer, inner] = match geometry.transposed {
-                            true => [group * inputs + input, channel],
-                            false => [group * sizes.channels + channel, input],
-                        };
-                        *place = weight[start + outer * kernel.batch.1 + inner * kernel.channels.1];
-                    }
+        let lines = std::mem::take(&mut self.lines);
+        self.lines = blocks.pack(lines, geometry.groups, |group, rows, columns, lines| {
+            let tiles = columns.len().div_ceil(LANES).max(1);
+            for (k, lines) in rows.zip(lines.chunks_exact_mut(tiles)) {
+                let (tap, input) = (k / inputs, k % inputs);
+                let (y, x) = (tap / kernel.sizes[2], tap % kernel.sizes[2]);
+                let start = y * kernel.strides[1] + x * kernel.strides[2];
+                let places = lines.iter_mut().flat_map(|line| &mut line.0);
+                for (place, channel) in places.zip(columns.clone()) {
+                    // The weight is by output channel and input of the group; transposed, it is by input and then
+                    // output channel of the group.
+                    let [outer, inner] = match geometry.transposed {
+                        true => [group * inputs + input, channel],
+                        false => [group * channels + channel, input],
+                    };
+                    *place = weight[start + outer * kernel.batch.1 + inner * kernel.channels.1];
                 }
             }
-        }
+        })?;
         Ok(())
     }
 }
@@ -128,23 +98,22 @@ pub(super) fn convolve(
     out: &mut [f32],
 ) {
     let Geometry { input: images, out: to, .. } = geometry;
-    let (area, channels, sizes) = (to.area(), to.channels.0, Sizes::of(geometry));
+    let (area, channels, blocks) = (to.area(), to.channels.0, blocks_of(geometry));
     let clamp = epilogue.map_or(Clamp::NONE, Epilogue::first_clamp);
     let parallel = MULTIPLICATION.pays(geometry.work() / to.batch.0.max(1));
     let threads = if parallel { threads::current() } else { 1 };
-    let [per_pixel, weight] =
-        [images.channels.0 + channels, sizes.lines() * LANES].map(|count| count * size_of::<f32>());
+    let per_pixel = (images.channels.0 + channels) * size_of::<f32>();
     // Parts whose pixels stay in the cache while all blocks are computed, and enough of them.
     let parts = if parallel { 4 * threads } else { 1 };
     let pixels = (CACHE / per_pixel.max(1)).min(area.div_ceil(parts)).max(1).next_multiple_of(24);
     // Whatever is transposed is computed by rows.
     let pixels = if geometry.transposed { pixels.next_multiple_of(to.sizes[2].max(1)) } else { pixels };
-    let width = sizes.tiles * LANES;
+    let width = blocks.width();
     let path = FloatPath::best();
-    let reads_often = weight > 4 * CACHE || area.div_ceil(pixels) < threads;
-    let by_channels = parallel && geometry.groups == 1 && reads_often && sizes.blocks() >= 2 * threads;
+    let reads_often = blocks.bytes() > 4 * CACHE || area.div_ceil(pixels) < threads;
+    let by_channels = parallel && geometry.groups == 1 && reads_often && blocks.count() >= 2 * threads;
     for n in 0..to.batch.0 {
-        let image = Image { geometry, data: &input[n * images.batch.1..], bias, packed, sizes, clamp };
+        let image = Image { geometry, data: &input[n * images.batch.1..], bias, packed, blocks, clamp };
         let out = &mut out[n * to.batch.1..][..area * channels];
         // A large weight is read once if threads share the channels.
         if by_channels {
@@ -161,8 +130,8 @@ pub(super) fn convolve(
         for_each(parallel, WriteAll(out, pixels * channels), |part, out| {
             let range = [part * pixels, out.len() / channels];
             let mut columns = Columns::all(out, channels);
-            for (group, block) in (0..geometry.groups).flat_map(|g| (0..sizes.blocks()).map(move |b| (g, b))) {
-                let offset = group * sizes.channels + block * width;
+            for (group, block) in (0..geometry.groups).flat_map(|g| (0..blocks.count()).map(move |b| (g, b))) {
+                let offset = group * blocks.columns + block * width;
                 path.run(Part { image: &image, group, block, pixels: range, offset, out: &mut columns });
             }
             if let Some(epilogue) = epilogue {
@@ -178,7 +147,7 @@ struct Image<'a> {
     data: &'a [f32],
     bias: &'a [f32],
     packed: &'a PackedWeight,
-    sizes: Sizes,
+    blocks: Blocks,
     clamp: Clamp,
 }
 
@@ -199,12 +168,10 @@ impl WithFloats for Part<'_, '_> {
 
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
-        let sizes = &self.image.sizes;
-        let tiles = sizes.tiles.min(sizes.vectors - self.block * sizes.tiles);
         if F::TILES == 1 {
             return self.rows::<F, 6, 1>(floats);
         }
-        match tiles {
+        match self.image.blocks.tiles(self.block) {
             4 => self.rows::<F, 6, 4>(floats),
             3 => self.rows::<F, 8, 3>(floats),
             2 => self.rows::<F, 10, 2>(floats),
@@ -217,16 +184,12 @@ impl Part<'_, '_> {
     /// Tiles of so many pixels and vectors.
     #[inline(always)]
     fn rows<F: Floats, const ROWS: usize, const TILES: usize>(self, floats: F) {
-        let Image { sizes, packed, bias, geometry, clamp, .. } = self.image;
-        let lines = &packed.lines[self.group * sizes.lines() + self.block * sizes.tiles * sizes.depth..];
-        let (weights, _) = lines[..TILES * sizes.depth].as_chunks::<TILES>();
-        let (first, width) = (self.block * sizes.tiles * LANES, TILES * LANES);
-        let count = width.min(sizes.channels - first);
-        let mut start = [Line::ZERO; TILES];
-        if let Some(bias) = bias.get(self.group * sizes.channels + first..).filter(|bias| !bias.is_empty()) {
-            start.iter_mut().flat_map(|line| &mut line.0).zip(&bias[..count]).for_each(|(to, x)| *to = *x);
-        }
-        let start = start.map(|line| floats.load(&line.0));
+        let Image { blocks, packed, bias, geometry, clamp, .. } = self.image;
+        let (weights, _) = blocks.block(&packed.lines[self.group * blocks.lines()..], self.block).as_chunks::<TILES>();
+        let columns = blocks.columns(self.block);
+        let count = columns.len();
+        let bias = bias.get(self.group * blocks.columns..).and_then(|bias| bias.get(columns)).unwrap_or(&[]);
+        let start = load(floats, bias);
         let bounds = clamp.bounds().map(|bound| floats.splat(bound));
         let group = self.group * geometry.group_channels()[0];
         let [from, pixels] = self.pixels;
@@ -243,11 +206,12 @@ impl Part<'_, '_> {
                 let (here, to) = (ROWS.min(count_here - done), start_pixel + done * step);
                 if here == 1 {
                     let sums = self.image.sums::<F, 1, TILES>(floats, group, [from + to, 1], weights, start);
-                    store(floats, sums[0], bounds, &mut self.out.row(to)[self.offset..][..count]);
+                    store(floats, bound(floats, sums[0], bounds), &mut self.out.row(to)[self.offset..][..count]);
                 } else {
                     let sums = self.image.sums::<F, ROWS, TILES>(floats, group, [from + to, here], weights, start);
                     for (pixel, sums) in sums.into_iter().enumerate().take(here) {
-                        store(floats, sums, bounds, &mut self.out.row(to + pixel * step)[self.offset..][..count]);
+                        let row = &mut self.out.row(to + pixel * step)[self.offset..][..count];
+                        store(floats, bound(floats, sums, bounds), row);
                     }
                 }
                 done += here;
@@ -256,20 +220,15 @@ impl Part<'_, '_> {
     }
 }
 
-/// Writes a row of sums within bounds.
+/// Sums within bounds.
 #[inline(always)]
-fn store<F: Floats, const TILES: usize>(floats: F, sums: [F::V; TILES], [least, greatest]: [F::V; 2], out: &mut [f32]) {
-    let (whole, rest) = out.as_chunks_mut::<LANES>();
-    for (tile, sums) in sums.into_iter().enumerate() {
-        let sums = floats.at_most(greatest, floats.at_least(least, sums));
-        if let Some(out) = whole.get_mut(tile) {
-            floats.store(sums, out);
-        } else if tile == whole.len() {
-            let mut last = [0.0; LANES];
-            floats.store(sums, &mut last);
-            rest.copy_from_slice(&last[..rest.len()]);
-        }
+fn bound<F: Floats, const TILES: usize>(floats: F, sums: [F::V; TILES], [least, greatest]: [F::V; 2]) -> [F::V; TILES] {
+    // Not `map`, whose closure may stay a function without the instructions.
+    let mut bounded = sums;
+    for sums in &mut bounded {
+        *sums = floats.at_most(greatest, floats.at_least(least, *sums));
     }
+    bounded
 }
 
 impl Image<'_> {

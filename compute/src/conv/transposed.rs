@@ -36,7 +36,7 @@ pub(super) fn convolve(
             let count = at_once.min(out_channels - first);
             let weight = Mat::new(&weight[first * taps..], [channels, count * taps], [kernel.batch.1, 1])?;
             let products = &mut scratch[..count * taps * area];
-            Fast::multiply(products, weight.transposed().into(), pixels.into(), Terms::default())?;
+            Fast::multiply(products, weight.transposed(), pixels.into(), Terms::default())?;
             for (index, products) in products.chunks_exact(taps * area).enumerate() {
                 let channel = group * out_channels + first + index;
                 let out = &mut out[n * to.batch.1 + channel * to.channels.1..];

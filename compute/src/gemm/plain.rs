@@ -12,14 +12,9 @@ pub struct Plain;
 pub enum NeverPacked {}
 
 impl<T: Number> Gemm<T> for Plain {
-    type PackedLhs = NeverPacked;
-    type PackedRhs = NeverPacked;
+    type Packed = NeverPacked;
 
-    fn pack_lhs(_: Mat<'_, T>) -> Result<Option<NeverPacked>, Error> {
-        Ok(None)
-    }
-
-    fn pack_rhs(_: Mat<'_, T>) -> Result<Option<NeverPacked>, Error> {
+    fn pack(_: Mat<'_, T>) -> Result<Option<NeverPacked>, Error> {
         Ok(None)
     }
 
@@ -29,11 +24,11 @@ impl<T: Number> Gemm<T> for Plain {
 
     fn multiply(
         out: &mut [T],
-        lhs: Operand<'_, T, NeverPacked>,
+        lhs: Mat<'_, T>,
         rhs: Operand<'_, T, NeverPacked>,
         terms: Terms<'_, T>,
     ) -> Result<(), Error> {
-        wide(|| plain(out, lhs.mat, rhs.mat, terms));
+        wide(|| plain(out, lhs, rhs.mat, terms));
         Ok(())
     }
 }

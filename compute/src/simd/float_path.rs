@@ -1,5 +1,7 @@
 //! The vectors of floats that this machine has.
 
+#[cfg(target_arch = "aarch64")]
+use super::arm_floats::NeonFloats;
 use super::floats::{Floats, Plain, WithFloats};
 #[cfg(target_arch = "x86_64")]
 use super::x86_floats;
@@ -15,6 +17,9 @@ pub(crate) enum FloatPath {
     /// Vectors of sixteen floats.
     #[cfg(target_arch = "x86_64")]
     Avx512(x86_floats::Avx512Floats),
+    /// Vectors of four floats.
+    #[cfg(target_arch = "aarch64")]
+    Neon(NeonFloats),
 }
 
 impl FloatPath {
@@ -35,7 +40,13 @@ impl FloatPath {
     }
 
     /// All of this build, fastest first, and none in the place of those that this machine lacks.
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    pub(crate) fn all() -> [Option<FloatPath>; 2] {
+        [NeonFloats::detect().map(FloatPath::Neon), Some(FloatPath::Plain)]
+    }
+
+    /// All of this build, fastest first, and none in the place of those that this machine lacks.
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub(crate) fn all() -> [Option<FloatPath>; 1] {
         [Some(FloatPath::Plain)]
     }
@@ -48,6 +59,8 @@ impl FloatPath {
             FloatPath::Avx2(_) => x86_floats::Avx2Floats::TILES,
             #[cfg(target_arch = "x86_64")]
             FloatPath::Avx512(_) => x86_floats::Avx512Floats::TILES,
+            #[cfg(target_arch = "aarch64")]
+            FloatPath::Neon(_) => NeonFloats::TILES,
         }
     }
 
@@ -60,6 +73,8 @@ impl FloatPath {
             FloatPath::Avx2(floats) => floats.run(with),
             #[cfg(target_arch = "x86_64")]
             FloatPath::Avx512(floats) => floats.run(with),
+            #[cfg(target_arch = "aarch64")]
+            FloatPath::Neon(floats) => floats.run(with),
         }
     }
 }

@@ -8,7 +8,7 @@
 pub(crate) const LANES: usize = 16;
 
 /// Floats of one line of the cache.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(crate) [f32; LANES]);
 
@@ -38,6 +38,8 @@ pub(crate) trait Floats: Copy {
     fn at_most(self, greatest: Self::V, x: Self::V) -> Self::V;
     /// `x` where it is greater than `greatest` or NaN, and `greatest` elsewhere.
     fn greater(self, greatest: Self::V, x: Self::V) -> Self::V;
+    /// The sum of the lanes: of those eight apart, then four, two and one.
+    fn total(self, v: Self::V) -> f32;
     /// Says that a line will be read soon, if the machine wants to know. The line may be anywhere.
     #[inline(always)]
     fn prefetch(self, _line: *const Line) {}
@@ -97,6 +99,16 @@ impl Floats for Plain {
             .zip(x)
             .for_each(|(greatest, x)| *greatest = if *greatest < x || x.is_nan() { x } else { *greatest });
         greatest
+    }
+
+    #[inline(always)]
+    fn total(self, mut v: Self::V) -> f32 {
+        for half in [8, 4, 2, 1] {
+            for lane in 0..half {
+                v[lane] += v[lane + half];
+            }
+        }
+        v[0]
     }
 }
 
@@ -216,7 +228,7 @@ mod tests {
     struct All([[f32; LANES]; 3]);
 
     impl WithFloats for All {
-        type Output = [[f32; LANES]; 5];
+        type Output = [[f32; LANES]; 6];
 
         #[inline(always)]
         fn run<F: Floats>(self, floats: F) -> Self::Output {
@@ -227,6 +239,7 @@ mod tests {
                 floats.at_most(a, b),
                 floats.greater(a, b),
                 floats.splat(self.0[0][3]),
+                floats.splat(floats.total(c)),
             ];
             results.map(|v| {
                 let mut numbers = [0.0; LANES];
@@ -248,7 +261,7 @@ mod tests {
         (numbers[0][4], numbers[1][4]) = (0.0, -0.0);
         (numbers[0][5], numbers[1][5]) = (f32::NEG_INFINITY, f32::NEG_INFINITY);
         let bits =
-            |results: [[f32; LANES]; 5]| results.map(|row| row.map(|x| if x.is_nan() { 1 } else { x.to_bits() }));
+            |results: [[f32; LANES]; 6]| results.map(|row| row.map(|x| if x.is_nan() { 1 } else { x.to_bits() }));
         let want = bits(FloatPath::Plain.run(All(numbers)));
         for path in FloatPath::all().into_iter().flatten() {
             // Products of small whole numbers are exact.

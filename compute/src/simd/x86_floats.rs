@@ -62,14 +62,37 @@ impl Floats for Avx2Floats {
 
     #[inline(always)]
     fn greater(self, greatest: Self::V, x: Self::V) -> Self::V {
-        std::array::from_fn(|half| {
+        let mut result = x;
+        for half in 0..2 {
             // SAFETY: the token exists.
             unsafe {
                 let less = _mm256_cmp_ps::<_CMP_LT_OQ>(greatest[half], x[half]);
                 let nan = _mm256_cmp_ps::<_CMP_UNORD_Q>(x[half], x[half]);
-                _mm256_blendv_ps(greatest[half], x[half], _mm256_or_ps(less, nan))
+                result[half] = _mm256_blendv_ps(greatest[half], x[half], _mm256_or_ps(less, nan));
             }
-        })
+        }
+        result
+    }
+
+    #[inline(always)]
+    fn total(self, v: Self::V) -> f32 {
+        // SAFETY: the token exists.
+        unsafe { total(_mm256_add_ps(v[0], v[1])) }
+    }
+}
+
+/// The sum of eight lanes: of those four apart, then two and one.
+///
+/// # Safety
+///
+/// The machine has AVX.
+#[inline(always)]
+unsafe fn total(v: __m256) -> f32 {
+    // SAFETY: by the caller.
+    unsafe {
+        let fours = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
+        let twos = _mm_add_ps(fours, _mm_movehl_ps(fours, fours));
+        _mm_cvtss_f32(_mm_add_ss(twos, _mm_shuffle_ps::<1>(twos, twos)))
     }
 }
 
@@ -120,6 +143,15 @@ impl Floats for Avx512Floats {
             let less = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(greatest, x);
             let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
             _mm512_mask_blend_ps(less | nan, greatest, x)
+        }
+    }
+
+    #[inline(always)]
+    fn total(self, v: Self::V) -> f32 {
+        // SAFETY: the token exists.
+        unsafe {
+            let upper = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(v)));
+            total(_mm256_add_ps(_mm512_castps512_ps256(v), upper))
         }
     }
 

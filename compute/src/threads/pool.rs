@@ -2,18 +2,15 @@
 //!
 //! Invariant: results need no worker but the one that runs a caller's work. One that comes late to a loop, or never, costs
 //! time and no result, and a loop that finds the workers taken is run by its caller alone.
-//!
-//! The workers are the threads of one rayon pool, each of which runs [`Shared::serve`] as long as the pool lives. Products
-//! that rten cuts up by rayon's means find their pool there, and workers take parts of them while
-//! [`Shared::cut_by_rayon`] says that there are some. So both kinds of work have the same threads.
 
 use std::any::Any;
 use std::cell::{Cell, OnceCell};
+use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
@@ -36,36 +33,21 @@ thread_local! {
 /// Threads that live as long as this.
 pub(super) struct Pool {
     pub(super) shared: Arc<Shared>,
-    rayon: Option<rayon::ThreadPool>,
     handles: Vec<JoinHandle<()>>,
 }
 
 impl Pool {
     /// Starts this many workers; 0 is as many as the machine has threads.
-    pub(super) fn start(count: usize) -> Result<Pool, rayon::ThreadPoolBuildError> {
-        let mut handles = Vec::new();
-        let spawn = |worker: rayon::ThreadBuilder| {
-            handles.push(thread::Builder::new().name("edgepack".into()).spawn(|| worker.run())?);
-            Ok(())
-        };
-        let rayon = match rayon::ThreadPoolBuilder::new().num_threads(count).spawn_handler(spawn).build() {
-            Ok(rayon) => rayon,
-            Err(error) => {
-                join(handles);
-                return Err(error);
-            }
-        };
-        let shared = Arc::new(Shared::new(rayon.current_num_threads()));
-        // Nobody hands out work before all serve: a thread that took a part of a product first would begin to serve where
-        // it waits for others inside of that part, and never end it.
-        let all_serve = Arc::new(Barrier::new(shared.count() + 1));
-        let (served, serves) = (shared.clone(), all_serve.clone());
-        rayon.spawn_broadcast(move |worker| {
-            serves.wait();
-            served.serve(worker.index());
-        });
-        all_serve.wait();
-        Ok(Pool { shared, rayon: Some(rayon), handles })
+    pub(super) fn start(count: usize) -> io::Result<Pool> {
+        let count = if count == 0 { thread::available_parallelism().map_or(1, usize::from) } else { count };
+        // Dropped where one does not start, it ends those that did.
+        let mut pool = Pool { shared: Arc::new(Shared::new(count)), handles: Vec::new() };
+        for index in 0..count {
+            let shared = pool.shared.clone();
+            let worker = thread::Builder::new().name("edgepack".into());
+            pool.handles.push(worker.spawn(move || shared.serve(index))?);
+        }
+        Ok(pool)
     }
 }
 
@@ -73,17 +55,11 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.stop.store(true, SeqCst);
         self.shared.wake(usize::MAX);
-        // Its threads end once they serve no more.
-        self.rayon = None;
         // This thread is none of them: whose work they run borrows the pool.
-        join(std::mem::take(&mut self.handles));
-    }
-}
-
-fn join(handles: Vec<JoinHandle<()>>) {
-    for handle in handles {
-        // Workers catch what panics; there is nothing to pass on.
-        let _ = handle.join();
+        for handle in self.handles.drain(..) {
+            // Workers catch what panics; there is nothing to pass on.
+            let _ = handle.join();
+        }
     }
 }
 
@@ -122,8 +98,6 @@ pub(super) struct Shared {
     range: Slot,
     /// One by worker.
     sleepers: Box<[Sleeper]>,
-    /// Products that rayon cuts into parts.
-    products: AtomicUsize,
     worker_spins: Duration,
     stop: AtomicBool,
 }
@@ -136,7 +110,6 @@ impl Shared {
             work: Slot::default(),
             range: Slot::default(),
             sleepers: (0..count).map(|_| Sleeper::default()).collect(),
-            products: AtomicUsize::new(0),
             worker_spins: if count <= cores { WORKER_SPINS } else { Duration::ZERO },
             stop: AtomicBool::new(false),
         }
@@ -153,15 +126,9 @@ impl Shared {
     }
 
     /// Runs `work` on a worker, and wakes so many for the loops inside of it. If another caller's work is there, gives
-    /// it back, or waits if that is said.
-    pub(super) fn hand_over<F: FnOnce() -> R + Send, R: Send>(
-        &self,
-        awake: usize,
-        wait: bool,
-        work: F,
-    ) -> Result<R, F> {
-        let turn = if wait { Some(self.work.turn()) } else { self.work.try_turn() };
-        let Some(turn) = turn else { return Err(work) };
+    /// it back.
+    pub(super) fn hand_over<F: FnOnce() -> R + Send, R: Send>(&self, awake: usize, work: F) -> Result<R, F> {
+        let Some(turn) = self.work.try_turn() else { return Err(work) };
         let once = Once { work: Mutex::new(Some(work)), result: Mutex::new(None) };
         self.work.offer(&turn, &once, CALLER_SPINS, || self.wake(awake));
         drop(turn);
@@ -191,20 +158,6 @@ impl Shared {
         if let Some(panic) = batches.panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
             resume_unwind(panic);
         }
-    }
-
-    /// Runs `work` on this worker, while all others look for what it gives to rayon.
-    pub(super) fn cut_by_rayon<R>(&self, work: impl FnOnce() -> R) -> R {
-        struct End<'a>(&'a AtomicUsize);
-        impl Drop for End<'_> {
-            fn drop(&mut self) {
-                self.0.fetch_sub(1, SeqCst);
-            }
-        }
-        self.products.fetch_add(1, SeqCst);
-        let _end = End(&self.products);
-        self.wake(self.count());
-        work()
     }
 
     /// Wakes workers until so many are awake.
@@ -240,21 +193,11 @@ impl Shared {
 
     /// Takes part in what is on offer, and returns whether there was anything. A loop is entered once.
     fn help(&self, seen: &mut u64) -> bool {
-        if self.range.take_part(seen) || self.work.take() {
-            return true;
-        }
-        if self.products.load(SeqCst) == 0 {
-            return false;
-        }
-        if rayon::yield_now() != Some(rayon::Yield::Executed) {
-            // The parts of a product come in bursts.
-            if self.worker_spins.is_zero() { thread::yield_now() } else { std::hint::spin_loop() }
-        }
-        true
+        self.range.take_part(seen) || self.work.take()
     }
 
     fn has_work(&self, seen: u64) -> bool {
-        self.range.offers_part(seen) || self.work.offers_all() || self.products.load(SeqCst) > 0
+        self.range.offers_part(seen) || self.work.offers_all()
     }
 }
 
@@ -336,9 +279,9 @@ impl<F: Fn(Range<usize>) + Sync> TakePart for Batches<F> {
         let mut first = lock(&self.panic);
         if first.is_none() {
             *first = Some(panic);
-        } else {
-            // Dropping what a panic carries may panic again.
-            std::mem::forget(panic);
+        } else if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+            // Dropping what a panic carries may panic; that goes on for ever only if nothing is dropped.
+            std::mem::forget(another);
         }
     }
 }

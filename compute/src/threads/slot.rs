@@ -88,11 +88,6 @@ impl Default for Slot {
 }
 
 impl Slot {
-    /// Waits for the right to make an offer.
-    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
-        lock(&self.turn)
-    }
-
     /// Returns the right to make an offer, if no other thread has it.
     pub(super) fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
         match self.turn.try_lock() {

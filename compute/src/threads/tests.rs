@@ -302,30 +302,3 @@ fn pools_end_at_any_time() {
         assert!(shared.upgrade().is_none(), "nobody serves any more");
     }
 }
-
-#[test]
-fn what_rayon_cuts_is_done_by_the_same_threads() {
-    use rayon::prelude::*;
-
-    let sum = |values: &[u64]| values.par_chunks(10).map(|chunk| chunk.iter().sum::<u64>()).sum::<u64>();
-    let values: Vec<u64> = (0..10_000).collect();
-    for count in [1, 2, 4] {
-        let pool = pool(count);
-        for pays in [false, true] {
-            for _ in 0..rounds(20) {
-                let have = pool.run(|| cut_by_rayon(pays, || (sum(&values), rayon::current_num_threads())));
-                assert_eq!(have, (9_999 * 5_000, count));
-            }
-        }
-        // A panic ends the search for parts.
-        assert!(catch_unwind(AssertUnwindSafe(|| pool.run(|| cut_by_rayon(true, || panic!("cut"))))).is_err());
-        pool.run(|| check_rows(5));
-    }
-    // From outside, also from several threads at once.
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope
-                .spawn(|| (0..rounds(20)).for_each(|_| assert_eq!(cut_by_rayon(true, || sum(&values)), 9_999 * 5_000)));
-        }
-    });
-}

@@ -17,7 +17,7 @@ use crate::check::{Class, Shape, expect_class, expect_same, expect_stretch};
 use crate::complex::with_parts;
 use crate::fused::{Base, then_in_place};
 use crate::schema::{kernel, position};
-use edgepack_compute::gemm::{Bias, Fast, Gemm, Mat, Operand, Plain, Terms, most_packed};
+use edgepack_compute::gemm::{self, Bias, Fast, Gemm, Mat, Operand, Plain, Terms};
 use edgepack_compute::number::{Compute, Number};
 use edgepack_compute::threads::{Write, pays, try_for_each};
 use edgepack_compute::walk::Walk;
@@ -144,8 +144,8 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
     let packed = match rhs.constant {
         Some(rhs) if worthwhile && args.optimize() && form.shape != Shapes::Stacks => {
             let matrix = form.rhs_matrix(&rhs.meta(), rhs.as_slice::<f32>()?)?;
-            args.retained().reserve(most_packed(&matrix))?;
-            Fast::pack_rhs(matrix)?
+            args.retained().reserve(gemm::Packed::packed_len([matrix.rows, matrix.cols]))?;
+            Fast::pack(matrix)?
         }
         _ => None,
     };
@@ -154,7 +154,7 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
 
 fn operator<T: Number, G: Gemm<T>>(
     form: &'static Form,
-    packed: Option<G::PackedRhs>,
+    packed: Option<G::Packed>,
 ) -> Result<Box<dyn Run>, KernelError> {
     Ok(Box::new(Instruction::<T, G> { form, packed }))
 }
@@ -162,7 +162,7 @@ fn operator<T: Number, G: Gemm<T>>(
 /// One instruction, and its constant matrix packed.
 struct Instruction<T: Number, G: Gemm<T>> {
     form: &'static Form,
-    packed: Option<G::PackedRhs>,
+    packed: Option<G::Packed>,
 }
 
 impl<T: Number, G: Gemm<T>> Run for Instruction<T, G> {
@@ -269,7 +269,7 @@ impl<C: Compute> Call<C> {
 
 fn run<T: Number, G: Gemm<T>>(
     form: &Form,
-    packed: Option<&G::PackedRhs>,
+    packed: Option<&G::Packed>,
     cx: &mut KernelContext<'_>,
 ) -> Result<(), KernelError> {
     let call = Call::<T::Compute>::new(form, cx)?;
@@ -304,9 +304,9 @@ fn run<T: Number, G: Gemm<T>>(
         let a = Mat::new(a.get(index * strides.stack[0]..).unwrap_or(&[]), [m, k], strides.lhs)?;
         let b = Mat::new(b.get(index * strides.stack[1]..).unwrap_or(&[]), [k, n], strides.rhs)?;
         if transposed {
-            G::multiply(out, b.transposed().into(), a.transposed().into(), terms)
+            G::multiply(out, b.transposed(), a.transposed().into(), terms)
         } else {
-            G::multiply(out, a.into(), Operand { mat: b, packed }, terms)
+            G::multiply(out, a, Operand { mat: b, packed }, terms)
         }
     });
     Ok(done?)

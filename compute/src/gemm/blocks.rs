@@ -1,0 +1,269 @@
+//! Columns of a right operand in blocks, as wide as sums that registers hold: packed once, or filled while a product runs.
+//!
+//! Invariant: a block of `t` vectors has, for each row of the operand, `t` lines next to each other; columns that there are
+//! not are 0.
+
+use std::ops::Range;
+
+use arrayvec::ArrayVec;
+
+use super::Mat;
+use crate::error::{Error, ErrorKind, room};
+use crate::simd::float_path::FloatPath;
+use crate::simd::floats::{LANES, Line};
+use crate::simd::wide;
+use crate::threads::{Cost, WriteAll, for_each_at};
+
+/// Rows of the right operand whose products are summed before the sums are added to the output.
+pub(crate) const DEPTH: usize = 256;
+
+/// Copying a number into a block.
+const COPY: Cost = Cost::nanoseconds(0.3);
+
+/// Rows of a block of an operand that is not packed.
+pub(crate) type Panel<const TILES: usize> = ArrayVec<[Line; TILES], DEPTH>;
+
+/// Sizes of a matrix whose columns are in blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Blocks {
+    /// Rows of the matrix: products of an element of the output.
+    pub(crate) depth: usize,
+    /// Columns, and vectors of them.
+    pub(crate) columns: usize,
+    pub(crate) vectors: usize,
+    /// Vectors of a block; the last block may have fewer.
+    tiles: usize,
+}
+
+impl Blocks {
+    /// Of a matrix of so many rows and columns, on this machine.
+    pub(crate) fn new(depth: usize, columns: usize) -> Blocks {
+        let vectors = columns.div_ceil(LANES);
+        let blocks = vectors.div_ceil(FloatPath::best().tiles()).max(1);
+        Blocks { depth, columns, vectors, tiles: vectors.div_ceil(blocks).max(1) }
+    }
+
+    /// Lines of all blocks.
+    pub(crate) fn lines(&self) -> usize {
+        self.vectors.saturating_mul(self.depth)
+    }
+
+    /// Bytes of all blocks.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lines().saturating_mul(size_of::<Line>())
+    }
+
+    /// Number of blocks.
+    pub(crate) fn count(&self) -> usize {
+        self.vectors.div_ceil(self.tiles)
+    }
+
+    /// Columns of a block; the last one may have fewer.
+    pub(crate) fn width(&self) -> usize {
+        self.tiles * LANES
+    }
+
+    /// Vectors of a block.
+    pub(crate) fn tiles(&self, block: usize) -> usize {
+        self.tiles.min(self.vectors - block * self.tiles)
+    }
+
+    /// Columns of a block.
+    pub(crate) fn columns(&self, block: usize) -> Range<usize> {
+        let first = block * self.width();
+        first..(first + self.width()).min(self.columns)
+    }
+
+    /// The lines of a block among all lines.
+    pub(crate) fn block<'l>(&self, lines: &'l [Line], block: usize) -> &'l [Line] {
+        &lines[block * self.tiles * self.depth..][..self.tiles(block) * self.depth]
+    }
+
+    /// Lines of all blocks for several matrices of these sizes, which `fill` writes: rows of a block of a matrix, in lines
+    /// of zeros.
+    pub(crate) fn pack(
+        &self,
+        mut lines: Vec<Line>,
+        matrices: usize,
+        fill: impl Fn(usize, Range<usize>, Range<usize>, &mut [Line]) + Sync + Send,
+    ) -> Result<Vec<Line>, Error> {
+        let count = self.lines().saturating_mul(matrices);
+        if lines.capacity() < count {
+            lines = room(count)?;
+        }
+        lines.clear();
+        lines.resize(count, Line::ZERO);
+        for (matrix, lines) in lines.chunks_exact_mut(self.lines().max(1)).enumerate() {
+            let each = self.tiles * self.depth;
+            let cost = Cost::nanoseconds(COPY.as_nanoseconds() * (each * LANES) as f64);
+            for_each_at(cost, WriteAll(lines, each), |block, lines| {
+                fill(matrix, 0..self.depth, self.columns(block), lines);
+            });
+        }
+        Ok(lines)
+    }
+}
+
+/// A right operand whose columns come in blocks.
+pub(crate) trait Columns: Sync {
+    /// Its sizes.
+    fn blocks(&self) -> Blocks;
+
+    /// Rows of a block, of `TILES` vectors: those that are packed, or the panel, filled with them. There are no more rows than
+    /// a panel has.
+    fn rows<'p, const TILES: usize>(
+        &'p self,
+        block: usize,
+        rows: Range<usize>,
+        panel: &'p mut Panel<TILES>,
+    ) -> &'p [[Line; TILES]];
+}
+
+/// Fills a panel with rows of some columns, which `fill` writes into lines of zeros.
+pub(crate) fn filled<const TILES: usize>(
+    panel: &mut Panel<TILES>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    fill: impl Fn(Range<usize>, Range<usize>, &mut [Line]),
+) -> &[[Line; TILES]] {
+    panel.clear();
+    panel.extend(std::iter::repeat_n([Line::ZERO; TILES], rows.len()));
+    fill(rows, columns, panel.as_flattened_mut());
+    panel
+}
+
+/// Writes rows of some columns of a matrix into lines, as many a row as the columns fill; what follows the last column stays.
+pub(crate) fn fill(mat: &Mat<'_, f32>, rows: Range<usize>, columns: Range<usize>, lines: &mut [Line]) {
+    let tiles = columns.len().div_ceil(LANES).max(1);
+    let Mat { data, row_stride, col_stride, .. } = *mat;
+    if col_stride == 1 {
+        for (row, lines) in rows.zip(lines.chunks_exact_mut(tiles)) {
+            let row = &data[row * row_stride + columns.start..][..columns.len()];
+            let (whole, rest) = row.as_chunks::<LANES>();
+            lines.iter_mut().zip(whole).for_each(|(line, numbers)| line.0 = *numbers);
+            if let Some(line) = lines.get_mut(whole.len()) {
+                line.0[..rest.len()].copy_from_slice(rest);
+            }
+        }
+        return;
+    }
+    wide(|| transpose(mat, rows, columns, lines));
+}
+
+/// [`fill`] from a matrix whose columns are not next to each other.
+#[inline(always)]
+fn transpose(mat: &Mat<'_, f32>, rows: Range<usize>, columns: Range<usize>, lines: &mut [Line]) {
+    /// Side of the squares that are read by column and written by row.
+    const SIDE: usize = 4;
+    let tiles = columns.len().div_ceil(LANES).max(1);
+    let Mat { data, row_stride, col_stride, .. } = *mat;
+    for (square, lines) in lines.chunks_mut(tiles * LANES).enumerate() {
+        let first = rows.start + square * LANES;
+        let whole = row_stride == 1 && lines.len() == tiles * LANES;
+        for lane in (0..columns.len()).step_by(SIDE) {
+            let (start, line) = ((columns.start + lane) * col_stride, lane / LANES);
+            if whole && columns.len() - lane >= SIDE {
+                let numbers: [&[f32]; SIDE] =
+                    std::array::from_fn(|at| &data[start + at * col_stride + first..][..LANES]);
+                for row in (0..LANES).step_by(SIDE) {
+                    for k in row..row + SIDE {
+                        let to = &mut lines[k * tiles + line].0[lane % LANES..][..SIDE];
+                        to.copy_from_slice(&[numbers[0][k], numbers[1][k], numbers[2][k], numbers[3][k]]);
+                    }
+                }
+                continue;
+            }
+            for (at, lane) in (lane..columns.len().min(lane + SIDE)).enumerate() {
+                let numbers = data[start + at * col_stride + first * row_stride..].iter().step_by(row_stride.max(1));
+                let lines = lines[line..].iter_mut().step_by(tiles);
+                lines.zip(numbers).for_each(|(line, x)| line.0[lane % LANES] = *x);
+            }
+        }
+    }
+}
+
+impl Columns for Mat<'_, f32> {
+    fn blocks(&self) -> Blocks {
+        Blocks::new(self.rows, self.cols)
+    }
+
+    #[inline(always)]
+    fn rows<'p, const TILES: usize>(
+        &'p self,
+        block: usize,
+        rows: Range<usize>,
+        panel: &'p mut Panel<TILES>,
+    ) -> &'p [[Line; TILES]] {
+        filled(panel, rows, self.blocks().columns(block), |rows, columns, lines| fill(self, rows, columns, lines))
+    }
+}
+
+/// A right operand with its columns in blocks.
+pub struct Packed {
+    blocks: Blocks,
+    lines: Vec<Line>,
+}
+
+impl Packed {
+    /// Name of the layout on this machine. Packed operands that were stored under another name are of another layout.
+    pub fn layout() -> String {
+        format!("blocks of {} vectors 1", FloatPath::best().tiles())
+    }
+
+    /// Packs a matrix. An error if there is no memory.
+    pub fn new(mat: &Mat<'_, f32>) -> Result<Packed, Error> {
+        let blocks = Blocks::new(mat.rows, mat.cols);
+        let lines = blocks.pack(Vec::new(), 1, |_, rows, columns, lines| fill(mat, rows, columns, lines))?;
+        Ok(Packed { blocks, lines })
+    }
+
+    /// Returns how many bytes a matrix of so many rows and columns takes when it is packed.
+    pub fn packed_len([rows, cols]: [usize; 2]) -> usize {
+        Blocks::new(rows, cols).bytes()
+    }
+
+    /// A matrix of so many rows and columns from the bytes of a packed one, which `fill` writes; none if it says that there
+    /// are none. An error if there is no memory.
+    pub fn of_packed([rows, cols]: [usize; 2], fill: impl FnOnce(&mut [u8]) -> bool) -> Result<Option<Packed>, Error> {
+        let blocks = Blocks::new(rows, cols);
+        let mut lines = room(blocks.lines())?;
+        lines.resize(blocks.lines(), Line::ZERO);
+        Ok(fill(bytemuck::cast_slice_mut(&mut lines)).then_some(Packed { blocks, lines }))
+    }
+
+    /// Returns the packed matrix as bytes.
+    pub fn packed(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.lines)
+    }
+
+    /// Returns the number of bytes of the packed matrix.
+    pub fn byte_len(&self) -> usize {
+        self.lines.capacity() * size_of::<Line>()
+    }
+
+    /// Refuses to be used as a matrix of other sizes.
+    pub(super) fn expect(&self, mat: &Mat<'_, f32>) -> Result<(), Error> {
+        let [have, want] = [[self.blocks.depth, self.blocks.columns], [mat.rows, mat.cols]];
+        if have == want {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Geometry, format!("a matrix of {want:?} was packed as one of {have:?}")))
+    }
+}
+
+impl Columns for Packed {
+    fn blocks(&self) -> Blocks {
+        self.blocks
+    }
+
+    #[inline(always)]
+    fn rows<'p, const TILES: usize>(
+        &'p self,
+        block: usize,
+        rows: Range<usize>,
+        _: &'p mut Panel<TILES>,
+    ) -> &'p [[Line; TILES]] {
+        let (lines, _) = self.blocks.block(&self.lines, block).as_chunks::<TILES>();
+        &lines[rows]
+    }
+}

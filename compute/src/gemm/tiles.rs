@@ -1,0 +1,179 @@
+//! The inner loops of products: tiles of rows and of vectors of columns, whose sums stay in registers.
+//!
+//! Invariant: an element of the output is a sum over [`DEPTH`] rows of the right operand at a time, in their order,
+//! whatever tile, part or thread it is in, and whether the operand is packed or not.
+
+use std::ops::Range;
+
+use arrayvec::ArrayVec;
+
+use super::blocks::{Columns as Rhs, DEPTH, Panel};
+use super::{Bias, Mat, Terms};
+use crate::simd::floats::{Floats, LANES, Line, WithFloats, add_products};
+use crate::threads::Columns;
+
+/// The most rows of a tile.
+const MOST_ROWS: usize = 12;
+/// The most columns of a tile.
+pub(crate) const MOST_COLUMNS: usize = 4 * LANES;
+
+/// Some rows of a product, and some blocks of its columns.
+pub(super) struct Part<'a, 'o, R> {
+    pub(super) lhs: Mat<'a, f32>,
+    pub(super) rhs: &'a R,
+    /// Blocks of the right operand; their columns are those of the output.
+    pub(super) blocks: Range<usize>,
+    pub(super) terms: Terms<'a, f32>,
+    pub(super) out: Columns<'o, f32>,
+}
+
+/// Terms that the sums over some rows of the right operand are added with.
+#[derive(Clone, Copy)]
+struct Step<'a> {
+    alpha: f32,
+    beta: f32,
+    bias: Bias<'a, f32>,
+}
+
+impl<R: Rhs> WithFloats for Part<'_, '_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<F: Floats>(mut self, floats: F) {
+        let first = self.blocks.start * self.rhs.blocks().width();
+        for block in self.blocks.clone() {
+            match (F::TILES, self.rhs.blocks().tiles(block)) {
+                (1, _) => self.block::<F, 6, 3, 1>(floats, block, first),
+                (_, 4) => self.block::<F, 6, 3, 4>(floats, block, first),
+                (_, 3) => self.block::<F, 8, 4, 3>(floats, block, first),
+                (_, 2) => self.block::<F, 10, 5, 2>(floats, block, first),
+                _ => self.block::<F, 12, 6, 1>(floats, block, first),
+            }
+        }
+    }
+}
+
+impl<R: Rhs> Part<'_, '_, R> {
+    /// All rows of a block, in tiles of `ROWS`, or of `HALF` and of one where there are not as many. The output begins with
+    /// the column `first`.
+    #[inline(always)]
+    fn block<F: Floats, const ROWS: usize, const HALF: usize, const TILES: usize>(
+        &mut self,
+        floats: F,
+        block: usize,
+        first: usize,
+    ) {
+        let (depth, columns) = (self.rhs.blocks().depth, self.rhs.blocks().columns(block));
+        let places = columns.start - first..columns.end - first;
+        let mut panel = Panel::<TILES>::new();
+        for start in (0..depth).step_by(DEPTH) {
+            let range = start..(start + DEPTH).min(depth);
+            let step = Step {
+                alpha: self.terms.alpha,
+                beta: if start == 0 { self.terms.beta } else { 1.0 },
+                bias: if range.end == depth { self.terms.bias } else { Bias::None },
+            };
+            let weights = self.rhs.rows::<TILES>(block, range.clone(), &mut panel);
+            let mut tile = Tile { lhs: self.lhs, range, step, columns: &columns, places: &places, out: &mut self.out };
+            let mut row = 0;
+            while row < self.lhs.rows {
+                let left = self.lhs.rows - row;
+                row += match left {
+                    1 => tile.rows::<F, 1, TILES>(floats, weights, [row, 1]),
+                    _ if left <= HALF => tile.rows::<F, HALF, TILES>(floats, weights, [row, left]),
+                    _ => tile.rows::<F, ROWS, TILES>(floats, weights, [row, left.min(ROWS)]),
+                };
+            }
+        }
+    }
+}
+
+/// A block of columns, and some rows of the right operand.
+struct Tile<'t, 'a, 'o> {
+    lhs: Mat<'a, f32>,
+    range: Range<usize>,
+    step: Step<'t>,
+    /// The columns of the block, and their places in the output.
+    columns: &'t Range<usize>,
+    places: &'t Range<usize>,
+    out: &'t mut Columns<'o, f32>,
+}
+
+impl Tile<'_, '_, '_> {
+    /// Some rows, up to `ROWS`; returns how many.
+    #[inline(always)]
+    fn rows<F: Floats, const ROWS: usize, const TILES: usize>(
+        &mut self,
+        floats: F,
+        weights: &[[Line; TILES]],
+        [first, count]: [usize; 2],
+    ) -> usize {
+        let len = self.range.len();
+        let mut gathered = ArrayVec::<f32, { MOST_ROWS * DEPTH }>::new();
+        let Mat { data, row_stride, col_stride, .. } = self.lhs;
+        let row = |row: usize| &data[(first + row.min(count - 1)) * row_stride + self.range.start * col_stride..];
+        let rows: [&[f32]; ROWS] = if col_stride == 1 {
+            std::array::from_fn(|at| &row(at)[..len])
+        } else {
+            for at in 0..ROWS {
+                gathered.extend(row(at).iter().step_by(col_stride.max(1)).take(len).copied());
+            }
+            std::array::from_fn(|at| &gathered[at * len..][..len])
+        };
+        let mut sums = [[floats.splat(0.0); TILES]; ROWS];
+        add_products(floats, rows, weights, &mut sums);
+        let alpha = floats.splat(self.step.alpha);
+        for (at, sums) in sums.into_iter().enumerate().take(count) {
+            let mut start = match self.step.bias {
+                Bias::None => [floats.splat(0.0); TILES],
+                Bias::Row(bias) => load(floats, &bias[self.columns.clone()]),
+                Bias::Column(bias) => [floats.splat(bias[first + at]); TILES],
+            };
+            let out = &mut self.out.row(first + at)[self.places.clone()];
+            // Not closures, which may stay functions without the instructions.
+            if self.step.beta != 0.0 {
+                let (beta, old) = (floats.splat(self.step.beta), load::<F, TILES>(floats, out));
+                for tile in 0..TILES {
+                    start[tile] = floats.fma(beta, old[tile], start[tile]);
+                }
+            }
+            for tile in 0..TILES {
+                start[tile] = floats.fma(alpha, sums[tile], start[tile]);
+            }
+            store::<F, TILES>(floats, start, out);
+        }
+        count
+    }
+}
+
+/// The vectors of a row, and zeros behind its end.
+#[inline(always)]
+pub(crate) fn load<F: Floats, const TILES: usize>(floats: F, row: &[f32]) -> [F::V; TILES] {
+    let (whole, rest) = row.as_chunks::<LANES>();
+    let mut vectors = [floats.splat(0.0); TILES];
+    for (tile, vector) in vectors.iter_mut().enumerate() {
+        if let Some(numbers) = whole.get(tile) {
+            *vector = floats.load(numbers);
+        } else if tile == whole.len() {
+            let mut last = [0.0; LANES];
+            last[..rest.len()].copy_from_slice(rest);
+            *vector = floats.load(&last);
+        }
+    }
+    vectors
+}
+
+/// Writes vectors into a row, up to its end.
+#[inline(always)]
+pub(crate) fn store<F: Floats, const TILES: usize>(floats: F, vectors: [F::V; TILES], row: &mut [f32]) {
+    let (whole, rest) = row.as_chunks_mut::<LANES>();
+    for (tile, vector) in vectors.into_iter().enumerate() {
+        if let Some(row) = whole.get_mut(tile) {
+            floats.store(vector, row);
+        } else if tile == whole.len() {
+            let mut last = [0.0; LANES];
+            floats.store(vector, &mut last);
+            rest.copy_from_slice(&last[..rest.len()]);
+        }
+    }
+}
