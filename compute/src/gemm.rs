@@ -126,9 +126,6 @@ pub trait Gemm<T: Number>: Send + 'static {
     /// Packs a right operand that will be used often; `None` if packing does not help. An error if there is no memory.
     fn pack(mat: Mat<'_, T>) -> Result<Option<Self::Packed>, Error>;
 
-    /// Returns how many bytes a packed right operand takes.
-    fn packed_bytes(packed: &Self::Packed) -> usize;
-
     /// `out = alpha * lhs * rhs + beta * out + bias`; `out` has dense rows. Refuses an operand that was packed from a matrix
     /// of other sizes.
     ///

@@ -12,6 +12,7 @@ mod dims;
 mod family;
 mod fused;
 mod indices;
+mod instruction;
 mod llama;
 mod prim;
 mod promote;

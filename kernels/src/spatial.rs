@@ -2,11 +2,12 @@
 //! convolution and resizing.
 
 use edgepack_compute::spatial::Images;
-use edgepack_executor::kernel::{KernelContext, KernelError};
+use edgepack_executor::kernel::KernelError;
 use edgepack_executor::tensor::TensorShape;
 use edgepack_format::tensor::Dims;
 
 use crate::check::Shape;
+use crate::instruction::Instruction;
 
 /// Numbers that sizes are made of stay below this, so that their products do not overflow.
 pub const MOST: i64 = 1 << 31;
@@ -50,23 +51,23 @@ pub fn resized(meta: &TensorShape<'_>, rank: usize, channels: usize, sizes: [usi
 /// An argument with one number for all spatial dimensions or one for each; `None` if the list is empty. Dimensions that
 /// are missing get `filler`.
 pub fn numbers(
-    cx: &KernelContext<'_>,
+    cx: &impl Instruction,
     arg: usize,
     name: &str,
     rank: usize,
     least: usize,
     filler: usize,
 ) -> Result<Option<[usize; 3]>, KernelError> {
-    let list = cx.ints(arg)?;
-    if list.is_empty() {
+    let (count, items) = cx.ints(arg)?;
+    if count == 0 {
         return Ok(None);
     }
-    if list.len() != 1 && list.len() != rank {
-        return Err(KernelError::argument(format!("`{name}` has {} numbers for {rank} dimensions", list.len())));
+    if count != 1 && count != rank {
+        return Err(KernelError::argument(format!("`{name}` has {count} numbers for {rank} dimensions")));
     }
     let mut result = [filler; 3];
     for (index, slot) in result[3 - rank..].iter_mut().enumerate() {
-        let value = list.at(if list.len() == 1 { 0 } else { index }).unwrap_or_default();
+        let value = items[if count == 1 { 0 } else { index }];
         if !(least as i64..MOST).contains(&value) {
             return Err(KernelError::argument(format!("`{name}` holds {value}, the least possible is {least}")));
         }
@@ -77,7 +78,7 @@ pub fn numbers(
 
 /// [`numbers`] of a list that may not be empty.
 pub fn required(
-    cx: &KernelContext<'_>,
+    cx: &impl Instruction,
     arg: usize,
     name: &str,
     rank: usize,

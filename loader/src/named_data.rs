@@ -64,7 +64,7 @@ pub(crate) fn check_length(key: &str, have: u64, into: &[u8]) -> Result<(), Erro
 }
 
 /// Several maps as one. A key in two of them is an error.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct MergedData {
     maps: Vec<Arc<dyn NamedDataMap>>,
     /// Index of the map that has each key.

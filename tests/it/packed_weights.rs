@@ -184,6 +184,28 @@ fn weights_of_eight_bits_are_packed_once_and_stored() {
     assert!(all > 0);
 }
 
+/// Programs of the corpus whose weights are floats: convolutions and products, one of which a rewrite brings into another order.
+const FLOATS: [&str; 4] = ["cnn_xnnpack", "encoder_xnnpack_dynamic", "dynseq_portable", "channels_last_plain_portable"];
+
+#[test]
+fn weights_of_floats_are_packed_once_for_all_methods_that_hold_them() {
+    let models = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/corpus/models");
+    for name in FLOATS {
+        let program = Program::open(models.join(name).with_extension("pte")).unwrap();
+        let shared = options();
+        let first = load(&program, "forward", &shared);
+        let packings = shared.cache.packings();
+        let (held, bytes) = (shared.cache.len() as u64, first.memory_bytes().packed);
+        assert!(held > 0 && held <= packings && bytes > 0, "{name}: {held} of {packings} packings are held");
+        // The second method packs what a rewrite changed for it alone, and accounts for all that it uses.
+        let second = load(&program, "forward", &shared);
+        assert_eq!((shared.cache.packings() - packings, shared.cache.len() as u64), (packings - held, held), "{name}");
+        assert_eq!(second.memory_bytes().packed, bytes, "{name}");
+        drop((first, second));
+        assert!(shared.cache.is_empty(), "{name}");
+    }
+}
+
 #[test]
 fn packed_weights_are_within_the_limits_of_each_method() {
     let (program, mut options) = (program(Some(weights(0xbb))), options());

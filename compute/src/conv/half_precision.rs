@@ -51,7 +51,7 @@ impl<T: Narrow> HalfConvolution<T> {
         let weight = if self.weight.is_empty() { widen(&mut scratch, operands.weight)? } else { &self.weight };
         let bias = operands.bias.map(|bias| widen(&mut scratch, bias)).transpose()?;
         let results = take(&mut scratch, out.len())?;
-        self.inner.run(geometry, &Operands { input, weight, bias }, scratch, results)?;
+        self.inner.run(geometry, &Operands { input, weight, bias }, None, scratch, results)?;
         T::narrow(results, out);
         Ok(())
     }

@@ -5,6 +5,7 @@
 //! each, and products whose results are added up for transposed ones. [`HalfConvolution`] brings 16-bit floats there, and
 //! [`gradient`] has the gradients of weight and bias.
 
+mod algorithm;
 mod convolution;
 mod depthwise;
 pub mod direct;
@@ -14,10 +15,12 @@ mod half_precision;
 mod im2col;
 mod pixels;
 mod transposed;
+mod weight;
 
 pub use convolution::{Convolution, scratch};
 pub use geometry::{Geometry, Operands};
 pub use half_precision::HalfConvolution;
+pub use weight::PackedWeight;
 
 #[cfg(test)]
 mod tests;

@@ -22,7 +22,7 @@ const CACHE: usize = 1 << 18;
 
 /// A weight as blocks of output channels, for every group: in a block all channels of a tap and an input channel together.
 #[derive(Default)]
-pub(super) struct PackedWeight {
+pub(super) struct BlockedWeight {
     lines: Vec<Line>,
     /// Zeros that a window meets in the padding.
     zeros: Vec<f32>,
@@ -39,12 +39,7 @@ fn row_len(geometry: &Geometry) -> usize {
     geometry.group_channels()[0].saturating_mul(geometry.weight.sizes[2])
 }
 
-impl PackedWeight {
-    /// Returns whether nothing is packed.
-    pub(super) fn is_empty(&self) -> bool {
-        self.lines.is_empty()
-    }
-
+impl BlockedWeight {
     /// Returns how many bytes it takes.
     pub(super) fn bytes(&self) -> usize {
         self.lines.capacity() * size_of::<Line>() + self.zeros.capacity() * size_of::<f32>()
@@ -93,7 +88,7 @@ impl PackedWeight {
 pub(super) fn convolve(
     geometry: &Geometry,
     [input, bias]: [&[f32]; 2],
-    packed: &PackedWeight,
+    packed: &BlockedWeight,
     epilogue: Option<&Epilogue>,
     out: &mut [f32],
 ) {
@@ -146,7 +141,7 @@ struct Image<'a> {
     geometry: &'a Geometry,
     data: &'a [f32],
     bias: &'a [f32],
-    packed: &'a PackedWeight,
+    packed: &'a BlockedWeight,
     blocks: Blocks,
     clamp: Clamp,
 }

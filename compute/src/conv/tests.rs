@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use half::{bf16, f16};
 
-use super::convolution::Algorithm;
+use super::algorithm::Algorithm;
 use super::*;
 use crate::epilogue::{Epilogue, Operation};
 use crate::half::Narrow;
@@ -110,6 +110,11 @@ fn every_algorithm_agrees_with_the_definition() {
         let mut terms = want.clone();
         direct::convolve(&geometry, &amounts, &mut terms);
         let mut convolution = Convolution::new(round % 2 == 0, None);
+        let packed = PackedWeight::new(None, &geometry, &weight).unwrap().filter(|_| round % 4 > 1);
+        if let Some(packed) = &packed {
+            let (_, bytes) = PackedWeight::layout(&geometry).unwrap();
+            assert!((bytes - bytes / 8..=bytes).contains(&packed.byte_len()), "{geometry:?}");
+        }
         let mut scratch = vec![f32::NAN; scratch_for(&geometry)];
         // The second run uses what the first retains, on several threads.
         for threads in [1, 2] {
@@ -117,7 +122,7 @@ fn every_algorithm_agrees_with_the_definition() {
             let mut have = vec![f32::NAN; want.len()];
             Threads::new(threads)
                 .unwrap()
-                .run(|| convolution.run(&geometry, &operands, &mut scratch, &mut have))
+                .run(|| convolution.run(&geometry, &operands, packed.as_ref(), &mut scratch, &mut have))
                 .unwrap();
             assert!(convolution.retained_bytes() <= before + more, "{geometry:?}");
             let [channels, _] = geometry.group_channels();
@@ -143,7 +148,7 @@ fn operations_behind_a_convolution_give_what_they_give_alone() {
         let mut scratch = vec![0f32; scratch_for(&geometry)];
         let mut run = |epilogue: Option<Arc<Epilogue>>| {
             let mut out = vec![0f32; elements(&geometry.out)];
-            Convolution::new(true, epilogue).run(&geometry, &operands, &mut scratch, &mut out).unwrap();
+            Convolution::new(true, epilogue).run(&geometry, &operands, None, &mut scratch, &mut out).unwrap();
             out
         };
         let (mut plain, fused) = (run(None), run(Some(epilogue.clone())));

@@ -222,20 +222,6 @@ impl Packed {
         Blocks::new(rows, cols).bytes()
     }
 
-    /// A matrix of so many rows and columns from the bytes of a packed one, which `fill` writes; none if it says that there
-    /// are none. An error if there is no memory.
-    pub fn of_packed([rows, cols]: [usize; 2], fill: impl FnOnce(&mut [u8]) -> bool) -> Result<Option<Packed>, Error> {
-        let blocks = Blocks::new(rows, cols);
-        let mut lines = room(blocks.lines())?;
-        lines.resize(blocks.lines(), Line::ZERO);
-        Ok(fill(bytemuck::cast_slice_mut(&mut lines)).then_some(Packed { blocks, lines }))
-    }
-
-    /// Returns the packed matrix as bytes.
-    pub fn packed(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.lines)
-    }
-
     /// Returns the number of bytes of the packed matrix.
     pub fn byte_len(&self) -> usize {
         self.lines.capacity() * size_of::<Line>()

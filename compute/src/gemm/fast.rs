@@ -43,10 +43,6 @@ impl Gemm<f32> for Fast {
         Packed::new(&mat).map(Some)
     }
 
-    fn packed_bytes(packed: &Packed) -> usize {
-        packed.byte_len()
-    }
-
     fn multiply(
         out: &mut [f32],
         lhs: Mat<'_, f32>,

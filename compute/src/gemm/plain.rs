@@ -18,10 +18,6 @@ impl<T: Number> Gemm<T> for Plain {
         Ok(None)
     }
 
-    fn packed_bytes(packed: &NeverPacked) -> usize {
-        match *packed {}
-    }
-
     fn multiply(
         out: &mut [T],
         lhs: Mat<'_, T>,

@@ -3,11 +3,13 @@
 //! Shapes are upper bounds for dynamic tensors. Numbers are known only if nothing ever writes them; a kernel that needs
 //! an unknown one reads it when it runs.
 
+use std::any::Any;
 use std::cell::Cell;
 
 use edgepack_format::finding::ErrorCode;
 
 use crate::api::error::KernelError;
+use crate::api::packing::constants::{Constants, Shared};
 use crate::api::room::Retained;
 use crate::api::state::{Dynamism, State, TensorState, Value, ValueId};
 use crate::api::tensor::{Scalar, TensorRef, TensorShape};
@@ -21,6 +23,8 @@ pub struct Prepare<'p> {
     pub(crate) scratch: Cell<usize>,
     pub(crate) optimize: bool,
     pub(crate) retained: Retained<'p>,
+    /// The constants of the method, where there is one.
+    pub(crate) constants: Option<&'p Constants<'p>>,
 }
 
 /// A tensor, seen at load.
@@ -43,7 +47,20 @@ impl<'p> Prepare<'p> {
         optimize: bool,
         retained: &'p Cell<u64>,
     ) -> Self {
-        Prepare { state, args, variable, scratch: Cell::new(0), optimize, retained: Retained(retained) }
+        Prepare {
+            state,
+            args,
+            variable,
+            scratch: Cell::new(0),
+            optimize,
+            retained: Retained(retained),
+            constants: None,
+        }
+    }
+
+    /// This call, of a method with these constants.
+    pub(crate) fn of_constants(self, constants: &'p Constants<'p>) -> Self {
+        Prepare { constants: Some(constants), ..self }
     }
 
     /// Returns what the kernel asks before it retains memory of its own.
@@ -106,6 +123,33 @@ impl<'p> Prepare<'p> {
     pub fn item(&self, arg: usize, item: usize) -> Result<Option<TensorInfo<'p>>, KernelError> {
         let state = self.state;
         Ok(state.list_tensor(self.args, arg, item)?.map(|tensor| self.info(tensor)))
+    }
+
+    /// Returns a constant argument in another layout of so many bytes, such as packed weights: made now, or by another
+    /// instruction or method of the program for a layout of the same name. It is charged to the method, and is not part of
+    /// [`Run::retained_bytes`](crate::kernel::Run::retained_bytes). `layout` names all that it depends on besides the bytes of the
+    /// constant: sizes, strides, instructions of the machine.
+    ///
+    /// # Errors
+    ///
+    /// The argument is not a constant tensor, the limits of the method do not leave so many bytes, or `make` fails.
+    pub fn share<T: Any + Send + Sync>(
+        &self,
+        arg: usize,
+        layout: &str,
+        bytes: usize,
+        make: impl Fn(TensorRef<'p>) -> Result<T, KernelError> + Sync,
+    ) -> Result<Shared<T>, KernelError> {
+        let constant = self.tensor(arg)?.constant.ok_or_else(|| {
+            KernelError::new(ErrorCode::Internal, format!("argument {arg} is not constant, and cannot be shared"))
+        })?;
+        match self.constants {
+            Some(constants) => constants.share(constant.bytes(), layout, bytes, self.retained, &|| make(constant)),
+            None => {
+                self.retained.charge(bytes)?;
+                make(constant).map(Shared::alone)
+            }
+        }
     }
 
     /// Returns whether the argument is a number (or `None`) that nothing writes.

@@ -5,12 +5,15 @@
 //! the kernel works in place. Then the kernel is prepared.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use edgepack_format::finding::ErrorCode;
 
 use crate::api::context::{Access, Rerouted};
 use crate::api::error::KernelError;
 use crate::api::kernel::{Alias, Prepare, Run};
+use crate::api::packing::Packer;
+use crate::api::packing::constants::Constants;
 use crate::api::room::{OutOfMemory, grow};
 use crate::api::state::{Span, Value, ValueId};
 use crate::api::storage::{BLOCK_ALIGN, Block, Region};
@@ -110,13 +113,16 @@ pub(crate) struct FreezeOptions {
     pub optimize: bool,
 }
 
-/// Freezes a graph whose delegate calls, as far as they are left, these delegates run.
+/// Freezes a graph whose delegate calls, as far as they are left, these delegates run. Constants that kernels retain in
+/// another layout are packed, or found, by what `packer` gives.
 pub(crate) fn freeze(
     graph: &mut PlanGraph<'_>,
     options: &FreezeOptions,
     delegates: &[LoadedDelegate],
     retained: &Cell<u64>,
+    packer: &dyn Fn() -> Arc<Packer>,
 ) -> Result<Plan, Refused> {
+    let constants = Constants::new(&graph.memory.constants, packer);
     let mut overlaps = Overlaps::default();
     let whole = |error: OutOfMemory| Refused { chain: 0, instruction: 0, operator: None, error: error.into() };
     let mut chains = Vec::new();
@@ -147,7 +153,8 @@ pub(crate) fn freeze(
                             &mut copies,
                         )
                         .map_err(|error| refused(Some(operator), error))?;
-                    let prepare = Prepare::new(&graph.state, ids, &graph.variable, options.optimize, retained);
+                    let prepare = Prepare::new(&graph.state, ids, &graph.variable, options.optimize, retained)
+                        .of_constants(&constants);
                     let run = info.kernel.prepare(&prepare).map_err(|error| refused(Some(operator), error))?;
                     scratch = scratch.max(prepare.scratch.get());
                     PlannedAction::Kernel { run, operator, call: Call { args, access, rerouted: span } }

@@ -1,6 +1,6 @@
 //! A loaded method: what loading decides, and what it needs.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
 use edgepack_compute::threads::Threads;
@@ -15,7 +15,7 @@ use crate::pte::arena::Holder;
 use crate::pte::error::LoadError;
 use crate::pte::freeze::{FreezeOptions, Plan, Refused, freeze};
 use crate::pte::input_slots::{self, InputSlot};
-use crate::pte::load::{InitialPiece, delegates, initial_pieces, load};
+use crate::pte::load::{InitialPiece, delegates, initial_pieces, load, packer_of_constants};
 use crate::pte::options::Options;
 use crate::pte::output_copies;
 use crate::pte::owners;
@@ -52,7 +52,7 @@ pub struct Method {
     pub(crate) threads: Option<Threads>,
     /// Bytes that kernels may still retain.
     pub(crate) may_retain: u64,
-    /// Bytes of weights that backends packed, or found packed, for the method.
+    /// Bytes of weights that backends and kernels packed, or found packed, for the method.
     packed: usize,
 }
 
@@ -85,6 +85,8 @@ impl Method {
         });
         let threads = threads.transpose()?;
         let (delegates, packer) = delegates(program, &plan, options, threads.as_ref(), loaded.data)?;
+        let packer = packer.map_or_else(OnceCell::new, OnceCell::from);
+        let new_packer = || Arc::new(packer_of_constants(program, options, threads.as_ref()));
         let retained = Cell::new(graph.account.left());
         splice(&mut graph, &delegates, !options.no_optimize, &retained)?;
         graph.account.own("what delegates retain", graph.account.left().saturating_sub(retained.get()))?;
@@ -98,8 +100,9 @@ impl Method {
         let freeze_options = FreezeOptions { optimize: !options.no_optimize };
         owners::check(&graph, program).map_err(|error| LoadError::method(error.code, error.message))?;
         retained.set(graph.account.left());
-        let frozen = freeze(&mut graph, &freeze_options, &delegates, &retained)
-            .map_err(|refused| refused_at(&plan, &graph.operators, refused))?;
+        let frozen =
+            freeze(&mut graph, &freeze_options, &delegates, &retained, &|| Arc::clone(packer.get_or_init(new_packer)))
+                .map_err(|refused| refused_at(&plan, &graph.operators, refused))?;
         if !options.no_optimize {
             release_pages(&graph);
         }
@@ -125,7 +128,7 @@ impl Method {
             holder: Holder::new(),
             instruction_limit: limits.instructions,
             threads,
-            packed: packer.map_or(0, |packer| packer.charged_bytes()),
+            packed: packer.get().map_or(0, |packer| packer.charged_bytes()),
             may_retain: retained.get().min(graph.account.left()),
         };
         method.start()?;

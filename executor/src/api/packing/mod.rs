@@ -5,6 +5,7 @@
 //! charged to its method once. A key is asked for once in a load, so what was looked at is what is packed.
 
 mod cache;
+pub(crate) mod constants;
 pub mod entry;
 mod folder;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use edgepack_loader::{Bytes, NamedDataMap, Source};
 use sha2::{Digest as _, Sha256};
 
 pub use cache::PackCache;
+pub use constants::Shared;
 pub use folder::PackFolder;
 
 use crate::api::error::KernelError;
@@ -118,18 +120,39 @@ impl Packer {
             key.push('/');
             key.push_str(&folder::hex(&entry::digest(numbers)));
         }
-        let mut charged = self.charged.lock().unwrap_or_else(PoisonError::into_inner);
-        if !charged.contains_key(&key) {
-            retained.charge(packing.bytes)?;
-            charged.insert(key.clone(), packing.bytes);
-        }
-        drop(charged);
+        self.charge(&key, packing.bytes, retained)?;
         let packed = self.cache.shared(&key, || match &self.folder {
             Some(folder) => self.stored(folder, packing),
-            None => self.new_one(packing).map(Arc::new),
+            None => self.new_one(packing.bytes, packing.pack).map(Arc::new),
         })?;
         packing.weights.release();
         Ok(packed)
+    }
+
+    /// Returns what is made of a constant at a place in memory, in a layout of so many bytes. If it is held, others may find
+    /// it: what is made has to hold that memory then, so that nothing else is at that place while it lives.
+    pub(crate) fn share<T: Any + Send + Sync>(
+        &self,
+        (place, layout): (&[u8], &str),
+        bytes: usize,
+        retained: Retained<'_>,
+        is_held: bool,
+        make: &(dyn Fn() -> Result<T, KernelError> + Sync),
+    ) -> Result<Arc<T>, KernelError> {
+        let key = format!("program {}/at {:p}+{}/{layout}", self.scope, place.as_ptr(), place.len());
+        self.charge(&key, bytes, retained)?;
+        let make = || self.new_one(bytes, make).map(Arc::new);
+        if is_held { self.cache.shared(&key, make) } else { make() }
+    }
+
+    /// Charges the method once for what has a key.
+    fn charge(&self, key: &str, bytes: usize, retained: Retained<'_>) -> Result<(), KernelError> {
+        let mut charged = self.charged.lock().unwrap_or_else(PoisonError::into_inner);
+        if !charged.contains_key(key) {
+            retained.charge(bytes)?;
+            charged.insert(key.to_owned(), bytes);
+        }
+        Ok(())
     }
 
     /// Returns the bytes of packed weights that the method was charged for.
@@ -152,19 +175,24 @@ impl Packer {
             {
                 return Ok(Arc::new(known));
             }
-            let made = self.new_one(packing)?;
+            let made = self.new_one(packing.bytes, packing.pack)?;
             // A folder that cannot be written to is one that nothing is found in.
             let _ = folder.write(&digest, (packing.content)(&made));
             Ok(Arc::new(made))
         })
     }
 
-    fn new_one<T: Send>(&self, packing: &Packing<'_, T>) -> Result<T, KernelError> {
+    /// Packs something of so many bytes, on the threads of the method if that pays.
+    fn new_one<T: Send>(
+        &self,
+        bytes: usize,
+        pack: &(dyn Fn() -> Result<T, KernelError> + Sync),
+    ) -> Result<T, KernelError> {
         self.cache.count_packing();
         match &self.threads {
-            Some(threads) if packing.bytes >= HANDED_OVER && threads.count() > 1 => threads.run(|| (packing.pack)()),
-            Some(_) => threads::alone(|| (packing.pack)()),
-            None => (packing.pack)(),
+            Some(threads) if bytes >= HANDED_OVER && threads.count() > 1 => threads.run(pack),
+            Some(_) => threads::alone(pack),
+            None => pack(),
         }
     }
 }

@@ -22,6 +22,12 @@ pub(crate) struct LoadedDelegate {
     pub delegate: Box<dyn Delegate>,
 }
 
+/// Returns a packer for a method without delegates, whose kernels pack constants.
+pub(crate) fn packer_of_constants(program: &Program, options: &Options, threads: Option<&Threads>) -> Packer {
+    let Options { cache, folder, data, .. } = options;
+    Packer::new(cache, folder.as_ref(), program.source(), data, Arc::new(MergedData::default()), threads)
+}
+
 /// Makes all delegates of a plan, in order, and the packer that they share.
 pub(crate) fn delegates(
     program: &Program,

@@ -6,18 +6,20 @@ mod half_precision;
 
 use std::sync::Arc;
 
-use edgepack_compute::conv::{self, Convolution, Geometry, Operands, direct};
+use edgepack_compute::conv::{self, Convolution, Geometry, Operands, PackedWeight, direct};
 use edgepack_compute::epilogue::Epilogue;
 use edgepack_compute::number::Number;
 use edgepack_compute::spatial::{Images, Slide};
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::tensor::TensorShape;
+use edgepack_executor::packing::Shared;
+use edgepack_executor::tensor::{TensorRef, TensorShape};
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
 use crate::check::{Class, Shape, expect_class, expect_same};
 use crate::fused::Base;
+use crate::instruction::Instruction;
 use crate::schema::{kernel, position};
 use crate::spatial::{MOST, images, numbers, required, resized};
 
@@ -88,8 +90,10 @@ fn prepare(args: &Prepare<'_>, epilogue: Option<Arc<Epilogue>>) -> Result<Box<dy
     }
     if dtype == ScalarType::FLOAT {
         args.scratch(scratch_bytes(args)?);
-        let convolution = Convolution::new(weight.constant.is_some() && args.optimize(), epilogue);
-        return Ok(Box::new(Instruction(convolution)));
+        let is_constant = weight.constant.is_some() && args.optimize();
+        let convolution = Convolution::new(is_constant, epilogue);
+        let packed = if is_constant { packed(args)? } else { None };
+        return Ok(Box::new(Single { convolution, packed }));
     }
     if epilogue.is_some() {
         return Err(KernelError::unsupported(format!("operations behind results of type {dtype}")));
@@ -115,13 +119,39 @@ fn scratch_bytes(args: &Prepare<'_>) -> Result<usize, KernelError> {
     Ok(conv::scratch(pixels, taps, channels, transposed, reordered).saturating_mul(images * size_of::<f32>()))
 }
 
-/// A convolution of `f32`.
-struct Instruction(Convolution);
+/// The constant weight in the order that a convolution of images of known sizes reads it.
+fn packed(args: &Prepare<'_>) -> Result<Option<Shared<PackedWeight>>, KernelError> {
+    let known = |arg| args.tensor(arg).is_ok_and(|tensor| !tensor.dynamic);
+    // What is wrong with the arguments is an error of the run.
+    let (true, true, Ok((geometry, sizes))) = (known(FORWARD.input), known(OUT), measure(args, &FORWARD)) else {
+        return Ok(None);
+    };
+    let (out, rank) = (args.tensor(OUT)?.meta, args.tensor(FORWARD.weight)?.meta.rank() - 2);
+    if out.sizes != &sizes[..] || sizes.contains(&0) {
+        return Ok(None);
+    }
+    let geometry = Geometry { out: images("out", &out, rank)?, ..geometry };
+    let Some((layout, bytes)) = PackedWeight::layout(&geometry) else { return Ok(None) };
+    let make = |weight: TensorRef<'_>| {
+        PackedWeight::new(None, &geometry, weight.as_slice()?)?
+            .ok_or_else(|| KernelError::unsupported("a weight that is read as it is stored"))
+    };
+    args.share(FORWARD.weight, &layout, bytes, make).map(Some)
+}
 
-impl Run for Instruction {
+/// A convolution of `f32`.
+struct Single {
+    convolution: Convolution,
+    /// The weight, if it was packed at load.
+    packed: Option<Shared<PackedWeight>>,
+}
+
+impl Run for Single {
     fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         let geometry = geometry(cx)?;
-        cx.retained().reserve(self.0.bytes_to_retain(&geometry))?;
+        if self.packed.is_none() {
+            cx.retained().reserve(self.convolution.bytes_to_retain(&geometry))?;
+        }
         let views = cx.views();
         let operands = Operands {
             input: views.tensor(FORWARD.input)?.as_slice::<f32>()?,
@@ -129,11 +159,12 @@ impl Run for Instruction {
             bias: views.tensor_opt(BIAS)?.map(|bias| bias.as_slice::<f32>()).transpose()?,
         };
         let out = views.out(OUT)?.into_slice::<f32>()?;
-        Ok(self.0.run(&geometry, &operands, floats(views.scratch()?)?, out)?)
+        let packed = self.packed.as_deref();
+        Ok(self.convolution.run(&geometry, &operands, packed, floats(views.scratch()?)?, out)?)
     }
 
     fn retained_bytes(&self) -> usize {
-        self.0.retained_bytes()
+        self.convolution.retained_bytes()
     }
 }
 
@@ -151,7 +182,7 @@ fn geometry(cx: &mut KernelContext<'_>) -> Result<Geometry, KernelError> {
 }
 
 /// Reads the arguments: everything but the strides of the output, and its sizes.
-fn measure(cx: &KernelContext<'_>, args: &Arguments) -> Result<(Geometry, Dims), KernelError> {
+fn measure(cx: &impl Instruction, args: &Arguments) -> Result<(Geometry, Dims), KernelError> {
     let (input, weight) = (cx.meta(args.input)?, cx.meta(args.weight)?);
     let rank = match weight.rank() {
         rank @ 3..=5 => rank - 2,

@@ -8,6 +8,7 @@ mod complex;
 mod halves;
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, Views};
+use edgepack_executor::packing::Shared;
 use edgepack_executor::tensor::{TensorMut, TensorRef, TensorShape};
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
@@ -142,10 +143,12 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
         });
     }
     let packed = match rhs.constant {
-        Some(rhs) if worthwhile && args.optimize() && form.shape != Shapes::Stacks => {
-            let matrix = form.rhs_matrix(&rhs.meta(), rhs.as_slice::<f32>()?)?;
-            args.retained().reserve(gemm::Packed::packed_len([matrix.rows, matrix.cols]))?;
-            Fast::pack(matrix)?
+        Some(rhs) if worthwhile && args.optimize() && form.shape != Shapes::Stacks && !rhs.bytes().is_empty() => {
+            let Mat { rows, cols, .. } = form.rhs_matrix(&rhs.meta(), rhs.as_slice::<f32>()?)?;
+            let layout = format!("{}, {rows} x {cols}, {:?}", gemm::Packed::layout(), rhs.strides);
+            Some(args.share(form.rhs.0, &layout, gemm::Packed::packed_len([rows, cols]), |rhs| {
+                Ok(gemm::Packed::new(&form.rhs_matrix(&rhs.meta(), rhs.as_slice()?)?)?)
+            })?)
         }
         _ => None,
     };
@@ -154,7 +157,7 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
 
 fn operator<T: Number, G: Gemm<T>>(
     form: &'static Form,
-    packed: Option<G::Packed>,
+    packed: Option<Shared<G::Packed>>,
 ) -> Result<Box<dyn Run>, KernelError> {
     Ok(Box::new(Instruction::<T, G> { form, packed }))
 }
@@ -162,16 +165,12 @@ fn operator<T: Number, G: Gemm<T>>(
 /// One instruction, and its constant matrix packed.
 struct Instruction<T: Number, G: Gemm<T>> {
     form: &'static Form,
-    packed: Option<G::Packed>,
+    packed: Option<Shared<G::Packed>>,
 }
 
 impl<T: Number, G: Gemm<T>> Run for Instruction<T, G> {
     fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-        run::<T, G>(self.form, self.packed.as_ref(), cx)
-    }
-
-    fn retained_bytes(&self) -> usize {
-        self.packed.as_ref().map_or(0, G::packed_bytes)
+        run::<T, G>(self.form, self.packed.as_deref(), cx)
     }
 }
 

@@ -1,0 +1,60 @@
+//! Which loops compute a convolution of `f32`: its layouts and sizes decide.
+
+use super::geometry::Geometry;
+use crate::spatial::Images;
+
+/// Below this many multiplications the definition is faster than any preparation.
+const SMALL: usize = 1 << 12;
+
+/// The algorithm that computes a convolution.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Algorithm {
+    /// By definition.
+    Direct,
+    /// Every channel by itself, row by row.
+    DepthwiseNchw,
+    /// Every channel by itself, the channels of a pixel next to each other.
+    DepthwiseNhwc,
+    /// `weight * patches`, the patches gathered while they are packed.
+    Im2colNchw,
+    /// Pixels that taps meet, read where they are stored, times blocks of the weight.
+    Pixels,
+    /// Transposed, as products that are added up.
+    ScatterTransposed,
+}
+
+impl Algorithm {
+    pub(super) fn of(geometry: &Geometry) -> Algorithm {
+        let Geometry { input, out, weight, groups, transposed, .. } = *geometry;
+        let too_long = input.channels.0 * input.area() >= i32::MAX as usize / 4;
+        // One layer is an image, unless there are layers of padding around it.
+        let layers = geometry.slides[0].kernel > 1 || geometry.slides[0].padding > 0 || input.sizes[0] > 1;
+        let dense = |images: &Images| images.sizes[1] == 1 || images.strides[1] == images.sizes[2] * images.strides[2];
+        let in_place = input.channels.1 == 1 && input.strides[2] == input.channels.0 && dense(&input);
+        let pixels = out.is_channels_last() && (groups == 1 || in_place);
+        if transposed && (!pixels || layers || too_long || geometry.work() < SMALL) {
+            let weight_dense = weight.strides[2] == 1 && weight.is_linear() && weight.channels.1 == weight.area();
+            let fits = weight_dense && input.is_linear() && geometry.work() >= SMALL;
+            return if fits { Algorithm::ScatterTransposed } else { Algorithm::Direct };
+        }
+        if layers || geometry.work() < SMALL || too_long {
+            return Algorithm::Direct;
+        }
+        let weight_dense = weight.strides[2] == 1 && dense(&weight) && weight.channels.1 == weight.area();
+        let depthwise = weight.channels.0 == 1 && groups > 1;
+        if out.is_channels_last() {
+            let by_pixel = input.channels.1 == 1;
+            return match depthwise && !transposed {
+                true if by_pixel && out.channels.0 == groups => Algorithm::DepthwiseNhwc,
+                _ if pixels => Algorithm::Pixels,
+                _ => Algorithm::Direct,
+            };
+        }
+        let rows = (out.strides[2] == 1 || out.sizes[2] == 1) && dense(&out) && out.channels.1 == out.area();
+        match (rows, depthwise) {
+            (true, true) if input.strides[2] == 1 => Algorithm::DepthwiseNchw,
+            (true, false) if dense(&input) && (weight_dense || weight.area() == 1) => Algorithm::Im2colNchw,
+            _ => Algorithm::Direct,
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The weight of a convolution of `f32` in the order its loops read it, where that is not the order it is stored in.
+
+use super::algorithm::Algorithm;
+use super::geometry::Geometry;
+use super::pixels::BlockedWeight;
+use crate::error::{Error, room};
+use crate::simd::float_path::FloatPath;
+
+/// A weight in the order that loops read it.
+pub struct PackedWeight(pub(super) Order);
+
+/// What loops read.
+pub(super) enum Order {
+    /// Blocks of output channels.
+    Blocks(BlockedWeight),
+    /// Of a depthwise convolution: the channels of each tap, and a zero per channel.
+    Taps(Vec<f32>),
+}
+
+impl PackedWeight {
+    /// Returns the name of the order in which the convolution of this geometry reads its weight on this machine, and how many
+    /// bytes that takes; none if it reads the weight as it is stored.
+    pub fn layout(geometry: &Geometry) -> Option<(String, usize)> {
+        let algorithm = Algorithm::of(geometry);
+        let bytes = match algorithm {
+            Algorithm::Pixels => BlockedWeight::bytes_of(geometry),
+            Algorithm::DepthwiseNhwc => taps(geometry).saturating_mul(size_of::<f32>()),
+            _ => return None,
+        };
+        let Geometry { weight, groups, transposed, .. } = geometry;
+        let tiles = FloatPath::best().tiles();
+        Some((format!("{algorithm:?} of {tiles}, {groups} groups of {weight:?}, transposed {transposed}"), bytes))
+    }
+
+    /// Brings a weight into the order that the convolution of this geometry reads, in the memory of an older one if that is
+    /// enough; none if the weight is read as it is stored. An error if there is no memory.
+    ///
+    /// # Panics
+    ///
+    /// If the weight is shorter than the geometry says.
+    pub fn new(old: Option<Self>, geometry: &Geometry, weight: &[f32]) -> Result<Option<Self>, Error> {
+        Ok(Some(PackedWeight(match (Algorithm::of(geometry), old.map(|old| old.0)) {
+            (Algorithm::Pixels, old) => {
+                let mut blocks = if let Some(Order::Blocks(old)) = old { old } else { BlockedWeight::default() };
+                blocks.pack(geometry, weight)?;
+                Order::Blocks(blocks)
+            }
+            (Algorithm::DepthwiseNhwc, old) => {
+                let old = if let Some(Order::Taps(old)) = old { old } else { Vec::new() };
+                Order::Taps(by_tap(old, geometry, weight)?)
+            }
+            _ => return Ok(None),
+        })))
+    }
+
+    /// Returns whether an algorithm reads weights in this order.
+    pub(super) fn fits(&self, algorithm: Algorithm) -> bool {
+        match self.0 {
+            Order::Blocks(_) => algorithm == Algorithm::Pixels,
+            Order::Taps(_) => algorithm == Algorithm::DepthwiseNhwc,
+        }
+    }
+
+    /// Returns how many bytes it takes.
+    pub fn byte_len(&self) -> usize {
+        match &self.0 {
+            Order::Blocks(blocks) => blocks.bytes(),
+            Order::Taps(taps) => taps.capacity() * size_of::<f32>(),
+        }
+    }
+}
+
+/// Numbers of a depthwise weight by tap, with a zero per channel.
+fn taps(geometry: &Geometry) -> usize {
+    (geometry.weight.area() + 1).saturating_mul(geometry.weight.batch.0)
+}
+
+/// The weight of a depthwise convolution by tap and channel, and a zero per channel.
+fn by_tap(mut taps: Vec<f32>, geometry: &Geometry, weight: &[f32]) -> Result<Vec<f32>, Error> {
+    let (kernel, count) = (&geometry.weight, self::taps(geometry));
+    if taps.capacity() < count {
+        taps = room(count)?;
+    }
+    taps.clear();
+    taps.resize(count, 0.0);
+    let mut places = taps.iter_mut();
+    for (y, x) in (0..kernel.sizes[1]).flat_map(|y| (0..kernel.sizes[2]).map(move |x| (y, x))) {
+        let start = y * kernel.strides[1] + x * kernel.strides[2];
+        for (out, place) in (0..kernel.batch.0).zip(&mut places) {
+            *place = weight[start + out * kernel.batch.1];
+        }
+    }
+    Ok(taps)
+}
