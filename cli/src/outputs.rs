@@ -56,17 +56,23 @@ impl Outputs {
 
     /// Notes a file that is read; `-` is the standard input of the process.
     pub fn reads(&mut self, path: &Path) {
-        if path.as_os_str() != "-" {
-            return self.batch.reads(path);
+        match path.as_os_str() == "-" {
+            true => self.reads_standard_input(),
+            false => self.batch.reads(path),
         }
-        #[cfg(unix)]
-        {
-            use std::os::fd::AsFd;
+    }
 
-            let input = io::stdin().as_fd().try_clone_to_owned().map(std::fs::File::from);
-            if let Ok(found) = input.and_then(|input| input.metadata()) {
-                self.batch.reads_open(&found, "standard input");
-            }
+    /// Files are known by their identity on Unix alone.
+    #[cfg(not(unix))]
+    fn reads_standard_input(&mut self) {}
+
+    #[cfg(unix)]
+    fn reads_standard_input(&mut self) {
+        use std::os::fd::AsFd;
+
+        let input = io::stdin().as_fd().try_clone_to_owned().map(std::fs::File::from);
+        if let Ok(found) = input.and_then(|input| input.metadata()) {
+            self.batch.reads_open(&found, "standard input");
         }
     }
 

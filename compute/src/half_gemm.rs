@@ -126,7 +126,7 @@ mod tests {
             let out_strides = if round % 4 < 2 { [n, 1] } else { [1, m] };
             let mut want = vec![0.5f32; m * n];
             let terms = Terms { alpha: 2.0, beta: 3.0, ..Terms::default() };
-            Plain::multiply(&mut want, lhs.into(), Mat::new(&floats, [k, n], strides).unwrap().into(), terms).unwrap();
+            Plain::multiply(&mut want, lhs, Mat::new(&floats, [k, n], strides).unwrap().into(), terms).unwrap();
             let mut have = vec![f16::from_f32(0.5); m * n];
             let mut room = vec![f32::NAN; scratch([m, k, n])];
             let rhs = Mat::new(&b, [k, n], strides).unwrap();

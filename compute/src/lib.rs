@@ -32,6 +32,7 @@ pub mod half_gemm;
 pub mod indexing;
 pub mod indices;
 mod interleave;
+pub mod join;
 pub mod layout;
 pub mod mask;
 pub mod norm;

@@ -141,9 +141,7 @@ impl Windows {
         let all = input.batch.0 * channels * to.area();
         let last = Images::channels_last(input.batch.0, channels, to.sizes);
         let first = Images::channels_first(input.batch.0, channels, to.sizes);
-        let batch = to.batch.0 == 1 || to.batch.1 == last.batch.1;
-        let lies = |images: Images| (images.channels, images.strides) == (to.channels, to.strides) && batch;
-        if lies(last) && depth == 1 {
+        if to.is_placed_as(&last) && depth == 1 {
             for_each_piece_at(cost, &mut out[..all], width * channels, |start, out| {
                 for row in start / (width * channels)..(start + out.len()) / (width * channels) {
                     let (n, y) = (row / height, row % height);
@@ -152,7 +150,7 @@ impl Windows {
                     self.run(data, pool, [n..n + 1, 0..channels, y..y + 1], emit);
                 }
             });
-        } else if lies(first) {
+        } else if to.is_placed_as(&first) {
             for_each_piece_at(cost, &mut out[..all], to.area(), |start, out| {
                 for plane in start / to.area()..(start + out.len()) / to.area() {
                     let (n, channel) = (plane / channels, plane % channels);

@@ -51,6 +51,17 @@ impl Images {
         self.sizes.iter().product()
     }
 
+    /// Returns whether every element is at the place that it has in other images of the same sizes. The distance along a
+    /// dimension of one element does not matter.
+    pub(crate) fn is_placed_as(&self, other: &Images) -> bool {
+        let same = |have: (usize, usize), want: (usize, usize)| have.0 <= 1 || have.1 == want.1;
+        let axes = |images: &Images| std::array::from_fn::<_, 3, _>(|axis| (images.sizes[axis], images.strides[axis]));
+        let mut spatial = axes(self).into_iter().zip(axes(other));
+        same(self.batch, other.batch)
+            && same(self.channels, other.channels)
+            && spatial.all(|(have, want)| same(have, want))
+    }
+
     /// Returns whether the pixels of a channel follow each other at one distance.
     pub(crate) fn is_linear(&self) -> bool {
         let [_, height, width] = self.sizes;
@@ -172,6 +183,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn images_are_placed_alike_whatever_the_strides_of_single_elements() {
+        let images = Images::channels_last(1, 3, [1, 4, 5]);
+        let [mut flat, mut gaps] = [images; 2];
+        (flat.batch.1, flat.strides[0], gaps.strides[1]) = (0, 0, 16);
+        assert!(flat.is_placed_as(&images) && !gaps.is_placed_as(&images));
+        assert!(!images.is_placed_as(&Images::channels_first(1, 3, [1, 4, 5])));
+        assert!(!Images { batch: (2, 99), ..images }.is_placed_as(&Images { batch: (2, 60), ..images }));
     }
 
     #[test]

@@ -105,8 +105,10 @@ pub(super) fn convolve(
     let pixels = if geometry.transposed { pixels.next_multiple_of(to.sizes[2].max(1)) } else { pixels };
     let width = blocks.width();
     let path = FloatPath::best();
-    let reads_often = blocks.bytes() > 4 * CACHE || area.div_ceil(pixels) < threads;
-    let by_channels = parallel && geometry.groups == 1 && reads_often && blocks.count() >= 2 * threads;
+    // Every part of the pixels reads the weight, and every part of the channels the image: the smaller is read often.
+    let image = images.area() * images.channels.0 * size_of::<f32>();
+    let reads_weight = blocks.bytes() <= CACHE.max(image) && area.div_ceil(pixels) >= threads;
+    let by_channels = parallel && geometry.groups == 1 && !reads_weight && blocks.count() >= threads;
     for n in 0..to.batch.0 {
         let image = Image { geometry, data: &input[n * images.batch.1..], bias, packed, blocks, clamp };
         let out = &mut out[n * to.batch.1..][..area * channels];
@@ -243,7 +245,10 @@ impl Image<'_> {
         let mut sums = [start; ROWS];
         if geometry.is_pointwise() {
             let stride = images.channels.0;
-            let rows = std::array::from_fn(|row| &data[(first + row.min(count - 1)) * stride + group..][..channels]);
+            let mut rows: [&[f32]; ROWS] = [&[]; ROWS];
+            for (row, place) in rows.iter_mut().enumerate() {
+                *place = &data[(first + row.min(count - 1)) * stride + group..][..channels];
+            }
             add_products(floats, rows, weights, &mut sums);
             return sums;
         }
@@ -269,16 +274,14 @@ impl Image<'_> {
             let down = (ky * slides[1].dilation) as isize;
             for kx in 0..runs {
                 let right = (kx * dilation) as isize;
-                let rows: [&[f32]; ROWS] = std::array::from_fn(|row| {
-                    let [y, x] = [places[row][0] + down, places[row][1] + right];
+                let mut rows = [&packed.zeros[..len]; ROWS];
+                for (row, [y, x]) in rows.iter_mut().zip(places) {
+                    let [y, x] = [y + down, x + right];
                     // What is before the first is a great number, too.
                     if (y as usize) < slides[1].input && (x as usize) < input {
-                        let at = y as usize * images.strides[1] + x as usize * images.strides[2] + group;
-                        &data[at..][..len]
-                    } else {
-                        &packed.zeros[..len]
+                        *row = &data[y as usize * images.strides[1] + x as usize * images.strides[2] + group..][..len];
                     }
-                });
+                }
                 let weights = &weights[(ky * width + kx) * channels..][..len];
                 add_products(floats, rows, weights, &mut sums);
             }
@@ -312,11 +315,13 @@ impl Image<'_> {
             let line = &data[line as usize * images.strides[1]..];
             for kx in 0..right.kernel {
                 let Some(start) = place(right, x, kx) else { continue };
-                let rows: [&[f32]; ROWS] = std::array::from_fn(|row| {
+                let mut rows = [&packed.zeros[..channels]; ROWS];
+                for (row, place) in rows.iter_mut().enumerate() {
                     let at = start.wrapping_add(row.min(count - 1) as isize) as usize;
-                    let inside = at < images.sizes[2];
-                    if inside { &line[at * images.strides[2] + group..][..channels] } else { &packed.zeros[..channels] }
-                });
+                    if at < images.sizes[2] {
+                        *place = &line[at * images.strides[2] + group..][..channels];
+                    }
+                }
                 let weights = &weights[(ky * right.kernel + kx) * channels..][..channels];
                 add_products(floats, rows, weights, sums);
             }

@@ -20,7 +20,7 @@ const SMALL: usize = 1 << 12;
 /// A multiplication and an addition in a product of matrices: from 0.008 ns to 0.03 ns, by machine.
 const MULTIPLICATION: Cost = Cost::nanoseconds(0.016);
 /// Bytes of a packed operand that are read once for each part of the rows without costing time: they stay in a cache.
-const CACHE: usize = 1 << 20;
+const CACHE: usize = 1 << 18;
 /// Rows of a part are a multiple of what every tile has.
 const ROWS: usize = 24;
 /// Parts that a thread gets, so that all end at about the same time.
@@ -83,9 +83,10 @@ pub(crate) fn multiply_blocks<R: Columns>(
     let path = FloatPath::best();
     let shared = MULTIPLICATION.pays(rows.saturating_mul(blocks.depth).saturating_mul(columns));
     let threads = if shared { threads::current() } else { 1 };
-    // Rows would be multiplied with every block once in each of their parts: packed blocks that stay in a cache cost nothing.
+    // Every part of the rows reads all blocks, and fills those that are not packed; every part of the blocks reads the rows.
+    let left = rows.saturating_mul(blocks.depth).saturating_mul(size_of::<f32>());
     let by_rows = match is_packed {
-        true => blocks.bytes() <= CACHE && rows >= threads * ROWS || blocks.count() < threads * 2,
+        true => blocks.bytes() <= CACHE.max(left) && rows >= threads * ROWS || blocks.count() < threads,
         false => blocks.count() < threads * 2 && rows >= threads * 2,
     };
     if by_rows || threads == 1 {

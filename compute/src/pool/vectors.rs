@@ -18,13 +18,10 @@ impl Windows {
     /// Returns whether the channels of a pixel are neighbours and fill vectors, in images without gaps of one layer.
     pub(super) fn has_vectors(&self) -> bool {
         let Windows { input, out, .. } = self;
-        let [from, to] =
-            [input, out].map(|images| Images::channels_last(images.batch.0, images.channels.0, images.sizes));
-        let dense = |have: &Images, want: Images| {
-            let batch = have.batch.0 == 1 || have.batch == want.batch;
-            (have.channels, have.strides) == (want.channels, want.strides) && batch
+        let dense = |images: &Images| {
+            images.is_placed_as(&Images::channels_last(images.batch.0, images.channels.0, images.sizes))
         };
-        dense(input, from) && dense(out, to) && input.sizes[0] == 1 && out.channels.0 >= VECTOR
+        dense(input) && dense(out) && input.sizes[0] == 1 && out.channels.0 >= VECTOR
     }
 
     /// Computes what [`Windows::greatest_values`] does.
@@ -112,7 +109,9 @@ mod tests {
             let places = slides.map(|slide| slide.places(false).unwrap());
             let (input, out) =
                 (Images::channels_last(2, channels, [1, 9, 7]), Images::channels_last(2, channels, places));
-            let windows = Windows { input, out, axes: slides.map(Axis::Sliding) };
+            let mut windows = Windows { input, out, axes: slides.map(Axis::Sliding) };
+            // A dimension that is not there has no distance.
+            (windows.input.strides[0], windows.out.strides[0]) = (0, 0);
             let mut data: Vec<f32> = random.floats(2 * channels * 63);
             data.iter_mut().step_by(37).for_each(|x| *x = f32::NAN);
             let len = 2 * channels * out.area();

@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
@@ -26,6 +26,8 @@ const CALLER_SPINS: Duration = Duration::from_micros(20);
 thread_local! {
     /// The workers this thread is one of.
     static WORKER_OF: OnceCell<Arc<Shared>> = const { OnceCell::new() };
+    /// Which of them it is.
+    static INDEX: Cell<usize> = const { Cell::new(0) };
     /// True while this thread runs a part of a loop; loops inside of it run on this thread alone.
     static IN_LOOP: Cell<bool> = const { Cell::new(false) };
 }
@@ -146,7 +148,7 @@ impl Shared {
         let batch = batch.max(1);
         // Work may have moved to a thread of its own while others of the pool run theirs.
         let Some(turn) = self.range.try_turn() else { return alone(|| f(0..count)) };
-        let batches = Batches { next: AtomicUsize::new(0), count, batch, f, panic: Mutex::new(None) };
+        let batches = Batches::new(count, batch, self.count(), f);
         self.range.offer(&turn, &batches, self.worker_spins, || {
             let others = count.div_ceil(batch).saturating_sub(1).min(self.count() - 1);
             // This thread is one of those awake.
@@ -178,6 +180,7 @@ impl Shared {
         let Some(sleeper) = self.sleepers.get(index) else { return };
         // A thread serves one pool in its life.
         WORKER_OF.with(|pool| _ = pool.set(self.clone()));
+        INDEX.set(index);
         _ = sleeper.thread.set(thread::current());
         let mut seen = 0;
         let mut spin = Spin::new(self.worker_spins);
@@ -248,9 +251,16 @@ impl<F: FnOnce() -> R + Send, R: Send> TakePart for Once<F, R> {
     }
 }
 
-/// The numbers below `count`, of which each thread takes a batch after the other.
+/// The most shares that a loop is cut into.
+const SHARES: usize = 16;
+
+/// The numbers below `count`, in batches. Each thread has a share of neighbouring batches, the same in every loop of as many,
+/// so that what one loop left in its cache the next one finds there. It takes them from the first on; when there are none
+/// left, it takes the last of others.
 struct Batches<F> {
-    next: AtomicUsize,
+    /// The next batch of each share, and the end: 32 bits each.
+    shares: [AtomicU64; SHARES],
+    used: usize,
     count: usize,
     batch: usize,
     f: F,
@@ -258,10 +268,37 @@ struct Batches<F> {
 }
 
 impl<F: Fn(Range<usize>) + Sync> Batches<F> {
-    fn claim(&self) -> Option<Range<usize>> {
-        let end = |first: usize| first + self.batch.min(self.count - first);
-        let claimed = self.next.fetch_update(Relaxed, Relaxed, |first| (first < self.count).then(|| end(first)));
-        claimed.ok().map(|first| first..end(first))
+    fn new(count: usize, batch: usize, threads: usize, f: F) -> Self {
+        // Batches are counted in 32 bits.
+        let batch = batch.max(count / (u32::MAX as usize / 2) + 1);
+        let (all, used) = (count.div_ceil(batch) as u64, threads.clamp(1, SHARES));
+        let shares = std::array::from_fn(|share| {
+            let [start, end] = [share, share + 1].map(|share| all * share.min(used) as u64 / used as u64);
+            AtomicU64::new(start << 32 | end)
+        });
+        Batches { shares, used, count, batch, f, panic: Mutex::new(None) }
+    }
+
+    /// Takes a batch of one's own share, or of another.
+    fn claim(&self, own: usize) -> Option<Range<usize>> {
+        let claimed = (0..self.used).find_map(|distance| {
+            let share = &self.shares[(own + distance) % self.used];
+            share
+                .fetch_update(Relaxed, Relaxed, |state| {
+                    let (next, end) = (state >> 32, state & u64::from(u32::MAX));
+                    let rest = if distance == 0 { (next + 1) << 32 | end } else { next << 32 | end.wrapping_sub(1) };
+                    (next < end).then_some(rest)
+                })
+                .ok()
+                .map(|state| if distance == 0 { state >> 32 } else { (state & u64::from(u32::MAX)) - 1 })
+        });
+        let first = claimed? as usize * self.batch;
+        Some(first..first + self.batch.min(self.count - first))
+    }
+
+    /// Leaves nothing to take.
+    fn close(&self) {
+        self.shares.iter().for_each(|share| share.store(0, Relaxed));
     }
 }
 
@@ -269,13 +306,13 @@ impl<F: Fn(Range<usize>) + Sync> TakePart for Batches<F> {
     fn take_part(&self) {
         let all = || {
             alone(|| {
-                while let Some(range) = self.claim() {
+                while let Some(range) = self.claim(INDEX.get()) {
                     (self.f)(range)
                 }
             })
         };
         let Err(panic) = catch_unwind(AssertUnwindSafe(all)) else { return };
-        self.next.store(self.count, Relaxed);
+        self.close();
         let mut first = lock(&self.panic);
         if first.is_none() {
             *first = Some(panic);

@@ -30,13 +30,14 @@ impl Lowering<'_> {
             _ => {}
         }
         let out = self.values.make(made)?;
-        let same = |this: &mut Self, name| this.values.call(name, &[x.local, out.local], this.node);
+        if let NodeUnion::Softmax(_) = union {
+            let (dim, half) = (self.values.all().int(-1), self.values.all().bool(false));
+            return self.values.call("aten::_softmax.out", &[x.local, dim, half, out.local], self.node);
+        }
+        let [from, to] = self.values.element_wise(x, out)?;
+        let same = |this: &mut Self, name| this.values.call(name, &[from, to], this.node);
         match union {
-            NodeUnion::Clamp(_) => self.clamp(node.bounds(), x.local, out.local),
-            NodeUnion::Softmax(_) => {
-                let (dim, half) = (self.values.all().int(-1), self.values.all().bool(false));
-                self.values.call("aten::_softmax.out", &[x.local, dim, half, out.local], self.node)
-            }
+            NodeUnion::Clamp(_) => self.clamp(node.bounds(), from, to),
             NodeUnion::Sigmoid(_) => same(self, "aten::sigmoid.out"),
             NodeUnion::Tanh(_) => same(self, "aten::tanh.out"),
             NodeUnion::Exp(_) => same(self, "aten::exp.out"),
@@ -49,17 +50,17 @@ impl Lowering<'_> {
             NodeUnion::Ceiling(_) => same(self, "aten::ceil.out"),
             NodeUnion::SquareRoot(_) => same(self, "aten::sqrt.out"),
             NodeUnion::ReciprocalSquareRoot(_) => same(self, "aten::rsqrt.out"),
-            NodeUnion::Square(_) => self.values.call("aten::mul.out", &[x.local, x.local, out.local], self.node),
+            NodeUnion::Square(_) => self.values.call("aten::mul.out", &[from, from, to], self.node),
             NodeUnion::Gelu(_) => {
                 let form = self.values.all().text("none");
-                self.values.call("aten::gelu.out", &[x.local, form, out.local], self.node)
+                self.values.call("aten::gelu.out", &[from, form, to], self.node)
             }
             NodeUnion::Hardswish(_) => {
                 let operator = match x.datatype {
                     Datatype::FP32 => self.values.all().operator(&HARD_SWISH),
                     _ => self.values.own(float::hardswish()),
                 };
-                self.values.all().call(operator, &[x.local, out.local], self.node);
+                self.values.all().call(operator, &[from, to], self.node);
                 Ok(())
             }
             _ => Err(refused("it is not run")),
@@ -78,8 +79,9 @@ impl Lowering<'_> {
             return self.unary_bytes(node, union, inputs[0], made);
         }
         let out = self.values.make(made)?;
+        let [from, to] = self.values.element_wise(inputs[0], out)?;
         let slope = self.values.all().double(fields.negative_slope.into());
-        self.values.call("aten::leaky_relu.out", &[inputs[0].local, slope, out.local], self.node)
+        self.values.call("aten::leaky_relu.out", &[from, slope, to], self.node)
     }
 
     pub(super) fn elu(
@@ -94,9 +96,10 @@ impl Lowering<'_> {
             return self.unary_bytes(node, union, inputs[0], made);
         }
         let out = self.values.make(made)?;
+        let [from, to] = self.values.element_wise(inputs[0], out)?;
         let all = self.values.all();
         let (alpha, scale, input) = (all.double(fields.alpha.into()), all.double(1.0), all.double(1.0));
-        self.values.call("aten::elu.out", &[inputs[0].local, alpha, scale, input, out.local], self.node)
+        self.values.call("aten::elu.out", &[from, alpha, scale, input, to], self.node)
     }
 
     /// Holds numbers within bounds; infinite ones hold nothing.

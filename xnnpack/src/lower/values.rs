@@ -69,6 +69,8 @@ pub(super) struct Values<'l> {
     /// Results that go outside as another type: from, to.
     converted: Vec<(Local, Local)>,
     library: HashMap<&'static str, LocalOperator>,
+    /// Values of sizes that do not change which are written as images, and those images.
+    images: HashMap<Local, Local>,
     derived: HashMap<(Local, Derived), Lowered>,
 }
 
@@ -127,6 +129,7 @@ impl<'l> Values<'l> {
             relabelled: Vec::new(),
             converted: Vec::new(),
             library: HashMap::new(),
+            images: HashMap::new(),
             derived: HashMap::new(),
         };
         for (argument, (_, value)) in inputs.iter().enumerate() {
@@ -427,6 +430,9 @@ impl<'l> Values<'l> {
         if self.is_constant(value.index) {
             return self.constant(value.index, layout);
         }
+        if let Some(&image) = self.images.get(&value.local) {
+            return Ok(image);
+        }
         if !value.dynamic {
             return Ok(self.all.view(value.local, layout, false));
         }
@@ -442,7 +448,20 @@ impl<'l> Values<'l> {
     /// Returns a result to write, as [`Values::image`] does a value to read: call the operator that writes it, then
     /// [`Values::image_made`].
     pub fn image_out(&mut self, value: Lowered) -> Result<Local, KernelError> {
-        Ok(self.all.view(value.local, channels_last(value.datatype, &value.shape)?, value.dynamic))
+        let image = self.all.view(value.local, channels_last(value.datatype, &value.shape)?, value.dynamic);
+        if !value.dynamic {
+            self.images.insert(value.local, image);
+        }
+        Ok(image)
+    }
+
+    /// Returns an argument and the result of the same sizes for an operator that goes element by element: as images if the
+    /// argument is one, so that the operator may become part of what computes it.
+    pub fn element_wise(&mut self, from: Lowered, to: Lowered) -> Result<[Local; 2], KernelError> {
+        match self.images.get(&from.local) {
+            Some(&image) if !to.dynamic && from.shape == to.shape => Ok([image, self.image_out(to)?]),
+            _ => Ok([from.local, to.local]),
+        }
     }
 
     /// A temporary for an image of the sizes of a result, which do not change.

@@ -42,21 +42,10 @@ fn plan<'a>(bytes: &'a [u8], name: &str) -> ExecutionPlan<'a> {
     ProgramRef::reopen(bytes).unwrap().plan(name).unwrap()
 }
 
-fn tensors(plan: &ExecutionPlan<'_>) -> Vec<Tensor<'static>> {
+fn tensors<'a>(plan: &ExecutionPlan<'a>) -> Vec<Tensor<'a>> {
     let values = plan.values.as_ref().unwrap().iter().map(|row| row.unwrap().val.unwrap());
     let tensors = values.filter_map(|value| match value {
-        KernelTypes::Tensor(tensor) => {
-            let owned = Tensor {
-                sizes: tensor.sizes.map(|sizes| sizes.into_owned()),
-                dim_order: tensor.dim_order.map(|order| order.into_owned()),
-                extra_tensor_info: tensor.extra_tensor_info.map(|extra| edgepack_format::pte::ExtraTensorInfo {
-                    fully_qualified_name: extra.fully_qualified_name.map(|name| name.into_owned().into()),
-                    ..extra
-                }),
-                ..tensor
-            };
-            Some(owned)
-        }
+        KernelTypes::Tensor(tensor) => Some(tensor),
         _ => None,
     });
     tensors.collect()

@@ -11,6 +11,7 @@ use crate::aten::elementwise::fill::fill;
 use crate::dims::{dim_of, index_of, size_of};
 use crate::promote::{expect_castable, promote};
 use crate::schema::arguments;
+use edgepack_compute::join::{MOST, Rows};
 use edgepack_compute::transfer::{Region, SCRATCH};
 
 arguments!("aten::cat.out"; TENSORS = "tensors", JOIN_DIM = "dim", JOINED = "out");
@@ -110,6 +111,9 @@ fn cat(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     cx.resize(JOINED, &sizes)?;
     let views = cx.views();
     let (mut out, scratch) = (views.out(JOINED)?, views.scratch()?);
+    if count > 0 && join_rows(&views, count, dim, &mut out)? {
+        return Ok(());
+    }
     let strides = Dims::from_slice(out.strides).unwrap_or_default();
     let mut start = 0;
     for item in 0..count {
@@ -122,6 +126,46 @@ fn cat(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         start += input.sizes[dim] * strides[dim];
     }
     Ok(())
+}
+
+/// Joins tensors of the element type and dim order of the output, whose rows from the dimension on are next to each other;
+/// `false` if they are of others, or too many.
+fn join_rows(views: &Views<'_>, count: usize, dim: usize, out: &mut TensorMut<'_>) -> Result<bool, KernelError> {
+    let (dtype, order) = (out.dtype, out.dim_order);
+    let width = dtype.size().unwrap_or(1);
+    let Some(place) = order.iter().position(|&at| usize::from(at) == dim).filter(|_| is_dense(&out.meta())) else {
+        return Ok(false);
+    };
+    // Elements from the dimension on.
+    let inner = |sizes: &[usize]| order[place..].iter().map(|&at| sizes[usize::from(at)]).product::<usize>();
+    let mut all = [Rows::default(); MOST];
+    let mut joined = 0;
+    for item in 0..count {
+        let input = item_of(views, item)?;
+        if is_skipped(&input.meta()) {
+            continue;
+        }
+        if joined == MOST || input.dtype != dtype || input.dim_order != order || !is_dense(&input.meta()) {
+            return Ok(false);
+        }
+        all[joined] = Rows { bytes: input.bytes(), len: inner(input.sizes) * width };
+        joined += 1;
+    }
+    let bytes = out.sizes.iter().product::<usize>() * width;
+    let Some(bytes) = out.bytes().get_mut(..bytes) else { return Ok(false) };
+    edgepack_compute::join::join(&all[..joined], bytes);
+    Ok(true)
+}
+
+/// Returns whether elements follow each other without gaps, in dim order.
+fn is_dense(meta: &TensorShape<'_>) -> bool {
+    let mut distance = 1;
+    meta.dim_order.iter().rev().all(|&at| {
+        let (size, stride) = (meta.sizes[usize::from(at)], meta.strides[usize::from(at)]);
+        let next = size <= 1 || stride == distance;
+        distance *= size;
+        next
+    })
 }
 
 fn item_meta<'c>(cx: &'c KernelContext<'_>, item: usize) -> Result<TensorShape<'c>, KernelError> {
@@ -154,6 +198,9 @@ fn stack(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     cx.resize(JOINED, &sizes)?;
     let views = cx.views();
     let (mut out, scratch) = (views.out(JOINED)?, views.scratch()?);
+    if count > 0 && join_rows(&views, count, dim, &mut out)? {
+        return Ok(());
+    }
     let strides = Dims::from_slice(out.strides).unwrap_or_default();
     for item in 0..count {
         let input = item_of(&views, item)?;

@@ -1,0 +1,72 @@
+//! Matrices next to each other: each row of the result is a row of every matrix.
+
+use crate::threads::{Cost, for_each_piece_at};
+
+/// A byte that is read and written.
+const BYTE: Cost = Cost::nanoseconds(0.06);
+
+/// The most matrices that are joined at once.
+pub const MOST: usize = 32;
+
+/// Dense rows of bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rows<'a> {
+    /// All rows.
+    pub bytes: &'a [u8],
+    /// Bytes of one.
+    pub len: usize,
+}
+
+/// Writes the rows of some matrices next to each other; all have as many rows as the output.
+///
+/// ```
+/// use edgepack_compute::join::{Rows, join};
+///
+/// let mut out = [0; 6];
+/// join(&[Rows { bytes: &[1, 2, 3, 4], len: 2 }, Rows { bytes: &[5, 6], len: 1 }], &mut out);
+/// assert_eq!(out, [1, 2, 5, 3, 4, 6]);
+/// ```
+///
+/// # Panics
+///
+/// If a matrix has fewer rows than the output.
+pub fn join(all: &[Rows<'_>], out: &mut [u8]) {
+    let row = all.iter().map(|rows| rows.len).sum::<usize>();
+    if row == 0 {
+        return;
+    }
+    for_each_piece_at(BYTE, out, row, |start, out| {
+        for (index, mut out) in (start / row..).zip(out.chunks_exact_mut(row)) {
+            for Rows { bytes, len } in all {
+                let (place, rest) = out.split_at_mut(*len);
+                place.copy_from_slice(&bytes[index * len..][..*len]);
+                out = rest;
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads::Threads;
+
+    #[test]
+    fn rows_are_where_they_belong_whatever_thread_writes_them() {
+        let count = 4000;
+        let matrices: Vec<Vec<u8>> = [64, 3, 0, 130]
+            .iter()
+            .enumerate()
+            .map(|(at, len)| (0..count * len).map(|i| (i * 7 + at * 31) as u8).collect())
+            .collect();
+        let rows: Vec<Rows<'_>> = matrices.iter().map(|bytes| Rows { bytes, len: bytes.len() / count }).collect();
+        let want: Vec<u8> = (0..count)
+            .flat_map(|row| rows.iter().flat_map(move |rows| rows.bytes[row * rows.len..][..rows.len].to_vec()))
+            .collect();
+        for threads in [1, 2, 3] {
+            let mut out = vec![0; want.len()];
+            Threads::new(threads).unwrap().run(|| join(&rows, &mut out));
+            assert!(out == want, "{threads} threads");
+        }
+    }
+}
