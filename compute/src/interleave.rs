@@ -1,15 +1,11 @@
 //! Rows of weights as tiles of 16 channels, four bytes of each next to each other: what products of bytes read.
 //!
-//! Memory is zeroed by the system, so that it is touched only where weights are written, by the threads that write it.
 //! Invariant: groups are aligned to their size, and what is past the last channel and the last byte of a row is 0.
 
-use crate::error::{Error, ErrorKind};
 use crate::simd::dot::{CHANNELS, Group};
 use crate::simd::{Loop, run_wide};
 use crate::threads::Cost;
-
-/// Words of a group.
-const WORDS: usize = size_of::<Group>() / size_of::<u64>();
+use crate::zeroed::Zeroed;
 
 /// Four bytes of a channel.
 pub(crate) const UNIT: usize = 4;
@@ -18,40 +14,7 @@ pub(crate) const UNIT: usize = 4;
 pub(crate) const GROUP: Cost = Cost::nanoseconds(12.0);
 
 /// A list of groups.
-pub(crate) struct Groups {
-    words: Vec<u64>,
-    /// The first word of the first group.
-    start: usize,
-    count: usize,
-}
-
-impl Groups {
-    /// Returns groups of zeros, or an error if the memory is not there.
-    pub fn zeroed(count: usize) -> Result<Groups, Error> {
-        let words = count.checked_mul(WORDS).and_then(|words| words.checked_add(WORDS - 1));
-        let words = words.and_then(|words| bytemuck::allocation::try_zeroed_vec::<u64>(words).ok());
-        let words = words.ok_or_else(|| {
-            let message = format!("there is no memory for {count} groups of packed weights");
-            Error::new(ErrorKind::Memory, message)
-        })?;
-        let start = words.as_ptr().align_offset(align_of::<Group>());
-        match start < WORDS {
-            true => Ok(Groups { words, start, count }),
-            false => Err(Error::new(ErrorKind::Memory, "memory that cannot be aligned")),
-        }
-    }
-
-    /// All groups.
-    #[inline(always)]
-    pub fn all(&self) -> &[Group] {
-        bytemuck::cast_slice(&self.words[self.start..][..self.count * WORDS])
-    }
-
-    /// All groups, to write.
-    pub fn all_mut(&mut self) -> &mut [Group] {
-        bytemuck::cast_slice_mut(&mut self.words[self.start..][..self.count * WORDS])
-    }
-}
+pub(crate) type Groups = Zeroed<Group>;
 
 /// Writes one tile of rows: every group goes through `convert`, word by word, and is stored at a distance from the one
 /// before it.
@@ -133,10 +96,10 @@ mod tests {
     #[test]
     fn groups_are_aligned_zeros() {
         for count in [0, 1, 5, 4000] {
-            let groups = Groups::zeroed(count).unwrap();
+            let groups = Groups::new(count).unwrap();
             assert!(groups.all().len() == count && groups.all().iter().all(|group| group.0 == [0; 64]));
         }
-        assert!(Groups::zeroed(usize::MAX / 64).is_err() && Groups::zeroed(usize::MAX / 8).is_err());
+        assert!(Groups::new(usize::MAX / 64).is_err() && Groups::new(usize::MAX / 8).is_err());
     }
 
     #[test]
@@ -144,7 +107,7 @@ mod tests {
         for (channels, row) in [(16usize, 64usize), (3, 5), (16, 131), (1, 4), (7, 1)] {
             let rows: Vec<u8> = (0..channels * row).map(|byte| (byte % 251) as u8).collect();
             for distance in [1, 3] {
-                let mut groups = Groups::zeroed(row.div_ceil(UNIT) * distance).unwrap();
+                let mut groups = Groups::new(row.div_ceil(UNIT) * distance).unwrap();
                 let to = groups.all_mut();
                 interleave(Tile { rows: &rows, row, to, distance, convert: |unit| unit });
                 for (at, group) in groups.all().iter().enumerate() {

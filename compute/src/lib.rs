@@ -63,5 +63,6 @@ pub mod threads;
 pub mod transfer;
 pub mod view;
 pub mod walk;
+mod zeroed;
 
 pub use error::{Error, ErrorKind};

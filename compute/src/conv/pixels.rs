@@ -7,12 +7,13 @@
 use super::geometry::Geometry;
 use crate::epilogue::{Clamp, Epilogue};
 use crate::error::{Error, room};
-use crate::gemm::blocks::Blocks;
+use crate::gemm::blocks::{Blocks, fill};
 use crate::gemm::tiles::{load, store};
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, LANES, Line, WithFloats, add_products};
 use crate::spatial::Slide;
 use crate::threads::{self, Columns, Cost, WriteAll, WriteColumns, for_each};
+use crate::zeroed::Zeroed;
 
 /// A multiplication and an addition here.
 const MULTIPLICATION: Cost = Cost::nanoseconds(0.014);
@@ -23,7 +24,7 @@ const CACHE: usize = 1 << 18;
 /// A weight as blocks of output channels, for every group: in a block all channels of a tap and an input channel together.
 #[derive(Default)]
 pub(super) struct BlockedWeight {
-    lines: Vec<Line>,
+    lines: Zeroed<Line>,
     /// Zeros that a window meets in the padding.
     zeros: Vec<f32>,
 }
@@ -42,7 +43,7 @@ fn row_len(geometry: &Geometry) -> usize {
 impl BlockedWeight {
     /// Returns how many bytes it takes.
     pub(super) fn bytes(&self) -> usize {
-        self.lines.capacity() * size_of::<Line>() + self.zeros.capacity() * size_of::<f32>()
+        self.lines.byte_len() + self.zeros.capacity() * size_of::<f32>()
     }
 
     /// Returns how many bytes that of a geometry takes.
@@ -62,21 +63,18 @@ impl BlockedWeight {
         self.zeros.resize(zeros, 0.0);
         let lines = std::mem::take(&mut self.lines);
         self.lines = blocks.pack(lines, geometry.groups, |group, rows, columns, lines| {
-            let tiles = columns.len().div_ceil(LANES).max(1);
-            for (k, lines) in rows.zip(lines.chunks_exact_mut(tiles)) {
-                let (tap, input) = (k / inputs, k % inputs);
+            // The weight is by output channel and input of the group; transposed, it is by input and then output channel of
+            // the group. Each tap is a matrix.
+            let (first, [row, column]) = match geometry.transposed {
+                true => (group * inputs * kernel.batch.1, [kernel.batch.1, kernel.channels.1]),
+                false => (group * channels * kernel.batch.1, [kernel.channels.1, kernel.batch.1]),
+            };
+            let each = inputs * columns.len().div_ceil(LANES).max(1);
+            let taps = rows.step_by(inputs.max(1)).zip(lines.chunks_exact_mut(each.max(1)));
+            for (tap, lines) in taps.map(|(row, lines)| (row / inputs, lines)) {
                 let (y, x) = (tap / kernel.sizes[2], tap % kernel.sizes[2]);
-                let start = y * kernel.strides[1] + x * kernel.strides[2];
-                let places = lines.iter_mut().flat_map(|line| &mut line.0);
-                for (place, channel) in places.zip(columns.clone()) {
-                    // The weight is by output channel and input of the group; transposed, it is by input and then
-                    // output channel of the group.
-                    let [outer, inner] = match geometry.transposed {
-                        true => [group * inputs + input, channel],
-                        false => [group * channels + channel, input],
-                    };
-                    *place = weight[start + outer * kernel.batch.1 + inner * kernel.channels.1];
-                }
+                let start = first + y * kernel.strides[1] + x * kernel.strides[2];
+                fill(&weight[start..], [row, column], 0..inputs, columns.clone(), lines);
             }
         })?;
         Ok(())
@@ -182,7 +180,8 @@ impl Part<'_, '_> {
     #[inline(always)]
     fn rows<F: Floats, const ROWS: usize, const TILES: usize>(self, floats: F) {
         let Image { blocks, packed, bias, geometry, clamp, .. } = self.image;
-        let (weights, _) = blocks.block(&packed.lines[self.group * blocks.lines()..], self.block).as_chunks::<TILES>();
+        let (weights, _) =
+            blocks.block(&packed.lines.all()[self.group * blocks.lines()..], self.block).as_chunks::<TILES>();
         let columns = blocks.columns(self.block);
         let count = columns.len();
         let bias = bias.get(self.group * blocks.columns..).and_then(|bias| bias.get(columns)).unwrap_or(&[]);

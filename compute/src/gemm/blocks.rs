@@ -8,11 +8,12 @@ use std::ops::Range;
 use arrayvec::ArrayVec;
 
 use super::Mat;
-use crate::error::{Error, ErrorKind, room};
+use crate::error::{Error, ErrorKind};
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{LANES, Line};
 use crate::simd::wide;
 use crate::threads::{Cost, WriteAll, for_each_at};
+use crate::zeroed::Zeroed;
 
 /// Rows of the right operand whose products are summed before the sums are added to the output.
 pub(crate) const DEPTH: usize = 256;
@@ -80,27 +81,28 @@ impl Blocks {
     }
 
     /// Lines of all blocks for several matrices of these sizes, which `fill` writes: rows of a block of a matrix, in lines
-    /// of zeros.
+    /// of zeros. They are in the memory of older lines if those are as many.
     pub(crate) fn pack(
         &self,
-        mut lines: Vec<Line>,
+        old: Zeroed<Line>,
         matrices: usize,
         fill: impl Fn(usize, Range<usize>, Range<usize>, &mut [Line]) + Sync + Send,
-    ) -> Result<Vec<Line>, Error> {
+    ) -> Result<Zeroed<Line>, Error> {
         let count = self.lines().saturating_mul(matrices);
-        if lines.capacity() < count {
-            lines = room(count)?;
+        let mut packed = old;
+        if packed.all().len() == count {
+            packed.all_mut().fill(Line::ZERO);
+        } else {
+            packed = Zeroed::new(count)?;
         }
-        lines.clear();
-        lines.resize(count, Line::ZERO);
-        for (matrix, lines) in lines.chunks_exact_mut(self.lines().max(1)).enumerate() {
+        for (matrix, lines) in packed.all_mut().chunks_exact_mut(self.lines().max(1)).enumerate() {
             let each = self.tiles * self.depth;
             let cost = Cost::nanoseconds(COPY.as_nanoseconds() * (each * LANES) as f64);
             for_each_at(cost, WriteAll(lines, each), |block, lines| {
                 fill(matrix, 0..self.depth, self.columns(block), lines);
             });
         }
-        Ok(lines)
+        Ok(packed)
     }
 }
 
@@ -132,10 +134,16 @@ pub(crate) fn filled<const TILES: usize>(
     panel
 }
 
-/// Writes rows of some columns of a matrix into lines, as many a row as the columns fill; what follows the last column stays.
-pub(crate) fn fill(mat: &Mat<'_, f32>, rows: Range<usize>, columns: Range<usize>, lines: &mut [Line]) {
+/// Writes rows of some columns of a matrix with these strides into lines, as many a row as the columns fill; what follows the
+/// last column stays.
+pub(crate) fn fill(
+    data: &[f32],
+    [row_stride, col_stride]: [usize; 2],
+    rows: Range<usize>,
+    columns: Range<usize>,
+    lines: &mut [Line],
+) {
     let tiles = columns.len().div_ceil(LANES).max(1);
-    let Mat { data, row_stride, col_stride, .. } = *mat;
     if col_stride == 1 {
         for (row, lines) in rows.zip(lines.chunks_exact_mut(tiles)) {
             let row = &data[row * row_stride + columns.start..][..columns.len()];
@@ -147,16 +155,21 @@ pub(crate) fn fill(mat: &Mat<'_, f32>, rows: Range<usize>, columns: Range<usize>
         }
         return;
     }
-    wide(|| transpose(mat, rows, columns, lines));
+    wide(|| transpose(data, [row_stride, col_stride], rows, columns, lines));
 }
 
 /// [`fill`] from a matrix whose columns are not next to each other.
 #[inline(always)]
-fn transpose(mat: &Mat<'_, f32>, rows: Range<usize>, columns: Range<usize>, lines: &mut [Line]) {
+fn transpose(
+    data: &[f32],
+    [row_stride, col_stride]: [usize; 2],
+    rows: Range<usize>,
+    columns: Range<usize>,
+    lines: &mut [Line],
+) {
     /// Side of the squares that are read by column and written by row.
     const SIDE: usize = 4;
     let tiles = columns.len().div_ceil(LANES).max(1);
-    let Mat { data, row_stride, col_stride, .. } = *mat;
     for (square, lines) in lines.chunks_mut(tiles * LANES).enumerate() {
         let first = rows.start + square * LANES;
         let whole = row_stride == 1 && lines.len() == tiles * LANES;
@@ -194,14 +207,16 @@ impl Columns for Mat<'_, f32> {
         rows: Range<usize>,
         panel: &'p mut Panel<TILES>,
     ) -> &'p [[Line; TILES]] {
-        filled(panel, rows, self.blocks().columns(block), |rows, columns, lines| fill(self, rows, columns, lines))
+        filled(panel, rows, self.blocks().columns(block), |rows, columns, lines| {
+            fill(self.data, self.strides(), rows, columns, lines);
+        })
     }
 }
 
 /// A right operand with its columns in blocks.
 pub struct Packed {
     blocks: Blocks,
-    lines: Vec<Line>,
+    lines: Zeroed<Line>,
 }
 
 impl Packed {
@@ -213,7 +228,9 @@ impl Packed {
     /// Packs a matrix. An error if there is no memory.
     pub fn new(mat: &Mat<'_, f32>) -> Result<Packed, Error> {
         let blocks = Blocks::new(mat.rows, mat.cols);
-        let lines = blocks.pack(Vec::new(), 1, |_, rows, columns, lines| fill(mat, rows, columns, lines))?;
+        let lines = blocks.pack(Zeroed::default(), 1, |_, rows, columns, lines| {
+            fill(mat.data, mat.strides(), rows, columns, lines);
+        })?;
         Ok(Packed { blocks, lines })
     }
 
@@ -224,7 +241,7 @@ impl Packed {
 
     /// Returns the number of bytes of the packed matrix.
     pub fn byte_len(&self) -> usize {
-        self.lines.capacity() * size_of::<Line>()
+        self.lines.byte_len()
     }
 
     /// Refuses to be used as a matrix of other sizes.
@@ -249,7 +266,7 @@ impl Columns for Packed {
         rows: Range<usize>,
         _: &'p mut Panel<TILES>,
     ) -> &'p [[Line; TILES]] {
-        let (lines, _) = self.blocks.block(&self.lines, block).as_chunks::<TILES>();
+        let (lines, _) = self.blocks.block(self.lines.all(), block).as_chunks::<TILES>();
         &lines[rows]
     }
 }

@@ -114,7 +114,7 @@ impl Packed {
             counts.ok_or_else(|| Error::new(ErrorKind::Geometry, "weights that cannot be counted"))?;
         expect("channels past groups", outputs % channel_groups, 0)?;
         let (each, depth) = (outputs / channel_groups, inner.div_ceil(UNIT));
-        let groups = Groups::zeroed(weights.saturating_add(sums))?;
+        let groups = Groups::new(weights.saturating_add(sums))?;
         Ok(Packed { groups, weights, block: block(path), depth, channel_groups, each, inner })
     }
 

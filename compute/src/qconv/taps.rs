@@ -211,7 +211,7 @@ impl PackedTaps {
         let lengths = order.lengths();
         let lengths = lengths.ok_or_else(|| Error::new(ErrorKind::Geometry, "weights that cannot be counted"))?;
         let bytes = lengths.into_iter().fold(0, usize::saturating_add);
-        let groups = Groups::zeroed(bytes / size_of::<Group>())?;
+        let groups = Groups::new(bytes / size_of::<Group>())?;
         Ok(PackedTaps { groups, taps: lengths[0] / size_of::<Taps>(), order })
     }
 

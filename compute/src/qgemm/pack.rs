@@ -171,7 +171,7 @@ impl Weights {
         shape.expect_blocks()?;
         let counts = shape.counts().ok_or_else(|| Error::new(ErrorKind::Geometry, "more weights than memory"))?;
         let count = counts.into_iter().fold(0, usize::saturating_add);
-        Ok(Weights { groups: Groups::zeroed(count)?, shape })
+        Ok(Weights { groups: Groups::new(count)?, shape })
     }
 
     /// The weights, the sums and the scales of blocks, to write.
