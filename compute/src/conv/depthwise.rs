@@ -78,7 +78,8 @@ struct Padded {
 }
 
 impl Padded {
-    /// Returns the sizes for a convolution; `None` if the plane has more than [`PADDED`] elements.
+    /// Returns the sizes for a convolution; `None` if the plane has more than [`PADDED`] elements, or rows of the output are so
+    /// long that most of one is blocks that meet no padding, which take less time without a copy of the plane.
     fn of(geometry: &Geometry) -> Option<Padded> {
         let [_, down, right] = geometry.slides;
         let reach = |slide: &Slide| slide.dilation * (slide.kernel - 1);
@@ -86,7 +87,8 @@ impl Padded {
         let width = places + reach(&right) / right.stride + 1;
         let height = (geometry.out.sizes[1] - 1) * down.stride + reach(&down) + 1;
         let fits = height.saturating_mul(width).saturating_mul(right.stride) <= PADDED;
-        fits.then_some(Padded { height, width, stride: right.stride })
+        let is_short = geometry.out.sizes[2] <= BLOCK + 2;
+        (fits && is_short).then_some(Padded { height, width, stride: right.stride })
     }
 
     /// Copies a plane; what is around it stays zero.

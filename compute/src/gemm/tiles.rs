@@ -14,6 +14,8 @@ use crate::threads::Columns;
 
 /// The most rows of a tile.
 const MOST_ROWS: usize = 12;
+/// The most numbers of a left operand with scattered rows that are copied for all blocks.
+const GATHERED: usize = 64 * DEPTH;
 /// The most columns of a tile.
 pub(crate) const MOST_COLUMNS: usize = 4 * LANES;
 
@@ -40,58 +42,75 @@ impl<R: Rhs> WithFloats for Part<'_, '_, R> {
 
     #[inline(always)]
     fn run<F: Floats>(mut self, floats: F) {
-        let first = self.blocks.start * self.rhs.blocks().width();
-        for block in self.blocks.clone() {
-            match (F::TILES, self.rhs.blocks().tiles(block)) {
-                (1, _) => self.block::<F, 6, 3, 1>(floats, block, first),
-                (_, 4) => self.block::<F, 6, 3, 4>(floats, block, first),
-                (_, 3) => self.block::<F, 8, 4, 3>(floats, block, first),
-                (_, 2) => self.block::<F, 10, 5, 2>(floats, block, first),
-                _ => self.block::<F, 12, 6, 1>(floats, block, first),
+        let blocks = self.rhs.blocks();
+        let mut gathered = ArrayVec::<f32, GATHERED>::new();
+        for start in (0..blocks.depth).step_by(DEPTH) {
+            let range = start..(start + DEPTH).min(blocks.depth);
+            let lhs = columns(self.lhs, range.clone(), &mut gathered);
+            for block in self.blocks.clone() {
+                match (F::TILES, blocks.tiles(block)) {
+                    (1, _) => self.block::<F, 6, 3, 1>(floats, lhs, range.clone(), block),
+                    (_, 4) => self.block::<F, 6, 3, 4>(floats, lhs, range.clone(), block),
+                    (_, 3) => self.block::<F, 8, 4, 3>(floats, lhs, range.clone(), block),
+                    (_, 2) => self.block::<F, 10, 5, 2>(floats, lhs, range.clone(), block),
+                    _ => self.block::<F, 12, 6, 1>(floats, lhs, range.clone(), block),
+                }
             }
         }
     }
 }
 
+/// Some columns of a left operand: where they are, or with dense rows if all blocks of the product read such a copy.
+fn columns<'m>(lhs: Mat<'m, f32>, range: Range<usize>, gathered: &'m mut ArrayVec<f32, GATHERED>) -> Mat<'m, f32> {
+    let Mat { data, rows, row_stride, col_stride, .. } = lhs;
+    let data = &data[range.start * col_stride..];
+    if col_stride == 1 || rows * range.len() > GATHERED {
+        return Mat { data, cols: range.len(), ..lhs };
+    }
+    gathered.clear();
+    for row in 0..rows {
+        gathered.extend(data[row * row_stride..].iter().step_by(col_stride.max(1)).take(range.len()).copied());
+    }
+    Mat { data: gathered, rows, cols: range.len(), row_stride: range.len(), col_stride: 1 }
+}
+
 impl<R: Rhs> Part<'_, '_, R> {
-    /// All rows of a block, in tiles of `ROWS`, or of `HALF` and of one where there are not as many. The output begins with
-    /// the column `first`.
+    /// All rows of a block, in tiles of `ROWS`, or of `HALF` and of one where there are not as many; of the sums, those over
+    /// the columns that `lhs` has, which meet these rows of the right operand.
     #[inline(always)]
     fn block<F: Floats, const ROWS: usize, const HALF: usize, const TILES: usize>(
         &mut self,
         floats: F,
+        lhs: Mat<'_, f32>,
+        range: Range<usize>,
         block: usize,
-        first: usize,
     ) {
-        let (depth, columns) = (self.rhs.blocks().depth, self.rhs.blocks().columns(block));
+        let (blocks, first) = (self.rhs.blocks(), self.blocks.start * self.rhs.blocks().width());
+        let columns = blocks.columns(block);
         let places = columns.start - first..columns.end - first;
+        let step = Step {
+            alpha: self.terms.alpha,
+            beta: if range.start == 0 { self.terms.beta } else { 1.0 },
+            bias: if range.end == blocks.depth { self.terms.bias } else { Bias::None },
+        };
         let mut panel = Panel::<TILES>::new();
-        for start in (0..depth).step_by(DEPTH) {
-            let range = start..(start + DEPTH).min(depth);
-            let step = Step {
-                alpha: self.terms.alpha,
-                beta: if start == 0 { self.terms.beta } else { 1.0 },
-                bias: if range.end == depth { self.terms.bias } else { Bias::None },
+        let weights = self.rhs.rows::<TILES>(block, range, &mut panel);
+        let mut tile = Tile { lhs, step, columns: &columns, places: &places, out: &mut self.out };
+        let mut row = 0;
+        while row < lhs.rows {
+            let left = lhs.rows - row;
+            row += match left {
+                1 => tile.rows::<F, 1, TILES>(floats, weights, [row, 1]),
+                _ if left <= HALF => tile.rows::<F, HALF, TILES>(floats, weights, [row, left]),
+                _ => tile.rows::<F, ROWS, TILES>(floats, weights, [row, left.min(ROWS)]),
             };
-            let weights = self.rhs.rows::<TILES>(block, range.clone(), &mut panel);
-            let mut tile = Tile { lhs: self.lhs, range, step, columns: &columns, places: &places, out: &mut self.out };
-            let mut row = 0;
-            while row < self.lhs.rows {
-                let left = self.lhs.rows - row;
-                row += match left {
-                    1 => tile.rows::<F, 1, TILES>(floats, weights, [row, 1]),
-                    _ if left <= HALF => tile.rows::<F, HALF, TILES>(floats, weights, [row, left]),
-                    _ => tile.rows::<F, ROWS, TILES>(floats, weights, [row, left.min(ROWS)]),
-                };
-            }
         }
     }
 }
 
-/// A block of columns, and some rows of the right operand.
-struct Tile<'t, 'a, 'o> {
-    lhs: Mat<'a, f32>,
-    range: Range<usize>,
+/// A block of columns of the output, and the left operand that is multiplied.
+struct Tile<'t, 'o> {
+    lhs: Mat<'t, f32>,
     step: Step<'t>,
     /// The columns of the block, and their places in the output.
     columns: &'t Range<usize>,
@@ -99,7 +118,7 @@ struct Tile<'t, 'a, 'o> {
     out: &'t mut Columns<'o, f32>,
 }
 
-impl Tile<'_, '_, '_> {
+impl Tile<'_, '_> {
     /// Some rows, up to `ROWS`; returns how many.
     #[inline(always)]
     fn rows<F: Floats, const ROWS: usize, const TILES: usize>(
@@ -108,10 +127,9 @@ impl Tile<'_, '_, '_> {
         weights: &[[Line; TILES]],
         [first, count]: [usize; 2],
     ) -> usize {
-        let len = self.range.len();
+        let Mat { data, cols: len, row_stride, col_stride, .. } = self.lhs;
         let mut gathered = ArrayVec::<f32, { MOST_ROWS * DEPTH }>::new();
-        let Mat { data, row_stride, col_stride, .. } = self.lhs;
-        let row = |row: usize| &data[(first + row.min(count - 1)) * row_stride + self.range.start * col_stride..];
+        let row = |row: usize| &data[(first + row.min(count - 1)) * row_stride..];
         let rows: [&[f32]; ROWS] = if col_stride == 1 {
             std::array::from_fn(|at| &row(at)[..len])
         } else {

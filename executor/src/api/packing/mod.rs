@@ -139,10 +139,15 @@ impl Packer {
         is_held: bool,
         make: &(dyn Fn() -> Result<T, KernelError> + Sync),
     ) -> Result<Arc<T>, KernelError> {
+        let make = || self.new_one(bytes, make).map(Arc::new);
+        if !is_held {
+            let number = self.charged.lock().unwrap_or_else(PoisonError::into_inner).len();
+            self.charge(&format!("alone {number}"), bytes, retained)?;
+            return make();
+        }
         let key = format!("program {}/at {:p}+{}/{layout}", self.scope, place.as_ptr(), place.len());
         self.charge(&key, bytes, retained)?;
-        let make = || self.new_one(bytes, make).map(Arc::new);
-        if is_held { self.cache.shared(&key, make) } else { make() }
+        self.cache.shared(&key, make)
     }
 
     /// Charges the method once for what has a key.

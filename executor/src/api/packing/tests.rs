@@ -70,6 +70,22 @@ fn pack(packer: &Packer, weights: &[u8]) -> Arc<Vec<u8>> {
 }
 
 #[test]
+fn constants_are_shared_by_their_place_if_what_is_made_holds_them() {
+    let (cache, left) = (PackCache::new(), Cell::new(1000));
+    let (packer, constant) = (packer(&cache, None, &program()), [7u8; 16]);
+    let share = |layout: &str, is_held| {
+        packer.share((&constant[..], layout), 100, Retained(&left), is_held, &|| Ok(layout.to_owned())).unwrap()
+    };
+    let held = ["a", "a", "b"].map(|layout| share(layout, true));
+    assert!(Arc::ptr_eq(&held[0], &held[1]) && *held[2] == "b");
+    assert_eq!((cache.packings(), packer.charged_bytes(), left.get()), (2, 200, 800));
+    // What others cannot find is made, and charged, every time.
+    let alone = [0, 1].map(|_| share("a", false));
+    assert!(!Arc::ptr_eq(&alone[0], &alone[1]) && !Arc::ptr_eq(&alone[0], &held[0]));
+    assert_eq!((cache.packings(), packer.charged_bytes(), left.get()), (4, 400, 600));
+}
+
+#[test]
 fn loads_of_one_program_share_and_others_do_not() {
     let (cache, program, other) = (PackCache::new(), program(), program());
     let first = pack(&packer(&cache, None, &program), &[1, 2, 3]);
