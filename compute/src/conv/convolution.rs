@@ -62,12 +62,12 @@ impl Convolution {
         self.packed.as_ref().map_or(0, PackedWeight::byte_len)
     }
 
-    /// Returns how many bytes the next run of this geometry retains besides those it has, at most. They are allocated
-    /// by code that cannot say that there is no memory, so a caller that has limits asks before.
+    /// Returns how many bytes the next run of this geometry retains besides those it has, at most. A caller that has limits
+    /// asks before.
     pub fn bytes_to_retain(&self, geometry: &Geometry) -> usize {
         match &self.packed {
-            None => PackedWeight::layout(geometry).map_or(0, |(_, bytes)| bytes),
-            Some(_) => 0,
+            Some(packed) if packed.fits(Algorithm::of(geometry)) => 0,
+            _ => PackedWeight::packed_len(geometry).unwrap_or(0),
         }
     }
 
@@ -152,7 +152,7 @@ fn im2col_nchw(
             let rhs = Mat::new(data, [channels, area], [images.channels.1, images.strides[2]])?;
             Fast::multiply(out, lhs, rhs.into(), terms)?;
         } else {
-            multiply_blocks(out, lhs, &Patches::new(geometry, data), false, terms);
+            multiply_blocks(out, lhs, &Patches::new(geometry, data), terms);
         }
         finish(out);
     }

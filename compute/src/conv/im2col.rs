@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::geometry::Geometry;
-use crate::gemm::blocks::{Blocks, Columns, Panel, filled};
+use crate::gemm::blocks::Fill;
 use crate::gemm::tiles::MOST_COLUMNS;
 use crate::simd::floats::{LANES, Line};
 
@@ -15,7 +15,6 @@ pub(super) struct Patches<'a> {
     geometry: &'a Geometry,
     /// The image from the first of the channels on.
     data: &'a [f32],
-    blocks: Blocks,
 }
 
 /// Neighbouring output pixels of a row.
@@ -29,12 +28,34 @@ struct Run {
 impl<'a> Patches<'a> {
     /// The patches of an image from the first channel of a group on.
     pub(super) fn new(geometry: &'a Geometry, data: &'a [f32]) -> Self {
-        let [channels, _] = geometry.group_channels();
-        let blocks = Blocks::new(channels * geometry.weight.area(), geometry.out.area());
-        Patches { geometry, data, blocks }
+        Patches { geometry, data }
     }
 
-    /// Writes rows of some patches into lines of zeros.
+    /// Writes what a tap meets in a row of the image at neighbouring pixels; what is in the padding is not written.
+    fn gather(&self, line: &[f32], run: &Run, kx: usize, out: &mut [f32]) {
+        let (slide, stride) = (&self.geometry.slides[2], self.geometry.input.strides[2]);
+        let offset = run.x * slide.stride + kx * slide.dilation;
+        // Pixels before the first that meets an element, and those up to the last that does.
+        let skipped = slide.padding.saturating_sub(offset).div_ceil(slide.stride).min(out.len());
+        let end = (slide.input + slide.padding).saturating_sub(offset).div_ceil(slide.stride).min(out.len());
+        if skipped >= end {
+            return;
+        }
+        let first = (offset + skipped * slide.stride - slide.padding) * stride;
+        let out = &mut out[skipped..end];
+        match slide.stride * stride {
+            1 => out.copy_from_slice(&line[first..][..out.len()]),
+            step => out.iter_mut().zip(line[first..].iter().step_by(step.max(1))).for_each(|(to, x)| *to = *x),
+        }
+    }
+}
+
+impl Fill for Patches<'_> {
+    fn sizes(&self) -> [usize; 2] {
+        let [channels, _] = self.geometry.group_channels();
+        [channels * self.geometry.weight.area(), self.geometry.out.area()]
+    }
+
     fn fill(&self, rows: Range<usize>, pixels: Range<usize>, lines: &mut [Line]) {
         let tiles = pixels.len().div_ceil(LANES).max(1);
         let [_, down, right] = &self.geometry.slides;
@@ -65,39 +86,5 @@ impl<'a> Patches<'a> {
                 place += run.len;
             }
         }
-    }
-
-    /// Writes what a tap meets in a row of the image at neighbouring pixels; what is in the padding is not written.
-    fn gather(&self, line: &[f32], run: &Run, kx: usize, out: &mut [f32]) {
-        let (slide, stride) = (&self.geometry.slides[2], self.geometry.input.strides[2]);
-        let offset = run.x * slide.stride + kx * slide.dilation;
-        // Pixels before the first that meets an element, and those up to the last that does.
-        let skipped = slide.padding.saturating_sub(offset).div_ceil(slide.stride).min(out.len());
-        let end = (slide.input + slide.padding).saturating_sub(offset).div_ceil(slide.stride).min(out.len());
-        if skipped >= end {
-            return;
-        }
-        let first = (offset + skipped * slide.stride - slide.padding) * stride;
-        let out = &mut out[skipped..end];
-        match slide.stride * stride {
-            1 => out.copy_from_slice(&line[first..][..out.len()]),
-            step => out.iter_mut().zip(line[first..].iter().step_by(step.max(1))).for_each(|(to, x)| *to = *x),
-        }
-    }
-}
-
-impl Columns for Patches<'_> {
-    fn blocks(&self) -> Blocks {
-        self.blocks
-    }
-
-    #[inline(always)]
-    fn rows<'p, const TILES: usize>(
-        &'p self,
-        block: usize,
-        rows: Range<usize>,
-        panel: &'p mut Panel<TILES>,
-    ) -> &'p [[Line; TILES]] {
-        filled(panel, rows, self.blocks.columns(block), |rows, pixels, lines| self.fill(rows, pixels, lines))
     }
 }

@@ -112,7 +112,7 @@ fn every_algorithm_agrees_with_the_definition() {
         let mut convolution = Convolution::new(round % 2 == 0, None);
         let packed = PackedWeight::new(None, &geometry, &weight).unwrap().filter(|_| round % 4 > 1);
         if let Some(packed) = &packed {
-            let (_, bytes) = PackedWeight::layout(&geometry).unwrap();
+            let bytes = PackedWeight::packed_len(&geometry).unwrap();
             assert!((bytes - bytes / 8..=bytes).contains(&packed.byte_len()), "{geometry:?}");
         }
         let mut scratch = vec![f32::NAN; scratch_for(&geometry)];

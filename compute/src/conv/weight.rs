@@ -18,18 +18,21 @@ pub(super) enum Order {
 }
 
 impl PackedWeight {
-    /// Returns the name of the order in which the convolution of this geometry reads its weight on this machine, and how many
-    /// bytes that takes; none if it reads the weight as it is stored.
-    pub fn layout(geometry: &Geometry) -> Option<(String, usize)> {
+    /// Returns how many bytes the weight of a convolution of this geometry takes in the order it is read; none if it is read as
+    /// it is stored.
+    pub fn packed_len(geometry: &Geometry) -> Option<usize> {
+        match Algorithm::of(geometry) {
+            Algorithm::Pixels => Some(BlockedWeight::bytes_of(geometry)),
+            Algorithm::DepthwiseNhwc => Some(taps(geometry).saturating_mul(size_of::<f32>())),
+            _ => None,
+        }
+    }
+
+    /// Returns the name of the order in which the convolution of this geometry reads its weight on this machine.
+    pub fn layout(geometry: &Geometry) -> String {
+        let (Geometry { weight, groups, transposed, .. }, tiles) = (geometry, FloatPath::best().tiles());
         let algorithm = Algorithm::of(geometry);
-        let bytes = match algorithm {
-            Algorithm::Pixels => BlockedWeight::bytes_of(geometry),
-            Algorithm::DepthwiseNhwc => taps(geometry).saturating_mul(size_of::<f32>()),
-            _ => return None,
-        };
-        let Geometry { weight, groups, transposed, .. } = geometry;
-        let tiles = FloatPath::best().tiles();
-        Some((format!("{algorithm:?} of {tiles}, {groups} groups of {weight:?}, transposed {transposed}"), bytes))
+        format!("{algorithm:?} of {tiles}, {groups} groups of {weight:?}, transposed {transposed}")
     }
 
     /// Brings a weight into the order that the convolution of this geometry reads, in the memory of an older one if that is

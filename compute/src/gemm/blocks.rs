@@ -108,30 +108,53 @@ impl Blocks {
 
 /// A right operand whose columns come in blocks.
 pub(crate) trait Columns: Sync {
+    /// True if the blocks are there; false if it costs time to fill them.
+    const PACKED: bool;
+
     /// Its sizes.
     fn blocks(&self) -> Blocks;
 
     /// Rows of a block, of `TILES` vectors: those that are packed, or the panel, filled with them. There are no more rows than
-    /// a panel has.
+    /// a panel has. `blocks` are its sizes.
     fn rows<'p, const TILES: usize>(
         &'p self,
+        blocks: &Blocks,
         block: usize,
         rows: Range<usize>,
         panel: &'p mut Panel<TILES>,
     ) -> &'p [[Line; TILES]];
 }
 
-/// Fills a panel with rows of some columns, which `fill` writes into lines of zeros.
-pub(crate) fn filled<const TILES: usize>(
-    panel: &mut Panel<TILES>,
-    rows: Range<usize>,
-    columns: Range<usize>,
-    fill: impl Fn(Range<usize>, Range<usize>, &mut [Line]),
-) -> &[[Line; TILES]] {
-    panel.clear();
-    panel.extend(std::iter::repeat_n([Line::ZERO; TILES], rows.len()));
-    fill(rows, columns, panel.as_flattened_mut());
-    panel
+/// A right operand whose blocks are filled while a product runs.
+pub(crate) trait Fill: Sync {
+    /// Rows and columns.
+    fn sizes(&self) -> [usize; 2];
+
+    /// Writes rows of some columns into lines of zeros, as many a row as the columns fill.
+    fn fill(&self, rows: Range<usize>, columns: Range<usize>, lines: &mut [Line]);
+}
+
+impl<S: Fill> Columns for S {
+    const PACKED: bool = false;
+
+    fn blocks(&self) -> Blocks {
+        let [rows, columns] = self.sizes();
+        Blocks::new(rows, columns)
+    }
+
+    #[inline(always)]
+    fn rows<'p, const TILES: usize>(
+        &'p self,
+        blocks: &Blocks,
+        block: usize,
+        rows: Range<usize>,
+        panel: &'p mut Panel<TILES>,
+    ) -> &'p [[Line; TILES]] {
+        panel.clear();
+        panel.extend(std::iter::repeat_n([Line::ZERO; TILES], rows.len()));
+        self.fill(rows, blocks.columns(block), panel.as_flattened_mut());
+        panel
+    }
 }
 
 /// Writes rows of some columns of a matrix with these strides into lines, as many a row as the columns fill; what follows the
@@ -195,21 +218,13 @@ fn transpose(
     }
 }
 
-impl Columns for Mat<'_, f32> {
-    fn blocks(&self) -> Blocks {
-        Blocks::new(self.rows, self.cols)
+impl Fill for Mat<'_, f32> {
+    fn sizes(&self) -> [usize; 2] {
+        [self.rows, self.cols]
     }
 
-    #[inline(always)]
-    fn rows<'p, const TILES: usize>(
-        &'p self,
-        block: usize,
-        rows: Range<usize>,
-        panel: &'p mut Panel<TILES>,
-    ) -> &'p [[Line; TILES]] {
-        filled(panel, rows, self.blocks().columns(block), |rows, columns, lines| {
-            fill(self.data, self.strides(), rows, columns, lines);
-        })
+    fn fill(&self, rows: Range<usize>, columns: Range<usize>, lines: &mut [Line]) {
+        fill(self.data, self.strides(), rows, columns, lines);
     }
 }
 
@@ -220,28 +235,21 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Name of the layout on this machine. Packed operands that were stored under another name are of another layout.
+    /// Name of the layout on this machine.
     pub fn layout() -> String {
-        format!("blocks of {} vectors 1", FloatPath::best().tiles())
+        format!("blocks of {} vectors", FloatPath::best().tiles())
     }
 
     /// Packs a matrix. An error if there is no memory.
     pub fn new(mat: &Mat<'_, f32>) -> Result<Packed, Error> {
         let blocks = Blocks::new(mat.rows, mat.cols);
-        let lines = blocks.pack(Zeroed::default(), 1, |_, rows, columns, lines| {
-            fill(mat.data, mat.strides(), rows, columns, lines);
-        })?;
+        let lines = blocks.pack(Zeroed::default(), 1, |_, rows, columns, lines| mat.fill(rows, columns, lines))?;
         Ok(Packed { blocks, lines })
     }
 
     /// Returns how many bytes a matrix of so many rows and columns takes when it is packed.
     pub fn packed_len([rows, cols]: [usize; 2]) -> usize {
         Blocks::new(rows, cols).bytes()
-    }
-
-    /// Returns the number of bytes of the packed matrix.
-    pub fn byte_len(&self) -> usize {
-        self.lines.byte_len()
     }
 
     /// Refuses to be used as a matrix of other sizes.
@@ -255,6 +263,8 @@ impl Packed {
 }
 
 impl Columns for Packed {
+    const PACKED: bool = true;
+
     fn blocks(&self) -> Blocks {
         self.blocks
     }
@@ -262,11 +272,12 @@ impl Columns for Packed {
     #[inline(always)]
     fn rows<'p, const TILES: usize>(
         &'p self,
+        blocks: &Blocks,
         block: usize,
         rows: Range<usize>,
         _: &'p mut Panel<TILES>,
     ) -> &'p [[Line; TILES]] {
-        let (lines, _) = self.blocks.block(self.lines.all(), block).as_chunks::<TILES>();
+        let (lines, _) = blocks.block(self.lines.all(), block).as_chunks::<TILES>();
         &lines[rows]
     }
 }

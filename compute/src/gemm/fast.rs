@@ -53,7 +53,7 @@ impl Gemm<f32> for Fast {
         let out = &mut out[..lhs.rows * mat.cols];
         if let Some(packed) = packed {
             packed.expect(&mat)?;
-            multiply_blocks(out, lhs, packed, true, terms);
+            multiply_blocks(out, lhs, packed, terms);
         } else if Fast::is_small(lhs.rows, lhs.cols, mat.cols) {
             wide(|| plain(out, lhs, mat, terms));
         } else if lhs.rows == 1 && mat.col_stride == 1 {
@@ -61,20 +61,14 @@ impl Gemm<f32> for Fast {
         } else if lhs.rows <= single::MOST_ROWS && lhs.col_stride == 1 && mat.row_stride == 1 {
             single::times_columns(out, lhs, mat, terms);
         } else {
-            multiply_blocks(out, lhs, &mat, false, terms);
+            multiply_blocks(out, lhs, &mat, terms);
         }
         Ok(())
     }
 }
 
-/// Multiplies with a right operand whose columns come in blocks; those that are not packed cost time to fill.
-pub(crate) fn multiply_blocks<R: Columns>(
-    out: &mut [f32],
-    lhs: Mat<'_, f32>,
-    rhs: &R,
-    is_packed: bool,
-    terms: Terms<'_, f32>,
-) {
+/// Multiplies with a right operand whose columns come in blocks.
+pub(crate) fn multiply_blocks<R: Columns>(out: &mut [f32], lhs: Mat<'_, f32>, rhs: &R, terms: Terms<'_, f32>) {
     let blocks = rhs.blocks();
     let (rows, columns) = (lhs.rows, blocks.columns);
     if rows == 0 || columns == 0 {
@@ -85,12 +79,12 @@ pub(crate) fn multiply_blocks<R: Columns>(
     let threads = if shared { threads::current() } else { 1 };
     // Every part of the rows reads all blocks, and fills those that are not packed; every part of the blocks reads the rows.
     let left = rows.saturating_mul(blocks.depth).saturating_mul(size_of::<f32>());
-    let by_rows = match is_packed {
+    let by_rows = match R::PACKED {
         true => blocks.bytes() <= CACHE.max(left) && rows >= threads * ROWS || blocks.count() < threads,
         false => blocks.count() < threads * 2 && rows >= threads * 2,
     };
     if by_rows || threads == 1 {
-        let parts = if is_packed { threads * PARTS } else { threads };
+        let parts = if R::PACKED { threads * PARTS } else { threads };
         let each = if threads == 1 { rows } else { rows.div_ceil(parts).next_multiple_of(ROWS) };
         return for_each(shared, WriteAll(out, each * columns), |part, out| {
             let count = out.len() / columns;

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use arrayvec::ArrayVec;
 
-use super::blocks::{Columns as Rhs, DEPTH, Panel};
+use super::blocks::{Blocks, Columns as Rhs, DEPTH, Panel};
 use super::{Bias, Mat, Terms};
 use crate::simd::floats::{Floats, LANES, Line, WithFloats, add_products};
 use crate::threads::Columns;
@@ -49,11 +49,11 @@ impl<R: Rhs> WithFloats for Part<'_, '_, R> {
             let lhs = columns(self.lhs, range.clone(), &mut gathered);
             for block in self.blocks.clone() {
                 match (F::TILES, blocks.tiles(block)) {
-                    (1, _) => self.block::<F, 6, 3, 1>(floats, lhs, range.clone(), block),
-                    (_, 4) => self.block::<F, 6, 3, 4>(floats, lhs, range.clone(), block),
-                    (_, 3) => self.block::<F, 8, 4, 3>(floats, lhs, range.clone(), block),
-                    (_, 2) => self.block::<F, 10, 5, 2>(floats, lhs, range.clone(), block),
-                    _ => self.block::<F, 12, 6, 1>(floats, lhs, range.clone(), block),
+                    (1, _) => self.block::<F, 6, 3, 1>(floats, lhs, range.clone(), (&blocks, block)),
+                    (_, 4) => self.block::<F, 6, 3, 4>(floats, lhs, range.clone(), (&blocks, block)),
+                    (_, 3) => self.block::<F, 8, 4, 3>(floats, lhs, range.clone(), (&blocks, block)),
+                    (_, 2) => self.block::<F, 10, 5, 2>(floats, lhs, range.clone(), (&blocks, block)),
+                    _ => self.block::<F, 12, 6, 1>(floats, lhs, range.clone(), (&blocks, block)),
                 }
             }
         }
@@ -68,10 +68,13 @@ fn columns<'m>(lhs: Mat<'m, f32>, range: Range<usize>, gathered: &'m mut ArrayVe
         return Mat { data, cols: range.len(), ..lhs };
     }
     gathered.clear();
-    for row in 0..rows {
-        gathered.extend(data[row * row_stride..].iter().step_by(col_stride.max(1)).take(range.len()).copied());
-    }
+    (0..rows).for_each(|row| gather(&data[row * row_stride..], col_stride, range.len(), gathered));
     Mat { data: gathered, rows, cols: range.len(), row_stride: range.len(), col_stride: 1 }
+}
+
+/// Adds so many numbers of a row to a list.
+fn gather<const N: usize>(row: &[f32], stride: usize, count: usize, list: &mut ArrayVec<f32, N>) {
+    list.extend(row.iter().step_by(stride.max(1)).take(count).copied());
 }
 
 impl<R: Rhs> Part<'_, '_, R> {
@@ -83,9 +86,9 @@ impl<R: Rhs> Part<'_, '_, R> {
         floats: F,
         lhs: Mat<'_, f32>,
         range: Range<usize>,
-        block: usize,
+        (blocks, block): (&Blocks, usize),
     ) {
-        let (blocks, first) = (self.rhs.blocks(), self.blocks.start * self.rhs.blocks().width());
+        let first = self.blocks.start * blocks.width();
         let columns = blocks.columns(block);
         let places = columns.start - first..columns.end - first;
         let step = Step {
@@ -94,7 +97,7 @@ impl<R: Rhs> Part<'_, '_, R> {
             bias: if range.end == blocks.depth { self.terms.bias } else { Bias::None },
         };
         let mut panel = Panel::<TILES>::new();
-        let weights = self.rhs.rows::<TILES>(block, range, &mut panel);
+        let weights = self.rhs.rows::<TILES>(blocks, block, range, &mut panel);
         let mut tile = Tile { lhs, step, columns: &columns, places: &places, out: &mut self.out };
         let mut row = 0;
         while row < lhs.rows {
@@ -133,9 +136,7 @@ impl Tile<'_, '_> {
         let rows: [&[f32]; ROWS] = if col_stride == 1 {
             std::array::from_fn(|at| &row(at)[..len])
         } else {
-            for at in 0..ROWS {
-                gathered.extend(row(at).iter().step_by(col_stride.max(1)).take(len).copied());
-            }
+            (0..ROWS).for_each(|at| gather(row(at), col_stride, len, &mut gathered));
             std::array::from_fn(|at| &gathered[at * len..][..len])
         };
         let mut sums = [[floats.splat(0.0); TILES]; ROWS];

@@ -28,7 +28,7 @@ struct Instruction<T>(HalfConvolution<T>);
 impl<T: Narrow> Run for Instruction<T> {
     fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         let geometry = geometry(cx)?;
-        cx.retained().reserve(self.0.bytes_to_retain(&geometry))?;
+        cx.retained().charge(self.0.bytes_to_retain(&geometry))?;
         let views = cx.views();
         let operands = Operands {
             input: views.tensor(FORWARD.input)?.as_slice::<T>()?,

@@ -131,12 +131,12 @@ fn packed(args: &Prepare<'_>) -> Result<Option<Shared<PackedWeight>>, KernelErro
         return Ok(None);
     }
     let geometry = Geometry { out: images("out", &out, rank)?, ..geometry };
-    let Some((layout, bytes)) = PackedWeight::layout(&geometry) else { return Ok(None) };
+    let Some(bytes) = PackedWeight::packed_len(&geometry) else { return Ok(None) };
     let make = |weight: TensorRef<'_>| {
         PackedWeight::new(None, &geometry, weight.as_slice()?)?
             .ok_or_else(|| KernelError::unsupported("a weight that is read as it is stored"))
     };
-    args.share(FORWARD.weight, &layout, bytes, make).map(Some)
+    args.share(FORWARD.weight, &PackedWeight::layout(&geometry), bytes, make).map(Some)
 }
 
 /// A convolution of `f32`.
@@ -150,7 +150,7 @@ impl Run for Single {
     fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         let geometry = geometry(cx)?;
         if self.packed.is_none() {
-            cx.retained().reserve(self.convolution.bytes_to_retain(&geometry))?;
+            cx.retained().charge(self.convolution.bytes_to_retain(&geometry))?;
         }
         let views = cx.views();
         let operands = Operands {
