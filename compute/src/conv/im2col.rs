@@ -9,6 +9,7 @@ use super::geometry::Geometry;
 use crate::gemm::blocks::Fill;
 use crate::gemm::tiles::MOST_COLUMNS;
 use crate::simd::floats::{LANES, Line};
+use crate::simd::{Loop, run_wide};
 
 /// The patches of the channels of one group of an image.
 pub(super) struct Patches<'a> {
@@ -18,11 +19,23 @@ pub(super) struct Patches<'a> {
 }
 
 /// Neighbouring output pixels of a row.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Run {
+    /// The first of them among the pixels that are gathered.
+    first: usize,
     y: usize,
     x: usize,
     len: usize,
+}
+
+/// Elements of a row of a plane that a tap meets at neighbouring pixels.
+#[derive(Clone, Copy, Default)]
+struct Met {
+    /// The first of the pixels among those that are gathered.
+    pixel: usize,
+    len: usize,
+    /// The first of the elements in the plane.
+    start: usize,
 }
 
 impl<'a> Patches<'a> {
@@ -31,22 +44,37 @@ impl<'a> Patches<'a> {
         Patches { geometry, data }
     }
 
-    /// Writes what a tap meets in a row of the image at neighbouring pixels; what is in the padding is not written.
-    fn gather(&self, line: &[f32], run: &Run, kx: usize, out: &mut [f32]) {
-        let (slide, stride) = (&self.geometry.slides[2], self.geometry.input.strides[2]);
-        let offset = run.x * slide.stride + kx * slide.dilation;
+    /// Elements that a tap meets at neighbouring pixels; none if all of them are padding.
+    fn met(&self, run: &Run, [ky, kx]: [usize; 2]) -> Option<Met> {
+        let [_, down, right] = &self.geometry.slides;
+        let line = down.element(run.y, ky)? * self.geometry.input.strides[1];
+        let offset = run.x * right.stride + kx * right.dilation;
         // Pixels before the first that meets an element, and those up to the last that does.
-        let skipped = slide.padding.saturating_sub(offset).div_ceil(slide.stride).min(out.len());
-        let end = (slide.input + slide.padding).saturating_sub(offset).div_ceil(slide.stride).min(out.len());
-        if skipped >= end {
-            return;
+        let skipped = right.padding.saturating_sub(offset).div_ceil(right.stride).min(run.len);
+        let end = (right.input + right.padding).saturating_sub(offset).div_ceil(right.stride).min(run.len);
+        let first = (offset + skipped * right.stride).checked_sub(right.padding)?;
+        (skipped < end).then(|| Met {
+            pixel: run.first + skipped,
+            len: end - skipped,
+            start: line + first * self.geometry.input.strides[2],
+        })
+    }
+}
+
+/// Every `step`-th number.
+#[inline(always)]
+fn gather(numbers: &[f32], step: usize, out: &mut [f32]) {
+    match step {
+        1 => out.copy_from_slice(&numbers[..out.len()]),
+        // Pairs, which vectors are made of; the last number has no other behind it.
+        2 => {
+            let (pairs, _) = numbers.as_chunks::<2>();
+            out.iter_mut().zip(pairs).for_each(|(to, pair)| *to = pair[0]);
+            if let Some(last) = out.len().checked_sub(1) {
+                out[last] = numbers[2 * last];
+            }
         }
-        let first = (offset + skipped * slide.stride - slide.padding) * stride;
-        let out = &mut out[skipped..end];
-        match slide.stride * stride {
-            1 => out.copy_from_slice(&line[first..][..out.len()]),
-            step => out.iter_mut().zip(line[first..].iter().step_by(step.max(1))).for_each(|(to, x)| *to = *x),
-        }
+        step => out.iter_mut().zip(numbers.iter().step_by(step.max(1))).for_each(|(to, x)| *to = *x),
     }
 }
 
@@ -57,33 +85,52 @@ impl Fill for Patches<'_> {
     }
 
     fn fill(&self, rows: Range<usize>, pixels: Range<usize>, lines: &mut [Line]) {
+        run_wide(Gather { patches: self, rows, pixels, lines });
+    }
+}
+
+/// [`Fill::fill`] of patches.
+struct Gather<'p, 'l> {
+    patches: &'p Patches<'p>,
+    rows: Range<usize>,
+    pixels: Range<usize>,
+    lines: &'l mut [Line],
+}
+
+impl Loop for Gather<'_, '_> {
+    #[inline(always)]
+    fn run(self) {
+        let Gather { patches, rows, pixels, lines } = self;
+        let Patches { geometry, data } = patches;
         let tiles = pixels.len().div_ceil(LANES).max(1);
-        let [_, down, right] = &self.geometry.slides;
-        let (area, width) = (down.kernel * right.kernel, self.geometry.out.sizes[2]);
-        let mut runs = [Run { y: 0, x: 0, len: 0 }; MOST_COLUMNS];
+        let [_, down, right] = &geometry.slides;
+        let (area, width) = (down.kernel * right.kernel, geometry.out.sizes[2]);
+        let mut runs = [Run::default(); MOST_COLUMNS];
         let (mut count, mut next) = (0, pixels.start);
         while next < pixels.end {
             let (y, x) = (next / width, next % width);
             let len = (width - x).min(pixels.end - next);
-            runs[count] = Run { y, x, len };
+            runs[count] = Run { first: next - pixels.start, y, x, len };
             (count, next) = (count + 1, next + len);
         }
-        for (row, lines) in rows.zip(lines.chunks_exact_mut(tiles)) {
-            let (channel, tap) = (row / area, row % area);
-            let (ky, kx) = (tap / right.kernel, tap % right.kernel);
-            let plane = &self.data[channel * self.geometry.input.channels.1..];
-            let numbers: &mut [f32] = bytemuck::cast_slice_mut(lines);
-            let mut place = 0;
+        let step = right.stride * geometry.input.strides[2];
+        let mut met = [Met::default(); MOST_COLUMNS];
+        // A tap meets elements at the same places of all channels.
+        for first in rows.clone().take(area) {
+            let tap = first % area;
+            let mut parts = 0;
             for run in &runs[..count] {
-                if let Some(y) = down.element(run.y, ky) {
-                    self.gather(
-                        &plane[y * self.geometry.input.strides[1]..],
-                        run,
-                        kx,
-                        &mut numbers[place..][..run.len],
-                    );
+                if let Some(part) = patches.met(run, [tap / right.kernel, tap % right.kernel]) {
+                    met[parts] = part;
+                    parts += 1;
                 }
-                place += run.len;
+            }
+            for row in (first..rows.end).step_by(area) {
+                let plane = &data[row / area * geometry.input.channels.1..];
+                let numbers: &mut [f32] = bytemuck::cast_slice_mut(&mut lines[(row - rows.start) * tiles..][..tiles]);
+                for Met { pixel, len, start } in &met[..parts] {
+                    gather(&plane[*start..], step, &mut numbers[*pixel..][..*len]);
+                }
             }
         }
     }

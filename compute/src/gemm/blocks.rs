@@ -10,8 +10,7 @@ use arrayvec::ArrayVec;
 use super::Mat;
 use crate::error::{Error, ErrorKind};
 use crate::simd::float_path::FloatPath;
-use crate::simd::floats::{LANES, Line};
-use crate::simd::wide;
+use crate::simd::floats::{Floats, LANES, Line, WithFloats};
 use crate::threads::{Cost, WriteAll, for_each_at};
 use crate::zeroed::Zeroed;
 
@@ -178,41 +177,47 @@ pub(crate) fn fill(
         }
         return;
     }
-    wide(|| transpose(data, [row_stride, col_stride], rows, columns, lines));
+    FloatPath::best().run(Transpose { data, strides: [row_stride, col_stride], rows, columns, lines });
 }
 
 /// [`fill`] from a matrix whose columns are not next to each other.
-#[inline(always)]
-fn transpose(
-    data: &[f32],
-    [row_stride, col_stride]: [usize; 2],
+struct Transpose<'d, 'l> {
+    data: &'d [f32],
+    strides: [usize; 2],
     rows: Range<usize>,
     columns: Range<usize>,
-    lines: &mut [Line],
-) {
-    /// Side of the squares that are read by column and written by row.
-    const SIDE: usize = 4;
-    let tiles = columns.len().div_ceil(LANES).max(1);
-    for (square, lines) in lines.chunks_mut(tiles * LANES).enumerate() {
-        let first = rows.start + square * LANES;
-        let whole = row_stride == 1 && lines.len() == tiles * LANES;
-        for lane in (0..columns.len()).step_by(SIDE) {
-            let (start, line) = ((columns.start + lane) * col_stride, lane / LANES);
-            if whole && columns.len() - lane >= SIDE {
-                let numbers: [&[f32]; SIDE] =
-                    std::array::from_fn(|at| &data[start + at * col_stride + first..][..LANES]);
-                for row in (0..LANES).step_by(SIDE) {
-                    for k in row..row + SIDE {
-                        let to = &mut lines[k * tiles + line].0[lane % LANES..][..SIDE];
-                        to.copy_from_slice(&[numbers[0][k], numbers[1][k], numbers[2][k], numbers[3][k]]);
+    lines: &'l mut [Line],
+}
+
+impl WithFloats for Transpose<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<F: Floats>(self, floats: F) {
+        let Transpose { data, strides: [row_stride, col_stride], rows, columns, lines } = self;
+        let tiles = columns.len().div_ceil(LANES).max(1);
+        for (square, lines) in lines.chunks_mut(tiles * LANES).enumerate() {
+            let first = rows.start + square * LANES;
+            for tile in 0..tiles {
+                let column = columns.start + tile * LANES;
+                let count = columns.end.saturating_sub(column).min(LANES);
+                if row_stride == 1 && lines.len() == tiles * LANES && count == LANES {
+                    let mut numbers = [floats.splat(0.0); LANES];
+                    for lane in 0..LANES {
+                        let run = &data[(column + lane) * col_stride + first..][..LANES];
+                        numbers[lane] = floats.load(&run.as_chunks().0[0]);
                     }
+                    let numbers = floats.transposed(numbers);
+                    for row in 0..LANES {
+                        floats.store(numbers[row], &mut lines[row * tiles + tile].0);
+                    }
+                    continue;
                 }
-                continue;
-            }
-            for (at, lane) in (lane..columns.len().min(lane + SIDE)).enumerate() {
-                let numbers = data[start + at * col_stride + first * row_stride..].iter().step_by(row_stride.max(1));
-                let lines = lines[line..].iter_mut().step_by(tiles);
-                lines.zip(numbers).for_each(|(line, x)| line.0[lane % LANES] = *x);
+                for lane in 0..count {
+                    let numbers = data[(column + lane) * col_stride + first * row_stride..].iter();
+                    let lines = lines[tile..].iter_mut().step_by(tiles);
+                    lines.zip(numbers.step_by(row_stride.max(1))).for_each(|(line, x)| line.0[lane] = *x);
+                }
             }
         }
     }

@@ -40,6 +40,23 @@ pub(crate) trait Floats: Copy {
     fn greater(self, greatest: Self::V, x: Self::V) -> Self::V;
     /// The sum of the lanes: of those eight apart, then four, two and one.
     fn total(self, v: Self::V) -> f32;
+    /// Rows of a square as its columns.
+    #[inline(always)]
+    fn transposed(self, rows: [Self::V; LANES]) -> [Self::V; LANES] {
+        let mut numbers = [[0.0; LANES]; LANES];
+        for row in 0..LANES {
+            self.store(rows[row], &mut numbers[row]);
+        }
+        let mut columns = rows;
+        for column in 0..LANES {
+            let mut of_column = [0.0; LANES];
+            for row in 0..LANES {
+                of_column[row] = numbers[row][column];
+            }
+            columns[column] = self.load(&of_column);
+        }
+        columns
+    }
     /// Says that a line will be read soon, if the machine wants to know. The line may be anywhere.
     #[inline(always)]
     fn prefetch(self, _line: *const Line) {}
@@ -246,6 +263,34 @@ mod tests {
                 floats.store(v, &mut numbers);
                 numbers
             })
+        }
+    }
+
+    /// A square of numbers, transposed.
+    struct Transposed([[f32; LANES]; LANES]);
+
+    impl WithFloats for Transposed {
+        type Output = [[f32; LANES]; LANES];
+
+        #[inline(always)]
+        fn run<F: Floats>(self, floats: F) -> Self::Output {
+            let columns = floats.transposed(self.0.map(|row| floats.load(&row)));
+            columns.map(|v| {
+                let mut numbers = [0.0; LANES];
+                floats.store(v, &mut numbers);
+                numbers
+            })
+        }
+    }
+
+    #[test]
+    fn rows_of_a_square_become_its_columns() {
+        let square = std::array::from_fn(|row| std::array::from_fn(|column| (row * LANES + column) as f32));
+        for path in FloatPath::all().into_iter().flatten() {
+            let columns = path.run(Transposed(square));
+            let expected: [[f32; LANES]; LANES] =
+                std::array::from_fn(|column| std::array::from_fn(|row| square[row][column]));
+            assert_eq!(columns, expected, "{path:?}");
         }
     }
 

@@ -79,6 +79,58 @@ impl Floats for Avx2Floats {
         // SAFETY: the token exists.
         unsafe { total(_mm256_add_ps(v[0], v[1])) }
     }
+
+    #[inline(always)]
+    fn transposed(self, rows: [Self::V; LANES]) -> [Self::V; LANES] {
+        let mut columns = rows;
+        for (down, right) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let mut square = [rows[0][0]; 8];
+            for row in 0..8 {
+                square[row] = rows[8 * down + row][right];
+            }
+            // SAFETY: the token exists.
+            let square = unsafe { transposed(square) };
+            for column in 0..8 {
+                columns[8 * right + column][down] = square[column];
+            }
+        }
+        columns
+    }
+}
+
+/// Rows of a square of eight as its columns: pairs of numbers, of pairs, then halves of vectors change places.
+///
+/// # Safety
+///
+/// The machine has AVX.
+#[inline(always)]
+unsafe fn transposed(rows: [__m256; 8]) -> [__m256; 8] {
+    let mut columns = rows;
+    // SAFETY: by the caller.
+    unsafe {
+        let mut quarters = rows;
+        for first in [0, 4] {
+            let (a, b) = (
+                _mm256_unpacklo_ps(rows[first], rows[first + 1]),
+                _mm256_unpacklo_ps(rows[first + 2], rows[first + 3]),
+            );
+            let (c, d) = (
+                _mm256_unpackhi_ps(rows[first], rows[first + 1]),
+                _mm256_unpackhi_ps(rows[first + 2], rows[first + 3]),
+            );
+            let (a, b) = (_mm256_castps_pd(a), _mm256_castps_pd(b));
+            let (c, d) = (_mm256_castps_pd(c), _mm256_castps_pd(d));
+            quarters[first] = _mm256_castpd_ps(_mm256_unpacklo_pd(a, b));
+            quarters[first + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(a, b));
+            quarters[first + 2] = _mm256_castpd_ps(_mm256_unpacklo_pd(c, d));
+            quarters[first + 3] = _mm256_castpd_ps(_mm256_unpackhi_pd(c, d));
+        }
+        for column in 0..4 {
+            columns[column] = _mm256_permute2f128_ps::<0x20>(quarters[column], quarters[column + 4]);
+            columns[column + 4] = _mm256_permute2f128_ps::<0x31>(quarters[column], quarters[column + 4]);
+        }
+    }
+    columns
 }
 
 /// The sum of eight lanes: of those four apart, then two and one.
@@ -153,6 +205,45 @@ impl Floats for Avx512Floats {
             let upper = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(v)));
             total(_mm256_add_ps(_mm512_castps512_ps256(v), upper))
         }
+    }
+
+    #[inline(always)]
+    fn transposed(self, rows: [Self::V; LANES]) -> [Self::V; LANES] {
+        let mut columns = rows;
+        // SAFETY: the token exists.
+        unsafe {
+            // Quarters of vectors: of rows `4 i` to `4 i + 3`, the columns `4 lane + j`.
+            let mut quarters = rows;
+            for first in [0, 4, 8, 12] {
+                let (a, b) = (
+                    _mm512_unpacklo_ps(rows[first], rows[first + 1]),
+                    _mm512_unpacklo_ps(rows[first + 2], rows[first + 3]),
+                );
+                let (c, d) = (
+                    _mm512_unpackhi_ps(rows[first], rows[first + 1]),
+                    _mm512_unpackhi_ps(rows[first + 2], rows[first + 3]),
+                );
+                let (a, b) = (_mm512_castps_pd(a), _mm512_castps_pd(b));
+                let (c, d) = (_mm512_castps_pd(c), _mm512_castps_pd(d));
+                quarters[first] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+                quarters[first + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+                quarters[first + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(c, d));
+                quarters[first + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(c, d));
+            }
+            const EVEN: i32 = 0x88;
+            const ODD: i32 = 0xDD;
+            for j in 0..4 {
+                let upper_even = _mm512_shuffle_f32x4::<EVEN>(quarters[j], quarters[4 + j]);
+                let upper_odd = _mm512_shuffle_f32x4::<ODD>(quarters[j], quarters[4 + j]);
+                let lower_even = _mm512_shuffle_f32x4::<EVEN>(quarters[8 + j], quarters[12 + j]);
+                let lower_odd = _mm512_shuffle_f32x4::<ODD>(quarters[8 + j], quarters[12 + j]);
+                columns[j] = _mm512_shuffle_f32x4::<EVEN>(upper_even, lower_even);
+                columns[4 + j] = _mm512_shuffle_f32x4::<EVEN>(upper_odd, lower_odd);
+                columns[8 + j] = _mm512_shuffle_f32x4::<ODD>(upper_even, lower_even);
+                columns[12 + j] = _mm512_shuffle_f32x4::<ODD>(upper_odd, lower_odd);
+            }
+        }
+        columns
     }
 
     #[inline(always)]
