@@ -29,16 +29,16 @@ pub struct Tensor<'a> {
 #[derive(Clone, PartialEq, Debug, Union, Serialize, Deserialize)]
 #[table(name = "ValueUnion")]
 pub enum ValueUnion<'a> {
-    /// A tensor.
+    /// Tensor, elements included; among a program's values this kind has tag 5.
     #[tag(1)]
     Tensor(Tensor<'a>),
-    /// An integer.
+    /// Signed number of 64 bits, for an `Int` of the method.
     #[tag(2)]
     Int(Int),
-    /// A bool.
+    /// Truth value, for a `Bool` of the method.
     #[tag(3)]
     Bool(Bool),
-    /// A double.
+    /// Number in double precision, for a `Double` of the method.
     #[tag(4)]
     Double(Double),
     /// A kind without a name yet.

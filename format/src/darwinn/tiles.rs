@@ -40,14 +40,14 @@ pub enum TileError {
         map: &'static str,
         /// Number of entries in the map.
         have: usize,
-        /// The dimension.
+        /// Entries needed: one per row or column of the output, or one tile.
         need: usize,
     },
     /// A pixel is in a tile that does not exist.
     Tile {
         /// Row and column.
         pixel: (usize, usize),
-        /// The tile's number.
+        /// Number of the tile that the maps give, negative or too large.
         tile: i64,
         /// Number of tiles.
         tiles: usize,

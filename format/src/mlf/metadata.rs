@@ -71,7 +71,7 @@ impl Style {
 pub enum Targets {
     /// Types of devices (in decimal) and targets.
     ByDevice(Vec<(String, String)>),
-    /// Targets.
+    /// Targets in order, from version 6 on.
     List(Vec<String>),
 }
 
@@ -82,7 +82,7 @@ impl Default for Targets {
 }
 
 impl Targets {
-    /// The targets.
+    /// Returns the targets in the order of the file, without the types of their devices.
     pub fn names(&self) -> Vec<&str> {
         match self {
             Targets::ByDevice(pairs) => pairs.iter().map(|(_, target)| target.as_str()).collect(),

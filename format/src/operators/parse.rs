@@ -30,7 +30,7 @@ pub enum SchemaErrorKind {
     /// This piece of text.
     #[error("expected `{0}`")]
     Text(&'static str),
-    /// A type.
+    /// Type of an argument or result, or an alias set between parentheses.
     #[error("expected a type")]
     Type,
     /// A list of lists, or a doubled `?` or alias set.
@@ -45,7 +45,7 @@ pub enum SchemaErrorKind {
     /// A default value.
     #[error("expected a default value")]
     Default,
-    /// The end.
+    /// End of the text behind the returns.
     #[error("unexpected text after the schema")]
     End,
 }

@@ -44,7 +44,7 @@ pub enum Holder {
 
 /// A payload that was found.
 pub struct Found<'f> {
-    /// The decoder.
+    /// Decoder for the backend that the delegate names.
     pub format: &'f dyn PayloadFormat,
     /// Payload as the decoder gets it.
     pub payload: Payload<'f>,

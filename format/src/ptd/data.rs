@@ -56,7 +56,7 @@ pub enum DataRoot<'a> {
 }
 
 impl<'a> DataRoot<'a> {
-    /// The version.
+    /// Returns the version of the schema that the file states; 0 is known.
     pub fn version(&self) -> u32 {
         match self {
             DataRoot::Current(root) => root.version,

@@ -243,16 +243,16 @@ pub enum KernelTypes<'a> {
     /// `None`.
     #[tag(1)]
     Null(Null),
-    /// An integer.
+    /// Whole number, or the code of an element type, layout or memory format.
     #[tag(2)]
     Int(Int),
-    /// A bool.
+    /// Truth value, such as the condition of a jump.
     #[tag(3)]
     Bool(Bool),
-    /// A double.
+    /// Number in double precision, NaN and infinities included.
     #[tag(4)]
     Double(Double),
-    /// A tensor.
+    /// Tensor: a constant, a range of planned memory, or memory supplied at run time.
     #[tag(5)]
     Tensor(Tensor<'a>),
     /// Text.

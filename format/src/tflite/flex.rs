@@ -48,11 +48,11 @@ impl FlexType {
     pub const INT: FlexType = FlexType(1);
     /// An unsigned number.
     pub const UINT: FlexType = FlexType(2);
-    /// A key.
+    /// Text without a length, ended by a zero byte.
     pub const KEY: FlexType = FlexType(4);
-    /// A string.
+    /// Text with its length in front and a zero byte behind.
     pub const STRING: FlexType = FlexType(5);
-    /// A map.
+    /// Values, and keys that ascend, in a vector each.
     pub const MAP: FlexType = FlexType(9);
     /// A vector of values of any types.
     pub const VECTOR: FlexType = FlexType(10);

@@ -34,7 +34,7 @@ crate::open_enum! {
         COMPLEX128 = 11,
         /// Unsigned 64-bit.
         UINT64 = 12,
-        /// A handle.
+        /// Handle of state that operators share.
         RESOURCE = 13,
         /// Anything.
         VARIANT = 14,
@@ -70,7 +70,7 @@ pub struct QuantizationParameters<'a> {
     pub zero_point: Option<Scalars<'a, i64>>,
 }
 
-/// A tensor.
+/// Operand of operators, by its index in the graph; constant if its buffer has bytes.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tensor<'a> {
@@ -173,7 +173,7 @@ pub struct Operator<'a> {
     pub large_custom_options_size: u64,
 }
 
-/// A graph.
+/// Operators in the order in which they run, and the tensors that they read and write.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SubGraph<'a> {
