@@ -52,7 +52,7 @@ pub enum BuildError {
     /// The text given for a schema is none.
     #[error("`{text}`: {source}")]
     Schema {
-        /// The text.
+        /// Schema as the caller gave it.
         text: String,
         /// Error of the schema parser.
         source: SchemaError,

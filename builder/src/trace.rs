@@ -36,7 +36,7 @@ pub enum DelegatePlace<'a> {
     None,
     /// A number from 0.
     Number(i32),
-    /// A text.
+    /// Name that the delegate chose.
     Text(&'a str),
 }
 
@@ -53,17 +53,17 @@ impl TracePlace<'_> {
 pub enum TraceValue<'a> {
     /// `None`.
     Null,
-    /// An integer.
+    /// Recorded in `int_value`.
     Int(i64),
-    /// A bool.
+    /// Recorded in `bool_value`.
     Bool(bool),
-    /// A single-precision number.
+    /// Recorded in `float_value`.
     Float(f32),
-    /// A double.
+    /// Recorded in `double_value`.
     Double(f64),
-    /// A tensor.
+    /// Recorded in `tensor`, its elements in the debug buffer.
     Tensor(TensorView<'a>),
-    /// Several tensors.
+    /// Recorded in `tensor_list`, all elements in the debug buffer.
     Tensors(Vec<TensorView<'a>>),
 }
 
