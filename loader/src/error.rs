@@ -70,7 +70,7 @@ pub enum Error {
     /// A buffer is longer or shorter than what it is to be filled with.
     #[error("{key} has {have} bytes, the buffer {want}")]
     Length {
-        /// The key.
+        /// Key that was asked for.
         key: String,
         /// Bytes of the data.
         have: u64,

@@ -40,7 +40,7 @@ pub enum ValueMeta {
     Double(f64),
     /// Text, with the value it was traced with.
     Text(String),
-    /// A tensor.
+    /// Tensor, with the layout that memory is planned for.
     Tensor(TensorSignature),
     /// Anything else: lists.
     Other(&'static str),
