@@ -60,7 +60,7 @@ pub enum Error {
     /// A formula over symbols makes no sense.
     #[error("`{text}`: {message}")]
     Expression {
-        /// The formula.
+        /// Formula as the document writes it, shortened if it is long.
         text: String,
         /// Description of the problem.
         message: String,
@@ -81,7 +81,7 @@ pub enum Error {
     Unbounded {
         /// Value.
         place: String,
-        /// The formula.
+        /// Formula of the size, or a number that no file can hold.
         expression: String,
     },
     /// The program could not be written.
