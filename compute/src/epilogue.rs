@@ -51,15 +51,15 @@ pub enum Operation {
     Gelu,
     /// [`Operation::Gelu`], approximated by a hyperbolic tangent.
     GeluTanh,
-    /// The hyperbolic tangent.
+    /// `tanh(x)`.
     Tanh,
-    /// The exponential.
+    /// `exp(x)`.
     Exp,
     /// `-x`.
     Neg,
     /// `|x|`.
     Abs,
-    /// The square root.
+    /// `sqrt(x)`.
     Sqrt,
     /// `1 / sqrt(x)`.
     Rsqrt,

@@ -12,7 +12,7 @@ pub trait Float: Compute {
     fn exp(self) -> Self;
     /// `exp(self) - 1`, accurate near 0.
     fn exp_m1(self) -> Self;
-    /// The natural logarithm.
+    /// Natural logarithm; NaN below 0.
     fn ln(self) -> Self;
     /// `ln(1 + self)`, accurate near 0.
     fn ln_1p(self) -> Self;
@@ -20,21 +20,21 @@ pub trait Float: Compute {
     fn log2(self) -> Self;
     /// The logarithm to base 10.
     fn log10(self) -> Self;
-    /// The square root.
+    /// Square root; NaN below 0.
     fn sqrt(self) -> Self;
-    /// The sine.
+    /// Sine of an angle in radians.
     fn sin(self) -> Self;
-    /// The cosine.
+    /// Cosine of an angle in radians.
     fn cos(self) -> Self;
-    /// The tangent.
+    /// Tangent of an angle in radians.
     fn tan(self) -> Self;
-    /// The inverse sine.
+    /// Angle in radians, from -π/2 to π/2, that has this sine; NaN outside of -1 to 1.
     fn asin(self) -> Self;
-    /// The inverse cosine.
+    /// Angle in radians, from 0 to π, that has this cosine; NaN outside of -1 to 1.
     fn acos(self) -> Self;
-    /// The inverse tangent.
+    /// Angle in radians, from -π/2 to π/2, that has this tangent.
     fn atan(self) -> Self;
-    /// The angle of the point (`other`, `self`).
+    /// Angle of the point (`other`, `self`) in radians, from -π to π.
     fn atan2(self, other: Self) -> Self;
     /// The hyperbolic sine.
     fn sinh(self) -> Self;

@@ -19,7 +19,7 @@ impl Line {
 
 /// Instructions on vectors of [`LANES`] floats.
 pub(crate) trait Floats: Copy {
-    /// A vector.
+    /// Vector of [`LANES`] floats, in one register or several.
     type V: Copy;
     /// The most vectors of a row of sums in [`add_products`].
     const TILES: usize;
