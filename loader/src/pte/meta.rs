@@ -40,7 +40,7 @@ pub enum ValueMeta {
     Double(f64),
     /// Text, with the value it was traced with.
     Text(String),
-    /// Tensor, with the layout that memory is planned for.
+    /// Tensor; its sizes are upper bounds where it is dynamic.
     Tensor(TensorSignature),
     /// Anything else: lists.
     Other(&'static str),
