@@ -15,7 +15,7 @@ use super::transfer::{Buffer, Extraction, Transfer};
 pub struct Seen {
     /// Index of the executable.
     pub executable: usize,
-    /// The transfer.
+    /// Transfer as it was asked for, or the signal or fence.
     pub transfer: Transfer,
     /// The bytes that went to the device; those of outputs as they came back.
     pub bytes: Vec<u8>,

@@ -16,9 +16,9 @@ pub enum Buffer {
     Input(String, usize),
     /// An output layer and its batch entry.
     Output(String, usize),
-    /// The parameters.
+    /// All parameters of the executable, in one buffer.
     Parameter,
-    /// The scratch memory.
+    /// Scratch memory of the executable, in one buffer.
     Scratch,
 }
 

@@ -186,7 +186,7 @@ pub enum RunError {
     Budget {
         /// Place of the instruction at which the run stopped.
         place: Box<Place>,
-        /// The ceiling.
+        /// Instructions that one execution may run.
         limit: u64,
     },
     /// A planned memory is used by another method right now.
@@ -198,7 +198,7 @@ pub enum RunError {
     /// A tensor that lives on between runs cannot be read or written by name.
     #[error("attribute `{name}`: {message}")]
     Attribute {
-        /// The name.
+        /// Name that was asked for; the tensor's fully qualified one, if there is such a tensor.
         name: String,
         /// Description of the error.
         message: String,

@@ -161,7 +161,7 @@ pub enum PlanInstructionKind {
     },
     /// Gives up a tensor's data until something writes it.
     Free {
-        /// The tensor.
+        /// Value id of a tensor; reading it before it is written again is an error.
         value: ValueId,
     },
     /// Does nothing: what a rewrite leaves where it removed an instruction, so that jump targets stay.
