@@ -9,14 +9,14 @@ use serde::Serialize;
 
 use crate::{readable, spelling};
 
-/// A trace.
+/// Facts about a trace that `inspect` shows.
 #[derive(Serialize)]
 pub struct TraceSummary {
     /// Bytes of the whole file.
     pub bytes: u64,
-    /// The schema's version.
+    /// Version of the schema that the file states.
     pub version: u32,
-    /// The blocks.
+    /// Blocks in the order of the file.
     pub blocks: Vec<BlockSummary>,
 }
 
@@ -37,7 +37,7 @@ pub struct BlockSummary {
     pub events: usize,
 }
 
-/// An allocator.
+/// Allocator of a block, and the bytes taken from it.
 #[derive(Serialize)]
 pub struct AllocatorSummary {
     /// Name of the allocator.
