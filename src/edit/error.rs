@@ -41,7 +41,7 @@ pub enum Error {
     /// Sizes, dim order and element type do not describe a tensor.
     #[error("{place}: {error}")]
     Layout {
-        /// The tensor.
+        /// Key, name or path of the tensor.
         place: String,
         /// The error of the layout.
         error: LayoutError,
