@@ -71,7 +71,7 @@ pub struct BundledMethodTestCase<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BundledMethodTestSuite<'a> {
-    /// Name of the method.
+    /// Name of a method of the program; suites are sorted by it.
     #[slot(0)]
     pub method_name: Option<Text<'a>>,
     /// Cases of the method, in the order of their runs.

@@ -10,13 +10,13 @@ pub const PAGE: usize = 4096;
 crate::open_enum! {
     /// Kind of buffer that an address or a transfer is about. Outputs come before inputs.
     pub struct Description(i16) default BASE_ADDRESS_OUTPUT_ACTIVATION {
-        /// An output layer.
+        /// Buffer of an output layer, which `name` and `batch` say.
         BASE_ADDRESS_OUTPUT_ACTIVATION = 0,
-        /// An input layer.
+        /// Buffer of an input layer, which `name` and `batch` say.
         BASE_ADDRESS_INPUT_ACTIVATION = 1,
-        /// The parameters of the executable.
+        /// All parameters of the executable.
         BASE_ADDRESS_PARAMETER = 2,
-        /// The scratch memory of the executable.
+        /// Scratch memory of the executable.
         BASE_ADDRESS_SCRATCH = 3,
     }
 }
@@ -141,7 +141,7 @@ pub struct DmaDescriptorHint<'a> {
     /// Start of the range.
     #[slot(1)]
     pub offset_in_bytes: i32,
-    /// Length of the range.
+    /// Length of the range in bytes; the range is inside the buffer.
     #[slot(2)]
     pub size_in_bytes: i32,
 }
@@ -150,7 +150,7 @@ pub struct DmaDescriptorHint<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct InstructionHint {
-    /// Index of the chunk.
+    /// Index into `Executable.instruction_bitstreams`.
     #[slot(0)]
     pub instruction_chunk_index: i32,
 }
@@ -173,7 +173,7 @@ pub struct FenceHint {}
 /// The kinds of hints.
 #[derive(Clone, PartialEq, Debug, Union, Serialize, Deserialize)]
 pub enum AnyHint<'a> {
-    /// A transfer of a range.
+    /// Transfer of a range of a buffer.
     #[tag(1)]
     DmaDescriptorHint(DmaDescriptorHint<'a>),
     /// A transfer of instructions.
@@ -437,7 +437,7 @@ pub struct Executable<'a> {
     /// Weights, in rows of 64 bytes.
     #[slot(6, page = 4096)]
     pub parameters: Option<Blob<'a>>,
-    /// The transfers of a run.
+    /// Actions of the host in a run, in order.
     #[slot(7, near)]
     pub dma_hints: Option<DmaHints<'a>>,
     /// Layers that go in.

@@ -17,7 +17,7 @@ use crate::wire::ReadError;
 /// Columns of one tile whose places are evenly spaced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
-    /// The first column.
+    /// Index of the first column.
     pub x: usize,
     /// Number of columns.
     pub count: usize,
@@ -36,7 +36,7 @@ pub struct Run {
 pub enum TileError {
     /// A map is absent or shorter than its dimension.
     Length {
-        /// Name of the map.
+        /// Field of the layout that holds the map.
         map: &'static str,
         /// Number of entries in the map.
         have: usize,

@@ -64,7 +64,7 @@ pub struct Call {
 /// An output of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Reference {
-    /// Index of the node.
+    /// Index into [`Graph::nodes`].
     pub node: u32,
     /// Index among the node's outputs.
     pub index: u32,

@@ -107,7 +107,7 @@ pub struct Memory {
 /// Metadata of a storage.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Sid {
-    /// Number of the storage.
+    /// Storage that entries of the graph name.
     pub storage_id: u64,
     /// Bytes of the storage.
     pub size_bytes: u64,
@@ -135,7 +135,7 @@ pub struct MainMemory {
 /// An input or output.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct NamedBuffer {
-    /// Name of the tensor.
+    /// Name of the input or output.
     pub name: String,
     /// Size in bytes.
     pub size: u64,

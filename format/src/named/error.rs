@@ -33,7 +33,7 @@ pub enum StoreError<E> {
     Sink {
         /// Key of the field.
         key: String,
-        /// The sink's answer.
+        /// Reason that the sink gives.
         error: E,
     },
 }

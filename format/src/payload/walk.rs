@@ -36,9 +36,9 @@ const PROGRAM_RULES: StructureRules = StructureRules {
 /// Holder of a payload's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Holder {
-    /// A segment of the file.
+    /// Segment of the file, by index.
     Segment(u32),
-    /// A row of the flatbuffer.
+    /// Row of `Program.backend_delegate_data`, by index.
     Inline(u32),
 }
 

@@ -191,7 +191,7 @@ fn key<'a>(table: &wire::Table<'a>, slot: u16) -> wire::Result<Option<&'a str>> 
 pub struct Entry<'a> {
     /// Key of the entry, unique in the file.
     pub key: &'a str,
-    /// Index of the segment.
+    /// Index into the segments of the file.
     pub segment: u32,
     /// Its bytes, from the start of the file.
     pub range: Range<u64>,

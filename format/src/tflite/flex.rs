@@ -44,9 +44,9 @@ type Result<T> = core::result::Result<T, FlexError>;
 pub struct FlexType(pub u8);
 
 impl FlexType {
-    /// A signed number.
+    /// Signed number, in as many bytes as its slot.
     pub const INT: FlexType = FlexType(1);
-    /// An unsigned number.
+    /// Unsigned number, in as many bytes as its slot.
     pub const UINT: FlexType = FlexType(2);
     /// Text without a length, ended by a zero byte.
     pub const KEY: FlexType = FlexType(4);

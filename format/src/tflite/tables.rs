@@ -34,7 +34,7 @@ crate::open_enum! {
         COMPLEX128 = 11,
         /// Unsigned 64-bit.
         UINT64 = 12,
-        /// Handle of state that operators share.
+        /// Handle of state that several operators use.
         RESOURCE = 13,
         /// Anything.
         VARIANT = 14,
@@ -198,7 +198,7 @@ pub struct SubGraph<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Buffer<'a> {
-    /// Content of the buffer.
+    /// Bytes inside of the flatbuffer; empty or absent for tensors that are computed.
     #[slot(0, page = 16)]
     pub data: Option<Blob<'a>>,
     /// Offset of bytes that are behind the flatbuffer.
@@ -213,7 +213,7 @@ pub struct Buffer<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Metadata<'a> {
-    /// Name of the entry.
+    /// Name that readers look the entry up by.
     #[slot(0)]
     pub name: Option<Text<'a>>,
     /// Index of the buffer that holds it.

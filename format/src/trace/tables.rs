@@ -199,7 +199,7 @@ pub struct Allocator<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunData<'a> {
-    /// Name of the block.
+    /// Name of the block: `Default` for loading, `Execute` for a run, or any other.
     #[slot(0)]
     pub name: Option<Text<'a>>,
     /// Index of the bundled input that was run; -1 for none.

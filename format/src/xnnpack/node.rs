@@ -113,7 +113,7 @@ pub enum NodeUnion<'a> {
     /// Four, one after another.
     #[tag(34)]
     Concatenate4(Cat),
-    /// A part of a tensor.
+    /// Range of each dimension of a tensor.
     #[tag(35)]
     StaticSlice(StaticSlice<'a>),
     /// Attention; runtimes since 0.7 refuse it.
@@ -131,7 +131,7 @@ pub enum NodeUnion<'a> {
     /// `1 / sqrt(x)`.
     #[tag(40)]
     ReciprocalSquareRoot(Node1x1),
-    /// The natural logarithm.
+    /// Logarithm to base e.
     #[tag(41)]
     Log(Node1x1),
     /// `x / 2 * (1 + erf(x / sqrt(2)))`.

@@ -394,7 +394,7 @@ pub struct Cat {
     pub input5_id: u32,
 }
 
-/// A part of a tensor.
+/// Range of each dimension of a tensor.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StaticSlice<'a> {
