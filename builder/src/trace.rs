@@ -41,7 +41,7 @@ pub enum DelegatePlace<'a> {
 }
 
 impl TracePlace<'_> {
-    /// An instruction of a chain.
+    /// Makes the place of an instruction, by its indices in the program; no delegate's.
     pub fn instruction(chain: u32, instruction: u32) -> Self {
         TracePlace { instruction: Some((chain, instruction)), delegate: DelegatePlace::None }
     }
