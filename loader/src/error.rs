@@ -14,7 +14,7 @@ pub enum Error {
     Io {
         /// Name of the file or part.
         what: String,
-        /// The system's answer.
+        /// Error of the operating system.
         error: std::io::Error,
     },
     /// A range is not inside the source.
@@ -80,7 +80,7 @@ pub enum Error {
     /// A tensor's layout makes no sense.
     #[error("{what}: {error}")]
     Layout {
-        /// Name of the tensor.
+        /// Name of the tensor, or its place in the program.
         what: String,
         /// The error of the layout.
         error: LayoutError,

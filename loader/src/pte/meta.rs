@@ -10,7 +10,7 @@ use crate::error::Error;
 /// A method's signature and needs.
 #[derive(Clone, Debug)]
 pub struct MethodMeta {
-    /// Name of the method.
+    /// Name of the method, unique in its program.
     pub name: String,
     /// Inputs of the method.
     pub inputs: Vec<ValueMeta>,
