@@ -51,7 +51,7 @@ impl Access {
 /// An input that is read from a copy, because its own memory overlaps an output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rerouted {
-    /// Index of the tensor.
+    /// Index among the tensors of the method.
     pub tensor: u32,
     /// Region of the copy.
     pub copy: Region,

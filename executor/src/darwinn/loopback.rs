@@ -13,7 +13,7 @@ use super::transfer::{Buffer, Extraction, Transfer};
 /// Something that was moved or said.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Seen {
-    /// Index of the executable.
+    /// Index of the executable in the package.
     pub executable: usize,
     /// Transfer as it was asked for, or the signal or fence.
     pub transfer: Transfer,

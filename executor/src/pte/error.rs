@@ -22,7 +22,7 @@ pub enum LoadError {
     /// A value cannot be represented.
     #[error("{}: {message}", ValueName(*value))]
     Value {
-        /// Index of the value.
+        /// Index into the values of the method.
         value: usize,
         /// The ExecuTorch error this corresponds to.
         code: ErrorCode,
@@ -32,7 +32,7 @@ pub enum LoadError {
     /// An instruction cannot be run.
     #[error("{place}: {error}")]
     Instruction {
-        /// Place of the instruction.
+        /// Method, chain and instruction.
         place: Box<Place>,
         /// The error of the kernel or of the check.
         error: KernelError,
@@ -40,11 +40,11 @@ pub enum LoadError {
     /// A delegate's backend refused it.
     #[error("delegates[{delegate}] ({backend}): {error}")]
     Delegate {
-        /// Index of the delegate.
+        /// Index into the delegates of the method.
         delegate: usize,
-        /// Name of the backend.
+        /// Name by which the program asks for the backend.
         backend: String,
-        /// The error of the backend.
+        /// Reason that the backend gives.
         error: KernelError,
     },
     /// Something about the method as a whole.
@@ -122,9 +122,9 @@ impl fmt::Display for Missing {
 /// Place of an instruction, its operator, and the line of source it came from if the file says.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Place {
-    /// Name of the method.
+    /// Name under which the program has the method.
     pub method: String,
-    /// Index of the chain.
+    /// Index of the chain in the method; programs have one.
     pub chain: usize,
     /// Index of the instruction in the chain.
     pub instruction: usize,
@@ -156,7 +156,7 @@ pub enum RunError {
     /// An input does not fit.
     #[error("input {index}: {message}")]
     Input {
-        /// Index of the input.
+        /// Index among the inputs of the method.
         index: usize,
         /// The ExecuTorch error this corresponds to.
         code: ErrorCode,
@@ -166,7 +166,7 @@ pub enum RunError {
     /// An output does not fit.
     #[error("output {index}: {message}")]
     Output {
-        /// Index of the output.
+        /// Index among the outputs of the method.
         index: usize,
         /// The ExecuTorch error this corresponds to.
         code: ErrorCode,
@@ -176,7 +176,7 @@ pub enum RunError {
     /// An instruction failed.
     #[error("{place}: {error}")]
     Instruction {
-        /// Place of the instruction.
+        /// Method, chain and instruction.
         place: Box<Place>,
         /// The error of the kernel or backend.
         error: KernelError,

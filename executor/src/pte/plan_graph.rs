@@ -122,7 +122,7 @@ pub struct PlanInstruction {
 /// A part of a delegate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Node {
-    /// Index of the delegate.
+    /// Index into the delegates of the method.
     pub delegate: u32,
     /// Number that its backend gives the part; `u32::MAX` for copies of arguments.
     pub node: u32,
