@@ -26,7 +26,7 @@ pub enum Error {
     /// A record is not what its place asks for.
     #[error("{record}: {message}")]
     Record {
-        /// Name of the record.
+        /// Path of the record in the archive.
         record: String,
         /// Description of the problem.
         message: String,
@@ -36,9 +36,9 @@ pub enum Error {
         "{record}: {what} is an object that only Python knows, in a pickle; tensors are read from pickles, nothing else"
     )]
     Pickle {
-        /// Name of the record.
+        /// Path of the record in the archive.
         record: String,
-        /// Content of the pickle.
+        /// Name of the object in the program.
         what: String,
     },
     /// The program does not hang together.

@@ -42,7 +42,7 @@ pub struct LoweredPart {
 pub struct NamedData {
     /// Key that the payload asks for.
     pub key: String,
-    /// Content of the data; several keys may share it.
+    /// Content of the data; several keys may have it.
     pub bytes: Arc<[u8]>,
     /// Alignment of the data in a file, in bytes.
     pub alignment: u64,

@@ -233,7 +233,7 @@ pub enum Argument {
     Complex(ComplexValue),
     ScalarType(ScalarType),
     MemoryFormat(MemoryFormat),
-    /// The document's number.
+    /// Layout in PyTorch's numbering: 7 for strided.
     Layout(i64),
     Device(Device),
     List(ListKind, Vec<Argument>),

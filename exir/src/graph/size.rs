@@ -44,12 +44,12 @@ impl Size {
         }
     }
 
-    /// The larger one.
+    /// Returns the larger size; a formula unless both are known or equal.
     pub fn larger(&self, other: &Size) -> Size {
         if self == other { self.clone() } else { self.combined(other, "Max", |a, b| Some(a.max(b))) }
     }
 
-    /// The smaller one.
+    /// Returns the smaller size; a formula unless both are known or equal.
     pub fn smaller(&self, other: &Size) -> Size {
         if self == other { self.clone() } else { self.combined(other, "Min", |a, b| Some(a.min(b))) }
     }

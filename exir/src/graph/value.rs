@@ -35,11 +35,11 @@ pub struct Value {
 pub enum Meta {
     /// Element type, sizes and layout of a tensor.
     Tensor(TensorMeta),
-    /// A computed integer.
+    /// Integer that a node computes, such as a size.
     Int(Size),
-    /// A computed float.
+    /// Float that a node computes.
     Float(json::SymFloat),
-    /// A computed bool.
+    /// Bool that a node computes.
     Bool(json::SymBool),
     /// An object of this class.
     Object(String),

@@ -45,7 +45,7 @@ pub struct ComplexValue {
 pub struct CustomObjArgument {
     /// Name of the object in the graph.
     pub name: String,
-    /// The name of its class.
+    /// Qualified name of its class in Python.
     #[serde(default)]
     pub class_fqn: String,
 }

@@ -42,9 +42,9 @@ pub struct SchemaVersion {
 /// The ends of a symbol's range; absent for none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct RangeConstraint {
-    /// The smallest value.
+    /// Smallest value; absent if there is no lower bound.
     pub min_val: Option<i64>,
-    /// The largest value.
+    /// Largest value; absent if there is no upper bound.
     pub max_val: Option<i64>,
 }
 
