@@ -20,9 +20,9 @@ use crate::threads::for_each_piece;
 pub enum Operation {
     /// `min(max(x, least), greatest)`; a bound that is not wanted is an infinity. NaN stays.
     Clamp {
-        /// The least result.
+        /// Lower bound of results.
         least: f32,
-        /// The greatest result.
+        /// Upper bound of results, also where `least` is greater.
         greatest: f32,
     },
     /// `x`, or 0 where it is negative.
@@ -65,14 +65,14 @@ pub enum Operation {
     Rsqrt,
     /// Floats to integers of a type.
     Quantize {
-        /// The type of the results.
+        /// Integer type of the results.
         to: ScalarType,
-        /// The meaning of the results.
+        /// Scale, zero point and limits of the results.
         affine: Affine,
     },
     /// Integers of a type to FLOAT.
     Dequantize {
-        /// The type of the operands.
+        /// Integer type of the operands.
         from: ScalarType,
         /// The distance of the numbers that neighbouring integers represent.
         scale: f32,

@@ -16,9 +16,9 @@ pub trait Float: Compute {
     fn ln(self) -> Self;
     /// `ln(1 + self)`, accurate near 0.
     fn ln_1p(self) -> Self;
-    /// The logarithm to base 2.
+    /// Logarithm to base 2; NaN below 0.
     fn log2(self) -> Self;
-    /// The logarithm to base 10.
+    /// Logarithm to base 10; NaN below 0.
     fn log10(self) -> Self;
     /// Square root; NaN below 0.
     fn sqrt(self) -> Self;
@@ -36,17 +36,17 @@ pub trait Float: Compute {
     fn atan(self) -> Self;
     /// Angle of the point (`other`, `self`) in radians, from -π to π.
     fn atan2(self, other: Self) -> Self;
-    /// The hyperbolic sine.
+    /// `(exp(self) - exp(-self)) / 2`.
     fn sinh(self) -> Self;
-    /// The hyperbolic cosine.
+    /// `(exp(self) + exp(-self)) / 2`.
     fn cosh(self) -> Self;
-    /// The hyperbolic tangent.
+    /// `sinh(self) / cosh(self)`, from -1 to 1.
     fn tanh(self) -> Self;
-    /// The inverse hyperbolic sine.
+    /// Number that has this hyperbolic sine.
     fn asinh(self) -> Self;
-    /// The inverse hyperbolic cosine.
+    /// Number from 0 on that has this hyperbolic cosine; NaN below 1.
     fn acosh(self) -> Self;
-    /// The inverse hyperbolic tangent.
+    /// Number that has this hyperbolic tangent; NaN outside of -1 to 1.
     fn atanh(self) -> Self;
     /// The error function.
     fn erf(self) -> Self;

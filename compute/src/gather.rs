@@ -180,7 +180,7 @@ impl Reduction {
 pub struct Scatter<'a> {
     /// The dimension of the output along which the indices count.
     pub dim: usize,
-    /// The index tensor.
+    /// Layout of the index tensor.
     pub index: Layout<'a>,
     /// Integers of the index tensor.
     pub indices: Indices<'a>,

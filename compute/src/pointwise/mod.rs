@@ -98,9 +98,9 @@ impl Lane<'_> {
 /// The end of a type's range that replaces a bound that is not given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
-    /// The least value.
+    /// Least number of the type; negative infinity for floats.
     Least,
-    /// The greatest value.
+    /// Greatest number of the type; infinity for floats.
     Greatest,
 }
 

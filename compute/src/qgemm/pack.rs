@@ -47,7 +47,7 @@ pub struct Blocks<'a> {
 pub enum Bits {
     /// One byte, -128 to 127.
     Eight,
-    /// Half a byte, -8 to 7; two weights share a byte.
+    /// Half a byte, -8 to 7; a byte has two weights.
     Four,
 }
 

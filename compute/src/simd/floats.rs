@@ -26,7 +26,7 @@ pub(crate) trait Floats: Copy {
 
     /// One number in all lanes.
     fn splat(self, x: f32) -> Self::V;
-    /// The numbers of a slice.
+    /// Reads a vector from a slice, at any alignment.
     fn load(self, from: &[f32; LANES]) -> Self::V;
     /// Writes the numbers.
     fn store(self, v: Self::V, to: &mut [f32; LANES]);
