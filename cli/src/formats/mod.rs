@@ -206,7 +206,7 @@ pub trait Format: Sync {
         Ok(None)
     }
 
-    /// A variant of a file.
+    /// Returns bytes with small changes, for commands that look for faults of readers.
     fn variant(&self, bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
         edgepack_smith::mutate::variant(bytes, rng)
     }

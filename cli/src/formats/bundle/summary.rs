@@ -26,13 +26,13 @@ pub struct BundleSummary {
 /// The recorded runs of a method.
 #[derive(Serialize)]
 pub struct SuiteSummary {
-    /// Name of the method.
+    /// Name of the method; `?` if there is none.
     pub method: String,
     /// Runs in the order of the file.
     pub cases: Vec<CaseSummary>,
 }
 
-/// A recorded run.
+/// Recorded run of a method: inputs, and the outputs that are expected.
 #[derive(Serialize)]
 pub struct CaseSummary {
     /// Types of tensors and values of numbers, one per input.

@@ -62,7 +62,7 @@ pub struct GraphSummary {
 /// Call of a function by a node.
 #[derive(Serialize)]
 pub struct CallSummary {
-    /// Index of the node.
+    /// Index of the node in the graph.
     pub node: u32,
     /// Name of the function that is called.
     pub function: String,

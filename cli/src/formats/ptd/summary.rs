@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::{readable, spelling};
 
-/// A data file.
+/// Facts about a data file that `inspect` shows.
 #[derive(Serialize)]
 pub struct DataSummary {
     /// Bytes of the whole file.

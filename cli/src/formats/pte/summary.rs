@@ -37,7 +37,7 @@ pub struct ProgramSummary {
 /// Interface, memory and instructions of a method.
 #[derive(Serialize)]
 pub struct MethodSummary {
-    /// Name of the method.
+    /// Name of the method; `?` if there is none.
     pub name: String,
     /// Inputs of the method.
     pub inputs: Vec<ValueSummary>,
@@ -61,9 +61,9 @@ pub struct MethodSummary {
 /// An input or output.
 #[derive(Serialize)]
 pub struct ValueSummary {
-    /// Index of the value.
+    /// Index into the values of the method; it may be out of range.
     pub value: i32,
-    /// Kind of the value.
+    /// Kind of the value; `none` if it is absent or out of range.
     pub kind: &'static str,
     /// Type as in a signature: `f32[1, 3]`.
     #[serde(rename = "type")]
@@ -123,7 +123,7 @@ pub struct SegmentSummary {
 pub struct NamedSummary {
     /// Key that delegates ask for; empty if there is none.
     pub key: String,
-    /// Index of the segment.
+    /// Index of the segment, of which there may be fewer.
     pub segment: u32,
     /// Length of the data in bytes; absent if there is no such segment.
     pub bytes: Option<u64>,

@@ -23,7 +23,7 @@ pub struct TraceSummary {
 /// A block of events.
 #[derive(Serialize)]
 pub struct BlockSummary {
-    /// Name of the block.
+    /// Name of the block, usually `Default` or `Execute`; `?` if there is none.
     pub name: String,
     /// Index of the recorded input that was run.
     pub bundled_input: Option<i32>,
@@ -49,7 +49,7 @@ pub struct AllocatorSummary {
 /// Time spent on something.
 #[derive(Serialize)]
 pub struct TimeSummary {
-    /// Name of the event.
+    /// Name that the events have in common; `?` if they have none.
     pub name: String,
     /// Number of times the event was recorded.
     pub count: usize,
