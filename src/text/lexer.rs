@@ -93,7 +93,7 @@ impl<'t> Lexer<'t> {
         &self.next
     }
 
-    /// The next word.
+    /// Takes the next word; [`Token::End`] for good when there is none.
     pub(super) fn take(&mut self) -> Result<Token<'t>> {
         let token = std::mem::replace(&mut self.next, Token::End);
         self.advance()?;
