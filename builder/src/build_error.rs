@@ -52,7 +52,7 @@ pub enum BuildError {
     /// The text given for a schema is none.
     #[error("`{text}`: {source}")]
     Schema {
-        /// The text.
+        /// Schema as the caller gave it.
         text: String,
         /// Error of the schema parser.
         source: SchemaError,
@@ -90,7 +90,7 @@ pub enum BuildError {
     /// Sizes, dim order and element type do not describe a tensor, or not these bytes.
     #[error("{place}: {source}")]
     Layout {
-        /// Place of the tensor.
+        /// Name of the tensor or of what holds it.
         place: String,
         /// Error of the layout.
         source: LayoutError,
@@ -98,7 +98,7 @@ pub enum BuildError {
     /// A tensor and its content differ in length.
     #[error("{place}: {have} bytes of data for a tensor of {want}")]
     Length {
-        /// Place of the tensor.
+        /// Name of the tensor, parameter or key.
         place: String,
         /// Bytes of the content.
         have: u64,
@@ -110,7 +110,7 @@ pub enum BuildError {
     Alignment {
         /// Name of the alignment or of the thing to align.
         place: String,
-        /// The number given.
+        /// Alignment that was asked for.
         align: u64,
         /// Condition on the number, in words.
         want: String,
@@ -118,7 +118,7 @@ pub enum BuildError {
     /// One name for two things.
     #[error("{what} `{name}` is {first} already, now {second}")]
     Conflict {
-        /// Kind of the name.
+        /// Noun for the name, such as `the key`.
         what: &'static str,
         /// Name that is used twice.
         name: String,
@@ -140,7 +140,7 @@ pub enum BuildError {
     /// A label that cannot be used so.
     #[error("label {label} of {owner} {what}")]
     Label {
-        /// Number of the label.
+        /// Index of the label in its chain.
         label: usize,
         /// Method and chain it belongs to.
         owner: String,
@@ -150,7 +150,7 @@ pub enum BuildError {
     /// A place in planned memory that cannot be.
     #[error("{place}: {message}")]
     Memory {
-        /// Place of the tensor.
+        /// Name of the tensor or of what holds it.
         place: String,
         /// Both sides of it.
         message: String,

@@ -25,13 +25,13 @@ use crate::{raw, write_file};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum CaseValue<'a> {
-    /// A tensor.
+    /// Elements with their layout; sizes may be less than the method's where they are dynamic.
     Tensor(TensorView<'a>),
-    /// An integer.
+    /// Number for an `Int` of the method.
     Int(i64),
-    /// A bool.
+    /// Truth value for a `Bool` of the method.
     Bool(bool),
-    /// A double.
+    /// Number for a `Double` of the method.
     Double(f64),
 }
 

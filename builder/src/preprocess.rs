@@ -12,11 +12,11 @@ use crate::named_data::NamedDataStore;
 /// A part of a method that a backend is to run.
 #[derive(Debug)]
 pub struct Subgraph<'g, Graph: ?Sized> {
-    /// The method it belongs to.
+    /// Name of the method that the part belongs to.
     pub method: &'g str,
     /// Index of the part among the method's parts for this backend.
     pub index: usize,
-    /// The part.
+    /// Content of the part, in the form of the caller's export IR.
     pub graph: &'g Graph,
     /// Options for the backend.
     pub specs: &'g [CompileSpec<'g>],

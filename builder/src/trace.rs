@@ -36,12 +36,12 @@ pub enum DelegatePlace<'a> {
     None,
     /// A number from 0.
     Number(i32),
-    /// A text.
+    /// Name that the delegate chose.
     Text(&'a str),
 }
 
 impl TracePlace<'_> {
-    /// An instruction of a chain.
+    /// Makes the place of an instruction, by its indices in the program; no delegate's.
     pub fn instruction(chain: u32, instruction: u32) -> Self {
         TracePlace { instruction: Some((chain, instruction)), delegate: DelegatePlace::None }
     }
@@ -53,17 +53,17 @@ impl TracePlace<'_> {
 pub enum TraceValue<'a> {
     /// `None`.
     Null,
-    /// An integer.
+    /// Recorded in `int_value`.
     Int(i64),
-    /// A bool.
+    /// Recorded in `bool_value`.
     Bool(bool),
-    /// A single-precision number.
+    /// Recorded in `float_value`.
     Float(f32),
-    /// A double.
+    /// Recorded in `double_value`.
     Double(f64),
-    /// A tensor.
+    /// Recorded in `tensor`, its elements in the debug buffer.
     Tensor(TensorView<'a>),
-    /// Several tensors.
+    /// Recorded in `tensor_list`, all elements in the debug buffer.
     Tensors(Vec<TensorView<'a>>),
 }
 

@@ -26,7 +26,7 @@ pub struct Cli {
     pub common: Common,
 }
 
-/// The commands.
+/// Commands, each with the arguments of a module of its own.
 #[derive(Subcommand, Debug)]
 #[allow(missing_docs, reason = "the arguments say it")]
 pub enum Command {

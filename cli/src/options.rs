@@ -48,7 +48,7 @@ pub enum LimitsChoice {
 }
 
 impl LimitsChoice {
-    /// The ceilings.
+    /// Returns the ceilings; the default ones depend on the memory of this machine.
     pub fn limits(self) -> Limits {
         match self {
             LimitsChoice::Default => edgepack_loader::machine_limits(),

@@ -25,7 +25,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The number.
+    /// Returns the number that the process exits with, 0 to 4.
     pub fn code(self) -> u8 {
         self as u8
     }

@@ -10,15 +10,15 @@ use edgepack_format::tensor::{LayoutError, TensorBuf, TensorLayout};
 pub enum Value {
     /// `None`.
     Null,
-    /// An integer.
+    /// Number of an `Int` value.
     Int(i64),
-    /// A bool.
+    /// Content of a `Bool` value.
     Bool(bool),
-    /// A double.
+    /// Number of a `Double` value.
     Double(f64),
     /// Text.
     Text(String),
-    /// A tensor.
+    /// Tensor, with elements of its own.
     Tensor(TensorBuf),
     /// A list, by kind.
     List(&'static str),

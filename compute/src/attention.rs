@@ -175,7 +175,7 @@ impl<T: Number + Sync> Rows for Floats<'_, T> {
 
 /// Bytes with a scale and a zero point for every row of `dim` elements.
 pub struct Bytes<'a> {
-    /// The elements.
+    /// Stored numbers: each, less its row's zero point and times its row's scale, is an element.
     pub values: &'a [i8],
     /// One for each row.
     pub scales: &'a [f32],
@@ -210,15 +210,15 @@ impl Rows for Bytes<'_> {
 
 /// The operands of one call.
 pub struct Attention<'a, R> {
-    /// The sizes.
+    /// Sizes, and strides that the operands are read by.
     pub geometry: Geometry,
-    /// The queries.
+    /// Rows of `[batch, queries, heads]`, placed by `query_strides`.
     pub query: R,
-    /// The keys.
+    /// Rows of `[batch, keys, key_heads]`, placed by `key_strides`.
     pub key: R,
-    /// The values.
+    /// Rows of `[batch, keys, key_heads]`, placed by `key_strides`; results are weighted sums of them.
     pub value: R,
-    /// The keys that are looked at.
+    /// Keys that each query looks at, and what is added to their scores.
     pub visible: Visible<'a>,
     /// Factor of every score.
     pub scale: f32,

@@ -22,11 +22,11 @@ pub fn storage_type(dtype: ScalarType) -> ScalarType {
 /// A number that an operator takes where its schema says `Scalar`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Scalar {
-    /// An integer.
+    /// Whole number of 64 bits; rounded where a double is asked for.
     Int(i64),
-    /// A floating point number.
+    /// Number in double precision; truncated where an integer is asked for.
     Double(f64),
-    /// A bool.
+    /// Truth value, which counts as 0 or 1.
     Bool(bool),
 }
 

@@ -20,9 +20,9 @@ use crate::threads::for_each_piece;
 pub enum Operation {
     /// `min(max(x, least), greatest)`; a bound that is not wanted is an infinity. NaN stays.
     Clamp {
-        /// The least result.
+        /// Lower bound of results.
         least: f32,
-        /// The greatest result.
+        /// Upper bound of results, also where `least` is greater.
         greatest: f32,
     },
     /// `x`, or 0 where it is negative.
@@ -51,28 +51,28 @@ pub enum Operation {
     Gelu,
     /// [`Operation::Gelu`], approximated by a hyperbolic tangent.
     GeluTanh,
-    /// The hyperbolic tangent.
+    /// `tanh(x)`.
     Tanh,
-    /// The exponential.
+    /// `exp(x)`.
     Exp,
     /// `-x`.
     Neg,
     /// `|x|`.
     Abs,
-    /// The square root.
+    /// `sqrt(x)`.
     Sqrt,
     /// `1 / sqrt(x)`.
     Rsqrt,
     /// Floats to integers of a type.
     Quantize {
-        /// The type of the results.
+        /// Integer type of the results.
         to: ScalarType,
-        /// The meaning of the results.
+        /// Scale, zero point and limits of the results.
         affine: Affine,
     },
     /// Integers of a type to FLOAT.
     Dequantize {
-        /// The type of the operands.
+        /// Integer type of the operands.
         from: ScalarType,
         /// The distance of the numbers that neighbouring integers represent.
         scale: f32,

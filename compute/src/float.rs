@@ -12,41 +12,41 @@ pub trait Float: Compute {
     fn exp(self) -> Self;
     /// `exp(self) - 1`, accurate near 0.
     fn exp_m1(self) -> Self;
-    /// The natural logarithm.
+    /// Natural logarithm; NaN below 0.
     fn ln(self) -> Self;
     /// `ln(1 + self)`, accurate near 0.
     fn ln_1p(self) -> Self;
-    /// The logarithm to base 2.
+    /// Logarithm to base 2; NaN below 0.
     fn log2(self) -> Self;
-    /// The logarithm to base 10.
+    /// Logarithm to base 10; NaN below 0.
     fn log10(self) -> Self;
-    /// The square root.
+    /// Square root; NaN below 0.
     fn sqrt(self) -> Self;
-    /// The sine.
+    /// Sine of an angle in radians.
     fn sin(self) -> Self;
-    /// The cosine.
+    /// Cosine of an angle in radians.
     fn cos(self) -> Self;
-    /// The tangent.
+    /// Tangent of an angle in radians.
     fn tan(self) -> Self;
-    /// The inverse sine.
+    /// Angle in radians, from -π/2 to π/2, that has this sine; NaN outside of -1 to 1.
     fn asin(self) -> Self;
-    /// The inverse cosine.
+    /// Angle in radians, from 0 to π, that has this cosine; NaN outside of -1 to 1.
     fn acos(self) -> Self;
-    /// The inverse tangent.
+    /// Angle in radians, from -π/2 to π/2, that has this tangent.
     fn atan(self) -> Self;
-    /// The angle of the point (`other`, `self`).
+    /// Angle of the point (`other`, `self`) in radians, from -π to π.
     fn atan2(self, other: Self) -> Self;
-    /// The hyperbolic sine.
+    /// `(exp(self) - exp(-self)) / 2`.
     fn sinh(self) -> Self;
-    /// The hyperbolic cosine.
+    /// `(exp(self) + exp(-self)) / 2`.
     fn cosh(self) -> Self;
-    /// The hyperbolic tangent.
+    /// `sinh(self) / cosh(self)`, from -1 to 1.
     fn tanh(self) -> Self;
-    /// The inverse hyperbolic sine.
+    /// Number that has this hyperbolic sine.
     fn asinh(self) -> Self;
-    /// The inverse hyperbolic cosine.
+    /// Number from 0 on that has this hyperbolic cosine; NaN below 1.
     fn acosh(self) -> Self;
-    /// The inverse hyperbolic tangent.
+    /// Number that has this hyperbolic tangent; NaN outside of -1 to 1.
     fn atanh(self) -> Self;
     /// The error function.
     fn erf(self) -> Self;

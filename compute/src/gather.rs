@@ -145,9 +145,9 @@ pub enum Reduction {
     Product,
     /// Mean of the elements; that of integers is rounded down.
     Mean,
-    /// The greatest.
+    /// Greatest of the elements; NaN if one is NaN.
     Greatest,
-    /// The least.
+    /// Least of the elements; NaN if one is NaN.
     Least,
 }
 
@@ -180,7 +180,7 @@ impl Reduction {
 pub struct Scatter<'a> {
     /// The dimension of the output along which the indices count.
     pub dim: usize,
-    /// The index tensor.
+    /// Layout of the index tensor.
     pub index: Layout<'a>,
     /// Integers of the index tensor.
     pub indices: Indices<'a>,
@@ -188,7 +188,7 @@ pub struct Scatter<'a> {
     pub source: Option<Layout<'a>>,
     /// True if an index, of a list of them, places a whole slice of the source.
     pub slices: bool,
-    /// The output.
+    /// Layout of the output, into which the indices point.
     pub out: Layout<'a>,
 }
 

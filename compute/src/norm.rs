@@ -145,9 +145,9 @@ fn normalise<T: Number<Compute: Float>>(
 /// Means and inverse deviations (`1 / sqrt(variance + eps)`), one of each for every channel.
 #[derive(Debug)]
 pub struct ChannelStatistics<'a> {
-    /// The means.
+    /// Mean of each channel, in double precision.
     pub means: &'a mut [f64],
-    /// One over the standard deviations.
+    /// One over the standard deviation of each channel, where `eps` is part of the variance.
     pub scales: &'a mut [f64],
 }
 

@@ -13,9 +13,9 @@ use crate::number::{Cast, Number};
 /// A number that orders exactly: whole numbers of 64 bits keep all their digits.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Key {
-    /// An integer.
+    /// Whole number; two of them are compared without rounding.
     Whole(i64),
-    /// A floating point number.
+    /// Floating point number; a whole number is rounded to be compared with it.
     Real(f64),
 }
 

@@ -108,7 +108,7 @@ impl Cost {
         Cost(nanoseconds)
     }
 
-    /// The nanoseconds.
+    /// Returns the time of one unit on one thread, in nanoseconds.
     pub const fn as_nanoseconds(self) -> f64 {
         self.0
     }

@@ -26,7 +26,7 @@ pub enum Error {
     /// A record is not what its place asks for.
     #[error("{record}: {message}")]
     Record {
-        /// Name of the record.
+        /// Path of the record in the archive.
         record: String,
         /// Description of the problem.
         message: String,
@@ -36,9 +36,9 @@ pub enum Error {
         "{record}: {what} is an object that only Python knows, in a pickle; tensors are read from pickles, nothing else"
     )]
     Pickle {
-        /// Name of the record.
+        /// Path of the record in the archive.
         record: String,
-        /// Content of the pickle.
+        /// Name of the object in the program.
         what: String,
     },
     /// The program does not hang together.
@@ -60,7 +60,7 @@ pub enum Error {
     /// A formula over symbols makes no sense.
     #[error("`{text}`: {message}")]
     Expression {
-        /// The formula.
+        /// Formula as the document writes it, shortened if it is long.
         text: String,
         /// Description of the problem.
         message: String,
@@ -81,7 +81,7 @@ pub enum Error {
     Unbounded {
         /// Value.
         place: String,
-        /// The formula.
+        /// Formula of the size, or a number that no file can hold.
         expression: String,
     },
     /// The program could not be written.

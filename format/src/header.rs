@@ -74,13 +74,13 @@ pub enum HeaderError {
     Length {
         /// Length that the header gives.
         have: u32,
-        /// The fixed part.
+        /// Length of the known fields in bytes: 24 for a program, 40 for a data file.
         want: u32,
     },
 }
 
 impl ProgramHeader {
-    /// The magic.
+    /// First four bytes of the header of a program; without them the file is a bare flatbuffer.
     pub const MAGIC: [u8; 4] = *b"eh00";
     /// The form without `segment_data_size`.
     pub const SHORT_LEN: u32 = 24;
@@ -121,7 +121,7 @@ impl ProgramHeader {
 }
 
 impl DataHeader {
-    /// The magic.
+    /// First four bytes of the header of a data file; without them the file is a bare flatbuffer.
     pub const MAGIC: [u8; 4] = *b"FH01";
     /// Length of the header in bytes, magic included.
     pub const LEN: u32 = 40;

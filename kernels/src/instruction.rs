@@ -5,15 +5,15 @@ use edgepack_executor::tensor::TensorShape;
 
 /// An instruction that runs, or one that is prepared and whose numbers are fixed. Sizes of the latter are bounds.
 pub(crate) trait Instruction {
-    /// The shape of a tensor.
+    /// Returns the shape of a tensor.
     fn meta(&self, arg: usize) -> Result<TensorShape<'_>, KernelError>;
-    /// The shape of a tensor that may be `None`.
+    /// Returns the shape of a tensor; `None` if the argument is.
     fn meta_opt(&self, arg: usize) -> Result<Option<TensorShape<'_>>, KernelError>;
-    /// A bool.
+    /// Returns a truth value; an error if the instruction is prepared and the argument is not fixed.
     fn bool(&self, arg: usize) -> Result<bool, KernelError>;
-    /// An integer.
+    /// Returns a whole number; an error if the instruction is prepared and the argument is not fixed.
     fn int(&self, arg: usize) -> Result<i64, KernelError>;
-    /// The number of items of a list of integers, and the first three.
+    /// Returns the number of items of a list of integers, and the first three; 0 for those that it has not.
     fn ints(&self, arg: usize) -> Result<(usize, [i64; 3]), KernelError>;
 }
 

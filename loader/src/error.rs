@@ -14,7 +14,7 @@ pub enum Error {
     Io {
         /// Name of the file or part.
         what: String,
-        /// The system's answer.
+        /// Error of the operating system.
         error: std::io::Error,
     },
     /// A range is not inside the source.
@@ -70,7 +70,7 @@ pub enum Error {
     /// A buffer is longer or shorter than what it is to be filled with.
     #[error("{key} has {have} bytes, the buffer {want}")]
     Length {
-        /// The key.
+        /// Key that was asked for.
         key: String,
         /// Bytes of the data.
         have: u64,
@@ -80,7 +80,7 @@ pub enum Error {
     /// A tensor's layout makes no sense.
     #[error("{what}: {error}")]
     Layout {
-        /// Name of the tensor.
+        /// Name of the tensor, or its place in the program.
         what: String,
         /// The error of the layout.
         error: LayoutError,

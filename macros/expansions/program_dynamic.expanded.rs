@@ -8,7 +8,7 @@ pub mod dynbatch_portable {
             "/../tests/data/corpus/models/dynbatch_portable.pte"
         ),
     );
-    /// The file.
+    /// Content of the file, its first byte at a multiple of 64.
     pub static BYTES: &[u8] = &FILE.0;
     /// Opens the program. Nothing of its data is copied.
     pub fn program() -> ::core::result::Result<

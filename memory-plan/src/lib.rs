@@ -74,9 +74,9 @@ pub struct Placement {
 /// From one position to another, both included.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Lifetime {
-    /// The first position.
+    /// Position that needs the bytes first.
     pub first: u32,
-    /// The last.
+    /// Position that needs the bytes last; it may be `first`.
     pub last: u32,
 }
 

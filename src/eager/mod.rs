@@ -62,11 +62,11 @@ impl EagerError {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Value {
-    /// A tensor.
+    /// Tensor without gaps, its bytes in the machine's order.
     Tensor(Dense),
     /// A whole number.
     Int(i64),
-    /// A number.
+    /// Number in double precision.
     Float(f64),
     /// A truth value.
     Bool(bool),

@@ -96,7 +96,7 @@ impl<'a> CompiledPackage<'a> {
         Ok(opened)
     }
 
-    /// The package.
+    /// Writes the package with all its levels, filled up to the length it had.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         let layout = if self.paged { darwinn::Layout::Pages } else { darwinn::Layout::Dense };
         let mut row = self.row.clone();

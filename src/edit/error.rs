@@ -17,7 +17,7 @@ pub enum Error {
     Io {
         /// Name of the file or part.
         what: String,
-        /// The system's answer.
+        /// Error of the operating system.
         error: io::Error,
     },
     /// The file's structure is broken, so there are no rows to edit.
@@ -41,7 +41,7 @@ pub enum Error {
     /// Sizes, dim order and element type do not describe a tensor.
     #[error("{place}: {error}")]
     Layout {
-        /// The tensor.
+        /// Key, name or path of the tensor.
         place: String,
         /// The error of the layout.
         error: LayoutError,
@@ -49,7 +49,7 @@ pub enum Error {
     /// A file of another kind than the edit is for.
     #[error("{wanted} is wanted here, this is: {found}")]
     Kind {
-        /// Kind of the file.
+        /// Kind that was found.
         found: FileKind,
         /// Kind that is wanted.
         wanted: &'static str,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 pub struct Glob(Vec<char>);
 
 impl Glob {
-    /// A pattern.
+    /// Makes a pattern of any text; there are no wrong ones.
     pub fn new(pattern: &str) -> Self {
         Glob(pattern.chars().collect())
     }

@@ -53,7 +53,7 @@ impl<'a> PayloadRows<'a> {
         Some(PayloadRows { container, graph: payload.graph().clone(), constants: Blob(constants.into()) })
     }
 
-    /// The payload.
+    /// Returns the payload that these rows make.
     pub(super) fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         let container = match self.container {
             Form::Header => Container::Header,

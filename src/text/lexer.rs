@@ -21,7 +21,7 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// A word.
+/// Smallest part of a text, without the space and comments around it.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Token<'t> {
     /// A name: `tensor`, `aten::add.out`.
@@ -44,7 +44,7 @@ pub(super) enum Token<'t> {
     Arrow,
     /// Any other character.
     Mark(char),
-    /// The end.
+    /// End of the text, however often it is asked for.
     End,
 }
 
@@ -93,7 +93,7 @@ impl<'t> Lexer<'t> {
         &self.next
     }
 
-    /// The next word.
+    /// Takes the next word; [`Token::End`] for good when there is none.
     pub(super) fn take(&mut self) -> Result<Token<'t>> {
         let token = std::mem::replace(&mut self.next, Token::End);
         self.advance()?;

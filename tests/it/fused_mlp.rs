@@ -26,7 +26,7 @@ fn mlp() -> Mlp {
     Mlp { layers: vec![linear("up", 24, 40), linear("down", 40, 8)] }
 }
 
-/// The definition.
+/// Computes the layers in plain loops, with `max(0, x)` between them.
 fn plain(mlp: &Mlp, x: &[f32]) -> Vec<f32> {
     let mut values = x.to_vec();
     for (index, layer) in mlp.layers.iter().enumerate() {

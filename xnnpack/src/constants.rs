@@ -25,7 +25,7 @@ pub(crate) struct Weights {
 /// Weights as a payload stores them.
 #[derive(Clone, Copy)]
 pub(crate) struct Stored {
-    /// The constant.
+    /// Index into the constants of the payload.
     pub index: u32,
     /// Bytes, if they can be counted.
     pub len: Option<usize>,

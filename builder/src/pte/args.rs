@@ -77,11 +77,11 @@ pub enum Arg {
     Constant(ConstantId),
     /// `None`.
     None,
-    /// An integer.
+    /// Whole number; a double where the schema asks for `float`.
     Int(i64),
-    /// A bool.
+    /// Truth value; one may stand for all items of a list of fixed length.
     Bool(bool),
-    /// A double.
+    /// Number in double precision, NaN and infinities included.
     Double(f64),
     /// Text.
     Text(String),

@@ -10,7 +10,7 @@ use crate::BuildError;
 /// A value of the map.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum OptionValue<'a> {
-    /// A number.
+    /// Signed number, in as few of 1, 2, 4 or 8 bytes as hold it.
     Int(i64),
     /// A string of any bytes.
     String(&'a [u8]),

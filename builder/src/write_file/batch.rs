@@ -41,7 +41,7 @@ pub enum Conflict {
     /// It is one of the files that are read.
     #[error("{} is the file that is read as {}", output.display(), input.display())]
     Input {
-        /// The path.
+        /// Path that was to be written.
         output: PathBuf,
         /// The file that is read, as it was named.
         input: PathBuf,
@@ -51,7 +51,7 @@ pub enum Conflict {
     Outputs {
         /// The path that came first.
         first: PathBuf,
-        /// The other.
+        /// Path that came later and names that file again.
         second: PathBuf,
     },
 }

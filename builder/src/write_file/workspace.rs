@@ -67,7 +67,7 @@ impl Workspace {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// The folder.
+    /// Returns the path of the folder, which is removed with all its files when the workspace is dropped.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -35,14 +35,14 @@ pub enum Quant {
     None,
     /// By one scale and zero point.
     PerTensor {
-        /// The scale.
+        /// Factor of a stored number less the zero point.
         scale: f32,
         /// The number that stands for zero.
         zero_point: i32,
     },
     /// By a scale for each index along a dimension.
     PerChannel {
-        /// The dimension.
+        /// Dimension of which each index has a scale.
         channel_dim: i32,
         /// As many as the dimension has.
         scales: Scales,

@@ -20,7 +20,7 @@ pub struct Found {
     pub folder: &'static str,
     /// The program, and which delegate of which method.
     pub name: String,
-    /// The payload.
+    /// Processed bytes of the delegate, header included.
     pub bytes: Vec<u8>,
     /// The tensors of each call of the delegate, with the number of their value; `None` for anything else.
     pub calls: Vec<Vec<Option<(u32, Tensor<'static>)>>>,

@@ -12,7 +12,7 @@ use crate::status::Failure;
 
 /// A file and its flatbuffer; segments stay where they are.
 pub struct Head {
-    /// The file.
+    /// Name, kind and source of the file.
     pub file: File,
     /// From the start of the file to the end of the flatbuffer.
     pub bytes: AlignedBytes,

@@ -15,9 +15,9 @@ use crate::units::{bytes, duration};
 /// Time of opening, loading and running, and the memory needed.
 #[derive(Serialize)]
 pub struct Measured {
-    /// The file.
+    /// Name of the file, as the command line has it.
     pub file: String,
-    /// The method or module.
+    /// Name of the method; of a package, that of its module.
     pub method: String,
     /// Threads that were asked for.
     pub threads: Option<u16>,

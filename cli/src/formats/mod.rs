@@ -49,7 +49,7 @@ pub type Root<'a> = (wire::Table<'a>, &'static TableDesc);
 /// A piece of a file.
 #[derive(Clone, Copy, Debug)]
 pub enum Piece<'a> {
-    /// A segment.
+    /// Segment, by its index in the program or data file.
     Segment(u32),
     /// The payload of a delegate, by its place among the delegates of all methods.
     Delegate(usize),
@@ -57,9 +57,9 @@ pub enum Piece<'a> {
     Weight(usize, usize),
     /// Named data, by key.
     Named(&'a str),
-    /// The program inside.
+    /// Program inside of a bundle.
     Program,
-    /// A compiled package.
+    /// Compiled package of the Edge TPU, by its place among those of the file.
     Package(usize),
     /// A file of an archive, by its path in it.
     Member(&'a str),
@@ -206,7 +206,7 @@ pub trait Format: Sync {
         Ok(None)
     }
 
-    /// A variant of a file.
+    /// Returns bytes with small changes, for commands that look for faults of readers.
     fn variant(&self, bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
         edgepack_smith::mutate::variant(bytes, rng)
     }

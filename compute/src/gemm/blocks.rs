@@ -110,7 +110,7 @@ pub(crate) trait Columns: Sync {
     /// True if the blocks are there; false if it costs time to fill them.
     const PACKED: bool;
 
-    /// Its sizes.
+    /// Sizes of the operand, and of the blocks that its columns come in.
     fn blocks(&self) -> Blocks;
 
     /// Rows of a block, of `TILES` vectors: those that are packed, or the panel, filled with them. There are no more rows than

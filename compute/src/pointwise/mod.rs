@@ -56,9 +56,9 @@ pub type Loop = fn(&Params, &[Lane<'_>], &mut [u8]);
 /// A loop and the type of what it writes.
 #[derive(Clone, Copy)]
 pub struct Body {
-    /// The loop.
+    /// Loop over lanes of the type to compute in.
     pub run: Loop,
-    /// The element type of its result.
+    /// Element type of the bytes that the loop writes.
     pub result: ScalarType,
 }
 
@@ -98,9 +98,9 @@ impl Lane<'_> {
 /// The end of a type's range that replaces a bound that is not given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
-    /// The least value.
+    /// Least number of the type; negative infinity for floats.
     Least,
-    /// The greatest value.
+    /// Greatest number of the type; infinity for floats.
     Greatest,
 }
 

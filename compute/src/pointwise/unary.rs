@@ -91,7 +91,7 @@ pub(super) fn vectorised<Op: SimdUnaryOp<f32> + Vectorised>() -> Body {
 
 /// A vectorised function as a constant.
 pub(super) trait Vectorised {
-    /// The function.
+    /// Value of a type without fields: the function itself.
     const NEW: Self;
 }
 

@@ -38,7 +38,7 @@ trait Product: Sync {
     /// True if a block of four rows takes four tiles at once; it takes two if not.
     const MANY_TILES: bool;
 
-    /// The weights.
+    /// Packed weights; their channels are the columns of the output.
     fn weights(&self) -> &Weights;
 
     /// Computes rows and tiles from `row` and `tile` on, whose results go to the rows from `to` on and the columns from

@@ -45,9 +45,9 @@ pub struct Blocks<'a> {
 /// Size of a weight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bits {
-    /// A byte.
+    /// One byte, -128 to 127.
     Eight,
-    /// Half a byte.
+    /// Half a byte, -8 to 7; a byte has two weights.
     Four,
 }
 

@@ -61,7 +61,7 @@ pub(crate) trait Bytes: Copy {
     fn weights(self, group: &Group) -> Self::Weights;
     /// Adds the products of four inputs with the weights of each channel, wrapping.
     fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [u8; 4]) -> Self::Sums;
-    /// The sums.
+    /// Sum of each channel of a tile, in order.
     fn sums(self, sums: Self::Sums) -> [i32; CHANNELS];
 
     /// Results of the sums of neighbouring tiles.

@@ -59,13 +59,13 @@ pub(crate) trait Dot: Copy {
     fn settle<const R: usize>(self, sums: [Self::Sums; R]) -> [Self::Sums; R] {
         sums
     }
-    /// The sums.
+    /// Sum of each channel of a tile, in order.
     fn sums(self, sums: Self::Sums) -> [i32; CHANNELS];
     /// Floats to sum up.
     fn floats(self, start: [f32; CHANNELS]) -> Self::Floats;
     /// Adds sums, each rounded to `f32`, times scales, the upper halves of `f32`; rounded once.
     fn add_scaled(self, floats: Self::Floats, sums: Self::Sums, scales: &[u16; CHANNELS]) -> Self::Floats;
-    /// The floats.
+    /// Float of each channel of a tile, in order.
     fn to_array(self, floats: Self::Floats) -> [f32; CHANNELS];
 }
 

@@ -19,14 +19,14 @@ impl Line {
 
 /// Instructions on vectors of [`LANES`] floats.
 pub(crate) trait Floats: Copy {
-    /// A vector.
+    /// Vector of [`LANES`] floats, in one register or several.
     type V: Copy;
     /// The most vectors of a row of sums in [`add_products`].
     const TILES: usize;
 
     /// One number in all lanes.
     fn splat(self, x: f32) -> Self::V;
-    /// The numbers of a slice.
+    /// Reads a vector from a slice, at any alignment.
     fn load(self, from: &[f32; LANES]) -> Self::V;
     /// Writes the numbers.
     fn store(self, v: Self::V, to: &mut [f32; LANES]);

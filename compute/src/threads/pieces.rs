@@ -36,7 +36,7 @@ pub(super) mod sealed {
         /// Number of pieces.
         fn count(&self) -> usize;
 
-        /// A piece.
+        /// Borrows piece `index` for as long as the list is.
         ///
         /// # Safety
         ///

@@ -46,7 +46,7 @@ use crate::api::tensor::{PodElement, Scalar};
 pub enum Arg {
     /// `None`.
     None,
-    /// A number.
+    /// Integer, double or bool, as the schema asks for it.
     Scalar(Scalar),
     /// Text.
     Text(String),
@@ -73,17 +73,17 @@ impl Arg {
         Arg::Tensor(OwnedTensor::zeros(dtype, sizes))
     }
 
-    /// An integer.
+    /// Makes an argument for `int`, or for an element type, memory format or layout by its code.
     pub fn int(value: i64) -> Arg {
         Arg::Scalar(Scalar::Int(value))
     }
 
-    /// A floating point number.
+    /// Makes an argument for `float`.
     pub fn double(value: f64) -> Arg {
         Arg::Scalar(Scalar::Double(value))
     }
 
-    /// A bool.
+    /// Makes an argument for `bool`.
     pub fn bool(value: bool) -> Arg {
         Arg::Scalar(Scalar::Bool(value))
     }

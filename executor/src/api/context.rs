@@ -51,7 +51,7 @@ impl Access {
 /// An input that is read from a copy, because its own memory overlaps an output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rerouted {
-    /// Index of the tensor.
+    /// Index among the tensors of the method.
     pub tensor: u32,
     /// Region of the copy.
     pub copy: Region,
@@ -86,17 +86,17 @@ impl<'m> KernelContext<'m> {
         matches!(self.state.value(self.args, arg), Ok(Value::Null))
     }
 
-    /// An integer.
+    /// Returns an integer, or the code of an element type; an error if the argument is of another kind.
     pub fn int(&self, arg: usize) -> Result<i64, KernelError> {
         self.state.int(self.args, arg)
     }
 
-    /// An integer or `None`.
+    /// Returns an integer; `None` if the argument is.
     pub fn int_opt(&self, arg: usize) -> Result<Option<i64>, KernelError> {
         if self.is_none(arg) { Ok(None) } else { self.int(arg).map(Some) }
     }
 
-    /// A bool.
+    /// Returns a truth value; an error if the argument is of another kind.
     pub fn bool(&self, arg: usize) -> Result<bool, KernelError> {
         self.state.bool(self.args, arg)
     }
@@ -302,7 +302,7 @@ impl<'v> Views<'v> {
         self.cx
     }
 
-    /// An input.
+    /// Views an input; without bytes where the operator writes it in place, an error if it was freed.
     #[inline]
     pub fn tensor(&self, arg: usize) -> Result<TensorRef<'v>, KernelError> {
         let index = self.cx.state.tensor_index(self.cx.args, arg)?;

@@ -108,22 +108,22 @@ impl Instructions {
         self.push(LocalValue::Null)
     }
 
-    /// An integer.
+    /// Adds a value that holds an integer, or the code of an element type.
     pub fn int(&mut self, value: i64) -> Local {
         self.push(LocalValue::Int(value))
     }
 
-    /// A bool.
+    /// Adds a value that holds a truth value.
     pub fn bool(&mut self, value: bool) -> Local {
         self.push(LocalValue::Bool(value))
     }
 
-    /// A double.
+    /// Adds a value that holds a number in double precision.
     pub fn double(&mut self, value: f64) -> Local {
         self.push(LocalValue::Double(value))
     }
 
-    /// Text.
+    /// Adds a value that holds text.
     pub fn text(&mut self, value: impl Into<String>) -> Local {
         self.push(LocalValue::Text(value.into()))
     }

@@ -220,7 +220,7 @@ impl Region {
         start..start + self.len as u64
     }
 
-    /// The bytes.
+    /// Borrows all bytes of the region.
     ///
     /// # Safety
     /// The invariants of this module hold for `'a`: the memory is alive and nothing writes to it.

@@ -13,9 +13,9 @@ use super::transfer::{Buffer, Extraction, Transfer};
 /// Something that was moved or said.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Seen {
-    /// Index of the executable.
+    /// Index of the executable in the package.
     pub executable: usize,
-    /// The transfer.
+    /// Transfer as it was asked for, or the signal or fence.
     pub transfer: Transfer,
     /// The bytes that went to the device; those of outputs as they came back.
     pub bytes: Vec<u8>,

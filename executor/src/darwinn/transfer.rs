@@ -10,15 +10,15 @@ use edgepack_format::wire::ReadError;
 /// Something in memory that the device reads or writes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Buffer {
-    /// An instruction chunk.
+    /// Chunk of instructions, by its index in the executable.
     Instruction(usize),
     /// An input layer and its batch entry.
     Input(String, usize),
     /// An output layer and its batch entry.
     Output(String, usize),
-    /// The parameters.
+    /// All parameters of the executable, in one buffer.
     Parameter,
-    /// The scratch memory.
+    /// Scratch memory of the executable, in one buffer.
     Scratch,
 }
 
@@ -116,7 +116,7 @@ pub enum TransferError {
     /// A hint is about nothing there is.
     #[error("hint {hint}: {message}")]
     Hint {
-        /// Index of the hint.
+        /// Index of the hint in the executable's list.
         hint: usize,
         /// Description of the error.
         message: String,

@@ -36,7 +36,7 @@ fn expect<T: Element>(operand: &Operand) -> std::result::Result<(), FunctionErro
 }
 
 impl<'a> Argument<'a> {
-    /// The elements.
+    /// Borrows the elements; an error if the element type is another.
     pub fn as_slice<T: Element + Pod>(&self) -> std::result::Result<&'a [T], FunctionError> {
         expect::<T>(self.operand)?;
         bytemuck::try_cast_slice(self.bytes).map_err(|error| FunctionError(error.to_string()))
@@ -44,7 +44,7 @@ impl<'a> Argument<'a> {
 }
 
 impl Result<'_> {
-    /// The elements.
+    /// Borrows the elements to write them; an error if the element type is another.
     pub fn as_slice<T: Element + Pod>(&mut self) -> std::result::Result<&mut [T], FunctionError> {
         expect::<T>(self.operand)?;
         bytemuck::try_cast_slice_mut(self.bytes).map_err(|error| FunctionError(error.to_string()))
@@ -84,7 +84,7 @@ impl<'a> Call<'a> {
         self.flat.get(place).unwrap_or(&self.operands[entry])
     }
 
-    /// An argument. It can be held while results are written.
+    /// Borrows an argument, which can be held while results are written.
     pub fn argument(&self, index: usize) -> std::result::Result<Argument<'a>, FunctionError> {
         let missing = || FunctionError(format!("argument {index} of {}", self.inputs.len()));
         let entry = *self.inputs.get(index).ok_or_else(missing)?;
@@ -93,7 +93,7 @@ impl<'a> Call<'a> {
         Ok(Argument { operand, bytes })
     }
 
-    /// A result.
+    /// Borrows one result, of which every element is to be written.
     pub fn result(&mut self, index: usize) -> std::result::Result<Result<'_>, FunctionError> {
         let missing = || FunctionError(format!("result {index} of {}", self.outputs.len()));
         let entry = *self.outputs.get(index).ok_or_else(missing)?;

@@ -17,9 +17,9 @@ pub trait Function: Send {
 /// Operands that a node calls a function with, in every run.
 #[derive(Clone, Debug)]
 pub struct Signature<'a> {
-    /// The arguments.
+    /// Operands that are read, in the order of the call.
     pub arguments: Vec<&'a Operand>,
-    /// The results.
+    /// Operands that are written, in the order of the call.
     pub results: Vec<&'a Operand>,
 }
 

@@ -65,7 +65,7 @@ use crate::pte::outputs::Outputs;
 /// A file whose first byte is at a multiple of 64, as its segments expect.
 #[repr(C, align(64))]
 pub struct Aligned<B: ?Sized>(
-    /// The file.
+    /// Bytes of the file.
     pub B,
 );
 
@@ -87,7 +87,7 @@ pub enum ValueSpec {
     Double(f64),
     /// Text, with the value it was traced with.
     Text(&'static str),
-    /// A tensor.
+    /// Tensor; its sizes are upper bounds where it is dynamic.
     Tensor {
         /// Element type.
         scalar_type: ScalarType,

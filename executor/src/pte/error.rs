@@ -22,7 +22,7 @@ pub enum LoadError {
     /// A value cannot be represented.
     #[error("{}: {message}", ValueName(*value))]
     Value {
-        /// Index of the value.
+        /// Index into the values of the method.
         value: usize,
         /// The ExecuTorch error this corresponds to.
         code: ErrorCode,
@@ -32,7 +32,7 @@ pub enum LoadError {
     /// An instruction cannot be run.
     #[error("{place}: {error}")]
     Instruction {
-        /// Place of the instruction.
+        /// Method, chain and instruction.
         place: Box<Place>,
         /// The error of the kernel or of the check.
         error: KernelError,
@@ -40,11 +40,11 @@ pub enum LoadError {
     /// A delegate's backend refused it.
     #[error("delegates[{delegate}] ({backend}): {error}")]
     Delegate {
-        /// Index of the delegate.
+        /// Index into the delegates of the method.
         delegate: usize,
-        /// Name of the backend.
+        /// Name by which the program asks for the backend.
         backend: String,
-        /// The error of the backend.
+        /// Reason that the backend gives.
         error: KernelError,
     },
     /// Something about the method as a whole.
@@ -122,9 +122,9 @@ impl fmt::Display for Missing {
 /// Place of an instruction, its operator, and the line of source it came from if the file says.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Place {
-    /// Name of the method.
+    /// Name under which the program has the method.
     pub method: String,
-    /// Index of the chain.
+    /// Index of the chain in the method; programs have one.
     pub chain: usize,
     /// Index of the instruction in the chain.
     pub instruction: usize,
@@ -156,7 +156,7 @@ pub enum RunError {
     /// An input does not fit.
     #[error("input {index}: {message}")]
     Input {
-        /// Index of the input.
+        /// Index among the inputs of the method.
         index: usize,
         /// The ExecuTorch error this corresponds to.
         code: ErrorCode,
@@ -166,7 +166,7 @@ pub enum RunError {
     /// An output does not fit.
     #[error("output {index}: {message}")]
     Output {
-        /// Index of the output.
+        /// Index among the outputs of the method.
         index: usize,
         /// The ExecuTorch error this corresponds to.
         code: ErrorCode,
@@ -176,7 +176,7 @@ pub enum RunError {
     /// An instruction failed.
     #[error("{place}: {error}")]
     Instruction {
-        /// Place of the instruction.
+        /// Method, chain and instruction.
         place: Box<Place>,
         /// The error of the kernel or backend.
         error: KernelError,
@@ -186,7 +186,7 @@ pub enum RunError {
     Budget {
         /// Place of the instruction at which the run stopped.
         place: Box<Place>,
-        /// The ceiling.
+        /// Instructions that one execution may run.
         limit: u64,
     },
     /// A planned memory is used by another method right now.
@@ -198,7 +198,7 @@ pub enum RunError {
     /// A tensor that lives on between runs cannot be read or written by name.
     #[error("attribute `{name}`: {message}")]
     Attribute {
-        /// The name.
+        /// Name that was asked for; the tensor's fully qualified one, if there is such a tensor.
         name: String,
         /// Description of the error.
         message: String,

@@ -71,15 +71,15 @@ impl<T: ToInput> ToInput for &T {
 pub enum Output<'a> {
     /// `None`.
     Null,
-    /// An integer.
+    /// Number of an `Int` value, as the run left it.
     Int(i64),
-    /// A bool.
+    /// Content of a `Bool` value, as the run left it.
     Bool(bool),
-    /// A double.
+    /// Number of a `Double` value, as the run left it.
     Double(f64),
     /// Text.
     Text(&'a str),
-    /// A tensor.
+    /// Elements with the sizes that the run gave them.
     Tensor(TensorRef<'a>),
     /// A list, by kind; its items are values of the program.
     List(&'static str),

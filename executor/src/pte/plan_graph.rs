@@ -122,7 +122,7 @@ pub struct PlanInstruction {
 /// A part of a delegate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Node {
-    /// Index of the delegate.
+    /// Index into the delegates of the method.
     pub delegate: u32,
     /// Number that its backend gives the part; `u32::MAX` for copies of arguments.
     pub node: u32,
@@ -161,7 +161,7 @@ pub enum PlanInstructionKind {
     },
     /// Gives up a tensor's data until something writes it.
     Free {
-        /// The tensor.
+        /// Value id of a tensor; reading it before it is written again is an error.
         value: ValueId,
     },
     /// Does nothing: what a rewrite leaves where it removed an instruction, so that jump targets stay.

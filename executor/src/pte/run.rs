@@ -29,7 +29,7 @@ impl<'m> Running<'m> {
         Ok(Running { method })
     }
 
-    /// The method.
+    /// Method that is running; its shared memories are locked.
     pub(crate) fn method(&self) -> &Method {
         self.method
     }

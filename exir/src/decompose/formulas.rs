@@ -11,7 +11,7 @@ use super::maker::Maker;
 use super::words::{Evaluator, Types};
 use super::{Answer, Composite, Rule};
 
-/// The rules.
+/// Table of text, one operator per line, as the head of this file explains.
 const FORMULAS: &str = include_str!("formulas.txt");
 
 pub(super) fn find(name: &str) -> Option<Rule> {

@@ -11,7 +11,7 @@ use crate::error::Error;
 /// Ceiling of the nesting of formulas.
 pub(super) const MAX_DEPTH: usize = 64;
 
-/// A formula.
+/// Formula as a tree; `Display` writes it as documents do.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Expr {
     /// A whole number.
@@ -30,9 +30,9 @@ pub type Ranges = BTreeMap<String, Interval>;
 /// From one number to another, both included; `None` is without end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Interval {
-    /// The smallest.
+    /// Smallest number; absent if there is no lower bound.
     pub min: Option<i64>,
-    /// The largest.
+    /// Greatest number; absent if there is no upper bound.
     pub max: Option<i64>,
 }
 

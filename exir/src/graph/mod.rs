@@ -42,7 +42,7 @@ pub struct Graph {
     pub inputs: Vec<Argument>,
     /// The calls, in order.
     pub nodes: Vec<Node>,
-    /// The results.
+    /// Results in order: values, or literals for what was baked in.
     pub outputs: Vec<Argument>,
     /// True if a sub-graph gives a bare tensor instead of a list.
     pub is_single_tensor_return: bool,

@@ -40,9 +40,9 @@ pub struct LoweredPart {
 /// Data under a key.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NamedData {
-    /// The key.
+    /// Key that the payload asks for.
     pub key: String,
-    /// The bytes.
+    /// Content of the data; several keys may have it.
     pub bytes: Arc<[u8]>,
     /// Alignment of the data in a file, in bytes.
     pub alignment: u64,

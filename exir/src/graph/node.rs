@@ -8,7 +8,7 @@ use edgepack_format::scalar::ScalarType;
 use super::{Graph, MemoryFormat, ValueId};
 use crate::json::{ComplexValue, Device};
 
-/// A call.
+/// Call of an operator, of arithmetic on symbols, or of a delegate.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Node {
     /// Name of the node.
@@ -30,7 +30,7 @@ pub struct Node {
 pub struct NamedArgument {
     /// Empty for higher-order operators.
     pub name: String,
-    /// The argument.
+    /// Value, literal, list or sub-graph that is passed.
     pub arg: Argument,
     /// True if the argument is given by name only.
     pub keyword: bool,
@@ -233,7 +233,7 @@ pub enum Argument {
     Complex(ComplexValue),
     ScalarType(ScalarType),
     MemoryFormat(MemoryFormat),
-    /// The document's number.
+    /// Layout in PyTorch's numbering: 7 for strided.
     Layout(i64),
     Device(Device),
     List(ListKind, Vec<Argument>),

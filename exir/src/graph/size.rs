@@ -15,17 +15,17 @@ const MOST_PARTS: usize = 4096;
 const TOO_LONG: &str = "too_long";
 
 impl Size {
-    /// The sum.
+    /// Adds a size; the sum is a formula unless both are known or one is 0.
     pub fn plus(&self, other: &Size) -> Size {
         self.combined(other, "Add", i64::checked_add)
     }
 
-    /// The difference.
+    /// Subtracts a size, as the sum with -1 times that size.
     pub fn minus(&self, other: &Size) -> Size {
         self.plus(&other.times(&Size::Known(-1)))
     }
 
-    /// The product.
+    /// Multiplies by a size; factors 0 and 1 leave no formula.
     pub fn times(&self, other: &Size) -> Size {
         match (self.known(), other.known()) {
             (Some(1), _) => other.clone(),
@@ -44,12 +44,12 @@ impl Size {
         }
     }
 
-    /// The larger one.
+    /// Returns the larger size; a formula unless both are known or equal.
     pub fn larger(&self, other: &Size) -> Size {
         if self == other { self.clone() } else { self.combined(other, "Max", |a, b| Some(a.max(b))) }
     }
 
-    /// The smaller one.
+    /// Returns the smaller size; a formula unless both are known or equal.
     pub fn smaller(&self, other: &Size) -> Size {
         if self == other { self.clone() } else { self.combined(other, "Min", |a, b| Some(a.min(b))) }
     }
@@ -72,7 +72,7 @@ impl Size {
         }
     }
 
-    /// The formula.
+    /// Returns the size as a formula, an `Integer` if it is known.
     pub fn expr(&self) -> Expr {
         match self {
             Size::Known(number) => Expr::Integer(*number),

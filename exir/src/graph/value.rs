@@ -33,13 +33,13 @@ pub struct Value {
 /// Metadata of a value.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Meta {
-    /// A tensor.
+    /// Element type, sizes and layout of a tensor.
     Tensor(TensorMeta),
-    /// A computed integer.
+    /// Integer that a node computes, such as a size.
     Int(Size),
-    /// A computed float.
+    /// Float that a node computes.
     Float(json::SymFloat),
-    /// A computed bool.
+    /// Bool that a node computes.
     Bool(json::SymBool),
     /// An object of this class.
     Object(String),
@@ -60,7 +60,7 @@ impl Meta {
 /// A size, known or a formula.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Size {
-    /// A number.
+    /// Number, the same in every run.
     Known(i64),
     /// A formula over symbols, and its value at export.
     Symbolic(Expr, Option<i64>),

@@ -13,7 +13,7 @@ pub struct Name {
     pub name: String,
 }
 
-/// A device.
+/// Device of a tensor or of an argument, as PyTorch names it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Device {
     /// `cpu`, `cuda`, …
@@ -25,7 +25,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// The host.
+    /// Returns the device of the host, which has no index.
     pub fn cpu() -> Self {
         Device { kind: "cpu".to_owned(), index: None }
     }
@@ -45,7 +45,7 @@ pub struct ComplexValue {
 pub struct CustomObjArgument {
     /// Name of the object in the graph.
     pub name: String,
-    /// The name of its class.
+    /// Qualified name of its class in Python.
     #[serde(default)]
     pub class_fqn: String,
 }
@@ -55,7 +55,7 @@ pub struct CustomObjArgument {
 pub struct GraphArgument {
     /// Name of the graph.
     pub name: String,
-    /// The graph.
+    /// Body of the sub-graph, with values of its own.
     pub graph: Graph,
 }
 
@@ -63,7 +63,7 @@ pub struct GraphArgument {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionalTensor {
-    /// A tensor.
+    /// Name of a tensor of the graph.
     AsTensor(Name),
     /// Nothing.
     AsNone(bool),
@@ -77,7 +77,7 @@ macro_rules! symbolic {
         pub enum $name {
             /// A value of the graph.
             AsName(String),
-            /// A literal.
+            /// Number or truth value, fixed at export.
             $literal($ty),
         }
     )*};
@@ -98,17 +98,17 @@ symbolic! {
 pub enum Argument {
     /// Nothing.
     AsNone(bool),
-    /// A tensor.
+    /// Name of a tensor of the graph.
     AsTensor(Name),
     /// Tensors.
     #[serde(deserialize_with = "super::list::list")]
     AsTensors(Vec<Name>),
-    /// An integer.
+    /// Whole number, fixed at export.
     AsInt(i64),
     /// Integers.
     #[serde(deserialize_with = "super::list::list")]
     AsInts(Vec<i64>),
-    /// A float.
+    /// Number, fixed at export; in documents NaN and infinities are text.
     AsFloat(Real),
     /// Floats.
     #[serde(deserialize_with = "super::list::list")]
@@ -123,15 +123,15 @@ pub enum Argument {
     /// Integers, some computed.
     #[serde(deserialize_with = "super::list::list")]
     AsSymInts(Vec<SymIntArgument>),
-    /// An element type.
+    /// Element type, in the document's numbering.
     AsScalarType(i64),
-    /// A memory format.
+    /// Memory format, in the document's numbering.
     AsMemoryFormat(i64),
-    /// A layout.
+    /// Layout in PyTorch's numbering: 7 for strided.
     AsLayout(i64),
-    /// A device.
+    /// Device by type and index.
     AsDevice(Device),
-    /// A bool.
+    /// Truth value, fixed at export.
     AsBool(bool),
     /// Bools.
     #[serde(deserialize_with = "super::list::list")]
@@ -141,14 +141,14 @@ pub enum Argument {
     /// Bools, some computed.
     #[serde(deserialize_with = "super::list::list")]
     AsSymBools(Vec<SymBoolArgument>),
-    /// A graph.
+    /// Sub-graph for a higher-order operator, inside the argument.
     AsGraph(Box<GraphArgument>),
     /// Tensors, some missing.
     #[serde(deserialize_with = "super::list::list")]
     AsOptionalTensors(Vec<OptionalTensor>),
-    /// An object.
+    /// Name and class of an object that only Python knows.
     AsCustomObj(CustomObjArgument),
-    /// An operator.
+    /// Operator by name, as `target` of a node spells it.
     AsOperator(String),
     /// A float, maybe computed.
     AsSymFloat(SymFloatArgument),

@@ -42,9 +42,9 @@ pub struct SchemaVersion {
 /// The ends of a symbol's range; absent for none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct RangeConstraint {
-    /// The smallest value.
+    /// Smallest value; absent if there is no lower bound.
     pub min_val: Option<i64>,
-    /// The largest value.
+    /// Largest value; absent if there is no upper bound.
     pub max_val: Option<i64>,
 }
 
@@ -133,7 +133,7 @@ pub struct Node {
 pub struct NamedArgument {
     /// Empty for higher-order operators.
     pub name: String,
-    /// The argument.
+    /// Value, literal, list or sub-graph that is passed.
     pub arg: Argument,
     /// 1 by position, 2 by name.
     #[serde(default)]
@@ -223,7 +223,7 @@ pub struct ModuleCallSignature {
 /// A formula and the value it had when the program was exported.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Expression {
-    /// The formula.
+    /// Constructors such as `Mul(Integer(2), Symbol('s0'))`, or `2*s0`.
     pub expr_str: String,
     /// Value of the expression at export.
     #[serde(default)]
@@ -246,9 +246,9 @@ macro_rules! sizes {
         #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum $name {
-            /// A literal.
+            /// Number or truth value, fixed at export.
             $literal($ty),
-            /// A formula.
+            /// Formula over symbols that are known when the program runs.
             AsExpr(Expression),
         }
     )*};

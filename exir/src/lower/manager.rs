@@ -36,7 +36,7 @@ pub(super) struct Method<'d> {
 
 /// Programs in one file.
 pub struct Lowered<'d> {
-    /// The file.
+    /// Program, laid out and verified; contents are read when it is written.
     pub program: BuiltProgram<'d>,
     /// Origins of the instructions of each method.
     pub origins: Vec<MethodOrigins>,

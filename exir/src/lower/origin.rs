@@ -32,7 +32,7 @@ pub struct Origin {
 /// Origins of the instructions of a method.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct MethodOrigins {
-    /// The method.
+    /// Name under which the program has the method.
     pub method: String,
     /// Instructions of the method, in order.
     pub instructions: Vec<Origin>,

@@ -33,15 +33,15 @@ pub enum Value {
     Bool(bool),
     /// A whole number.
     Int(i64),
-    /// A float.
+    /// Number in double precision, finite or not.
     Float(f64),
     /// Text.
     Text(String),
     /// Bytes.
     Bytes(Vec<u8>),
-    /// A tuple.
+    /// Items of a tuple, by number.
     Tuple(Vec<Id>),
-    /// A list.
+    /// Items of a list, by number.
     List(Vec<Id>),
     /// Keys and their values, in order.
     Dict(Vec<(Id, Id)>),
@@ -49,9 +49,9 @@ pub enum Value {
     Name(String),
     /// Call of a name with arguments, and the state that would be set afterwards; nothing is called.
     Made {
-        /// The name.
+        /// Name that would be called.
         by: Id,
-        /// The arguments: a tuple.
+        /// Tuple of the arguments.
         arguments: Id,
         /// State of the object, if it was given one.
         state: Option<Id>,
@@ -113,7 +113,7 @@ impl Pickle {
         self.values.get(id.0 as usize).unwrap_or(&Value::None)
     }
 
-    /// A text.
+    /// Returns the content of a text; `None` for any other value.
     pub fn text(&self, id: Id) -> Option<&str> {
         match self.value(id) {
             Value::Text(text) => Some(text),
@@ -121,7 +121,7 @@ impl Pickle {
         }
     }
 
-    /// A name of the list.
+    /// Returns a name of the closed list, as `module.name`; `None` for any other value.
     pub fn name(&self, id: Id) -> Option<&str> {
         match self.value(id) {
             Value::Name(name) => Some(name),

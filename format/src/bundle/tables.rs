@@ -29,16 +29,16 @@ pub struct Tensor<'a> {
 #[derive(Clone, PartialEq, Debug, Union, Serialize, Deserialize)]
 #[table(name = "ValueUnion")]
 pub enum ValueUnion<'a> {
-    /// A tensor.
+    /// Tensor, elements included; among a program's values this kind has tag 5.
     #[tag(1)]
     Tensor(Tensor<'a>),
-    /// An integer.
+    /// Signed number of 64 bits, for an `Int` of the method.
     #[tag(2)]
     Int(Int),
-    /// A bool.
+    /// Truth value, for a `Bool` of the method.
     #[tag(3)]
     Bool(Bool),
-    /// A double.
+    /// Number in double precision, for a `Double` of the method.
     #[tag(4)]
     Double(Double),
     /// A kind without a name yet.
@@ -71,7 +71,7 @@ pub struct BundledMethodTestCase<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BundledMethodTestSuite<'a> {
-    /// Name of the method.
+    /// Name of a method of the program; suites are sorted by it.
     #[slot(0)]
     pub method_name: Option<Text<'a>>,
     /// Cases of the method, in the order of their runs.

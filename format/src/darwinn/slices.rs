@@ -30,7 +30,7 @@ pub struct Slice {
 pub struct Slices {
     /// Length of each dimension of the tensor.
     pub shape: Vec<usize>,
-    /// The boxes.
+    /// Boxes in the order of the package; no two have a coordinate in common.
     pub slices: Vec<Slice>,
 }
 
@@ -39,15 +39,15 @@ pub struct Slices {
 pub enum SliceFault {
     /// Ranks: of the layer's shape, of the slice, of its strides.
     Rank,
-    /// The range of a dimension.
+    /// Coordinates of a slice that run backwards or leave the layer's.
     Range,
-    /// The stride of a dimension.
+    /// Stride that is shorter than all that is inside its dimension, or an innermost one other than 1.
     Stride,
-    /// The offset of a slice.
+    /// Start of a slice, negative or inside an element; or other starts than slices.
     Offset,
-    /// The end of a slice, against its buffer.
+    /// End of a slice, behind the bytes of one execution.
     Bounds,
-    /// The cover of the tensor by all slices.
+    /// Boxes that overlap, or that together are not the whole tensor.
     Cover,
     /// The cost of looking, in work or in memory.
     Budget(ReadError),

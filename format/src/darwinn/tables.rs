@@ -10,13 +10,13 @@ pub const PAGE: usize = 4096;
 crate::open_enum! {
     /// Kind of buffer that an address or a transfer is about. Outputs come before inputs.
     pub struct Description(i16) default BASE_ADDRESS_OUTPUT_ACTIVATION {
-        /// An output layer.
+        /// Buffer of an output layer, which `name` and `batch` say.
         BASE_ADDRESS_OUTPUT_ACTIVATION = 0,
-        /// An input layer.
+        /// Buffer of an input layer, which `name` and `batch` say.
         BASE_ADDRESS_INPUT_ACTIVATION = 1,
-        /// The parameters of the executable.
+        /// All parameters of the executable.
         BASE_ADDRESS_PARAMETER = 2,
-        /// The scratch memory of the executable.
+        /// Scratch memory of the executable.
         BASE_ADDRESS_SCRATCH = 3,
     }
 }
@@ -24,9 +24,9 @@ crate::open_enum! {
 crate::open_enum! {
     /// Half of an address.
     pub struct Position(i16) default LOWER_32BIT {
-        /// The low half.
+        /// Bits 0 to 31.
         LOWER_32BIT = 0,
-        /// The high half.
+        /// Bits 32 to 63.
         UPPER_32BIT = 1,
     }
 }
@@ -34,13 +34,13 @@ crate::open_enum! {
 crate::open_enum! {
     /// An interrupt of the device. Number 0 ends a run.
     pub struct InterruptType(i16) default SCALAR_CORE_INT_0 {
-        /// The end of a run.
+        /// Signal that the run has ended.
         SCALAR_CORE_INT_0 = 0,
-        /// The second.
+        /// Second signal; a run goes on after it.
         SCALAR_CORE_INT_1 = 1,
-        /// The third.
+        /// Third signal; a run goes on after it.
         SCALAR_CORE_INT_2 = 2,
-        /// The fourth.
+        /// Fourth signal; a run goes on after it.
         SCALAR_CORE_INT_3 = 3,
     }
 }
@@ -123,7 +123,7 @@ pub struct FieldOffset<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct InstructionBitstream<'a> {
-    /// The instructions.
+    /// Encoded instructions, not empty; addresses are filled in before they are sent.
     #[slot(0)]
     pub bitstream: Option<Blob<'a>>,
     /// Fields of the chunk that receive addresses.
@@ -141,7 +141,7 @@ pub struct DmaDescriptorHint<'a> {
     /// Start of the range.
     #[slot(1)]
     pub offset_in_bytes: i32,
-    /// Length of the range.
+    /// Length of the range in bytes; the range is inside the buffer.
     #[slot(2)]
     pub size_in_bytes: i32,
 }
@@ -150,7 +150,7 @@ pub struct DmaDescriptorHint<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct InstructionHint {
-    /// Index of the chunk.
+    /// Index into `Executable.instruction_bitstreams`.
     #[slot(0)]
     pub instruction_chunk_index: i32,
 }
@@ -159,7 +159,7 @@ pub struct InstructionHint {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct InterruptHint {
-    /// Kind of interrupt.
+    /// Number of the interrupt, 0 to 3; any other is refused.
     #[slot(0, name = "type")]
     #[serde(rename = "type")]
     pub kind: InterruptType,
@@ -173,16 +173,16 @@ pub struct FenceHint {}
 /// The kinds of hints.
 #[derive(Clone, PartialEq, Debug, Union, Serialize, Deserialize)]
 pub enum AnyHint<'a> {
-    /// A transfer of a range.
+    /// Transfer of a range of a buffer.
     #[tag(1)]
     DmaDescriptorHint(DmaDescriptorHint<'a>),
     /// A transfer of instructions.
     #[tag(2)]
     InstructionHint(InstructionHint),
-    /// An interrupt.
+    /// Wait for a signal of the device.
     #[tag(3)]
     InterruptHint(InterruptHint),
-    /// A fence.
+    /// Order: nothing after the fence starts before all before it has finished.
     #[tag(4)]
     FenceHint(FenceHint),
     /// A kind without a name yet.
@@ -221,7 +221,7 @@ pub struct NumericsConstants {
     /// Of the unsigned number, for signed types too.
     #[slot(0)]
     pub zero_point: i32,
-    /// The scale.
+    /// Factor of a stored number less the zero point.
     #[slot(1)]
     #[serde(with = "crate::json::single")]
     pub dequantization_factor: f32,
@@ -263,9 +263,9 @@ pub struct OutputLayout<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Range {
-    /// The first.
+    /// Lowest coordinate.
     pub start: i32,
-    /// The last.
+    /// Highest coordinate; less than `start` is an error.
     pub end: i32,
 }
 
@@ -312,7 +312,7 @@ pub struct TensorLayout<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OutputShapeInfo<'a> {
-    /// The boxes.
+    /// Coordinates and strides of each box.
     #[slot(0)]
     pub slice_layout: Option<Rows<'a, TensorLayout<'a>>>,
     /// Start of each box, in bytes.
@@ -344,10 +344,10 @@ pub struct InputLayer {}
 #[derive(Clone, PartialEq, Debug, Union, Serialize, Deserialize)]
 #[allow(clippy::large_enum_variant, reason = "a row is read, looked at and dropped; it is never kept in numbers")]
 pub enum AnyLayer<'a> {
-    /// An output.
+    /// Output, with the places of its elements in the device's buffer.
     #[tag(1)]
     OutputLayer(OutputLayer<'a>),
-    /// An input.
+    /// Input, which has no fields of its own.
     #[tag(2)]
     InputLayer(InputLayer),
     /// A kind without a name yet.
@@ -359,7 +359,7 @@ pub enum AnyLayer<'a> {
 #[derive(Clone, PartialEq, Debug, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Layer<'a> {
-    /// Its name; tensors of the surrounding model have the same.
+    /// Name, which a tensor of the surrounding model has too; unique in its executable.
     #[slot(0)]
     pub name: Option<Text<'a>>,
     /// Bytes of one execution and one batch entry, padding included.
@@ -437,7 +437,7 @@ pub struct Executable<'a> {
     /// Weights, in rows of 64 bytes.
     #[slot(6, page = 4096)]
     pub parameters: Option<Blob<'a>>,
-    /// The transfers of a run.
+    /// Actions of the host in a run, in order.
     #[slot(7, near)]
     pub dma_hints: Option<DmaHints<'a>>,
     /// Layers that go in.

@@ -17,7 +17,7 @@ use crate::wire::ReadError;
 /// Columns of one tile whose places are evenly spaced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
-    /// The first column.
+    /// Index of the first column.
     pub x: usize,
     /// Number of columns.
     pub count: usize,
@@ -36,18 +36,18 @@ pub struct Run {
 pub enum TileError {
     /// A map is absent or shorter than its dimension.
     Length {
-        /// Name of the map.
+        /// Field of the layout that holds the map.
         map: &'static str,
         /// Number of entries in the map.
         have: usize,
-        /// The dimension.
+        /// Entries needed: one per row or column of the output, or one tile.
         need: usize,
     },
     /// A pixel is in a tile that does not exist.
     Tile {
         /// Row and column.
         pixel: (usize, usize),
-        /// The tile's number.
+        /// Number of the tile that the maps give, negative or too large.
         tile: i64,
         /// Number of tiles.
         tiles: usize,

@@ -15,7 +15,7 @@ pub enum Class {
     Uint,
     /// IEEE 754.
     Float,
-    /// A pointer.
+    /// Opaque pointer; the bare name `handle` means 64 bits.
     Handle,
     /// The upper half of a float.
     Bfloat,

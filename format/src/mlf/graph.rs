@@ -16,14 +16,14 @@ pub const NOP: &str = "__nop";
 /// The function that copies its argument, from one device to another.
 pub const COPY: &str = "__copy";
 
-/// A graph.
+/// Computation of a module, as its graph file has it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Graph {
     /// Inputs, parameters and calls, in the order of execution.
     pub nodes: Vec<Node>,
     /// The nodes that are inputs or parameters.
     pub arg_nodes: Vec<u32>,
-    /// The outputs.
+    /// Results of the graph, in order.
     pub heads: Vec<Reference>,
     /// The first entry of each node, and the number of entries.
     pub row_ptr: Vec<u32>,
@@ -33,10 +33,10 @@ pub struct Graph {
     pub other: Vec<(String, Json)>,
 }
 
-/// A node.
+/// Input, parameter or call; its index in [`Graph::nodes`] is its number.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Node {
-    /// Its name; unique only among inputs and parameters.
+    /// Name, unique only among inputs and parameters.
     pub name: String,
     /// Entries the node reads.
     pub inputs: Vec<Reference>,
@@ -64,7 +64,7 @@ pub struct Call {
 /// An output of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Reference {
-    /// Index of the node.
+    /// Index into [`Graph::nodes`].
     pub node: u32,
     /// Index among the node's outputs.
     pub index: u32,
@@ -77,7 +77,7 @@ pub struct Reference {
 pub struct Entry {
     /// Number of the storage: entries of one number share memory.
     pub storage: u32,
-    /// Its shape; none for one element.
+    /// Elements along each dimension; empty for one element.
     pub shape: Vec<u64>,
     /// Element type, with bits and lanes.
     pub data_type: DataType,

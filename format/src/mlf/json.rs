@@ -33,9 +33,9 @@ pub enum Value {
     Int(i64),
     /// Any other number.
     Float(f64),
-    /// A string.
+    /// Text without quotes, escapes resolved.
     Text(String),
-    /// An array.
+    /// Elements of an array, in order.
     List(Vec<Json>),
     /// An object, as written.
     Object(Vec<(String, Json)>),
@@ -93,22 +93,22 @@ impl Json {
         }
     }
 
-    /// The members of an object.
+    /// Returns the members of an object in the order of the text; `None` for other kinds.
     pub fn object(&self) -> Option<&[(String, Json)]> {
         if let Value::Object(members) = &self.value { Some(members) } else { None }
     }
 
-    /// The elements of a list.
+    /// Returns the elements of an array; `None` for other kinds.
     pub fn list(&self) -> Option<&[Json]> {
         if let Value::List(list) = &self.value { Some(list) } else { None }
     }
 
-    /// A string.
+    /// Returns the text of a string; `None` for other kinds.
     pub fn text(&self) -> Option<&str> {
         if let Value::Text(text) = &self.value { Some(text) } else { None }
     }
 
-    /// An integer.
+    /// Returns a whole number that fits `i64`; `None` for anything else.
     pub fn int(&self) -> Option<i64> {
         if let Value::Int(value) = self.value { Some(value) } else { None }
     }

@@ -71,7 +71,7 @@ impl Style {
 pub enum Targets {
     /// Types of devices (in decimal) and targets.
     ByDevice(Vec<(String, String)>),
-    /// Targets.
+    /// Targets in order, from version 6 on.
     List(Vec<String>),
 }
 
@@ -82,7 +82,7 @@ impl Default for Targets {
 }
 
 impl Targets {
-    /// The targets.
+    /// Returns the targets in the order of the file, without the types of their devices.
     pub fn names(&self) -> Vec<&str> {
         match self {
             Targets::ByDevice(pairs) => pairs.iter().map(|(_, target)| target.as_str()).collect(),
@@ -107,7 +107,7 @@ pub struct Memory {
 /// Metadata of a storage.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Sid {
-    /// Number of the storage.
+    /// Storage that entries of the graph name.
     pub storage_id: u64,
     /// Bytes of the storage.
     pub size_bytes: u64,
@@ -135,7 +135,7 @@ pub struct MainMemory {
 /// An input or output.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct NamedBuffer {
-    /// Name of the tensor.
+    /// Name of the input or output.
     pub name: String,
     /// Size in bytes.
     pub size: u64,

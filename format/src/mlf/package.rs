@@ -41,9 +41,9 @@ pub struct Package<'a> {
 /// The files of a module.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ModuleFiles<'a> {
-    /// The graph, of what the graph executor runs.
+    /// Graph of a module that the graph executor runs; absent otherwise, and if it cannot be read.
     pub graph: Option<Graph>,
-    /// The parameters.
+    /// Constants of a model, by name; absent for a single operator, and if they cannot be read.
     pub params: Option<Params<'a>>,
     /// The model before it was compiled.
     pub relay: Option<&'a str>,

@@ -17,7 +17,7 @@ pub enum StoreError<E> {
         key: String,
         /// Number of elements found.
         have: usize,
-        /// The shape.
+        /// Sizes that the field asks for, as text.
         want: String,
     },
     /// A field's sizes are no tensor's.
@@ -33,7 +33,7 @@ pub enum StoreError<E> {
     Sink {
         /// Key of the field.
         key: String,
-        /// The sink's answer.
+        /// Reason that the sink gives.
         error: E,
     },
 }

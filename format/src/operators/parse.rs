@@ -21,31 +21,31 @@ pub struct SchemaError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaErrorKind {
-    /// The operator's name.
+    /// Namespace and name, with `::` between them.
     #[error("expected `namespace::name`")]
     Name,
-    /// The overload after the dot.
+    /// Overload after the dot.
     #[error("expected an overload name")]
     Overload,
     /// This piece of text.
     #[error("expected `{0}`")]
     Text(&'static str),
-    /// A type.
+    /// Type of an argument or result, or an alias set between parentheses.
     #[error("expected a type")]
     Type,
     /// A list of lists, or a doubled `?` or alias set.
     #[error("unsupported type")]
     UnsupportedType,
-    /// The length of a list.
+    /// Digits or nothing, and the closing bracket.
     #[error("expected a list length")]
     ListLength,
-    /// An argument's name.
+    /// Name behind the type of an argument.
     #[error("expected an argument name")]
     ArgumentName,
-    /// A default value.
+    /// Literal behind the `=` of an argument.
     #[error("expected a default value")]
     Default,
-    /// The end.
+    /// End of the text behind the returns.
     #[error("unexpected text after the schema")]
     End,
 }

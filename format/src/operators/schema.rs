@@ -50,17 +50,17 @@ pub struct List {
 /// The type of an argument, or of the items of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArgumentKind<'a> {
-    /// A tensor.
+    /// Tensor; a missing one is `None` only where the argument is optional.
     Tensor,
     /// Any number or bool.
     Scalar,
-    /// An integer.
+    /// Whole number of 64 bits.
     Int,
     /// An integer that may be computed at run time. Stored as any integer.
     SymInt,
-    /// A float.
+    /// Number in double precision; calls may give an integer for it.
     Float,
-    /// A bool.
+    /// Truth value; calls may not give an integer for it.
     Bool,
     /// Text.
     Str,

@@ -36,15 +36,15 @@ const PROGRAM_RULES: StructureRules = StructureRules {
 /// Holder of a payload's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Holder {
-    /// A segment of the file.
+    /// Segment of the file, by index.
     Segment(u32),
-    /// A row of the flatbuffer.
+    /// Row of `Program.backend_delegate_data`, by index.
     Inline(u32),
 }
 
 /// A payload that was found.
 pub struct Found<'f> {
-    /// The decoder.
+    /// Decoder for the backend that the delegate names.
     pub format: &'f dyn PayloadFormat,
     /// Payload as the decoder gets it.
     pub payload: Payload<'f>,

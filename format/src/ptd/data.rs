@@ -56,7 +56,7 @@ pub enum DataRoot<'a> {
 }
 
 impl<'a> DataRoot<'a> {
-    /// The version.
+    /// Returns the version of the schema that the file states; 0 is known.
     pub fn version(&self) -> u32 {
         match self {
             DataRoot::Current(root) => root.version,
@@ -191,7 +191,7 @@ fn key<'a>(table: &wire::Table<'a>, slot: u16) -> wire::Result<Option<&'a str>> 
 pub struct Entry<'a> {
     /// Key of the entry, unique in the file.
     pub key: &'a str,
-    /// Index of the segment.
+    /// Index into the segments of the file.
     pub segment: u32,
     /// Its bytes, from the start of the file.
     pub range: Range<u64>,

@@ -34,13 +34,13 @@ const EXTRA: usize = 9;
 /// A value of a common kind, in its common form.
 #[derive(Clone, Copy, Debug)]
 pub enum FastValue<'a> {
-    /// An integer.
+    /// Number of an `Int` value.
     Int(i64),
-    /// A bool.
+    /// Content of a `Bool` value; any byte but 0 is true.
     Bool(bool),
-    /// A double.
+    /// Number of a `Double` value, NaN and infinities included.
     Double(f64),
-    /// A tensor.
+    /// Metadata of a `Tensor` value; its elements are not looked at.
     Tensor(FastTensor<'a>),
     /// Value indices of integers, little-endian.
     IntList(&'a [[u8; 8]]),

@@ -56,7 +56,7 @@ impl<'a> ProgramRef<'a> {
         &self.program
     }
 
-    /// The methods.
+    /// Methods in the order of the file, each read when it is asked for.
     pub fn plans(&self) -> Rows<'a, ExecutionPlan<'a>> {
         self.program.execution_plan.clone().unwrap_or_default()
     }

@@ -243,16 +243,16 @@ pub enum KernelTypes<'a> {
     /// `None`.
     #[tag(1)]
     Null(Null),
-    /// An integer.
+    /// Whole number, or the code of an element type, layout or memory format.
     #[tag(2)]
     Int(Int),
-    /// A bool.
+    /// Truth value, such as the condition of a jump.
     #[tag(3)]
     Bool(Bool),
-    /// A double.
+    /// Number in double precision, NaN and infinities included.
     #[tag(4)]
     Double(Double),
-    /// A tensor.
+    /// Tensor: a constant, a range of planned memory, or memory supplied at run time.
     #[tag(5)]
     Tensor(Tensor<'a>),
     /// Text.
@@ -431,7 +431,7 @@ pub struct BackendDelegateDataReference {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompileSpec<'a> {
-    /// Name of the option.
+    /// Name of the option, which the backend knows.
     #[slot(0)]
     pub key: Option<Text<'a>>,
     /// Its bytes; the backend knows what they mean.
@@ -443,7 +443,7 @@ pub struct CompileSpec<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BackendDelegate<'a> {
-    /// Name of the backend.
+    /// Name under which runtimes have the backend.
     #[slot(0)]
     pub id: Option<Text<'a>>,
     /// Place of the bytes that the backend made of it at export.
@@ -491,7 +491,7 @@ pub struct NonConstBufferDevice {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExecutionPlan<'a> {
-    /// Name of the method.
+    /// Name of the method, unique in the program.
     #[slot(0)]
     pub name: Option<Text<'a>>,
     /// Nesting of arguments and results.
@@ -527,7 +527,7 @@ pub struct ExecutionPlan<'a> {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Buffer<'a> {
-    /// Content of the constant.
+    /// Elements in memory order; entries without data have none.
     #[slot(0, align = 16)]
     pub storage: Option<Blob<'a>>,
 }
@@ -544,7 +544,7 @@ impl<'a> Buffer<'a> {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BackendDelegateInlineData<'a> {
-    /// Content of the payload.
+    /// Bytes that the backend made of its part of the graph.
     #[slot(0, align = 16)]
     pub data: Option<Blob<'a>>,
 }
@@ -565,7 +565,7 @@ pub struct DataSegment {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SubsegmentOffsets<'a> {
-    /// Index of the segment.
+    /// Index into `Program.segments`.
     #[slot(0)]
     pub segment_index: u32,
     /// Bytes from its start; entry 0 is reserved.
@@ -580,7 +580,7 @@ pub struct NamedData<'a> {
     /// Key of the entry, unique in the program.
     #[slot(0)]
     pub key: Option<Text<'a>>,
-    /// Index of the segment.
+    /// Index into `Program.segments`; several keys may have one.
     #[slot(1)]
     pub segment_index: u32,
 }

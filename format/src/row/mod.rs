@@ -226,7 +226,7 @@ pub enum FieldKind {
 /// Declaration of a field: its slot, its default, its alignment. The derive makes one per field.
 #[derive(Clone, Copy)]
 pub struct Slot<F> {
-    /// The slot.
+    /// Id of the field; for a union that of the tag, and the value has the next.
     pub index: u16,
     /// The default of an inline number, in little-endian bytes.
     pub default: [u8; 8],

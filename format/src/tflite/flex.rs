@@ -44,15 +44,15 @@ type Result<T> = core::result::Result<T, FlexError>;
 pub struct FlexType(pub u8);
 
 impl FlexType {
-    /// A signed number.
+    /// Signed number, in as many bytes as its slot.
     pub const INT: FlexType = FlexType(1);
-    /// An unsigned number.
+    /// Unsigned number, in as many bytes as its slot.
     pub const UINT: FlexType = FlexType(2);
-    /// A key.
+    /// Text without a length, ended by a zero byte.
     pub const KEY: FlexType = FlexType(4);
-    /// A string.
+    /// Text with its length in front and a zero byte behind.
     pub const STRING: FlexType = FlexType(5);
-    /// A map.
+    /// Values, and keys that ascend, in a vector each.
     pub const MAP: FlexType = FlexType(9);
     /// A vector of values of any types.
     pub const VECTOR: FlexType = FlexType(10);

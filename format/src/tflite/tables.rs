@@ -34,7 +34,7 @@ crate::open_enum! {
         COMPLEX128 = 11,
         /// Unsigned 64-bit.
         UINT64 = 12,
-        /// A handle.
+        /// Handle of state that several operators use.
         RESOURCE = 13,
         /// Anything.
         VARIANT = 14,
@@ -70,7 +70,7 @@ pub struct QuantizationParameters<'a> {
     pub zero_point: Option<Scalars<'a, i64>>,
 }
 
-/// A tensor.
+/// Operand of operators, by its index in the graph; constant if its buffer has bytes.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tensor<'a> {
@@ -173,7 +173,7 @@ pub struct Operator<'a> {
     pub large_custom_options_size: u64,
 }
 
-/// A graph.
+/// Operators in the order in which they run, and the tensors that they read and write.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SubGraph<'a> {
@@ -198,7 +198,7 @@ pub struct SubGraph<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Buffer<'a> {
-    /// Content of the buffer.
+    /// Bytes inside of the flatbuffer; empty or absent for tensors that are computed.
     #[slot(0, page = 16)]
     pub data: Option<Blob<'a>>,
     /// Offset of bytes that are behind the flatbuffer.
@@ -213,7 +213,7 @@ pub struct Buffer<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Metadata<'a> {
-    /// Name of the entry.
+    /// Name that readers look the entry up by.
     #[slot(0)]
     pub name: Option<Text<'a>>,
     /// Index of the buffer that holds it.

@@ -82,22 +82,22 @@ pub struct Value<'a> {
     /// Sub-table that is set.
     #[slot(0)]
     pub val: ValueType,
-    /// A tensor.
+    /// Set if `val` is `Tensor`.
     #[slot(1)]
     pub tensor: Option<Tensor<'a>>,
-    /// Several tensors.
+    /// Set if `val` is `TensorList`.
     #[slot(2)]
     pub tensor_list: Option<TensorList<'a>>,
-    /// An integer.
+    /// Set if `val` is `Int`.
     #[slot(3)]
     pub int_value: Option<Int>,
-    /// A single-precision number.
+    /// Set if `val` is `Float`.
     #[slot(4)]
     pub float_value: Option<Float>,
-    /// A double.
+    /// Set if `val` is `Double`.
     #[slot(5)]
     pub double_value: Option<Double>,
-    /// A bool.
+    /// Set if `val` is `Bool`.
     #[slot(6)]
     pub bool_value: Option<Bool>,
     /// True if the value is an output of the method.
@@ -175,13 +175,13 @@ pub struct ProfileEvent<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Event<'a> {
-    /// Time.
+    /// Time that an instruction or another span took.
     #[slot(0)]
     pub profile_event: Option<ProfileEvent<'a>>,
-    /// Memory.
+    /// Bytes taken from an allocator of the block.
     #[slot(1)]
     pub allocation_event: Option<AllocationEvent>,
-    /// A value.
+    /// Value that was recorded, with its place in the method.
     #[slot(2)]
     pub debug_event: Option<DebugEvent<'a>>,
 }
@@ -199,7 +199,7 @@ pub struct Allocator<'a> {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunData<'a> {
-    /// Name of the block.
+    /// Name of the block: `Default` for loading, `Execute` for a run, or any other.
     #[slot(0)]
     pub name: Option<Text<'a>>,
     /// Index of the bundled input that was run; -1 for none.
@@ -220,7 +220,7 @@ pub struct ETDump<'a> {
     /// Always 0 so far.
     #[slot(0)]
     pub version: u32,
-    /// The blocks.
+    /// Blocks in the order in which they were recorded.
     #[slot(1)]
     pub run_data: Option<Rows<'a, RunData<'a>>>,
 }

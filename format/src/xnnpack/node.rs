@@ -113,7 +113,7 @@ pub enum NodeUnion<'a> {
     /// Four, one after another.
     #[tag(34)]
     Concatenate4(Cat),
-    /// A part of a tensor.
+    /// Range of each dimension of a tensor.
     #[tag(35)]
     StaticSlice(StaticSlice<'a>),
     /// Attention; runtimes since 0.7 refuse it.
@@ -131,25 +131,25 @@ pub enum NodeUnion<'a> {
     /// `1 / sqrt(x)`.
     #[tag(40)]
     ReciprocalSquareRoot(Node1x1),
-    /// The natural logarithm.
+    /// Logarithm to base e.
     #[tag(41)]
     Log(Node1x1),
     /// `x / 2 * (1 + erf(x / sqrt(2)))`.
     #[tag(42)]
     Gelu(Node1x1),
-    /// The hyperbolic tangent.
+    /// `tanh(x)`.
     #[tag(43)]
     Tanh(Node1x1),
     /// `exp(x)`.
     #[tag(44)]
     Exp(Node1x1),
-    /// The sine.
+    /// `sin(x)` of radians.
     #[tag(45)]
     Sin(Node1x1),
-    /// The same again.
+    /// Elements of the input, unchanged.
     #[tag(46)]
     Copy(Node1x1),
-    /// The cosine.
+    /// `cos(x)` of radians.
     #[tag(47)]
     Cos(Node1x1),
     /// A kind that this schema does not know.
@@ -161,11 +161,11 @@ pub enum NodeUnion<'a> {
 #[derive(Clone, Copy, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OutputMinMax {
-    /// The least.
+    /// Lower bound; absent in a table that is there, it is 0.
     #[slot(0)]
     #[serde(with = "crate::json::single")]
     pub output_min: f32,
-    /// The greatest.
+    /// Upper bound; absent in a table that is there, it is 0.
     #[slot(1)]
     #[serde(with = "crate::json::single")]
     pub output_max: f32,
@@ -183,7 +183,7 @@ impl PartialEq for OutputMinMax {
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Node<'a> {
-    /// The computation.
+    /// Kind of the node, with its operands and options; a node without it is refused.
     #[slot(0)]
     pub xnode_union: Option<NodeUnion<'a>>,
     /// A number that links it to the instruction it was exported from.
@@ -244,11 +244,11 @@ pub enum Fields<'n, 'a> {
     Concatenate(&'n Cat, usize),
     /// Another order of dimensions.
     Transpose(&'n StaticTranspose<'a>),
-    /// Other dimensions.
+    /// Other dimensions of the same elements.
     Reshape(&'n StaticReshape<'a>),
-    /// A part.
+    /// Range of each dimension of a tensor.
     Slice(&'n StaticSlice<'a>),
-    /// Padding.
+    /// Constant number around a tensor.
     Pad(&'n StaticConstantPad<'a>),
     /// An image of another size.
     Resize(&'n StaticResizeBilinear2D),

@@ -310,7 +310,7 @@ pub struct ArgMaxPooling2d {
 #[derive(Clone, Copy, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LeakyReLU {
-    /// The slope.
+    /// Factor of numbers below 0.
     #[slot(0)]
     #[serde(with = "crate::json::single")]
     pub negative_slope: f32,
@@ -339,7 +339,7 @@ impl PartialEq for LeakyReLU {
 #[derive(Clone, Copy, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ELU {
-    /// The bound.
+    /// Factor of `exp(x) - 1`, the result for numbers below 0.
     #[slot(0)]
     #[serde(with = "crate::json::single")]
     pub alpha: f32,
@@ -368,7 +368,7 @@ impl PartialEq for ELU {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cat {
-    /// The dimension.
+    /// Dimension along which the inputs follow each other, from 0.
     #[slot(0)]
     pub axis: u32,
     /// Id of the first input.
@@ -377,10 +377,10 @@ pub struct Cat {
     /// Id of the second input.
     #[slot(2)]
     pub input2_id: u32,
-    /// The third input, or [`NO_ID`](super::NO_ID).
+    /// Id of the third input, or [`NO_ID`](super::NO_ID).
     #[slot(3)]
     pub input3_id: u32,
-    /// The fourth input, or [`NO_ID`](super::NO_ID).
+    /// Id of the fourth input, or [`NO_ID`](super::NO_ID).
     #[slot(4)]
     pub input4_id: u32,
     /// Id of the result.
@@ -389,12 +389,12 @@ pub struct Cat {
     /// Bits that depend on the kind of node.
     #[slot(6)]
     pub flags: u32,
-    /// The fifth input.
+    /// Id of the fifth input; read by `Concatenate5` alone.
     #[slot(7)]
     pub input5_id: u32,
 }
 
-/// A part of a tensor.
+/// Range of each dimension of a tensor.
 #[derive(Clone, PartialEq, Debug, Default, Table, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StaticSlice<'a> {

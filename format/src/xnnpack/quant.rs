@@ -15,14 +15,14 @@ pub enum Quantization<'c> {
     None,
     /// `scale * (stored - zero_point)`.
     PerTensor {
-        /// The scale.
+        /// Factor of a stored number less the zero point.
         scale: f32,
         /// The number that stands for zero.
         zero_point: i32,
     },
     /// A scale for each index along a dimension.
     PerChannel {
-        /// The dimension.
+        /// Dimension of which each index has a scale.
         channel_dim: u32,
         /// As many as the dimension has.
         scales: ChannelScales<'c>,

@@ -23,7 +23,7 @@ pub const KEEP_DIMS: u32 = 0x40;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ShapeError {
-    /// The fault.
+    /// Kind of fault; the rule that the node breaks follows from it.
     pub problem: ShapeProblem,
     /// Both sides of it.
     pub message: String,

@@ -51,7 +51,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// The package.
+    /// Views the package again, without verifying it a second time.
     pub fn package(&self) -> Result<PackageRef<'_>, ReadError> {
         PackageRef::reopen(&self.bytes)
     }

@@ -10,7 +10,7 @@ use crate::error::Error;
 /// A method's signature and needs.
 #[derive(Clone, Debug)]
 pub struct MethodMeta {
-    /// Name of the method.
+    /// Name of the method, unique in its program.
     pub name: String,
     /// Inputs of the method.
     pub inputs: Vec<ValueMeta>,
@@ -40,7 +40,7 @@ pub enum ValueMeta {
     Double(f64),
     /// Text, with the value it was traced with.
     Text(String),
-    /// A tensor.
+    /// Tensor; its sizes are upper bounds where it is dynamic.
     Tensor(TensorSignature),
     /// Anything else: lists.
     Other(&'static str),

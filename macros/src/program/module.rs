@@ -43,7 +43,7 @@ pub fn expand(
         pub mod #module {
             static FILE: &#embed::Aligned<[u8]> = &#embed::Aligned(*::core::include_bytes!(#file));
 
-            /// The file.
+            /// Content of the file, its first byte at a multiple of 64.
             pub static BYTES: &[u8] = &FILE.0;
 
             /// Opens the program. Nothing of its data is copied.

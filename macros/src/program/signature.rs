@@ -7,7 +7,7 @@ use edgepack_format::row::{Rows, Scalars};
 use edgepack_format::tensor::TensorLayout;
 use edgepack_format::wire;
 
-/// A method.
+/// Method that can have a typed interface.
 pub struct Method {
     pub name: String,
     pub inputs: Vec<Value>,

@@ -20,7 +20,7 @@ const DTYPES: [ScalarType; 6] = [
 /// A valid data file: `.ptd` or FlatData.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataFile {
-    /// The file.
+    /// Whole file, segments included.
     pub bytes: Vec<u8>,
     /// Keys in the order of the file, each with its bytes.
     pub entries: Vec<(String, Vec<u8>)>,

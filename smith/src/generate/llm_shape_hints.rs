@@ -112,7 +112,7 @@ impl Sides {
         }
     }
 
-    /// An integer.
+    /// Value for an integer argument; `None` for an argument that these operators do not have.
     pub fn int(&self, arg: &str, u: &mut Unstructured<'_>) -> Option<i64> {
         Some(match arg {
             "start_pos" => u.below(self.more as usize + 1) as i64,

@@ -35,7 +35,7 @@ pub struct Row<T> {
 }
 
 impl<T> Row<T> {
-    /// The flatbuffer.
+    /// Returns the flatbuffer, which has the row as its root.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

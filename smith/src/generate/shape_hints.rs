@@ -239,7 +239,7 @@ impl Scene {
         }
     }
 
-    /// An integer.
+    /// Value for an integer argument, now and then one far out of range.
     pub fn int(&self, arg: &str, u: &mut Unstructured<'_>) -> i64 {
         let rank = self.base.len().max(1);
         if u.one_in(16) {

@@ -88,7 +88,7 @@ pub enum Place {
     Size,
     /// Any other number.
     Number,
-    /// A formula.
+    /// Formula over symbols, as text.
     Formula,
     /// The callee of a node.
     Callee,

@@ -10,14 +10,14 @@ use crate::formats::pte::summary::ProgramSummary;
 use crate::formats::pte::tables;
 use crate::{readable, spelling};
 
-/// A bundle.
+/// Facts about a bundled program that `inspect` shows.
 #[derive(Serialize)]
 pub struct BundleSummary {
     /// Bytes of the whole file.
     pub bytes: u64,
-    /// The schema's version.
+    /// Version of the schema that the file states; no reader looks at it.
     pub version: u32,
-    /// The recorded runs, by method.
+    /// Recorded runs by method, in the order of the file.
     pub suites: Vec<SuiteSummary>,
     /// The program, if it can be read.
     pub program: Option<ProgramSummary>,
@@ -26,18 +26,18 @@ pub struct BundleSummary {
 /// The recorded runs of a method.
 #[derive(Serialize)]
 pub struct SuiteSummary {
-    /// Name of the method.
+    /// Name of the method; `?` if there is none.
     pub method: String,
-    /// The runs.
+    /// Runs in the order of the file.
     pub cases: Vec<CaseSummary>,
 }
 
-/// A recorded run.
+/// Recorded run of a method: inputs, and the outputs that are expected.
 #[derive(Serialize)]
 pub struct CaseSummary {
-    /// Types of what goes in.
+    /// Types of tensors and values of numbers, one per input.
     pub inputs: Vec<String>,
-    /// Types of what should come out.
+    /// Types of tensors and values of numbers, one per output; empty if nobody recorded them.
     pub outputs: Vec<String>,
 }
 

@@ -40,7 +40,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A package.
+/// Describes a package as JSON: every level and list, and where the tables stored as bytes are.
 pub fn package(package: &PackageRef<'_>) -> Value {
     let (bytes, row) = (package.bytes(), package.package());
     let (root_offset, ids) = root(bytes);

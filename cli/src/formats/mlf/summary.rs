@@ -5,7 +5,7 @@ use edgepack_format::mlf::{self, DataType, Graph, Metadata, Package, StoragePlan
 use edgepack_loader::mlf::Archive;
 use serde::Serialize;
 
-/// A package.
+/// Facts about a package that `inspect` shows.
 #[derive(Serialize)]
 pub struct LibrarySummary {
     /// Bytes of the whole archive.
@@ -29,7 +29,7 @@ pub struct MemberSummary {
     pub bytes: u64,
 }
 
-/// A module.
+/// Module of a package, with the files that belong to it.
 #[derive(Serialize)]
 pub struct ModuleSummary {
     /// Name of the module.
@@ -44,7 +44,7 @@ pub struct ModuleSummary {
     pub objects: Vec<String>,
 }
 
-/// A graph.
+/// Graph of a module, and the memory that it needs.
 #[derive(Serialize)]
 pub struct GraphSummary {
     /// Inputs and parameters.
@@ -59,20 +59,20 @@ pub struct GraphSummary {
     pub storage_bytes: u64,
 }
 
-/// A call.
+/// Call of a function by a node.
 #[derive(Serialize)]
 pub struct CallSummary {
-    /// Index of the node.
+    /// Index of the node in the graph.
     pub node: u32,
     /// Name of the function that is called.
     pub function: String,
-    /// Entries it reads.
+    /// Names of the entries that the call reads.
     pub inputs: Vec<String>,
     /// Tensors that the call writes.
     pub outputs: Vec<TensorSummary>,
 }
 
-/// A tensor.
+/// Parameter, or entry of a graph.
 #[derive(Serialize)]
 pub struct TensorSummary {
     /// Name of the tensor; for a result of a call, `%NODE` or `%NODE.INDEX`.
@@ -87,7 +87,7 @@ pub struct TensorSummary {
     pub storage: Option<u32>,
 }
 
-/// A source.
+/// Source file in C or C++.
 #[derive(Serialize)]
 pub struct SourceSummary {
     /// Path of the source file.

@@ -10,40 +10,40 @@ use serde::Serialize;
 
 use crate::{readable, spelling};
 
-/// A data file.
+/// Facts about a data file that `inspect` shows.
 #[derive(Serialize)]
 pub struct DataSummary {
     /// Bytes of the whole file.
     pub bytes: u64,
-    /// The header.
+    /// Extended header; absent if there is none that can be read.
     pub header: Option<DataHeader>,
     /// Generation of the layout of tables.
     pub generation: Generation,
-    /// The schema's version.
+    /// Version of the schema that the file states.
     pub version: u32,
-    /// The entries.
+    /// Data under keys, in the order of the file.
     pub entries: Vec<EntrySummary>,
-    /// The segments.
+    /// Segments by index, with the number of entries in each.
     pub segments: Vec<DataSegmentSummary>,
 }
 
-/// An entry.
+/// Data under a key.
 #[derive(Serialize)]
 pub struct EntrySummary {
-    /// The key.
+    /// Key of the data; `?` if there is none.
     pub key: String,
     /// Type such as `f32[2, 2]`; absent for data that is not a tensor.
     #[serde(rename = "type")]
     pub layout: Option<String>,
-    /// Index of the segment.
+    /// Index of the segment, of which there may be fewer.
     pub segment: u32,
     /// Bytes from the start of the segment; only older files say.
     pub within: Option<u64>,
-    /// Bytes of the segment.
+    /// Bytes of the segment; absent if there is no such segment.
     pub bytes: Option<u64>,
 }
 
-/// A segment.
+/// Range of the file that entries are in.
 #[derive(Serialize)]
 pub struct DataSegmentSummary {
     /// Offset of the segment in the file.

@@ -37,7 +37,7 @@ impl RangeReader for SourceRanges<'_> {
 pub struct Described {
     /// Path of the payload: `execution_plan[0].delegates[1].processed`.
     pub path: String,
-    /// The backend.
+    /// Name of the backend, as programs have it.
     pub backend: String,
     /// Length of the payload in bytes.
     pub bytes: u64,

@@ -13,7 +13,7 @@ use super::{tables, values};
 use crate::file::read_range;
 use crate::{readable, spelling, units};
 
-/// A program.
+/// Facts about a program that `inspect` shows.
 #[derive(Serialize)]
 pub struct ProgramSummary {
     /// Bytes of the whole file.
@@ -22,9 +22,9 @@ pub struct ProgramSummary {
     pub header: Option<ProgramHeader>,
     /// Bytes of the flatbuffer, the header in it included.
     pub flatbuffer_bytes: u64,
-    /// The schema's version.
+    /// Version of the schema that the file states.
     pub version: u32,
-    /// The methods.
+    /// Methods in the order of the file.
     pub methods: Vec<MethodSummary>,
     /// Constants, wherever they are.
     pub constants: Constants,
@@ -34,10 +34,10 @@ pub struct ProgramSummary {
     pub named_data: Vec<NamedSummary>,
 }
 
-/// A method.
+/// Interface, memory and instructions of a method.
 #[derive(Serialize)]
 pub struct MethodSummary {
-    /// Name of the method.
+    /// Name of the method; `?` if there is none.
     pub name: String,
     /// Inputs of the method.
     pub inputs: Vec<ValueSummary>,
@@ -61,16 +61,16 @@ pub struct MethodSummary {
 /// An input or output.
 #[derive(Serialize)]
 pub struct ValueSummary {
-    /// Index of the value.
+    /// Index into the values of the method; it may be out of range.
     pub value: i32,
-    /// Kind of the value.
+    /// Kind of the value; `none` if it is absent or out of range.
     pub kind: &'static str,
     /// Type as in a signature: `f32[1, 3]`.
     #[serde(rename = "type")]
     pub signature: String,
 }
 
-/// An operator.
+/// Entry of a method's list of operators.
 #[derive(Serialize)]
 pub struct OperatorSummary {
     /// `aten::add.out`.
@@ -79,7 +79,7 @@ pub struct OperatorSummary {
     pub calls: usize,
 }
 
-/// A delegate.
+/// Delegate of a method, and the place of its payload.
 #[derive(Serialize)]
 pub struct DelegateSummary {
     /// Name of its backend.
@@ -88,7 +88,7 @@ pub struct DelegateSummary {
     pub calls: usize,
     /// Place of the payload: `segment 3`, `inline 0`.
     pub place: String,
-    /// Bytes of its payload.
+    /// Bytes of its payload; absent if it is nowhere to be found.
     pub bytes: Option<u64>,
     /// Names of the options given at export.
     pub options: Vec<String>,
@@ -107,7 +107,7 @@ pub struct Constants {
     pub external: Vec<String>,
 }
 
-/// A segment.
+/// Range of the file, and the parts of the program that refer to it.
 #[derive(Serialize)]
 pub struct SegmentSummary {
     /// Offset of the segment in the file; absent if it overflows.
@@ -121,11 +121,11 @@ pub struct SegmentSummary {
 /// An entry of named data.
 #[derive(Serialize)]
 pub struct NamedSummary {
-    /// The key.
+    /// Key that delegates ask for; empty if there is none.
     pub key: String,
-    /// Index of the segment.
+    /// Index of the segment, of which there may be fewer.
     pub segment: u32,
-    /// Length of the data in bytes.
+    /// Length of the data in bytes; absent if there is no such segment.
     pub bytes: Option<u64>,
     /// Content, if it is metadata and short text.
     #[serde(skip_serializing_if = "Option::is_none")]

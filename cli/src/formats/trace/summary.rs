@@ -9,21 +9,21 @@ use serde::Serialize;
 
 use crate::{readable, spelling};
 
-/// A trace.
+/// Facts about a trace that `inspect` shows.
 #[derive(Serialize)]
 pub struct TraceSummary {
     /// Bytes of the whole file.
     pub bytes: u64,
-    /// The schema's version.
+    /// Version of the schema that the file states.
     pub version: u32,
-    /// The blocks.
+    /// Blocks in the order of the file.
     pub blocks: Vec<BlockSummary>,
 }
 
 /// A block of events.
 #[derive(Serialize)]
 pub struct BlockSummary {
-    /// Name of the block.
+    /// Name of the block, usually `Default` or `Execute`; `?` if there is none.
     pub name: String,
     /// Index of the recorded input that was run.
     pub bundled_input: Option<i32>,
@@ -37,7 +37,7 @@ pub struct BlockSummary {
     pub events: usize,
 }
 
-/// An allocator.
+/// Allocator of a block, and the bytes taken from it.
 #[derive(Serialize)]
 pub struct AllocatorSummary {
     /// Name of the allocator.
@@ -49,7 +49,7 @@ pub struct AllocatorSummary {
 /// Time spent on something.
 #[derive(Serialize)]
 pub struct TimeSummary {
-    /// Name of the event.
+    /// Name that the events have in common; `?` if they have none.
     pub name: String,
     /// Number of times the event was recorded.
     pub count: usize,

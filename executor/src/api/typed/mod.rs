@@ -70,17 +70,17 @@ pub mod kind {
     pub struct Out;
     /// A list of tensors that are read.
     pub struct TensorList;
-    /// An integer.
+    /// Schema types `int` and `SymInt`, and memory formats and layouts by their codes.
     pub struct Int;
-    /// An element type.
+    /// Element type, which programs hold as an integer.
     pub struct Dtype;
-    /// A floating point number.
+    /// Schema type `float`; calls may give an integer for it.
     pub struct Float;
-    /// A bool.
+    /// Schema type `bool`.
     pub struct Bool;
-    /// A number of any kind.
+    /// Schema type `Scalar`: an integer, a floating point number or a bool.
     pub struct Scalar;
-    /// Text.
+    /// Schema type `str`.
     pub struct Text;
     /// A list of integers.
     pub struct Ints;

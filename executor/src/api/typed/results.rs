@@ -17,7 +17,7 @@ pub trait Returned<K> {
 
 /// Return value of a function: a plain value, or a `Result`.
 pub trait Given {
-    /// The value.
+    /// Plain value, which is written to the place of the result.
     type Value;
     /// The value, or why there is none.
     fn given(self) -> Result<Self::Value, KernelError>;

@@ -17,7 +17,7 @@ const STEPS_PER_ACCESS: usize = 32;
 
 /// Result of looking up a read.
 pub(super) struct Found {
-    /// The writers.
+    /// Last writers of the bytes by address; one that another has written into is there twice.
     pub owners: Vec<u32>,
     /// True if some of it was not written before.
     pub gaps: bool,

@@ -31,7 +31,7 @@ pub(super) enum Base {
 
 /// Kind of a handle.
 enum Of {
-    /// A storage.
+    /// Storage of its own, whose changes are counted.
     Own,
     /// A view of another handle.
     View(usize, Step),

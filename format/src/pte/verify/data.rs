@@ -83,7 +83,7 @@ pub(super) struct Data<'a> {
 
 /// Target of an index into the inline payloads.
 pub(super) enum Inline {
-    /// A payload.
+    /// Entry with data, or one that cannot be read.
     Found,
     /// An entry without data.
     Empty,

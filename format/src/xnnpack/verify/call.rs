@@ -16,7 +16,7 @@ use crate::xnnpack::tables::{Datatype, TensorValue};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Argument<'c> {
-    /// A tensor.
+    /// Tensor, which an external value of the payload stands for.
     Tensor {
         /// Number of the value in its method: equal for one value.
         value: u32,

@@ -14,7 +14,7 @@ pub struct Spec {
     pub out: usize,
     /// Rule that finds the type to compute in.
     pub types: Types,
-    /// The loops.
+    /// Loops, by the type to compute in.
     pub table: Table,
     /// Index of the input that must not hold an integer 0, if there is one.
     pub divisor: Option<usize>,
@@ -23,11 +23,11 @@ pub struct Spec {
 /// One operand of a loop, and the argument it comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Input {
-    /// A tensor.
+    /// Tensor at this position; its element type takes part in promotion.
     Tensor(usize),
     /// A tensor read as bools, which has no part in promotion.
     Mask(usize),
-    /// A number.
+    /// Number at this position; it takes part in promotion by its kind.
     Scalar(usize),
     /// A tensor, or the limit if it is `None`.
     TensorOr(usize, Limit),

@@ -7,11 +7,11 @@ use super::spec::{Input, Spec, Types, name};
 use crate::promote::{compute_type, expect_castable, promote, promote_scalar};
 use edgepack_compute::pointwise::Body;
 
-/// The outcome.
+/// Type that an operator computes in, and the loop that does.
 pub struct Chosen {
     /// Element type that the loop reads.
     pub compute: ScalarType,
-    /// The loop.
+    /// Loop over that type, with the element type of what it writes.
     pub body: Body,
 }
 
