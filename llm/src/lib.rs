@@ -1,0 +1,2 @@
+//! Runs language models from ExecuTorch programs: prompt in, text out.
+#![forbid(unsafe_code)]
