@@ -16,10 +16,12 @@ use crate::error::Error;
 pub(super) enum State {
     /// None: calls know nothing of each other.
     Absent,
-    /// All of it is addressed by position, and each piece has room for at least this many.
+    /// All of it is written at positions.
     ByPosition {
-        /// Room of the smallest cache.
+        /// Room of the smallest cache that is written from a position on: no text can be longer.
         room: usize,
+        /// Room of the smallest cache that is written at computed places. Those of longer texts may wrap around.
+        ring: usize,
     },
     /// Something else, such as a sum over all tokens, or a cache that this crate does not know.
     Other,
@@ -28,8 +30,10 @@ pub(super) enum State {
 /// Writes of values that are state.
 #[derive(Default)]
 struct Writes {
-    /// Writes at positions, into caches `[1, positions, heads, width]`.
+    /// Writes from a position on, into caches `[1, positions, heads, width]`.
     caches: Vec<i32>,
+    /// Writes at computed places, into such caches.
+    rings: Vec<i32>,
     /// Results of writes at positions into a copy: the copy, what it is a copy of, and the dimension of the positions.
     puts: HashMap<i32, (i32, usize)>,
     /// Copies of whole tensors: destination and source.
@@ -47,26 +51,29 @@ pub(super) fn state_of(method: &Method, registry: &Registry) -> Result<State, Er
     let view = method.program().view()?;
     let Some(plan) = view.plan(method.name()) else { return Ok(State::Other) };
     let Some(writes) = writes(&plan, registry) else { return Ok(State::Other) };
-    let mut room = usize::MAX;
+    let (mut room, mut ring) = (usize::MAX, usize::MAX);
     for value in values {
         let Ok(id) = i32::try_from(value) else { return Ok(State::Other) };
         let Some(sizes) = sizes(&plan, id) else { return Ok(State::Other) };
-        let cache = writes.caches.contains(&id);
         if writes.others.contains(&id) {
             return Ok(State::Other);
         }
         let copies: Vec<i32> = writes.copies.iter().filter(|(to, _)| *to == id).map(|(_, from)| *from).collect();
-        let dimension = match copies.as_slice() {
-            [] if cache => Some(1),
-            [from] if !cache => writes.puts.get(from).filter(|(of, _)| *of == id).map(|(_, dimension)| *dimension),
+        let (cache, placed) = (writes.caches.contains(&id), writes.rings.contains(&id));
+        let dimension = match (cache, placed, copies.as_slice()) {
+            (true, false, []) | (false, true, []) => Some(1),
+            (false, false, [from]) => {
+                writes.puts.get(from).filter(|(of, _)| *of == id).map(|(_, dimension)| *dimension)
+            }
             _ => None,
         };
         match dimension.and_then(|dimension| sizes.get(dimension)) {
-            Some(&positions) => room = room.min(positions),
+            Some(&positions) if cache => room = room.min(positions),
+            Some(&positions) => ring = ring.min(positions),
             None => return Ok(State::Other),
         }
     }
-    Ok(State::ByPosition { room })
+    Ok(State::ByPosition { room, ring })
 }
 
 fn value<'p>(plan: &ExecutionPlan<'p>, id: i32) -> Option<KernelTypes<'p>> {
@@ -123,9 +130,8 @@ fn writes(plan: &ExecutionPlan<'_>, registry: &Registry) -> Option<Writes> {
 impl Writes {
     fn call(&mut self, plan: &ExecutionPlan<'_>, registry: &Registry, name: &str, args: &[i32]) -> Option<()> {
         match (name, args) {
-            ("llama::update_cache.out" | "llama::update_cache_with_indices.out", [_, cache, ..]) => {
-                self.caches.push(*cache);
-            }
+            ("llama::update_cache.out", [_, cache, ..]) => self.caches.push(*cache),
+            ("llama::update_cache_with_indices.out", [_, cache, ..]) => self.rings.push(*cache),
             ("aten::index_put.out", [cache, indices, _, accumulate, out, ..]) if is_false(plan, *accumulate) => {
                 match indexed(plan, *indices) {
                     Some(dimension) => _ = self.puts.insert(*out, (*cache, dimension)),

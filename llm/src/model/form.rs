@@ -147,7 +147,8 @@ impl StepForm {
     pub(super) fn of(meta: &MethodMeta, embeddings: bool) -> Result<Self, Error> {
         let reader = Reader { meta };
         if !matches!(meta.inputs.len(), 1 | 2) {
-            let message = format!("it takes {} inputs, a step takes tokens and at most their positions", meta.inputs.len());
+            let message =
+                format!("it takes {} inputs, a step takes tokens and at most their positions", meta.inputs.len());
             return reader.wrong(message);
         }
         let [logits] = meta.outputs.as_slice() else {
@@ -174,7 +175,8 @@ impl StepForm {
                     [count] if count == length.most() && tensor.dynamic == rows.dynamic => Positions::Each,
                     ref sizes => {
                         let most = length.most();
-                        return reader.wrong(format!("the second input has sizes {sizes:?}, positions are [1] or [{most}]"));
+                        return reader
+                            .wrong(format!("the second input has sizes {sizes:?}, positions are [1] or [{most}]"));
                     }
                 };
                 (positions, tensor.layout.scalar_type())
@@ -223,7 +225,8 @@ impl EmbeddingForm {
         if rows.layout.sizes() != [1, length.most(), width] {
             let sizes = rows.layout.sizes();
             let most = length.most();
-            return reader.wrong(format!("the output has sizes {sizes:?}, `{}` takes [1, {most}, {width}]", step.method));
+            return reader
+                .wrong(format!("the output has sizes {sizes:?}, `{}` takes [1, {most}, {width}]", step.method));
         }
         Ok(EmbeddingForm { method: meta.name.clone(), length, input: tokens.layout.scalar_type() })
     }

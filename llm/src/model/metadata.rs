@@ -84,7 +84,8 @@ impl Metadata {
 
     /// Refuses tokens outside of a vocabulary of this size.
     pub(super) fn check_tokens(&self, size: usize) -> Result<(), Error> {
-        let named = self.bos_id.iter().map(|id| ("get_bos_id", id)).chain(self.eos_ids.iter().map(|id| ("get_eos_ids", id)));
+        let named =
+            self.bos_id.iter().map(|id| ("get_bos_id", id)).chain(self.eos_ids.iter().map(|id| ("get_eos_ids", id)));
         for (name, &id) in named {
             if id as usize >= size {
                 return Err(Error::metadata(name, format!("token {id} of a vocabulary of {size}")));
@@ -96,7 +97,10 @@ impl Metadata {
 
 fn token(name: &str, id: i64) -> Result<u32, Error> {
     // The greatest number stands for "not a token" in sessions.
-    u32::try_from(id).ok().filter(|&id| id != u32::MAX).ok_or_else(|| Error::metadata(name, format!("{id} is not a token")))
+    u32::try_from(id)
+        .ok()
+        .filter(|&id| id != u32::MAX)
+        .ok_or_else(|| Error::metadata(name, format!("{id} is not a token")))
 }
 
 struct Reader<'a> {
@@ -129,7 +133,8 @@ impl Reader<'_> {
                 Output::Tensor(tensor) => match tensor.dtype {
                     ScalarType::LONG => values.extend(tensor.as_slice::<i64>().unwrap_or_default()),
                     ScalarType::INT => {
-                        values.extend(tensor.as_slice::<i32>().unwrap_or_default().iter().map(|&value| i64::from(value)));
+                        values
+                            .extend(tensor.as_slice::<i32>().unwrap_or_default().iter().map(|&value| i64::from(value)));
                     }
                     other => return wrong(&format!("a {other} tensor")),
                 },

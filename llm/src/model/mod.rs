@@ -219,13 +219,13 @@ impl Inner {
 
     /// Finds out about state, and holds metadata against it and against the forms.
     fn look_at_state(&mut self, methods: &Methods) -> Result<(), Error> {
-        let mut room = usize::MAX;
+        let (mut room, mut ring) = (usize::MAX, usize::MAX);
         let mut cache = None;
         for (form, method) in self.steps.iter().zip(&methods.steps) {
             let found = match caches::state_of(method, &self.registry)? {
                 State::Absent => Cache::Absent,
-                State::ByPosition { room: own } => {
-                    room = room.min(own);
+                State::ByPosition { room: own, ring: placed } => {
+                    (room, ring) = (room.min(own), ring.min(placed));
                     Cache::ByPosition
                 }
                 State::Other => Cache::Sequential,
@@ -251,10 +251,15 @@ impl Inner {
             return Err(Error::form(method.name(), "it has state between calls"));
         }
         self.cache = cache.unwrap_or(Cache::Absent);
-        self.check_metadata(room)
+        self.check_metadata(room, ring)?;
+        // Beyond its room a cache of computed places forgets what a session could go back to.
+        if self.cache == Cache::ByPosition && ring < self.context {
+            self.cache = Cache::Sequential;
+        }
+        Ok(())
     }
 
-    fn check_metadata(&mut self, room: usize) -> Result<(), Error> {
+    fn check_metadata(&mut self, room: usize, ring: usize) -> Result<(), Error> {
         let metadata = &self.metadata;
         let (first, last) = (&self.steps[0], &self.steps[self.steps.len() - 1]);
         let vocabulary = first.vocabulary;
@@ -269,7 +274,9 @@ impl Inner {
             return Err(Error::metadata("use_kv_cache", message));
         }
         let longest = first.length.most().max(last.length.most());
-        for (name, stated) in [("get_max_seq_len", metadata.max_seq_len), ("get_max_context_len", metadata.max_context_len)] {
+        for (name, stated) in
+            [("get_max_seq_len", metadata.max_seq_len), ("get_max_context_len", metadata.max_context_len)]
+        {
             if let Some(stated) = stated.filter(|&stated| stated < longest) {
                 return Err(Error::metadata(name, format!("{stated}, but a call takes up to {longest} tokens")));
             }
@@ -282,8 +289,8 @@ impl Inner {
         let most = if self.cache == Cache::Absent { longest } else { room };
         let own = match (stated, most) {
             (Some(stated), most) => stated.min(most),
-            (None, usize::MAX) => DEFAULT_CONTEXT.max(longest),
-            (None, most) => most.min(MOST_CONTEXT),
+            (None, most) if most.min(ring) == usize::MAX => DEFAULT_CONTEXT.max(longest),
+            (None, most) => most.min(ring).min(MOST_CONTEXT),
         };
         self.context = match self.options.context {
             Some(0) => return Err(Error::metadata("get_max_context_len", "the options ask for room for no tokens")),
@@ -348,7 +355,8 @@ impl Names {
             }
             (None, None) => {
                 let pairs = [("text_decoder", "token_embedding"), ("decoder", "token_embeddings")];
-                let Some((step, embedding)) = pairs.into_iter().find(|(step, embedding)| has(step) && has(embedding)) else {
+                let Some((step, embedding)) = pairs.into_iter().find(|(step, embedding)| has(step) && has(embedding))
+                else {
                     let message = format!(
                         "there is none; nor `prefill` with `decode`, nor `text_decoder` with `token_embedding`: the program has {}",
                         known.join(", ")
@@ -379,11 +387,13 @@ fn check_steps(steps: &[StepForm], embedding: Option<&EmbeddingForm>) -> Result<
     }
     match (has_cache, last.length) {
         (true, Length::Exactly(count)) if count > 1 => {
-            let message = format!("every call takes exactly {count} tokens; what would fill up the last one stays in the cache");
+            let message =
+                format!("every call takes exactly {count} tokens; what would fill up the last one stays in the cache");
             return Err(Error::form(&last.method, message));
         }
         (false, Length::Exactly(count)) if count > 1 && last.rows == Rows::Last => {
-            let message = format!("every call takes exactly {count} tokens and returns the logits of the last one alone");
+            let message =
+                format!("every call takes exactly {count} tokens and returns the logits of the last one alone");
             return Err(Error::form(&last.method, message));
         }
         (false, _) if embedding.is_some() => {
@@ -412,7 +422,10 @@ fn shared_memory(program: &Program, steps: &[StepForm], options: &Options) -> Re
     let most = options.executor.limits.unwrap_or(*program.limits()).arena_bytes;
     for id in ids.into_iter().filter(|&id| !given(id)) {
         let [Some(a), Some(b)] = of(id) else {
-            return Err(Error::form(&last.method, format!("it or `{}` has no planned memory {id} to share", first.method)));
+            return Err(Error::form(
+                &last.method,
+                format!("it or `{}` has no planned memory {id} to share", first.method),
+            ));
         };
         let bytes = a.max(b);
         match usize::try_from(bytes) {
@@ -421,7 +434,8 @@ fn shared_memory(program: &Program, steps: &[StepForm], options: &Options) -> Re
         }
     }
     if shared.is_empty() && options.executor.arenas.is_empty() {
-        let message = format!("it shares no planned memory with `{}`, so it would not see what that leaves", first.method);
+        let message =
+            format!("it shares no planned memory with `{}`, so it would not see what that leaves", first.method);
         return Err(Error::form(&last.method, message));
     }
     Ok(shared)

@@ -21,7 +21,8 @@ pub(super) fn check_padding(form: &StepForm, method: &mut Method) -> Result<(), 
     if first == second {
         return Ok(());
     }
-    let message = format!("every call takes {count} tokens, and those that would fill it up change the logits before them");
+    let message =
+        format!("every call takes {count} tokens, and those that would fill it up change the logits before them");
     Err(Error::form(&form.method, message))
 }
 

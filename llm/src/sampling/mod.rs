@@ -195,7 +195,8 @@ impl Sampler {
         if logits.len() != want {
             return Err(SampleError::Vocabulary { have: logits.len(), want });
         }
-        if let Some((token, &logit)) = logits.iter().enumerate().find(|(_, logit)| logit.is_nan() || **logit == f32::INFINITY)
+        if let Some((token, &logit)) =
+            logits.iter().enumerate().find(|(_, logit)| logit.is_nan() || **logit == f32::INFINITY)
         {
             return Err(SampleError::Logit { token: token as u32, logit });
         }

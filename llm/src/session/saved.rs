@@ -77,7 +77,9 @@ impl Session {
         let (version, images) = (u32::from_le_bytes(input.array()?), u32::from_le_bytes(input.array()?) as usize);
         if (version, images) != (VERSION, self.images()) {
             let want = self.images();
-            return Err(saved(format!("version {version} with {images} images, this is version {VERSION} with {want}")));
+            return Err(saved(format!(
+                "version {version} with {images} images, this is version {VERSION} with {want}"
+            )));
         }
         if input.array::<32>()? != digest {
             return Err(saved("it is of another program"));
@@ -101,7 +103,8 @@ impl Session {
             return Err(saved("its content does not have the digest it states"));
         }
         let word = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes);
-        let known = |token: u32| (token as usize) < self.logits.len() || (token == NO_TOKEN && self.embedding.is_some());
+        let known =
+            |token: u32| (token as usize) < self.logits.len() || (token == NO_TOKEN && self.embedding.is_some());
         if let Some(token) = tokens.as_chunks().0.iter().map(word).find(|&token| !known(token)) {
             return Err(saved(format!("token {token} of a vocabulary of {}", self.logits.len())));
         }

@@ -52,7 +52,9 @@ impl Step {
     pub fn write_rows(&mut self, rows: &[f32]) {
         self.input.clear();
         match self.form.input {
-            ScalarType::HALF => rows.iter().for_each(|&x| self.input.extend_from_slice(&f16::from_f32(x).to_le_bytes())),
+            ScalarType::HALF => {
+                rows.iter().for_each(|&x| self.input.extend_from_slice(&f16::from_f32(x).to_le_bytes()))
+            }
             ScalarType::BFLOAT16 => {
                 rows.iter().for_each(|&x| self.input.extend_from_slice(&bf16::from_f32(x).to_le_bytes()));
             }
@@ -85,11 +87,15 @@ impl Step {
             (Rows::All, [1, returned, _]) if *returned == taken => (taken, count - 1),
             (Rows::Last, [1, _] | [1, 1, _]) => (1, 0),
             (_, sizes) => {
-                return Err(Error::form(&form.method, format!("it returned logits of sizes {sizes:?} for {taken} tokens")));
+                return Err(Error::form(
+                    &form.method,
+                    format!("it returned logits of sizes {sizes:?} for {taken} tokens"),
+                ));
             }
         };
         if all.element_count() != returned * form.vocabulary {
-            let message = format!("it returned {} logits for {returned} tokens of {}", all.element_count(), form.vocabulary);
+            let message =
+                format!("it returned {} logits for {returned} tokens of {}", all.element_count(), form.vocabulary);
             return Err(Error::form(&form.method, message));
         }
         copy_row(form, &all, row, logits)
@@ -126,7 +132,8 @@ impl Embedder {
             input.clear();
             tokens.iter().for_each(|&token| push_number(input, form.input, token as usize));
             let layout = TensorLayout::contiguous(form.input, &[1, tokens.len()]);
-            let tensor = layout.and_then(|layout| TensorView::new(layout, input)).map_err(|error| wrong(error.to_string()))?;
+            let tensor =
+                layout.and_then(|layout| TensorView::new(layout, input)).map_err(|error| wrong(error.to_string()))?;
             let outputs = method.run(&[tensor]).map_err(|error| Error::run(&form.method, error))?;
             let Some(Output::Tensor(rows)) = outputs.get(0) else {
                 return Err(wrong("it returned no embeddings".to_owned()));
@@ -155,7 +162,9 @@ fn push_number(bytes: &mut Vec<u8>, dtype: ScalarType, number: usize) {
 
 fn view<'a>(form: &StepForm, dtype: ScalarType, sizes: &[usize], bytes: &'a [u8]) -> Result<TensorView<'a>, Error> {
     let layout = TensorLayout::contiguous(dtype, sizes);
-    layout.and_then(|layout| TensorView::new(layout, bytes)).map_err(|error| Error::form(&form.method, error.to_string()))
+    layout
+        .and_then(|layout| TensorView::new(layout, bytes))
+        .map_err(|error| Error::form(&form.method, error.to_string()))
 }
 
 /// Copies one row of logits, as `f32`.

@@ -1,10 +1,11 @@
 """Exports the tiny language models of this folder: one layer of attention with random weights, in the forms that
 exporters give the step of a model.
 
-usage: export.py OUTDIR          (needs torch and executorch; writes NAME.pte and NAME.safetensors)"""
+usage: export.py OUTDIR [NAME ...]          (needs torch and executorch; writes NAME.pte and reference.safetensors)"""
 import sys
 
 import torch
+from executorch.extension.llm.custom_ops import custom_ops  # noqa: F401  llama::update_cache, llama::custom_sdpa
 from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge
 from executorch.exir.passes import MemoryPlanningPass
 from safetensors.torch import save_file
@@ -14,7 +15,8 @@ VOCAB, WIDTH, HEADS, CONTEXT = 24, 8, 2, 16
 
 
 class Model(torch.nn.Module):
-    """Embedding, one causal attention, a head. `cache`: keys and values live in buffers of the module."""
+    """Embedding, one causal attention, a head. `cache`: keys and values live in buffers of the module; if "custom", the
+    operators of the reference's own library work on them."""
 
     def __init__(self, cache, rows="all", dtype=torch.float32, embeddings=False, causal=True):
         super().__init__()
@@ -25,7 +27,7 @@ class Model(torch.nn.Module):
         self.q, self.k, self.v, self.o = (torch.nn.Linear(WIDTH, WIDTH) for _ in range(4))
         self.head = torch.nn.Linear(WIDTH, VOCAB)
         if cache:
-            shape = (1, HEADS, CONTEXT, WIDTH // HEADS)
+            shape = (1, CONTEXT, HEADS, WIDTH // HEADS) if cache == "custom" else (1, HEADS, CONTEXT, WIDTH // HEADS)
             self.register_buffer("keys", torch.zeros(shape))
             self.register_buffer("values", torch.zeros(shape))
 
@@ -39,6 +41,14 @@ class Model(torch.nn.Module):
             at = at + input_pos if input_pos.shape[0] == 1 else input_pos
         x = (tokens if self.embeddings else self.table(tokens)) + self.places[at]
         keys, values = self.split(self.k(x)), self.split(self.v(x))
+        if self.cache == "custom":
+            start = input_pos[0].item()
+            torch._check(start >= 0)
+            torch._check(start + n <= CONTEXT)
+            torch.ops.llama.update_cache(keys.transpose(1, 2), self.keys, start)
+            torch.ops.llama.update_cache(values.transpose(1, 2), self.values, start)
+            mixed = torch.ops.llama.custom_sdpa(self.split(self.q(x)).transpose(1, 2), self.keys, self.values, start, None, 0.0, True, 1.0)
+            return self.finish(x, mixed.reshape(1, n, WIDTH))
         if self.cache:
             self.keys[:, :, at] = keys
             self.values[:, :, at] = values
@@ -48,6 +58,9 @@ class Model(torch.nn.Module):
             visible = torch.arange(keys.shape[2]).unsqueeze(0) <= at.unsqueeze(1)
             scores = torch.where(visible, scores, torch.full_like(scores, float("-inf")))
         mixed = (torch.softmax(scores, -1) @ values).transpose(1, 2).reshape(1, n, WIDTH)
+        return self.finish(x, mixed)
+
+    def finish(self, x, mixed):
         x = x + self.o(mixed)
         if self.rows == "last":
             x = x[:, -1, :]
@@ -90,7 +103,7 @@ def main(out):
     embed = Model(True).table
     cases = {
         "dynamic_last": (dict(forward=(Model(True, "last"), (tokens(4), at), some)), dict(use_kv_cache=True, enable_dynamic_shape=True)),
-        "dynamic_all": (dict(forward=(Model(True), (tokens(4), at), some)), dict(use_kv_cache=True, enable_dynamic_shape=True)),
+        "custom": (dict(forward=(Model("custom"), (tokens(1), at), None)), dict(use_kv_cache=True, use_sdpa_with_kv_cache=True)),
         "positions": (dict(forward=(Model(True), (tokens(4), torch.arange(4)), ({1: each}, {0: each}))), dict(use_kv_cache=True)),
         "one": (dict(forward=(Model(True), (tokens(1), at), None)), dict(use_kv_cache=True, enable_dynamic_shape=False)),
         "one_i32": (dict(forward=(Model(True), (tokens(1, torch.int), at.int()), None)), dict(use_kv_cache=True)),
@@ -114,6 +127,8 @@ def main(out):
     reference = Model(False)(given)[0].detach().contiguous()
     save_file({"tokens": given[0].contiguous(), "logits": reference}, f"{out}/reference.safetensors")
     for name, (methods, settings, *shared) in cases.items():
+        if len(sys.argv) > 2 and name not in sys.argv[2:]:
+            continue
         program = lower(methods, bool(shared), **settings)
         with open(f"{out}/{name}.pte", "wb") as file:
             program.write_to_file(file)

@@ -7,9 +7,8 @@ use edgepack_loader::Program;
 use crate::support::{assert_close, open, options, reference, refusal, registry};
 
 /// Names, and how far rounding of the output may take them.
-const FORMS: [(&str, f32); 12] = [
+const FORMS: [(&str, f32); 11] = [
     ("dynamic_last", 1e-5),
-    ("dynamic_all", 1e-5),
     ("positions", 1e-5),
     ("one", 1e-5),
     ("one_i32", 1e-5),
@@ -19,7 +18,7 @@ const FORMS: [(&str, f32); 12] = [
     ("nocache_padded", 1e-5),
     ("two_methods", 1e-5),
     ("features", 1e-5),
-    ("dynamic_last", 1e-5),
+    ("custom", 1e-5),
 ];
 
 #[test]
@@ -51,7 +50,7 @@ fn forms_are_found_out() {
     use Length::{Exactly, UpTo};
     use Positions::{Each, First};
     assert_eq!(of("dynamic_last"), (UpTo(15), First, Rows::Last, ByPosition, 16));
-    assert_eq!(of("dynamic_all"), (UpTo(15), First, Rows::All, ByPosition, 16));
+    assert_eq!(of("custom"), (Exactly(1), First, Rows::Last, ByPosition, 16));
     assert_eq!(of("positions"), (UpTo(15), Each, Rows::All, ByPosition, 16));
     assert_eq!(of("one"), (Exactly(1), First, Rows::Last, ByPosition, 16));
     assert_eq!(of("nocache"), (UpTo(16), Positions::Absent, Rows::All, Absent, 16));

@@ -1,6 +1,7 @@
 //! Programs that say untrue things of themselves are refused by name.
 
 use edgepack_format::pte::{ExecutionPlan, ProgramRef};
+use edgepack_llm::model::Cache;
 use edgepack_loader::Program;
 
 use crate::support::{file, load};
@@ -48,16 +49,36 @@ fn numbers_that_contradict_the_methods_are_refused() {
     let int = |method, value| patched("dynamic_last", method, 0, value, 8);
     refused(int("get_vocab_size", 23), "metadata `get_vocab_size`: 23, `forward` returns logits of 24 tokens");
     refused(int("get_vocab_size", 1 << 40), "metadata `get_vocab_size`: 1099511627776, it can be 1 to 4294967295");
-    refused(int("get_max_context_len", 17), "metadata `get_max_context_len`: 17, but the caches have room for 16 tokens");
+    let custom = patched("custom", "get_max_context_len", 0, 17, 8);
+    refused(custom, "metadata `get_max_context_len`: 17, but the caches have room for 16 tokens");
     refused(int("get_max_context_len", 0), "metadata `get_max_context_len`: 0, it can be 1 to 16777216");
     refused(int("get_max_context_len", -1), "metadata `get_max_context_len`: -1, it can be 1 to 16777216");
-    refused(int("get_max_context_len", 15), "metadata `get_max_seq_len`: 16, more than the 15 of `get_max_context_len`");
+    refused(
+        int("get_max_context_len", 15),
+        "metadata `get_max_seq_len`: 16, more than the 15 of `get_max_context_len`",
+    );
     refused(int("get_max_seq_len", 14), "metadata `get_max_seq_len`: 14, but a call takes up to 15 tokens");
     refused(int("get_n_layers", 0), "metadata `get_n_layers`: 0, it can be 1 to 16777216");
     refused(int("get_bos_id", 24), "metadata `get_bos_id`: token 24 of a vocabulary of 24");
     refused(int("get_bos_id", -1), "metadata `get_bos_id`: -1 is not a token");
     let second_eos = patched("dynamic_last", "get_eos_ids", 1, 1 << 33, 8);
     refused(second_eos, "metadata `get_eos_ids`: 8589934592 is not a token");
+}
+
+/// Places of a cache may be computed, so that it is no lie to have less room than the context; then a session goes back
+/// by running its tokens again.
+#[test]
+fn a_cache_of_computed_places_may_be_a_ring() {
+    let model = load(patched("dynamic_last", "get_max_context_len", 0, 17, 8)).unwrap();
+    assert_eq!((model.cache(), model.context()), (Cache::Sequential, 17));
+    let mut session = model.session().unwrap();
+    session.prefill(&[5; 16]).unwrap();
+    // This one is no ring: the operator refuses the place.
+    let error = session.decode(5).unwrap_err().to_string();
+    assert!(error.starts_with("method `forward`: forward chains[0]"), "{error}");
+    assert_eq!(session.position(), 16);
+    session.rewind(3).unwrap();
+    session.decode(5).unwrap();
 }
 
 #[test]

@@ -6,7 +6,8 @@ use edgepack_llm::session::Session;
 use crate::support::{open, reference};
 
 /// Forms whose sessions differ in how they treat state.
-pub const KINDS: [&str; 7] = ["dynamic_last", "positions", "one", "nocache", "two_methods", "running", "features"];
+pub const KINDS: [&str; 8] =
+    ["dynamic_last", "positions", "one", "custom", "nocache", "two_methods", "running", "features"];
 
 fn follow(session: &mut Session, tokens: &[u32]) -> Vec<Vec<f32>> {
     tokens.iter().map(|&token| session.decode(token).unwrap().to_vec()).collect()
@@ -52,6 +53,14 @@ fn interleaved_sessions_are_what_each_is_alone() {
             }
         }
     }
+}
+
+#[test]
+fn models_and_sessions_go_to_other_threads() {
+    fn goes<T: Send>() {}
+    fn is_seen<T: Send + Sync>() {}
+    goes::<Session>();
+    is_seen::<edgepack_llm::model::Model>();
 }
 
 #[test]
