@@ -261,9 +261,10 @@ impl State {
     /// Fails if a tensor cannot take these sizes.
     pub fn check_sizes(&self, tensor: u32, sizes: &[usize]) -> Result<(), ResizeError> {
         let tensor = &self.tensors[tensor as usize];
-        if sizes == self.sizes(tensor) {
-            return Ok(());
-        }
+        if sizes == self.sizes(tensor) { Ok(()) } else { self.check_change(tensor, sizes) }
+    }
+
+    fn check_change(&self, tensor: &TensorState, sizes: &[usize]) -> Result<(), ResizeError> {
         if sizes.len() != tensor.rank as usize {
             return Err(ResizeError::Rank(sizes.len()));
         }
@@ -280,11 +281,11 @@ impl State {
 
     /// Gives a tensor other sizes and recomputes its strides.
     pub fn resize(&mut self, tensor: u32, sizes: &[usize]) -> Result<(), ResizeError> {
-        self.check_sizes(tensor, sizes)?;
         let tensor = self.tensors[tensor as usize];
         if sizes == self.sizes(&tensor) {
             return Ok(());
         }
+        self.check_change(&tensor, sizes)?;
         let rank = tensor.rank as usize;
         let (old, rest) = self.dims[tensor.dims as usize..].split_at_mut(rank);
         old.copy_from_slice(sizes);

@@ -389,12 +389,12 @@ fn check_steps(steps: &[StepForm], embedding: Option<&EmbeddingForm>) -> Result<
         (true, Length::Exactly(count)) if count > 1 => {
             let message =
                 format!("every call takes exactly {count} tokens; what would fill up the last one stays in the cache");
-            return Err(Error::form(&last.method, message));
+            Err(Error::form(&last.method, message))
         }
         (false, Length::Exactly(count)) if count > 1 && last.rows == Rows::Last => {
             let message =
                 format!("every call takes exactly {count} tokens and returns the logits of the last one alone");
-            return Err(Error::form(&last.method, message));
+            Err(Error::form(&last.method, message))
         }
         (false, _) if embedding.is_some() => {
             Err(Error::form(&last.method, "it takes embeddings and no position: nothing could be added to a text"))

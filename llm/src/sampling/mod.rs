@@ -191,7 +191,7 @@ impl Sampler {
     /// Steps 1 to 3, but for the constraint.
     fn adjust(&mut self, logits: &[f32], tokens: &[u32]) -> Result<(), SampleError> {
         let Sampler { settings, scores, seen, .. } = self;
-        let want = scores.capacity().min(seen.len());
+        let want = seen.len();
         if logits.len() != want {
             return Err(SampleError::Vocabulary { have: logits.len(), want });
         }

@@ -1,6 +1,6 @@
 //! Models of the reference exporter with recorded runs: `llm/NAME.pte` and `llm/NAME.safetensors` of `EDGEPACK_CORPUS`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use edgepack_executor::MemoryBytes;
 use edgepack_llm::model::{Cache, Model};
@@ -27,13 +27,13 @@ fn models() -> Vec<(String, PathBuf)> {
     named.collect()
 }
 
-fn open(path: &PathBuf) -> Model {
+fn open(path: &Path) -> Model {
     let program = Program::open(path).unwrap();
     Model::load(&program, &registry(), &options()).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Tokens of the recorded runs, and the logits after each run.
-fn runs(path: &PathBuf) -> Vec<(Vec<u32>, Vec<f32>)> {
+fn runs(path: &Path) -> Vec<(Vec<u32>, Vec<f32>)> {
     let Ok(bytes) = std::fs::read(path.with_extension("safetensors")) else { return Vec::new() };
     let tensors = SafeTensors::deserialize(&bytes).unwrap();
     let run = |run: usize| {

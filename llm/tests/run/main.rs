@@ -1,6 +1,7 @@
 //! Models and sessions over whole programs: tiny ones of this folder, and those of `EDGEPACK_CORPUS`.
 
 mod corpus;
+mod failing;
 mod forms;
 mod generating;
 mod lies;
