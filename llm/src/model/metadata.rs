@@ -15,7 +15,7 @@ const MOST_EOS: usize = 4096;
 /// Facts a program states about itself; `None` where it is silent.
 ///
 /// The names of the methods are those of the reference exporter: `get_max_seq_len`, `get_max_context_len`,
-/// `get_vocab_size`, `get_n_layers`, `get_bos_id`, `get_eos_ids`, `use_kv_cache`, `use_sdpa_with_kv_cache`,
+/// `get_vocab_size`, `get_n_layers`, `get_bos_id`, `get_eos_ids` (or `get_eos_id`, of older ones), `use_kv_cache`, `use_sdpa_with_kv_cache`,
 /// `enable_dynamic_shape`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Metadata {
@@ -56,7 +56,10 @@ impl Metadata {
                 Some(id) => Some(token("get_bos_id", id)?),
                 None => None,
             },
-            eos_ids: reader.tokens("get_eos_ids")?,
+            eos_ids: match reader.tokens("get_eos_ids")? {
+                Some(ids) => ids,
+                None => reader.tokens("get_eos_id")?.unwrap_or_default(),
+            },
             use_kv_cache: reader.flag("use_kv_cache")?,
             use_sdpa_with_kv_cache: reader.flag("use_sdpa_with_kv_cache")?,
             enable_dynamic_shape: reader.flag("enable_dynamic_shape")?,
@@ -175,8 +178,8 @@ impl Reader<'_> {
         }
     }
 
-    fn tokens(&self, name: &str) -> Result<Vec<u32>, Error> {
-        let values = self.values(name)?.unwrap_or_default();
-        values.into_iter().map(|id| token(name, id)).collect()
+    fn tokens(&self, name: &str) -> Result<Option<Vec<u32>>, Error> {
+        let Some(values) = self.values(name)? else { return Ok(None) };
+        values.into_iter().map(|id| token(name, id)).collect::<Result<_, _>>().map(Some)
     }
 }

@@ -126,13 +126,17 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As of [`Session::prefill`]; the model takes tokens, or the numbers are not whole rows.
+    /// As of [`Session::prefill`]; the model takes tokens, or the numbers are not whole rows or not finite.
     pub fn prefill_embeddings(&mut self, rows: &[f32]) -> Result<&[f32], Error> {
         let Rank::Embeddings { width } = self.steps[0].form.rank else {
             return Err(Error::Embeddings(format!("`{}` takes tokens", self.steps[0].form.method)));
         };
         if !rows.len().is_multiple_of(width) {
             return Err(Error::Embeddings(format!("{} numbers are no rows of {width}", rows.len())));
+        }
+        // What is not finite would stay in caches, and reach logits through attention even where its weight is zero.
+        if let Some(at) = rows.iter().position(|x| !x.is_finite()) {
+            return Err(Error::Embeddings(format!("row {} has the number {}", at / width, rows[at])));
         }
         if rows.is_empty() {
             return Err(Error::Empty);

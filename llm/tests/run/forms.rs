@@ -105,6 +105,10 @@ fn rows_of_features_are_what_tokens_become() {
     assert_eq!(session.tokens()[3..7], [edgepack_llm::session::NO_TOKEN; 4]);
     let wrong = session.prefill_embeddings(&rows[..9]).unwrap_err().to_string();
     assert!(wrong.contains("9 numbers are no rows of 8"), "{wrong}");
+    let mut bad = [0.0; 16];
+    bad[9] = f32::NAN;
+    assert_eq!(session.prefill_embeddings(&bad).unwrap_err().to_string(), "embeddings: row 1 has the number NaN");
+    assert_eq!(session.position(), 9);
     assert!(matches!(session.prefill_embeddings(&[]), Err(Error::Empty)));
     let tokens_alone = open("one").session().unwrap().prefill_embeddings(&rows).unwrap_err().to_string();
     assert!(tokens_alone.contains("takes tokens"), "{tokens_alone}");

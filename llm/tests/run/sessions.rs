@@ -2,8 +2,9 @@
 
 use edgepack_llm::error::Error;
 use edgepack_llm::session::Session;
+use proptest::prelude::*;
 
-use crate::support::{open, reference};
+use crate::support::{difference, open, reference};
 
 /// Forms whose sessions differ in how they treat state.
 pub const KINDS: [&str; 8] =
@@ -77,6 +78,24 @@ fn sessions_on_threads_are_what_each_is_alone() {
     assert_eq!(together, alone);
 }
 
+/// More than one call takes, up to the last place of the context.
+#[test]
+fn prompts_are_cut_into_what_calls_take() {
+    let text: Vec<u32> = (0..16).map(|at| at * 11 % 24).collect();
+    for name in KINDS {
+        let model = open(name);
+        let each = follow(&mut model.session().unwrap(), &text);
+        let mut session = model.session().unwrap();
+        let off = difference(session.prefill(&text).unwrap(), &each[15]);
+        assert!(off < 1e-5, "{name}: off by {off}");
+        assert!(session.chunk() <= 16 && session.room() == 0);
+        assert!(matches!(session.decode(1), Err(Error::ContextFull { position: 16, more: 1, limit: 16 })));
+        // The last row of all is taken away and added again.
+        session.rewind(15).unwrap();
+        assert!(difference(session.decode(text[15]).unwrap(), &each[15]) < 1e-5, "{name}");
+    }
+}
+
 #[test]
 fn wrong_tokens_change_nothing() {
     let mut session = open("one").session().unwrap();
@@ -88,4 +107,73 @@ fn wrong_tokens_change_nothing() {
     assert_eq!((session.tokens(), session.logits()), (&[1, 2, 3][..], Some(&before[..])));
     session.prefill(&[0; 13]).unwrap();
     assert_eq!(session.room(), 0);
+}
+
+/// A use of a session.
+#[derive(Clone, Debug)]
+enum Use {
+    Prefill(Vec<u32>),
+    Rewind(prop::sample::Index),
+    Reset,
+    Save,
+    Restore,
+}
+
+fn uses() -> impl Strategy<Value = Vec<Use>> {
+    let one = prop_oneof![
+        4 => prop::collection::vec(0u32..24, 1..6).prop_map(Use::Prefill),
+        2 => any::<prop::sample::Index>().prop_map(Use::Rewind),
+        1 => Just(Use::Reset),
+        1 => Just(Use::Save),
+        1 => Just(Use::Restore),
+    ];
+    prop::collection::vec(one, 1..12)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever a session went through, it is one of its tokens alone.
+    #[test]
+    fn a_session_is_what_its_tokens_are(uses in uses()) {
+        for name in KINDS {
+            let model = open(name);
+            let mut session = model.session().unwrap();
+            let (mut tokens, mut saved) = (Vec::new(), None);
+            for what in &uses {
+                match what {
+                    Use::Prefill(more) if tokens.len() + more.len() <= 16 => {
+                        session.prefill(more).unwrap();
+                        tokens.extend_from_slice(more);
+                    }
+                    Use::Prefill(more) => prop_assert!(session.prefill(more).is_err()),
+                    Use::Rewind(to) => {
+                        tokens.truncate(to.index(tokens.len() + 1));
+                        session.rewind(tokens.len()).unwrap();
+                    }
+                    Use::Reset => {
+                        tokens.clear();
+                        session.reset().unwrap();
+                    }
+                    Use::Save => {
+                        let mut image = Vec::new();
+                        session.save(&mut image).unwrap();
+                        saved = Some((image, tokens.clone()));
+                    }
+                    Use::Restore => {
+                        if let Some((image, then)) = &saved {
+                            session.restore(&image[..]).unwrap();
+                            tokens.clone_from(then);
+                        }
+                    }
+                }
+                prop_assert_eq!(session.tokens(), &tokens[..]);
+                if let (Some(logits), false) = (session.logits(), tokens.is_empty()) {
+                    let mut fresh = model.session().unwrap();
+                    let off = difference(logits, fresh.prefill(&tokens).unwrap());
+                    prop_assert!(off < 1e-5, "{}: off by {}", name, off);
+                }
+            }
+        }
+    }
 }
