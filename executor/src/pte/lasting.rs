@@ -140,20 +140,23 @@ impl Search<'_> {
     }
 
     fn overwrite(&mut self, tensor: u32) -> Result<(), OutOfMemory> {
-        self.settled[tensor as usize] = true;
         let range = self.method.state.tensors[tensor as usize].region.addresses();
-        if range.is_empty() { Ok(()) } else { self.seen.cover(range, |_| Ok(())) }
+        if self.settle(tensor) || range.is_empty() { Ok(()) } else { self.seen.cover(range, |_| Ok(())) }
+    }
+
+    /// Returns whether all bytes of a tensor were seen before; from now on they are. So a list of many tensors costs no more
+    /// than a look at each, however many instructions name it.
+    fn settle(&mut self, tensor: u32) -> bool {
+        std::mem::replace(&mut self.settled[tensor as usize], true)
     }
 
     fn read(&mut self, tensor: u32) -> Result<(), OutOfMemory> {
         let facts = &self.method.state.tensors[tensor as usize];
-        if facts.constant {
+        if self.settle(tensor) || facts.constant {
             return Ok(());
         }
-        if !std::mem::replace(&mut self.settled[tensor as usize], true) {
-            grow(&mut self.found.tensors, 1)?;
-            self.found.tensors.push(tensor);
-        }
+        grow(&mut self.found.tensors, 1)?;
+        self.found.tensors.push(tensor);
         let region = facts.region;
         if region.is_empty() || !region.is_writable() {
             return Ok(());

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 
 use edgepack_executor::{Method, Registry};
 use edgepack_format::operators::Schema;
-use edgepack_format::pte::{ExecutionPlan, InstructionArguments, KernelCall, KernelTypes};
+use edgepack_format::pte::{ExecutionPlan, InstructionArguments, KernelCall, KernelTypes, Operator};
+use edgepack_format::tensor::MAX_RANK;
 
 use crate::error::Error;
 
@@ -27,20 +28,24 @@ pub(super) enum State {
     Other,
 }
 
-/// Writes of values that are state.
-#[derive(Default)]
-struct Writes {
-    /// Writes from a position on, into caches `[1, positions, heads, width]`.
-    caches: Vec<i32>,
-    /// Writes at computed places, into such caches.
-    rings: Vec<i32>,
-    /// Results of writes at positions into a copy: the copy, what it is a copy of, and the dimension of the positions.
-    puts: HashMap<i32, (i32, usize)>,
-    /// Copies of whole tensors: destination and source.
-    copies: Vec<(i32, i32)>,
-    /// Any other write.
-    others: Vec<i32>,
+/// A write of a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Write {
+    /// From a position on, into a cache `[1, positions, heads, width]`.
+    FromPosition,
+    /// At computed places of such a cache.
+    AtPlaces,
+    /// Of the whole value, from another one.
+    Copy(i32),
+    /// Of a copy of the value `of`, at computed places along a dimension.
+    Put { of: i32, dimension: usize },
+    /// Anything else, or more than one kind of write.
+    Other,
 }
+
+/// All writes of a method, by value.
+#[derive(Default)]
+struct Writes(HashMap<i32, Write>);
 
 /// Finds out about the state of a loaded method.
 pub(super) fn state_of(method: &Method, registry: &Registry) -> Result<State, Error> {
@@ -55,20 +60,16 @@ pub(super) fn state_of(method: &Method, registry: &Registry) -> Result<State, Er
     for value in values {
         let Ok(id) = i32::try_from(value) else { return Ok(State::Other) };
         let Some(sizes) = sizes(&plan, id) else { return Ok(State::Other) };
-        if writes.others.contains(&id) {
-            return Ok(State::Other);
-        }
-        let copies: Vec<i32> = writes.copies.iter().filter(|(to, _)| *to == id).map(|(_, from)| *from).collect();
-        let (cache, placed) = (writes.caches.contains(&id), writes.rings.contains(&id));
-        let dimension = match (cache, placed, copies.as_slice()) {
-            (true, false, []) | (false, true, []) => Some(1),
-            (false, false, [from]) => {
-                writes.puts.get(from).filter(|(of, _)| *of == id).map(|(_, dimension)| *dimension)
-            }
+        let dimension = match writes.0.get(&id) {
+            Some(Write::FromPosition | Write::AtPlaces) => Some(1),
+            Some(Write::Copy(from)) => match writes.0.get(from) {
+                Some(Write::Put { of, dimension }) if *of == id => Some(*dimension),
+                _ => None,
+            },
             _ => None,
         };
         match dimension.and_then(|dimension| sizes.get(dimension)) {
-            Some(&positions) if cache => room = room.min(positions),
+            Some(&positions) if writes.0.get(&id) == Some(&Write::FromPosition) => room = room.min(positions),
             Some(&positions) => ring = ring.min(positions),
             None => return Ok(State::Other),
         }
@@ -88,8 +89,10 @@ fn sizes(plan: &ExecutionPlan<'_>, id: i32) -> Option<Vec<usize>> {
 /// The dimension that a list of indices picks from, if it is one alone.
 fn indexed(plan: &ExecutionPlan<'_>, id: i32) -> Option<usize> {
     let KernelTypes::OptionalTensorList(list) = value(plan, id)? else { return None };
+    // Longer lists index nothing: no tensor has as many dimensions.
+    let list = list.items.filter(|items| items.len() <= MAX_RANK)?;
     let is_there = |item: &i32| *item >= 0 && !matches!(value(plan, *item), Some(KernelTypes::Null(_)));
-    let items: Vec<i32> = list.items?.iter().collect();
+    let items: Vec<i32> = list.iter().collect();
     let mut there = items.iter().enumerate().filter(|(_, item)| is_there(item)).map(|(dimension, _)| dimension);
     there.next().filter(|_| there.next().is_none())
 }
@@ -101,25 +104,19 @@ fn is_false(plan: &ExecutionPlan<'_>, id: i32) -> bool {
 /// All writes of a method; `None` if something in it cannot be read.
 fn writes(plan: &ExecutionPlan<'_>, registry: &Registry) -> Option<Writes> {
     let mut writes = Writes::default();
-    let mut names = Vec::new();
+    let mut operators = Vec::new();
     for operator in plan.operators.as_ref()?.iter() {
-        let operator = operator.ok()?;
-        let mut name = operator.name?.into_owned();
-        if let Some(overload) = operator.overload.filter(|overload| !overload.is_empty()) {
-            name.push('.');
-            name.push_str(&overload);
-        }
-        names.push(name);
+        operators.push(Named::of(&operator.ok()?, registry)?);
     }
     for chain in plan.chains.as_ref()?.iter() {
         for instruction in chain.ok()?.instructions?.iter() {
             match instruction.ok()?.instr_args? {
                 InstructionArguments::KernelCall(KernelCall { op_index, args }) => {
-                    let name = names.get(usize::try_from(op_index).ok()?)?;
-                    let args: Vec<i32> = args?.iter().collect();
-                    writes.call(plan, registry, name, &args)?;
+                    let operator = operators.get(usize::try_from(op_index).ok()?)?;
+                    let args = args?;
+                    writes.call(plan, operator, |place| args.iter().nth(place));
                 }
-                InstructionArguments::MoveCall(call) => writes.others.push(call.move_to),
+                InstructionArguments::MoveCall(call) => writes.note(call.move_to, Write::Other),
                 _ => {}
             }
         }
@@ -127,25 +124,48 @@ fn writes(plan: &ExecutionPlan<'_>, registry: &Registry) -> Option<Writes> {
     Some(writes)
 }
 
+/// An operator, and the places of the arguments it writes.
+struct Named {
+    name: String,
+    written: Vec<usize>,
+}
+
+impl Named {
+    fn of(operator: &Operator<'_>, registry: &Registry) -> Option<Self> {
+        let mut name = operator.name.as_ref()?.to_string();
+        if let Some(overload) = operator.overload.as_ref().filter(|overload| !overload.is_empty()) {
+            name.push('.');
+            name.push_str(overload);
+        }
+        let found = registry.find(&name)?;
+        let text = [found.name(), found.schema()].concat();
+        let written = Schema::parse(&text).ok()?.mutated().collect();
+        Some(Named { name, written })
+    }
+}
+
 impl Writes {
-    fn call(&mut self, plan: &ExecutionPlan<'_>, registry: &Registry, name: &str, args: &[i32]) -> Option<()> {
-        match (name, args) {
-            ("llama::update_cache.out", [_, cache, ..]) => self.caches.push(*cache),
-            ("llama::update_cache_with_indices.out", [_, cache, ..]) => self.rings.push(*cache),
-            ("aten::index_put.out", [cache, indices, _, accumulate, out, ..]) if is_false(plan, *accumulate) => {
-                match indexed(plan, *indices) {
-                    Some(dimension) => _ = self.puts.insert(*out, (*cache, dimension)),
-                    None => self.others.push(*out),
-                }
+    fn note(&mut self, value: i32, write: Write) {
+        self.0
+            .entry(value)
+            .and_modify(|known| *known = if *known == write { write } else { Write::Other })
+            .or_insert(write);
+    }
+
+    /// Notes what a call writes; `arg` gives the value at a place of it.
+    fn call(&mut self, plan: &ExecutionPlan<'_>, operator: &Named, arg: impl Fn(usize) -> Option<i32>) {
+        match (operator.name.as_str(), [0, 1, 3, 4].map(&arg)) {
+            ("llama::update_cache.out", [_, Some(cache), ..]) => self.note(cache, Write::FromPosition),
+            ("llama::update_cache_with_indices.out", [_, Some(cache), ..]) => self.note(cache, Write::AtPlaces),
+            ("aten::index_put.out", [Some(cache), Some(indices), Some(accumulate), Some(out)]) => {
+                let dimension = indexed(plan, indices).filter(|_| is_false(plan, accumulate));
+                let write = dimension.map_or(Write::Other, |dimension| Write::Put { of: cache, dimension });
+                self.note(out, write);
             }
-            ("aten::copy_", [to, from, ..]) => self.copies.push((*to, *from)),
+            ("aten::copy_", [Some(to), Some(from), ..]) => self.note(to, Write::Copy(from)),
             _ => {
-                let operator = registry.find(name)?;
-                let text = [operator.name(), operator.schema()].concat();
-                let schema = Schema::parse(&text).ok()?;
-                self.others.extend(schema.mutated().filter_map(|index| args.get(index)));
+                operator.written.iter().filter_map(|&place| arg(place)).for_each(|value| self.note(value, Write::Other))
             }
         }
-        Some(())
     }
 }
