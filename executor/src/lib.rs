@@ -23,4 +23,5 @@ pub use pte::method::{LoadMethod, MemoryBytes, Method};
 pub use pte::options::Options;
 pub use pte::outputs::Outputs;
 pub use pte::registry::Registry;
+pub use pte::saved_state::StateScope;
 pub use pte::{embed, observer, plan_graph as plan, rewrite};

@@ -28,6 +28,7 @@ mod panics;
 mod payloads;
 mod rewrites;
 mod roundtrip;
+mod saved_state;
 mod schema_contract;
 mod sharing;
 mod structure;

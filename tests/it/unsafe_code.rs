@@ -43,6 +43,7 @@ fn unsafe_stands_only_where_it_is_expected() {
         "xnnpack",
         "native",
         "exir",
+        "llm/src",
         "smith",
         "cli/src",
     ] {

@@ -19,6 +19,8 @@ pub struct OperatorInfo {
     names: Vec<String>,
     /// Bit per argument: a tensor or list of tensors the operator writes.
     outs: u128,
+    /// Bit per place of a call: only there to receive a result, which is written whole.
+    results: u128,
     /// Values that follow the arguments in a call.
     trailing: Trailing,
 }
@@ -43,6 +45,10 @@ impl OperatorInfo {
             accepted: accepted.collect(),
             names: schema.args().iter().map(|arg| arg.name.to_owned()).collect(),
             outs: schema.mutated().fold(0, |mask, index| mask | 1 << index),
+            results: match schema.trailing() {
+                Trailing::Result => 1 << schema.args().len(),
+                _ => schema.outs().fold(0, |mask, index| mask | 1 << index),
+            },
             trailing: schema.trailing(),
         })
     }
@@ -61,6 +67,12 @@ impl OperatorInfo {
     /// after the schema's arguments, counts too.
     pub fn outs(&self) -> u128 {
         self.outs
+    }
+
+    /// Bit per place of a call: a tensor, or list of tensors, that is only there to receive a result. Others that the
+    /// operator writes it may read first, or write in part.
+    pub(crate) fn results(&self) -> u128 {
+        self.results
     }
 
     /// Checks that this call fits the schema: number and kinds of its values.

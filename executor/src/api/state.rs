@@ -258,25 +258,35 @@ impl State {
         write_strides(sizes, order, &mut rest[..rank]);
     }
 
-    /// Gives a tensor other sizes and recomputes its strides.
-    pub fn resize(&mut self, tensor: u32, sizes: &[usize]) -> Result<(), ResizeError> {
-        let tensor = self.tensors[tensor as usize];
-        if sizes == self.sizes(&tensor) {
-            return Ok(());
-        }
-        let rank = tensor.rank as usize;
-        if sizes.len() != rank {
+    /// Fails if a tensor cannot take these sizes.
+    pub fn check_sizes(&self, tensor: u32, sizes: &[usize]) -> Result<(), ResizeError> {
+        let tensor = &self.tensors[tensor as usize];
+        if sizes == self.sizes(tensor) { Ok(()) } else { self.check_change(tensor, sizes) }
+    }
+
+    fn check_change(&self, tensor: &TensorState, sizes: &[usize]) -> Result<(), ResizeError> {
+        if sizes.len() != tensor.rank as usize {
             return Err(ResizeError::Rank(sizes.len()));
         }
         if tensor.dynamism == Dynamism::Static {
             return Err(ResizeError::Static);
         }
         let element = tensor.dtype.size().unwrap_or(1);
-        let bound = byte_count(self.bounds(&tensor), element).unwrap_or(0);
+        let bound = byte_count(self.bounds(tensor), element).unwrap_or(0);
         match byte_count(sizes, element) {
-            Some(bytes) if bytes <= bound => {}
-            _ => return Err(ResizeError::Bound),
+            Some(bytes) if bytes <= bound => Ok(()),
+            _ => Err(ResizeError::Bound),
         }
+    }
+
+    /// Gives a tensor other sizes and recomputes its strides.
+    pub fn resize(&mut self, tensor: u32, sizes: &[usize]) -> Result<(), ResizeError> {
+        let tensor = self.tensors[tensor as usize];
+        if sizes == self.sizes(&tensor) {
+            return Ok(());
+        }
+        self.check_change(&tensor, sizes)?;
+        let rank = tensor.rank as usize;
         let (old, rest) = self.dims[tensor.dims as usize..].split_at_mut(rank);
         old.copy_from_slice(sizes);
         write_strides(old, &self.orders[tensor.order as usize..][..rank], &mut rest[..rank]);

@@ -203,6 +203,14 @@ pub enum RunError {
         /// Description of the error.
         message: String,
     },
+    /// A saved state does not fit the method.
+    #[error("the saved state: {message}")]
+    State {
+        /// The ExecuTorch error this corresponds to.
+        code: ErrorCode,
+        /// Message with both sides: what the saved state has and what the method has.
+        message: String,
+    },
     /// Initial values could not be read again.
     #[error(transparent)]
     Program(#[from] edgepack_loader::Error),
@@ -212,7 +220,7 @@ impl RunError {
     /// The ExecuTorch error this corresponds to.
     pub fn code(&self) -> ErrorCode {
         match self {
-            RunError::Input { code, .. } | RunError::Output { code, .. } => *code,
+            RunError::Input { code, .. } | RunError::Output { code, .. } | RunError::State { code, .. } => *code,
             RunError::Instruction { error, .. } => error.code,
             RunError::Budget { .. } => ErrorCode::InvalidProgram,
             RunError::Busy { .. } => ErrorCode::InvalidState,

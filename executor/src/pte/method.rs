@@ -42,6 +42,10 @@ pub struct Method {
     /// Ids of their backends.
     pub(crate) delegates: Vec<String>,
     pub(crate) operators: Vec<Arc<str>>,
+    /// By operator: its arguments, and those that only receive results ([`OperatorInfo::results`]).
+    ///
+    /// [`OperatorInfo::results`]: crate::OperatorInfo
+    pub(crate) results: Vec<(usize, u128)>,
     pub(crate) initial: Vec<InitialPiece>,
     /// Numbers that instructions write, as they were after loading.
     pub(crate) numbers: Vec<(ValueId, Value)>,
@@ -111,6 +115,9 @@ impl Method {
         let inputs = input_slots::inputs(&graph, &loaded.unplanned, &frozen)?;
         let copies = output_copies::copies(&mut graph)?;
         let initial = initial_pieces(&graph.state, &loaded.initial)?;
+        let mut results = Vec::new();
+        grow(&mut results, graph.operators.len())?;
+        results.extend(graph.operators.iter().map(|operator| (operator.info.arity(), operator.info.results())));
         let mut method = Method {
             program: program.clone(),
             name: name.to_owned(),
@@ -122,6 +129,7 @@ impl Method {
             frozen,
             delegates: delegates.into_iter().map(|loaded| loaded.id).collect(),
             operators: graph.operators.into_iter().map(|operator| operator.name).collect(),
+            results,
             initial,
             numbers,
             memory: graph.memory,

@@ -34,6 +34,11 @@ impl<'m> Running<'m> {
         self.method
     }
 
+    /// The method, to be changed.
+    pub(crate) fn method_mut(&mut self) -> &mut Method {
+        self.method
+    }
+
     /// Runs all instructions on the inputs that are set.
     fn execute(&mut self, observer: Watcher<'_, '_>) -> Result<(), RunError> {
         let method = &mut *self.method;

@@ -373,12 +373,12 @@ pub(crate) fn initial_pieces(state: &State, initial: &[Initial]) -> Result<Vec<I
 
 /// Ranges of addresses, none of which touches another: start to end.
 #[derive(Default)]
-struct Covered(BTreeMap<u64, u64>);
+pub(crate) struct Covered(BTreeMap<u64, u64>);
 
 impl Covered {
     /// Adds a range; `gap` is told each part of it that was not there before. Work is in proportion to the parts that become
     /// one, over all ranges together.
-    fn cover<E>(&mut self, range: Range<u64>, mut gap: impl FnMut(Range<u64>) -> Result<(), E>) -> Result<(), E> {
+    pub fn cover<E>(&mut self, range: Range<u64>, mut gap: impl FnMut(Range<u64>) -> Result<(), E>) -> Result<(), E> {
         let Covered(known) = self;
         let (mut start, mut at) = (range.start, range.start);
         if let Some((&first, &end)) = known.range(..=range.start).next_back()

@@ -22,7 +22,7 @@ use crate::pte::plan_graph::{Memory, PlanGraph};
 use crate::pte::registry::Registry;
 
 pub(crate) use delegates::{LoadedDelegate, delegates, packer_of_constants};
-pub(crate) use memory::{Initial, InitialPiece, initial_pieces, write_initial_values};
+pub(crate) use memory::{Covered, Initial, InitialPiece, initial_pieces, write_initial_values};
 
 /// A loaded graph and what the method holds besides it.
 pub(crate) struct Loaded<'r> {
