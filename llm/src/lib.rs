@@ -1,2 +1,7 @@
 //! Runs language models from ExecuTorch programs: prompt in, text out.
 #![forbid(unsafe_code)]
+
+#[cfg(feature = "templates")]
+pub mod chat;
+pub mod stop;
+pub mod tokenizer;
