@@ -37,7 +37,8 @@ impl Charsmap {
         let broken = |message: &str| Error::malformed(place, message);
         let (length, rest) = bytes.split_first_chunk::<4>().ok_or_else(|| broken("it is shorter than its length"))?;
         let length = u32::from_le_bytes(*length) as usize;
-        let (array, replacements) = rest.split_at_checked(length).ok_or_else(|| broken("its array is longer than it"))?;
+        let (array, replacements) =
+            rest.split_at_checked(length).ok_or_else(|| broken("its array is longer than it"))?;
         let (words, odd) = array.as_chunks::<4>();
         if !odd.is_empty() || words.is_empty() {
             return Err(broken("its array is not a whole number of units"));

@@ -12,7 +12,7 @@
 //! use edgepack_llm::tokenizer::llama2c::Llama2c;
 //! use edgepack_llm::tokenizer::{ShowSpecial, SpecialTokens, Tokenizer};
 //!
-//! let mut file = 5u32.to_le_bytes().to_vec();
+//! let mut file = 7u32.to_le_bytes().to_vec();
 //! let bytes = (0..=255).map(|byte| format!("<0x{byte:02X}>"));
 //! let tokens = ["<unk>", "\n<s>\n", "\n</s>\n"].map(str::to_owned).into_iter().chain(bytes);
 //! for token in tokens.chain([" ".into(), "a".into(), " a".into()]) {
@@ -125,7 +125,8 @@ impl Llama2c {
             }
             tokens.push((Score(score), token.into()));
         }
-        let text = |id: u32| tokens.get(id as usize).and_then(|(_, token): &(_, Box<[u8]>)| std::str::from_utf8(token).ok());
+        let text =
+            |id: u32| tokens.get(id as usize).and_then(|(_, token): &(_, Box<[u8]>)| std::str::from_utf8(token).ok());
         // llama2.c writes them with line ends around.
         let specials = [bos, eos].into_iter().filter_map(|id| Some((text(id)?.trim_matches('\n'), id)));
         let specials = Specials::new(specials).map_err(|message| Error::malformed("header", message))?;

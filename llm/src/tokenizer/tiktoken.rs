@@ -182,7 +182,8 @@ impl Tiktoken {
         }
         for (text, offset) in &options.special {
             let id = first_special.checked_add(*offset).filter(|id| *id < MOST_IDS);
-            let id = id.ok_or_else(|| Error::malformed("special tokens", format!("id {offset} of {text} is too high")))?;
+            let id =
+                id.ok_or_else(|| Error::malformed("special tokens", format!("id {offset} of {text} is too high")))?;
             if tokens.len() <= id as usize {
                 tokens.resize(id as usize + 1, Box::default());
             }

@@ -195,7 +195,9 @@ fn check_pattern(pattern: &str, place: &str) -> Result<(), Error> {
         copies = copies.saturating_mul(most.unwrap_or(1).max(1));
     }
     if copies > MOST_REPETITIONS {
-        let message = format!("counted repetitions of a regular expression make {copies} copies, {MOST_REPETITIONS} are possible");
+        let message = format!(
+            "counted repetitions of a regular expression make {copies} copies, {MOST_REPETITIONS} are possible"
+        );
         return Err(Error::unsupported(place, message));
     }
     Ok(())

@@ -35,7 +35,8 @@ impl Shape {
             Some("BPEDecoder") => Self::WordSuffix(text(decoder, "suffix").unwrap_or_default()),
             Some("Metaspace" | "WordPiece") => Self::EachToken,
             Some("Sequence") => {
-                let inner: Vec<&Value> = decoder.get("decoders").and_then(Value::as_array).into_iter().flatten().collect();
+                let inner: Vec<&Value> =
+                    decoder.get("decoders").and_then(Value::as_array).into_iter().flatten().collect();
                 match inner.as_slice() {
                     [only] => Self::of(only),
                     several => Self::fallback(several).unwrap_or(Self::Whole),
@@ -107,15 +108,8 @@ pub(super) struct State<'a> {
 impl<'a> State<'a> {
     pub fn new(tokenizer: &'a HuggingFace, special: ShowSpecial) -> Self {
         let bad = if tokenizer.shape == Shape::ByteLevel { BadBytes::ByBeginning } else { BadBytes::ByByte };
-        let mut state = Self {
-            tokenizer,
-            special,
-            utf8: Utf8::new(bad),
-            first: true,
-            cut: 0,
-            waiting: None,
-            tokens: Vec::new(),
-        };
+        let mut state =
+            Self { tokenizer, special, utf8: Utf8::new(bad), first: true, cut: 0, waiting: None, tokens: Vec::new() };
         state.begin();
         state
     }

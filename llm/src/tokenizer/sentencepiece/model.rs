@@ -212,8 +212,9 @@ impl Model {
         if byte_fallback {
             let all: Option<Vec<u32>> = bytes.into_iter().collect();
             let all = all.and_then(|all| <Box<[u32; 256]>>::try_from(all.into_boxed_slice()).ok());
-            self.bytes =
-                Some(all.ok_or_else(|| Error::malformed("pieces", "characters are to become bytes; some bytes have no piece"))?);
+            self.bytes = Some(all.ok_or_else(|| {
+                Error::malformed("pieces", "characters are to become bytes; some bytes have no piece")
+            })?);
         }
         Ok(())
     }

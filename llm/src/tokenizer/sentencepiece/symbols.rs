@@ -17,9 +17,9 @@ pub(super) struct Symbols {
 /// Whether a symbol reads like a marker: `<…>` or `[…]` without a space.
 pub(super) fn reads_like_marker(text: &str) -> bool {
     let inner = |open: char, close: char| text.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
-    inner('<', '>')
-        .or_else(|| inner('[', ']'))
-        .is_some_and(|name| !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "<>[]\u{2581}".contains(c)))
+    inner('<', '>').or_else(|| inner('[', ']')).is_some_and(|name| {
+        !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "<>[]\u{2581}".contains(c))
+    })
 }
 
 impl Symbols {

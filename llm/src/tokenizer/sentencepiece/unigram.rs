@@ -27,7 +27,8 @@ struct Best {
 
 impl Unigram {
     pub fn new(model: &Model) -> Self {
-        let usable = (0u32..).zip(&model.pieces).filter(|(_, piece)| matches!(piece.kind, Kind::Normal | Kind::UserDefined));
+        let usable =
+            (0u32..).zip(&model.pieces).filter(|(_, piece)| matches!(piece.kind, Kind::Normal | Kind::UserDefined));
         let scores = model.pieces.iter().filter(|piece| piece.kind == Kind::Normal).map(|piece| piece.score);
         Self {
             prefixes: Prefixes::new(usable.map(|(id, piece)| (piece.text.as_bytes().into(), id))),
