@@ -115,7 +115,7 @@ impl StopStrings {
             let mut complete = false;
             for byte in c.encode_utf8(&mut [0; 4]).bytes() {
                 // Every one takes the byte: several can be complete at once.
-                complete |= self.stops.iter_mut().fold(false, |any, stop| stop.push(byte) || any);
+                complete |= self.stops.iter_mut().filter_map(|stop| stop.push(byte).then_some(())).count() > 0;
             }
             if complete {
                 return self.complete();

@@ -1,4 +1,5 @@
 //! Ids and texts of tokenizers next to those of the libraries that their files come from: `make_truth.py` recorded them.
+#![cfg(all(feature = "huggingface", feature = "tiktoken", feature = "sentencepiece", feature = "llama2c"))]
 
 use std::path::{Path, PathBuf};
 
