@@ -2,6 +2,7 @@
 #![cfg(all(feature = "huggingface", feature = "tiktoken", feature = "sentencepiece", feature = "llama2c"))]
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use edgepack_llm::tokenizer::tiktoken::{Options, Tiktoken};
 use edgepack_llm::tokenizer::{self, Part, ShowSpecial, SpecialTokens, Tokenizer};
@@ -12,8 +13,11 @@ fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
 }
 
+/// Name, tokenizer, and what was recorded.
+type Case = (String, Box<dyn Tokenizer>, Value);
+
 /// Every tokenizer of the folder with its name and what was recorded.
-fn cases() -> Vec<(String, Box<dyn Tokenizer>, Value)> {
+fn cases() -> Vec<Case> {
     let entries = std::fs::read_dir(data()).unwrap().map(|entry| entry.unwrap().path());
     let mut paths: Vec<PathBuf> = entries.filter(|path| path.to_string_lossy().ends_with(".truth.json")).collect();
     paths.sort();
@@ -173,7 +177,7 @@ fn texts() -> impl Strategy<Value = String> {
     proptest::collection::vec(proptest::prop_oneof![any, word], 0..40).prop_map(|pieces| pieces.concat())
 }
 
-static SHARED: std::sync::LazyLock<Vec<(String, Box<dyn Tokenizer>, Value)>> = std::sync::LazyLock::new(cases);
+static SHARED: LazyLock<Vec<Case>> = LazyLock::new(cases);
 
 proptest::proptest! {
     #![proptest_config(proptest::test_runner::Config::with_cases(48))]
