@@ -1,8 +1,4 @@
 //! Byte-pair merging: of all neighbours that can be merged the best, again and again, in `n log n` for `n` symbols.
-#![cfg_attr(
-    not(any(feature = "tiktoken", feature = "sentencepiece", feature = "llama2c")),
-    allow(dead_code, reason = "the readers that merge are switched off")
-)]
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -30,18 +30,34 @@
 #[cfg(any(feature = "huggingface", feature = "sentencepiece"))]
 mod charsmap;
 mod decoder;
+#[cfg_attr(
+    not(all(feature = "huggingface", feature = "tiktoken", feature = "sentencepiece", feature = "llama2c")),
+    allow(dead_code, reason = "shared by readers, some of which are switched off")
+)]
 mod error;
 #[cfg(feature = "huggingface")]
 pub mod huggingface;
 mod kind;
 #[cfg(feature = "llama2c")]
 pub mod llama2c;
+#[cfg_attr(
+    not(all(feature = "huggingface", feature = "tiktoken", feature = "sentencepiece", feature = "llama2c")),
+    allow(dead_code, reason = "shared by readers, some of which are switched off")
+)]
 mod merge;
+#[cfg_attr(
+    not(all(feature = "huggingface", feature = "tiktoken", feature = "sentencepiece", feature = "llama2c")),
+    allow(dead_code, reason = "shared by readers, some of which are switched off")
+)]
 mod part;
 #[cfg(feature = "sentencepiece")]
 pub mod sentencepiece;
 #[cfg(feature = "tiktoken")]
 pub mod tiktoken;
+#[cfg_attr(
+    not(all(feature = "huggingface", feature = "tiktoken", feature = "sentencepiece", feature = "llama2c")),
+    allow(dead_code, reason = "shared by readers, some of which are switched off")
+)]
 mod utf8;
 
 use std::borrow::Cow;

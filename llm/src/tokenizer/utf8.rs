@@ -4,10 +4,8 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BadBytes {
     /// One for every longest beginning of a character, as `String::from_utf8_lossy` counts.
-    #[cfg_attr(not(any(feature = "huggingface", feature = "tiktoken", feature = "llama2c")), allow(dead_code))]
     ByBeginning,
     /// One for every byte, as SentencePiece counts.
-    #[cfg_attr(not(any(feature = "huggingface", feature = "sentencepiece")), allow(dead_code))]
     ByByte,
 }
 

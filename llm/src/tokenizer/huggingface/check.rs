@@ -1,7 +1,8 @@
 //! A look at the file before the library sees it: what it could not bear is refused, and what it does not tell is read.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::tokenizer::Error;
@@ -44,7 +45,86 @@ struct Model {
     #[serde(default)]
     vocab: Vocabulary,
     #[serde(default)]
+    merges: Merges,
+    #[serde(default)]
+    continuing_subword_prefix: Option<String>,
+    #[serde(default)]
     max_input_chars_per_word: Option<u64>,
+}
+
+impl Model {
+    /// Checks that merges make tokens of the vocabulary, as far as lengths tell: the library writes what a merge makes
+    /// into a room for the longest token.
+    fn check(&self) -> Result<(), Error> {
+        let prefix = self.continuing_subword_prefix.as_deref().unwrap_or_default();
+        if self.merges.second.as_ref().is_some_and(|common| !common.starts_with(prefix)) {
+            let message = format!("the second part of a merge does not begin with the prefix {prefix:?}");
+            return Err(Error::malformed("model.merges", message));
+        }
+        let made = self.merges.longest.saturating_sub(prefix.len());
+        if made > self.vocab.longest {
+            let message = format!("a merge makes {made} bytes, the longest token has {}", self.vocab.longest);
+            return Err(Error::malformed("model.merges", message));
+        }
+        Ok(())
+    }
+}
+
+/// Merges of pairs of tokens, in either form: `"a b"` or `["a", "b"]`.
+#[derive(Debug, Default)]
+struct Merges {
+    /// Bytes of the longest pair.
+    longest: usize,
+    /// Beginning that the second parts have in common.
+    second: Option<String>,
+}
+
+impl Merges {
+    fn add(&mut self, first: &str, second: &str) {
+        self.longest = self.longest.max(first.len() + second.len());
+        let common = self.second.get_or_insert_with(|| second.to_owned());
+        let same = common.chars().zip(second.chars()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum();
+        common.truncate(same);
+    }
+}
+
+/// A merge in either form.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Merge<'m> {
+    Line(#[serde(borrow)] Cow<'m, str>),
+    Pair(#[serde(borrow)] Cow<'m, str>, #[serde(borrow)] Cow<'m, str>),
+}
+
+impl<'de> Deserialize<'de> for Merges {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Merges;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a list of merges")
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<Merges, A::Error> {
+                let mut merges = Merges::default();
+                while let Some(merge) = list.next_element::<Merge<'de>>()? {
+                    match merge {
+                        Merge::Pair(first, second) => merges.add(&first, &second),
+                        // The library skips lines that say the version, and refuses others without a space.
+                        Merge::Line(line) if line.starts_with("#version") => {}
+                        Merge::Line(line) => match line.split_once(' ') {
+                            Some((first, second)) => merges.add(first, second),
+                            None => return Err(serde::de::Error::custom("a merge is two tokens with a space between")),
+                        },
+                    }
+                }
+                Ok(merges)
+            }
+            fn visit_unit<E>(self) -> Result<Merges, E> {
+                Ok(Merges::default())
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
 }
 
 /// Vocabulary: a map of tokens to ids, or a list of tokens and scores.
@@ -52,6 +132,8 @@ struct Model {
 struct Vocabulary {
     count: usize,
     highest: Option<u64>,
+    /// Bytes of the longest token.
+    longest: usize,
     is_list: bool,
     problem: Option<String>,
 }
@@ -66,15 +148,16 @@ impl<'de> Deserialize<'de> for Vocabulary {
             }
             fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Vocabulary, A::Error> {
                 let mut vocabulary = Vocabulary::default();
-                while let Some((_, id)) = map.next_entry::<IgnoredAny, u64>()? {
+                while let Some((token, id)) = map.next_entry::<Cow<'de, str>, u64>()? {
                     vocabulary.count += 1;
+                    vocabulary.longest = vocabulary.longest.max(token.len());
                     vocabulary.highest = vocabulary.highest.max(Some(id));
                 }
                 Ok(vocabulary)
             }
             fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<Vocabulary, A::Error> {
                 let mut vocabulary = Vocabulary { is_list: true, ..Vocabulary::default() };
-                while let Some((token, score)) = list.next_element::<(std::borrow::Cow<'de, str>, f64)>()? {
+                while let Some((token, score)) = list.next_element::<(Cow<'de, str>, f64)>()? {
                     if token.is_empty() || !score.is_finite() {
                         vocabulary.problem = Some(format!("entry {} is empty or has no score", vocabulary.count));
                     }
@@ -116,9 +199,10 @@ pub(super) fn check(bytes: &[u8]) -> Result<Facts, Error> {
     if let Some(problem) = &model.vocab.problem {
         return Err(Error::malformed("model.vocab", problem));
     }
-    if model.max_input_chars_per_word.is_some_and(|most| most > 10_000) {
-        return Err(Error::unsupported("model.max_input_chars_per_word", "at most 10000 are possible"));
+    if model.max_input_chars_per_word.is_some_and(|most| most > 200) {
+        return Err(Error::unsupported("model.max_input_chars_per_word", "at most 200 are possible"));
     }
+    model.check()?;
     if model.vocab.is_list && model.unk_id.is_some_and(|id| id as usize >= model.vocab.count) {
         return Err(Error::malformed("model.unk_id", "no token has this id"));
     }

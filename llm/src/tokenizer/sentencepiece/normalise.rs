@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::model::Model;
-use super::symbols::Symbols;
+use super::symbols::{Symbols, meets};
 use crate::tokenizer::Error;
 
 /// Mark that stands for a space.
@@ -27,12 +27,6 @@ impl Normalised {
             }
         }
     }
-}
-
-/// Whether a range meets one of these, which are sorted.
-pub(super) fn meets(ranges: &[Range<usize>], range: &Range<usize>) -> bool {
-    let first = ranges.partition_point(|other| other.end <= range.start);
-    ranges.get(first).is_some_and(|other| other.start < range.end)
 }
 
 /// Text of one replacement, and the bytes of the input that it is for.

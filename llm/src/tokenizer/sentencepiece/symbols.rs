@@ -3,8 +3,13 @@
 use std::ops::Range;
 
 use super::model::{Kind, Model};
-use super::normalise::meets;
 use super::prefixes::Prefixes;
+
+/// Whether a range meets one of these, which are sorted.
+pub(super) fn meets(ranges: &[Range<usize>], range: &Range<usize>) -> bool {
+    let first = ranges.partition_point(|other| other.end <= range.start);
+    ranges.get(first).is_some_and(|other| other.start < range.end)
+}
 
 /// User-defined symbols of a model.
 #[derive(Debug, Default)]
