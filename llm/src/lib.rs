@@ -1,8 +1,12 @@
 //! Runs language models from ExecuTorch programs: prompt in, text out.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "templates")]
+pub mod chat;
 pub mod error;
 pub mod generate;
 pub mod model;
 pub mod sampling;
 pub mod session;
+pub mod stop;
+pub mod tokenizer;

@@ -8,6 +8,7 @@ mod edit;
 mod execute;
 mod exported;
 mod header;
+mod language;
 mod library;
 mod operators;
 mod packed;
@@ -390,6 +391,56 @@ pub const BODIES: &[Body] = &[
         seeds: packed::seeds,
         root: no_root,
         edit: no_edit,
+        dictionary: "",
+    },
+    Body {
+        name: "tokenizer_json",
+        promise: "a tokenizer.json is refused, or translates any text, in pieces as at once",
+        run: language::hugging_face,
+        extensions: &[],
+        seeds: language::hugging_face_seeds,
+        root: no_root,
+        edit: language::edit_json,
+        dictionary: "",
+    },
+    Body {
+        name: "tiktoken",
+        promise: "ranks are refused, or translate any text, in pieces as at once",
+        run: language::tiktoken,
+        extensions: &[],
+        seeds: language::tiktoken_seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: "",
+    },
+    Body {
+        name: "sentencepiece",
+        promise: "a SentencePiece model is refused, or translates any text, in pieces as at once",
+        run: language::sentencepiece,
+        extensions: &[],
+        seeds: language::sentencepiece_seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: "",
+    },
+    Body {
+        name: "llama2c",
+        promise: "a tokenizer of llama2.c is refused, or translates any text, in pieces as at once",
+        run: language::llama2c,
+        extensions: &[],
+        seeds: language::llama2c_seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: "",
+    },
+    Body {
+        name: "chat_template",
+        promise: "a chat template is refused, or renders or refuses any conversation within its bounds",
+        run: language::template,
+        extensions: &[],
+        seeds: language::template_seeds,
+        root: no_root,
+        edit: language::edit_json,
         dictionary: "",
     },
 ];

@@ -1,0 +1,2 @@
+#![no_main]
+edgepack_fuzz::target!(llama2c);

@@ -1,0 +1,2 @@
+#![no_main]
+edgepack_fuzz::target!(tokenizer_json);
