@@ -51,6 +51,12 @@ pub enum Command {
     Smith(smith::Args),
     Mutate(mutate::Args),
     Shrink(shrink::Args),
+    #[cfg(feature = "llm")]
+    Generate(crate::commands::generate::Args),
+    #[cfg(feature = "llm")]
+    Chat(crate::commands::chat::Args),
+    #[cfg(feature = "llm")]
+    Perplexity(crate::commands::perplexity::Args),
     Explain(explain::Args),
     Darwinn(darwinn::Args),
     Completions(completions::Args),
@@ -82,6 +88,12 @@ impl Command {
             Command::Smith(_) => "smith",
             Command::Mutate(_) => "mutate",
             Command::Shrink(_) => "shrink",
+            #[cfg(feature = "llm")]
+            Command::Generate(_) => "generate",
+            #[cfg(feature = "llm")]
+            Command::Chat(_) => "chat",
+            #[cfg(feature = "llm")]
+            Command::Perplexity(_) => "perplexity",
             Command::Explain(_) => "explain",
             Command::Darwinn(_) => "darwinn",
             Command::Completions(_) => "completions",

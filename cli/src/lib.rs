@@ -13,6 +13,8 @@ mod findings;
 pub mod formats;
 pub mod interchange;
 pub mod interrupt;
+#[cfg(feature = "llm")]
+mod llm;
 pub mod options;
 mod outputs;
 mod readable;
@@ -67,9 +69,9 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
             };
         }
     };
-    let mut complaints = ColorStream::new(io.stderr, cli.common.color, stderr_color);
+    let err = ColorStream::new(io.stderr, cli.common.color, stderr_color);
     let out = ColorStream::new(io.stdout, cli.common.color, stdout_color);
-    let mut session = Session::new(cli.common, cli.command.name(), payloads, out, io.stdin, io.terminal);
+    let mut session = Session::new(cli.common, cli.command.name(), payloads, [out, err], io.stdin, io.terminal);
     let outcome = match &cli.command {
         Command::Inspect(args) => inspect::run(args, &mut session),
         Command::Verify(args) => verify::run(args, &mut session),
@@ -95,6 +97,12 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
         Command::Explain(args) => explain::run(args, &mut session),
         Command::Darwinn(args) => darwinn::run(args, &mut session),
         Command::Completions(args) => completions::run(args, Cli::command(), &mut session),
+        #[cfg(feature = "llm")]
+        Command::Generate(args) => commands::generate::run(args, &mut session),
+        #[cfg(feature = "llm")]
+        Command::Chat(args) => commands::chat::run(args, &mut session),
+        #[cfg(feature = "llm")]
+        Command::Perplexity(args) => commands::perplexity::run(args, &mut session),
         Command::Man(args) => man::run(args, Cli::command(), &mut session),
     };
     let outcome = outcome.or_else(|failure| session.fail(failure)).and_then(|status| {
@@ -106,7 +114,7 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
         Err(failure) => {
             // What was written before still goes out; that may fail for the same reason.
             let _ = session.out.flush();
-            complain(&failure, &mut complaints)
+            complain(&failure, &mut session.err)
         }
     }
 }

@@ -58,7 +58,7 @@ impl LimitsChoice {
 }
 
 /// Data files of a program that runs.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct DataFiles {
     /// Data files the program needs
     #[arg(long, value_name = "FILE")]

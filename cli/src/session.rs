@@ -1,6 +1,6 @@
 //! State of a command while it runs: its output, its input, and the options common to all.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use edgepack_format::limits::Limits;
@@ -18,6 +18,8 @@ use crate::streams::ColorStream;
 pub struct Session {
     /// Stream for results.
     pub out: ColorStream,
+    /// Stream for remarks and reasons.
+    pub err: ColorStream,
     /// True if the result is one JSON document.
     pub json: bool,
     /// Ceilings for files.
@@ -45,12 +47,12 @@ impl Session {
         common: Common,
         command: &'static str,
         payloads: Payloads,
-        out: ColorStream,
+        [out, err]: [ColorStream; 2],
         stdin: Box<dyn Read>,
         terminal: bool,
     ) -> Session {
         let (limits, outputs) = (common.limits.limits(), Outputs::new(common.force));
-        Session { out, json: common.json, limits, payloads, outputs, command, stdin, terminal }
+        Session { out, err, json: common.json, limits, payloads, outputs, command, stdin, terminal }
     }
 
     /// Opens a file to read; `-` is standard input.
@@ -68,9 +70,46 @@ impl Session {
         std::fs::read(path).map_err(|error| Failure::unreadable(format!("{}: {error}", path.display())))
     }
 
+    /// Reads a line from standard input, without its end; `None` at the end of the input.
+    pub fn read_line(&mut self) -> Result<Option<String>, Failure> {
+        /// Bytes of a line.
+        const MOST: usize = 16 << 20;
+        let failed = |error: io::Error| Failure::unreadable(format!("standard input: {error}"));
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        loop {
+            let count = match self.stdin.read(&mut byte) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                count => count.map_err(failed)?,
+            };
+            match (count, byte[0]) {
+                (0, _) if line.is_empty() => return Ok(None),
+                (0, _) | (_, b'\n') => break,
+                (_, byte) => line.push(byte),
+            }
+            if line.len() > MOST {
+                return Err(Failure::unreadable(format!("standard input: a line of more than {MOST} bytes")));
+            }
+        }
+        line.pop_if(|last| *last == b'\r');
+        let text = String::from_utf8(line);
+        text.map(Some).map_err(|_| Failure::unreadable("standard input: a line that is not UTF-8"))
+    }
+
+    /// Prints a line of JSON, one of several that make up the output.
+    pub fn event<T: Serialize>(&mut self, event: &T) -> Result<(), Failure> {
+        serde_json::to_writer(&mut self.out, event)?;
+        writeln!(self.out)?;
+        Ok(self.out.flush()?)
+    }
+
+    /// Schema of the command's JSON.
+    pub fn schema(&self) -> String {
+        format!("edgepack/{}/1", self.command)
+    }
+
     /// Prints the JSON document of the command.
     pub fn document<T: Serialize>(&mut self, body: &T) -> Result<(), Failure> {
-        let document = Document { schema: format!("edgepack/{}/1", self.command), body };
+        let document = Document { schema: self.schema(), body };
         serde_json::to_writer_pretty(&mut self.out, &document)?;
         writeln!(self.out)?;
         Ok(())

@@ -7,6 +7,8 @@ pub mod error;
 pub mod generate;
 pub mod model;
 pub mod sampling;
+pub mod score;
 pub mod session;
 pub mod stop;
+pub mod text;
 pub mod tokenizer;

@@ -38,6 +38,11 @@ pub struct Args {
     #[arg(long)]
     pub roofline: bool,
 
+    /// Measure a language model: tokens a second for prompts of several lengths, and behind them
+    #[cfg(feature = "llm")]
+    #[arg(long, conflicts_with_all = ["method", "inputs", "roofline"])]
+    pub llm: bool,
+
     /// For Model Library Format packages.
     #[command(flatten)]
     pub native: Native,
@@ -50,6 +55,10 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    #[cfg(feature = "llm")]
+    if args.llm {
+        return language_model(args, session);
+    }
     let (file, format) = formats::open(&args.file, session)?;
     let Invocation { data, method, inputs } = &args.invocation;
     let how = Execution {
@@ -63,6 +72,28 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     match session.json {
         true => session.document(&measured)?,
         false => measured.print(&mut session.out)?,
+    }
+    Ok(Status::Fine)
+}
+
+/// Measures a language model.
+#[cfg(feature = "llm")]
+fn language_model(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    let model = crate::llm::ModelArgs {
+        file: args.file.clone(),
+        data: args.invocation.data.clone(),
+        threads: args.threads,
+        pack_cache: args.pack_cache.clone(),
+        context: None,
+        prefill_method: None,
+        decode_method: None,
+        embedding_method: None,
+    };
+    let (name, threads) = (args.file.display().to_string(), args.threads.threads);
+    let rates = crate::llm::rates(&name, threads, args.time, || model.open(session))?;
+    match session.json {
+        true => session.document(&rates)?,
+        false => rates.print(&mut session.out)?,
     }
     Ok(Status::Fine)
 }

@@ -2,6 +2,8 @@
 
 pub mod bench;
 pub mod build;
+#[cfg(feature = "llm")]
+pub mod chat;
 pub mod check;
 pub mod completions;
 pub mod convert;
@@ -10,6 +12,8 @@ pub mod diff;
 pub mod dump;
 pub mod explain;
 pub mod extract;
+#[cfg(feature = "llm")]
+pub mod generate;
 pub mod inspect;
 pub mod join;
 pub mod lower;
@@ -18,6 +22,8 @@ pub mod mutate;
 pub mod ops;
 pub mod parse;
 pub mod patch;
+#[cfg(feature = "llm")]
+pub mod perplexity;
 pub mod print;
 pub mod run;
 pub mod shrink;

@@ -119,6 +119,20 @@ impl Memory {
             peak_resident_bytes: peak_resident(),
         }
     }
+
+    /// Rows of a table: the use, the bytes, and a remark.
+    pub fn rows(&self) -> Vec<(&'static str, String, &'static str)> {
+        let mut rows = vec![
+            ("planned memory", self.planned_bytes as u64, ""),
+            ("other memory", self.private_bytes as u64, "values without a plan"),
+            ("scratch", self.scratch_bytes as u64, ""),
+            ("constants", self.constant_bytes as u64, ""),
+            ("packed weights", self.packed_bytes as u64, ""),
+            ("plan", self.plan_bytes as u64, "with the flatbuffer"),
+        ];
+        rows.extend(self.peak_resident_bytes.map(|peak| ("process, at most", peak, "resident")));
+        rows.into_iter().map(|(name, count, note)| (name, bytes(count), note)).collect()
+    }
 }
 
 /// From the process's own account, on Linux.
@@ -151,16 +165,7 @@ impl Measured {
             time(max_ns)
         );
         row("steady run", time(median_ns), format!("median of {runs}; {spread}"));
-        let memory = &self.memory;
-        row("planned memory", bytes(memory.planned_bytes as u64), String::new());
-        row("other memory", bytes(memory.private_bytes as u64), "values without a plan".to_owned());
-        row("scratch", bytes(memory.scratch_bytes as u64), String::new());
-        row("constants", bytes(memory.constant_bytes as u64), String::new());
-        row("packed weights", bytes(memory.packed_bytes as u64), String::new());
-        row("plan", bytes(memory.plan_bytes as u64), "with the flatbuffer".to_owned());
-        if let Some(peak) = memory.peak_resident_bytes {
-            row("process, at most", bytes(peak), "resident".to_owned());
-        }
+        self.memory.rows().into_iter().for_each(|(name, value, note)| row(name, value, note.to_owned()));
         columns.print(out)?;
         self.roofline.iter().try_for_each(|roofline| roofline.print(out))
     }

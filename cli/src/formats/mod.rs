@@ -39,7 +39,7 @@ use crate::value::Value;
 
 pub use exir::{Lowering, lower};
 pub use head::Head;
-pub use measured::Measured;
+pub use measured::{Measured, Memory};
 pub use ptd::open_data;
 pub use size::Size;
 

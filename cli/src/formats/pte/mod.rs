@@ -39,7 +39,7 @@ use summary::ProgramSummary;
 
 pub use bench::bench;
 pub use check::check;
-pub use open::{Opened, open};
+pub use open::{Opened, open, options};
 pub use ops::list_needs;
 pub use print::{print, print_code};
 pub use replay::replay;

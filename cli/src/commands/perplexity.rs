@@ -1,0 +1,71 @@
+//! `edgepack perplexity`: how likely a text is to a model, to compare quantisations.
+
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use edgepack_llm::score;
+use edgepack_llm::tokenizer::SpecialTokens;
+use serde_json::json;
+
+use crate::llm::{ModelArgs, TokenizerArgs};
+use crate::session::Session;
+use crate::status::{Failure, Status};
+
+/// Measure how well a language model foretells a text
+///
+/// The perplexity is the exponential of the mean negative logarithm of the probability of each token after those before
+/// it. A text longer than the context is read in windows, each beginning half a window after the one before; a token is
+/// scored once. Figures compare models with one tokenizer, on one text.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The model.
+    #[command(flatten)]
+    pub model: ModelArgs,
+
+    /// Its tokenizer.
+    #[command(flatten)]
+    pub tokenizer: TokenizerArgs,
+
+    /// The text, UTF-8; `-` is standard input
+    #[arg(value_name = "TEXT")]
+    pub text: PathBuf,
+
+    /// Put no token in front that the tokenizer says texts begin with
+    #[arg(long)]
+    pub no_begin: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    let name = args.text.display().to_string();
+    let text = String::from_utf8(session.read(&args.text)?)
+        .map_err(|error| Failure::unreadable(format!("{name}: {}", error.utf8_error())))?;
+    let tokenizer = args.tokenizer.open(session)?;
+    let ids = tokenizer.encode(&text, SpecialTokens::AsText)?;
+    let model = args.model.open(session)?;
+    let mut llm = model.session()?;
+    let first = tokenizer.bos().filter(|_| !args.no_begin);
+    let scored = score::score(&mut llm, &ids, first, None, |_| ControlFlow::Continue(()))?;
+    let Some(perplexity) = scored.perplexity() else {
+        return Err(Failure::usage(format!("{name}: the text has too few tokens to be scored")));
+    };
+    let mean = scored.negative_log_likelihood / scored.tokens as f64;
+    match session.json {
+        true => session.document(&json!({
+            "text": name,
+            "tokens": ids.len(),
+            "scored": scored.tokens,
+            "negative_log_likelihood": scored.negative_log_likelihood,
+            "perplexity": perplexity,
+        }))?,
+        false => {
+            let (count, context) = (scored.tokens, model.context());
+            writeln!(
+                session.out,
+                "perplexity {perplexity:.4}  of {count} tokens, {mean:.5} nats each, context {context}"
+            )?;
+        }
+    }
+    Ok(Status::Fine)
+}

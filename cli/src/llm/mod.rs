@@ -1,0 +1,122 @@
+//! Language models: what `generate`, `chat`, `perplexity` and `bench --llm` share.
+
+mod answer;
+mod failure;
+mod rates;
+mod sampling;
+mod saved;
+
+use std::path::PathBuf;
+
+use edgepack_format::FileKind;
+use edgepack_llm::model::{Model, Options};
+use edgepack_llm::tokenizer::tiktoken::{self, Tiktoken};
+use edgepack_llm::tokenizer::{self, Kind, Tokenizer};
+
+use crate::formats::{self, Execution, pte};
+use crate::options::{DataFiles, PackCache, Threads};
+use crate::session::Session;
+use crate::status::Failure;
+
+pub use answer::{answer, end_of_turn};
+pub use rates::rates;
+pub use sampling::{Sampling, TextArgs};
+pub use saved::{read_saved, write_saved};
+
+/// A language model.
+#[derive(clap::Args, Debug)]
+pub struct ModelArgs {
+    /// The program of the model
+    pub file: PathBuf,
+
+    /// Data files of the program.
+    #[command(flatten)]
+    pub data: DataFiles,
+
+    /// Number of threads.
+    #[command(flatten)]
+    pub threads: Threads,
+
+    /// Folder of packed weights.
+    #[command(flatten)]
+    pub pack_cache: PackCache,
+
+    /// Tokens there is to be room for; as many as the model has if not given
+    #[arg(long, value_name = "TOKENS")]
+    pub context: Option<usize>,
+
+    /// Name of the method that takes the prompt, if it has an unusual one
+    #[arg(long, value_name = "NAME")]
+    pub prefill_method: Option<String>,
+
+    /// Name of the method that takes single tokens, if it is another one
+    #[arg(long, value_name = "NAME")]
+    pub decode_method: Option<String>,
+
+    /// Name of the method that turns tokens into embeddings, if the others take embeddings
+    #[arg(long, value_name = "NAME")]
+    pub embedding_method: Option<String>,
+}
+
+impl ModelArgs {
+    /// Opens the model.
+    pub fn open(&self, session: &mut Session) -> Result<Model, Failure> {
+        let (file, format) = formats::open(&self.file, session)?;
+        if format.kind() != FileKind::Program {
+            let message = format!("a program is wanted here, not this {}", format.kind().name());
+            return Err(Failure::usage(message).about(&file.name));
+        }
+        let how = Execution {
+            data: &self.data.data,
+            threads: self.threads.threads,
+            pack_cache: self.pack_cache.folder.as_deref(),
+            native: crate::options::Native { allow_native_code: false },
+        };
+        let options = Options {
+            executor: pte::options(how, session)?,
+            prefill: self.prefill_method.clone(),
+            decode: self.decode_method.clone(),
+            embedding: self.embedding_method.clone(),
+            context: self.context,
+            ..Options::default()
+        };
+        let program = pte::open(file.source, &session.limits).map_err(|failure| failure.about(&file.name))?;
+        let model = Model::load(&program, &edgepack_kernels::registry(), &options);
+        model.map_err(|error| Failure::from(error).about(&file.name))
+    }
+}
+
+/// A tokenizer.
+#[derive(clap::Args, Debug)]
+pub struct TokenizerArgs {
+    /// Its tokenizer: `tokenizer.json`, tiktoken ranks, a SentencePiece model, or `tokenizer.bin` of llama2.c
+    #[arg(short, long, value_name = "FILE")]
+    pub tokenizer: PathBuf,
+
+    /// Family of a file of tiktoken ranks, which does not name its special tokens
+    #[arg(long, value_name = "FAMILY", default_value = "llama3")]
+    pub ranks: Ranks,
+}
+
+/// Family of a file of ranks: how it divides text, and its special tokens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Ranks {
+    /// Llama 3
+    Llama3,
+    /// Qwen
+    Qwen,
+}
+
+impl TokenizerArgs {
+    /// Opens the tokenizer.
+    pub fn open(&self, session: &mut Session) -> Result<Box<dyn Tokenizer>, Failure> {
+        let name = self.tokenizer.display().to_string();
+        let bytes = session.read(&self.tokenizer)?;
+        let opened = match (Kind::of(&bytes), self.ranks) {
+            (Some(Kind::Tiktoken), Ranks::Qwen) => Tiktoken::from_bytes(&bytes, &tiktoken::Options::qwen())
+                .map(|tokenizer| Box::new(tokenizer) as Box<dyn Tokenizer>),
+            _ => tokenizer::from_bytes(&bytes),
+        };
+        opened.map_err(|error| Failure::from(error).about(&name))
+    }
+}
