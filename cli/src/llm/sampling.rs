@@ -85,6 +85,10 @@ pub struct TextArgs {
     /// Show special tokens
     #[arg(long)]
     pub show_special: bool,
+
+    /// Leave out the line of counts and rates, and with `--json` all times
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 impl TextArgs {
