@@ -3,7 +3,7 @@ file, a byte-level BPE tokenizer trained on it, a Llama of three layers trained 
 
 usage: make.py [FOLDER]       (this folder if not given; some minutes of one thread)
 
-Writes tokenizer.json, tokenizer_config.json, story.pte and sample.txt, a text that the model was not trained on.
+Writes tokenizer.json, tokenizer_config.json, story.pte and sample.txt, a text to score.
 Needs torch, torchao, executorch and tokenizers."""
 import json, os, random, sys, tempfile, time
 import torch
