@@ -12,3 +12,8 @@ pub mod session;
 pub mod stop;
 pub mod text;
 pub mod tokenizer;
+
+/// The examples of the page, as tests.
+#[cfg(all(doctest, feature = "huggingface"))]
+#[doc = include_str!("../../docs/language-models.md")]
+struct LanguageModelsPage;

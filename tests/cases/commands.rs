@@ -3,13 +3,13 @@
 //! A case is a text file. Lines of comment at its head are retained; every line `$ COMMAND` is followed by what the
 //! command wrote to standard output, then by what it wrote to standard error with `! ` in front, then by `= STATUS`.
 //! Commands run inside `tests/data/corpus`; `TMP` is an empty folder of the case, and `< FILE` at the end is standard
-//! input. Besides `edgepack` there are two commands to make broken files: `truncate FILE LENGTH OUT` and
-//! `patch FILE OFFSET HEX OUT`. `.ci/generate` writes transcripts again.
+//! input. Besides `edgepack` there are commands that make files: `truncate FILE LENGTH OUT` and
+//! `patch FILE OFFSET HEX OUT` broken ones, `lines OUT LINE | LINE` one of text. `.ci/generate` writes transcripts again.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use edgepack_tests::command::{Folder, Ran, edgepack};
+use edgepack_tests::command::{Folder, Ran, edgepack, split};
 use libtest_mimic::{Failed, Trial};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data");
@@ -25,14 +25,19 @@ pub fn trials() -> Vec<Trial> {
     let name = |path: &Path| path.file_stem().expect("a name").to_string_lossy().into_owned();
     let one = |path: PathBuf| Trial::test(format!("commands::{}", name(&path)), move || replay(&path, &name(&path)));
     let mut trials: Vec<Trial> = paths.into_iter().map(one).collect();
-    trials.push(Trial::test("commands::the_tour", tour));
+    trials.push(Trial::test("commands::the_tour", || shown("tour", None)));
+    trials.push(Trial::test("commands::language_models", || shown("language-models", Some("## A model of your own"))));
     trials
 }
 
-/// Every command of the tour in `docs/tour.md` succeeds.
-fn tour() -> Result<(), Failed> {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tour.md"))?;
-    let folder = Folder::new("tour");
+/// Every command of a page of `docs` succeeds, down to a heading behind which they are for other files.
+fn shown(name: &str, until: Option<&str>) -> Result<(), Failed> {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../docs/{name}.md")))?;
+    let page = match until {
+        Some(heading) => page.split_once(heading).ok_or_else(|| format!("{name}.md has no {heading}"))?.0,
+        None => &page,
+    };
+    let folder = Folder::new(name);
     let lines = page.lines().filter(|line| line.starts_with("edgepack "));
     let lines: Vec<&str> = lines.map(|line| line.split(" #").next().unwrap_or(line).trim_end()).collect();
     assert!(lines.len() > 10, "only {} commands", lines.len());
@@ -68,7 +73,8 @@ fn execute(line: &str, tmp: &Path) -> Result<Ran, String> {
         Some((line, file)) => (line, fs::read(file.trim()).map_err(|error| format!("{file}: {error}"))?),
         None => (line.as_str(), Vec::new()),
     };
-    let words: Vec<&str> = line.split_whitespace().collect();
+    let words = split(line);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = || Ran { stdout: Vec::new(), stderr: String::new(), status: 0 };
     let read = |file: &str| fs::read(file).map_err(|error| format!("{file}: {error}"));
     match words.as_slice() {
@@ -87,6 +93,10 @@ fn execute(line: &str, tmp: &Path) -> Result<Ran, String> {
                 bytes[offset + index] = u8::from_str_radix(digits, 16).map_err(|error| error.to_string())?;
             }
             fs::write(out, bytes).map_err(|error| error.to_string())?;
+            Ok(done())
+        }
+        ["lines", out, text @ ..] => {
+            fs::write(out, text.join(" ").replace(" | ", "\n")).map_err(|error| error.to_string())?;
             Ok(done())
         }
         _ => Err(format!("no such command: {line}")),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use edgepack_tests::command::edgepack;
+use edgepack_tests::command::{edgepack, split};
 
 use super::structure::{found, names, root};
 
@@ -186,7 +186,8 @@ fn the_command_takes_every_line_that_is_shown() {
     for page in pages() {
         for line in command_lines(&read(&page)) {
             // With `--help` at its end a line is taken apart, and nothing runs.
-            let words: Vec<&str> = line.split_whitespace().skip(1).chain(["--help"]).collect();
+            let words = split(line.split(" < ").next().unwrap_or(&line));
+            let words: Vec<&str> = words.iter().skip(1).map(String::as_str).chain(["--help"]).collect();
             let ran = edgepack(&words, Vec::new(), false);
             assert_eq!(ran.status, 0, "{}: {line}\n{}", page.display(), ran.stderr);
             count += 1;

@@ -48,6 +48,23 @@ pub fn edgepack_with(payloads: Payloads, args: &[&str]) -> Ran {
     ran(Vec::new(), false, |io| edgepack_cli::run_with(words(args), io, payloads))
 }
 
+/// Takes a command line apart at its spaces; what stands between double quotes is in one word.
+pub fn split(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quoted) = (Vec::new(), None, false);
+    for c in line.chars() {
+        match c {
+            '"' => {
+                quoted = !quoted;
+                word.get_or_insert_with(String::new);
+            }
+            c if c.is_whitespace() && !quoted => words.extend(word.take()),
+            c => word.get_or_insert_with(String::new).push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
 fn words(args: &[&str]) -> Vec<OsString> {
     ["edgepack"].iter().chain(args).map(OsString::from).collect()
 }

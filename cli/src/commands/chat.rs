@@ -3,10 +3,12 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use edgepack_llm::chat::{ChatTemplate, Conversation, Message};
+use edgepack_llm::chat::{Conversation, Message};
 use edgepack_llm::text;
 
-use crate::llm::{ModelArgs, Sampling, TextArgs, TokenizerArgs, answer, end_of_turn, read_saved, write_saved};
+use crate::llm::{
+    ModelArgs, Sampling, TextArgs, TokenizerArgs, answer, end_of_turn, open_template, read_saved, write_saved,
+};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -48,8 +50,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let tokenizer = args.tokenizer.open(session)?;
-    let template = ChatTemplate::open(&args.template)
-        .map_err(|error| Failure::from(error).about(&args.template.display().to_string()))?;
+    let template = open_template(&args.template)?;
     let model = args.model.open(session)?;
     let mut options = args.text.options(&model, &*tokenizer);
     options.stop_tokens.extend(end_of_turn(&template, &*tokenizer));
@@ -92,7 +93,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         let said = messages.iter().map(|(role, content)| Message::new(role, content)).collect::<Result<Vec<_>, _>>()?;
         let ids = template.encode(&Conversation::new(said).add_generation_prompt(true), &*tokenizer)?;
         let common = text::rewind_to_common(&mut llm, &ids)?;
-        let made = answer(&mut llm, &mut sampler, &*tokenizer, &ids[common..], &options, session)?;
+        let made = answer(&mut llm, &mut sampler, &*tokenizer, &ids[common..], &options, args.text.quiet, session)?;
         messages.push(("assistant".to_owned(), made.text));
     }
     Ok(Status::Fine)

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use edgepack_llm::chat::{ChatTemplate, Conversation, Message};
+use edgepack_llm::chat::{Conversation, Message};
 use edgepack_llm::text;
 use edgepack_llm::tokenizer::SpecialTokens;
 use serde_json::json;
 
-use crate::llm::{ModelArgs, Sampling, TextArgs, TokenizerArgs, answer, end_of_turn};
+use crate::llm::{ModelArgs, Sampling, TextArgs, TokenizerArgs, answer, end_of_turn, open_template};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -66,7 +66,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         _ => read_text(Path::new("-"), session)?,
     };
     let tokenizer = args.tokenizer.open(session)?;
-    let template = args.template.as_ref().map(ChatTemplate::open).transpose()?;
+    let template = args.template.as_deref().map(open_template).transpose()?;
     let model = args.model.open(session)?;
     let mut options = args.text.options(&model, &*tokenizer);
     let ids = match &template {
@@ -90,7 +90,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         let schema = session.schema();
         session.event(&json!({ "schema": schema, "event": "start", "prompt_tokens": ids.len() }))?;
     }
-    answer(&mut llm, &mut sampler, &*tokenizer, &ids, &options, session)?;
+    answer(&mut llm, &mut sampler, &*tokenizer, &ids, &options, args.text.quiet, session)?;
     Ok(Status::Fine)
 }
 

@@ -14,13 +14,15 @@ use crate::session::Session;
 use crate::status::Failure;
 use crate::units;
 
-/// Runs a prompt and writes the answer while it is made.
+/// Runs a prompt and writes the answer while it is made; `quiet` leaves the line of counts and rates out,
+/// and times out of the last event.
 pub fn answer(
     llm: &mut session::Session,
     sampler: &mut Sampler,
     tokenizer: &dyn Tokenizer,
     prompt: &[u32],
     options: &TextOptions,
+    quiet: bool,
     session: &mut Session,
 ) -> Result<Text, Failure> {
     let mut failed = None;
@@ -41,11 +43,13 @@ pub fn answer(
         return Err(failure);
     }
     match session.json {
-        true => session.event(&end_event(&made))?,
+        true => session.event(&end_event(&made, quiet))?,
         false => {
             writeln!(session.out)?;
             session.out.flush()?;
-            writeln!(session.err, "{}", summary(&made))?;
+            if !quiet {
+                writeln!(session.err, "{}", summary(&made))?;
+            }
         }
     }
     Ok(made)
@@ -92,7 +96,7 @@ fn summary(made: &Text) -> String {
 }
 
 /// The last event of a text.
-fn end_event(made: &Text) -> Value {
+fn end_event(made: &Text, quiet: bool) -> Value {
     let (reason, what) = match &made.end {
         End::StopToken(token) => ("stop_token", json!(token)),
         End::StopString(text) => ("stop_string", json!(text)),
@@ -101,15 +105,18 @@ fn end_event(made: &Text) -> Value {
         _ => ("interrupted", json!(null)),
     };
     let statistics = &made.statistics;
-    json!({
+    let mut event = json!({
         "event": "end",
         "reason": reason,
         "stop": what,
         "text": made.text,
         "prompt_tokens": statistics.prompt_tokens,
         "new_tokens": statistics.new_tokens,
-        "seconds_to_first_token": statistics.first_token.map(|time| time.as_secs_f64()),
-        "prefill_tokens_per_second": statistics.prefill_rate(),
-        "decode_tokens_per_second": statistics.decode_rate(),
-    })
+    });
+    if !quiet {
+        event["seconds_to_first_token"] = json!(statistics.first_token.map(|time| time.as_secs_f64()));
+        event["prefill_tokens_per_second"] = json!(statistics.prefill_rate());
+        event["decode_tokens_per_second"] = json!(statistics.decode_rate());
+    }
+    event
 }

@@ -6,9 +6,10 @@ mod rates;
 mod sampling;
 mod saved;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use edgepack_format::FileKind;
+use edgepack_llm::chat::ChatTemplate;
 use edgepack_llm::model::{Model, Options};
 use edgepack_llm::tokenizer::tiktoken::{self, Tiktoken};
 use edgepack_llm::tokenizer::{self, Kind, Tokenizer};
@@ -96,6 +97,11 @@ pub struct TokenizerArgs {
     /// Family of a file of tiktoken ranks, which does not name its special tokens
     #[arg(long, value_name = "FAMILY", default_value = "llama3")]
     pub ranks: Ranks,
+}
+
+/// Opens a chat template: a `tokenizer_config.json`, or the template itself.
+pub fn open_template(path: &Path) -> Result<ChatTemplate, Failure> {
+    ChatTemplate::open(path).map_err(|error| Failure::from(error).about(&path.display().to_string()))
 }
 
 /// Family of a file of ranks: how it divides text, and its special tokens.

@@ -12,7 +12,7 @@ use crate::status::Failure;
 #[derive(clap::Args, Clone, Debug)]
 pub struct Sampling {
     /// Divisor of logits: larger is more varied, 0 takes the likeliest token
-    #[arg(long, value_name = "T", default_value = "0")]
+    #[arg(long, value_name = "T", default_value = "0", allow_negative_numbers = true)]
     pub temperature: f32,
 
     /// Choose among so many of the likeliest tokens; 0 for all
@@ -20,15 +20,15 @@ pub struct Sampling {
     pub top_k: usize,
 
     /// Choose among the likeliest tokens that have this share of the probability
-    #[arg(long, value_name = "P", default_value = "1")]
+    #[arg(long, value_name = "P", default_value = "1", allow_negative_numbers = true)]
     pub top_p: f32,
 
     /// Choose among tokens that are at least so likely as a share of the likeliest
-    #[arg(long, value_name = "P", default_value = "0")]
+    #[arg(long, value_name = "P", default_value = "0", allow_negative_numbers = true)]
     pub min_p: f32,
 
     /// Penalty of tokens that the text has already; 1 for none
-    #[arg(long, value_name = "PENALTY", default_value = "1")]
+    #[arg(long, value_name = "PENALTY", default_value = "1", allow_negative_numbers = true)]
     pub repetition_penalty: f32,
 
     /// Last tokens that the penalty looks at
@@ -85,6 +85,10 @@ pub struct TextArgs {
     /// Show special tokens
     #[arg(long)]
     pub show_special: bool,
+
+    /// Leave out the line of counts and rates, and with `--json` all times
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 impl TextArgs {

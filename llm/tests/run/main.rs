@@ -8,4 +8,5 @@ mod lies;
 mod sampling;
 mod saving;
 mod sessions;
+mod story;
 mod support;
