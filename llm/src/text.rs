@@ -13,7 +13,7 @@
 //! let tokenizer = tokenizer::open("tokenizer.json")?;
 //! let mut session = model.session()?;
 //! let mut sampler = Sampler::new(model.vocabulary(), Settings::default())?;
-//! let prompt = text::prompt(&*tokenizer, "Once upon a time", tokenizer::SpecialTokens::AsText)?;
+//! let prompt = text::prompt(&model, &*tokenizer, "Once upon a time", tokenizer::SpecialTokens::AsText)?;
 //! let options = TextOptions { max_new_tokens: Some(64), ..TextOptions::of(&model, &*tokenizer) };
 //! text::generate(&mut session, &mut sampler, &*tokenizer, &prompt, &options, |piece| {
 //!     print!("{}", piece.text);
@@ -31,7 +31,7 @@ use crate::model::Model;
 use crate::sampling::Sampler;
 use crate::session::Session;
 use crate::stop::{StopError, StopStrings};
-use crate::tokenizer::{self, ShowSpecial, SpecialTokens, Tokenizer};
+use crate::tokenizer::{self, Kind, ShowSpecial, SpecialTokens, Tokenizer};
 
 /// Reason for which no text, or no more, could be generated.
 #[derive(Debug, thiserror::Error)]
@@ -118,13 +118,27 @@ pub struct Text {
     pub statistics: Statistics,
 }
 
-/// Encodes a prompt, with the token in front that the tokenizer's file says texts begin with, if it says so.
+/// Token that texts begin with: the one that the tokenizer's file says. Files of ranks and those of llama2.c do not say:
+/// with these it is the one that the model's metadata names, if any.
+pub fn first_token(model: &Model, tokenizer: &dyn Tokenizer) -> Option<u32> {
+    match tokenizer.kind() {
+        Kind::Tiktoken | Kind::Llama2c => tokenizer.bos().or(model.metadata().bos_id),
+        _ => tokenizer.bos(),
+    }
+}
+
+/// Encodes a prompt, with the [`first_token`] in front.
 ///
 /// # Errors
 ///
 /// As of [`Tokenizer::encode`].
-pub fn prompt(tokenizer: &dyn Tokenizer, text: &str, special: SpecialTokens) -> Result<Vec<u32>, tokenizer::Error> {
-    let mut ids: Vec<u32> = tokenizer.bos().into_iter().collect();
+pub fn prompt(
+    model: &Model,
+    tokenizer: &dyn Tokenizer,
+    text: &str,
+    special: SpecialTokens,
+) -> Result<Vec<u32>, tokenizer::Error> {
+    let mut ids: Vec<u32> = first_token(model, tokenizer).into_iter().collect();
     ids.extend(tokenizer.encode(text, special)?);
     Ok(ids)
 }

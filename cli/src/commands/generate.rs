@@ -80,7 +80,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             let special = if args.special { SpecialTokens::Recognised } else { SpecialTokens::AsText };
             match args.no_begin {
                 true => tokenizer.encode(&prompt, special)?,
-                false => text::prompt(&*tokenizer, &prompt, special)?,
+                false => text::prompt(&model, &*tokenizer, &prompt, special)?,
             }
         }
     };

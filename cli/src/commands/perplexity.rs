@@ -4,7 +4,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use edgepack_llm::score;
+use edgepack_llm::{score, text};
 use edgepack_llm::tokenizer::SpecialTokens;
 use serde_json::json;
 
@@ -45,7 +45,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let ids = tokenizer.encode(&text, SpecialTokens::AsText)?;
     let model = args.model.open(session)?;
     let mut llm = model.session()?;
-    let first = tokenizer.bos().filter(|_| !args.no_begin);
+    let first = text::first_token(&model, &*tokenizer).filter(|_| !args.no_begin);
     let scored = score::score(&mut llm, &ids, first, None, |_| ControlFlow::Continue(()))?;
     let Some(perplexity) = scored.perplexity() else {
         return Err(Failure::usage(format!("{name}: the text has too few tokens to be scored")));

@@ -34,7 +34,7 @@ impl Application {
 
     /// What a user types is text: `<|end|>` in it ends nothing.
     fn prompt(&self, text: &str) -> Result<Vec<u32>, Error> {
-        Ok(text::prompt(&*self.tokenizer, text, SpecialTokens::AsText)?)
+        Ok(text::prompt(&self.model, &*self.tokenizer, text, SpecialTokens::AsText)?)
     }
 
     fn sampler(&self, temperature: f32, seed: u64) -> Result<Sampler, Error> {
