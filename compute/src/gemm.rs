@@ -1,11 +1,12 @@
-//! Products of matrices: one trait, a fast implementation for `f32` and a plain one for every element type.
+//! Products of matrices: one trait, two fast implementations for `f32` and a plain one for every element type.
 //!
-//! Invariant: both compute `out = alpha * lhs * rhs + beta * out + bias` into dense rows; with `beta` 0 what was in `out`
+//! Invariant: all compute `out = alpha * lhs * rhs + beta * out + bias` into dense rows; with `beta` 0 what was in `out`
 //! does not matter. [`Plain`] is the oracle of [`Fast`], and what `Fast` itself uses where a product is too small to
 //! repay packing.
 
 pub(crate) mod blocks;
 mod fast;
+mod in_order;
 mod plain;
 mod single;
 pub(crate) mod tiles;
@@ -16,6 +17,7 @@ use crate::number::{Compute, Number};
 pub use blocks::Packed;
 pub use fast::Fast;
 pub(crate) use fast::multiply_blocks;
+pub use in_order::InOrder;
 pub use plain::{NeverPacked, Plain};
 
 /// A matrix to read: element `(i, j)` is `data[i * row_stride + j * col_stride]`.
@@ -144,6 +146,7 @@ pub trait Gemm<T: Number>: Send + 'static {
 mod tests {
     use super::*;
     use crate::random::{Random, rounding};
+    use crate::simd::float_path::FloatPath;
     use crate::threads;
 
     /// The definition, one element at a time, in f64: each sum, and the sum of what its terms amount to.
@@ -246,6 +249,43 @@ mod tests {
     #[test]
     fn fast_agrees_with_the_definition() {
         agrees_with_the_definition::<Fast>();
+    }
+
+    #[test]
+    fn products_in_order_agree_with_the_definition() {
+        agrees_with_the_definition::<InOrder>();
+    }
+
+    /// Sums from what is added on, with every product fused into them where the machine fuses: to the bit, for sizes on both
+    /// sides of every choice of loops.
+    #[test]
+    fn products_in_order_are_sums_in_order() {
+        let fuses = FloatPath::best() != FloatPath::Plain;
+        let add = |sum: f32, x: f32, y: f32| if fuses { x.mul_add(y, sum) } else { sum + x * y };
+        let mut random = Random::new(8);
+        for [m, k, n] in [[1, 16, 128], [2, 16, 128], [2, 128, 16], [1, 600, 21], [3, 7, 5], [5, 16, 128], [9, 600, 70]]
+        {
+            let (a, b, bias) = (random.floats(m * k), random.floats(k * n), random.floats(n));
+            let lhs = Mat::new(&a, [m, k], [k, 1]).unwrap();
+            for dense in [true, false] {
+                let rhs = match dense {
+                    true => Mat::new(&b, [k, n], [n, 1]).unwrap(),
+                    false => Mat::new(&b, [n, k], [k, 1]).unwrap().transposed(),
+                };
+                let whole = InOrder::pack(rhs).unwrap();
+                for packed in [None, whole.as_ref()] {
+                    let mut out = vec![f32::NAN; m * n];
+                    let terms = Terms { bias: Bias::Row(&bias), ..Terms::default() };
+                    InOrder::multiply(&mut out, lhs, Operand { mat: rhs, packed }, terms).unwrap();
+                    for (at, have) in out.iter().enumerate() {
+                        let (i, j) = (at / n, at % n);
+                        let weight = |l: usize| b[l * rhs.row_stride + j * rhs.col_stride];
+                        let want = (0..k).fold(bias[j], |sum, l| add(sum, a[i * k + l], weight(l)));
+                        assert_eq!(*have, want, "{m}x{k}x{n} at {at}, dense {dense}, packed {}", packed.is_some());
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod spatial;
 
 use edgepack_executor::Registry;
 
+pub use aten::matmul::BMM_IN_ORDER;
 pub use family::{FAMILIES, Family, Speed};
 pub use fused::HARD_SWISH;
 

@@ -1,5 +1,6 @@
 //! Products of few rows, bounded by the time to read the right operand once: it is read as it is stored.
 
+use super::tiles::{load, store};
 use super::{Bias, Mat, Terms};
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, LANES, WithFloats};
@@ -8,7 +9,8 @@ use crate::threads::{Cost, for_each_piece_at};
 /// A multiplication and an addition where each number of the matrix is used once: 0.14 ns from a second level of cache.
 const LOADED: Cost = Cost::nanoseconds(0.1);
 
-/// One row times a matrix with dense rows. A column is summed in the order of the rows, whatever part it is in.
+/// One row times a matrix with dense rows. A column is summed in the order of the rows, from what is added to it on and
+/// with each product fused into the sum, whatever part it is in.
 pub(super) fn times_rows(out: &mut [f32], lhs: Mat<'_, f32>, rhs: Mat<'_, f32>, terms: Terms<'_, f32>) {
     /// Columns of a part: so many are read from a row at once.
     const COLUMNS: usize = 512;
@@ -40,6 +42,11 @@ impl WithFloats for Rows<'_, '_> {
             0.0 => out.fill(0.0),
             beta => out.iter_mut().for_each(|out| *out *= beta),
         }
+        match bias {
+            Bias::None => {}
+            Bias::Row(bias) => out.iter_mut().zip(&bias[first..]).for_each(|(out, bias)| *out += bias),
+            Bias::Column(bias) => out.iter_mut().for_each(|out| *out += bias[0]),
+        }
         let columns = out.len();
         let row = |k: usize| &rhs.data[k * rhs.row_stride + first..][..columns];
         let factor = |k: usize| alpha * lhs.data[k * lhs.col_stride];
@@ -54,11 +61,6 @@ impl WithFloats for Rows<'_, '_> {
         }
         for k in whole..rhs.rows {
             add_rows(floats, [row(k)], [factor(k)], out);
-        }
-        match bias {
-            Bias::None => {}
-            Bias::Row(bias) => out.iter_mut().zip(&bias[first..]).for_each(|(out, bias)| *out += bias),
-            Bias::Column(bias) => out.iter_mut().for_each(|out| *out += bias[0]),
         }
     }
 }
@@ -80,8 +82,13 @@ fn add_rows<F: Floats, const ROWS: usize>(floats: F, rows: [&[f32]; ROWS], facto
         }
         floats.store(sum, out);
     }
-    for at in 0..ROWS {
-        rest.iter_mut().zip(rows[at].1).for_each(|(out, x)| *out += factors[at] * x);
+    if !rest.is_empty() {
+        let [mut sum] = load::<F, 1>(floats, rest);
+        for at in 0..ROWS {
+            let [row] = load::<F, 1>(floats, rows[at].1);
+            sum = floats.fma(splats[at], row, sum);
+        }
+        store::<F, 1>(floats, [sum], rest);
     }
 }
 

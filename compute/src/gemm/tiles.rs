@@ -1,7 +1,8 @@
 //! The inner loops of products: tiles of rows and of vectors of columns, whose sums stay in registers.
 //!
-//! Invariant: an element of the output is a sum over [`DEPTH`] rows of the right operand at a time, in their order,
-//! whatever tile, part or thread it is in, and whether the operand is packed or not.
+//! Invariant: an element of the output is a sum over the rows of the right operand, in their order and from what is added
+//! to the product on, whatever tile, part or thread it is in, and whether the operand is packed or not. Where the product
+//! is scaled, it is the sum over [`DEPTH`] rows at a time that is scaled and added.
 
 use std::ops::Range;
 
@@ -94,7 +95,7 @@ impl<R: Rhs> Part<'_, '_, R> {
         let step = Step {
             alpha: self.terms.alpha,
             beta: if range.start == 0 { self.terms.beta } else { 1.0 },
-            bias: if range.end == blocks.depth { self.terms.bias } else { Bias::None },
+            bias: if range.start == 0 { self.terms.bias } else { Bias::None },
         };
         let mut panel = Panel::<TILES>::new();
         let weights = self.rhs.rows::<TILES>(blocks, block, range, &mut panel);
@@ -139,29 +140,45 @@ impl Tile<'_, '_> {
             (0..ROWS).for_each(|at| gather(row(at), col_stride, len, &mut gathered));
             std::array::from_fn(|at| &gathered[at * len..][..len])
         };
-        let mut sums = [[floats.splat(0.0); TILES]; ROWS];
-        add_products(floats, rows, weights, &mut sums);
-        let alpha = floats.splat(self.step.alpha);
-        for (at, sums) in sums.into_iter().enumerate().take(count) {
-            let mut start = match self.step.bias {
-                Bias::None => [floats.splat(0.0); TILES],
-                Bias::Row(bias) => load(floats, &bias[self.columns.clone()]),
-                Bias::Column(bias) => [floats.splat(bias[first + at]); TILES],
-            };
-            let out = &mut self.out.row(first + at)[self.places.clone()];
-            // Not closures, which may stay functions without the instructions.
-            if self.step.beta != 0.0 {
-                let (beta, old) = (floats.splat(self.step.beta), load::<F, TILES>(floats, out));
+        let mut starts = [[floats.splat(0.0); TILES]; ROWS];
+        // Not closures, which may stay functions without the instructions.
+        for (at, start) in starts.iter_mut().enumerate().take(count) {
+            *start = self.start::<F, TILES>(floats, first + at);
+        }
+        if self.step.alpha == 1.0 {
+            add_products(floats, rows, weights, &mut starts);
+        } else {
+            let mut sums = [[floats.splat(0.0); TILES]; ROWS];
+            add_products(floats, rows, weights, &mut sums);
+            let alpha = floats.splat(self.step.alpha);
+            for (starts, sums) in starts.iter_mut().zip(sums).take(count) {
                 for tile in 0..TILES {
-                    start[tile] = floats.fma(beta, old[tile], start[tile]);
+                    starts[tile] = floats.fma(alpha, sums[tile], starts[tile]);
                 }
             }
-            for tile in 0..TILES {
-                start[tile] = floats.fma(alpha, sums[tile], start[tile]);
-            }
-            store::<F, TILES>(floats, start, out);
+        }
+        for (at, sums) in starts.into_iter().enumerate().take(count) {
+            store::<F, TILES>(floats, sums, &mut self.out.row(first + at)[self.places.clone()]);
         }
         count
+    }
+
+    /// What is added to the products of a row.
+    #[inline(always)]
+    fn start<F: Floats, const TILES: usize>(&mut self, floats: F, row: usize) -> [F::V; TILES] {
+        let mut start = match self.step.bias {
+            Bias::None => [floats.splat(0.0); TILES],
+            Bias::Row(bias) => load(floats, &bias[self.columns.clone()]),
+            Bias::Column(bias) => [floats.splat(bias[row]); TILES],
+        };
+        if self.step.beta != 0.0 {
+            let old = load::<F, TILES>(floats, &self.out.row(row)[self.places.clone()]);
+            let beta = floats.splat(self.step.beta);
+            for tile in 0..TILES {
+                start[tile] = floats.fma(beta, old[tile], start[tile]);
+            }
+        }
+        start
     }
 }
 

@@ -3,6 +3,7 @@
 use edgepack_executor::delegate::Local;
 use edgepack_executor::kernel::KernelError;
 use edgepack_format::xnnpack::{Datatype, Node, Node2x1, Quantization, Shape, TRANSPOSE_WEIGHTS};
+use edgepack_kernels::BMM_IN_ORDER;
 
 use super::values::{Lowered, contiguous};
 use super::{Lowering, Made, refused};
@@ -92,13 +93,15 @@ impl Lowering<'_> {
         let batches = batches.to_vec();
         let (a, b) = (self.repeated(a, &batches)?, self.repeated(b, &batches)?);
         let [left, right] = [self.as_batches(a)?, self.as_batches(b)?];
+        let product = self.values.all().operator(&BMM_IN_ORDER);
         if batches.len() == 1 || !out.dynamic {
             let to = self.as_batches(out)?;
-            return self.values.call("aten::bmm.out", &[left, right, to], self.node);
+            self.values.all().call(product, &[left, right, to], self.node);
+            return Ok(());
         }
         let layout = self.batches_of(&out)?;
         let to = self.values.all().temporary(layout, true);
-        self.values.call("aten::bmm.out", &[left, right, to], self.node)?;
+        self.values.all().call(product, &[left, right, to], self.node);
         let operator = self.values.own(relabel::unbatched());
         self.values.all().call(operator, &[a.local, to, out.local], self.node);
         Ok(())

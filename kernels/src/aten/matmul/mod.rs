@@ -18,7 +18,7 @@ use crate::check::{Class, Shape, expect_class, expect_same, expect_stretch};
 use crate::complex::with_parts;
 use crate::fused::{Base, then_in_place};
 use crate::schema::{kernel, position};
-use edgepack_compute::gemm::{self, Bias, Fast, Gemm, Mat, Operand, Plain, Terms};
+use edgepack_compute::gemm::{self, Bias, Fast, Gemm, InOrder, Mat, Operand, Plain, Terms};
 use edgepack_compute::number::{Compute, Number};
 use edgepack_compute::threads::{Write, pays, try_for_each};
 use edgepack_compute::walk::Walk;
@@ -107,6 +107,15 @@ kernels! {
     LINEAR FUSED_LINEAR LINEAR_FORM "linear" |args| prepare(args, &LINEAR_FORM);
 }
 
+/// `aten::bmm.out` for those who make plans, with sums of FLOAT as [`InOrder`] takes them.
+pub static BMM_IN_ORDER: Kernel = Kernel {
+    name: "edgepack::bmm.in_order_out",
+    schema: BMM.schema,
+    alias: Alias::Disjoint,
+    is_pure: true,
+    prepare: |args| prepare_with::<InOrder>(args, &BMM_FORM),
+};
+
 fn prepare_bmm(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     let dtype = args.tensor(BMM_FORM.lhs.0)?.meta.dtype;
     with_parts!(dtype, R => {
@@ -117,6 +126,14 @@ fn prepare_bmm(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
 }
 
 fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, KernelError> {
+    prepare_with::<Fast>(args, form)
+}
+
+/// [`prepare`] with a way to multiply FLOAT.
+fn prepare_with<G: Gemm<f32, Packed = gemm::Packed>>(
+    args: &Prepare<'_>,
+    form: &'static Form,
+) -> Result<Box<dyn Run>, KernelError> {
     let (lhs, rhs, out) = (args.tensor(form.lhs.0)?, args.tensor(form.rhs.0)?, args.tensor(form.out)?);
     let dtype = lhs.meta.dtype;
     expect_class(form.lhs.1, dtype, Class::Real)?;
@@ -152,7 +169,7 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
         }
         _ => None,
     };
-    operator::<f32, Fast>(form, packed)
+    operator::<f32, G>(form, packed)
 }
 
 fn operator<T: Number, G: Gemm<T>>(
