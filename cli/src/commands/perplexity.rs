@@ -4,8 +4,8 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use edgepack_llm::{score, text};
 use edgepack_llm::tokenizer::SpecialTokens;
+use edgepack_llm::{score, text};
 use serde_json::json;
 
 use crate::llm::{ModelArgs, TokenizerArgs};
