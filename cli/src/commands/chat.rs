@@ -50,7 +50,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let tokenizer = args.tokenizer.open(session)?;
-    let template = open_template(&args.template)?;
+    let template = open_template(&args.template, session)?;
     let model = args.model.open(session)?;
     let mut options = args.text.options(&model, &*tokenizer);
     options.stop_tokens.extend(end_of_turn(&template, &*tokenizer));
@@ -80,8 +80,12 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
                 continue;
             }
             ("/save", file) if !file.is_empty() => {
-                session.write_stream(&PathBuf::from(file), |out| write_saved(&messages, &mut llm, out))?;
-                writeln!(session.err, "saved to {file}")?;
+                // A conversation does not end because it cannot be saved there.
+                let saved = session.write_stream(&PathBuf::from(file), |out| write_saved(&messages, &mut llm, out));
+                match saved {
+                    Ok(()) => writeln!(session.err, "saved to {file}")?,
+                    Err(failure) => writeln!(session.err, "{}", failure.message)?,
+                }
                 continue;
             }
             (command, _) if command.starts_with('/') => {

@@ -66,7 +66,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         _ => read_text(Path::new("-"), session)?,
     };
     let tokenizer = args.tokenizer.open(session)?;
-    let template = args.template.as_deref().map(open_template).transpose()?;
+    let template = args.template.as_deref().map(|file| open_template(file, session)).transpose()?;
     let model = args.model.open(session)?;
     let mut options = args.text.options(&model, &*tokenizer);
     let ids = match &template {

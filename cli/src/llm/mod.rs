@@ -100,8 +100,9 @@ pub struct TokenizerArgs {
 }
 
 /// Opens a chat template: a `tokenizer_config.json`, or the template itself.
-pub fn open_template(path: &Path) -> Result<ChatTemplate, Failure> {
-    ChatTemplate::open(path).map_err(|error| Failure::from(error).about(&path.display().to_string()))
+pub fn open_template(path: &Path, session: &mut Session) -> Result<ChatTemplate, Failure> {
+    let bytes = session.read(path)?;
+    ChatTemplate::from_bytes(&bytes).map_err(|error| Failure::from(error).about(&path.display().to_string()))
 }
 
 /// Family of a file of ranks: how it divides text, and its special tokens.

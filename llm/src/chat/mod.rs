@@ -82,14 +82,23 @@ impl ChatTemplate {
         use std::io::Read;
         let mut bytes = Vec::new();
         std::fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+        Self::from_bytes(&bytes)
+    }
+
+    /// Reads what [`open`](Self::open) opens from the bytes of the file.
+    ///
+    /// # Errors
+    ///
+    /// If it is too long, or does not compile.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         if bytes.len() as u64 > MOST_BYTES {
             return Err(Error::TooLong { bytes: bytes.len() as u64, most: MOST_BYTES });
         }
         // A template may begin with a brace, too, but is not JSON then.
-        if serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).is_ok() {
-            return Self::from_config(&bytes);
+        if serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok() {
+            return Self::from_config(bytes);
         }
-        let source = std::str::from_utf8(&bytes).map_err(|error| Error::Syntax(error.to_string()))?;
+        let source = std::str::from_utf8(bytes).map_err(|error| Error::Syntax(error.to_string()))?;
         Self::from_jinja(source)
     }
 
