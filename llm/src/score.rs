@@ -24,8 +24,8 @@ impl Score {
 
 /// Scores each token of a text by the probability that the model gives it after those before it.
 ///
-/// A text longer than the context is read in windows of `context` tokens (those of the session if `None`), each beginning
-/// half a window after the one before. A token is scored once, in the first window that has it, so after at least half a
+/// A text longer than the context of the session is read in windows of that length, each beginning half a window after the
+/// one before. A token is scored once, in the first window that has it, so after at least half a
 /// window of others, but in the first window. `first`, if given, stands in front of every window, and is not scored.
 /// `progress` is called after every token that was scored, and can end the scoring.
 ///
@@ -36,11 +36,10 @@ pub fn score(
     session: &mut Session,
     tokens: &[u32],
     first: Option<u32>,
-    context: Option<usize>,
     mut progress: impl FnMut(&Score) -> ControlFlow<()>,
 ) -> Result<Score, Error> {
     session.reset()?;
-    let room = context.unwrap_or(usize::MAX).min(session.room());
+    let room = session.room();
     let window = room.saturating_sub(usize::from(first.is_some()));
     if window < 2 {
         return Err(Error::ContextFull { position: usize::from(first.is_some()), more: 2, limit: room });

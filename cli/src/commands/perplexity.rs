@@ -46,7 +46,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let model = args.model.open(session)?;
     let mut llm = model.session()?;
     let first = text::first_token(&model, &*tokenizer).filter(|_| !args.no_begin);
-    let scored = score::score(&mut llm, &ids, first, None, |_| ControlFlow::Continue(()))?;
+    let scored = score::score(&mut llm, &ids, first, |_| ControlFlow::Continue(()))?;
     let Some(perplexity) = scored.perplexity() else {
         return Err(Failure::usage(format!("{name}: the text has too few tokens to be scored")));
     };

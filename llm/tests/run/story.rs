@@ -60,7 +60,7 @@ fn the_sample_is_foretold_well() {
     let perplexity = |text: &str| {
         let ids = tokenizer.encode(text, SpecialTokens::AsText).unwrap();
         let mut session = model.session().unwrap();
-        let scored = score::score(&mut session, &ids, tokenizer.bos(), None, |_| ControlFlow::Continue(())).unwrap();
+        let scored = score::score(&mut session, &ids, tokenizer.bos(), |_| ControlFlow::Continue(())).unwrap();
         scored.perplexity().unwrap()
     };
     let whole = perplexity(text.trim_end());
