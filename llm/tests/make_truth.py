@@ -17,6 +17,7 @@ from pathlib import Path
 
 import sentencepiece as spm
 import tiktoken
+from tiktoken_ext import openai_public
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
                         trainers)
 
@@ -66,10 +67,10 @@ def write(name, tokenizer_bytes, extension, record):
     print(f"{name:24} {len(record['texts'])} texts, {len(record['decodes'])} decodings, {len(tokenizer_bytes)} bytes")
 
 
-def random_ids(size, count=40, seed=3):
+def random_ids(ids, count=40, seed=3):
     """Runs of ids that no text was encoded to, so that bytes come out of order."""
     source = random.Random(seed)
-    return [[source.randrange(size) for _ in range(source.randint(1, 12))] for _ in range(count)]
+    return [[source.choice(ids) for _ in range(source.randint(1, 12))] for _ in range(count)]
 
 
 def hugging_face(name, tokenizer, extra_texts=(), whole_bytes=True):
@@ -86,7 +87,7 @@ def hugging_face(name, tokenizer, extra_texts=(), whole_bytes=True):
         ids_of[text] = recognised
     runs = list(ids_of.values())
     if whole_bytes:
-        runs += random_ids(tokenizer.get_vocab_size())
+        runs += random_ids(range(tokenizer.get_vocab_size()))
     for ids in runs:
         record["decodes"].append([ids, tokenizer.decode(ids, skip_special_tokens=True),
                                   tokenizer.decode(ids, skip_special_tokens=False)])
@@ -185,21 +186,37 @@ def precompiled(model):
     hugging_face("unigram-rules", tokenizer)
 
 
-def ranks(name, pattern, source):
-    """Ranks of a byte-level tokenizer, as tiktoken has them, with its own special tokens."""
+def llama3_special():
+    """Special tokens of Llama 3 and their places behind the ranks."""
+    names = ["<|begin_of_text|>", "<|end_of_text|>", "<|reserved_special_token_0|>", "<|reserved_special_token_1|>",
+             "<|finetune_right_pad_id|>", "<|step_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|eom_id|>", "<|eot_id|>",
+             "<|python_tag|>"]
+    names += [f"<|reserved_special_token_{2 + index}|>" for index in range(256 - len(names))]
+    return {name: place for place, name in enumerate(names)}
+
+
+def qwen_special():
+    return {name: place for place, name in enumerate(["<|endoftext|>", "<|im_start|>", "<|im_end|>"])}
+
+
+def openai_ranks(name, source, count):
+    """An encoding as the library itself describes it, of `count` ranks, over ranks trained here."""
+    openai_public.load_tiktoken_bpe = lambda *_, **__: {}
+    openai_public.data_gym_to_mergeable_bpe_ranks = lambda *_, **__: {}
+    encoding = openai_public.ENCODING_CONSTRUCTORS[name]()
+    special = {token: id - count for token, id in encoding["special_tokens"].items()}
+    ranks(f"{name.split('_')[0]}-ranks", encoding["pat_str"], source, special)
+
+
+def ranks(name, pattern, source, special):
+    """Ranks of a byte-level tokenizer, as tiktoken has them, with special tokens by their places behind them."""
     document = json.loads((DATA / f"{source}.tokenizer.json").read_text())
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     byte_of = {chr(byte): byte for byte in printable}
     byte_of |= {chr(256 + index): byte for index, byte in enumerate(byte for byte in range(256) if byte not in printable)}
     vocabulary = sorted(document["model"]["vocab"].items(), key=lambda entry: entry[1])
     vocabulary = {bytes(byte_of[c] for c in token): rank for token, rank in vocabulary}
-    names = ["<|begin_of_text|>", "<|end_of_text|>", "<|reserved_special_token_0|>", "<|reserved_special_token_1|>",
-             "<|finetune_right_pad_id|>", "<|step_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|eom_id|>", "<|eot_id|>",
-             "<|python_tag|>"]
-    names += [f"<|reserved_special_token_{2 + index}|>" for index in range(256 - len(names))]
-    if name.startswith("qwen"):
-        names = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-    special = {name: len(vocabulary) + index for index, name in enumerate(names)}
+    special = {name: len(vocabulary) + place for name, place in special.items()}
     encoding = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=vocabulary, special_tokens=special)
     record = {"kind": "Tiktoken", "preset": name.split("-")[0], "texts": [], "decodes": [], "special": special}
     runs = []
@@ -207,7 +224,7 @@ def ranks(name, pattern, source):
         recognised = encoding.encode(text, allowed_special="all")
         record["texts"].append([text, recognised, encoding.encode(text, disallowed_special=())])
         runs.append(recognised)
-    for ids in runs + random_ids(len(vocabulary) + len(names)):
+    for ids in runs + random_ids([*range(len(vocabulary)), *special.values()]):
         shown = encoding.decode(ids)
         hidden = encoding.decode([id for id in ids if id < len(vocabulary)])
         record["decodes"].append([ids, hidden, shown])
@@ -233,7 +250,7 @@ def sentencepiece(name, **options):
         recognised = None if any(control in text for control in controls) else plain
         as_text = None if any(marker in text for marker in markers) else plain
         record["texts"].append([text, recognised, as_text])
-    for ids in runs + random_ids(size):
+    for ids in runs + random_ids(range(size)):
         decoded = processor.decode(ids)
         hidden = None if any(processor.id_to_piece(id) in markers for id in ids) else decoded
         shown = None if any(processor.is_control(id) for id in ids) else decoded
@@ -326,7 +343,10 @@ def llama2c(processor):
 if __name__ == "__main__":
     DATA.mkdir(exist_ok=True)
     all_hugging_face()
-    ranks("llama3-ranks", LLAMA3, "llama3-bytes")
-    ranks("qwen-ranks", QWEN, "qwen-bytes")
+    ranks("llama3-ranks", LLAMA3, "llama3-bytes", llama3_special())
+    ranks("qwen-ranks", QWEN, "qwen-bytes", qwen_special())
+    openai_ranks("gpt2", "gpt2-bytes", 50_256)
+    openai_ranks("cl100k_base", "llama3-bytes", 100_256)
+    openai_ranks("o200k_base", "llama3-bytes", 199_998)
     llama2c(all_sentencepiece())
     precompiled("unigram-symbols.model")

@@ -24,10 +24,18 @@ fn cases() -> Vec<Case> {
     let case = |path: &PathBuf| {
         let truth: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         let file = data().join(truth["file"].as_str().unwrap());
-        let tokenizer: Box<dyn Tokenizer> = match truth["preset"].as_str() {
-            Some("qwen") => Box::new(Tiktoken::open(&file, &Options::qwen()).unwrap()),
-            _ => tokenizer::open(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display())),
+        let options = match truth["preset"].as_str() {
+            Some("qwen") => Some(Options::qwen()),
+            Some("gpt2") => Some(Options::gpt2()),
+            Some("cl100k") => Some(Options::cl100k()),
+            Some("o200k") => Some(Options::o200k()),
+            _ => None,
         };
+        let tokenizer = match options {
+            Some(options) => Tiktoken::open(&file, &options).map(|opened| Box::new(opened) as Box<dyn Tokenizer>),
+            None => tokenizer::open(&file),
+        };
+        let tokenizer = tokenizer.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         assert_eq!(format!("{:?}", tokenizer.kind()), truth["kind"].as_str().unwrap(), "{}", file.display());
         (path.file_name().unwrap().to_string_lossy().replace(".truth.json", ""), tokenizer, truth)
     };
@@ -47,7 +55,7 @@ fn rows(truth: &Value, name: &str) -> Vec<Value> {
 #[test]
 fn all_kinds_are_there() {
     let cases = cases();
-    assert!(cases.len() >= 19, "{} tokenizers", cases.len());
+    assert!(cases.len() >= 22, "{} tokenizers", cases.len());
     for kind in ["HuggingFace", "Tiktoken", "SentencePiece", "Llama2c"] {
         assert!(cases.iter().any(|(_, _, truth)| truth["kind"] == kind), "{kind}");
     }

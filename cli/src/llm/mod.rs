@@ -112,6 +112,24 @@ pub enum Ranks {
     Llama3,
     /// Qwen
     Qwen,
+    /// GPT-2
+    Gpt2,
+    /// GPT-4
+    Cl100k,
+    /// GPT-4o
+    O200k,
+}
+
+impl Ranks {
+    fn options(self) -> tiktoken::Options {
+        match self {
+            Self::Llama3 => tiktoken::Options::llama3(),
+            Self::Qwen => tiktoken::Options::qwen(),
+            Self::Gpt2 => tiktoken::Options::gpt2(),
+            Self::Cl100k => tiktoken::Options::cl100k(),
+            Self::O200k => tiktoken::Options::o200k(),
+        }
+    }
 }
 
 impl TokenizerArgs {
@@ -119,8 +137,8 @@ impl TokenizerArgs {
     pub fn open(&self, session: &mut Session) -> Result<Box<dyn Tokenizer>, Failure> {
         let name = self.tokenizer.display().to_string();
         let bytes = session.read(&self.tokenizer)?;
-        let opened = match (Kind::of(&bytes), self.ranks) {
-            (Some(Kind::Tiktoken), Ranks::Qwen) => Tiktoken::from_bytes(&bytes, &tiktoken::Options::qwen())
+        let opened = match Kind::of(&bytes) {
+            Some(Kind::Tiktoken) => Tiktoken::from_bytes(&bytes, &self.ranks.options())
                 .map(|tokenizer| Box::new(tokenizer) as Box<dyn Tokenizer>),
             _ => tokenizer::from_bytes(&bytes),
         };

@@ -56,7 +56,7 @@ impl Pattern {
         match self {
             Self::Gpt2 => r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
             Self::Cl100k => {
-                r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
+                r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
             }
             Self::O200k => concat!(
                 r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
@@ -95,6 +95,23 @@ impl Options {
         names.push("<|python_tag|>".to_owned());
         names.extend((2..256 - 9).map(reserved));
         Self { pattern: Pattern::Llama3, special: names.into_iter().zip(0..).collect() }
+    }
+
+    /// Pattern and special token of GPT-2.
+    pub fn gpt2() -> Self {
+        Self { pattern: Pattern::Gpt2, special: vec![("<|endoftext|>".to_owned(), 0)] }
+    }
+
+    /// Pattern and special tokens of GPT-4, which leave ids behind the ranks free.
+    pub fn cl100k() -> Self {
+        let names = [("endoftext", 1), ("fim_prefix", 2), ("fim_middle", 3), ("fim_suffix", 4), ("endofprompt", 20)];
+        Self { pattern: Pattern::Cl100k, special: names.map(|(name, place)| (format!("<|{name}|>"), place)).into() }
+    }
+
+    /// Pattern and special tokens of GPT-4o, which leave ids behind the ranks free.
+    pub fn o200k() -> Self {
+        let names = [("endoftext", 1), ("endofprompt", 20)];
+        Self { pattern: Pattern::O200k, special: names.map(|(name, place)| (format!("<|{name}|>"), place)).into() }
     }
 
     /// Pattern and special tokens of Qwen 2.
