@@ -6,6 +6,9 @@
 //! down what was summed before it. Invariant: everything is computed in `f32`, whatever the elements are. A query that
 //! may look at no key becomes NaN.
 
+#[cfg(test)]
+mod tests;
+
 use edgepack_format::scalar::Element;
 use rten_simd::SimdUnaryOp;
 
@@ -16,14 +19,16 @@ use crate::gemm::{Fast, Gemm, Mat, Terms};
 use crate::layout::reach;
 use crate::number::{Cast, Compute, Number};
 use crate::simd::wide;
-use crate::threads::{Write, try_for_each};
+use crate::threads::{Columns, Cost, Write, WriteAll, WriteColumns, try_for_each_at};
 
 /// Queries worked on at a time.
 const QUERIES: usize = 64;
 /// Keys worked on at a time.
 const KEYS: usize = 512;
-/// From this many multiplications on, lanes with one query each are given to several threads.
-const WORTH_THREADS: usize = 1 << 18;
+/// The most pieces that lanes with several queries are cut into; each has scratch of its own.
+const PIECES: usize = 8;
+/// A key that a query looks at, for each element.
+const ELEMENT: f64 = 0.05;
 
 /// Elements between neighbours along the dimensions of `[batch, position, head]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,18 +108,22 @@ impl Geometry {
         self.rows().min(QUERIES) * self.per_row() + self.per_block()
     }
 
+    /// Heads of queries of a piece that one thread takes: a lane, or several lanes one after the other.
+    fn heads_of_piece(&self) -> usize {
+        if self.is_grouped() { self.repeats() } else { self.heads.div_ceil(PIECES) }
+    }
+
     /// Returns the elements of scratch that a call with these sizes needs.
     pub fn scratch(&self) -> usize {
-        let lanes = if self.is_grouped() { self.batch.saturating_mul(self.key_heads) } else { 1 };
-        self.lane().saturating_mul(lanes)
+        self.lane().saturating_mul(self.heads.div_ceil(self.heads_of_piece().max(1)))
     }
 
     /// Returns the elements of scratch that are enough for these sizes and all smaller ones.
     pub fn greatest_scratch(&self) -> usize {
-        let one = QUERIES.min(self.queries) * self.per_row() + self.per_block();
+        let lane = QUERIES.min(self.queries).saturating_mul(self.per_row()).saturating_add(self.per_block());
         let grouped =
             self.heads.saturating_mul(self.per_row()).saturating_add(self.key_heads.saturating_mul(self.per_block()));
-        one.max(self.batch.saturating_mul(grouped))
+        lane.saturating_mul(PIECES.min(self.heads)).max(grouped)
     }
 }
 
@@ -257,19 +266,30 @@ impl<R: Rows> Attention<'_, R> {
             return Ok(());
         }
         self.expect(out.len(), scratch.len())?;
-        let lane = geometry.lane().max(1);
-        if !geometry.is_grouped() {
-            for (batch, head) in pairs(geometry.batch, geometry.heads) {
-                self.lane(batch, head, out, scratch)?;
+        let Geometry { batch, heads, queries, keys, dim, query_strides, .. } = *geometry;
+        let (each, lane) = (geometry.heads_of_piece().max(1), geometry.lane().max(1));
+        let cost = Cost::nanoseconds(ELEMENT * each as f64 * queries as f64 * keys as f64 * dim as f64);
+        // The results of a head are dense, or columns next to those of the other heads.
+        let heads_first = query_strides.head > dim;
+        for batch in 0..batch {
+            let out = &mut out[batch * query_strides.batch..][..heads * queries * dim];
+            if heads_first {
+                let head = queries * dim;
+                try_for_each_at(cost, (WriteAll(out, each * head), Write(scratch, lane)), |piece, (out, scratch)| {
+                    for (index, out) in out.chunks_exact_mut(head).enumerate() {
+                        self.lane(batch, piece * each + index, &mut Columns::all(out, dim), 0, scratch)?;
+                    }
+                    Ok(())
+                })?;
+                continue;
             }
-            return Ok(());
+            let pieces = (WriteColumns(out, heads * dim, each * dim), Write(scratch, lane));
+            try_for_each_at(cost, pieces, |piece, (mut out, scratch)| {
+                let lanes = if geometry.is_grouped() { 1 } else { out.columns() / dim };
+                (0..lanes).try_for_each(|index| self.lane(batch, piece * each + index, &mut out, index * dim, scratch))
+            })?;
         }
-        // With one query per head, the results of a lane are neighbours.
-        let width = geometry.repeats() * geometry.dim;
-        let work = geometry.batch * geometry.heads * geometry.keys * geometry.dim;
-        try_for_each(work >= WORTH_THREADS, (Write(out, width), Write(scratch, lane)), |index, (out, scratch)| {
-            self.lane(index / geometry.key_heads, index % geometry.key_heads * geometry.repeats(), out, scratch)
-        })
+        Ok(())
     }
 
     fn expect(&self, out: usize, scratch: usize) -> Result<(), Error> {
@@ -278,6 +298,12 @@ impl<R: Rows> Attention<'_, R> {
         if key_heads == 0 || !heads.is_multiple_of(key_heads) {
             let message = format!("{key_heads} heads of keys do not serve {heads} heads of queries alike");
             return Err(Error::new(ErrorKind::Geometry, message));
+        }
+        if ![false, true]
+            .map(|heads_first| Strides::new(queries, heads, dim, heads_first))
+            .contains(&geometry.query_strides)
+        {
+            return Err(Error::new(ErrorKind::Geometry, "queries that are not dense"));
         }
         let query_reach = geometry.query_strides.reach([batch, queries, heads], dim);
         let key_reach = geometry.key_strides.reach([batch, keys, key_heads], dim);
@@ -291,8 +317,15 @@ impl<R: Rows> Attention<'_, R> {
         expect_elements("the scratch", scratch, geometry.scratch())
     }
 
-    /// The lane that starts with this head.
-    fn lane<T: Number>(&self, batch: usize, head: usize, out: &mut [T], scratch: &mut [f32]) -> Result<(), Error>
+    /// The lane that starts with this head. A row of results has its elements from `column` on.
+    fn lane<T: Number>(
+        &self,
+        batch: usize,
+        head: usize,
+        out: &mut Columns<'_, T>,
+        column: usize,
+        scratch: &mut [f32],
+    ) -> Result<(), Error>
     where
         f32: Cast<T>,
     {
@@ -309,10 +342,9 @@ impl<R: Rows> Attention<'_, R> {
             let queries = self.query.rows(start + first * step, step, [count, dim], converted)?;
             let keys = batch * geometry.key_strides.batch + head / geometry.repeats() * geometry.key_strides.head;
             let (sums, values) = self.block(queries, places, keys, scratch)?;
-            // Results of a group come without the elements before them.
-            let start = if grouped { 0 } else { start };
-            for (row, (values, &sum)) in values.chunks_exact(dim).zip(sums).enumerate() {
-                let out = &mut out[start + (first + row) * step..][..dim];
+            for (row, (values, &sum)) in (first..).zip(values.chunks_exact(dim).zip(sums)) {
+                let (row, column) = if grouped { (0, column + row * dim) } else { (row, column) };
+                let out = &mut out.row(row)[column..][..dim];
                 out.iter_mut().zip(values).for_each(|(out, &value)| *out = (value / sum).cast());
             }
         }
@@ -401,100 +433,4 @@ fn total(values: &[f32]) -> f32 {
         parts.iter_mut().zip(chunk).for_each(|(part, x)| *part += x);
     }
     parts.iter().chain(rest).sum()
-}
-
-fn pairs(outer: usize, inner: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..outer).flat_map(move |a| (0..inner).map(move |b| (a, b)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::random::Random;
-
-    /// The definition, one query at a time: operands are `[position, head, element]`.
-    fn naive(geometry: &Geometry, [query, key, value]: [&[f32]; 3], causal: bool, scale: f32) -> Vec<f64> {
-        let Geometry { heads, key_heads, queries, keys, dim, .. } = *geometry;
-        let mut out = Vec::new();
-        for (position, head) in pairs(queries, heads) {
-            let query = &query[(position * heads + head) * dim..][..dim];
-            let row = |all: &[f32], at: usize| -> Vec<f64> {
-                let start = (at * key_heads + head / (heads / key_heads)) * dim;
-                all[start..][..dim].iter().map(|&x| f64::from(x)).collect()
-            };
-            let seen = if causal { keys - queries + position + 1 } else { keys };
-            let score = |at: usize| -> f64 { row(key, at).iter().zip(query).map(|(k, &q)| k * f64::from(q)).sum() };
-            let weights: Vec<f64> = (0..seen).map(|at| (score(at) * f64::from(scale)).exp()).collect();
-            let sum: f64 = weights.iter().sum();
-            out.extend((0..dim).map(|i| {
-                let terms = weights.iter().enumerate().map(|(at, weight)| weight * row(value, at)[i]);
-                terms.sum::<f64>() / sum
-            }));
-        }
-        out
-    }
-
-    #[test]
-    fn blocks_agree_with_the_definition() {
-        let mut random = Random::new(41);
-        // More keys than a block, one query per head and several, heads that share keys.
-        for (queries, keys, heads, key_heads) in [(1, 700, 4, 2), (3, 9, 2, 2), (70, 600, 2, 1), (1, 1, 1, 1)] {
-            let dim = 5;
-            let (query_strides, key_strides) =
-                (Strides::new(queries, heads, dim, false), Strides::new(keys, key_heads, dim, false));
-            let geometry = Geometry {
-                batch: 1,
-                heads,
-                key_heads,
-                queries,
-                keys,
-                dim,
-                converted: false,
-                query_strides,
-                key_strides,
-            };
-            let query = random.floats(queries * heads * dim);
-            let (key, value) = (random.floats(keys * key_heads * dim), random.floats(keys * key_heads * dim));
-            for causal in [false, true] {
-                let visible = if causal { Visible::Causal(keys - queries) } else { Visible::All };
-                let operands = [&query, &key, &value].map(|list| Floats(&list[..]));
-                let [q, k, v] = operands;
-                let attention = Attention { geometry, query: q, key: k, value: v, visible, scale: 0.5 };
-                let (mut out, mut scratch) = (vec![0.0f32; query.len()], vec![0.0; geometry.scratch()]);
-                attention.run(&mut out, &mut scratch).unwrap();
-                for (have, want) in out.iter().zip(naive(&geometry, [&query, &key, &value], causal, 0.5)) {
-                    assert!((f64::from(*have) - want).abs() < 1e-5, "{geometry:?}: {have} {want}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn operands_that_do_not_fit_are_refused() {
-        let strides = Strides::new(2, 2, 3, false);
-        let geometry = Geometry {
-            batch: 1,
-            heads: 2,
-            key_heads: 2,
-            queries: 2,
-            keys: 2,
-            dim: 3,
-            converted: false,
-            query_strides: strides,
-            key_strides: strides,
-        };
-        let all = [0.5f32; 12];
-        let run = |geometry: Geometry, key: usize, mask: usize, scratch: usize| {
-            let (query, key, value) = (Floats(&all[..]), Floats(&all[..key]), Floats(&all[..]));
-            let visible = Visible::Mask(&all[..mask]);
-            let attention = Attention { geometry, query, key, value, visible, scale: 1.0 };
-            attention.run(&mut [0.0f32; 12], &mut vec![0.0; scratch]).map_err(|error| error.kind)
-        };
-        let scratch = geometry.scratch();
-        assert_eq!(run(geometry, 12, 4, scratch), Ok(()));
-        assert_eq!(run(geometry, 11, 4, scratch), Err(ErrorKind::Geometry));
-        assert_eq!(run(geometry, 12, 3, scratch), Err(ErrorKind::Geometry));
-        assert_eq!(run(geometry, 12, 4, scratch - 1), Err(ErrorKind::Geometry));
-        assert_eq!(run(Geometry { heads: 3, ..geometry }, 12, 4, scratch), Err(ErrorKind::Geometry));
-    }
 }

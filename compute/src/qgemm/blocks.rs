@@ -7,7 +7,7 @@ use super::pack::Bits;
 use super::tile;
 use super::{Inputs, Limits, Place, Product, RowScale, Weights, bias_by_tile, multiply, store};
 use crate::error::{Error, ErrorKind};
-use crate::simd::dot::{CHANNELS, Dot};
+use crate::simd::dot::{CHANNELS, Dot, Eight};
 use crate::simd::path::Path;
 use crate::threads::Columns;
 
@@ -75,23 +75,33 @@ impl Product for BlockRows<'_> {
         let BlockRows { product, inputs, rows } = self;
         let blocks = product.blocks();
         let rows = &rows[at.row..][..R];
-        let bytes = inputs.some_rows::<R>(at.row).map(|row| row.as_chunks::<8>().0);
-        let row_sums: [&[i32]; R] = std::array::from_fn(|row| inputs.row_sums(at.row + row));
-        let tiles: [_; C] = std::array::from_fn(|tile| product.weights.tile(at.tile + tile));
-        let scales: [_; C] = std::array::from_fn(|tile| product.weights.scales(at.tile + tile));
+        let (mut bytes, mut row_sums): ([&[Eight]; R], [&[i32]; R]) = ([&[]; R], [&[]; R]);
+        for (row, (bytes, whole)) in bytes.iter_mut().zip(inputs.some_rows::<R>(at.row)).enumerate() {
+            *bytes = tile::whole_eights(whole).0;
+            row_sums[row] = &inputs.row_sums(at.row + row)[..blocks];
+        }
+        let tiles = product.weights.tiles::<C>(at.tile);
+        let mut scales: [&[[u16; CHANNELS]]; C] = [&[]; C];
+        for (tile, scales) in scales.iter_mut().enumerate() {
+            *scales = &product.weights.scales(at.tile + tile)[..blocks];
+        }
         let groups = product.block / Bits::Four.inputs();
         let mut floats = [[dot.floats([0.0; CHANNELS]); C]; R];
         for (floats, row) in floats.iter_mut().zip(rows) {
             for (tile, floats) in floats.iter_mut().enumerate() {
                 let mut start: [f32; CHANNELS] = product.weights.sums(at.tile + tile);
-                start.iter_mut().for_each(|sum| *sum = -*sum * row.zero_point as f32);
+                for sum in &mut start {
+                    *sum = -*sum * row.zero_point as f32;
+                }
                 *floats = dot.floats(start);
             }
         }
         for block in 0..blocks {
-            let starts = row_sums.map(|sums| sums[block].wrapping_mul(-Bits::Four.offset()));
-            let inputs = bytes.map(|bytes| &bytes[block * groups..][..groups]);
-            let sums = tile::block(dot, inputs, starts, tiles.map(|tile| &tile[block * groups..][..groups]));
+            let mut starts = [0; R];
+            for (start, sums) in starts.iter_mut().zip(row_sums) {
+                *start = sums[block].wrapping_mul(-Bits::Four.offset());
+            }
+            let sums = tile::block(dot, bytes, starts, tiles, block * groups..(block + 1) * groups);
             for ((tile, sums), scales) in sums.iter().enumerate().zip(scales) {
                 for (floats, sums) in floats.iter_mut().zip(sums) {
                     floats[tile] = dot.add_scaled(floats[tile], *sums, &scales[block]);
@@ -112,6 +122,10 @@ impl DynamicBlocks {
     fn finish(&self, tile: usize, floats: [f32; CHANNELS], scale: f32) -> [f32; CHANNELS] {
         let bias = &self.bias[tile];
         let [low, high] = self.limits;
-        std::array::from_fn(|channel| limited(floats[channel] * scale + bias[channel], low, high))
+        let mut results = floats;
+        for (result, bias) in results.iter_mut().zip(bias) {
+            *result = limited(*result * scale + bias, low, high);
+        }
+        results
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::pack::Bits;
-use super::tile::{Sums, eight_bits, four_bits};
+use super::tile::{EightBits, FourBits, Sums, whole_rows};
 use super::{
     Inputs, Limits, Place, Product, RowScale, Weights, bias_by_tile, by_tile, check_channels, check_scales, multiply,
     store,
@@ -126,11 +126,13 @@ impl Static {
         const ROUND: f32 = 12_582_912.0;
         let (starts, scales) = (&self.starts[tile], &self.scales[tile]);
         let [low, high] = self.limits;
-        std::array::from_fn(|channel| {
-            let scaled = sums[channel].wrapping_add(starts[channel]) as f32 * scales[channel];
+        let mut results = [0; CHANNELS];
+        for (((result, sum), start), scale) in results.iter_mut().zip(sums).zip(starts).zip(scales) {
+            let scaled = sum.wrapping_add(*start) as f32 * scale;
             let rounded = (limited(scaled, low, high) + ROUND).to_bits().wrapping_sub(ROUND.to_bits());
-            (rounded as i32).wrapping_add(self.output_zero) as i8
-        })
+            *result = (rounded as i32).wrapping_add(self.output_zero) as i8;
+        }
+        results
     }
 }
 
@@ -188,10 +190,13 @@ impl Dynamic {
         let weights: [i32; CHANNELS] = self.weights.sums(tile);
         let (scales, bias) = (&self.scales[tile], &self.bias[tile]);
         let [low, high] = self.limits;
-        std::array::from_fn(|channel| {
-            let sum = sums[channel].wrapping_sub(row.zero_point.wrapping_mul(weights[channel]));
-            limited((sum as f32 * row.scale).mul_add(scales[channel], bias[channel]), low, high)
-        })
+        let mut results = [0.0; CHANNELS];
+        for ((((result, sum), weight), scale), bias) in results.iter_mut().zip(sums).zip(weights).zip(scales).zip(bias)
+        {
+            let sum = sum.wrapping_sub(row.zero_point.wrapping_mul(weight));
+            *result = limited((sum as f32 * row.scale).mul_add(*scale, *bias), low, high);
+        }
+        results
     }
 }
 
@@ -231,15 +236,18 @@ fn sums<D: Dot, const R: usize, const C: usize>(
 ) -> Sums<R, C> {
     let rows = inputs.some_rows::<R>(at.row);
     let bits = weights.bits();
-    let tiles = std::array::from_fn(|tile| weights.tile(at.tile + tile));
+    let tiles = weights.tiles::<C>(at.tile);
     let offset = match bits {
         Bits::Eight => D::OFFSET,
         Bits::Four => bits.offset(),
     };
-    let starts = std::array::from_fn(|row| inputs.row_sums(at.row + row)[0].wrapping_mul(-offset));
+    let mut starts = [0; R];
+    for (row, start) in starts.iter_mut().enumerate() {
+        *start = inputs.row_sums(at.row + row)[0].wrapping_mul(-offset);
+    }
     match bits {
-        Bits::Eight => eight_bits(dot, rows, starts, tiles),
-        Bits::Four => four_bits(dot, rows, starts, tiles),
+        Bits::Eight => whole_rows::<EightBits, _, _, _>(dot, rows, starts, tiles),
+        Bits::Four => whole_rows::<FourBits, _, _, _>(dot, rows, starts, tiles),
     }
 }
 

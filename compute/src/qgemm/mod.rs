@@ -35,7 +35,7 @@ pub const UNLIMITED: Limits = [f32::NEG_INFINITY, f32::INFINITY];
 trait Product: Sync {
     type Out: Send;
 
-    /// True if a block of four rows takes four tiles at once; it takes two if not.
+    /// True if a block of four rows takes four tiles at once; if not, of six rows two.
     const MANY_TILES: bool;
 
     /// Packed weights; their channels are the columns of the output.
@@ -127,6 +127,7 @@ impl<P: Product> Piece<'_, P> {
             let at =
                 Place { row, tile: self.first_tile + tile, to_row: row - self.rows.start, to_column: tile * CHANNELS };
             row += match self.rows.end - row {
+                6.. if D::TILES >= 4 && !P::MANY_TILES && C <= 2 => self.some_rows::<D, 6, C>(dot, at),
                 4.. if D::ROWS >= 4 => self.some_rows::<D, 4, C>(dot, at),
                 2.. if D::ROWS >= 2 => self.some_rows::<D, 2, C>(dot, at),
                 _ => self.some_rows::<D, 1, C>(dot, at),

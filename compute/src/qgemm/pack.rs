@@ -294,6 +294,16 @@ impl Weights {
         &self.groups.all()[index * depth..][..depth]
     }
 
+    /// The groups of each of `C` tiles from `first` on.
+    #[inline(always)]
+    pub(super) fn tiles<const C: usize>(&self, first: usize) -> [&[Group]; C] {
+        let mut tiles: [&[Group]; C] = [&[]; C];
+        for (index, tile) in tiles.iter_mut().enumerate() {
+            *tile = self.tile(first + index);
+        }
+        tiles
+    }
+
     /// The sums of stored weights of the channels of a tile, wrapped; if there are blocks, in `f32` by their scales.
     #[inline(always)]
     pub(super) fn sums<T: Pod>(&self, tile: usize) -> [T; CHANNELS] {
@@ -415,7 +425,11 @@ impl<'a> Inputs<'a> {
     /// Returns `R` rows from `first` on.
     #[inline(always)]
     pub(super) fn some_rows<const R: usize>(&self, first: usize) -> [&'a [i8]; R] {
-        std::array::from_fn(|row| &self.bytes[(first + row) * self.inner..][..self.inner])
+        let mut rows: [&[i8]; R] = [&[]; R];
+        for (index, row) in rows.iter_mut().enumerate() {
+            *row = &self.bytes[(first + index) * self.inner..][..self.inner];
+        }
+        rows
     }
 
     /// The sums of a row.

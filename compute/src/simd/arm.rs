@@ -8,7 +8,7 @@
 use std::arch::aarch64::*;
 use std::arch::{asm, is_aarch64_feature_detected};
 
-use super::dot::{CHANNELS, Dot, Group, WithDot};
+use super::dot::{CHANNELS, Dot, Eight, Group, WithDot};
 use super::token::token;
 
 token!(
@@ -358,11 +358,11 @@ impl Dot for MatrixProduct {
     }
 
     #[inline(always)]
-    fn add_rows<const R: usize>(self, sums: &mut [Four; R], weights: [Bytes; 2], inputs: &[[i8; 8]; R]) {
+    fn add_rows<const R: usize>(self, sums: &mut [Four; R], weights: [Bytes; 2], inputs: [&Eight; R]) {
         let (pairs, last) = sums.as_chunks_mut::<2>();
         let (inputs, last_inputs) = inputs.as_chunks::<2>();
         for (pair, inputs) in pairs.iter_mut().zip(inputs) {
-            let inputs: &[u8; 16] = bytemuck::cast_ref(inputs);
+            let inputs: [u8; 16] = bytemuck::cast([*inputs[0], *inputs[1]]);
             for (channels, (low, high)) in weights[0].into_iter().zip(weights[1]).enumerate() {
                 let [first, second] = &mut pair[channels / 2].as_chunks_mut::<2>().0[channels % 2];
                 // SAFETY: there are 16 inputs, and the token exists.
@@ -374,9 +374,9 @@ impl Dot for MatrixProduct {
                 }
             }
         }
-        for (sums, &[a, b, c, d, e, f, g, h]) in last.iter_mut().zip(last_inputs) {
-            *sums = self.add(*sums, weights[0], [a, b, c, d]);
-            *sums = self.add(*sums, weights[1], [e, f, g, h]);
+        for (sums, inputs) in last.iter_mut().zip(last_inputs) {
+            *sums = self.add(*sums, weights[0], inputs[0]);
+            *sums = self.add(*sums, weights[1], inputs[1]);
         }
     }
 

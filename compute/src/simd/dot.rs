@@ -13,6 +13,9 @@ pub(crate) const CHANNELS: usize = 16;
 #[repr(C, align(64))]
 pub(crate) struct Group(pub(crate) [u8; 4 * CHANNELS]);
 
+/// Eight inputs of a row. Fours are read from memory one by one: as a whole they would be taken apart in registers.
+pub(crate) type Eight = [[i8; 4]; 2];
+
 /// Instructions that multiply unsigned bytes (weights) and signed ones (inputs), and sum the products by channel.
 pub(crate) trait Dot: Copy {
     /// A sum per channel.
@@ -48,10 +51,10 @@ pub(crate) trait Dot: Copy {
     }
     /// Adds the products of eight inputs of each row with the weights of each channel, wrapping.
     #[inline(always)]
-    fn add_rows<const R: usize>(self, sums: &mut [Self::Sums; R], weights: [Self::Weights; 2], inputs: &[[i8; 8]; R]) {
-        for (sums, &[a, b, c, d, e, f, g, h]) in sums.iter_mut().zip(inputs) {
-            *sums = self.add(*sums, weights[0], [a, b, c, d]);
-            *sums = self.add(*sums, weights[1], [e, f, g, h]);
+    fn add_rows<const R: usize>(self, sums: &mut [Self::Sums; R], weights: [Self::Weights; 2], inputs: [&Eight; R]) {
+        for (sums, inputs) in sums.iter_mut().zip(inputs) {
+            *sums = self.add(*sums, weights[0], inputs[0]);
+            *sums = self.add(*sums, weights[1], inputs[1]);
         }
     }
     /// The sums of each row, of those that [`Dot::start_rows`] made.
