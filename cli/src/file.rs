@@ -1,4 +1,5 @@
 //! Files to read: opened without reading them whole, recognised by content.
+#![allow(unsafe_code, reason = "large files are mapped; the help of `--no-map` and SECURITY.md state what that takes")]
 
 use std::io::Read;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 
 use edgepack_format::FileKind;
 use edgepack_format::limits::Limits;
-use edgepack_loader::{AlignedBytes, FileHead, FileSource, MemorySource, Source};
+use edgepack_loader::{AlignedBytes, FileHead, FileSource, MappedFile, MemorySource, Source};
 
 use crate::status::Failure;
 
@@ -21,8 +22,12 @@ pub struct File {
     pub source: Arc<dyn Source>,
 }
 
-/// Opens a file; `-` is standard input. What cannot be sought (pipes) is read into memory.
-pub fn open(path: &Path, stdin: &mut dyn Read, limits: &Limits) -> Result<File, Failure> {
+/// Length from which on files are mapped: below it, reading is as fast.
+const LARGE: u64 = 16 << 20;
+
+/// Opens a file; `-` is standard input. What cannot be sought (pipes) is read into memory. Large files are mapped if `map`
+/// says so, and the others read where something of them is wanted.
+pub fn open(path: &Path, stdin: &mut dyn Read, limits: &Limits, map: bool) -> Result<File, Failure> {
     let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
     let failed = |error: std::io::Error| Failure::unreadable(format!("{name}: {error}"));
     let source: Arc<dyn Source> = if path.as_os_str() == "-" {
@@ -32,7 +37,11 @@ pub fn open(path: &Path, stdin: &mut dyn Read, limits: &Limits) -> Result<File, 
         if metadata.is_dir() {
             return Err(Failure::unreadable(format!("{name}: this is a folder")));
         }
-        if metadata.is_file() {
+        if metadata.is_file() && map && metadata.len() >= LARGE {
+            // SAFETY: who runs the command answers for its files, as its help says: they do not change while it runs. The
+            // command itself puts new files in the places of old ones, and writes into none.
+            Arc::new(unsafe { MappedFile::open(path) }.map_err(failed)?)
+        } else if metadata.is_file() {
             Arc::new(FileSource::open(path).map_err(failed)?)
         } else {
             let mut stream = std::fs::File::open(path).map_err(failed)?;

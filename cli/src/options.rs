@@ -22,6 +22,11 @@ pub struct Common {
     #[arg(long, global = true, value_name = "WHICH", default_value = "default")]
     pub limits: LimitsChoice,
 
+    /// Read files instead of mapping those of 16 MiB or more: for files that others may change or shorten meanwhile. With
+    /// hostile limits no file is mapped
+    #[arg(long, global = true)]
+    pub no_map: bool,
+
     /// Also write over a file that is read, two outputs to one file, and what is not valid
     #[arg(long, global = true)]
     pub force: bool,
@@ -45,6 +50,13 @@ pub enum LimitsChoice {
     Default,
     /// For files of strangers: at most 128 MiB and 100 000 instructions
     Hostile,
+}
+
+impl Common {
+    /// Returns whether large files are mapped. Replacing a mapped file is not possible everywhere.
+    pub fn maps_files(&self) -> bool {
+        cfg!(unix) && !self.no_map && self.limits != LimitsChoice::Hostile
+    }
 }
 
 impl LimitsChoice {

@@ -31,6 +31,7 @@ pub struct Session {
     command: &'static str,
     stdin: Box<dyn Read>,
     terminal: bool,
+    map: bool,
 }
 
 /// A document of some command: its schema, then what the command says.
@@ -52,13 +53,14 @@ impl Session {
         terminal: bool,
     ) -> Session {
         let (limits, outputs) = (common.limits.limits(), Outputs::new(common.force));
-        Session { out, err, json: common.json, limits, payloads, outputs, command, stdin, terminal }
+        let map = common.maps_files();
+        Session { out, err, json: common.json, limits, payloads, outputs, command, stdin, terminal, map }
     }
 
     /// Opens a file to read; `-` is standard input.
     pub fn open(&mut self, path: &Path) -> Result<File, Failure> {
         self.outputs.reads(path);
-        file::open(path, &mut self.stdin, &self.limits)
+        file::open(path, &mut self.stdin, &self.limits, self.map)
     }
 
     /// Reads a file of tensors whole; `-` is standard input.

@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 mod conflicts;
+mod mapped;
 mod signals;
 mod streams;
 
