@@ -46,9 +46,21 @@ fn runs(path: &Path) -> Vec<(Vec<u32>, Vec<f32>)> {
     (0..).map_while(run).collect()
 }
 
+/// The largest difference of a logit, of the largest logit. An activation that lies on the border of two bytes can land on
+/// the other one, and a cache remembers it.
+const FLIPPED: f32 = 3e-2;
+
+/// How far the first choice is before the second, of the largest logit.
+fn margin(logits: &[f32]) -> f32 {
+    let first = argmax(logits);
+    let others = logits.iter().enumerate().filter(|(index, _)| *index != first).map(|(_, x)| *x);
+    let largest = logits.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
+    (logits[first] - others.fold(f32::NEG_INFINITY, f32::max)) / largest
+}
+
 #[test]
 fn recorded_runs_are_what_sessions_compute() {
-    let (mut ran, mut worst) = (0, 0.0f32);
+    let (mut ran, mut close, mut worst) = (0, 0, 0.0f32);
     for (name, path) in models() {
         let model = open(&path);
         let mut session = model.session().unwrap();
@@ -60,13 +72,16 @@ fn recorded_runs_are_what_sessions_compute() {
             let have = session.prefill(tokens).unwrap();
             let want = &want[want.len() - have.len()..];
             let off = difference(have, want);
-            assert!(off < 2e-3, "{name}, run {index}: off by {off}");
-            assert_eq!(argmax(have), argmax(want), "{name}, run {index}");
+            assert!(off < FLIPPED, "{name}, run {index}: off by {off}");
+            let same = argmax(have) == argmax(want);
+            assert!(same || margin(want) < FLIPPED, "{name}, run {index}: {} is first", argmax(have));
             worst = worst.max(off);
+            close += usize::from(off <= 1e-6);
             ran += 1;
         }
     }
-    println!("{ran} recorded runs; the largest difference is {worst:e} of the largest logit");
+    println!("{ran} recorded runs, {close} within 1e-6; the largest difference is {worst:e} of the largest logit");
+    assert!(close * 10 >= ran * 9, "{close} of {ran} runs are within 1e-6");
 }
 
 fn follow(session: &mut Session, tokens: &[u32]) -> Vec<Vec<f32>> {
