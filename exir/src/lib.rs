@@ -7,7 +7,7 @@
 //! - [`decompose`] writes composite operators out in core ones.
 //! - [`verify`] holds programs against the dialects, [`dtype`] element types against tables.
 //! - [`pattern`] finds small graphs in a program and replaces them.
-//! - [`lower`] turns programs into files that runtimes load.
+//! - [`lower`] turns programs into files that runtimes load, [`backends`] make the payloads of delegates.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), edgepack_exir::Error> {
@@ -30,6 +30,7 @@
 )]
 
 pub mod archive;
+pub mod backends;
 pub mod decompose;
 pub mod dtype;
 mod error;

@@ -155,31 +155,10 @@ pub struct TensorMeta {
 impl TensorMeta {
     /// A contiguous tensor of these sizes.
     pub fn contiguous(scalar_type: ScalarType, sizes: &[Size]) -> Self {
-        let known: Option<Vec<i64>> = sizes.iter().map(Size::known).collect();
-        let mut strides = vec![Size::Known(1); sizes.len()];
-        if let Some(known) = known {
-            let mut step = 1i64;
-            for (size, stride) in known.iter().zip(&mut strides).rev() {
-                *stride = Size::Known(step);
-                step = step.saturating_mul((*size).max(1));
-            }
-        } else {
-            let mut step = Expr::Integer(1);
-            for (size, stride) in sizes.iter().zip(&mut strides).rev() {
-                *stride = match &step {
-                    Expr::Integer(number) => Size::Known(*number),
-                    step => Size::Symbolic(step.clone(), None),
-                };
-                step = step.times(match size {
-                    Size::Known(number) => Expr::Integer(*number),
-                    Size::Symbolic(expr, _) => expr.clone(),
-                });
-            }
-        }
         TensorMeta {
             scalar_type,
             sizes: sizes.to_vec(),
-            strides,
+            strides: dense_strides(sizes, &identity(sizes.len())),
             storage_offset: Size::Known(0),
             requires_grad: false,
             device: Device::cpu(),
@@ -190,6 +169,12 @@ impl TensorMeta {
     /// Returns these sizes with another element type, contiguous.
     pub fn cast(&self, scalar_type: ScalarType) -> Self {
         TensorMeta { scalar_type, requires_grad: false, ..self.clone() }
+    }
+
+    /// Returns the strides of a dense tensor of these sizes whose dimensions follow each other in this order in memory,
+    /// outermost first.
+    pub(crate) fn strides_in(&self, order: &[u8]) -> Vec<Size> {
+        dense_strides(&self.sizes, order)
     }
 
     /// Number of dimensions.
@@ -277,6 +262,30 @@ impl TensorMeta {
             layout: self.layout,
         }
     }
+}
+
+/// Returns the strides of dense sizes in an order of dimensions, outermost first.
+fn dense_strides(sizes: &[Size], order: &[u8]) -> Vec<Size> {
+    let known: Option<Vec<i64>> = sizes.iter().map(Size::known).collect();
+    let mut strides = vec![Size::Known(1); sizes.len()];
+    let (mut step, mut formula) = (1i64, Expr::Integer(1));
+    for dim in order.iter().rev().map(|dim| usize::from(*dim)) {
+        let (Some(size), Some(stride)) = (sizes.get(dim), strides.get_mut(dim)) else { continue };
+        if let Some(known) = &known {
+            *stride = Size::Known(step);
+            step = step.saturating_mul(known.get(dim).map_or(1, |size| (*size).max(1)));
+            continue;
+        }
+        *stride = match &formula {
+            Expr::Integer(number) => Size::Known(*number),
+            formula => Size::Symbolic(formula.clone(), None),
+        };
+        formula = formula.times(match size {
+            Size::Known(number) => Expr::Integer(*number),
+            Size::Symbolic(expr, _) => expr.clone(),
+        });
+    }
+    strides
 }
 
 /// Returns whether strides are those of channels-last, and not also those of the sizes in order.

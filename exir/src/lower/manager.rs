@@ -15,6 +15,7 @@ use super::{Alignments, MethodOrigins, Options, begin_with, emit, origin, state,
 use crate::dtype::Table;
 use crate::error::Error;
 use crate::graph::{Dialect, ExportedProgram, LoweredPart, NamedData};
+use crate::operators::Operators;
 use crate::verify;
 
 /// Changes a program of the Edge dialect in place.
@@ -47,12 +48,32 @@ pub struct ProgramManager<'d> {
     methods: Vec<Method<'d>>,
     store: NamedDataStore<'d>,
     options: Options,
+    /// The operators that are whole until backends had their turn; `None` if there are none.
+    whole: Option<Operators>,
 }
 
 impl<'d> ProgramManager<'d> {
     /// No programs yet.
     pub fn new(options: Options) -> Self {
-        ProgramManager { methods: Vec::new(), store: NamedDataStore::new(), options }
+        ProgramManager { methods: Vec::new(), store: NamedDataStore::new(), options, whole: None }
+    }
+
+    /// Leaves composite operators whole in the programs that are added from now on, by full name: a backend looks for
+    /// them. Those that no backend took are written out before emission.
+    pub fn keep_whole<'n>(&mut self, full_names: impl IntoIterator<Item = &'n str>) -> &mut Self {
+        self.whole.get_or_insert_with(|| self.options.operators.clone()).keep(full_names);
+        self
+    }
+
+    /// Writes out the composites that were whole for backends.
+    fn write_out(&mut self) -> Result<(), Error> {
+        if self.whole.take().is_none() {
+            return Ok(());
+        }
+        for method in &mut self.methods {
+            method.program = to_edge(method.program.clone(), &self.options)?;
+        }
+        Ok(())
     }
 
     /// Adds a program as a method, converted to the Edge dialect.
@@ -62,7 +83,10 @@ impl<'d> ProgramManager<'d> {
         }
         let names = origin::number(&mut program.graph);
         begin_with(&mut program, &self.options.state)?;
-        let mut program = to_edge(program, &self.options)?;
+        let mut program = match &self.whole {
+            Some(operators) => to_edge(program, &Options { operators: operators.clone(), ..self.options.clone() })?,
+            None => to_edge(program, &self.options)?,
+        };
         let mut modules = Vec::new();
         for part in std::mem::take(&mut program.about.modules) {
             for data in part.named_data {
@@ -203,7 +227,8 @@ impl<'d> ProgramManager<'d> {
     }
 
     /// Emits all methods into one file, and says where each instruction comes from.
-    pub fn emit(self) -> Result<Lowered<'d>, Error> {
+    pub fn emit(mut self) -> Result<Lowered<'d>, Error> {
+        self.write_out()?;
         state::check(&self.options.state, self.methods.iter().map(|method| &method.program))?;
         if self.options.edge_table.is_some() {
             self.check_types()?;

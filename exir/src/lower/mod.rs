@@ -29,6 +29,7 @@ pub use by_name::ByName;
 pub use manager::{Lowered, Pass, ProgramManager};
 pub use origin::{MethodOrigins, Origin};
 pub use partition::{ByOperator, LoweredModule, Part, Partitioner};
+pub(crate) use spec::bounds;
 pub use state::{State, begin_with};
 
 use std::sync::Arc;

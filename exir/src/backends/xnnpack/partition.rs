@@ -1,0 +1,158 @@
+//! Division of a graph into parts that delegates run.
+//!
+//! Every node has a level: a call that is taken is not below what it reads, any other node is one above the calls taken
+//! that it reads. The calls of one level are one part. No path can leave a part and come back, and there are no more
+//! parts than the longest path changes sides.
+
+use super::facts::Facts;
+use super::op::Op;
+use super::plan::Plan;
+use super::quant;
+use super::reason::Reason;
+use crate::error::Error;
+use crate::graph::{Argument, ExportedProgram, Graph, Ranges};
+use crate::lower::{Part, Partitioner};
+
+/// What becomes of a node.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Explained {
+    /// Name of the node.
+    pub node: String,
+    /// Target of its call.
+    pub operator: String,
+    /// Reason it stays outside of delegates; `None` if it is in one.
+    pub reason: Option<Reason>,
+}
+
+/// Chooses the nodes that the library computes.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct XnnpackPartitioner;
+
+impl Partitioner for XnnpackPartitioner {
+    fn partition(&self, program: &ExportedProgram<'_>) -> Result<Vec<Part>, Error> {
+        let mut parts = Vec::new();
+        each_graph(program, &mut |facts, way| {
+            let (levels, _) = divide(facts);
+            let mut found: std::collections::BTreeMap<usize, Vec<usize>> = std::collections::BTreeMap::new();
+            for (index, level) in levels.into_iter().enumerate() {
+                if let Some(level) = level {
+                    found.entry(level).or_default().push(index);
+                }
+            }
+            let part = |nodes| Part { nodes, graph: way.to_vec(), ..Part::default() };
+            parts.extend(found.into_values().map(part));
+        });
+        Ok(parts)
+    }
+}
+
+impl XnnpackPartitioner {
+    /// Says of each node, those of graphs inside included, whether a delegate computes it, and why not.
+    pub fn explain(&self, program: &ExportedProgram<'_>) -> Vec<Explained> {
+        let mut explained = Vec::new();
+        each_graph(program, &mut |facts, _| {
+            let (_, reasons) = divide(facts);
+            let nodes = facts.graph.nodes.iter().zip(reasons);
+            explained.extend(nodes.map(|(node, reason)| Explained {
+                node: node.name.clone(),
+                operator: node.target.operator().map_or_else(|| node.target.to_string(), ToString::to_string),
+                reason,
+            }));
+        });
+        explained
+    }
+}
+
+/// Path to a graph, as parts have it.
+type Way<'w> = &'w [(usize, usize)];
+
+fn each_graph(program: &ExportedProgram<'_>, visit: &mut dyn FnMut(&Facts<'_, '_>, Way<'_>)) {
+    visit(&Facts::of(program), &[]);
+    inner(&program.graph, &program.ranges, &mut Vec::new(), visit);
+}
+
+fn inner(
+    graph: &Graph,
+    ranges: &Ranges,
+    way: &mut Vec<(usize, usize)>,
+    visit: &mut dyn FnMut(&Facts<'_, '_>, Way<'_>),
+) {
+    for (index, node) in graph.nodes.iter().enumerate() {
+        for (argument, input) in node.inputs.iter().enumerate() {
+            if let Argument::Graph(_, inside) = &input.arg {
+                way.push((index, argument));
+                visit(&Facts::inner(inside, ranges), way);
+                inner(inside, ranges, way, visit);
+                way.pop();
+            }
+        }
+    }
+}
+
+/// Returns the level of each node that is taken, and the reason of each that is not.
+fn divide(facts: &Facts<'_, '_>) -> (Vec<Option<usize>>, Vec<Option<Reason>>) {
+    let plan = Plan::of(facts);
+    let mut reasons: Vec<Option<Reason>> = plan.calls.iter().map(|call| call.as_ref().err().cloned()).collect();
+    loop {
+        let levels = levels(facts, &plan, &reasons);
+        let alone = alone(&plan, &levels);
+        if alone.is_empty() {
+            return (levels, reasons);
+        }
+        // What stays now may lie between other parts, so they are divided again.
+        for index in alone {
+            if let Some(reason) = reasons.get_mut(index) {
+                *reason = Some(Reason::Alone);
+            }
+        }
+    }
+}
+
+/// Returns the nodes of parts that move no numbers.
+fn alone(plan: &Plan, levels: &[Option<usize>]) -> Vec<usize> {
+    let mut works: std::collections::BTreeMap<usize, bool> = std::collections::BTreeMap::new();
+    let view = |index: usize| plan.call(index).is_none_or(|op| op.is_view() || matches!(op, Op::Dequantize(..) | Op::Quantize(..)));
+    for (index, level) in levels.iter().enumerate() {
+        if let Some(level) = level {
+            *works.entry(*level).or_default() |= !view(index);
+        }
+    }
+    let idle = |level: &Option<usize>| level.is_some_and(|level| works.get(&level) == Some(&false));
+    levels.iter().enumerate().filter(|(_, level)| idle(level)).map(|(index, _)| index).collect()
+}
+
+fn levels(facts: &Facts<'_, '_>, plan: &Plan, reasons: &[Option<Reason>]) -> Vec<Option<usize>> {
+    let nodes = &facts.graph.nodes;
+    let taken = |index: usize| reasons.get(index).is_some_and(Option::is_none);
+    let mut levels = vec![0usize; nodes.len()];
+    for (index, node) in nodes.iter().enumerate() {
+        let mut level = 0;
+        node.each_input(&mut |value| {
+            let Some(maker) = facts.maker(value) else { return };
+            let below = levels.get(maker).copied().unwrap_or(0);
+            let leaves = taken(maker) && !taken(index);
+            level = level.max(below.saturating_add(usize::from(leaves)));
+        });
+        if let Some(slot) = levels.get_mut(index) {
+            *slot = level;
+        }
+    }
+    // A call that nothing of its own part makes operands for goes to the part that reads it first, if all its readers
+    // are in parts; so do calls that go back to floats, which are cheaper to give as bytes.
+    for (index, node) in nodes.iter().enumerate().rev() {
+        let level = levels.get(index).copied().unwrap_or(0);
+        let at = |index: usize| levels.get(index).copied().unwrap_or(0);
+        let mut bound = false;
+        node.each_input(&mut |value| bound |= facts.maker(value).is_some_and(|maker| taken(maker) && at(maker) == level));
+        let free = !bound || quant::is_dequantize(node) && matches!(plan.call(index), Some(Op::Dequantize(..)));
+        let results = node.results();
+        let readers = || results.iter().flat_map(|result| facts.readers(*result)).copied();
+        let given = results.iter().any(|result| facts.is_output(*result)) || !readers().all(taken);
+        if let (true, true, false, Some(first)) = (taken(index), free, given, readers().map(at).min())
+            && let Some(slot) = levels.get_mut(index)
+        {
+            *slot = first.max(level);
+        }
+    }
+    (0..nodes.len()).map(|index| levels.get(index).copied().filter(|_| taken(index))).collect()
+}
