@@ -30,11 +30,8 @@ impl<'p, 'd> Facts<'p, 'd> {
             let weight = program.weights.find(name).filter(|_| !changed.contains(name))?;
             Some((value, (name, weight)))
         });
-        Facts { constants: constants.collect(), ..Facts::inner(&program.graph, &program.ranges) }
-    }
-
-    /// Facts about a graph inside of a program, which has no constants of its own.
-    pub(super) fn inner(graph: &'p Graph, ranges: &'p Ranges) -> Self {
+        let constants = constants.collect();
+        let (graph, ranges) = (&program.graph, &program.ranges);
         let (mut makers, mut readers) = (BTreeMap::new(), BTreeMap::<ValueId, Vec<usize>>::new());
         for (index, node) in graph.nodes.iter().enumerate() {
             node.each_output(&mut |id| {
@@ -53,7 +50,7 @@ impl<'p, 'd> Facts<'p, 'd> {
                 outputs.insert(id);
             });
         });
-        Facts { graph, ranges, constants: BTreeMap::new(), makers, readers, outputs }
+        Facts { graph, ranges, constants, makers, readers, outputs }
     }
 
     /// Returns the name and content of a constant; `None` for values that are made or change.

@@ -1,5 +1,6 @@
 //! Passes before the division: batch norms go into the convolutions they follow, and every reader of a number that was
-//! taken back to floats takes it back itself.
+//! taken back to floats takes it back itself; views
+//! read no sizes that they find.
 
 use std::collections::BTreeMap;
 
@@ -145,6 +146,45 @@ pub(super) fn add(
     program.graph.inputs.insert(at.min(program.graph.inputs.len()), Argument::Value(value));
     program.inputs.insert(at, InputSpec { kind: InputKind::Constant(name), arg: Argument::Value(value) });
     Ok(value)
+}
+
+/// Lets views and expansions find the one size that is a formula by themselves, so that they read no numbers.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct InferSizes;
+
+impl Pass for InferSizes {
+    fn name(&self) -> &str {
+        "infer sizes"
+    }
+
+    fn run(&self, program: &mut ExportedProgram<'_>) -> Result<(), Error> {
+        infer(&mut program.graph)?;
+        program.graph.remove_unused(|_| false);
+        Ok(())
+    }
+}
+
+fn infer(graph: &mut Graph) -> Result<(), Error> {
+    graph.each_subgraph(infer)?;
+    let mut found = Vec::new();
+    for (index, node) in graph.nodes.iter().enumerate() {
+        let sizes = |value: Option<ValueId>| value.and_then(|value| graph.tensor(value)).map(|meta| meta.sizes.as_slice());
+        let Some(result) = sizes(node.result()) else { continue };
+        let mut reads = false;
+        node.arg("size").unwrap_or(&Argument::None).each_value(&mut |_| reads = true);
+        let formulas = result.iter().filter(|size| size.known().is_none()).count();
+        let same = sizes(node.value_arg("self")) == Some(result);
+        if reads && (node.calls("aten::view_copy") && formulas == 1 || node.calls("aten::expand_copy") && same) {
+            let sizes: Vec<i64> = result.iter().map(|size| size.known().unwrap_or(-1)).collect();
+            found.push((index, sizes));
+        }
+    }
+    for (index, sizes) in found {
+        if let Some(node) = graph.nodes.get_mut(index) {
+            node.set_arg("size", Argument::ints(sizes));
+        }
+    }
+    Ok(())
 }
 
 /// Gives every reader of a number that was taken back to floats a call of its own, which can be part of it.

@@ -28,7 +28,7 @@ mod quant;
 mod reason;
 mod weights;
 
-pub use fold::{FoldBatchNorms, SeparateDequantisations};
+pub use fold::{FoldBatchNorms, InferSizes, SeparateDequantisations};
 pub use partition::{Explained, XnnpackPartitioner};
 pub use reason::Reason;
 
@@ -95,7 +95,7 @@ pub fn delegate(
     manager: &mut ProgramManager<'_>,
     external_weights: &ByName<String>,
 ) -> Result<Vec<(String, Vec<Explained>)>, Error> {
-    manager.transform(&[&FoldBatchNorms, &SeparateDequantisations])?;
+    manager.transform(&[&FoldBatchNorms, &InferSizes, &SeparateDequantisations])?;
     let partitioner = XnnpackPartitioner;
     let names: Vec<String> = manager.methods().map(str::to_owned).collect();
     let explain = |name: &String| Some((name.clone(), partitioner.explain(manager.program(name)?)));

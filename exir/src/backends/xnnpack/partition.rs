@@ -4,13 +4,15 @@
 //! that it reads. The calls of one level are one part. No path can leave a part and come back, and there are no more
 //! parts than the longest path changes sides.
 
+use std::collections::BTreeMap;
+
 use super::facts::Facts;
 use super::op::Op;
 use super::plan::Plan;
 use super::quant;
 use super::reason::Reason;
 use crate::error::Error;
-use crate::graph::{Argument, ExportedProgram, Graph, Ranges};
+use crate::graph::{Argument, ExportedProgram, Graph, Node};
 use crate::lower::{Part, Partitioner};
 
 /// What becomes of a node.
@@ -24,67 +26,48 @@ pub struct Explained {
     pub reason: Option<Reason>,
 }
 
-/// Chooses the nodes that the library computes.
+impl Explained {
+    fn new(node: &Node, reason: Option<Reason>) -> Self {
+        let operator = node.target.operator().map_or_else(|| node.target.to_string(), ToString::to_string);
+        Explained { node: node.name.clone(), operator, reason }
+    }
+}
+
+/// Chooses the nodes that the library computes. Graphs inside of others stay.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct XnnpackPartitioner;
 
 impl Partitioner for XnnpackPartitioner {
     fn partition(&self, program: &ExportedProgram<'_>) -> Result<Vec<Part>, Error> {
-        let mut parts = Vec::new();
-        each_graph(program, &mut |facts, way| {
-            let (levels, _) = divide(facts);
-            let mut found: std::collections::BTreeMap<usize, Vec<usize>> = std::collections::BTreeMap::new();
-            for (index, level) in levels.into_iter().enumerate() {
-                if let Some(level) = level {
-                    found.entry(level).or_default().push(index);
-                }
+        let (levels, _) = divide(&Facts::of(program));
+        let mut parts: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (index, level) in levels.into_iter().enumerate() {
+            if let Some(level) = level {
+                parts.entry(level).or_default().push(index);
             }
-            let part = |nodes| Part { nodes, graph: way.to_vec(), ..Part::default() };
-            parts.extend(found.into_values().map(part));
-        });
-        Ok(parts)
+        }
+        Ok(parts.into_values().map(|nodes| Part { nodes, ..Part::default() }).collect())
     }
 }
 
 impl XnnpackPartitioner {
     /// Says of each node, those of graphs inside included, whether a delegate computes it, and why not.
     pub fn explain(&self, program: &ExportedProgram<'_>) -> Vec<Explained> {
-        let mut explained = Vec::new();
-        each_graph(program, &mut |facts, _| {
-            let (_, reasons) = divide(facts);
-            let nodes = facts.graph.nodes.iter().zip(reasons);
-            explained.extend(nodes.map(|(node, reason)| Explained {
-                node: node.name.clone(),
-                operator: node.target.operator().map_or_else(|| node.target.to_string(), ToString::to_string),
-                reason,
-            }));
-        });
+        let (_, reasons) = divide(&Facts::of(program));
+        let nodes = program.graph.nodes.iter().zip(reasons);
+        let mut explained: Vec<Explained> = nodes.map(|(node, reason)| Explained::new(node, reason)).collect();
+        inner(&program.graph, &mut explained);
         explained
     }
 }
 
-/// Path to a graph, as parts have it.
-type Way<'w> = &'w [(usize, usize)];
-
-fn each_graph(program: &ExportedProgram<'_>, visit: &mut dyn FnMut(&Facts<'_, '_>, Way<'_>)) {
-    visit(&Facts::of(program), &[]);
-    inner(&program.graph, &program.ranges, &mut Vec::new(), visit);
-}
-
-fn inner(
-    graph: &Graph,
-    ranges: &Ranges,
-    way: &mut Vec<(usize, usize)>,
-    visit: &mut dyn FnMut(&Facts<'_, '_>, Way<'_>),
-) {
-    for (index, node) in graph.nodes.iter().enumerate() {
-        for (argument, input) in node.inputs.iter().enumerate() {
-            if let Argument::Graph(_, inside) = &input.arg {
-                way.push((index, argument));
-                visit(&Facts::inner(inside, ranges), way);
-                inner(inside, ranges, way, visit);
-                way.pop();
-            }
+/// Adds the nodes of graphs inside, which stay.
+fn inner(graph: &Graph, explained: &mut Vec<Explained>) {
+    for node in &graph.nodes {
+        for input in &node.inputs {
+            let Argument::Graph(_, inside) = &input.arg else { continue };
+            explained.extend(inside.nodes.iter().map(|node| Explained::new(node, Some(Reason::Inner))));
+            inner(inside, explained);
         }
     }
 }
@@ -110,7 +93,7 @@ fn divide(facts: &Facts<'_, '_>) -> (Vec<Option<usize>>, Vec<Option<Reason>>) {
 
 /// Returns the nodes of parts that move no numbers.
 fn alone(plan: &Plan, levels: &[Option<usize>]) -> Vec<usize> {
-    let mut works: std::collections::BTreeMap<usize, bool> = std::collections::BTreeMap::new();
+    let mut works: BTreeMap<usize, bool> = BTreeMap::new();
     let view = |index: usize| plan.call(index).is_none_or(|op| op.is_view() || matches!(op, Op::Dequantize(..) | Op::Quantize(..)));
     for (index, level) in levels.iter().enumerate() {
         if let Some(level) = level {

@@ -60,9 +60,12 @@ pub enum Reason {
     /// The pattern of quantisation is none that the library computes.
     #[error("quantisation: {0}")]
     Quantised(&'static str),
-    /// The node would be the whole of a delegate, or part of one that moves nothing: as an instruction it costs less.
-    #[error("it stands alone: a delegate of views costs more than the views")]
+    /// The node would be part of a delegate that computes nothing.
+    #[error("it has no company that computes: a delegate of views costs more than the views")]
     Alone,
+    /// The node is in a graph inside of the program, where weights are operands and a call is short.
+    #[error("it is in a graph that a node runs: weights are no constants there, and calls of a delegate cost")]
+    Inner,
     /// A backend has the node already, or a graph inside of it.
     #[error("it is not a call of an operator")]
     NotOperator,
