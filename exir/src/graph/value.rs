@@ -177,6 +177,15 @@ impl TensorMeta {
         dense_strides(&self.sizes, order)
     }
 
+    /// Returns whether a delegate takes or gives the tensor channels-last: by strides that are those, to the digit, where
+    /// sizes of 1 leave it open.
+    pub(crate) fn is_given_channels_last(&self) -> bool {
+        let strides = |order: Vec<u8>| self.strides_in(&order);
+        let image = channels_last(self.rank()).filter(|order| order.len() == 4).map(strides);
+        let exactly = image.as_ref() == Some(&self.strides) && image != Some(strides(identity(self.rank())));
+        self.rank() == 4 && (exactly || self.is_channels_last())
+    }
+
     /// Number of dimensions.
     pub fn rank(&self) -> usize {
         self.sizes.len()

@@ -130,8 +130,9 @@ impl<'p, 'd> Facts<'p, 'd> {
     /// Checks that a tensor has dimensions that a value of a payload can have.
     pub(super) fn shape(&self, value: ValueId) -> Result<(), Reason> {
         let meta = self.tensor(value)?;
-        if meta.rank() > MOST_DIMS {
-            return Err(Reason::Rank { value: self.name(value), found: meta.rank(), want: "at most 6" });
+        // A number alone is a constant of one dimension, but no tensor that a caller gives or takes.
+        if meta.rank() > MOST_DIMS || meta.rank() == 0 && self.constant(value).is_none() {
+            return Err(Reason::Rank { value: self.name(value), found: meta.rank(), want: "1 to 6" });
         }
         match self.bounds(value)?.contains(&0) {
             true => Err(Reason::Empty(self.name(value))),

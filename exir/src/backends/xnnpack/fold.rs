@@ -41,8 +41,9 @@ impl Pass for FoldBatchNorms {
         let mut replaced = BTreeMap::new();
         for fold in folds {
             let name = |kind: &str| format!("{}.{kind}.folded", fold.name);
-            let filter = add_constant(program, &name("weight"), &fold.sizes, &fold.filter)?;
-            let bias = add_constant(program, &name("bias"), &[fold.bias.len()], &fold.bias)?;
+            let bytes = |numbers: &[f32]| weights::of_type(numbers, fold.scalar_type);
+            let filter = add(program, &name("weight"), fold.scalar_type, &fold.sizes, bytes(&fold.filter))?;
+            let bias = add(program, &name("bias"), fold.scalar_type, &[fold.bias.len()], bytes(&fold.bias))?;
             if let Some(node) = program.graph.nodes.get_mut(fold.convolution) {
                 node.set_arg("weight", filter);
                 node.set_arg("bias", bias);
@@ -60,6 +61,7 @@ impl Pass for FoldBatchNorms {
 struct Fold {
     convolution: usize,
     name: String,
+    scalar_type: ScalarType,
     sizes: Vec<usize>,
     filter: Vec<f32>,
     bias: Vec<f32>,
@@ -113,20 +115,11 @@ fn fold(facts: &Facts<'_, '_>, plan: &Plan, norm: usize) -> Result<Option<Fold>,
         *number *= factors.get(channel).copied().unwrap_or(1.0);
     }
     let name = node.map_or_else(String::new, |node| node.name.clone());
-    Ok(Some(Fold { convolution, name, sizes: filter.sizes().to_vec(), filter: numbers, bias: moved, from, to: *x }))
+    let (scalar_type, sizes) = (filter.scalar_type(), filter.sizes().to_vec());
+    Ok(Some(Fold { convolution, name, scalar_type, sizes, filter: numbers, bias: moved, from, to: *x }))
 }
 
-/// Adds a constant of single precision as an input in front of those that the caller gives.
-pub(super) fn add_constant(
-    program: &mut ExportedProgram<'_>,
-    name: &str,
-    sizes: &[usize],
-    numbers: &[f32],
-) -> Result<ValueId, Error> {
-    add(program, name, ScalarType::FLOAT, sizes, weights::of_floats(numbers))
-}
-
-/// Adds a constant of these bytes.
+/// Adds a constant of these bytes as an input in front of those that the caller gives.
 pub(super) fn add(
     program: &mut ExportedProgram<'_>,
     name: &str,
@@ -168,7 +161,8 @@ fn infer(graph: &mut Graph) -> Result<(), Error> {
     graph.each_subgraph(infer)?;
     let mut found = Vec::new();
     for (index, node) in graph.nodes.iter().enumerate() {
-        let sizes = |value: Option<ValueId>| value.and_then(|value| graph.tensor(value)).map(|meta| meta.sizes.as_slice());
+        let sizes =
+            |value: Option<ValueId>| value.and_then(|value| graph.tensor(value)).map(|meta| meta.sizes.as_slice());
         let Some(result) = sizes(node.result()) else { continue };
         let mut reads = false;
         node.arg("size").unwrap_or(&Argument::None).each_value(&mut |_| reads = true);

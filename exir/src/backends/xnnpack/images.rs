@@ -64,7 +64,8 @@ fn greatest(call: Call<'_, '_, '_>) -> Result<Op, Reason> {
             let too_large = || Reason::Argument { argument: "ceil_mode", why: "windows reach too far" };
             let reach = |count: u32| {
                 let last = count.checked_sub(1)?.checked_mul(pick(&windows.stride))?;
-                let window = pick(&windows.size).checked_sub(1)?.checked_mul(pick(&windows.dilation))?.checked_add(1)?;
+                let window =
+                    pick(&windows.size).checked_sub(1)?.checked_mul(pick(&windows.dilation))?.checked_add(1)?;
                 last.checked_add(window)
             };
             let reach = at(&want).and_then(reach).ok_or_else(too_large)?;
@@ -89,7 +90,10 @@ fn average(call: Call<'_, '_, '_>) -> Result<Op, Reason> {
     let [height, width] = windows.size;
     let count = i64::from(height).checked_mul(i64::from(width)).unwrap_or(0);
     if call.int("divisor_override", count)? != count {
-        return Err(Reason::Argument { argument: "divisor_override", why: "nodes divide by the elements of the window" });
+        return Err(Reason::Argument {
+            argument: "divisor_override",
+            why: "nodes divide by the elements of the window",
+        });
     }
     if windows.size == [1, 1] {
         return Err(Reason::Argument { argument: "kernel_size", why: "a window of one element is none" });

@@ -26,9 +26,10 @@ pub(super) fn recognise(call: Call<'_, '_, '_>, name: &str) -> Option<Result<Op,
         | "aten::squeeze_copy.dims"
         | "aten::squeeze_copy" => reshape(call),
         "aten::expand_copy" => same_sizes(call),
-        "dim_order_ops::_clone_dim_order" | "dim_order_ops::_to_dim_order_copy" | "aten::alias_copy" | "aten::clone" => {
-            operand(call).map(Op::Same)
-        }
+        "dim_order_ops::_clone_dim_order"
+        | "dim_order_ops::_to_dim_order_copy"
+        | "aten::alias_copy"
+        | "aten::clone" => operand(call).map(Op::Same),
         "aten::_softmax" => softmax(call),
         _ => return None,
     })

@@ -154,19 +154,51 @@ pub(super) enum Op {
     /// Numbers below 0 times a slope for each channel.
     Slopes(ValueId, ValueId),
     /// Batch norm with fixed moments: input, weight, bias, mean, variance, epsilon.
-    Norm { x: ValueId, weight: Option<ValueId>, bias: Option<ValueId>, mean: ValueId, variance: ValueId, epsilon: f64 },
-    Softmax { x: ValueId, dim: usize },
-    Cat { items: Vec<ValueId>, dim: usize },
+    Norm {
+        x: ValueId,
+        weight: Option<ValueId>,
+        bias: Option<ValueId>,
+        mean: ValueId,
+        variance: ValueId,
+        epsilon: f64,
+    },
+    Softmax {
+        x: ValueId,
+        dim: usize,
+    },
+    Cat {
+        items: Vec<ValueId>,
+        dim: usize,
+    },
     /// One part for each result.
-    Slice { x: ValueId, dim: usize, parts: Vec<Range> },
-    Permute { x: ValueId, dims: Vec<usize> },
+    Slice {
+        x: ValueId,
+        dim: usize,
+        parts: Vec<Range>,
+    },
+    Permute {
+        x: ValueId,
+        dims: Vec<usize>,
+    },
     /// Other dimensions of the same elements in the same order.
     Reshape(ValueId),
     /// One index along a dimension, which is gone.
-    Select { x: ValueId, dim: usize, index: u32 },
+    Select {
+        x: ValueId,
+        dim: usize,
+        index: u32,
+    },
     /// Elements before and after, by dimension.
-    Pad { x: ValueId, before: Vec<u32>, after: Vec<u32>, value: f32 },
-    Resize { x: ValueId, align_corners: bool },
+    Pad {
+        x: ValueId,
+        before: Vec<u32>,
+        after: Vec<u32>,
+        value: f32,
+    },
+    Resize {
+        x: ValueId,
+        align_corners: bool,
+    },
     /// The same tensor.
     Same(ValueId),
     Quantize(ValueId, Params),

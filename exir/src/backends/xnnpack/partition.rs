@@ -94,7 +94,9 @@ fn divide(facts: &Facts<'_, '_>) -> (Vec<Option<usize>>, Vec<Option<Reason>>) {
 /// Returns the nodes of parts that move no numbers.
 fn alone(plan: &Plan, levels: &[Option<usize>]) -> Vec<usize> {
     let mut works: BTreeMap<usize, bool> = BTreeMap::new();
-    let view = |index: usize| plan.call(index).is_none_or(|op| op.is_view() || matches!(op, Op::Dequantize(..) | Op::Quantize(..)));
+    let view = |index: usize| {
+        plan.call(index).is_none_or(|op| op.is_view() || matches!(op, Op::Dequantize(..) | Op::Quantize(..)))
+    };
     for (index, level) in levels.iter().enumerate() {
         if let Some(level) = level {
             *works.entry(*level).or_default() |= !view(index);
@@ -126,7 +128,9 @@ fn levels(facts: &Facts<'_, '_>, plan: &Plan, reasons: &[Option<Reason>]) -> Vec
         let level = levels.get(index).copied().unwrap_or(0);
         let at = |index: usize| levels.get(index).copied().unwrap_or(0);
         let mut bound = false;
-        node.each_input(&mut |value| bound |= facts.maker(value).is_some_and(|maker| taken(maker) && at(maker) == level));
+        node.each_input(&mut |value| {
+            bound |= facts.maker(value).is_some_and(|maker| taken(maker) && at(maker) == level)
+        });
         let free = !bound || quant::is_dequantize(node) && matches!(plan.call(index), Some(Op::Dequantize(..)));
         let results = node.results();
         let readers = || results.iter().flat_map(|result| facts.readers(*result)).copied();

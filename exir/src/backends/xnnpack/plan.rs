@@ -47,21 +47,28 @@ impl Plan {
     /// Returns the calls that are computed on 8-bit numbers: for each what it makes, by the place of its node.
     pub(super) fn quantised(&self, facts: &Facts<'_, '_>) -> BTreeMap<usize, Requantised> {
         let nodes = facts.graph.nodes.iter().enumerate();
-        nodes.filter_map(|(index, node)| {
-            let op = self.call(index)?;
-            let found = quant::requantised(facts, node.result().filter(|_| node.results().len() == 1 || matches!(op, Op::Greatest(_)))?, op.has_bounds())?;
-            let taken = found.nodes.iter().all(|node| self.call(*node).is_some());
-            let computed = match op {
-                Op::Conv(conv) => matches!(conv.input, Input::Static(_)),
-                Op::Linear(linear) => matches!(linear.input, Input::Static(_)),
-                op => op.quantizable()?.into_iter().all(|value| {
-                    let params = quant::dequantised(facts, value).map(|(_, params)| params);
-                    params.is_some() && (!op.copies_numbers() || params == Some(found.params))
-                }) && ratios(facts, op, &found),
-            };
-            (taken && computed).then_some((index, found))
-        })
-        .collect()
+        nodes
+            .filter_map(|(index, node)| {
+                let op = self.call(index)?;
+                let found = quant::requantised(
+                    facts,
+                    node.result().filter(|_| node.results().len() == 1 || matches!(op, Op::Greatest(_)))?,
+                    op.has_bounds(),
+                )?;
+                let taken = found.nodes.iter().all(|node| self.call(*node).is_some());
+                let computed = match op {
+                    Op::Conv(conv) => matches!(conv.input, Input::Static(_)),
+                    Op::Linear(linear) => matches!(linear.input, Input::Static(_)),
+                    op => {
+                        op.quantizable()?.into_iter().all(|value| {
+                            let params = quant::dequantised(facts, value).map(|(_, params)| params);
+                            params.is_some() && (!op.copies_numbers() || params == Some(found.params))
+                        }) && ratios(facts, op, &found)
+                    }
+                };
+                (taken && computed).then_some((index, found))
+            })
+            .collect()
     }
 }
 

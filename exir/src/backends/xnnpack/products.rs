@@ -1,7 +1,5 @@
 //! Convolutions and products of matrices.
 
-use edgepack_format::scalar::ScalarType;
-
 use super::elements::floats;
 use super::facts::Call;
 use super::op::{Conv, Input, Linear, Op, Scales};
@@ -46,7 +44,12 @@ fn factors(call: Call<'_, '_, '_>) -> Result<(), Reason> {
 }
 
 /// Checks that floats of a product are of one type, as far as they are floats.
-fn same_type(call: Call<'_, '_, '_>, input: Input, weight: Option<ValueId>, bias: Option<ValueId>) -> Result<(), Reason> {
+fn same_type(
+    call: Call<'_, '_, '_>,
+    input: Input,
+    weight: Option<ValueId>,
+    bias: Option<ValueId>,
+) -> Result<(), Reason> {
     let operands = [Some(input.value()).filter(|_| !matches!(input, Input::Static(_))), weight, bias];
     let operands: Vec<ValueId> = operands.into_iter().flatten().collect();
     floats(call, &operands).map(drop)
@@ -103,7 +106,8 @@ fn convolution(call: Call<'_, '_, '_>) -> Result<Op, Reason> {
         return Err(Reason::Rank { value: facts.name(x), found: facts.rank(x), want: "as many as the weight" });
     }
     let wrong = Reason::Argument { argument: "groups", why: "it does not divide the channels" };
-    let groups = usize::try_from(call.int("groups", 1)?).ok().filter(|groups| *groups > 0).ok_or_else(|| wrong.clone())?;
+    let groups =
+        usize::try_from(call.int("groups", 1)?).ok().filter(|groups| *groups > 0).ok_or_else(|| wrong.clone())?;
     let [outer, inner, ..] = sizes;
     let channels = if transposed { inner.checked_mul(groups) } else { Some(outer) }.ok_or_else(|| wrong.clone())?;
     if sizes.contains(&0) || outer.checked_rem(groups) != Some(0) {
@@ -112,7 +116,11 @@ fn convolution(call: Call<'_, '_, '_>) -> Result<Op, Reason> {
     let pair = |name, otherwise| -> Result<[u32; 2], Reason> {
         let [height, width] = call.pair(name, otherwise)?;
         // One number is that of the only dimension.
-        Ok(if flat { [if name == "padding" || name == "output_padding" { 0 } else { 1 }, width] } else { [height, width] })
+        Ok(if flat {
+            [if name == "padding" || name == "output_padding" { 0 } else { 1 }, width]
+        } else {
+            [height, width]
+        })
     };
     let (stride, dilation) = (pair("stride", 1)?, pair("dilation", 1)?);
     if stride.contains(&0) || dilation.contains(&0) {
@@ -144,7 +152,9 @@ fn convolution(call: Call<'_, '_, '_>) -> Result<Op, Reason> {
     if let (Input::Dynamic(_), Scales::Channel { four_bits, .. }) = (input, filter.scales)
         && (flat || conv.is_depthwise() || transposed || four_bits)
     {
-        return Err(Reason::Quantised("rows are quantised at run time for dense two-dimensional convolutions of bytes"));
+        return Err(Reason::Quantised(
+            "rows are quantised at run time for dense two-dimensional convolutions of bytes",
+        ));
     }
     super::elements::made(call, x)?;
     same_type(call, input, Some(filter.value).filter(|_| !quantised), conv.bias)?;
@@ -157,20 +167,15 @@ fn norm(call: Call<'_, '_, '_>) -> Result<Op, Reason> {
     if let Some(used) = results.iter().skip(1).position(|result| !facts.is_unused(*result)) {
         return Err(Reason::Result(used.saturating_add(1)));
     }
-    if floats(call, &[x])? != ScalarType::FLOAT {
-        return Err(Reason::Type { value: facts.name(x), found: ScalarType::HALF, want: "Float" });
-    }
+    floats(call, &[x])?;
     let rank = facts.rank(x);
     if rank < 2 {
         return Err(Reason::Rank { value: facts.name(x), found: rank, want: "2 to 6" });
     }
     let constant = |name: &'static str| -> Result<Option<ValueId>, Reason> {
         let Some(value) = call.optional(name)? else { return Ok(None) };
-        match (facts.constant(value), facts.float(value)?) {
-            (Some(_), ScalarType::FLOAT) => Ok(Some(value)),
-            (Some(_), found) => Err(Reason::Type { value: facts.name(value), found, want: "Float" }),
-            (None, _) => Err(Reason::NotConstant(name)),
-        }
+        facts.float(value)?;
+        facts.constant(value).map(|_| Some(value)).ok_or(Reason::NotConstant(name))
     };
     super::elements::made(call, x)?;
     Ok(Op::Norm {

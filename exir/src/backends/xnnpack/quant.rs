@@ -130,9 +130,17 @@ pub(super) fn recognise(call: Call<'_, '_, '_>, readers: &impl Fn(ValueId) -> Re
             let params = activation(node)?;
             facts.float(result)?;
             facts.shape(bytes)?;
-            let agrees = |other: usize| facts.graph.nodes.get(other).is_none_or(|other| !other.calls(DEQUANTIZE) || activation(other) == Ok(params));
+            let agrees = |other: usize| {
+                facts
+                    .graph
+                    .nodes
+                    .get(other)
+                    .is_none_or(|other| !other.calls(DEQUANTIZE) || activation(other) == Ok(params))
+            };
             let maker = facts.made_by(bytes, QUANTIZE).map(activation);
-            if maker.is_some_and(|maker| maker != Ok(params)) || !facts.readers(bytes).iter().all(|other| agrees(*other)) {
+            if maker.is_some_and(|maker| maker != Ok(params))
+                || !facts.readers(bytes).iter().all(|other| agrees(*other))
+            {
                 return Err(Reason::Quantised("bytes are read with parameters that are not those they were made with"));
             }
             Ok(Op::Dequantize(bytes, params))
@@ -206,10 +214,14 @@ fn is_whole_rows(facts: &Facts<'_, '_>, choose: &Node, x: ValueId) -> bool {
     let symmetric = choose.arg("mapping_type").is_some_and(|kind| *kind != Argument::Text("ASYMMETRIC".to_owned()));
     let Some(block) = choose.arg("block_size").map(Argument::items) else { return !symmetric };
     let Some(meta) = facts.graph.tensor(x) else { return false };
-    let (Some((last, leading)), Some(row)) = (block.split_last(), meta.sizes.last().and_then(|size| size.known())) else {
+    let (Some((last, leading)), Some(row)) = (block.split_last(), meta.sizes.last().and_then(|size| size.known()))
+    else {
         return false;
     };
-    !symmetric && block.len() == meta.rank() && last.as_int() == Some(row) && leading.iter().all(|one| one.as_int() == Some(1))
+    !symmetric
+        && block.len() == meta.rank()
+        && last.as_int() == Some(row)
+        && leading.iter().all(|one| one.as_int() == Some(1))
 }
 
 /// The filter of a product or convolution, which has its output channels along `axis`.
@@ -283,12 +295,7 @@ pub(super) fn filter(facts: &Facts<'_, '_>, value: ValueId, axis: usize) -> Resu
 }
 
 /// Says whether a product or convolution with this operand and filter can be computed, and how it reads the operand.
-pub(super) fn agree(
-    facts: &Facts<'_, '_>,
-    x: ValueId,
-    filter: &Filter,
-    result: ValueId,
-) -> Result<Input, Reason> {
+pub(super) fn agree(facts: &Facts<'_, '_>, x: ValueId, filter: &Filter, result: ValueId) -> Result<Input, Reason> {
     match (input(facts, x), filter.scales) {
         (_, Scales::None) => Ok(Input::Float(x)),
         // Weights of four bits are bytes here.

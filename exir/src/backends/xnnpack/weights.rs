@@ -18,14 +18,27 @@ pub(super) fn floats(weight: &Weight<'_>) -> Result<Vec<f32>, Error> {
     let order: Vec<usize> = (0..weight.sizes().len()).collect();
     let bytes = bytes(weight, &order)?;
     Ok(match weight.scalar_type() {
-        ScalarType::HALF => bytes.as_chunks::<2>().0.iter().map(|two| half::f16::from_le_bytes(*two).to_f32()).collect(),
+        ScalarType::HALF => halves(&bytes),
         _ => bytes.as_chunks::<4>().0.iter().map(|four| f32::from_le_bytes(*four)).collect(),
     })
+}
+
+/// Returns numbers of half precision.
+pub(super) fn halves(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks::<2>().0.iter().map(|two| half::f16::from_le_bytes(*two).to_f32()).collect()
 }
 
 /// Returns the bytes of numbers of single precision.
 pub(super) fn of_floats(numbers: &[f32]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+/// Returns the bytes of numbers of half or single precision.
+pub(super) fn of_type(numbers: &[f32], scalar_type: ScalarType) -> Vec<u8> {
+    match scalar_type {
+        ScalarType::HALF => numbers.iter().flat_map(|number| half::f16::from_f32(*number).to_le_bytes()).collect(),
+        _ => of_floats(numbers),
+    }
 }
 
 /// Returns the bytes of scales in bf16, rounded to the nearest.
@@ -47,7 +60,8 @@ pub(super) fn is_zero(facts: &Facts<'_, '_>, value: ValueId) -> bool {
 /// Packs rows of bytes that hold numbers from -8 to 7: two in a byte, the first in the low half, plus 8. A row of an odd
 /// number ends with a half that stands for 0.
 pub(super) fn four_bits(bytes: &[u8], row: usize) -> Vec<u8> {
-    let half = |byte: Option<&u8>| byte.map_or(8, |byte| (byte.cast_signed().clamp(-8, 7).wrapping_add(8)).cast_unsigned());
+    let half =
+        |byte: Option<&u8>| byte.map_or(8, |byte| (byte.cast_signed().clamp(-8, 7).wrapping_add(8)).cast_unsigned());
     let rows = bytes.chunks(row.max(1));
     rows.flat_map(|row| row.chunks(2).map(move |pair| half(pair.first()) | (half(pair.get(1)) << 4))).collect()
 }

@@ -1,7 +1,7 @@
 //! Calls that compute element by element, in payloads.
 
-use edgepack_builder::xnnpack::ValueSpec;
-use edgepack_format::xnnpack::{Datatype, ELU, LeakyReLU, Node1x1, Node2x1, NodeUnion, StaticTranspose};
+use edgepack_format::scalar::ScalarType;
+use edgepack_format::xnnpack::{ELU, LeakyReLU, Node1x1, Node2x1, NodeUnion, StaticTranspose};
 
 use super::super::op::{Binary, Unary};
 use super::super::weights;
@@ -139,7 +139,13 @@ impl Emitter<'_, '_, '_> {
     }
 
     /// A batch norm with fixed moments: times a factor, plus a number, for each channel.
-    pub(super) fn norm(&mut self, x: ValueId, constants: &[(Option<ValueId>, f32)], epsilon: f64, result: ValueId) -> Result<(), Error> {
+    pub(super) fn norm(
+        &mut self,
+        x: ValueId,
+        constants: &[(Option<ValueId>, f32)],
+        epsilon: f64,
+        result: ValueId,
+    ) -> Result<(), Error> {
         let order = self.order(x);
         let channels = self.dims(x, &plain(self.facts.rank(x)))?.get(1).copied().unwrap_or(1);
         let mut lists = Vec::with_capacity(constants.len());
@@ -161,12 +167,13 @@ impl Emitter<'_, '_, '_> {
         let shifts: Vec<f32> =
             bias.iter().zip(mean.iter().zip(&factors)).map(|(bias, (mean, factor))| bias - mean * factor).collect();
         let dims: Vec<u32> = order.iter().map(|dim| if *dim == 1 { channels } else { 1 }).collect();
-        let spec = ValueSpec::new(Datatype::FP32, dims);
+        let kind = self.facts.graph.tensor(x).map_or(ScalarType::FLOAT, |meta| meta.scalar_type);
+        let spec = self.spec_of(x, dims);
         let input1_id = self.get(x, &order)?;
-        let input2_id = self.constant_of(name, spec.clone(), weights::of_floats(&factors))?.id();
+        let input2_id = self.constant_of(name, spec.clone(), weights::of_type(&factors, kind))?.id();
         let scaled = self.hidden(self.spec_of(x, self.dims(x, &order)?))?.id();
         self.node(NodeUnion::Multiply(Node2x1 { input1_id, input2_id, output_id: scaled, flags: 0 }), None);
-        let input2_id = self.constant_of(name, spec, weights::of_floats(&shifts))?.id();
+        let input2_id = self.constant_of(name, spec, weights::of_type(&shifts, kind))?.id();
         let output_id = self.make(result, &order)?;
         self.node(NodeUnion::Add(Node2x1 { input1_id: scaled, input2_id, output_id, flags: 0 }), None);
         Ok(())

@@ -67,10 +67,18 @@ impl Emitter<'_, '_, '_> {
         Ok(())
     }
 
-    pub(super) fn pad(&mut self, x: ValueId, before: &[u32], after: &[u32], padding_value: f32, result: ValueId) -> Result<(), Error> {
+    pub(super) fn pad(
+        &mut self,
+        x: ValueId,
+        before: &[u32],
+        after: &[u32],
+        padding_value: f32,
+        result: ValueId,
+    ) -> Result<(), Error> {
         let order = self.order(x);
         let (input_id, output_id) = (self.get(x, &order)?, self.make(result, &order)?);
-        let turned = |pads: &[u32]| -> Vec<u32> { order.iter().map(|dim| pads.get(*dim).copied().unwrap_or(0)).collect() };
+        let turned =
+            |pads: &[u32]| -> Vec<u32> { order.iter().map(|dim| pads.get(*dim).copied().unwrap_or(0)).collect() };
         let node = StaticConstantPad {
             pre_paddings: Some(turned(before).into()),
             post_paddings: Some(turned(after).into()),

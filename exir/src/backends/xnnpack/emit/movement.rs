@@ -80,15 +80,26 @@ impl Emitter<'_, '_, '_> {
         let hidden = self.hidden(self.spec_of(result, dims))?.id();
         let node = self.part(x, &order, dim, Range { start: index, len: 1 }, input_id, hidden)?;
         self.node(node, None);
-        let without: Order =
-            order.iter().filter(|other| **other != dim).map(|other| if *other > dim { other.saturating_sub(1) } else { *other }).collect();
+        let without: Order = order
+            .iter()
+            .filter(|other| **other != dim)
+            .map(|other| if *other > dim { other.saturating_sub(1) } else { *other })
+            .collect();
         let sizes = self.sizes(result, &without);
         let output_id = self.make(result, &without)?;
         self.reshaped(&sizes, hidden, output_id);
         Ok(())
     }
 
-    fn part(&self, x: ValueId, order: &[usize], dim: usize, range: Range, input_id: u32, output_id: u32) -> Result<NodeUnion<'static>, Error> {
+    fn part(
+        &self,
+        x: ValueId,
+        order: &[usize],
+        dim: usize,
+        range: Range,
+        input_id: u32,
+        output_id: u32,
+    ) -> Result<NodeUnion<'static>, Error> {
         let mut sizes = self.dims(x, order)?;
         let mut offsets = vec![0; sizes.len()];
         let place = place(order, dim) as usize;

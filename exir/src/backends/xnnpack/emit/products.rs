@@ -1,6 +1,7 @@
 //! Convolutions and products in payloads.
 
 use edgepack_builder::xnnpack::{Quant, Scales as Constants, ValueSpec};
+use edgepack_format::scalar::ScalarType;
 use edgepack_format::xnnpack::{Datatype, FullyConnected, NO_ID, Node2x1, NodeConv, NodeUnion};
 
 use super::super::op::{Conv, Filter, Input, Linear, Scales};
@@ -31,7 +32,8 @@ impl Emitter<'_, '_, '_> {
             return Err(self.failure(linear.filter.value, "it is not a constant"));
         };
         let by_output = if linear.by_input { [1, 0] } else { [0, 1] };
-        let dims: Vec<u32> = by_output.iter().map(|dim| weight.sizes().get(*dim).map_or(0, |size| *size as u32)).collect();
+        let dims: Vec<u32> =
+            by_output.iter().map(|dim| weight.sizes().get(*dim).map_or(0, |size| *size as u32)).collect();
         let bytes = weights::bytes(weight, &by_output)?;
         let filter_id = self.filter(&linear.filter, linear.input, name, dims, bytes, 0)?;
         let bias_id = self.bias(linear.bias, linear.input, &linear.filter)?;
@@ -65,11 +67,17 @@ impl Emitter<'_, '_, '_> {
         let Some((name, weight)) = self.facts.constant(conv.filter.value) else {
             return Err(self.failure(conv.filter.value, "it is not a constant"));
         };
-        let (weight, from, dims) = turned(conv, weight).ok_or_else(|| self.failure(conv.filter.value, "its groups do not fit"))?;
+        let (weight, from, dims) =
+            turned(conv, weight).ok_or_else(|| self.failure(conv.filter.value, "its groups do not fit"))?;
         let bytes = weights::bytes(&weight, &from)?;
         let channel_dim = if conv.is_depthwise() { 3 } else { 0 };
-        let filter_id = self.filter(&conv.filter, conv.input, name, dims, bytes, channel_dim)?;
-        let bias_id = self.bias(conv.bias, conv.input, &conv.filter)?;
+        let (filter_id, bias_id) = match conv.transposed && weight.scalar_type() == ScalarType::HALF {
+            true => self.single(conv, name, dims, &bytes)?,
+            false => {
+                let filter = self.filter(&conv.filter, conv.input, name, dims, bytes, channel_dim)?;
+                (filter, self.bias(conv.bias, conv.input, &conv.filter)?)
+            }
+        };
         let output_id = match conv.flat {
             true => self.hidden(self.spec_of(result, self.flat_dims(result)?))?.id(),
             false => self.make(result, &order)?,
@@ -111,11 +119,25 @@ impl Emitter<'_, '_, '_> {
         };
         self.node(kind, target.bounds);
         if conv.flat {
-            let sizes: Vec<Size> = order.iter().filter_map(|dim| self.facts.graph.tensor(result)?.sizes.get(*dim).cloned()).collect();
+            let sizes: Vec<Size> =
+                order.iter().filter_map(|dim| self.facts.graph.tensor(result)?.sizes.get(*dim).cloned()).collect();
             let rows = self.make(result, &order)?;
             self.reshaped(&sizes, output_id, rows);
         }
         Ok(())
+    }
+
+    /// Adds filter and bias of a transposed convolution of half precision: its node takes them in single precision.
+    fn single(&mut self, conv: &Conv, name: &str, dims: Vec<u32>, bytes: &[u8]) -> Result<(u32, u32), Error> {
+        let numbers = weights::halves(bytes);
+        let spec = ValueSpec::new(Datatype::FP32, dims);
+        let filter = self.constant_of(name, spec, weights::of_floats(&numbers))?.id();
+        let Some((name, weight)) = conv.bias.and_then(|bias| self.facts.constant(bias)) else {
+            return Ok((filter, NO_ID));
+        };
+        let numbers = weights::floats(weight)?;
+        let spec = ValueSpec::new(Datatype::FP32, vec![u32::try_from(numbers.len()).unwrap_or(u32::MAX)]);
+        Ok((filter, self.constant_of(name, spec, weights::of_floats(&numbers))?.id()))
     }
 
     /// Returns the sizes of a batch of rows as images of one row.
@@ -201,7 +223,10 @@ impl Emitter<'_, '_, '_> {
                 let (scale_name, own) = self.scales(scales)?;
                 let product: Vec<f32> = own.iter().map(|scale| scale * params.scale as f32).collect();
                 let scales = self.scales_of(&scale_name, weights::of_floats(&product), product.len())?;
-                (ValueSpec::new(Datatype::QCINT32, dims).quantized(Quant::PerChannel { channel_dim: 0, scales }), product)
+                (
+                    ValueSpec::new(Datatype::QCINT32, dims).quantized(Quant::PerChannel { channel_dim: 0, scales }),
+                    product,
+                )
             }
             Scales::None => return Err(self.failure(x, "bytes meet a filter of floats")),
         };

@@ -15,7 +15,7 @@ use super::super::op::Params;
 use super::super::weights;
 use crate::archive::Weight;
 use crate::error::Error;
-use crate::graph::{ExportedProgram, InputKind, Size, TensorMeta, ValueId, channels_last};
+use crate::graph::{ExportedProgram, InputKind, Size, TensorMeta, ValueId};
 use crate::lower::ByName;
 
 /// Dimensions in the order of memory.
@@ -99,13 +99,7 @@ impl<'e, 'p, 'd> Emitter<'e, 'p, 'd> {
     /// Returns the order in which the caller has a tensor: that of its strides.
     fn given_order(&self, value: ValueId) -> Order {
         let rank = self.facts.rank(value);
-        let is_image = |meta: &TensorMeta| {
-            let [plain, image] = [Some(crate::graph::identity(rank)), channels_last(rank).filter(|_| rank == 4)];
-            let strides = |order: Option<Vec<u8>>| order.map(|order| meta.strides_in(&order));
-            let (plain, image) = (strides(plain), strides(image));
-            image.as_ref() == Some(&meta.strides) && image != plain
-        };
-        match self.facts.graph.tensor(value).is_some_and(is_image) {
+        match self.facts.graph.tensor(value).is_some_and(TensorMeta::is_given_channels_last) {
             true => image(rank),
             false => plain(rank),
         }
@@ -170,7 +164,12 @@ impl<'e, 'p, 'd> Emitter<'e, 'p, 'd> {
     }
 
     /// Lets a tensor be the values of another, each in the order that `change` makes of that of the other.
-    pub(super) fn alias(&mut self, value: ValueId, of: ValueId, change: impl Fn(&[usize]) -> Order) -> Result<(), Error> {
+    pub(super) fn alias(
+        &mut self,
+        value: ValueId,
+        of: ValueId,
+        change: impl Fn(&[usize]) -> Order,
+    ) -> Result<(), Error> {
         self.ready(of)?;
         let all = self.stored.get(&of).cloned().unwrap_or_default();
         let renamed = all.into_iter().map(|stored| Stored { order: change(&stored.order), ..stored });
@@ -258,7 +257,13 @@ impl<'e, 'p, 'd> Emitter<'e, 'p, 'd> {
             let perm = order.iter().map(place).collect::<Option<Vec<u32>>>();
             let perm = perm.ok_or_else(|| self.failure(value, "its orders have other dimensions"))?;
             let num_dims = perm.len() as u32;
-            NodeUnion::StaticTranspose(StaticTranspose { num_dims, perm: Some(perm.into()), input_id, output_id, flags: 0 })
+            NodeUnion::StaticTranspose(StaticTranspose {
+                num_dims,
+                perm: Some(perm.into()),
+                input_id,
+                output_id,
+                flags: 0,
+            })
         };
         self.node(kind, None);
         Ok(())
@@ -282,7 +287,9 @@ impl<'e, 'p, 'd> Emitter<'e, 'p, 'd> {
             return Ok(id.id());
         }
         let (weight, order) = match more > 0 && !is_plain {
-            true => (raised(weight, more).ok_or_else(|| self.failure(value, "it cannot be broadcast"))?, order.to_vec()),
+            true => {
+                (raised(weight, more).ok_or_else(|| self.failure(value, "it cannot be broadcast"))?, order.to_vec())
+            }
             false if is_plain => (weight.clone(), plain(rank)),
             false => (weight.clone(), order.to_vec()),
         };
@@ -303,7 +310,12 @@ impl<'e, 'p, 'd> Emitter<'e, 'p, 'd> {
     }
 
     /// Adds scales made of the weight of this name.
-    pub(super) fn scales_of(&mut self, name: &str, bytes: Vec<u8>, count: usize) -> Result<edgepack_builder::xnnpack::Scales, Error> {
+    pub(super) fn scales_of(
+        &mut self,
+        name: &str,
+        bytes: Vec<u8>,
+        count: usize,
+    ) -> Result<edgepack_builder::xnnpack::Scales, Error> {
         self.tag(name, &bytes, true);
         let constant = self.builder.scales(bytes)?;
         Ok(edgepack_builder::xnnpack::Scales::Constant(constant, u32::try_from(count).unwrap_or(u32::MAX)))
