@@ -178,6 +178,18 @@ impl<'d> ProgramManager<'d> {
         Ok(self)
     }
 
+    /// Runs passes of backends over every method: they change no rule that a program keeps or breaks.
+    pub(crate) fn prepare(&mut self, passes: &[&dyn Pass]) -> Result<(), Error> {
+        for method in &mut self.methods {
+            for pass in passes {
+                pass.run(&mut method.program)?;
+                let place = || format!("method `{}` after pass `{}`", method.name, pass.name());
+                method.program.graph.check().map_err(|error| Error::program(place(), error.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Verifies every method against the rules of the Edge dialect.
     pub fn verify(&self) -> Findings {
         let mut all = Findings::new(&edgepack_format::limits::Limits::DEFAULT);

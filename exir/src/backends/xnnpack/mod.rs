@@ -95,7 +95,7 @@ pub fn delegate(
     manager: &mut ProgramManager<'_>,
     external_weights: &ByName<String>,
 ) -> Result<Vec<(String, Vec<Explained>)>, Error> {
-    manager.transform(&[&FoldBatchNorms, &InferSizes, &SeparateDequantisations])?;
+    manager.prepare(&[&FoldBatchNorms, &InferSizes, &SeparateDequantisations])?;
     let partitioner = XnnpackPartitioner;
     let names: Vec<String> = manager.methods().map(str::to_owned).collect();
     let explain = |name: &String| Some((name.clone(), partitioner.explain(manager.program(name)?)));
