@@ -180,14 +180,25 @@ impl<'d> ProgramManager<'d> {
 
     /// Runs passes of backends over every method: they change no rule that a program keeps or breaks.
     pub(crate) fn prepare(&mut self, passes: &[&dyn Pass]) -> Result<(), Error> {
-        for method in &mut self.methods {
-            for pass in passes {
-                pass.run(&mut method.program)?;
-                let place = || format!("method `{}` after pass `{}`", method.name, pass.name());
-                method.program.graph.check().map_err(|error| Error::program(place(), error.to_string()))?;
-            }
+        for pass in passes {
+            self.change(|program| pass.run(program))?;
         }
         Ok(())
+    }
+
+    /// Changes every method, and answers with what the function answers for each.
+    pub(crate) fn change<T>(
+        &mut self,
+        mut change: impl FnMut(&mut ExportedProgram<'_>) -> Result<T, Error>,
+    ) -> Result<Vec<(String, T)>, Error> {
+        let mut answers = Vec::with_capacity(self.methods.len());
+        for method in &mut self.methods {
+            let answer = change(&mut method.program)?;
+            let place = || format!("method `{}`", method.name);
+            method.program.graph.check().map_err(|error| Error::program(place(), error.to_string()))?;
+            answers.push((method.name.clone(), answer));
+        }
+        Ok(answers)
     }
 
     /// Verifies every method against the rules of the Edge dialect.

@@ -40,10 +40,9 @@ impl Pass for FoldBatchNorms {
         }
         let mut replaced = BTreeMap::new();
         for fold in folds {
-            let name = |kind: &str| format!("{}.{kind}.folded", fold.name);
             let bytes = |numbers: &[f32]| weights::of_type(numbers, fold.scalar_type);
-            let filter = add(program, &name("weight"), fold.scalar_type, &fold.sizes, bytes(&fold.filter))?;
-            let bias = add(program, &name("bias"), fold.scalar_type, &[fold.bias.len()], bytes(&fold.bias))?;
+            let filter = add(program, &format!("{}.folded", fold.name), fold.scalar_type, &fold.sizes, bytes(&fold.filter))?;
+            let bias = add(program, &format!("{}.folded_bias", fold.name), fold.scalar_type, &[fold.bias.len()], bytes(&fold.bias))?;
             if let Some(node) = program.graph.nodes.get_mut(fold.convolution) {
                 node.set_arg("weight", filter);
                 node.set_arg("bias", bias);
@@ -73,8 +72,7 @@ fn fold(facts: &Facts<'_, '_>, plan: &Plan, norm: usize) -> Result<Option<Fold>,
     let Some(Op::Norm { x, weight, bias, mean, variance, epsilon }) = plan.call(norm) else { return Ok(None) };
     let (Some(convolution), Some(reader)) = (facts.maker(*x), facts.only_reader(*x)) else { return Ok(None) };
     let Some(Op::Conv(conv)) = plan.call(convolution).filter(|_| reader == norm) else { return Ok(None) };
-    let node = facts.graph.nodes.get(convolution);
-    let (Some(from), Some((_, filter))) = (
+    let (Some(from), Some((name, filter))) = (
         facts.graph.nodes.get(norm).and_then(crate::graph::Node::result),
         facts.constant(conv.filter.value).filter(|_| conv.filter.scales == Scales::None),
     ) else {
@@ -114,7 +112,7 @@ fn fold(facts: &Facts<'_, '_>, plan: &Plan, norm: usize) -> Result<Option<Fold>,
         };
         *number *= factors.get(channel).copied().unwrap_or(1.0);
     }
-    let name = node.map_or_else(String::new, |node| node.name.clone());
+    let name = name.to_owned();
     let (scalar_type, sizes) = (filter.scalar_type(), filter.sizes().to_vec());
     Ok(Some(Fold { convolution, name, scalar_type, sizes, filter: numbers, bias: moved, from, to: *x }))
 }

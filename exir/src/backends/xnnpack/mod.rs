@@ -14,6 +14,7 @@
 //!
 //! Invariant: what the partitioner takes, the preprocessor writes.
 
+mod calibrate;
 mod elements;
 mod emit;
 mod facts;
@@ -25,12 +26,17 @@ mod partition;
 mod plan;
 mod products;
 mod quant;
+mod quantise;
 mod reason;
 mod weights;
 
+pub use calibrate::Bounds;
 pub use fold::{FoldBatchNorms, InferSizes, SeparateDequantisations};
 pub use partition::{Explained, XnnpackPartitioner};
+pub use quantise::{Layer, Scheme};
 pub use reason::Reason;
+
+use std::collections::BTreeMap;
 
 use edgepack_builder::NamedDataStore;
 use edgepack_builder::content::Data;
@@ -89,13 +95,50 @@ impl<'g> Preprocess<ExportedProgram<'g>> for XnnpackPreprocess {
     }
 }
 
+/// Makes the programs of a manager ready to be quantised or delegated: batch norms become part of convolutions, views find
+/// their sizes by themselves, and each reader of a quantised number takes it back itself.
+pub fn prepare(manager: &mut ProgramManager<'_>) -> Result<(), Error> {
+    manager.prepare(&[&FoldBatchNorms, &InferSizes, &SeparateDequantisations])
+}
+
+/// Rounds float weights of every program as a scheme says, and answers with all that could have been, by method.
+pub fn quantise(manager: &mut ProgramManager<'_>, scheme: Scheme) -> Result<Vec<(String, Vec<Layer>)>, Error> {
+    prepare(manager)?;
+    manager.change(|program| quantise::quantise(program, scheme))
+}
+
+/// Makes a program of a method that gives, behind its own outputs, the tensors whose ranges [`quantise_static`] asks for,
+/// and names them. It is one of the Edge dialect, to be lowered and run on typical inputs.
+pub fn watching<'d>(
+    manager: &mut ProgramManager<'d>,
+    method: &str,
+) -> Result<(ExportedProgram<'d>, Vec<String>), Error> {
+    prepare(manager)?;
+    let program = manager.program(method);
+    let program = program.ok_or_else(|| Error::program(format!("method `{method}`"), "there is none of that name"))?;
+    Ok(calibrate::watching(program))
+}
+
+/// Quantises products, convolutions and what is between them to 8 bits, with the ranges that tensors of each method had.
+pub fn quantise_static(
+    manager: &mut ProgramManager<'_>,
+    ranges: &BTreeMap<String, BTreeMap<String, Bounds>>,
+) -> Result<Vec<(String, Vec<Layer>)>, Error> {
+    let mut methods: Vec<String> = manager.methods().map(str::to_owned).collect();
+    methods.reverse();
+    manager.change(|program| {
+        let ranges = methods.pop().and_then(|method| ranges.get(&method));
+        ranges.map_or(Ok(Vec::new()), |ranges| calibrate::quantise(program, ranges))
+    })
+}
+
 /// Gives all parts that the library computes to it, in every program of a manager, and says what became of each node, by
 /// method. Programs are to be added after [`ProgramManager::keep_whole`] with [`whole_operators`].
 pub fn delegate(
     manager: &mut ProgramManager<'_>,
     external_weights: &ByName<String>,
 ) -> Result<Vec<(String, Vec<Explained>)>, Error> {
-    manager.prepare(&[&FoldBatchNorms, &InferSizes, &SeparateDequantisations])?;
+    prepare(manager)?;
     let partitioner = XnnpackPartitioner;
     let names: Vec<String> = manager.methods().map(str::to_owned).collect();
     let explain = |name: &String| Some((name.clone(), partitioner.explain(manager.program(name)?)));

@@ -3,6 +3,7 @@
 //! Invariant: nothing is written unless everything that was asked for before that agrees.
 
 mod backend;
+mod calibrate;
 mod data;
 mod knobs;
 mod self_check;
@@ -180,7 +181,8 @@ pub fn lower(args: &Lowering, session: &mut Session) -> Result<Status, Failure> 
     for (name, program) in programs {
         manager.add(&name, program).map_err(about)?;
     }
-    let divisions = args.delegation.delegate(&mut manager, &options).map_err(about)?;
+    let divisions = args.delegation.delegate(&mut manager, &options, session);
+    let divisions = divisions.map_err(|failure| failure.about(&args.files.join(" ")))?;
     let Lowered { program: built, origins } = manager.emit().map_err(about)?;
     let mut checked = Vec::new();
     if let Some(mut programs) = judged {
