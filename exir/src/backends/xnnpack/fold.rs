@@ -41,8 +41,15 @@ impl Pass for FoldBatchNorms {
         let mut replaced = BTreeMap::new();
         for fold in folds {
             let bytes = |numbers: &[f32]| weights::of_type(numbers, fold.scalar_type);
-            let filter = add(program, &format!("{}.folded", fold.name), fold.scalar_type, &fold.sizes, bytes(&fold.filter))?;
-            let bias = add(program, &format!("{}.folded_bias", fold.name), fold.scalar_type, &[fold.bias.len()], bytes(&fold.bias))?;
+            let filter =
+                add(program, &format!("{}.folded", fold.name), fold.scalar_type, &fold.sizes, bytes(&fold.filter))?;
+            let bias = add(
+                program,
+                &format!("{}.folded_bias", fold.name),
+                fold.scalar_type,
+                &[fold.bias.len()],
+                bytes(&fold.bias),
+            )?;
             if let Some(node) = program.graph.nodes.get_mut(fold.convolution) {
                 node.set_arg("weight", filter);
                 node.set_arg("bias", bias);

@@ -92,19 +92,22 @@ fn cat(call: Call<'_, '_, '_>) -> Result<Op, Reason> {
     Ok(Op::Cat { items, dim })
 }
 
-/// Sizes of what is cut are numbers: a node would cut what is too large without a word.
-fn cut(call: Call<'_, '_, '_>, x: ValueId) -> Result<Vec<usize>, Reason> {
-    call.facts.sizes(x, "parts of tensors have places that are numbers")
+/// Returns the size of a tensor along a dimension that is cut. It is a number: a node would cut what is too large without
+/// a word. Along other dimensions it takes all there is.
+fn cut(call: Call<'_, '_, '_>, x: ValueId, dim: usize) -> Result<usize, Reason> {
+    let size = call.facts.tensor(x)?.sizes.get(dim).and_then(Size::known).and_then(|size| usize::try_from(size).ok());
+    let why = "parts of tensors have places that are numbers";
+    size.ok_or_else(|| Reason::Dynamic { value: call.facts.name(x), why })
 }
 
 fn slice(call: Call<'_, '_, '_>) -> Result<Op, Reason> {
     let x = operand(call)?;
-    let sizes = cut(call, x)?;
-    let dim = call.dim(call.int("dim", 0)?, sizes.len(), "dim")?;
+    let dim = call.dim(call.int("dim", 0)?, call.facts.rank(x), "dim")?;
+    let size = cut(call, x, dim)?;
     if call.int("step", 1)? != 1 {
         return Err(Reason::Argument { argument: "step", why: "nodes take neighbours" });
     }
-    let size = sizes.get(dim).and_then(|size| i64::try_from(*size).ok()).unwrap_or(0);
+    let size = i64::try_from(size).unwrap_or(i64::MAX);
     let place = |place: i64| if place < 0 { place.saturating_add(size) } else { place }.clamp(0, size);
     let (start, end) = (place(call.int("start", 0)?), place(call.int("end", i64::MAX)?));
     let range = range(start, end.saturating_sub(start)).ok_or_else(|| Reason::Empty(call.facts.name(x)))?;
@@ -117,12 +120,16 @@ fn range(start: i64, len: i64) -> Option<Range> {
 
 fn select(call: Call<'_, '_, '_>) -> Result<Op, Reason> {
     let x = operand(call)?;
-    let sizes = cut(call, x)?;
-    let dim = call.dim(call.int("dim", 0)?, sizes.len(), "dim")?;
-    if sizes.len() == 1 {
+    let rank = call.facts.rank(x);
+    let dim = call.dim(call.int("dim", 0)?, rank, "dim")?;
+    if rank == 1 {
         return Err(Reason::Rank { value: call.facts.name(call.result()?), found: 0, want: "1 to 6" });
     }
-    let size = sizes.get(dim).copied().unwrap_or(0);
+    let size = cut(call, x, dim)?;
+    let formulas = call.facts.tensor(x)?.sizes.iter().filter(|size| size.known().is_none()).count();
+    if formulas > 1 {
+        return Err(Reason::Dynamic { value: call.facts.name(x), why: "nodes find one size by themselves" });
+    }
     let index = super::facts::dim(call.int("index", 0)?, size).and_then(|index| u32::try_from(index).ok());
     let index = index.ok_or(Reason::Argument { argument: "index", why: "it is outside of the dimension" })?;
     Ok(Op::Select { x, dim, index })
@@ -130,18 +137,15 @@ fn select(call: Call<'_, '_, '_>) -> Result<Op, Reason> {
 
 fn split(call: Call<'_, '_, '_>) -> Result<Op, Reason> {
     let x = operand(call)?;
-    let sizes = cut(call, x)?;
-    let dim = call.dim(call.int("dim", 0)?, sizes.len(), "dim")?;
+    let dim = call.dim(call.int("dim", 0)?, call.facts.rank(x), "dim")?;
+    cut(call, x, dim)?;
     let (mut parts, mut start) = (Vec::new(), 0i64);
     for len in call.ints("split_sizes")? {
         parts.push(range(start, len).ok_or_else(|| Reason::Empty(call.facts.name(x)))?);
         start = start.saturating_add(len);
     }
     let results = call.node.results();
-    let known = results.iter().all(|result| {
-        call.facts.tensor(*result).is_ok_and(|meta| meta.sizes.iter().all(|size: &Size| size.known().is_some()))
-    });
-    match known && results.len() == parts.len() {
+    match results.len() == parts.len() {
         true => Ok(Op::Slice { x, dim, parts }),
         false => Err(Reason::Argument { argument: "split_sizes", why: "there is not one part for each result" }),
     }

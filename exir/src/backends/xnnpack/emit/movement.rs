@@ -64,7 +64,7 @@ impl Emitter<'_, '_, '_> {
         let order = self.order(x);
         for (part, result) in parts.iter().zip(results).filter(|(_, result)| !self.facts.is_unused(**result)) {
             let (input_id, output_id) = (self.get(x, &order)?, self.make(*result, &order)?);
-            let node = self.part(x, &order, dim, *part, input_id, output_id)?;
+            let node = self.part(x, &order, dim, *part, input_id, output_id);
             self.node(node, None);
         }
         Ok(())
@@ -78,7 +78,7 @@ impl Emitter<'_, '_, '_> {
         }
         let input_id = self.get(x, &order)?;
         let hidden = self.hidden(self.spec_of(result, dims))?.id();
-        let node = self.part(x, &order, dim, Range { start: index, len: 1 }, input_id, hidden)?;
+        let node = self.part(x, &order, dim, Range { start: index, len: 1 }, input_id, hidden);
         self.node(node, None);
         let without: Order = order
             .iter()
@@ -99,8 +99,10 @@ impl Emitter<'_, '_, '_> {
         range: Range,
         input_id: u32,
         output_id: u32,
-    ) -> Result<NodeUnion<'static>, Error> {
-        let mut sizes = self.dims(x, order)?;
+    ) -> NodeUnion<'static> {
+        // 0 stands for all there is.
+        let size = |size: &Size| size.known().and_then(|size| u32::try_from(size).ok()).unwrap_or(0);
+        let mut sizes: Vec<u32> = self.sizes(x, order).iter().map(size).collect();
         let mut offsets = vec![0; sizes.len()];
         let place = place(order, dim) as usize;
         if let (Some(size), Some(offset)) = (sizes.get_mut(place), offsets.get_mut(place)) {
@@ -108,7 +110,7 @@ impl Emitter<'_, '_, '_> {
         }
         let num_dims = sizes.len() as u32;
         let (offsets, sizes) = (Some(offsets.into()), Some(sizes.into()));
-        Ok(NodeUnion::StaticSlice(StaticSlice { num_dims, offsets, sizes, input_id, output_id, flags: 0 }))
+        NodeUnion::StaticSlice(StaticSlice { num_dims, offsets, sizes, input_id, output_id, flags: 0 })
     }
 
     /// Returns the sizes of a tensor in an order.
