@@ -4,8 +4,8 @@
 //! [`summary`] prints a line per kind, `KIND: N passed, N failed, N skipped`. A folder holds `models/`, `ops/`,
 //! `ops_xnnpack/`, `opinfo/`, `llm/` (`NAME.pte`, `NAME.safetensors`, `NAME.*.ptd`), `pt2/NAME/` (`model.pte`,
 //! `model.pt2`, `model_raw.pt2`, archives of other kinds: `edge.pt2`, `serde.pt2`, `quantised.pt2`, `delegated.pt2`,
-//! `record.etrecord`; `cases.safetensors`), `lowering/` and `xnnpack_lowering/` (`NAME.pt2`, `NAME.safetensors`), `bundled/` (`NAME.bpte`),
-//! `data/` (`NAME.ptd`, `NAME.safetensors`), `trace/` (`NAME.etdp`), `edgetpu/`, `mlf/NAME/`.
+//! `record.etrecord`; `cases.safetensors`), `lowering/` and `xnnpack_lowering/` (`NAME.pt2`, `NAME.safetensors`),
+//! `bundled/` (`NAME.bpte`), `data/` (`NAME.ptd`, `NAME.safetensors`), `trace/` (`NAME.etdp`), `edgetpu/`, `mlf/NAME/`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
