@@ -3,7 +3,7 @@
 use edgepack_builder::NamedDataStore;
 use edgepack_builder::content::Data;
 use edgepack_builder::preprocess::{Preprocess, Subgraph, preprocess};
-use edgepack_builder::pte::{BuiltProgram, ProgramBuilder};
+use edgepack_builder::pte::{Arg, BuiltProgram, ProgramBuilder};
 use edgepack_format::finding::Findings;
 use edgepack_format::pte::CompileSpec;
 use edgepack_format::row::Blob;
@@ -112,6 +112,15 @@ impl<'d> ProgramManager<'d> {
         Ok(self)
     }
 
+    /// Adds a method that takes nothing and gives these values, unless there is one of that name: what runners ask a model
+    /// for.
+    pub fn constant_method(&mut self, name: &str, values: Vec<Arg>) -> &mut Self {
+        if !self.options.constant_methods.iter().any(|(known, _)| known == name) {
+            self.options.constant_methods.push((name.to_owned(), values));
+        }
+        self
+    }
+
     /// The names of the methods.
     pub fn methods(&self) -> impl Iterator<Item = &str> {
         self.methods.iter().map(|method| method.name.as_str())
@@ -187,7 +196,7 @@ impl<'d> ProgramManager<'d> {
     }
 
     /// Changes every method, and answers with what the function answers for each.
-    pub(crate) fn change<T>(
+    pub fn change<T>(
         &mut self,
         mut change: impl FnMut(&mut ExportedProgram<'_>) -> Result<T, Error>,
     ) -> Result<Vec<(String, T)>, Error> {

@@ -8,6 +8,7 @@
 
 mod affine;
 mod by_name;
+mod cache;
 mod call;
 mod casts;
 mod control;

@@ -6,6 +6,7 @@ mod backend;
 mod calibrate;
 mod data;
 mod knobs;
+mod language;
 mod self_check;
 
 use std::collections::BTreeSet;
@@ -86,6 +87,11 @@ pub struct Lowering {
     /// Buffers, of those that the program changes, that begin with their exported values
     #[arg(long, value_name = "WHICH", default_value = "non-zero")]
     pub initial_state: State,
+
+    /// The model continues a text: attention with caches becomes the operators that runtimes have for it, and methods say how
+    /// long its texts are. The places of the tokens of a call must follow each other
+    #[arg(long)]
+    pub llm: bool,
 
     /// Options of delegation.
     #[command(flatten)]
@@ -177,10 +183,14 @@ pub fn lower(args: &Lowering, session: &mut Session) -> Result<Status, Failure> 
     let judged = (args.self_check || args.cases.is_some()).then(|| programs.clone());
     let about = |error| failure(error).about(&args.files.join(" "));
     let mut manager = ProgramManager::new(options.clone());
+    if args.llm {
+        manager.keep_whole(edgepack_exir::language::WHOLE);
+    }
     args.delegation.prepare(&mut manager);
     for (name, program) in programs {
         manager.add(&name, program).map_err(about)?;
     }
+    let attention = if args.llm { language::recognise(&mut manager)? } else { Vec::new() };
     let divisions = args.delegation.delegate(&mut manager, &options, session);
     let divisions = divisions.map_err(|failure| failure.about(&args.files.join(" ")))?;
     let Lowered { program: built, origins } = manager.emit().map_err(about)?;
@@ -203,7 +213,7 @@ pub fn lower(args: &Lowering, session: &mut Session) -> Result<Status, Failure> 
     if is_stdout(&args.output) {
         return Ok(Status::Fine);
     }
-    report(args, &built, &divisions, &checked, session)
+    report(args, &built, &(attention, divisions), &checked, session)
 }
 
 /// Runs that were recorded.
@@ -230,7 +240,7 @@ fn check(programs: &[(String, ExportedProgram<'static>)], options: &Options) -> 
 fn report(
     args: &Lowering,
     built: &BuiltProgram<'_>,
-    divisions: &[Division],
+    (attention, divisions): &(Vec<String>, Vec<Division>),
     checked: &[Judged],
     session: &mut Session,
 ) -> Result<Status, Failure> {
@@ -268,6 +278,9 @@ fn report(
     if session.json {
         let mut document =
             serde_json::json!({ "output": output, "bytes": len, "methods": methods, "self_check": checked });
+        if let (Some(fields), false) = (document.as_object_mut(), attention.is_empty()) {
+            fields.insert("attention".to_owned(), serde_json::to_value(attention)?);
+        }
         if let (Some(fields), false) = (document.as_object_mut(), divisions.is_empty()) {
             fields.insert("delegation".to_owned(), serde_json::to_value(divisions)?);
         }
@@ -292,6 +305,9 @@ fn report(
         if let Some(refused) = &method.refused {
             writeln!(session.out, "    {BAD}this runtime cannot load it{BAD:#}  {DIM}{refused}{DIM:#}")?;
         }
+    }
+    for line in attention {
+        writeln!(session.out, "  {line}")?;
     }
     backend::print(divisions, &mut session.out)?;
     self_check::print(checked, &mut session.out)?;
