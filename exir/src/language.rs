@@ -14,8 +14,7 @@ use edgepack_format::scalar::ScalarType;
 use crate::archive::Weight;
 use crate::error::Error;
 use crate::graph::{
-    Argument, ExportedProgram, Expr, Graph, InputKind, ListKind, Meta, Node, OutputKind, Size, Target, TensorMeta,
-    ValueId,
+    Argument, ExportedProgram, Expr, Graph, InputKind, ListKind, Meta, Node, OutputKind, Size, TensorMeta, ValueId,
 };
 
 /// Attention as one call.
@@ -208,28 +207,63 @@ impl<'p, 'd> Look<'p, 'd> {
         whole().unwrap_or(value)
     }
 
-    /// Checks that a mask is rows of a triangle: those of the places that are written.
+    /// Checks that a mask lets every token see the places up to its own: rows of a triangle at the places of the tokens,
+    /// or a comparison of all places with those.
     fn causal(&self, mask: ValueId, positions: ValueId, places: usize) -> Result<(), &'static str> {
-        let mut mask = mask;
-        // Dimensions of one element in front change nothing.
-        while let Some((_, node)) = self.maker(mask).filter(|(_, node)| node.calls("aten::unsqueeze_copy")) {
-            mask = node.value_arg("self").ok_or("the mask is not a tensor")?;
-        }
-        let wrong = "the mask is not the rows of a triangle at the places of the tokens";
-        let (_, node) = self.maker(mask).filter(|(_, node)| node.calls("aten::index.Tensor")).ok_or(wrong)?;
-        let (leading, last) = match node.arg("indices").map(Argument::items) {
-            Some([leading @ .., Argument::Value(last)]) => (leading, *last),
-            _ => return Err(wrong),
+        let wrong = "the mask does not let each token see the places up to its own and no others";
+        let (_, node) = self.maker(self.plain(mask)).ok_or(wrong)?;
+        let compared = |all: &str, own: &str| {
+            let (Some(all), Some(own)) = (node.value_arg(all), node.value_arg(own)) else { return false };
+            let along = |value: ValueId, back: usize| {
+                let sizes = self.sizes(value).unwrap_or_default();
+                sizes.len().checked_sub(back).and_then(|dim| sizes.get(dim)).and_then(Size::known)
+            };
+            // All places are along the last dimension, those of the tokens along the one before.
+            let across = self.sizes(own).is_some_and(|sizes| sizes.len() > 1) && along(own, 1) == Some(1);
+            across
+                && along(all, 1) == i64::try_from(places).ok()
+                && self.counts(self.plain(all), places)
+                && self.plain(own) == positions
         };
-        let table = node.value_arg("self").ok_or(wrong)?;
-        let spec = self.program.inputs.iter().find(|spec| spec.arg.value() == Some(table)).ok_or(wrong)?;
-        let name = spec.kind.tensor().filter(|name| !self.program.changed().any(|changed| changed == *name));
-        let weight = name.and_then(|name| self.program.weights.find(name)).ok_or(wrong)?;
-        let plain = leading.iter().all(|index| *index == Argument::None);
-        match plain && last == positions && leading.len().saturating_add(2) == weight.sizes().len() {
-            true if is_triangle(weight, places) => Ok(()),
-            _ => Err(wrong),
+        let is_compared = node.calls("aten::le.Tensor") && compared("self", "other")
+            || node.calls("aten::ge.Tensor") && compared("other", "self");
+        match is_compared || self.indexed(node, positions, places) == Some(true) {
+            true => Ok(()),
+            false => Err(wrong),
         }
+    }
+
+    /// The value without dimensions of one element that were put around it.
+    fn plain(&self, value: ValueId) -> ValueId {
+        let mut value = value;
+        // Nodes are in order, so each step leads to an earlier one.
+        while let Some((_, node)) = self.maker(value).filter(|(_, node)| node.calls("aten::unsqueeze_copy")) {
+            let Some(inner) = node.value_arg("self") else { break };
+            value = inner;
+        }
+        value
+    }
+
+    /// Returns whether a value is the numbers from 0 on, one for each place.
+    fn counts(&self, value: ValueId, places: usize) -> bool {
+        let Some((_, node)) = self.maker(value).filter(|(_, node)| node.calls("aten::arange.start_step")) else {
+            return false;
+        };
+        let number = |name, otherwise| node.arg(name).map_or(Some(otherwise), Argument::as_int);
+        let from = (number("start", 0), number("step", 1));
+        from == (Some(0), Some(1)) && number("end", -1) == i64::try_from(places).ok()
+    }
+
+    /// Returns whether a node takes the rows of a triangle at the places of the tokens.
+    fn indexed(&self, node: &Node, positions: ValueId, places: usize) -> Option<bool> {
+        let [leading @ .., Argument::Value(last)] = node.arg("indices").map(Argument::items)? else { return None };
+        let table = node.value_arg("self").filter(|_| node.calls("aten::index.Tensor"))?;
+        let spec = self.program.inputs.iter().find(|spec| spec.arg.value() == Some(table))?;
+        let name = spec.kind.tensor().filter(|name| !self.program.changed().any(|changed| changed == *name))?;
+        let weight = self.program.weights.find(name)?;
+        let plain = leading.iter().all(|index| *index == Argument::None);
+        let rows = *last == positions && leading.len().saturating_add(2) == weight.sizes().len();
+        Some(plain && rows && is_triangle(weight, places))
     }
 }
 
@@ -309,7 +343,7 @@ fn write(graph: &mut Graph, steps: &[Step]) {
             starts.insert(step.positions, start);
             let rows = turn(graph, cache.written, &mut made);
             let args = [("value", rows.into()), ("cache", cache.before.into()), ("start_pos", start.into())];
-            become_call(&mut node, "llama::update_cache", args);
+            node.become_call("llama::update_cache", args);
         }
         if let Some(step) = steps.iter().find(|step| step.node == index)
             && let (Some(result), Some(start)) = (node.result(), starts.get(&step.positions))
@@ -328,7 +362,7 @@ fn write(graph: &mut Graph, steps: &[Step]) {
                 ("scale", step.scale.clone()),
             ];
             let metadata = node.metadata.clone();
-            become_call(&mut node, "llama::custom_sdpa", args);
+            node.become_call("llama::custom_sdpa", args);
             node.outputs = vec![own.into()];
             made.push(node);
             let mut back = permute(graph, own);
@@ -371,12 +405,4 @@ fn turn(graph: &mut Graph, x: ValueId, made: &mut Vec<Node>) -> ValueId {
     let result = node.result().unwrap_or(x);
     made.push(node);
     result
-}
-
-fn become_call<const N: usize>(node: &mut Node, operator: &str, args: [(&str, Argument); N]) {
-    if let Some(op) = crate::graph::OpName::parse(operator) {
-        node.target = Target::Edge(op);
-    }
-    node.inputs.clear();
-    args.into_iter().for_each(|(name, arg)| node.set_arg(name, arg));
 }

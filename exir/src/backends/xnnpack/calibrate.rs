@@ -11,7 +11,7 @@ use super::facts::Facts;
 use super::fold::add;
 use super::op::{Binary, Input, Op, Scales};
 use super::plan::Plan;
-use super::quantise::{Layer, become_call, round};
+use super::quantise::{Layer, round};
 use super::weights;
 use crate::error::Error;
 use crate::graph::{Argument, ExportedProgram, Graph, Node, OutputKind, OutputSpec, Size, TensorMeta, ValueId};
@@ -299,7 +299,7 @@ impl Filter {
         match product {
             Some((x, bias)) => {
                 let bias = bias.map_or(Argument::None, Argument::from);
-                become_call(node, "aten::linear", [("input", x.into()), ("weight", weight.into()), ("bias", bias)]);
+                node.become_call("aten::linear", [("input", x.into()), ("weight", weight.into()), ("bias", bias)]);
             }
             None => node.set_arg("weight", weight),
         }

@@ -117,18 +117,28 @@ pub(super) fn requantised(facts: &Facts<'_, '_>, value: ValueId, with_bounds: bo
     }
 }
 
+/// Checks that bytes meet floats of single precision.
+fn single(facts: &Facts<'_, '_>, value: ValueId) -> Result<(), Reason> {
+    match facts.float(value)? {
+        ScalarType::FLOAT => Ok(()),
+        found => Err(Reason::Type { value: facts.name(value), found, want: "Float" }),
+    }
+}
+
 /// Recognises calls that quantise and go back.
 pub(super) fn recognise(call: Call<'_, '_, '_>, readers: &impl Fn(ValueId) -> Readers) -> Option<Result<Op, Reason>> {
     let (facts, node) = (call.facts, call.node);
     if node.calls(QUANTIZE) {
-        return Some(call.float("input").and_then(|x| Ok(Op::Quantize(x, activation(node)?))));
+        return Some(
+            call.float("input").and_then(|x| single(facts, x).and_then(|()| Ok(Op::Quantize(x, activation(node)?)))),
+        );
     }
     let stored = node.value_arg("input").is_some_and(|bytes| facts.constant(bytes).is_some());
     if node.calls(DEQUANTIZE) && !stored {
         let back = || {
             let (bytes, result) = (call.value("input")?, call.result()?);
             let params = activation(node)?;
-            facts.float(result)?;
+            single(facts, result)?;
             facts.shape(bytes)?;
             let agrees = |other: usize| {
                 facts

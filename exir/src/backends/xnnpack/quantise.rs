@@ -216,7 +216,7 @@ impl Change {
                 ("weight_quant_max", int(7)),
                 ("indices", self.x.into()),
             ];
-            become_call(&mut node, "quantized_decomposed::embedding_4bit", args);
+            node.become_call("quantized_decomposed::embedding_4bit", args);
             return made.push(node);
         }
         let known: Vec<Size> =
@@ -278,21 +278,12 @@ impl Change {
         dequantize.set_arg("output_dtype", Argument::ScalarType(ScalarType::FLOAT));
         let Some(x) = dequantize.result() else { return made.push(node) };
         let bias = self.bias.map_or(Argument::None, Argument::from);
-        become_call(&mut node, "aten::linear", [("input", x.into()), ("weight", weight.into()), ("bias", bias)]);
+        node.become_call("aten::linear", [("input", x.into()), ("weight", weight.into()), ("bias", bias)]);
         made.extend([back, choose, quantize, dequantize, node].map(|mut node| {
             node.target.make_edge();
             node
         }));
     }
-}
-
-/// Lets a node call something else with the same results.
-pub(super) fn become_call<const N: usize>(node: &mut Node, operator: &str, args: [(&str, Argument); N]) {
-    if let Some(op) = crate::graph::OpName::parse(operator) {
-        node.target = crate::graph::Target::Edge(op);
-    }
-    node.inputs.clear();
-    args.into_iter().for_each(|(name, arg)| node.set_arg(name, arg));
 }
 
 #[cfg(test)]

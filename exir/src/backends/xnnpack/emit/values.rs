@@ -49,8 +49,8 @@ pub(super) struct Emitter<'e, 'p, 'd> {
     /// Floats that are taken back from bytes when they are asked for.
     pub(super) from_bytes: BTreeMap<ValueId, ValueId>,
     params: BTreeMap<ValueId, Params>,
-    /// Rows that were quantised, by how many dimensions make one.
-    rows: BTreeMap<(ValueId, u32), Id>,
+    /// Rows that were quantised, by their order and how many dimensions make one.
+    rows: BTreeMap<(ValueId, Order, u32), Id>,
     external: &'e ByName<String>,
     tags: BTreeMap<String, String>,
 }
@@ -322,21 +322,24 @@ impl<'e, 'p, 'd> Emitter<'e, 'p, 'd> {
     }
 
     fn tag(&mut self, name: &str, bytes: &[u8], is_scales: bool) {
-        if let Some(tag) = self.external.of(name) {
+        // What was made of a weight has its name and a word behind it.
+        let of_weight = || name.rsplit_once('.').and_then(|(weight, _)| self.external.of(weight));
+        if let Some(tag) = self.external.of(name).or_else(of_weight) {
             self.tags.insert(key_of(bytes, is_scales), tag);
         }
     }
 
     /// Returns floats quantised row by row, a row being so many dimensions.
     pub(super) fn rows(&mut self, value: ValueId, order: &[usize], num_nonbatch_dims: u32) -> Result<u32, Error> {
-        if let Some(id) = self.rows.get(&(value, num_nonbatch_dims)) {
+        let key = (value, order.to_vec(), num_nonbatch_dims);
+        if let Some(id) = self.rows.get(&key) {
             return Ok(id.id());
         }
         let input_id = self.get(value, order)?;
         let spec = ValueSpec::new(Datatype::QDINT8, self.dims(value, order)?);
         let id = self.builder.value(spec.quantized(Quant::PerToken { num_nonbatch_dims: num_nonbatch_dims as i32 }))?;
         self.node(NodeUnion::Convert(Node1x1 { input_id, output_id: id.id(), flags: 0 }), None);
-        self.rows.insert((value, num_nonbatch_dims), id);
+        self.rows.insert(key, id);
         Ok(id.id())
     }
 
