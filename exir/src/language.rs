@@ -61,10 +61,10 @@ pub fn recognise(program: &mut ExportedProgram<'_>) -> Result<Vec<Attention>, Er
 /// A buffer that keys or values are written to.
 struct Cache {
     name: String,
-    /// The buffer before and after the call.
+    /// Buffer before and after the call.
     before: ValueId,
     after: ValueId,
-    /// What is written: `[B, heads, tokens, D]`.
+    /// Rows that are written: `[B, heads, tokens, D]`.
     written: ValueId,
     put: usize,
     places: usize,
@@ -150,7 +150,7 @@ impl<'p, 'd> Look<'p, 'd> {
         Ok(Step { node, query, keys, values, positions, scale })
     }
 
-    /// The cache that keys or values are, perhaps with their heads repeated, and the places that are written.
+    /// Cache that keys or values are, perhaps with their heads repeated, and the places that are written.
     fn cache(&self, value: ValueId) -> Result<(Cache, ValueId), &'static str> {
         let mut value = value;
         let mut once = true;
@@ -185,7 +185,7 @@ impl<'p, 'd> Look<'p, 'd> {
             .any(|spec| spec.kind == OutputKind::BufferMutation(name.clone()) && spec.arg.value() == Some(value));
         // The call before and the output are all that may read it; nothing may read what it was.
         if !kept || !once || self.reads(value) != 2 || self.reads(before) != 1 {
-            return Err("a cache is read by something else, too, or not kept");
+            return Err("a cache is read by something else, too, or does not stay");
         }
         let places = match (self.sizes(before), self.sizes(written)) {
             (Some([a, b, places, d]), Some([x, y, _, w])) if [a, b, d] == [x, y, w] => places.known(),
@@ -196,7 +196,7 @@ impl<'p, 'd> Look<'p, 'd> {
         Ok((Cache { name, before, after: value, written, put, places }, positions))
     }
 
-    /// The same tensor before a batch of one was dropped from it, if it was.
+    /// Same tensor before a batch of one was dropped from it, if it was.
     fn batched(&self, value: ValueId) -> ValueId {
         let whole = || {
             let (_, node) = self.maker(value).filter(|(_, node)| node.calls("aten::view_copy"))?;
@@ -233,7 +233,7 @@ impl<'p, 'd> Look<'p, 'd> {
         }
     }
 
-    /// The value without dimensions of one element that were put around it.
+    /// Value without dimensions of one element that were put around it.
     fn plain(&self, value: ValueId) -> ValueId {
         let mut value = value;
         // Nodes are in order, so each step leads to an earlier one.
@@ -376,7 +376,7 @@ fn write(graph: &mut Graph, steps: &[Step]) {
     graph.nodes = made;
 }
 
-/// The number of the first place.
+/// Number of the first place.
 fn first_of(graph: &mut Graph, positions: ValueId, made: &mut Vec<Node>) -> ValueId {
     let kind = graph.tensor(positions).map_or(ScalarType::LONG, |meta| meta.scalar_type);
     let args = [("self", positions.into()), ("dim", Argument::Int(0)), ("index", Argument::Int(0))];

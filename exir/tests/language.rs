@@ -102,6 +102,6 @@ fn attention_that_sees_other_places_stays() {
 #[test]
 fn a_cache_that_others_read_stays_a_tensor() {
     let (manager, found) = recognised(program(|row, column| column <= row, true));
-    assert_eq!(found, Err("a cache is read by something else, too, or not kept"));
+    assert_eq!(found, Err("a cache is read by something else, too, or does not stay"));
     assert!(manager.emit().is_ok());
 }

@@ -106,7 +106,7 @@ pub(super) fn watching<'d>(program: &ExportedProgram<'d>) -> (ExportedProgram<'d
     (changed, names)
 }
 
-/// The calls that a program is given.
+/// Calls that a program is given.
 struct Change {
     params: BTreeMap<ValueId, (f64, i64)>,
     /// Quantised weights by node: bytes, scales, axis, and whether the node becomes a product by rows.

@@ -1,4 +1,4 @@
-//! The XNNPACK backend: the parts of a program that its library computes become payloads.
+//! XNNPACK backend: the parts of a program that its library computes become payloads.
 //!
 //! [`XnnpackPartitioner`] chooses the parts and [explains](XnnpackPartitioner::explain) what stays; [`XnnpackPreprocess`]
 //! writes payloads, whose weights are named data under their digests. [`delegate`] does all of it to the programs of a
@@ -72,7 +72,7 @@ pub fn whole_operators() -> impl Iterator<Item = &'static str> {
 /// Writes payloads.
 #[derive(Clone, Debug, Default)]
 pub struct XnnpackPreprocess {
-    /// The data file that each weight goes to, by tag and name of the weight; without one it stays in the program.
+    /// Data file that each weight goes to, by tag and name of the weight; without one it stays in the program.
     pub external_weights: ByName<String>,
 }
 

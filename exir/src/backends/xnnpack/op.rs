@@ -29,7 +29,7 @@ pub(super) struct Filter {
     pub(super) scales: Scales,
 }
 
-/// The first operand of a product or convolution.
+/// First operand of a product or convolution.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Input {
     /// Floats.
@@ -199,7 +199,7 @@ pub(super) enum Op {
         x: ValueId,
         align_corners: bool,
     },
-    /// The same tensor.
+    /// Same tensor.
     Same(ValueId),
     Quantize(ValueId, Params),
     Dequantize(ValueId, Params),

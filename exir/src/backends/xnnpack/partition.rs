@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::graph::{Argument, ExportedProgram, Graph, Node};
 use crate::lower::{Part, Partitioner};
 
-/// What becomes of a node.
+/// Outcome for a node.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Explained {
     /// Name of the node.

@@ -1,4 +1,4 @@
-//! What becomes of each node of a graph: a call of the library, or the reason it stays.
+//! Outcome for each node of a graph: a call of the library, or the reason it stays.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::reason::Reason;
 use super::{elements, images, movement, products};
 use crate::graph::{Target, ValueId};
 
-/// The calls of a graph, by places of nodes.
+/// Calls of a graph, by places of nodes.
 pub(super) struct Plan {
     pub(super) calls: Vec<Result<Op, Reason>>,
 }

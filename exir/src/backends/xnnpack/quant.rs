@@ -12,7 +12,7 @@ const DEQUANTIZE: &str = "quantized_decomposed::dequantize_per_tensor";
 const CHANNEL: &str = "quantized_decomposed::dequantize_per_channel";
 const GROUP: &str = "quantized_decomposed::dequantize_per_channel_group";
 
-/// The least number of elements in a block of 4-bit weights, and what its length is a multiple of.
+/// Least number of elements in a block of 4-bit weights, and what its length is a multiple of.
 const BLOCK: usize = 32;
 
 /// Calls that choose parameters at run time, those that quantise with them, and those that go back.
@@ -87,10 +87,10 @@ pub(super) fn dequantised(facts: &Facts<'_, '_>, value: ValueId) -> Option<(Valu
     Some((bytes, activation(node).ok()?))
 }
 
-/// The call that quantises a result, perhaps behind a range it is held to.
+/// Call that quantises a result, perhaps behind a range it is held to.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Requantised {
-    /// Its result.
+    /// Result of the call.
     pub(super) result: ValueId,
     pub(super) params: Params,
     pub(super) bounds: Option<(f32, f32)>,
@@ -172,7 +172,7 @@ pub(super) fn recognise(call: Call<'_, '_, '_>, readers: &impl Fn(ValueId) -> Re
     None
 }
 
-/// What the readers of a value are.
+/// Kind of the readers of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Readers {
     /// There are none.
@@ -183,7 +183,7 @@ pub(super) enum Readers {
     Leave,
 }
 
-/// The first operand of a product: how it is quantised.
+/// First operand of a product: how it is quantised.
 pub(super) fn input(facts: &Facts<'_, '_>, value: ValueId) -> Input {
     if let Some((bytes, _)) = dequantised(facts, value) {
         return Input::Static(bytes);
@@ -234,7 +234,7 @@ fn is_whole_rows(facts: &Facts<'_, '_>, choose: &Node, x: ValueId) -> bool {
         && leading.iter().all(|one| one.as_int() == Some(1))
 }
 
-/// The filter of a product or convolution, which has its output channels along `axis`.
+/// Filter of a product or convolution, which has its output channels along `axis`.
 pub(super) fn filter(facts: &Facts<'_, '_>, value: ValueId, axis: usize) -> Result<Filter, Reason> {
     if facts.constant(value).is_some() {
         facts.float(value)?;

@@ -18,7 +18,7 @@ use crate::graph::{Argument, ExportedProgram, Graph, Node, Size, TensorMeta, Val
 /// Shares of the largest magnitude that a scale is tried with, in thirty-seconds.
 const TRIES: [u8; 9] = [32, 31, 30, 29, 28, 27, 26, 24, 22];
 
-/// The least number of elements in a block, and what its length is a multiple of.
+/// Least number of elements in a block, and what its length is a multiple of.
 const BLOCK: usize = 32;
 
 /// Numbers that weights are rounded to.
@@ -84,7 +84,7 @@ pub(super) fn round(numbers: &[f32], run: usize, most: i8, in_bf16: bool) -> Rou
     rounded
 }
 
-/// What a node becomes: the constants that take the place of its weight.
+/// Constants that take the place of the weight of a node.
 struct Change {
     scheme: Scheme,
     weight: ValueId,
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn scales_have_less_error_than_that_of_the_largest() {
-        // One number far out costs the others if it has its way.
+        // One number far out costs the others if the scale is its own.
         let mut numbers: Vec<f32> = (0..31).map(|number| (number as f32 - 15.0) / 20.0).collect();
         numbers.push(2.0);
         let rounded = round(&numbers, 32, 7, false);

@@ -14,7 +14,7 @@ pub enum Reason {
     Type {
         /// Name of the value.
         value: String,
-        /// Its element type.
+        /// Element type it has.
         found: ScalarType,
         /// Element types that would do.
         want: &'static str,
@@ -27,7 +27,7 @@ pub enum Reason {
     Rank {
         /// Name of the value.
         value: String,
-        /// Its dimensions.
+        /// Dimensions it has.
         found: usize,
         /// Dimensions that would do.
         want: &'static str,
@@ -57,13 +57,13 @@ pub enum Reason {
     /// Another result of the node is used, which the library does not compute.
     #[error("result {0} is used")]
     Result(usize),
-    /// The pattern of quantisation is none that the library computes.
+    /// A pattern of quantisation that the library does not compute.
     #[error("quantisation: {0}")]
     Quantised(&'static str),
-    /// The node would be part of a delegate that computes nothing.
+    /// A node that would be part of a delegate that computes nothing.
     #[error("it has no company that computes: a delegate of views costs more than the views")]
     Alone,
-    /// The node is in a graph inside of the program, where weights are operands and a call is short.
+    /// A node of a graph inside of the program, where weights are operands and a call is short.
     #[error("it is in a graph that a node runs: weights are no constants there, and calls of a delegate cost")]
     Inner,
     /// A backend has the node already, or a graph inside of it.

@@ -468,7 +468,7 @@ impl Growing<'_, '_> {
         rounded
     }
 
-    /// The program, and how far each of its outputs may be from itself computed otherwise.
+    /// Program, and how far each of its outputs may be from itself computed otherwise.
     fn finish(mut self) -> (ExportedProgram<'static>, Vec<f32>) {
         let mut outputs: Vec<Grown> = Vec::new();
         for value in self.values.iter().rev().take(1 + self.u.below(3)) {

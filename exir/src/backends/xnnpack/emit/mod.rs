@@ -76,7 +76,7 @@ fn bounds(facts: &Facts<'_, '_>, plan: &Plan, result: ValueId) -> Option<(usize,
     Some((reader, facts.graph.nodes.get(reader)?.result()?, (*least, *most)))
 }
 
-/// The call with bytes in place of the floats that are made of them.
+/// Call with bytes in place of the floats that are made of them.
 fn on_bytes(facts: &Facts<'_, '_>, op: &Op) -> Op {
     let bytes = |value: &mut ValueId| {
         if let Some((found, _)) = quant::dequantised(facts, *value) {
