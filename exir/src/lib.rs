@@ -7,7 +7,8 @@
 //! - [`decompose`] writes composite operators out in core ones.
 //! - [`verify`] holds programs against the dialects, [`dtype`] element types against tables.
 //! - [`pattern`] finds small graphs in a program and replaces them.
-//! - [`lower`] turns programs into files that runtimes load.
+//! - [`lower`] turns programs into files that runtimes load, [`backends`] make the payloads of delegates.
+//! - [`language`] finds the attention of language models with its caches.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), edgepack_exir::Error> {
@@ -30,11 +31,13 @@
 )]
 
 pub mod archive;
+pub mod backends;
 pub mod decompose;
 pub mod dtype;
 mod error;
 pub mod graph;
 pub mod json;
+pub mod language;
 pub mod lower;
 pub mod operators;
 mod passes;
@@ -48,3 +51,8 @@ pub use error::Error;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/exir.md")]
 struct Page;
+
+/// The example of the page about XNNPACK, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/lowering-xnnpack.md")]
+struct XnnpackPage;

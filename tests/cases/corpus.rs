@@ -4,8 +4,8 @@
 //! [`summary`] prints a line per kind, `KIND: N passed, N failed, N skipped`. A folder holds `models/`, `ops/`,
 //! `ops_xnnpack/`, `opinfo/`, `llm/` (`NAME.pte`, `NAME.safetensors`, `NAME.*.ptd`), `pt2/NAME/` (`model.pte`,
 //! `model.pt2`, `model_raw.pt2`, archives of other kinds: `edge.pt2`, `serde.pt2`, `quantised.pt2`, `delegated.pt2`,
-//! `record.etrecord`; `cases.safetensors`), `lowering/` (`NAME.pt2`, `NAME.safetensors`), `bundled/` (`NAME.bpte`),
-//! `data/` (`NAME.ptd`, `NAME.safetensors`), `trace/` (`NAME.etdp`), `edgetpu/`, `mlf/NAME/`.
+//! `record.etrecord`; `cases.safetensors`), `lowering/` and `xnnpack_lowering/` (`NAME.pt2`, `NAME.safetensors`),
+//! `bundled/` (`NAME.bpte`), `data/` (`NAME.ptd`, `NAME.safetensors`), `trace/` (`NAME.etdp`), `edgetpu/`, `mlf/NAME/`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ use edgepack_cli::formats::bundle::recorded_runs;
 use edgepack_cli::formats::pte::replay;
 use edgepack_executor::{LoadError, Options, RunError};
 use edgepack_exir::archive::Archive;
+use edgepack_exir::backends::xnnpack;
 use edgepack_exir::lower;
 use edgepack_exir::verify::verify_archive;
 use edgepack_format::bundle::BundleRef;
@@ -151,6 +152,13 @@ fn run(name: &'static str, folder: &Path) -> Vec<Trial> {
     files_of("lowering", files(&folder.join("lowering"), "pt2"), |path| {
         lowered(path, &path.with_extension("safetensors"))
     });
+    let exported = ["model.pt2", "model_raw.pt2"].into_iter().flat_map(|name| archives(folder, name));
+    files_of("xnnpack", exported.collect(), |path| through_xnnpack(path, &path.with_file_name("cases.safetensors")));
+    for kind in ["lowering", "xnnpack_lowering"] {
+        files_of(kind, files(&folder.join(kind), "pt2"), |path| {
+            through_xnnpack(path, &path.with_extension("safetensors"))
+        });
+    }
     let kinds = [("edge", "edge.pt2"), ("serde", "serde.pt2"), ("quantised", "quantised.pt2")];
     for (kind, file) in kinds.into_iter().chain([("record", "record.etrecord")]) {
         files_of(kind, archives(folder, file), written_again);
@@ -255,6 +263,16 @@ fn lowered(path: &Path, cases: &Path) -> Answer {
         run_recorded(&program, cases, &[])?;
     }
     Ok(())
+}
+
+/// Checks that a program gives what was recorded when XNNPACK computes what it can of it.
+fn through_xnnpack(path: &Path, cases: &Path) -> Answer {
+    let program = Archive::open(path).and_then(|archive| archive.program()).map_err(failed)?;
+    let mut manager = lower::ProgramManager::new(lower::Options::default());
+    manager.keep_whole(xnnpack::whole_operators()).add("forward", program).map_err(failed)?;
+    xnnpack::delegate(&mut manager, &lower::ByName::default()).map_err(failed)?;
+    let bytes = manager.finish().and_then(|built| Ok(built.to_bytes()?)).map_err(failed)?;
+    run_recorded(&Program::from_bytes(bytes).map_err(failed)?, cases, &[])
 }
 
 /// An archive that is not one of functional programs verifies clean, gives what was recorded, and is lowered to the same file

@@ -359,6 +359,15 @@ impl Node {
         }
     }
 
+    /// Lets the node call an operator of the Edge dialect, with these arguments and the results it has.
+    pub(crate) fn become_call<const N: usize>(&mut self, operator: &str, args: [(&str, Argument); N]) {
+        if let Some(op) = OpName::parse(operator) {
+            self.target = Target::Edge(op);
+        }
+        self.inputs.clear();
+        args.into_iter().for_each(|(name, arg)| self.set_arg(name, arg));
+    }
+
     /// Removes an argument.
     pub fn take_arg(&mut self, name: &str) -> Option<Argument> {
         let index = self.inputs.iter().position(|input| input.name == name)?;

@@ -155,31 +155,10 @@ pub struct TensorMeta {
 impl TensorMeta {
     /// A contiguous tensor of these sizes.
     pub fn contiguous(scalar_type: ScalarType, sizes: &[Size]) -> Self {
-        let known: Option<Vec<i64>> = sizes.iter().map(Size::known).collect();
-        let mut strides = vec![Size::Known(1); sizes.len()];
-        if let Some(known) = known {
-            let mut step = 1i64;
-            for (size, stride) in known.iter().zip(&mut strides).rev() {
-                *stride = Size::Known(step);
-                step = step.saturating_mul((*size).max(1));
-            }
-        } else {
-            let mut step = Expr::Integer(1);
-            for (size, stride) in sizes.iter().zip(&mut strides).rev() {
-                *stride = match &step {
-                    Expr::Integer(number) => Size::Known(*number),
-                    step => Size::Symbolic(step.clone(), None),
-                };
-                step = step.times(match size {
-                    Size::Known(number) => Expr::Integer(*number),
-                    Size::Symbolic(expr, _) => expr.clone(),
-                });
-            }
-        }
         TensorMeta {
             scalar_type,
             sizes: sizes.to_vec(),
-            strides,
+            strides: dense_strides(sizes, &identity(sizes.len())),
             storage_offset: Size::Known(0),
             requires_grad: false,
             device: Device::cpu(),
@@ -190,6 +169,21 @@ impl TensorMeta {
     /// Returns these sizes with another element type, contiguous.
     pub fn cast(&self, scalar_type: ScalarType) -> Self {
         TensorMeta { scalar_type, requires_grad: false, ..self.clone() }
+    }
+
+    /// Returns the strides of a dense tensor of these sizes whose dimensions follow each other in this order in memory,
+    /// outermost first.
+    pub(crate) fn strides_in(&self, order: &[u8]) -> Vec<Size> {
+        dense_strides(&self.sizes, order)
+    }
+
+    /// Returns whether a delegate takes or gives the tensor channels-last: by strides that are those, to the digit, where
+    /// sizes of 1 leave it open.
+    pub(crate) fn is_given_channels_last(&self) -> bool {
+        let strides = |order: Vec<u8>| self.strides_in(&order);
+        let image = channels_last(self.rank()).filter(|order| order.len() == 4).map(strides);
+        let exactly = image.as_ref() == Some(&self.strides) && image != Some(strides(identity(self.rank())));
+        self.rank() == 4 && (exactly || self.is_channels_last())
     }
 
     /// Number of dimensions.
@@ -277,6 +271,30 @@ impl TensorMeta {
             layout: self.layout,
         }
     }
+}
+
+/// Returns the strides of dense sizes in an order of dimensions, outermost first.
+fn dense_strides(sizes: &[Size], order: &[u8]) -> Vec<Size> {
+    let known: Option<Vec<i64>> = sizes.iter().map(Size::known).collect();
+    let mut strides = vec![Size::Known(1); sizes.len()];
+    let (mut step, mut formula) = (1i64, Expr::Integer(1));
+    for dim in order.iter().rev().map(|dim| usize::from(*dim)) {
+        let (Some(size), Some(stride)) = (sizes.get(dim), strides.get_mut(dim)) else { continue };
+        if let Some(known) = &known {
+            *stride = Size::Known(step);
+            step = step.saturating_mul(known.get(dim).map_or(1, |size| (*size).max(1)));
+            continue;
+        }
+        *stride = match &formula {
+            Expr::Integer(number) => Size::Known(*number),
+            formula => Size::Symbolic(formula.clone(), None),
+        };
+        formula = formula.times(match size {
+            Size::Known(number) => Expr::Integer(*number),
+            Size::Symbolic(expr, _) => expr.clone(),
+        });
+    }
+    strides
 }
 
 /// Returns whether strides are those of channels-last, and not also those of the sizes in order.

@@ -14,7 +14,8 @@ use crate::operators;
 pub(super) fn write_out(graph: &mut Graph, options: &Options) -> Result<(), Error> {
     graph.each_subgraph(|inner| write_out(inner, options))?;
     graph.rewrite(|graph, node, made| {
-        let rule = node.target.operator().and_then(|op| rule(&op.to_string()));
+        let name = node.target.operator().map(ToString::to_string);
+        let rule = name.filter(|name| !options.operators.is_preserved(name)).and_then(|name| rule(&name));
         let Some(rule) = rule else {
             made.push(node);
             return Ok(());

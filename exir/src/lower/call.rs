@@ -87,7 +87,7 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
     }
 
     fn operator(&mut self, scope: &mut Scope<'_>, node: &Node, op: &OpName) -> Result<(), Error> {
-        if self.known_number(scope, node) || self.view(scope, node)? {
+        if self.known_number(scope, node) || self.view(scope, node)? || self.update_cache(scope, node)? {
             return Ok(());
         }
         let operators = &self.options.operators;

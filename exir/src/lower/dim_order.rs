@@ -100,7 +100,7 @@ fn record(graph: &Graph, node: &Node, operators: &Operators, orders: &mut Orders
     }
     if let Target::Delegate(_) = node.target {
         // Results of a backend have the order that was recorded.
-        let lying = |id: &ValueId| graph.tensor(*id).is_some_and(|meta| meta.rank() == 4 && meta.is_channels_last());
+        let lying = |id: &ValueId| graph.tensor(*id).is_some_and(TensorMeta::is_given_channels_last);
         let order = channels_last(4).unwrap_or_default();
         orders.extend(node.results().into_iter().filter(lying).map(|result| (result, order.clone())));
         return;

@@ -3,7 +3,7 @@
 use edgepack_builder::NamedDataStore;
 use edgepack_builder::content::Data;
 use edgepack_builder::preprocess::{Preprocess, Subgraph, preprocess};
-use edgepack_builder::pte::{BuiltProgram, ProgramBuilder};
+use edgepack_builder::pte::{Arg, BuiltProgram, ProgramBuilder};
 use edgepack_format::finding::Findings;
 use edgepack_format::pte::CompileSpec;
 use edgepack_format::row::Blob;
@@ -15,6 +15,7 @@ use super::{Alignments, MethodOrigins, Options, begin_with, emit, origin, state,
 use crate::dtype::Table;
 use crate::error::Error;
 use crate::graph::{Dialect, ExportedProgram, LoweredPart, NamedData};
+use crate::operators::Operators;
 use crate::verify;
 
 /// Changes a program of the Edge dialect in place.
@@ -47,12 +48,32 @@ pub struct ProgramManager<'d> {
     methods: Vec<Method<'d>>,
     store: NamedDataStore<'d>,
     options: Options,
+    /// The operators that are whole until backends had their turn; `None` if there are none.
+    whole: Option<Operators>,
 }
 
 impl<'d> ProgramManager<'d> {
     /// No programs yet.
     pub fn new(options: Options) -> Self {
-        ProgramManager { methods: Vec::new(), store: NamedDataStore::new(), options }
+        ProgramManager { methods: Vec::new(), store: NamedDataStore::new(), options, whole: None }
+    }
+
+    /// Leaves composite operators whole in the programs that are added from now on, by full name: a backend looks for
+    /// them. Those that no backend took are written out before emission.
+    pub fn keep_whole<'n>(&mut self, full_names: impl IntoIterator<Item = &'n str>) -> &mut Self {
+        self.whole.get_or_insert_with(|| self.options.operators.clone()).keep(full_names);
+        self
+    }
+
+    /// Writes out the composites that were whole for backends.
+    fn write_out(&mut self) -> Result<(), Error> {
+        if self.whole.take().is_none() {
+            return Ok(());
+        }
+        for method in &mut self.methods {
+            method.program = to_edge(method.program.clone(), &self.options)?;
+        }
+        Ok(())
     }
 
     /// Adds a program as a method, converted to the Edge dialect.
@@ -62,7 +83,10 @@ impl<'d> ProgramManager<'d> {
         }
         let names = origin::number(&mut program.graph);
         begin_with(&mut program, &self.options.state)?;
-        let mut program = to_edge(program, &self.options)?;
+        let mut program = match &self.whole {
+            Some(operators) => to_edge(program, &Options { operators: operators.clone(), ..self.options.clone() })?,
+            None => to_edge(program, &self.options)?,
+        };
         let mut modules = Vec::new();
         for part in std::mem::take(&mut program.about.modules) {
             for data in part.named_data {
@@ -86,6 +110,15 @@ impl<'d> ProgramManager<'d> {
         }
         self.methods.push(Method { name: name.to_owned(), program, modules, names });
         Ok(self)
+    }
+
+    /// Adds a method that takes nothing and gives these values, unless there is one of that name: what runners ask a model
+    /// for.
+    pub fn constant_method(&mut self, name: &str, values: Vec<Arg>) -> &mut Self {
+        if !self.options.constant_methods.iter().any(|(known, _)| known == name) {
+            self.options.constant_methods.push((name.to_owned(), values));
+        }
+        self
     }
 
     /// The names of the methods.
@@ -154,6 +187,29 @@ impl<'d> ProgramManager<'d> {
         Ok(self)
     }
 
+    /// Runs passes of backends over every method: they change no rule that a program keeps or breaks.
+    pub(crate) fn prepare(&mut self, passes: &[&dyn Pass]) -> Result<(), Error> {
+        for pass in passes {
+            self.change(|program| pass.run(program))?;
+        }
+        Ok(())
+    }
+
+    /// Changes every method, and answers with what the function answers for each.
+    pub fn change<T>(
+        &mut self,
+        mut change: impl FnMut(&mut ExportedProgram<'_>) -> Result<T, Error>,
+    ) -> Result<Vec<(String, T)>, Error> {
+        let mut answers = Vec::with_capacity(self.methods.len());
+        for method in &mut self.methods {
+            let answer = change(&mut method.program)?;
+            let place = || format!("method `{}`", method.name);
+            method.program.graph.check().map_err(|error| Error::program(place(), error.to_string()))?;
+            answers.push((method.name.clone(), answer));
+        }
+        Ok(answers)
+    }
+
     /// Verifies every method against the rules of the Edge dialect.
     pub fn verify(&self) -> Findings {
         let mut all = Findings::new(&edgepack_format::limits::Limits::DEFAULT);
@@ -203,7 +259,8 @@ impl<'d> ProgramManager<'d> {
     }
 
     /// Emits all methods into one file, and says where each instruction comes from.
-    pub fn emit(self) -> Result<Lowered<'d>, Error> {
+    pub fn emit(mut self) -> Result<Lowered<'d>, Error> {
+        self.write_out()?;
         state::check(&self.options.state, self.methods.iter().map(|method| &method.program))?;
         if self.options.edge_table.is_some() {
             self.check_types()?;

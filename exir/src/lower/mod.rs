@@ -8,6 +8,7 @@
 
 mod affine;
 mod by_name;
+mod cache;
 mod call;
 mod casts;
 mod control;
@@ -29,6 +30,7 @@ pub use by_name::ByName;
 pub use manager::{Lowered, Pass, ProgramManager};
 pub use origin::{MethodOrigins, Origin};
 pub use partition::{ByOperator, LoweredModule, Part, Partitioner};
+pub(crate) use spec::bounds;
 pub use state::{State, begin_with};
 
 use std::sync::Arc;

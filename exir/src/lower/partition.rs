@@ -12,7 +12,7 @@ use crate::archive::Weights;
 use crate::error::Error;
 use crate::graph::{
     Argument, Dialect, ExportedProgram, Graph, InputKind, InputSpec, ListKind, NamedArgument, Node, OutputKind,
-    OutputSpec, Target, TensorMeta, ValueId,
+    OutputSpec, Target, TensorMeta, ValueId, identity,
 };
 
 /// Nodes that a backend is to run as one, by their places in their graph.
@@ -230,15 +230,13 @@ impl<'d> Fusion<'_, 'd> {
             });
         });
         let results: Vec<ValueId> = made.iter().filter(|id| needed.contains(id)).copied().collect();
-        let (module, operands) = self.extract(part_nodes, &made, &results, state)?;
+        // Results of a backend have the strides set here, not those of a view that an operator would have given.
         for result in &results {
-            // Results of a backend have the strides set here, not those of a view that an operator would have given.
-            let ordered = self.outermost && self.orders.contains_key(result);
-            if let Some(meta) = self.graph.tensor(*result).cloned().filter(|_| !ordered) {
-                let dense = TensorMeta::contiguous(meta.scalar_type, &meta.sizes);
-                self.graph.set_meta(*result, TensorMeta { strides: dense.strides, ..meta }.into());
+            if let Some(meta) = self.graph.tensor(*result).map(|meta| self.as_stored(*result, meta)) {
+                self.graph.set_meta(*result, meta.into());
             }
         }
+        let (module, operands) = self.extract(part_nodes, &made, &results, state)?;
         let call = Node {
             name: format!("lowered_module_{index}"),
             target: Target::Delegate(index),
@@ -261,6 +259,13 @@ impl<'d> Fusion<'_, 'd> {
             original: serde_json::Value::Null,
             payload: None,
         })
+    }
+
+    /// Returns the metadata of a tensor with the strides of the order in which the program stores it.
+    fn as_stored(&self, value: ValueId, meta: &TensorMeta) -> TensorMeta {
+        let order = self.orders.get(&value).filter(|_| self.outermost);
+        let order = order.cloned().unwrap_or_else(|| identity(meta.rank()));
+        TensorMeta { strides: meta.strides_in(&order), ..meta.clone() }
     }
 
     /// Takes the buffers out of the program that only the part reads and writes: what each is, the value that it was and
@@ -360,7 +365,12 @@ impl<'d> Fusion<'_, 'd> {
             read.retain(|id| *id != value);
         }
         for value in read {
-            let arg = Argument::Value(copy(&mut graph, value)?);
+            let id = copy(&mut graph, value)?;
+            // What the caller gives has the strides that the program stores it with.
+            if let Some(meta) = graph.tensor(id).map(|meta| self.as_stored(value, meta)) {
+                graph.set_meta(id, meta.into());
+            }
+            let arg = Argument::Value(id);
             graph.inputs.push(arg.clone());
             inputs.push(InputSpec { kind: InputKind::User, arg });
             operands.push(value);

@@ -18,7 +18,7 @@ pub(super) fn bound(size: &Size, ranges: &Ranges, place: &str) -> Result<usize, 
 }
 
 /// All sizes of a tensor as upper bounds.
-pub(super) fn bounds(meta: &TensorMeta, ranges: &Ranges, place: &str) -> Result<Vec<usize>, Error> {
+pub(crate) fn bounds(meta: &TensorMeta, ranges: &Ranges, place: &str) -> Result<Vec<usize>, Error> {
     meta.sizes.iter().map(|size| bound(size, ranges, place)).collect()
 }
 

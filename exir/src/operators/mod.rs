@@ -84,6 +84,12 @@ impl Operators {
         Ok(self)
     }
 
+    /// Keeps operators as they are for as long as backends look for them: unlike those that are
+    /// [preserved](Operators::preserve) they need no out variant.
+    pub(crate) fn keep<'n>(&mut self, full_names: impl IntoIterator<Item = &'n str>) {
+        self.preserved.extend(full_names.into_iter().map(str::to_owned));
+    }
+
     /// Returns whether an operator stays as it is, by full name.
     pub fn is_preserved(&self, full_name: &str) -> bool {
         self.preserved.contains(full_name)

@@ -1,9 +1,11 @@
 //! Export IR: archives, documents and tables of element types.
 
 use edgepack_exir::archive::{Archive, records};
+use edgepack_exir::backends::xnnpack::{self, Scheme};
 use edgepack_exir::dtype::Table;
-use edgepack_exir::graph::{Dialect, Expr};
-use edgepack_exir::lower::{ByName, InitialState, Options as Lowering, lower, to_edge};
+use edgepack_exir::graph::{Dialect, ExportedProgram, Expr};
+use edgepack_exir::language;
+use edgepack_exir::lower::{ByName, InitialState, Options as Lowering, ProgramManager, lower, to_edge};
 use edgepack_exir::operators::Operators;
 use edgepack_exir::pickle::{self, Value};
 use edgepack_exir::verify::{Options, verify, verify_archive};
@@ -25,10 +27,10 @@ pub fn archive(bytes: &[u8]) {
         let again = Archive::parse(&written).and_then(|archive| archive.program());
         let again = again.expect("what was written is read");
         // As text, since a number that is none differs from itself.
-        let text =
-            |program: &edgepack_exir::graph::ExportedProgram<'_>| serde_json::to_string(&program.to_document()).ok();
+        let text = |program: &ExportedProgram<'_>| serde_json::to_string(&program.to_document()).ok();
         assert_eq!(text(&again), text(&program), "what was written says something else");
     }
+    delegated(&program);
     let operators = Operators::new();
     for like_reference in [false, true] {
         let lowering = Lowering {
@@ -48,6 +50,23 @@ pub fn archive(bytes: &[u8]) {
             let _ = file.write_to(&mut std::io::sink());
         }
     }
+}
+
+/// A program that is lowered with a backend, rounded weights and attention of language models is one that opens.
+fn delegated(program: &ExportedProgram<'_>) {
+    let mut manager = ProgramManager::new(Lowering::default());
+    manager.keep_whole(xnnpack::whole_operators()).keep_whole(language::WHOLE);
+    if manager.add("forward", program.clone()).is_err() || manager.change(language::recognise).is_err() {
+        return;
+    }
+    let rounded =
+        [Scheme::Blocks(32), Scheme::Embeddings].map(|scheme| xnnpack::quantise(&mut manager, scheme).is_ok());
+    if rounded != [true; 2] || xnnpack::delegate(&mut manager, &ByName::default()).is_err() {
+        return;
+    }
+    let Ok(bytes) = manager.finish().and_then(|built| Ok(built.to_bytes()?)) else { return };
+    let program = edgepack_loader::Program::from_bytes(bytes).expect("what was lowered opens");
+    assert_eq!(program.method_names().expect("its methods are listed").len(), 1);
 }
 
 /// Pickles: any bytes are read or refused, and what is read can be walked.

@@ -3,6 +3,7 @@
 mod build;
 mod compiled;
 mod data;
+mod delegated;
 mod differential;
 mod edit;
 mod execute;
@@ -379,6 +380,16 @@ pub const BODIES: &[Body] = &[
         run: payload_run::payload_run,
         extensions: &[],
         seeds: payload_run::payload_run_seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: "",
+    },
+    Body {
+        name: "xnnpack_lower",
+        promise: "programs lowered to XNNPACK compute what their portable form computes, within a bound that is known before",
+        run: delegated::delegated,
+        extensions: &[],
+        seeds: delegated::delegated_seeds,
         root: no_root,
         edit: no_edit,
         dictionary: "",

@@ -2,8 +2,11 @@
 //!
 //! Invariant: nothing is written unless everything that was asked for before that agrees.
 
+mod backend;
+mod calibrate;
 mod data;
 mod knobs;
+mod language;
 mod self_check;
 
 use std::collections::BTreeSet;
@@ -36,6 +39,7 @@ use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, NAME, TITLE};
 use crate::units::{bytes, count};
+use backend::{Delegation, Division};
 use knobs::Knobs;
 use self_check::Judged;
 
@@ -83,6 +87,15 @@ pub struct Lowering {
     /// Buffers, of those that the program changes, that begin with their exported values
     #[arg(long, value_name = "WHICH", default_value = "non-zero")]
     pub initial_state: State,
+
+    /// The model continues a text: attention with caches becomes the operators that runtimes have for it, and methods say how
+    /// long its texts are. The places of the tokens of a call must follow each other
+    #[arg(long)]
+    pub llm: bool,
+
+    /// Options of delegation.
+    #[command(flatten)]
+    pub delegation: Delegation,
 
     /// Options of the written program.
     #[command(flatten)]
@@ -170,9 +183,16 @@ pub fn lower(args: &Lowering, session: &mut Session) -> Result<Status, Failure> 
     let judged = (args.self_check || args.cases.is_some()).then(|| programs.clone());
     let about = |error| failure(error).about(&args.files.join(" "));
     let mut manager = ProgramManager::new(options.clone());
+    if args.llm {
+        manager.keep_whole(edgepack_exir::language::WHOLE);
+    }
+    args.delegation.prepare(&mut manager);
     for (name, program) in programs {
         manager.add(&name, program).map_err(about)?;
     }
+    let attention = if args.llm { language::recognise(&mut manager)? } else { Vec::new() };
+    let divisions = args.delegation.delegate(&mut manager, &options, session);
+    let divisions = divisions.map_err(|failure| failure.about(&args.files.join(" ")))?;
     let Lowered { program: built, origins } = manager.emit().map_err(about)?;
     let mut checked = Vec::new();
     if let Some(mut programs) = judged {
@@ -193,7 +213,7 @@ pub fn lower(args: &Lowering, session: &mut Session) -> Result<Status, Failure> 
     if is_stdout(&args.output) {
         return Ok(Status::Fine);
     }
-    report(args, &built, &checked, session)
+    report(args, &built, &(attention, divisions), &checked, session)
 }
 
 /// Runs that were recorded.
@@ -220,6 +240,7 @@ fn check(programs: &[(String, ExportedProgram<'static>)], options: &Options) -> 
 fn report(
     args: &Lowering,
     built: &BuiltProgram<'_>,
+    (attention, divisions): &(Vec<String>, Vec<Division>),
     checked: &[Judged],
     session: &mut Session,
 ) -> Result<Status, Failure> {
@@ -255,9 +276,15 @@ fn report(
     }
     let (output, len) = (args.output.display().to_string(), file.len());
     if session.json {
-        session.document(
-            &serde_json::json!({ "output": output, "bytes": len, "methods": methods, "self_check": checked }),
-        )?;
+        let mut document =
+            serde_json::json!({ "output": output, "bytes": len, "methods": methods, "self_check": checked });
+        if let (Some(fields), false) = (document.as_object_mut(), attention.is_empty()) {
+            fields.insert("attention".to_owned(), serde_json::to_value(attention)?);
+        }
+        if let (Some(fields), false) = (document.as_object_mut(), divisions.is_empty()) {
+            fields.insert("delegation".to_owned(), serde_json::to_value(divisions)?);
+        }
+        session.document(&document)?;
         return Ok(Status::Fine);
     }
     writeln!(session.out, "{TITLE}{output}{TITLE:#}  {}", bytes(len))?;
@@ -279,13 +306,18 @@ fn report(
             writeln!(session.out, "    {BAD}this runtime cannot load it{BAD:#}  {DIM}{refused}{DIM:#}")?;
         }
     }
+    for line in attention {
+        writeln!(session.out, "  {line}")?;
+    }
+    backend::print(divisions, &mut session.out)?;
     self_check::print(checked, &mut session.out)?;
     Ok(Status::Fine)
 }
 
 /// Reason a method cannot be loaded here, for lack of a form of an operator.
 fn refusal(program: &Program, method: &str, registry: &Registry) -> Option<String> {
-    match Method::load(program, method, registry, &LoadOptions::default()) {
+    let options = LoadOptions { backends: edgepack::backends(), ..LoadOptions::default() };
+    match Method::load(program, method, registry, &options) {
         Err(error @ LoadError::Instruction { .. }) => Some(error.to_string()),
         _ => None,
     }

@@ -45,7 +45,7 @@ pub fn judge(
     for (_, part) in built.data_files() {
         data.push(Arc::new(DataFile::from_bytes(part.to_bytes().map_err(Failure::unreadable)?)?));
     }
-    let options = Options { data, ..Options::default() };
+    let options = Options { data, backends: edgepack::backends(), ..Options::default() };
     let mut all = Vec::with_capacity(programs.len());
     for (name, program) in programs {
         let judgement = match method(name, program, &file, &options, operators, cases) {

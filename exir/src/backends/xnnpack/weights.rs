@@ -1,0 +1,93 @@
+//! Bytes of constants: read, rearranged, rounded and packed.
+
+use edgepack_format::scalar::ScalarType;
+
+use super::facts::Facts;
+use crate::archive::Weight;
+use crate::error::Error;
+use crate::graph::ValueId;
+
+/// Returns the bytes of a constant with its dimensions in this order.
+pub(super) fn bytes(weight: &Weight<'_>, order: &[usize]) -> Result<Vec<u8>, Error> {
+    let order: Vec<u8> = order.iter().filter_map(|dim| u8::try_from(*dim).ok()).collect();
+    Ok(weight.data(&order)?.1.to_vec()?)
+}
+
+/// Returns the numbers of a constant of floats, in the order of its dimensions.
+pub(super) fn floats(weight: &Weight<'_>) -> Result<Vec<f32>, Error> {
+    let order: Vec<usize> = (0..weight.sizes().len()).collect();
+    let bytes = bytes(weight, &order)?;
+    Ok(match weight.scalar_type() {
+        ScalarType::HALF => halves(&bytes),
+        _ => bytes.as_chunks::<4>().0.iter().map(|four| f32::from_le_bytes(*four)).collect(),
+    })
+}
+
+/// Returns numbers of half precision.
+pub(super) fn halves(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks::<2>().0.iter().map(|two| half::f16::from_le_bytes(*two).to_f32()).collect()
+}
+
+/// Returns the bytes of numbers of single precision.
+pub(super) fn of_floats(numbers: &[f32]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+/// Returns the bytes of numbers of half or single precision.
+pub(super) fn of_type(numbers: &[f32], scalar_type: ScalarType) -> Vec<u8> {
+    match scalar_type {
+        ScalarType::HALF => numbers.iter().flat_map(|number| half::f16::from_f32(*number).to_le_bytes()).collect(),
+        _ => of_floats(numbers),
+    }
+}
+
+/// Returns the bytes of scales in bf16, rounded to the nearest.
+pub(super) fn of_blocks(scales: &[f32]) -> Vec<u8> {
+    scales.iter().flat_map(|scale| half::bf16::from_f32(*scale).to_le_bytes()).collect()
+}
+
+/// Returns whether all bytes of a constant are zero; a value that is not a constant is none.
+pub(super) fn is_zero(facts: &Facts<'_, '_>, value: ValueId) -> bool {
+    let Some((_, weight)) = facts.constant(value) else { return false };
+    let order: Vec<usize> = (0..weight.sizes().len()).collect();
+    // Both zeros of floats count.
+    bytes(weight, &order).is_ok_and(|bytes| match weight.scalar_type() {
+        ScalarType::FLOAT => bytes.as_chunks::<4>().0.iter().all(|four| f32::from_le_bytes(*four) == 0.0),
+        _ => bytes.iter().all(|byte| *byte == 0),
+    })
+}
+
+/// Packs rows of bytes that hold numbers from -8 to 7: two in a byte, the first in the low half, plus 8. A row of an odd
+/// number ends with a half that stands for 0.
+pub(super) fn four_bits(bytes: &[u8], row: usize) -> Vec<u8> {
+    let half =
+        |byte: Option<&u8>| byte.map_or(8, |byte| (byte.cast_signed().clamp(-8, 7).wrapping_add(8)).cast_unsigned());
+    let rows = bytes.chunks(row.max(1));
+    rows.flat_map(|row| row.chunks(2).map(move |pair| half(pair.first()) | (half(pair.get(1)) << 4))).collect()
+}
+
+/// Rounds a bias to whole numbers of the scales of the products it is added to. One scale is that of all channels.
+pub(super) fn bias(numbers: &[f32], scales: &[f32]) -> Vec<u8> {
+    let scale = |index: usize| scales.get(index).or(scales.first()).copied().unwrap_or(1.0);
+    let whole = |(index, number): (usize, &f32)| (number * (1.0 / scale(index))).round_ties_even() as i32;
+    numbers.iter().enumerate().flat_map(|pair| whole(pair).to_le_bytes()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_bits_are_packed_low_half_first() {
+        let numbers = [-8i8, 7, 0, 1, -1, 3];
+        let bytes: Vec<u8> = numbers.iter().map(|number| number.cast_unsigned()).collect();
+        assert_eq!(four_bits(&bytes, 6), [0xf0, 0x98, 0xb7]);
+        assert_eq!(four_bits(&bytes, 3), [0xf0, 0x88, 0x79, 0x8b]);
+    }
+
+    #[test]
+    fn biases_are_rounded_to_even() {
+        assert_eq!(bias(&[1.5, 2.5, -0.5], &[1.0]), [2, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bias(&[3.0, 3.0], &[1.0, 0.5]), [3, 0, 0, 0, 6, 0, 0, 0]);
+    }
+}
