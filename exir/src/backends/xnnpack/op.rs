@@ -214,11 +214,11 @@ impl Op {
     }
 
     /// Returns the operands of a call that computes on 8-bit numbers as well as on floats.
-    pub(super) fn quantizable(&self) -> Option<Vec<ValueId>> {
+    pub(super) fn quantizable(&mut self) -> Option<Vec<&mut ValueId>> {
         Some(match self {
-            Op::Greatest(windows) => vec![windows.x],
-            Op::Binary(Binary::Add | Binary::Subtract | Binary::Multiply, a, b) => vec![*a, *b],
-            Op::Cat { items, .. } => items.clone(),
+            Op::Greatest(windows) => vec![&mut windows.x],
+            Op::Binary(Binary::Add | Binary::Subtract | Binary::Multiply, a, b) => vec![a, b],
+            Op::Cat { items, .. } => items.iter_mut().collect(),
             Op::Clamp(x, ..)
             | Op::Mean(x)
             | Op::Slice { x, .. }
@@ -226,7 +226,7 @@ impl Op {
             | Op::Permute { x, .. }
             | Op::Reshape(x)
             | Op::Pad { x, .. }
-            | Op::Same(x) => vec![*x],
+            | Op::Same(x) => vec![x],
             _ => return None,
         })
     }

@@ -84,24 +84,8 @@ fn on_bytes(facts: &Facts<'_, '_>, op: &Op) -> Op {
         }
     };
     let mut op = op.clone();
-    match &mut op {
-        Op::Greatest(windows) => bytes(&mut windows.x),
-        Op::Binary(_, a, b) => {
-            bytes(a);
-            bytes(b);
-        }
-        Op::Cat { items, .. } => items.iter_mut().for_each(bytes),
-        Op::Clamp(x, ..)
-        | Op::Mean(x)
-        | Op::Slice { x, .. }
-        | Op::Select { x, .. }
-        | Op::Permute { x, .. }
-        | Op::Reshape(x)
-        | Op::Pad { x, .. }
-        | Op::Same(x) => bytes(x),
-        // Others have their operands as the node reads them.
-        _ => {}
-    }
+    // Others have their operands as the node reads them.
+    op.quantizable().into_iter().flatten().for_each(bytes);
     op
 }
 
