@@ -214,7 +214,12 @@ impl Op {
     }
 
     /// Returns the operands of a call that computes on 8-bit numbers as well as on floats.
-    pub(super) fn quantizable(&mut self) -> Option<Vec<&mut ValueId>> {
+    pub(super) fn quantizable(&self) -> Option<Vec<ValueId>> {
+        Some(self.clone().quantizable_mut()?.into_iter().map(|value| *value).collect())
+    }
+
+    /// Returns the operands of a call that computes on 8-bit numbers as well as on floats, to be changed.
+    pub(super) fn quantizable_mut(&mut self) -> Option<Vec<&mut ValueId>> {
         Some(match self {
             Op::Greatest(windows) => vec![&mut windows.x],
             Op::Binary(Binary::Add | Binary::Subtract | Binary::Multiply, a, b) => vec![a, b],

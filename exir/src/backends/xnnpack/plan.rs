@@ -60,8 +60,8 @@ impl Plan {
                     Op::Conv(conv) => matches!(conv.input, Input::Static(_)),
                     Op::Linear(linear) => matches!(linear.input, Input::Static(_)),
                     op => {
-                        op.clone().quantizable()?.into_iter().all(|value| {
-                            let params = quant::dequantised(facts, *value).map(|(_, params)| params);
+                        op.quantizable()?.into_iter().all(|value| {
+                            let params = quant::dequantised(facts, value).map(|(_, params)| params);
                             params.is_some() && (!op.copies_numbers() || params == Some(found.params))
                         }) && ratios(facts, op, &found)
                     }

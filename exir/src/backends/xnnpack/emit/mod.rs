@@ -85,7 +85,7 @@ fn on_bytes(facts: &Facts<'_, '_>, op: &Op) -> Op {
     };
     let mut op = op.clone();
     // Others have their operands as the node reads them.
-    op.quantizable().into_iter().flatten().for_each(bytes);
+    op.quantizable_mut().into_iter().flatten().for_each(bytes);
     op
 }
 
