@@ -21,10 +21,10 @@ pub fn segment(head: &Head, summary: &DataSummary, index: u32) -> Result<Vec<u8>
 }
 
 /// The bytes under a key.
-pub fn named(head: &Head, summary: &DataSummary, key: &str) -> Result<Vec<u8>, Failure> {
+pub fn named(head: &Head, summary: &DataSummary, key: &str, limits: &Limits) -> Result<Vec<u8>, Failure> {
     let entry = summary.entries.iter().find(|entry| entry.key == *key);
     let entry = entry.ok_or_else(|| Failure::usage(format!("there is no key {key:?}")))?;
-    let verdict = verify::verify(&head.bytes, head.file.head.extent, &Limits::DEFAULT, Accept::ALL);
+    let verdict = verify::verify(&head.bytes, head.file.head.extent, limits, Accept::ALL);
     match verdict.data.and_then(|data| Some(data.lookup(key)?.range)) {
         // Older files keep several tensors in a segment.
         Some(range) => Ok(read_range(&*head.file.source, range.start, range.end.saturating_sub(range.start))?.to_vec()),

@@ -102,7 +102,7 @@ impl Format for Ptd {
         let (root, _) = self.modest_root(head, limits).ok_or_else(super::unreadable)?;
         match piece {
             Piece::Segment(index) => extract::segment(head, &self.summary(head, &root), index),
-            Piece::Named(key) => extract::named(head, &self.summary(head, &root), key),
+            Piece::Named(key) => extract::named(head, &self.summary(head, &root), key, limits),
             Piece::Delegate(_) | Piece::Weight(..) => Err(self.lacks("delegates")),
             _ => Err(self.lacks("program inside")),
         }

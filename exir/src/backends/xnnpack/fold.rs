@@ -1,6 +1,5 @@
-//! Passes before the division: batch norms go into the convolutions they follow, and every reader of a number that was
-//! taken back to floats takes it back itself; views
-//! read no sizes that they find.
+//! Passes before the division: batch norms go into the convolutions they follow, every reader of a number that was taken
+//! back to floats takes it back itself, and views read no sizes that they find.
 
 use std::collections::BTreeMap;
 

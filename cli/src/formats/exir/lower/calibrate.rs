@@ -1,14 +1,16 @@
 //! Ranges of tensors: programs are run on recorded inputs while their tensors are watched.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use edgepack_executor::{Method, Options as LoadOptions, Output};
 use edgepack_exir::backends::xnnpack::{self, Bounds};
 use edgepack_exir::lower::{ByName, Options, ProgramManager, lower};
-use edgepack_loader::Program;
+use edgepack_loader::MemorySource;
 
 use super::failure;
 use crate::cases::Recorded;
+use crate::formats::pte;
 use crate::status::Failure;
 
 /// Runs every method on its recorded inputs, and answers with the range of each tensor, by method and name.
@@ -28,7 +30,8 @@ pub fn ranges(
         let (program, names) = xnnpack::watching(manager, &method).map_err(failure)?;
         let options = Options { external_weights: ByName::default(), ..options.clone() };
         let built = lower(vec![(method.clone(), program)], &options).map_err(failure)?;
-        let file = Program::from_bytes(built.to_bytes().map_err(Failure::unreadable)?)?;
+        let bytes = built.to_bytes().map_err(Failure::unreadable)?;
+        let file = pte::open(Arc::new(MemorySource::new(bytes)), &options.limits)?;
         let mut loaded = Method::load(&file, &method, &edgepack_kernels::registry(), &LoadOptions::default())
             .map_err(|error| Failure::cannot_run(error).about(&format!("method {method} is run for ranges")))?;
         let mut ranges: BTreeMap<String, Bounds> = BTreeMap::new();

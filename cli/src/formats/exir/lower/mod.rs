@@ -12,6 +12,7 @@ mod self_check;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use edgepack::builder::plan::Strategy;
@@ -24,15 +25,14 @@ use edgepack_exir::graph::{Dialect, ExportedProgram};
 use edgepack_exir::lower::{InitialState, Lowered, MethodOrigins, Options, ProgramManager, begin_with, to_edge};
 use edgepack_exir::verify;
 use edgepack_format::finding::Findings;
-use edgepack_format::limits::Limits;
 use edgepack_format::pte::ProgramRef;
-use edgepack_loader::Program;
+use edgepack_loader::{MemorySource, Program};
 use serde::Serialize;
 
 use crate::cases::{Recorded, from_safetensors};
 use crate::findings::{is_broken, print_findings};
-use crate::formats::pte::tables;
 use crate::formats::pte::values::operator_name;
+use crate::formats::pte::{self, tables};
 use crate::outputs::is_stdout;
 use crate::readable;
 use crate::session::Session;
@@ -198,7 +198,7 @@ pub fn lower(args: &Lowering, session: &mut Session) -> Result<Status, Failure> 
     if let Some(mut programs) = judged {
         programs.iter_mut().try_for_each(|(_, program)| begin_with(program, &options.state)).map_err(about)?;
         let cases = args.cases.as_ref().map(|path| recorded(path, session)).transpose()?;
-        checked = self_check::judge(&programs, &built, &options.operators, cases.as_deref(), args.self_check)?;
+        checked = self_check::judge(&programs, &built, &options, cases.as_deref(), args.self_check)?;
     }
     data_files.stage(&built, &args.output, session)?;
     if let Some(path) = &args.knobs.debug_map {
@@ -225,7 +225,7 @@ fn recorded(path: &Path, session: &mut Session) -> Result<Vec<Recorded>, Failure
 
 /// Checks the programs against the rules of their own dialects, and against those of Edge after conversion.
 fn check(programs: &[(String, ExportedProgram<'static>)], options: &Options) -> Result<Findings, Failure> {
-    let mut findings = Findings::new(&Limits::DEFAULT);
+    let mut findings = Findings::new(&options.limits);
     for (name, program) in programs {
         let table = options.edge_table.as_deref().unwrap_or_else(|| Table::built_in());
         let rules = verify::Options { table, ..verify::Options::new(&options.operators) };
@@ -250,7 +250,9 @@ fn report(
     let registry = edgepack_kernels::registry();
     // Whether element types and forms suit the operators shows when it is loaded.
     let loaded = match file.len() {
-        0..=TRIED => file.to_bytes().ok().and_then(|bytes| Program::from_bytes(bytes).ok()),
+        0..=TRIED => {
+            file.to_bytes().ok().and_then(|bytes| pte::open(Arc::new(MemorySource::new(bytes)), &session.limits).ok())
+        }
         _ => None,
     };
     let mut methods = Vec::new();

@@ -7,11 +7,14 @@ use edgepack::builder::pte::BuiltProgram;
 use edgepack::eager::{self, Dense, Judgement};
 use edgepack_executor::{Method, Options};
 use edgepack_exir::graph::ExportedProgram;
+use edgepack_exir::lower::Options as Lowering;
 use edgepack_exir::operators::Operators;
-use edgepack_loader::{DataFile, NamedDataMap, Program};
+use edgepack_format::ptd::Accept;
+use edgepack_loader::{DataFile, MemorySource, NamedDataMap, Program};
 use serde::Serialize;
 
 use crate::cases::Recorded;
+use crate::formats::pte;
 use crate::status::Failure;
 use crate::style::{DIM, GOOD, NAME, WARN};
 use crate::units::count;
@@ -36,19 +39,21 @@ pub struct Judged {
 pub fn judge(
     programs: &[(String, ExportedProgram<'static>)],
     built: &BuiltProgram<'_>,
-    operators: &Operators,
+    lowering: &Lowering,
     cases: Option<&[Recorded]>,
     must: bool,
 ) -> Result<Vec<Judged>, Failure> {
-    let file = Program::from_bytes(built.to_bytes().map_err(Failure::unreadable)?)?;
+    let bytes = built.to_bytes().map_err(Failure::unreadable)?;
+    let file = pte::open(Arc::new(MemorySource::new(bytes)), &lowering.limits)?;
     let mut data: Vec<Arc<dyn NamedDataMap>> = Vec::new();
     for (_, part) in built.data_files() {
-        data.push(Arc::new(DataFile::from_bytes(part.to_bytes().map_err(Failure::unreadable)?)?));
+        let bytes = Arc::new(MemorySource::new(part.to_bytes().map_err(Failure::unreadable)?));
+        data.push(Arc::new(DataFile::from_source(bytes, lowering.limits, Accept::default())?));
     }
     let options = Options { data, backends: edgepack::backends(), ..Options::default() };
     let mut all = Vec::with_capacity(programs.len());
     for (name, program) in programs {
-        let judgement = match method(name, program, &file, &options, operators, cases) {
+        let judgement = match method(name, program, &file, &options, &lowering.operators, cases) {
             Ok(judgement) => judgement,
             Err(reason) if must => {
                 return Err(Failure::cannot_run(reason).about(&format!("method {name} cannot be judged")));
