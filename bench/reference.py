@@ -1,4 +1,4 @@
-"""Times the reference on request: the other lane of `edgepack-bench suite`, `operators`, `serialize` and `lower`.
+"""Times the reference on request: the other lane of `edgepack-bench suite`, `operators`, `serialize`, `lower` and `delegates`.
 
 usage: python reference.py MODELS_DIR THREADS
 
@@ -10,6 +10,11 @@ name of an error:
     serialize NAME    the program, taken apart beforehand, becomes the bytes of a file again
     lower PATH    the exported program of this archive, read beforehand, becomes the bytes of a file
     arenas PATH    bytes of memory that the last file `lower` made of it plans
+    delegate PATH    the same, with the parts that XNNPACK takes given to it
+    keep FILE    writes the last file that `delegate` made
+    cases PATH    takes the inputs of a first run from `cases.safetensors` beside an archive, or from its own name
+    fresh NAME    loads a program anew and runs it once on those inputs, as later `run`s do
+    apart FOLDER    difference between the outputs of FOLDER/ours and FOLDER/theirs over the largest, times 1e9
     forget-peak, peak    most memory this process had resident since it was told to forget, in bytes
 NAME may be a whole path without its `.pte`.
 
@@ -37,7 +42,8 @@ if reset is not None:
 runtime = Runtime.get()
 # Element types, by their numbers in the file.
 FLOAT, INTEGERS = 6, {1: torch.int8, 4: torch.int64}
-files, methods, programs, exported, lowered = {}, {}, {}, {}, {}
+files, methods, programs, exported, lowered, outputs = {}, {}, {}, {}, {}, {}
+recorded = []
 
 
 def read(name):
@@ -117,6 +123,63 @@ def lower(path):
     return time.perf_counter_ns() - start
 
 
+def delegate(path):
+    # Registers the operators of quantised archives.
+    import torchao  # noqa: F401
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
+        XnnpackDynamicallyQuantizedPartitioner, XnnpackPartitioner)
+    from executorch.exir import to_edge_transform_and_lower
+
+    if path not in exported:
+        exported[path] = torch.export.load(path)
+    program = copy.deepcopy(exported[path])
+    dynamic = any("choose_qparams" in str(node.target) for node in program.graph.nodes)
+    partitioners = [XnnpackDynamicallyQuantizedPartitioner()] if dynamic else []
+    start = time.perf_counter_ns()
+    buffer = to_edge_transform_and_lower(program, partitioner=[*partitioners, XnnpackPartitioner()]).to_executorch().buffer
+    took = time.perf_counter_ns() - start
+    lowered["last"] = buffer
+    return took
+
+
+def keep(path):
+    with open(path, "wb") as file:
+        return file.write(lowered["last"])
+
+
+def cases(path):
+    from safetensors.torch import load_file
+
+    beside = os.path.join(os.path.dirname(path), "cases.safetensors")
+    tensors = load_file(beside if os.path.exists(beside) else os.path.splitext(path)[0] + ".safetensors")
+    inputs = {int(key.rsplit(".", 1)[1]): tensor for key, tensor in tensors.items() if key.startswith("forward.0.in.")}
+    recorded[:] = [inputs[index] for index in sorted(inputs)]
+    return len(recorded)
+
+
+def fresh(name):
+    # Registers the quantised operators.
+    import executorch.kernels.quantized  # noqa: F401
+
+    files.pop(name, None)
+    methods[name] = (load(name)[1], list(recorded))
+    outputs[name] = [value.clone() for value in methods[name][0].execute(recorded) if isinstance(value, torch.Tensor)]
+    return len(outputs[name])
+
+
+def apart(folder):
+    most = 0.0
+    for ours, theirs in zip(*(outputs[f"{folder}/{name}"] for name in ("ours", "theirs")), strict=True):
+        if ours.shape != theirs.shape:
+            raise ValueError("shapes differ")
+        ours, theirs = ours.double(), theirs.double()
+        finite = theirs[theirs.isfinite()].abs()
+        differences = (ours - theirs).abs()[(ours != theirs) & ~(ours.isnan() & theirs.isnan())]
+        if differences.numel():
+            most = max(most, (differences.max() / finite.max().clamp(min=1e-30)).item())
+    return round(most * 1e9)
+
+
 def arenas(path):
     from executorch.exir._serialize import _deserialize_pte_binary
 
@@ -141,6 +204,11 @@ REQUESTS = {
     "calls": calls,
     "serialize": serialize,
     "lower": lower,
+    "delegate": delegate,
+    "keep": keep,
+    "cases": cases,
+    "fresh": fresh,
+    "apart": apart,
     "arenas": arenas,
     "forget-peak": forget_peak,
     "peak": peak,

@@ -8,7 +8,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use edgepack_format::room;
 use sha2::{Digest as _, Sha256};
@@ -32,13 +32,19 @@ pub struct Data<'d>(Repr<'d>);
 #[derive(Clone)]
 enum Repr<'d> {
     Borrowed(&'d [u8]),
-    Shared(Arc<dyn Content + 'd>),
+    Shared(Arc<Shared<dyn Content + 'd>>),
+}
+
+/// A content and its digest, once it was taken.
+struct Shared<C: ?Sized> {
+    digest: OnceLock<Digest>,
+    content: C,
 }
 
 impl<'d> Data<'d> {
     /// Bytes from a source of the caller's own.
     pub fn new(content: impl Content + 'd) -> Self {
-        Data(Repr::Shared(Arc::new(content)))
+        Data(Repr::Shared(Arc::new(Shared { digest: OnceLock::new(), content })))
     }
 
     /// `len` bytes from `offset` of a file, read when they are written. The file must not change until then.
@@ -55,7 +61,7 @@ impl<'d> Data<'d> {
     pub fn len(&self) -> u64 {
         match &self.0 {
             Repr::Borrowed(bytes) => bytes.len() as u64,
-            Repr::Shared(content) => content.byte_len(),
+            Repr::Shared(shared) => shared.content.byte_len(),
         }
     }
 
@@ -68,10 +74,10 @@ impl<'d> Data<'d> {
     pub fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
         match &self.0 {
             Repr::Borrowed(bytes) => out.write_all(bytes),
-            Repr::Shared(content) => {
-                let want = content.byte_len();
+            Repr::Shared(shared) => {
+                let want = shared.content.byte_len();
                 let mut counted = Counted { out, left: want };
-                content.write_to(&mut counted)?;
+                shared.content.write_to(&mut counted)?;
                 match counted.left {
                     0 => Ok(()),
                     left => Err(miscounted(want, want.saturating_sub(left))),
@@ -88,11 +94,19 @@ impl<'d> Data<'d> {
         Ok(bytes)
     }
 
-    /// The SHA-256 of the bytes.
+    /// The SHA-256 of the bytes. Clones of a content that is not borrowed take it once.
     pub fn digest(&self) -> io::Result<Digest> {
+        let known = match &self.0 {
+            Repr::Borrowed(_) => None,
+            Repr::Shared(shared) => Some(&shared.digest),
+        };
+        if let Some(digest) = known.and_then(OnceLock::get) {
+            return Ok(*digest);
+        }
         let mut hasher = Hasher(Sha256::new());
         self.write_to(&mut hasher)?;
-        Ok(hasher.0.finalize().into())
+        let digest = hasher.0.finalize().into();
+        Ok(known.map_or(digest, |known| *known.get_or_init(|| digest)))
     }
 }
 
@@ -116,7 +130,7 @@ impl<'d, const N: usize> From<&'d [u8; N]> for Data<'d> {
 
 impl From<Vec<u8>> for Data<'_> {
     fn from(bytes: Vec<u8>) -> Self {
-        Data(Repr::Shared(Arc::new(bytes)))
+        Data::new(bytes)
     }
 }
 

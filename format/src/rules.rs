@@ -105,7 +105,12 @@ pub fn markdown() -> String {
          unusual or not portable; an *info* is worth knowing. The code is what ExecuTorch answers where it looks at all.\n\
          This page is generated from the code; `edgepack explain ID` prints one entry.\n",
     );
-    for family in FAMILIES.iter().filter(|family| !family.rules.is_empty()) {
+    out.push_str("\n| prefix | rules of | number |\n| --- | --- | --: |\n");
+    let families = || FAMILIES.iter().filter(|family| !family.rules.is_empty());
+    for family in families() {
+        out.push_str(&format!("| `{}-` | {} | {} |\n", family.prefix, family.about, family.rules.len()));
+    }
+    for family in families() {
         out.push_str(&format!("\n## {}\n", family.about));
         for rule in family.rules {
             out.push_str(&format!("\n### {} ({}) {}\n\n{}\n", rule.id, rule.severity, rule.title, rule.explanation));

@@ -21,7 +21,7 @@ use crate::clock::{Figure, Race, timed};
 const BUDGET: Duration = Duration::from_secs(2);
 
 /// The archives that are part of the checkout.
-const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus");
+pub const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus");
 
 pub fn run() {
     let reference = match Reference::start_in(Path::new(OWN), 1) {
@@ -81,7 +81,7 @@ fn arenas(bytes: Vec<u8>) -> Result<i64, String> {
 }
 
 /// `pt2/NAME/model.pt2` of the checkout and of the folder that `EDGEPACK_CORPUS` names, which wins where both have it.
-fn archives() -> BTreeMap<String, PathBuf> {
+pub fn archives() -> BTreeMap<String, PathBuf> {
     let other = std::env::var_os("EDGEPACK_CORPUS").map(PathBuf::from);
     let folders = [Some(PathBuf::from(OWN)), other].into_iter().flatten();
     let models = folders.filter_map(|folder| std::fs::read_dir(folder.join("pt2")).ok()).flatten().flatten();

@@ -1,5 +1,6 @@
 //! The measurements, one module each.
 
+mod delegates;
 mod edgetpu;
 mod instructions;
 mod library;
@@ -40,10 +41,11 @@ pub const ALL: &[(&str, fn())] = &[
     ("suite", suite::run),
     ("serialize", serialize::run),
     ("lower", lower::run),
+    ("delegates", delegates::run),
 ];
 
 /// Sections that need the reference runtime.
-pub const WITH_REFERENCE: [&str; 3] = ["suite", "serialize", "lower"];
+pub const WITH_REFERENCE: [&str; 4] = ["suite", "serialize", "lower", "delegates"];
 
 /// Time that a table may take.
 const BUDGET: Duration = Duration::from_secs(4);

@@ -105,18 +105,18 @@ fn fold(facts: &Facts<'_, '_>, plan: &Plan, norm: usize) -> Result<Option<Fold>,
     let mut numbers = weights::floats(filter)?;
     let [outer, inner, height, width] = conv.sizes;
     let window = height.saturating_mul(width).max(1);
-    for (index, number) in numbers.iter_mut().enumerate() {
-        let (row, column) = (index.checked_div(window), index.checked_div(window.saturating_mul(inner)).unwrap_or(0));
+    for (index, taps) in numbers.chunks_mut(window).enumerate() {
+        let row = index.checked_div(inner).unwrap_or(0);
         // The rows of a transposed filter are input channels, group after group.
         let channel = match conv.transposed {
-            false => column,
+            false => row,
             true => {
-                let group = column.checked_div(outer.checked_div(conv.groups).unwrap_or(1)).unwrap_or(0);
-                let within = row.and_then(|row| row.checked_rem(inner)).unwrap_or(0);
-                group.saturating_mul(inner).saturating_add(within)
+                let group = row.checked_div(outer.checked_div(conv.groups).unwrap_or(1)).unwrap_or(0);
+                group.saturating_mul(inner).saturating_add(index.checked_rem(inner).unwrap_or(0))
             }
         };
-        *number *= factors.get(channel).copied().unwrap_or(1.0);
+        let factor = factors.get(channel).copied().unwrap_or(1.0);
+        taps.iter_mut().for_each(|number| *number *= factor);
     }
     let name = name.to_owned();
     let (scalar_type, sizes) = (filter.scalar_type(), filter.sizes().to_vec());

@@ -30,7 +30,9 @@ pub(super) fn halves(bytes: &[u8]) -> Vec<f32> {
 
 /// Returns the bytes of numbers of single precision.
 pub(super) fn of_floats(numbers: &[f32]) -> Vec<u8> {
-    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+    let mut bytes = Vec::with_capacity(size_of_val(numbers));
+    numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+    bytes
 }
 
 /// Returns the bytes of numbers of half or single precision.

@@ -1,0 +1,98 @@
+"""Exports the models that `edgepack-bench` measures: NAME.pte, NAME_xnn.pte lowered to XNNPACK, NAME_xnn_int8.pte quantised.
+
+usage: python export.py FOLDER [NAME ...]
+
+Needs executorch, torch and torchvision. Weights are random, with a fixed seed: what is measured is time.
+"""
+import os
+import sys
+
+import torch
+import torchvision
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import XNNPACKQuantizer, get_symmetric_quantization_config
+from executorch.exir import EdgeCompileConfig, to_edge, to_edge_transform_and_lower
+from torch import nn
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+
+class Layer(nn.Module):
+    """Attention of every place to every place, then two products; each behind a norm and around a sum."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.inputs, self.output = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.products = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x):
+        rows = self.inputs(self.before(x)).unflatten(-1, (3, self.heads, -1))
+        query, key, value = rows.permute(2, 0, 3, 1, 4).unbind()
+        weights = torch.softmax(query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5, -1)
+        x = x + self.output((weights @ value).transpose(1, 2).flatten(2))
+        return x + self.products(self.between(x))
+
+
+def transformer(layers, width, heads):
+    return nn.Sequential(*(Layer(width, heads) for _ in range(layers)), nn.LayerNorm(width))
+
+
+def dense(*widths):
+    pairs = zip(widths, widths[1:])
+    layers = [layer for narrow, wide in pairs for layer in (nn.Linear(narrow, wide), nn.ReLU())]
+    return nn.Sequential(*layers[:-1])
+
+
+def images(name, side):
+    return lambda: getattr(torchvision.models, name)(weights=None), (1, 3, side, side)
+
+
+# Makers of models, and sizes of their inputs.
+MODELS = {
+    "mlp": (lambda: dense(784, 1024, 1024, 10), (1, 784)),
+    "transformer": (lambda: transformer(4, 256, 4), (1, 64, 256)),
+    "mobilenet_v2": images("mobilenet_v2", 224),
+    "mobilenet_v3_large": images("mobilenet_v3_large", 224),
+    "resnet50": images("resnet50", 160),
+    "squeezenet": images("squeezenet1_1", 224),
+    "shufflenet_v2": images("shufflenet_v2_x1_0", 224),
+    "densenet121": images("densenet121", 128),
+    "deep": (lambda: transformer(200, 32, 2), (1, 8, 32)),
+}
+# Models whose activations get their ranges at run time.
+DYNAMIC = ("mlp", "transformer")
+# Exported in its portable form alone: measured for its number of values.
+PORTABLE = ("deep",)
+
+
+def quantised(model, inputs, dynamic):
+    config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=dynamic)
+    prepared = prepare_pt2e(torch.export.export(model, inputs).module(), XNNPACKQuantizer().set_global(config))
+    prepared(*inputs)
+    return torch.export.export(convert_pt2e(prepared), inputs)
+
+
+def write(folder, name, program):
+    with open(os.path.join(folder, f"{name}.pte"), "wb") as file:
+        program.to_executorch().write_to_file(file)
+    print(name, flush=True)
+
+
+@torch.no_grad()
+def export(folder, name):
+    make, sizes = MODELS[name]
+    torch.manual_seed(0)
+    model, inputs = make().eval(), (torch.randn(sizes),)
+    exported = torch.export.export(model, inputs)
+    write(folder, name, to_edge(exported, compile_config=EdgeCompileConfig(_check_ir_validity=False)))
+    if name in PORTABLE:
+        return
+    for suffix, program in (("_xnn", exported), ("_xnn_int8", quantised(model, inputs, name in DYNAMIC))):
+        write(folder, name + suffix, to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()]))
+
+
+if __name__ == "__main__":
+    os.makedirs(sys.argv[1], exist_ok=True)
+    for chosen in sys.argv[2:] or MODELS:
+        export(sys.argv[1], chosen)
