@@ -186,6 +186,31 @@ impl Content {
         Ok(())
     }
 
+    /// Visits runs of bytes other than zero with their places, short zeros between them included.
+    pub(super) fn nonzero(&self, visit: &mut dyn FnMut(u64, &[u8])) -> io::Result<()> {
+        /// Zeros that end a run.
+        const APART: usize = 16;
+        let mut at = 0u64;
+        self.pieces(|piece| {
+            let mut run: Option<Range<usize>> = None;
+            for (place, _) in piece.iter().enumerate().filter(|(_, byte)| **byte != 0) {
+                run = Some(match run.take() {
+                    Some(run) if place - run.end < APART => run.start..place + 1,
+                    Some(run) => {
+                        visit(at.saturating_add(run.start as u64), &piece[run]);
+                        place..place + 1
+                    }
+                    None => place..place + 1,
+                });
+            }
+            if let Some(run) = run {
+                visit(at.saturating_add(run.start as u64), &piece[run]);
+            }
+            at = at.saturating_add(piece.len() as u64);
+            Ok(())
+        })
+    }
+
     fn push(&mut self, part: Part) {
         self.len = self.len.saturating_add(part.len());
         self.parts.push(part);
@@ -197,7 +222,7 @@ impl Content {
             if let Part::Source(source, range) = part
                 && let Some(bytes) = source.borrow(range.clone())
             {
-                take(bytes)?;
+                bytes.chunks(PIECE).try_for_each(&mut take)?;
                 continue;
             }
             let (mut at, len) = (0u64, part.len());

@@ -20,8 +20,10 @@ use serde_json::Value;
 use super::compiled::{CompiledModel, CompiledPackage};
 use super::content::Content;
 use super::error::Error;
+use super::origin::Origin;
 use super::package::{Layout, Package, Root};
 use super::payload::{BACKEND, PayloadRows};
+use super::places::Places;
 
 /// Schema name that the document states.
 pub(super) const SCHEMA: &str = "edgepack/dump/1";
@@ -120,6 +122,10 @@ struct Outgoing<'r, 'a> {
     /// Payloads of delegates as their decoders describe them; their bytes or rows stay where they are, and are what counts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     payloads: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    places: Option<&'r Places>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<&'r Origin>,
 }
 
 #[derive(Serialize)]
@@ -156,6 +162,8 @@ struct Incoming {
     /// For readers only.
     #[serde(default, rename = "payloads")]
     _payloads: IgnoredAny,
+    places: Option<Box<Places>>,
+    origin: Option<Origin>,
 }
 
 /// The package as JSON with everything in it.
@@ -216,7 +224,8 @@ fn document(package: &Package<'_>, payloads: &[Value], store: &mut Store<'_>) ->
     };
     let payloads = payloads.iter().map(|payload| apart.described(payload)).collect();
     let (layout, payload_rows) = (package.layout, apart.inline);
-    let document = Outgoing { schema: SCHEMA, layout, root, segments, files, payload_rows, payloads };
+    let (places, origin) = (package.places.as_deref(), package.origin.as_ref());
+    let document = Outgoing { schema: SCHEMA, layout, root, segments, files, payload_rows, payloads, places, origin };
     let mut text = serde_json::to_string_pretty(&document)?;
     text.push('\n');
     Ok(text)
@@ -315,7 +324,7 @@ pub fn build_from(json: &str, open: &mut dyn FnMut(&str) -> Result<Content, Erro
         return Err(Error::Document(format!("the schema is {:?}, `{SCHEMA}` is known", incoming.schema)));
     }
     let Incoming { layout, program, data, legacy_data, flat_data, bundle, package, model, .. } = incoming;
-    let Incoming { segments, files, payload_rows, .. } = incoming;
+    let Incoming { segments, files, payload_rows, places, origin, .. } = incoming;
     let roots = [
         program.map(Root::Program),
         data.map(Root::Data),
@@ -356,7 +365,7 @@ pub fn build_from(json: &str, open: &mut dyn FnMut(&str) -> Result<Content, Erro
     match (missing.into_keys().next(), rows.into_keys().next()) {
         (Some(place), _) => Err(Error::Document(format!("`files` names {place:?}, where no data is"))),
         (_, Some(place)) => Err(Error::Document(format!("`payload_rows` names {place:?}, where no data is"))),
-        _ => Ok(Package { root, segments: contents, layout }),
+        _ => Ok(Package { root, segments: contents, layout, places, origin }),
     }
 }
 

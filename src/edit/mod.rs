@@ -38,7 +38,9 @@ mod error;
 mod library;
 mod names;
 mod open;
+mod origin;
 mod package;
+mod places;
 mod program;
 mod write;
 
@@ -63,7 +65,9 @@ pub use library::{
 };
 pub use names::Glob;
 pub use open::Opened;
+pub use origin::{Likeness, Origin};
 pub use package::{Layout, Package, Root};
+pub use places::Places;
 pub use patch::{NewTensor, patch};
 pub use split::{Split, SplitOptions, split};
 pub use write::Ready;

@@ -21,7 +21,9 @@ use edgepack_loader::{AlignedBytes, FileHead, FileSource, MemorySource, Source, 
 use super::compiled::{CompiledModel, CompiledPackage};
 use super::content::Content;
 use super::error::Error;
+use super::origin::Origin;
 use super::package::{Layout, Package, Root};
+use super::places::Places;
 
 /// The kinds of files that are taken apart.
 const OPENED: &[FileKind] = &[
@@ -85,6 +87,37 @@ impl Opened {
         Ok(Package::new(compiled))
     }
 
+    /// Returns the places of everything in the file; `package` is the one of this file as it was opened.
+    pub fn places(&self, package: &Package<'_>) -> Result<Places, Error> {
+        let base = match (ProgramHeader::read(&self.head), DataHeader::read(&self.head)) {
+            (Ok(header), _) => header.segment_base_offset,
+            (_, Ok(header)) => header.segment_base_offset,
+            _ => 0,
+        };
+        let mut segments = Vec::new();
+        for row in package.root.segments().iter().flat_map(|rows| rows.iter()) {
+            let row = row?;
+            if row.size > 0 {
+                let start = base.saturating_add(row.offset);
+                segments.push(start..start.saturating_add(row.size));
+            }
+        }
+        segments.sort_by_key(|segment| (segment.start, segment.end));
+        Places::of(&package.root, &self.head, &self.content()?, &segments)
+    }
+
+    /// Returns what identifies the file, and what our own writer makes of `package`, the one of this file as it was
+    /// opened.
+    pub fn origin(&self, package: &Package<'_>) -> Result<Origin, Error> {
+        Origin::of(&self.content()?, &package.ready()?)
+    }
+
+    /// The bytes of the whole file.
+    fn content(&self) -> Result<Content, Error> {
+        let content = Content::of(self.source.clone(), 0..self.source.len());
+        content.ok_or_else(|| Error::refused(self.source.name(), "its length changes"))
+    }
+
     /// The rows and segments of a file of the ExecuTorch family.
     fn family(&self) -> Result<Package<'_>, Error> {
         let identifier = self.head.get(4..8).unwrap_or_default();
@@ -113,7 +146,8 @@ impl Opened {
             },
             _ => (None, 0, 0),
         };
-        let mut package = Package { root, segments: Vec::new(), layout: Layout { header, ..Layout::DEFAULT } };
+        let mut package = Package::new(root);
+        package.layout = Layout { header, ..Layout::DEFAULT };
         let mut starts = Vec::new();
         if let Some(rows) = package.root.segments() {
             for (index, row) in rows.iter().enumerate() {

@@ -33,7 +33,7 @@ impl Parser<'_, '_> {
         }
         let mut program = Program::default();
         let mut package =
-            Package { root: Root::Program(Program::default()), segments: Vec::new(), layout: Layout::DEFAULT };
+            Package::new(Root::Program(Program::default()));
         let mut seen = Seen::default();
         loop {
             let place = self.lexer.place();
