@@ -132,6 +132,15 @@ impl Content {
         self.pieces(|piece| out.write_all(piece))
     }
 
+    /// Gives back the memory of what is borrowed from files.
+    fn release(&self) {
+        for part in &self.parts {
+            if let Part::Source(source, range) = part {
+                source.release(range.clone());
+            }
+        }
+    }
+
     /// Returns all bytes in memory, borrowed from the source where it can.
     pub fn read(&self) -> io::Result<Cow<'_, [u8]>> {
         if let [Part::Source(source, range)] = self.parts.as_slice()
@@ -180,7 +189,10 @@ impl Content {
         while at < len {
             let end = len.min(at.saturating_add(piece));
             let cut = |content: &Content| content.slice(at..end).unwrap_or_default();
-            visit(&cut(self).read()?, &cut(other).read()?);
+            let (left, right) = (cut(self), cut(other));
+            visit(&left.read()?, &right.read()?);
+            left.release();
+            right.release();
             at = end;
         }
         Ok(())
@@ -222,7 +234,14 @@ impl Content {
             if let Part::Source(source, range) = part
                 && let Some(bytes) = source.borrow(range.clone())
             {
-                bytes.chunks(PIECE).try_for_each(&mut take)?;
+                let mut at = range.start;
+                for piece in bytes.chunks(PIECE) {
+                    take(piece)?;
+                    let end = at.saturating_add(piece.len() as u64);
+                    // Whatever size a file has, no more than a piece of it is in memory.
+                    source.release(at..end);
+                    at = end;
+                }
                 continue;
             }
             let (mut at, len) = (0u64, part.len());

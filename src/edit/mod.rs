@@ -30,6 +30,7 @@
 //!
 //! [`split`], [`join`] and [`patch`] move and replace tensors; [`diff`] says what differs between two packages.
 
+mod base64;
 mod compiled;
 mod content;
 mod diff;
@@ -42,6 +43,7 @@ mod origin;
 mod package;
 mod places;
 mod program;
+mod reading;
 mod write;
 
 #[cfg(feature = "safetensors")]
@@ -57,7 +59,7 @@ pub use content::Content;
 pub use convert::{dtype_of, from_safetensors, scalar_type_of, write_safetensors};
 pub use diff::{DiffOptions, Difference, diff};
 pub(crate) use dump::plain_name;
-pub use dump::{Blobs, build, build_from, build_with, dump, dump_described, dump_with};
+pub use dump::{Blobs, Document, build, build_document, build_from, build_with, dump, dump_described, dump_with};
 pub use error::Error;
 pub use join::join;
 pub use library::{
@@ -67,7 +69,8 @@ pub use names::Glob;
 pub use open::Opened;
 pub use origin::{Likeness, Origin};
 pub use package::{Layout, Package, Root};
-pub use places::Places;
 pub use patch::{NewTensor, patch};
+pub use places::Places;
+pub use reading::DocumentText;
 pub use split::{Split, SplitOptions, split};
 pub use write::Ready;

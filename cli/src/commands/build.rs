@@ -3,9 +3,11 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use edgepack::edit::{Content, Error, Likeness, Ready, build_from, build_library_from, is_library_dump, write_library};
+use edgepack::edit::{
+    Content, DocumentText, Error, Likeness, Ready, build_document, build_library_from, is_library_dump, write_library,
+};
 
-use crate::edit::{read_text, write_ready};
+use crate::edit::write_ready;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -32,7 +34,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let json = read_text(&args.file, session)?;
+    let json = DocumentText::read(session.source(&args.file)?).map_err(|error| unread(error, &args.file))?;
     let folder = args.data_dir.as_deref().or(args.file.parent()).unwrap_or(Path::new(""));
     let about = |error| Failure::from(error).about(&args.file.display().to_string());
     let mut open = |name: &str| -> Result<Content, Error> {
@@ -41,13 +43,13 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         Content::of_file(path)
     };
     let mut likeness = None;
-    let bytes = if is_library_dump(&json) {
-        let bytes = write_library(&build_library_from(&json, &mut open).map_err(about)?).map_err(about)?;
+    let bytes = if is_library_dump(json.text()) {
+        let bytes = write_library(&build_library_from(json.text(), &mut open).map_err(about)?).map_err(about)?;
         session.outputs.verified(&args.output, &edgepack_loader::mlf::verify(&bytes, &session.limits).findings)?;
         session.write_binary(&args.output, &bytes)?;
         bytes.len() as u64
     } else {
-        let package = build_from(&json, &mut open).map_err(about)?;
+        let package = build_document(&json, &mut open).map_err(about)?;
         let ready = package.ready()?;
         write_ready(&ready, &args.output, session)?;
         likeness = package.origin.as_ref().map(|origin| origin.likeness(&ready)).transpose()?;
@@ -67,6 +69,16 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         session.document(&document)?;
     }
     Ok(Status::Fine)
+}
+
+/// Failure for a document that cannot be read.
+fn unread(error: Error, path: &Path) -> Failure {
+    let about = path.display().to_string();
+    match error {
+        Error::Io { error, .. } => Failure::unreadable(error).about(&about),
+        Error::Document(message) => Failure::findings(message).about(&about),
+        error => Failure::from(error).about(&about),
+    }
 }
 
 /// Says how the file differs from the one that the JSON was made of, as far as that is known.

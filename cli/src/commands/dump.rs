@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use edgepack::edit::{Blobs, Error, dump_described, dump_library, library_parts};
+use edgepack::edit::{Blobs, Document, Error, dump_library, library_parts};
 
 use crate::edit::{apart, package};
 use crate::formats::{self, Head};
@@ -32,11 +32,14 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let (file, format) = formats::open(&args.file, session)?;
-    let json = match format.library(&file, &session.limits)? {
+    match format.library(&file, &session.limits)? {
         Some(_) if args.layout => {
             return Err(Failure::usage(format!("{}: a package of files has no layout to record", file.name)));
         }
-        Some(library) => dump_library(&library_parts(&library), blobs(args, session)?).map_err(failure)?,
+        Some(library) => {
+            let json = dump_library(&library_parts(&library), blobs(args, session)?).map_err(failure)?;
+            session.write_text(args.output.as_deref(), &json)?;
+        }
         None => {
             let opened = apart(file.clone(), session)?;
             let mut package = package(&opened, &args.file)?;
@@ -46,10 +49,10 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
                 package.places = Some(Box::new(opened.places(&package).map_err(about)?));
             }
             let payloads = format.payloads(&Head::read(file, &session.limits)?, session)?;
-            dump_described(&package, &payloads, blobs(args, session)?).map_err(failure)?
+            let document = Document::of(&package, &payloads, blobs(args, session)?).map_err(failure)?;
+            session.write_text_stream(args.output.as_deref(), |out| document.write_to(out).map_err(failure))?;
         }
-    };
-    session.write_text(args.output.as_deref(), &json)?;
+    }
     Ok(Status::Fine)
 }
 
