@@ -55,7 +55,8 @@ fn sourced(path: &Path, stdin: &mut dyn Read, limits: &Limits, map: bool) -> Res
         }
         if metadata.is_file() && map && metadata.len() >= LARGE {
             // SAFETY: who runs the command answers for its files, as its help says: they do not change while it runs. The
-            // command itself puts new files in the places of old ones, and writes into none.
+            // command itself puts new files in the places of old ones; `patch --in-place`, which writes into one, drops it
+            // before.
             Arc::new(unsafe { MappedFile::open(path) }.map_err(failed)?)
         } else if metadata.is_file() {
             Arc::new(FileSource::open(path).map_err(failed)?)

@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use edgepack::builder::write_file;
 use edgepack_format::limits::Limits;
 use edgepack_format::payload::Payloads;
 use edgepack_loader::Source;
@@ -65,7 +66,17 @@ impl Session {
     /// Opens a file to read; `-` is standard input.
     pub fn open(&mut self, path: &Path) -> Result<File, Failure> {
         self.outputs.reads(path);
+        self.recover(path)?;
         file::open(path, &mut self.stdin, &self.limits, self.map)
+    }
+
+    /// Makes a file as it was if a change of it in place was interrupted.
+    fn recover(&mut self, path: &Path) -> Result<(), Failure> {
+        let failed = |error: io::Error| Failure::unreadable(format!("{}: {error}", path.display()));
+        if path.as_os_str() != "-" && write_file::recover(path).map_err(failed)? {
+            writeln!(self.err, "{}: a change that was interrupted was undone", path.display())?;
+        }
+        Ok(())
     }
 
     /// Opens a file of any content, to be read piece by piece; `-` is standard input, which is read whole.

@@ -4,7 +4,7 @@
 //! [`Opened`] holds the head of a file; [`Package`] is what is in it, with rows borrowed from the head and segments as
 //! references to where their bytes are. What is not changed is written as it was: legacy header forms, constants inside
 //! the flatbuffer, older data files, alignments. A package writes the same bytes every time, and a file that
-//! `edgepack-builder` wrote comes back byte for byte.
+//! `edgepack-builder` wrote comes back byte for byte. With its [`Places`] any file does.
 //!
 //! ```
 //! use edgepack::edit::{self, Opened, Root};
@@ -69,7 +69,7 @@ pub use names::Glob;
 pub use open::Opened;
 pub use origin::{Likeness, Origin};
 pub use package::{Layout, Package, Root};
-pub use patch::{NewTensor, patch};
+pub use patch::{NewTensor, patch, patch_in_place};
 pub use places::Places;
 pub use reading::DocumentText;
 pub use split::{Split, SplitOptions, split};

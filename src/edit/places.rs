@@ -60,8 +60,8 @@ impl Places {
             Root::FlatData(row) => FlatLayout::read(row, head),
             Root::Bundle(row) => FlatLayout::read(row, head),
             Root::EdgeTpu(_) | Root::Model(_) => {
-                let message = "it is recorded of programs, data files and bundled programs, not of compiled models";
-                return Err(Error::refused("layout", message));
+                let wanted = "a program, data file or bundled program";
+                return Err(Error::Kind { found: root.kind(), wanted });
             }
         };
         let mut places = Places { flat: flat.map_err(refused)?, file: file.len(), segments: 0, gaps: BTreeMap::new() };
@@ -88,6 +88,7 @@ impl Places {
             Some(last) => last.end.saturating_sub(places.base(head).unwrap_or_default()),
             None => 0,
         };
+        places.place(root, places.segments)?;
         Ok(places)
     }
 

@@ -44,13 +44,28 @@ impl DocumentText {
             let count = PIECE.min(source.len() - at);
             piece.resize(count as usize, 0);
             source.read_at(at, &mut piece).map_err(io)?;
-            for (byte, place) in piece.iter().zip(at..) {
+            if piece.contains(&0) {
+                // What is not text need not be read to its end.
+                return Err(Error::Document("this is not text".to_owned()));
+            }
+            let (mut rest, mut place) = (piece.as_slice(), at);
+            while let Some((byte, behind)) = rest.split_first() {
+                if scan.skipping {
+                    let run = rest.iter().take_while(|byte| is_base64(**byte)).count();
+                    if run > 0 {
+                        rest = rest.split_at(run).1;
+                        place += run as u64;
+                        continue;
+                    }
+                }
                 if let Some(range) = scan.take(*byte, place) {
                     // Long, but not base64: what is left out is fetched.
                     let mut bytes = vec![0; (range.end - range.start) as usize];
                     source.read_at(range.start, &mut bytes).map_err(io)?;
                     scan.text.extend(bytes);
                 }
+                rest = behind;
+                place += 1;
             }
             at += count;
         }
@@ -115,9 +130,6 @@ impl Scan {
                 self.text.push(byte);
                 self.long.push(start..at);
                 (self.open, self.skipping) = (None, false);
-                return None;
-            }
-            if is_base64(byte) {
                 return None;
             }
             (self.skipping, self.base64) = (false, false);

@@ -42,7 +42,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         session.outputs.reads(&path);
         Content::of_file(path)
     };
-    let mut likeness = None;
+    let (mut likeness, mut unplaced) = (None, None);
     let bytes = if is_library_dump(json.text()) {
         let bytes = write_library(&build_library_from(json.text(), &mut open).map_err(about)?).map_err(about)?;
         session.outputs.verified(&args.output, &edgepack_loader::mlf::verify(&bytes, &session.limits).findings)?;
@@ -53,6 +53,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         let ready = package.ready()?;
         write_ready(&ready, &args.output, session)?;
         likeness = package.origin.as_ref().map(|origin| origin.likeness(&ready)).transpose()?;
+        unplaced = ready.unplaced().map(str::to_owned);
         if !session.json {
             remark(&ready, likeness, session)?;
         }
@@ -65,6 +66,9 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             Some(Likeness::Bytes) => document["origin"] = "same bytes".into(),
             Some(Likeness::Content) => document["origin"] = "same content, other bytes".into(),
             Some(Likeness::Unknown) | None => {}
+        }
+        if let Some(reason) = unplaced {
+            document["laid_out_again"] = reason.into();
         }
         session.document(&document)?;
     }
