@@ -31,6 +31,7 @@ pub mod bundle;
 pub mod content;
 pub mod darwinn;
 pub mod envelope;
+pub mod flat_layout;
 pub mod mlf;
 pub mod named_data;
 pub mod plan;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use edgepack::edit::{Opened, Package};
+use edgepack::edit::{Opened, Package, Ready};
 
 use crate::file::File;
 use crate::formats;
@@ -40,9 +40,19 @@ pub fn write(package: &Package<'_>, path: &Path, session: &mut Session) -> Resul
 /// Stages the package for `path`; the file is replaced when all outputs are committed.
 pub fn stage(package: &Package<'_>, path: &Path, session: &mut Session) -> Result<u64, Failure> {
     let ready = package.ready()?;
-    session.outputs.verified(path, &ready.verify())?;
-    session.stage(path, |out| Ok(ready.write_to(out)?))?;
+    stage_ready(&ready, path, session)?;
     Ok(ready.len())
+}
+
+/// Writes a file that is laid out, and valid, or to standard output for `-`.
+pub fn write_ready(ready: &Ready<'_>, path: &Path, session: &mut Session) -> Result<(), Failure> {
+    stage_ready(ready, path, session)?;
+    session.outputs.commit()
+}
+
+fn stage_ready(ready: &Ready<'_>, path: &Path, session: &mut Session) -> Result<(), Failure> {
+    session.outputs.verified(path, &ready.verify())?;
+    session.stage(path, |out| Ok(ready.write_to(out)?))
 }
 
 /// Reads a file of text.

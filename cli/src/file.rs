@@ -28,9 +28,25 @@ const LARGE: u64 = 16 << 20;
 /// Opens a file; `-` is standard input. What cannot be sought (pipes) is read into memory. Large files are mapped if `map`
 /// says so, and the others read where something of them is wanted.
 pub fn open(path: &Path, stdin: &mut dyn Read, limits: &Limits, map: bool) -> Result<File, Failure> {
-    let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
+    let name = name(path);
+    let source = sourced(path, stdin, limits, map)?;
+    let head = FileHead::detect(&*source, limits).map_err(|error| unreadable(error).about(&name))?;
+    Ok(File { name, head, source })
+}
+
+/// Opens a file of any content, to be read piece by piece; `-` is standard input.
+pub fn source(path: &Path, stdin: &mut dyn Read, limits: &Limits) -> Result<Arc<dyn Source>, Failure> {
+    sourced(path, stdin, limits, false)
+}
+
+fn name(path: &Path) -> String {
+    if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+fn sourced(path: &Path, stdin: &mut dyn Read, limits: &Limits, map: bool) -> Result<Arc<dyn Source>, Failure> {
+    let name = name(path);
     let failed = |error: std::io::Error| Failure::unreadable(format!("{name}: {error}"));
-    let source: Arc<dyn Source> = if path.as_os_str() == "-" {
+    Ok(if path.as_os_str() == "-" {
         Arc::new(MemorySource::new(read_whole(stdin, limits, &name)?))
     } else {
         let metadata = std::fs::metadata(path).map_err(failed)?;
@@ -39,7 +55,8 @@ pub fn open(path: &Path, stdin: &mut dyn Read, limits: &Limits, map: bool) -> Re
         }
         if metadata.is_file() && map && metadata.len() >= LARGE {
             // SAFETY: who runs the command answers for its files, as its help says: they do not change while it runs. The
-            // command itself puts new files in the places of old ones, and writes into none.
+            // command itself puts new files in the places of old ones; `patch --in-place`, which writes into one, drops it
+            // before.
             Arc::new(unsafe { MappedFile::open(path) }.map_err(failed)?)
         } else if metadata.is_file() {
             Arc::new(FileSource::open(path).map_err(failed)?)
@@ -47,9 +64,7 @@ pub fn open(path: &Path, stdin: &mut dyn Read, limits: &Limits, map: bool) -> Re
             let mut stream = std::fs::File::open(path).map_err(failed)?;
             Arc::new(MemorySource::new(read_whole(&mut stream, limits, &name)?))
         }
-    };
-    let head = FileHead::detect(&*source, limits).map_err(|error| unreadable(error).about(&name))?;
-    Ok(File { name, head, source })
+    })
 }
 
 /// A failure about a file that the caller names.

@@ -76,11 +76,6 @@ impl Outputs {
         }
     }
 
-    /// Allows a file that is read to be written: it is to be changed.
-    pub fn changes(&mut self, path: &Path) {
-        self.batch.changes(path);
-    }
-
     /// Writes all content of a file that takes its place with [`commit`](Self::commit).
     pub fn stage(
         &mut self,

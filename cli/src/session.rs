@@ -1,10 +1,13 @@
 //! State of a command while it runs: its output, its input, and the options common to all.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 
+use edgepack::builder::write_file;
 use edgepack_format::limits::Limits;
 use edgepack_format::payload::Payloads;
+use edgepack_loader::Source;
 use serde::Serialize;
 use serde_json::json;
 
@@ -13,6 +16,9 @@ use crate::options::Common;
 use crate::outputs::{Outputs, is_stdout};
 use crate::status::{Failure, Status};
 use crate::streams::ColorStream;
+
+/// Bytes of a text that are collected before they are written.
+const TEXT: usize = 64 << 10;
 
 /// One command being run.
 pub struct Session {
@@ -60,7 +66,23 @@ impl Session {
     /// Opens a file to read; `-` is standard input.
     pub fn open(&mut self, path: &Path) -> Result<File, Failure> {
         self.outputs.reads(path);
+        self.recover(path)?;
         file::open(path, &mut self.stdin, &self.limits, self.map)
+    }
+
+    /// Makes a file as it was if a change of it in place was interrupted.
+    fn recover(&mut self, path: &Path) -> Result<(), Failure> {
+        let failed = |error: io::Error| Failure::unreadable(format!("{}: {error}", path.display()));
+        if path.as_os_str() != "-" && write_file::recover(path).map_err(failed)? {
+            writeln!(self.err, "{}: a change that was interrupted was undone", path.display())?;
+        }
+        Ok(())
+    }
+
+    /// Opens a file of any content, to be read piece by piece; `-` is standard input, which is read whole.
+    pub fn source(&mut self, path: &Path) -> Result<Arc<dyn Source>, Failure> {
+        self.outputs.reads(path);
+        file::source(path, &mut self.stdin, &self.limits)
     }
 
     /// Reads a file of tensors whole; `-` is standard input.
@@ -163,12 +185,23 @@ impl Session {
 
     /// Writes text to a file, or to standard output as it is, together with files that wait.
     pub fn write_text(&mut self, path: Option<&Path>, text: &str) -> Result<(), Failure> {
+        self.write_text_stream(path, |out| Ok(out.write_all(text.as_bytes())?))
+    }
+
+    /// The same with text as a stream.
+    pub fn write_text_stream(
+        &mut self,
+        path: Option<&Path>,
+        text: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         match path {
-            Some(path) if !is_stdout(path) => self.write_binary(path, text.as_bytes()),
+            Some(path) if !is_stdout(path) => self.write_stream(path, text),
             _ => {
                 self.outputs.commit()?;
                 self.out.flush()?;
-                Ok(self.out.raw().write_all(text.as_bytes())?)
+                let mut out = BufWriter::with_capacity(TEXT, self.out.raw());
+                text(&mut out)?;
+                Ok(out.flush()?)
             }
         }
     }

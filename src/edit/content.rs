@@ -132,6 +132,15 @@ impl Content {
         self.pieces(|piece| out.write_all(piece))
     }
 
+    /// Gives back the memory of what is borrowed from files.
+    fn release(&self) {
+        for part in &self.parts {
+            if let Part::Source(source, range) = part {
+                source.release(range.clone());
+            }
+        }
+    }
+
     /// Returns all bytes in memory, borrowed from the source where it can.
     pub fn read(&self) -> io::Result<Cow<'_, [u8]>> {
         if let [Part::Source(source, range)] = self.parts.as_slice()
@@ -180,10 +189,38 @@ impl Content {
         while at < len {
             let end = len.min(at.saturating_add(piece));
             let cut = |content: &Content| content.slice(at..end).unwrap_or_default();
-            visit(&cut(self).read()?, &cut(other).read()?);
+            let (left, right) = (cut(self), cut(other));
+            visit(&left.read()?, &right.read()?);
+            left.release();
+            right.release();
             at = end;
         }
         Ok(())
+    }
+
+    /// Visits runs of bytes other than zero with their places, short zeros between them included.
+    pub(super) fn nonzero(&self, visit: &mut dyn FnMut(u64, &[u8])) -> io::Result<()> {
+        /// Zeros that end a run.
+        const APART: usize = 16;
+        let mut at = 0u64;
+        self.pieces(|piece| {
+            let mut run: Option<Range<usize>> = None;
+            for (place, _) in piece.iter().enumerate().filter(|(_, byte)| **byte != 0) {
+                run = Some(match run.take() {
+                    Some(run) if place - run.end < APART => run.start..place + 1,
+                    Some(run) => {
+                        visit(at.saturating_add(run.start as u64), &piece[run]);
+                        place..place + 1
+                    }
+                    None => place..place + 1,
+                });
+            }
+            if let Some(run) = run {
+                visit(at.saturating_add(run.start as u64), &piece[run]);
+            }
+            at = at.saturating_add(piece.len() as u64);
+            Ok(())
+        })
     }
 
     fn push(&mut self, part: Part) {
@@ -197,7 +234,14 @@ impl Content {
             if let Part::Source(source, range) = part
                 && let Some(bytes) = source.borrow(range.clone())
             {
-                take(bytes)?;
+                let mut at = range.start;
+                for piece in bytes.chunks(PIECE) {
+                    take(piece)?;
+                    let end = at.saturating_add(piece.len() as u64);
+                    // Whatever size a file has, no more than a piece of it is in memory.
+                    source.release(at..end);
+                    at = end;
+                }
                 continue;
             }
             let (mut at, len) = (0u64, part.len());

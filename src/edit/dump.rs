@@ -4,6 +4,7 @@
 //! a folder. Payloads of XNNPACK that are laid out as exporters do it are rows, too. What comes back has the same rows and
 //! the same bytes.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::Path;
@@ -17,14 +18,21 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::base64::Encoded;
 use super::compiled::{CompiledModel, CompiledPackage};
 use super::content::Content;
 use super::error::Error;
+use super::origin::Origin;
 use super::package::{Layout, Package, Root};
 use super::payload::{BACKEND, PayloadRows};
+use super::places::Places;
+use super::reading::DocumentText;
 
 /// Schema name that the document states.
 pub(super) const SCHEMA: &str = "edgepack/dump/1";
+
+/// Bytes of a payload that is taken apart; larger ones stay bytes, which can stream.
+const MOST_ROWS: u64 = 32 << 20;
 
 /// Destination of the bytes of segments and of data inside the flatbuffer.
 #[derive(Debug, Default)]
@@ -74,16 +82,17 @@ impl Store<'_> {
 }
 
 /// Bytes in the document or next to it.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(untagged)]
 enum Stored {
     Bytes(Blob<'static>),
+    Long(String),
     File(FileName),
     Payload(StoredPayload),
 }
 
 /// A delegate's payload in rows.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredPayload {
     xnnpack: Box<PayloadRows<'static>>,
@@ -98,8 +107,8 @@ struct FileName {
 /// Replacement of bytes in the document: see [`Stored`].
 #[derive(Serialize)]
 #[serde(untagged)]
-enum OutgoingStored {
-    Bytes(Blob<'static>),
+enum OutgoingStored<'r> {
+    Bytes(Encoded<'r>),
     File(FileName),
     Payload { xnnpack: Value },
 }
@@ -110,7 +119,7 @@ struct Outgoing<'r, 'a> {
     layout: Layout,
     #[serde(flatten)]
     root: OutgoingRoot<'r, 'a>,
-    segments: Vec<OutgoingStored>,
+    segments: Vec<OutgoingStored<'r>>,
     /// Data inside the flatbuffer that is in files: place of the row, name of the file.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     files: BTreeMap<String, String>,
@@ -120,6 +129,10 @@ struct Outgoing<'r, 'a> {
     /// Payloads of delegates as their decoders describe them; their bytes or rows stay where they are, and are what counts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     payloads: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    places: Option<&'r Places>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<&'r Origin>,
 }
 
 #[derive(Serialize)]
@@ -156,6 +169,8 @@ struct Incoming {
     /// For readers only.
     #[serde(default, rename = "payloads")]
     _payloads: IgnoredAny,
+    places: Option<Box<Places>>,
+    origin: Option<Origin>,
 }
 
 /// The package as JSON with everything in it.
@@ -171,55 +186,103 @@ pub fn dump_with(package: &Package<'_>, blobs: Blobs<'_>) -> Result<String, Erro
 /// The package as JSON with payloads of delegates described next to their bytes. Building takes the bytes and passes over
 /// the descriptions.
 pub fn dump_described(package: &Package<'_>, payloads: &[Value], blobs: Blobs<'_>) -> Result<String, Error> {
-    blobs.with(|store| document(package, payloads, store))
+    let mut text = Vec::new();
+    Document::of(package, payloads, blobs)?.write_to(&mut text)?;
+    String::from_utf8(text).map_err(|_| Error::Document("a text is not UTF-8".to_owned()))
 }
 
-fn document(package: &Package<'_>, payloads: &[Value], store: &mut Store<'_>) -> Result<String, Error> {
-    let mut apart = Apart::of(package)?;
-    let mut segments = Vec::new();
-    for (index, content) in package.segments.iter().enumerate() {
-        if let Some(xnnpack) = apart.segments.remove(&index) {
-            segments.push(OutgoingStored::Payload { xnnpack });
-            continue;
-        }
-        let file = format!("segment-{index}.bin");
-        segments.push(match !content.is_empty() && store.put(&file, |out| content.write_to(out))? {
-            true => OutgoingStored::File(FileName { file }),
-            false => {
-                let bytes = content.read().map_err(Error::io(format!("segment {index}")))?;
-                OutgoingStored::Bytes(Blob(bytes.into_owned().into()))
-            }
-        });
+/// A package as JSON, to be written: the bytes of segments stream through.
+pub struct Document<'p, 'a> {
+    package: &'p Package<'a>,
+    /// The rows, without data that is in files or in rows of its own.
+    root: Root<'a>,
+    segments: Vec<Segment>,
+    files: BTreeMap<String, String>,
+    payload_rows: BTreeMap<String, Value>,
+    payloads: Vec<Value>,
+}
+
+/// Place of a segment's bytes.
+enum Segment {
+    Here,
+    File(String),
+    Rows(Value),
+}
+
+impl<'p, 'a> Document<'p, 'a> {
+    /// The document of a package with payloads of delegates described; what belongs into files is written to them.
+    pub fn of(package: &'p Package<'a>, payloads: &[Value], blobs: Blobs<'_>) -> Result<Self, Error> {
+        blobs.with(|store| Self::stored(package, payloads, store))
     }
-    let mut root = package.root.clone();
-    let mut files = BTreeMap::new();
-    inline(&mut root, |place, blob| {
-        if apart.inline.contains_key(&place) {
-            *blob = Blob::default();
-            return Ok(());
+
+    fn stored(package: &'p Package<'a>, payloads: &[Value], store: &mut Store<'_>) -> Result<Self, Error> {
+        let mut apart = Apart::of(package)?;
+        let mut segments = Vec::new();
+        for (index, content) in package.segments.iter().enumerate() {
+            if let Some(rows) = apart.segments.remove(&index) {
+                segments.push(Segment::Rows(rows));
+                continue;
+            }
+            let file = format!("segment-{index}.bin");
+            segments.push(match !content.is_empty() && store.put(&file, |out| content.write_to(out))? {
+                true => Segment::File(file),
+                false => Segment::Here,
+            });
         }
-        let file = format!("{}.bin", place.replace(['[', '.'], "-").replace(']', ""));
-        if !blob.as_slice().is_empty() && store.put(&file, |out| out.write_all(blob.as_slice()))? {
-            *blob = Blob::default();
-            files.insert(place, file);
+        let mut root = package.root.clone();
+        let mut files = BTreeMap::new();
+        inline(&mut root, |place, blob| {
+            if apart.inline.contains_key(&place) {
+                *blob = Blob::default();
+                return Ok(());
+            }
+            let file = format!("{}.bin", place.replace(['[', '.'], "-").replace(']', ""));
+            if !blob.as_slice().is_empty() && store.put(&file, |out| out.write_all(blob.as_slice()))? {
+                *blob = Blob::default();
+                files.insert(place, file);
+            }
+            Ok(())
+        })?;
+        let payloads = payloads.iter().map(|payload| apart.described(payload)).collect();
+        Ok(Document { package, root, segments, files, payload_rows: apart.inline, payloads })
+    }
+
+    /// Writes the JSON.
+    pub fn write_to(self, out: &mut dyn Write) -> Result<(), Error> {
+        let root = match &self.root {
+            Root::Program(row) => OutgoingRoot::Program(row),
+            Root::Data(row) => OutgoingRoot::Data(row),
+            Root::LegacyData(row) => OutgoingRoot::LegacyData(row),
+            Root::FlatData(row) => OutgoingRoot::FlatData(row),
+            Root::Bundle(row) => OutgoingRoot::Bundle(row),
+            Root::EdgeTpu(package) => OutgoingRoot::Package(package),
+            Root::Model(model) => OutgoingRoot::Model(model),
+        };
+        let failed = RefCell::new(None);
+        let segments = self.segments.into_iter().zip(&self.package.segments).map(|(segment, content)| match segment {
+            Segment::Here => OutgoingStored::Bytes(Encoded { content, failed: &failed }),
+            Segment::File(file) => OutgoingStored::File(FileName { file }),
+            Segment::Rows(xnnpack) => OutgoingStored::Payload { xnnpack },
+        });
+        let document = Outgoing {
+            schema: SCHEMA,
+            layout: self.package.layout,
+            root,
+            segments: segments.collect(),
+            files: self.files,
+            payload_rows: self.payload_rows,
+            payloads: self.payloads,
+            places: self.package.places.as_deref(),
+            origin: self.package.origin.as_ref(),
+        };
+        let written = serde_json::to_writer_pretty(&mut *out, &document);
+        drop(document);
+        if let Some(error) = failed.into_inner() {
+            return Err(Error::Io { what: "a segment".to_owned(), error });
         }
-        Ok(())
-    })?;
-    let root = match &root {
-        Root::Program(row) => OutgoingRoot::Program(row),
-        Root::Data(row) => OutgoingRoot::Data(row),
-        Root::LegacyData(row) => OutgoingRoot::LegacyData(row),
-        Root::FlatData(row) => OutgoingRoot::FlatData(row),
-        Root::Bundle(row) => OutgoingRoot::Bundle(row),
-        Root::EdgeTpu(package) => OutgoingRoot::Package(package),
-        Root::Model(model) => OutgoingRoot::Model(model),
-    };
-    let payloads = payloads.iter().map(|payload| apart.described(payload)).collect();
-    let (layout, payload_rows) = (package.layout, apart.inline);
-    let document = Outgoing { schema: SCHEMA, layout, root, segments, files, payload_rows, payloads };
-    let mut text = serde_json::to_string_pretty(&document)?;
-    text.push('\n');
-    Ok(text)
+        written.map_err(io::Error::from)?;
+        Ok(out.write_all(b"\n")?)
+    }
 }
 
 /// Payloads that are taken apart.
@@ -257,7 +320,9 @@ impl Apart {
     }
 
     fn segment(&mut self, package: &Package<'_>, index: usize) -> Result<bool, Error> {
-        let Some(content) = package.segments.get(index) else { return Ok(false) };
+        let Some(content) = package.segments.get(index).filter(|content| content.len() <= MOST_ROWS) else {
+            return Ok(false);
+        };
         if self.segments.contains_key(&index) {
             return Ok(true);
         }
@@ -310,12 +375,21 @@ pub(super) fn beside(folder: Option<&Path>, file: &str) -> Result<Content, Error
 
 /// A package from JSON; `open` opens the files that it names, which are plain names.
 pub fn build_from(json: &str, open: &mut dyn FnMut(&str) -> Result<Content, Error>) -> Result<Package<'static>, Error> {
-    let incoming: Incoming = serde_json::from_str(json)?;
+    build_document(&DocumentText::of(json)?, open)
+}
+
+/// A package from a document, whose longest texts are read when their bytes are needed; `open` opens the files that it
+/// names, which are plain names.
+pub fn build_document(
+    document: &DocumentText,
+    open: &mut dyn FnMut(&str) -> Result<Content, Error>,
+) -> Result<Package<'static>, Error> {
+    let incoming: Incoming = serde_json::from_str(document.text())?;
     if incoming.schema != SCHEMA {
         return Err(Error::Document(format!("the schema is {:?}, `{SCHEMA}` is known", incoming.schema)));
     }
     let Incoming { layout, program, data, legacy_data, flat_data, bundle, package, model, .. } = incoming;
-    let Incoming { segments, files, payload_rows, .. } = incoming;
+    let Incoming { segments, files, payload_rows, places, origin, .. } = incoming;
     let roots = [
         program.map(Root::Program),
         data.map(Root::Data),
@@ -339,6 +413,10 @@ pub fn build_from(json: &str, open: &mut dyn FnMut(&str) -> Result<Content, Erro
     for stored in segments {
         contents.push(match stored {
             Stored::Bytes(bytes) => Content::from(bytes.0.into_owned()),
+            Stored::Long(text) => match document.content(&text) {
+                Some(content) => content?,
+                None => return Err(Error::Document(format!("segments[{}] is not base64", contents.len()))),
+            },
             Stored::File(FileName { file }) => open(&file)?,
             Stored::Payload(payload) => Content::from(payload.xnnpack.to_bytes()?),
         });
@@ -356,7 +434,7 @@ pub fn build_from(json: &str, open: &mut dyn FnMut(&str) -> Result<Content, Erro
     match (missing.into_keys().next(), rows.into_keys().next()) {
         (Some(place), _) => Err(Error::Document(format!("`files` names {place:?}, where no data is"))),
         (_, Some(place)) => Err(Error::Document(format!("`payload_rows` names {place:?}, where no data is"))),
-        _ => Ok(Package { root, segments: contents, layout }),
+        _ => Ok(Package { root, segments: contents, layout, places, origin }),
     }
 }
 

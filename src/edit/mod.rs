@@ -4,7 +4,7 @@
 //! [`Opened`] holds the head of a file; [`Package`] is what is in it, with rows borrowed from the head and segments as
 //! references to where their bytes are. What is not changed is written as it was: legacy header forms, constants inside
 //! the flatbuffer, older data files, alignments. A package writes the same bytes every time, and a file that
-//! `edgepack-builder` wrote comes back byte for byte.
+//! `edgepack-builder` wrote comes back byte for byte. With its [`Places`] any file does.
 //!
 //! ```
 //! use edgepack::edit::{self, Opened, Root};
@@ -30,6 +30,7 @@
 //!
 //! [`split`], [`join`] and [`patch`] move and replace tensors; [`diff`] says what differs between two packages.
 
+mod base64;
 mod compiled;
 mod content;
 mod diff;
@@ -38,8 +39,11 @@ mod error;
 mod library;
 mod names;
 mod open;
+mod origin;
 mod package;
+mod places;
 mod program;
+mod reading;
 mod write;
 
 #[cfg(feature = "safetensors")]
@@ -55,7 +59,7 @@ pub use content::Content;
 pub use convert::{dtype_of, from_safetensors, scalar_type_of, write_safetensors};
 pub use diff::{DiffOptions, Difference, diff};
 pub(crate) use dump::plain_name;
-pub use dump::{Blobs, build, build_from, build_with, dump, dump_described, dump_with};
+pub use dump::{Blobs, Document, build, build_document, build_from, build_with, dump, dump_described, dump_with};
 pub use error::Error;
 pub use join::join;
 pub use library::{
@@ -63,7 +67,10 @@ pub use library::{
 };
 pub use names::Glob;
 pub use open::Opened;
+pub use origin::{Likeness, Origin};
 pub use package::{Layout, Package, Root};
-pub use patch::{NewTensor, patch};
+pub use patch::{NewTensor, patch, patch_in_place};
+pub use places::Places;
+pub use reading::DocumentText;
 pub use split::{Split, SplitOptions, split};
 pub use write::Ready;

@@ -21,7 +21,10 @@ use edgepack_loader::{AlignedBytes, FileHead, FileSource, MemorySource, Source, 
 use super::compiled::{CompiledModel, CompiledPackage};
 use super::content::Content;
 use super::error::Error;
+use super::origin::Origin;
 use super::package::{Layout, Package, Root};
+use super::patch::Place as DataPlace;
+use super::places::Places;
 
 /// The kinds of files that are taken apart.
 const OPENED: &[FileKind] = &[
@@ -85,6 +88,67 @@ impl Opened {
         Ok(Package::new(compiled))
     }
 
+    /// Returns the places of everything in the file; `package` is the one of this file as it was opened. With them it gives
+    /// the bytes of the file: what is no different in any row but in a byte, as a flag of 2, is an error.
+    pub fn places(&self, package: &Package<'_>) -> Result<Places, Error> {
+        let base = self.base();
+        let mut segments = Vec::new();
+        for row in package.root.segments().iter().flat_map(|rows| rows.iter()) {
+            let row = row?;
+            if row.size > 0 {
+                let start = base.saturating_add(row.offset);
+                segments.push(start..start.saturating_add(row.size));
+            }
+        }
+        segments.sort_by_key(|segment| (segment.start, segment.end));
+        Places::of(&package.root, &self.head, &self.content()?, &segments)
+    }
+
+    /// The start of the first segment.
+    fn base(&self) -> u64 {
+        match (ProgramHeader::read(&self.head), DataHeader::read(&self.head)) {
+            (Ok(header), _) => header.segment_base_offset,
+            (_, Ok(header)) => header.segment_base_offset,
+            _ => 0,
+        }
+    }
+
+    /// The place in the file of `len` bytes of a tensor's data.
+    pub(super) fn at(&self, package: &Package<'_>, name: &str, place: &DataPlace, len: u64) -> Result<u64, Error> {
+        let refused = |message: String| Error::refused(name, message);
+        let (start, have, offset) = match place {
+            DataPlace::Segment { segment, offset } => {
+                let rows = package.root.segments().filter(|rows| rows.len() > *segment as usize);
+                let row = rows.ok_or_else(|| refused(format!("there is no segment {segment}")))?;
+                let row = row.get(*segment as usize)?;
+                (self.base().saturating_add(row.offset), row.size, *offset)
+            }
+            DataPlace::Inline(index) => {
+                let rows = package.program().and_then(|program| program.constant_buffer.as_ref());
+                let missing = || refused(format!("there is no constant {index}"));
+                let tables = rows.filter(|rows| rows.len() > *index).ok_or_else(missing)?.tables();
+                let bytes = tables.get(*index)?.vector(Buffer::STORAGE.index, 1)?.ok_or_else(missing)?;
+                (bytes.offset().into(), bytes.len() as u64, 0)
+            }
+        };
+        match offset.checked_add(len) {
+            Some(end) if end <= have => Ok(start.saturating_add(offset)),
+            _ => Err(refused(format!("{len} bytes at {offset} of {have}"))),
+        }
+    }
+
+    /// Returns what identifies the file, and what our own writer makes of `package`, the one of this file as it was
+    /// opened.
+    pub fn origin(&self, package: &Package<'_>) -> Result<Origin, Error> {
+        Origin::of(&self.content()?, &package.ready()?)
+    }
+
+    /// The bytes of the whole file.
+    fn content(&self) -> Result<Content, Error> {
+        let content = Content::of(self.source.clone(), 0..self.source.len());
+        content.ok_or_else(|| Error::refused(self.source.name(), "its length changes"))
+    }
+
     /// The rows and segments of a file of the ExecuTorch family.
     fn family(&self) -> Result<Package<'_>, Error> {
         let identifier = self.head.get(4..8).unwrap_or_default();
@@ -113,7 +177,8 @@ impl Opened {
             },
             _ => (None, 0, 0),
         };
-        let mut package = Package { root, segments: Vec::new(), layout: Layout { header, ..Layout::DEFAULT } };
+        let mut package = Package::new(root);
+        package.layout = Layout { header, ..Layout::DEFAULT };
         let mut starts = Vec::new();
         if let Some(rows) = package.root.segments() {
             for (index, row) in rows.iter().enumerate() {

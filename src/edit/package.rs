@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::compiled::{CompiledModel, CompiledPackage};
 use super::content::Content;
+use super::origin::Origin;
+use super::places::Places;
 
 /// The root row of a file.
 #[derive(Clone, PartialEq, Debug)]
@@ -99,6 +101,11 @@ pub struct Package<'a> {
     pub segments: Vec<Content>,
     /// Layout of the file.
     pub layout: Layout,
+    /// Places of everything, from [`Opened::places`](super::Opened::places). As long as rows and segments fit them, they
+    /// are where everything is put; otherwise, and with `None`, the file is laid out by our own writer.
+    pub places: Option<Box<Places>>,
+    /// The file that this was read from, for whoever wants to know whether it comes back byte for byte.
+    pub origin: Option<Origin>,
 }
 
 impl<'a> Package<'a> {
@@ -108,7 +115,8 @@ impl<'a> Package<'a> {
             FileKind::Data | FileKind::FlatData => Some(edgepack_format::header::DataHeader::LEN),
             _ => None,
         };
-        Package { root, segments: Vec::new(), layout: Layout { header, ..Layout::DEFAULT } }
+        let layout = Layout { header, ..Layout::DEFAULT };
+        Package { root, segments: Vec::new(), layout, places: None, origin: None }
     }
 
     /// The program, if this is one.

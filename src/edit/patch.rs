@@ -1,11 +1,15 @@
 //! Other data for tensors that are there.
 
+use std::collections::BTreeMap;
+
+use edgepack_builder::write_file::Change;
 use edgepack_format::pte::Buffer;
 use edgepack_format::row::Blob;
 use edgepack_format::tensor::{TensorLayout, TensorView};
 
 use super::content::Content;
 use super::error::Error;
+use super::open::Opened;
 use super::package::{Package, Root};
 use super::program::{constant_name, constant_of, constant_place, each_tensor, initial_of, layout_of, name_of};
 
@@ -20,8 +24,10 @@ pub struct NewTensor<'a> {
 }
 
 /// Place of the data of a tensor.
-enum Place {
+pub(super) enum Place {
+    /// Offset in a segment.
     Segment { segment: u32, offset: u64 },
+    /// A constant in the flatbuffer.
     Inline(usize),
 }
 
@@ -29,19 +35,47 @@ enum Place {
 /// with a tensor changes with it.
 pub fn patch<'a>(mut package: Package<'a>, tensors: &[NewTensor<'_>]) -> Result<Package<'a>, Error> {
     for new in tensors {
-        let found = match &package.root {
-            Root::Program(_) => in_program(&package, new.name)?,
-            _ => in_data(&package, new.name)?,
-        };
-        for (place, layout) in &found {
-            let bytes = ordered(new, layout)?;
-            apply(&mut package, new.name, place, bytes)?;
-        }
-        if found.is_empty() {
-            return Err(Error::NotFound { what: "tensor", name: new.name.to_owned() });
+        for (place, layout) in places(&package, new)? {
+            let bytes = ordered(new, &layout)?;
+            apply(&mut package, new.name, &place, bytes)?;
         }
     }
     Ok(package)
+}
+
+/// Bytes of the file that [`patch`] changes, with their places: for
+/// [`overwrite`](edgepack_builder::write_file::overwrite), which changes nothing else. `package` is the one of this file as
+/// it was opened.
+pub fn patch_in_place(file: &Opened, package: &Package<'_>, tensors: &[NewTensor<'_>]) -> Result<Vec<Change>, Error> {
+    let mut changes: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+    for new in tensors {
+        let found = places(package, new)?;
+        for (place, layout) in &found {
+            let bytes = ordered(new, layout)?;
+            let at = file.at(package, new.name, place, bytes.len() as u64)?;
+            let end = at.saturating_add(bytes.len() as u64);
+            let mut near = changes.range(..end).rev();
+            let over = near.find(|(start, old)| start.saturating_add(old.len() as u64) > at);
+            if over.is_some_and(|(start, old)| *start != at || old.len() != bytes.len()) {
+                let message = "it has a part of its bytes in common with another tensor that is to be changed";
+                return Err(Error::refused(new.name, message));
+            }
+            changes.insert(at, bytes);
+        }
+    }
+    Ok(changes.into_iter().map(|(at, bytes)| Change { at, bytes }).collect())
+}
+
+/// Places of the data of a tensor, one at least.
+fn places(package: &Package<'_>, new: &NewTensor<'_>) -> Result<Vec<(Place, TensorLayout)>, Error> {
+    let found = match &package.root {
+        Root::Program(_) => in_program(package, new.name)?,
+        _ => in_data(package, new.name)?,
+    };
+    match found.is_empty() {
+        true => Err(Error::NotFound { what: "tensor", name: new.name.to_owned() }),
+        false => Ok(found),
+    }
 }
 
 fn in_program(package: &Package<'_>, name: &str) -> Result<Vec<(Place, TensorLayout)>, Error> {

@@ -2,6 +2,7 @@
 //!
 //! A package can hold anything, wrong rows too. What takes the place of a file is verified first.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -20,15 +21,17 @@ use edgepack_format::{bundle, darwinn, pte, tflite};
 use super::content::Content;
 use super::error::Error;
 use super::package::{Package, Root};
+use super::places::Placed;
 
 /// A package whose every byte has its place: its head in memory, its segments as references to their contents.
 #[derive(Debug)]
 pub struct Ready<'p> {
     kind: FileKind,
     head: Vec<u8>,
-    /// Segments with bytes, each with its place in the file.
-    segments: Vec<(u64, &'p Content)>,
+    /// Segments with bytes, each with its place in the file, and what is between them.
+    segments: Vec<(u64, Cow<'p, Content>)>,
     len: u64,
+    unplaced: Option<String>,
 }
 
 impl Ready<'_> {
@@ -40,6 +43,11 @@ impl Ready<'_> {
     /// Returns whether the file has no bytes; no kind of file is so short.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Returns why the places of the package were not used, if it has any: rows or segments do not fit them.
+    pub fn unplaced(&self) -> Option<&str> {
+        self.unplaced.as_deref()
     }
 
     /// Runs the verifier of its kind. The size of the file is not limited here: the author has decided to write
@@ -66,7 +74,7 @@ impl Ready<'_> {
             content.write_to(out)?;
             at = start.saturating_add(content.len());
         }
-        Ok(())
+        Content::zeros(self.len.saturating_sub(at)).write_to(out)
     }
 }
 
@@ -144,11 +152,33 @@ impl Package<'_> {
             let sum = offset.checked_add(content.len());
             end = sum.ok_or_else(|| Error::refused(place(), format!("at {offset}, beyond any file")))?;
         }
+        let (file, unplaced) = self.placed(end)?;
+        let (base, len) = (file.base, file.len);
+        let segments = placed.into_iter().map(|(offset, _, content)| (offset, Cow::Borrowed(content)));
+        let mut segments: Vec<_> = segments.map(|(offset, content)| (base.saturating_add(offset), content)).collect();
+        segments.extend(file.gaps.into_iter().map(|(at, content)| (at, Cow::Owned(content))));
+        segments.sort_by_key(|(at, _)| *at);
+        let mut last = file.head.len() as u64;
+        for (at, content) in &segments {
+            if *at < last || at.checked_add(content.len()).is_none_or(|end| end > len) {
+                return Err(Error::refused("places", format!("{} bytes at {at:#x} of other content", content.len())));
+            }
+            last = at.saturating_add(content.len());
+        }
+        Ok(Ready { kind: self.root.kind(), head: file.head, segments, len, unplaced })
+    }
+
+    /// Everything but `end` bytes of segments: at the places of the package, or, with the reason, laid out by our writer.
+    fn placed(&self, end: u64) -> Result<(Placed, Option<String>), Error> {
+        let unplaced = match self.places.as_ref().map(|places| places.place(&self.root, end)) {
+            Some(Ok(placed)) => return Ok((placed, None)),
+            Some(Err(reason)) => Some(reason.to_string()),
+            None => None,
+        };
         let head = self.head(end)?;
         let base = head.len() as u64;
         let len = base.checked_add(end).ok_or(edgepack_builder::Error::Overflow)?;
-        let segments = placed.into_iter().map(|(offset, _, content)| (base.saturating_add(offset), content)).collect();
-        Ok(Ready { kind: self.root.kind(), head, segments, len })
+        Ok((Placed { head, base, len, gaps: Vec::new() }, unplaced))
     }
 
     /// Everything in front of `size` bytes of segments.

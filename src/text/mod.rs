@@ -35,7 +35,7 @@ mod values;
 
 pub use lexer::ParseError;
 pub use parse::{parse, parse_with};
-pub use print::{SideFile, print, print_with};
+pub use print::{SideFile, print, print_to, print_with};
 
 /// The first word of a text.
 const MAGIC: &str = "edgepack_program";

@@ -32,8 +32,7 @@ impl Parser<'_, '_> {
             return Err(self.lexer.error_at(place, format!("version {version} of the text form; {VERSION} is known")));
         }
         let mut program = Program::default();
-        let mut package =
-            Package { root: Root::Program(Program::default()), segments: Vec::new(), layout: Layout::DEFAULT };
+        let mut package = Package::new(Root::Program(Program::default()));
         let mut seen = Seen::default();
         loop {
             let place = self.lexer.place();

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use edgepack_format::pte::{Program, SubsegmentOffsets};
 
-use super::spelling::{base64, line, numbers, optional, quoted};
+use super::spelling::{line, numbers, optional, quoted};
 use super::{MAGIC, VERSION, print_method};
 use crate::edit::{Content, Error, Layout, Package};
 
@@ -26,9 +26,16 @@ pub fn print(package: &Package<'_>) -> Result<String, Error> {
 
 /// A program as text. Contents of more than 64 bytes go to the other file, if there is one.
 pub fn print_with(package: &Package<'_>, side: Option<SideFile<'_>>) -> Result<String, Error> {
+    let mut text = Vec::new();
+    print_to(package, side, &mut text)?;
+    String::from_utf8(text).map_err(|_| Error::refused("the text", "it is not UTF-8"))
+}
+
+/// Writes a program as text; bytes of any number stream through.
+pub fn print_to(package: &Package<'_>, side: Option<SideFile<'_>>, to: &mut dyn Write) -> Result<(), Error> {
     let kind = Error::Kind { found: package.root.kind(), wanted: "a program" };
     let program = package.program().ok_or(kind)?;
-    let mut printer = Printer { out: String::new(), side, written: 0 };
+    let mut printer = Printer { out: String::new(), to, side, written: 0 };
     let out = &mut printer.out;
     line(out, 0, &format!("{MAGIC} {VERSION}"));
     if program.version != 0 {
@@ -44,21 +51,30 @@ pub fn print_with(package: &Package<'_>, side: Option<SideFile<'_>>) -> Result<S
         line(&mut printer.out, 0, "methods {");
         for plan in plans.iter() {
             print_method::print(&plan?, &mut printer.out)?;
+            printer.flush()?;
         }
         line(&mut printer.out, 0, "}");
     }
     printer.data(program, package)?;
-    Ok(printer.out)
+    printer.flush()
 }
 
-struct Printer<'f> {
+struct Printer<'f, 't> {
+    /// Text that was not written yet.
     out: String,
+    to: &'t mut dyn Write,
     side: Option<SideFile<'f>>,
     /// Bytes in the file next to the text.
     written: u64,
 }
 
-impl Printer<'_> {
+impl Printer<'_, '_> {
+    fn flush(&mut self) -> Result<(), Error> {
+        self.to.write_all(self.out.as_bytes())?;
+        self.out.clear();
+        Ok(())
+    }
+
     fn data(&mut self, program: &Program<'_>, package: &Package<'_>) -> Result<(), Error> {
         if let Some(list) = &program.constant_segment {
             line(&mut self.out, 0, &format!("constants {}", subsegments(list)));
@@ -87,20 +103,21 @@ impl Printer<'_> {
             line(&mut self.out, 0, "segments {");
             for (index, (row, content)) in rows.iter().zip(&package.segments).enumerate() {
                 let row = row?;
-                let bytes = self.bytes(&format!("segments[{index}]"), content)?;
-                let text = format!("segment at {} size {} {bytes} // {index}", row.offset, row.size);
-                line(&mut self.out, 1, &text);
+                self.out.push_str(&format!("  segment at {} size {} ", row.offset, row.size));
+                self.bytes(content)?;
+                self.out.push_str(&format!(" // {index}\n"));
             }
             line(&mut self.out, 0, "}");
         }
         let mut blobs = |name: &str, list: Vec<Option<Content>>| -> Result<(), Error> {
             line(&mut self.out, 0, &format!("{name} {{"));
             for content in list {
-                let bytes = match content {
-                    Some(content) => self.bytes(name, &content)?,
-                    None => "absent".to_owned(),
-                };
-                line(&mut self.out, 1, &format!("data {bytes}"));
+                self.out.push_str("  data ");
+                match content {
+                    Some(content) => self.bytes(&content)?,
+                    None => self.out.push_str("absent"),
+                }
+                self.out.push('\n');
             }
             line(&mut self.out, 0, "}");
             Ok(())
@@ -117,19 +134,22 @@ impl Printer<'_> {
     }
 
     /// Bytes in the text, or where they are in the file next to it.
-    fn bytes(&mut self, place: &str, content: &Content) -> Result<String, Error> {
+    fn bytes(&mut self, content: &Content) -> Result<(), Error> {
         match &mut self.side {
             Some(side) if content.len() > INLINE => {
                 content.write_to(side.out).map_err(Error::io(side.name))?;
                 let at = self.written;
                 self.written = self.written.saturating_add(content.len());
-                Ok(format!("file {at} {}", content.len()))
+                self.out.push_str(&format!("file {at} {}", content.len()));
             }
             _ => {
-                let bytes = content.read().map_err(Error::io(place))?;
-                Ok(base64(&bytes))
+                self.out.push_str("base64 \"");
+                self.flush()?;
+                content.write_base64(self.to)?;
+                self.out.push('"');
             }
         }
+        Ok(())
     }
 }
 

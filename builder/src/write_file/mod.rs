@@ -3,11 +3,12 @@
 //! Content goes into a hidden folder next to its target ([`Workspace`]), is forced to the disk and then takes the place of
 //! the target in one rename. Of several files all are complete before the first takes its place. Whatever fails before that
 //! leaves the old files as they were and no temporary behind. What exists and is not a regular file is written into and never
-//! replaced. A [`Batch`] never puts a file in the place of one that it was told is read, nor two files in one place.
+//! replaced. Bytes of a file change where they are only by [`overwrite`], which can be undone. A [`Batch`] never puts a file in the place of one that it was told is read, nor two files in one place.
 
 mod batch;
 mod live;
 mod lock;
+mod overwrite;
 mod target;
 mod workspace;
 
@@ -19,6 +20,7 @@ use std::path::Path;
 
 pub use batch::{Batch, Conflict};
 pub use live::{Abandoned, abandon};
+pub use overwrite::{Change, overwrite, recover};
 pub use target::is_stream;
 pub use workspace::Workspace;
 

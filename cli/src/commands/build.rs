@@ -1,14 +1,21 @@
 //! `edgepack build`: a file from JSON.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use edgepack::edit::{Content, Error, build_from, build_library_from, is_library_dump, write_library};
+use edgepack::edit::{
+    Content, DocumentText, Error, Likeness, Ready, build_document, build_library_from, is_library_dump, write_library,
+};
 
-use crate::edit::{read_text, write};
+use crate::edit::write_ready;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
 /// Make a file of the JSON that `dump` wrote
+///
+/// The file has the content of the JSON. It has the same bytes as the file that was dumped, too, if `dump --layout` wrote
+/// the JSON, or if our own writer made that file; otherwise it is said that only the content is the same. After an edit
+/// that does not fit the recorded places the file is laid out again, which is said as well.
 ///
 /// A file that would not be valid is not written, unless --force is given: wrong files are wanted, too, for tests.
 #[derive(clap::Args, Debug)]
@@ -27,7 +34,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let json = read_text(&args.file, session)?;
+    let json = DocumentText::read(session.source(&args.file)?).map_err(|error| unread(error, &args.file))?;
     let folder = args.data_dir.as_deref().or(args.file.parent()).unwrap_or(Path::new(""));
     let about = |error| Failure::from(error).about(&args.file.display().to_string());
     let mut open = |name: &str| -> Result<Content, Error> {
@@ -35,18 +42,55 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         session.outputs.reads(&path);
         Content::of_file(path)
     };
-    let bytes = if is_library_dump(&json) {
-        let bytes = write_library(&build_library_from(&json, &mut open).map_err(about)?).map_err(about)?;
+    let (mut likeness, mut unplaced) = (None, None);
+    let bytes = if is_library_dump(json.text()) {
+        let bytes = write_library(&build_library_from(json.text(), &mut open).map_err(about)?).map_err(about)?;
         session.outputs.verified(&args.output, &edgepack_loader::mlf::verify(&bytes, &session.limits).findings)?;
         session.write_binary(&args.output, &bytes)?;
         bytes.len() as u64
     } else {
-        let package = build_from(&json, &mut open).map_err(about)?;
-        write(&package, &args.output, session)?
+        let package = build_document(&json, &mut open).map_err(about)?;
+        let ready = package.ready()?;
+        write_ready(&ready, &args.output, session)?;
+        likeness = package.origin.as_ref().map(|origin| origin.likeness(&ready)).transpose()?;
+        unplaced = ready.unplaced().map(str::to_owned);
+        if !session.json {
+            remark(&ready, likeness, session)?;
+        }
+        ready.len()
     };
     if session.json {
         let output = args.output.display().to_string();
-        session.document(&serde_json::json!({ "output": output, "bytes": bytes }))?;
+        let mut document = serde_json::json!({ "output": output, "bytes": bytes });
+        match likeness {
+            Some(Likeness::Bytes) => document["origin"] = "same bytes".into(),
+            Some(Likeness::Content) => document["origin"] = "same content, other bytes".into(),
+            Some(Likeness::Unknown) | None => {}
+        }
+        if let Some(reason) = unplaced {
+            document["laid_out_again"] = reason.into();
+        }
+        session.document(&document)?;
     }
     Ok(Status::Fine)
+}
+
+/// Failure for a document that cannot be read.
+fn unread(error: Error, path: &Path) -> Failure {
+    let about = path.display().to_string();
+    match error {
+        Error::Io { error, .. } => Failure::unreadable(error).about(&about),
+        Error::Document(message) => Failure::findings(message).about(&about),
+        error => Failure::from(error).about(&about),
+    }
+}
+
+/// Says how the file differs from the one that the JSON was made of, as far as that is known.
+fn remark(ready: &Ready<'_>, likeness: Option<Likeness>, session: &mut Session) -> Result<(), Failure> {
+    if let Some(reason) = ready.unplaced() {
+        writeln!(session.err, "laid out again, because the content no longer fits the recorded places: {reason}")?;
+    } else if likeness == Some(Likeness::Content) {
+        writeln!(session.err, "same content, other bytes; what `dump --layout` writes gives the same bytes")?;
+    }
+    Ok(())
 }

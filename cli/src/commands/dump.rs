@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use edgepack::edit::{Blobs, Error, dump_described, dump_library, library_parts};
+use edgepack::edit::{Blobs, Document, Error, dump_library, library_parts};
 
 use crate::edit::{apart, package};
 use crate::formats::{self, Head};
@@ -20,6 +20,10 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 
+    /// Record where everything is, too: then `build` makes the same file byte for byte (programs, data files, bundled programs)
+    #[arg(long)]
+    pub layout: bool,
+
     /// File for the JSON; standard output if not given
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -28,16 +32,27 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let (file, format) = formats::open(&args.file, session)?;
-    let json = match format.library(&file, &session.limits)? {
-        Some(library) => dump_library(&library_parts(&library), blobs(args, session)?).map_err(failure)?,
+    match format.library(&file, &session.limits)? {
+        Some(_) if args.layout => {
+            return Err(Failure::usage(format!("{}: a package of files has no layout to record", file.name)));
+        }
+        Some(library) => {
+            let json = dump_library(&library_parts(&library), blobs(args, session)?).map_err(failure)?;
+            session.write_text(args.output.as_deref(), &json)?;
+        }
         None => {
             let opened = apart(file.clone(), session)?;
-            let package = package(&opened, &args.file)?;
+            let mut package = package(&opened, &args.file)?;
+            let about = |error| Failure::from(error).about(&args.file.display().to_string());
+            package.origin = Some(opened.origin(&package).map_err(about)?);
+            if args.layout {
+                package.places = Some(Box::new(opened.places(&package).map_err(about)?));
+            }
             let payloads = format.payloads(&Head::read(file, &session.limits)?, session)?;
-            dump_described(&package, &payloads, blobs(args, session)?).map_err(failure)?
+            let document = Document::of(&package, &payloads, blobs(args, session)?).map_err(failure)?;
+            session.write_text_stream(args.output.as_deref(), |out| document.write_to(out).map_err(failure))?;
         }
-    };
-    session.write_text(args.output.as_deref(), &json)?;
+    }
     Ok(Status::Fine)
 }
 

@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use edgepack::edit::{NewTensor, patch};
+use edgepack::builder::write_file::overwrite;
+use edgepack::edit::{NewTensor, patch, patch_in_place};
 use edgepack_format::tensor::{TensorBuf, TensorView};
 
 use crate::edit::{open, package, write};
 use crate::interchange::{self, TensorFile};
+use crate::outputs::unwritten;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -27,13 +29,17 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE", required_unless_present = "in_place", conflicts_with = "in_place")]
     pub output: Option<PathBuf>,
 
-    /// Change the file itself
+    /// Change the file itself: the bytes of these tensors alone, with a journal next to it, so that a change that was
+    /// interrupted is undone by the next command
     #[arg(long)]
     pub in_place: bool,
 }
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    if args.in_place && args.file.as_os_str() == "-" {
+        return Err(Failure::usage("standard input cannot be changed in place: name a file, or the result with -o"));
+    }
     let mut tensors = Vec::new();
     for assignment in &args.tensors {
         let split = assignment.split_once('=');
@@ -48,12 +54,19 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         let view = TensorView::new(tensor.layout().clone(), tensor.data()).map_err(Failure::findings)?;
         new.push(NewTensor { name, tensor: view });
     }
-    let patched = patch(package, &new).map_err(about)?;
     let output = args.output.as_ref().unwrap_or(&args.file);
-    if args.in_place {
-        session.outputs.changes(&args.file);
-    }
-    let bytes = write(&patched, output, session)?;
+    let bytes = match args.in_place {
+        true => {
+            session.outputs.verified(&args.file, &package.ready()?.verify())?;
+            let changes = patch_in_place(&file, &package, &new).map_err(about)?;
+            // The file may be mapped: nothing of it may be in use when its bytes change.
+            drop(package);
+            drop(file);
+            overwrite(&args.file, &changes).map_err(|error| unwritten(&error, &args.file))?;
+            std::fs::metadata(&args.file).map_err(|error| unwritten(&error, &args.file))?.len()
+        }
+        false => write(&patch(package, &new).map_err(about)?, output, session)?,
+    };
     if session.json {
         let output = output.display().to_string();
         session.document(&serde_json::json!({ "output": output, "bytes": bytes, "tensors": tensors.len() }))?;

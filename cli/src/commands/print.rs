@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use edgepack::text::{SideFile, print, print_with};
+use edgepack::text::{SideFile, print, print_to, print_with};
 
 use crate::edit::{apart, package};
 use crate::formats::{self, Head};
@@ -38,8 +38,10 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let about = |error: edgepack::edit::Error| Failure::from(error).about(&args.file.display().to_string());
     let output = args.output.as_ref().filter(|path| !is_stream(path));
     let Some(output) = output else {
-        let text = print(&package).map_err(about)? + &comments;
-        session.write_text(args.output.as_deref(), &text)?;
+        session.write_text_stream(args.output.as_deref(), |out| {
+            print_to(&package, None, out).map_err(about)?;
+            Ok(out.write_all(comments.as_bytes())?)
+        })?;
         return Ok(Status::Fine);
     };
     let mut name = output.file_name().unwrap_or_default().to_owned();

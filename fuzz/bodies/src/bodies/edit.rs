@@ -28,6 +28,13 @@ pub fn edit(data: &[u8]) {
     let built = build(&json).unwrap_or_else(|error| panic!("{error}"));
     assert!(diff(&package, &built, &EXACT).expect("readable").is_empty(), "dump and build differ");
     assert!(built.to_bytes().expect("writable") == written, "dump and build write other bytes");
+    if let Ok(places) = file.places(&package) {
+        let mut package = package.clone();
+        package.places = Some(Box::new(places));
+        let json = dump(&package).expect("what can be written can be dumped");
+        let built = build(&json).unwrap_or_else(|error| panic!("{error}"));
+        assert!(built.to_bytes().expect("writable") == data, "with its layout the file is another one");
+    }
     if package.program().is_some() {
         let printed = text::print(&package).expect("what can be written can be printed");
         let parsed = text::parse(&printed).unwrap_or_else(|error| panic!("{error}\n{printed}"));

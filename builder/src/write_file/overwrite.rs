@@ -1,0 +1,489 @@
+//! Bytes of a file replaced where they are; everything else of it is not touched.
+//!
+//! A journal next to the file, `.NAME.edgepack-journal`, has the old bytes and the new ones. It is complete and on the disk
+//! before the first byte of the file changes, and is removed when the last one is on the disk. So a process that is killed
+//! at any moment leaves a file that is as it was, as it is to be, or has a journal, by which [`recover`] makes it as it was.
+//!
+//! Invariant: a journal never changes a file that it was not written for: every byte in its ranges is the old one or the new
+//! one, or nothing is done.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::lock::{self, Attempt};
+use super::target::{FileTarget, Target};
+use super::workspace::Workspace;
+
+/// First bytes of a journal.
+const MAGIC: [u8; 16] = *b"edgepack-undo-1\n";
+/// Bytes in front of the ranges, of a range, and of the digest at the end.
+const HEAD: u64 = 32;
+const RANGE: u64 = 16;
+const DIGEST: u64 = 32;
+/// Bytes that are read and written at a time.
+const PIECE: usize = 1 << 20;
+
+/// New bytes for a range of a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// Place of the first.
+    pub at: u64,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Replaces bytes of a file where they are. Ranges are inside the file and do not overlap. If it fails, or is killed and
+/// [`recover`] is called later, no byte has changed.
+pub fn overwrite(path: impl AsRef<Path>, changes: &[Change]) -> io::Result<()> {
+    let place = Place::of(path.as_ref())?;
+    let lock = place.lock()?;
+    place.undo(&mut Steps::all())?;
+    let outcome = place.overwrite(changes, &mut Steps::all());
+    if outcome.is_err() {
+        // What made it fail may keep it from being undone; then the journal stays, and the next process tries again.
+        let _ = place.undo(&mut Steps::all());
+    }
+    place.unlock(lock);
+    outcome
+}
+
+/// Makes a file as it was if [`overwrite`] was killed while it changed it; returns whether that was so. A file without a
+/// journal is not touched, nor opened.
+pub fn recover(path: impl AsRef<Path>) -> io::Result<bool> {
+    let Ok(place) = Place::of(path.as_ref()) else { return Ok(false) };
+    if !place.journal.exists() && !place.lock.exists() {
+        return Ok(false);
+    }
+    let lock = match place.lock() {
+        // A lock without a journal may be that of a process that has not begun.
+        Err(_) if !place.journal.exists() => return Ok(false),
+        lock => lock?,
+    };
+    let undone = place.undo(&mut Steps::all());
+    place.unlock(lock);
+    undone
+}
+
+/// What happens one after another, so that a test can end it anywhere.
+struct Steps<'s> {
+    piece: usize,
+    before: Option<&'s mut dyn FnMut() -> io::Result<()>>,
+}
+
+impl Steps<'_> {
+    fn all() -> Self {
+        Steps { piece: PIECE, before: None }
+    }
+
+    fn next(&mut self) -> io::Result<()> {
+        self.before.as_mut().map_or(Ok(()), |before| before())
+    }
+}
+
+/// A file with the names next to it.
+struct Place {
+    file: FileTarget,
+    journal: PathBuf,
+    lock: PathBuf,
+}
+
+impl Place {
+    fn of(path: &Path) -> io::Result<Place> {
+        let invalid = |message| io::Error::new(io::ErrorKind::InvalidInput, message);
+        let Target::File(file) = Target::of(path)? else { return Err(invalid("this is not a regular file")) };
+        let name = file.path.file_name().ok_or_else(|| invalid("a path that names no file"))?;
+        let beside = |end: &str| {
+            let mut hidden = std::ffi::OsString::from(".");
+            hidden.push(name);
+            hidden.push(end);
+            file.folder.join(hidden)
+        };
+        Ok(Place { journal: beside(".edgepack-journal"), lock: beside(".edgepack-lock"), file: *file })
+    }
+
+    fn lock(&self) -> io::Result<Attempt> {
+        match lock::attempt(&self.lock)? {
+            Attempt::Taken => {
+                let message = "another process is changing this file";
+                Err(io::Error::new(io::ErrorKind::WouldBlock, message))
+            }
+            held => Ok(held),
+        }
+    }
+
+    /// Gives the lock back. While it is held, its file is removed, so that no other process takes a file that is gone.
+    fn unlock(&self, lock: Attempt) {
+        let _ = fs::remove_file(&self.lock);
+        drop(lock);
+    }
+
+    fn overwrite(&self, changes: &[Change], steps: &mut Steps<'_>) -> io::Result<()> {
+        let mut file = OpenOptions::new().read(true).write(true).open(&self.file.path)?;
+        let len = file.metadata()?.len();
+        let mut changes: Vec<&Change> = changes.iter().filter(|change| !change.bytes.is_empty()).collect();
+        changes.sort_by_key(|change| change.at);
+        let mut last = 0u64;
+        for change in &changes {
+            let end = change.at.checked_add(change.bytes.len() as u64).filter(|end| change.at >= last && *end <= len);
+            let message = || format!("{} bytes at {} of {len}, behind {last}", change.bytes.len(), change.at);
+            last = end.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, message()))?;
+        }
+        steps.next()?;
+        let mut workspace = Workspace::new(&self.file.folder)?;
+        let (temporary, journal) = workspace.file()?;
+        // It holds what the file holds, for the same readers.
+        journal.set_permissions(file.metadata()?.permissions())?;
+        steps.next()?;
+        write_journal(journal, &mut file, len, &changes)?;
+        steps.next()?;
+        fs::rename(&temporary, &self.journal)?;
+        steps.next()?;
+        sync_folder(&self.file.folder)?;
+        for change in &changes {
+            let mut at = change.at;
+            for piece in change.bytes.chunks(steps.piece) {
+                steps.next()?;
+                file.seek(SeekFrom::Start(at))?;
+                file.write_all(piece)?;
+                at = at.saturating_add(piece.len() as u64);
+            }
+        }
+        steps.next()?;
+        file.sync_all()?;
+        steps.next()?;
+        fs::remove_file(&self.journal)?;
+        steps.next()?;
+        sync_folder(&self.file.folder)
+    }
+
+    /// Puts the old bytes back if there is a journal.
+    fn undo(&self, steps: &mut Steps<'_>) -> io::Result<bool> {
+        let journal = match File::open(&self.journal) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            journal => journal?,
+        };
+        let mut journal = Journal::open(journal).map_err(|error| self.explained(&error))?;
+        let mut file = OpenOptions::new().read(true).write(true).open(&self.file.path)?;
+        if file.metadata()?.len() != journal.len || !journal.matches(&mut file)? {
+            let message = "it has other bytes than the journal of this change";
+            return Err(self.explained(&io::Error::new(io::ErrorKind::InvalidData, message)));
+        }
+        journal.each(&mut |at, old, _| {
+            let mut at = at;
+            for piece in old.chunks(steps.piece) {
+                steps.next()?;
+                file.seek(SeekFrom::Start(at))?;
+                file.write_all(piece)?;
+                at = at.saturating_add(piece.len() as u64);
+            }
+            Ok(())
+        })?;
+        steps.next()?;
+        file.sync_all()?;
+        drop(journal);
+        steps.next()?;
+        fs::remove_file(&self.journal)?;
+        steps.next()?;
+        sync_folder(&self.file.folder)?;
+        Ok(true)
+    }
+
+    fn explained(&self, error: &io::Error) -> io::Error {
+        let journal = self.journal.display();
+        let message = format!(
+            "a change of this file was interrupted and cannot be undone: {error}; remove {journal} if this is another file by now"
+        );
+        io::Error::new(error.kind(), message)
+    }
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    // Elsewhere folders are not opened.
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+/// Writes a journal and its digest to the disk.
+fn write_journal(out: File, file: &mut File, len: u64, changes: &[&Change]) -> io::Result<()> {
+    let mut out = Digested { out: BufWriter::with_capacity(PIECE, out), digest: Sha256::new() };
+    out.write_all(&MAGIC)?;
+    out.write_all(&len.to_le_bytes())?;
+    out.write_all(&(changes.len() as u64).to_le_bytes())?;
+    for change in changes {
+        out.write_all(&change.at.to_le_bytes())?;
+        out.write_all(&(change.bytes.len() as u64).to_le_bytes())?;
+    }
+    for change in changes {
+        let mut at = change.at;
+        for new in change.bytes.chunks(PIECE) {
+            let mut old = vec![0; new.len()];
+            file.seek(SeekFrom::Start(at))?;
+            file.read_exact(&mut old)?;
+            out.write_all(&old)?;
+            out.write_all(new)?;
+            at = at.saturating_add(new.len() as u64);
+        }
+    }
+    let digest = out.digest.finalize();
+    let mut out = out.out;
+    out.write_all(&digest)?;
+    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+}
+
+struct Digested {
+    out: BufWriter<File>,
+    digest: Sha256,
+}
+
+impl Write for Digested {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.digest.update(bytes.get(..written).unwrap_or(bytes));
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// A journal that is complete.
+struct Journal {
+    file: BufReader<File>,
+    /// Length of the file it is for.
+    len: u64,
+    /// Places and lengths.
+    ranges: Vec<(u64, u64)>,
+}
+
+impl Journal {
+    fn open(file: File) -> io::Result<Journal> {
+        let invalid = || io::Error::new(io::ErrorKind::InvalidData, "the journal is damaged");
+        let whole = file.metadata()?.len();
+        let mut file = BufReader::with_capacity(PIECE, file);
+        let mut content = whole.checked_sub(DIGEST).ok_or_else(invalid)?;
+        let mut digest = Sha256::new();
+        let mut piece = vec![0; PIECE];
+        while content > 0 {
+            let count = content.min(PIECE as u64);
+            let part = piece.get_mut(..count as usize).ok_or_else(invalid)?;
+            file.read_exact(part)?;
+            digest.update(&*part);
+            content = content.saturating_sub(count);
+        }
+        let mut stated = [0; DIGEST as usize];
+        file.read_exact(&mut stated)?;
+        if digest.finalize().as_slice() != stated {
+            return Err(invalid());
+        }
+        file.seek(SeekFrom::Start(0))?;
+        let mut magic = [0; MAGIC.len()];
+        file.read_exact(&mut magic)?;
+        let (len, count) = (number(&mut file)?, number(&mut file)?);
+        if magic != MAGIC || count > whole / RANGE {
+            return Err(invalid());
+        }
+        let (mut ranges, mut bytes) = (Vec::new(), 0u64);
+        for _ in 0..count {
+            let range = (number(&mut file)?, number(&mut file)?);
+            bytes = bytes.checked_add(range.1).ok_or_else(invalid)?;
+            ranges.push(range);
+        }
+        let ends = bytes.checked_mul(2).and_then(|bytes| bytes.checked_add(HEAD + DIGEST));
+        let ends = ends.and_then(|ends| ends.checked_add(count.checked_mul(RANGE)?));
+        if ends != Some(whole) {
+            return Err(invalid());
+        }
+        Ok(Journal { file, len, ranges })
+    }
+
+    /// Visits the pieces of all ranges: place, old bytes, new bytes.
+    fn each(&mut self, visit: &mut dyn FnMut(u64, &[u8], &[u8]) -> io::Result<()>) -> io::Result<()> {
+        let start = (self.ranges.len() as u64).saturating_mul(RANGE).saturating_add(HEAD);
+        self.file.seek(SeekFrom::Start(start))?;
+        for (at, len) in &self.ranges {
+            let (mut at, mut left) = (*at, *len);
+            while left > 0 {
+                let count = left.min(PIECE as u64);
+                let (mut old, mut new) = (vec![0; count as usize], vec![0; count as usize]);
+                self.file.read_exact(&mut old)?;
+                self.file.read_exact(&mut new)?;
+                visit(at, &old, &new)?;
+                at = at.saturating_add(count);
+                left = left.saturating_sub(count);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether every byte of the ranges is the old one or the new one.
+    fn matches(&mut self, file: &mut File) -> io::Result<bool> {
+        let mut matches = true;
+        self.each(&mut |at, old, new| {
+            let mut found = vec![0; old.len()];
+            file.seek(SeekFrom::Start(at))?;
+            file.read_exact(&mut found)?;
+            matches &= found.iter().zip(old.iter().zip(new)).all(|(found, (old, new))| found == old || found == new);
+            Ok(())
+        })?;
+        Ok(matches)
+    }
+}
+
+fn number(from: &mut impl Read) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    from.read_exact(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of this test, and a file in it.
+    fn folder(name: &str, bytes: &[u8]) -> (PathBuf, PathBuf) {
+        let folder = std::env::temp_dir().join(format!("edgepack-overwrite-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).unwrap();
+        let file = folder.join("model.pte");
+        fs::write(&file, bytes).unwrap();
+        (folder, file)
+    }
+
+    fn old() -> Vec<u8> {
+        (0..200u8).collect()
+    }
+
+    fn changes() -> Vec<Change> {
+        vec![Change { at: 150, bytes: vec![255; 50] }, Change { at: 3, bytes: vec![0; 40] }]
+    }
+
+    fn new() -> Vec<u8> {
+        let mut bytes = old();
+        for change in changes() {
+            bytes[change.at as usize..][..change.bytes.len()].copy_from_slice(&change.bytes);
+        }
+        bytes
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.collect()
+    }
+
+    /// Runs until this step and returns whether it got to the end.
+    fn cut(step: usize, run: impl FnOnce(&mut Steps<'_>) -> io::Result<()>) -> bool {
+        let mut left = step;
+        let mut before = || match left.checked_sub(1) {
+            Some(less) => {
+                left = less;
+                Ok(())
+            }
+            None => Err(io::Error::other("killed")),
+        };
+        let outcome = run(&mut Steps { piece: 7, before: Some(&mut before) });
+        assert!(outcome.as_ref().err().is_none_or(|error| error.to_string() == "killed"), "{outcome:?}");
+        outcome.is_ok()
+    }
+
+    #[test]
+    fn bytes_are_replaced_and_nothing_is_left() {
+        let (folder, file) = folder("whole", &old());
+        overwrite(&file, &changes()).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), new());
+        assert_eq!(names(&folder), ["model.pte"]);
+        assert!(!recover(&file).unwrap());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn killed_at_any_step_it_comes_back() {
+        let (folder, file) = folder("killed", &old());
+        let place = Place::of(&file).unwrap();
+        let (mut torn, mut step) = (0, 0);
+        while !cut(step, |steps| place.overwrite(&changes(), steps)) {
+            let left = fs::read(&file).unwrap();
+            torn += usize::from(left != old() && left != new());
+            // The process that repairs is killed at each of its steps, too.
+            let mut inner = 0;
+            while !cut(inner, |steps| place.undo(steps).map(drop)) {
+                inner += 1;
+            }
+            let now = fs::read(&file).unwrap();
+            assert!(now == old() || (left == new() && now == new()), "killed at step {step}");
+            assert!(!recover(&file).unwrap());
+            assert_eq!(names(&folder), ["model.pte"], "killed at step {step}");
+            fs::write(&file, old()).unwrap();
+            step += 1;
+        }
+        assert!(step > 15 && torn > 10, "{step} steps, {torn} of them torn");
+        assert_eq!(fs::read(&file).unwrap(), new());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_journal_changes_no_file_but_its_own() {
+        let (folder, file) = folder("foreign", &old());
+        let place = Place::of(&file).unwrap();
+        assert!(!cut(8, |steps| place.overwrite(&changes(), steps)));
+        let journal = fs::read(&place.journal).unwrap();
+        // Another file of the same length in its place, a longer one, a damaged journal.
+        let mut other = old();
+        other[10] = 200;
+        for bytes in [other, vec![1; 200], vec![1; 201]] {
+            fs::write(&file, &bytes).unwrap();
+            let error = recover(&file).unwrap_err().to_string();
+            assert!(error.contains("other bytes") && error.contains(".model.pte.edgepack-journal"), "{error}");
+            assert!(overwrite(&file, &changes()).is_err());
+            assert_eq!(fs::read(&file).unwrap(), bytes);
+        }
+        fs::write(&file, old()).unwrap();
+        for len in 0..journal.len() {
+            fs::write(&place.journal, &journal[..len]).unwrap();
+            assert!(recover(&file).is_err(), "{len}");
+        }
+        for at in 0..journal.len() {
+            let mut damaged = journal.clone();
+            damaged[at] ^= 1;
+            fs::write(&place.journal, damaged).unwrap();
+            assert!(recover(&file).is_err(), "{at}");
+        }
+        fs::write(&place.journal, journal).unwrap();
+        assert!(recover(&file).unwrap());
+        assert_eq!(fs::read(&file).unwrap(), old());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn ranges_outside_the_file_or_over_each_other_are_refused() {
+        let (folder, file) = folder("ranges", &old());
+        let change = |at, len| Change { at, bytes: vec![9; len] };
+        for changes in [vec![change(199, 2)], vec![change(u64::MAX, 2)], vec![change(3, 4), change(6, 1)]] {
+            assert_eq!(overwrite(&file, &changes).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        }
+        assert!(overwrite(folder.join("missing"), &[]).is_err());
+        assert!(overwrite(&folder, &[]).is_err());
+        assert_eq!(fs::read(&file).unwrap(), old());
+        assert_eq!(names(&folder), ["model.pte"]);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn who_is_changing_it_is_left_alone() {
+        let (folder, file) = folder("locked", &old());
+        let place = Place::of(&file).unwrap();
+        let held = place.lock().unwrap();
+        assert!(!recover(&file).unwrap());
+        assert!(!cut(8, |steps| place.overwrite(&changes(), steps)));
+        let torn = fs::read(&file).unwrap();
+        assert!(recover(&file).unwrap_err().to_string().contains("another process"));
+        assert!(overwrite(&file, &changes()).is_err());
+        assert_eq!(fs::read(&file).unwrap(), torn);
+        place.unlock(held);
+        assert!(recover(&file).unwrap());
+        assert_eq!(fs::read(&file).unwrap(), old());
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

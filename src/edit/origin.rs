@@ -1,0 +1,83 @@
+//! Identity of the file that a document was made of: digests that tell whether it came back byte for byte.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::content::Content;
+use super::error::Error;
+use super::write::Ready;
+
+/// Digests of a file and of what our own writer makes of its content.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// SHA-256 of the file, in hexadecimal digits.
+    pub sha256: String,
+    /// SHA-256 of what our own writer makes of the same content, if that is another file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_layout_sha256: Option<String>,
+}
+
+/// What a file has in common with its origin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Likeness {
+    /// Every byte.
+    Bytes,
+    /// The content; the bytes are others.
+    Content,
+    /// Not known: content was changed, or written by another version.
+    Unknown,
+}
+
+impl Origin {
+    pub(super) fn of(file: &Content, own: &Ready<'_>) -> Result<Self, Error> {
+        let mut digest = Digest::default();
+        file.write_to(&mut digest)?;
+        let sha256 = digest.finish();
+        let mut digest = Digest::default();
+        own.write_to(&mut digest)?;
+        let own = Some(digest.finish()).filter(|own| *own != sha256);
+        Ok(Origin { bytes: file.len(), sha256, own_layout_sha256: own })
+    }
+
+    /// Compares a file with this one.
+    pub fn likeness(&self, file: &Ready<'_>) -> Result<Likeness, Error> {
+        let mut digest = Digest::default();
+        file.write_to(&mut digest)?;
+        let found = digest.finish();
+        Ok(match &self.own_layout_sha256 {
+            _ if found == self.sha256 => Likeness::Bytes,
+            Some(own) if found == *own => Likeness::Content,
+            _ => Likeness::Unknown,
+        })
+    }
+}
+
+/// Digest of what is written into it.
+#[derive(Default)]
+struct Digest(Sha256);
+
+impl Digest {
+    fn finish(self) -> String {
+        self.0.finalize().iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+}
+
+impl Write for Digest {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
