@@ -30,6 +30,8 @@ pub struct Session {
     pub outputs: Outputs,
     command: &'static str,
     stdin: Box<dyn Read>,
+    /// True if standard input was read to its end.
+    stdin_read: bool,
     terminal: bool,
     map: bool,
 }
@@ -40,6 +42,11 @@ struct Document<'a, T> {
     schema: String,
     #[serde(flatten)]
     body: &'a T,
+}
+
+/// The failure of a command whose standard input is to be two things.
+fn read_twice() -> Failure {
+    Failure::usage("standard input can be read only once: name a file for the other")
 }
 
 impl Session {
@@ -54,22 +61,49 @@ impl Session {
     ) -> Session {
         let (limits, outputs) = (common.limits.limits(), Outputs::new(common.force));
         let map = common.maps_files();
-        Session { out, err, json: common.json, limits, payloads, outputs, command, stdin, terminal, map }
+        Session {
+            out,
+            err,
+            json: common.json,
+            limits,
+            payloads,
+            outputs,
+            command,
+            stdin,
+            stdin_read: false,
+            terminal,
+            map,
+        }
     }
 
     /// Opens a file to read; `-` is standard input.
     pub fn open(&mut self, path: &Path) -> Result<File, Failure> {
-        self.outputs.reads(path);
+        self.reads(path)?;
         file::open(path, &mut self.stdin, &self.limits, self.map)
     }
 
-    /// Reads a file of tensors whole; `-` is standard input.
+    /// Reads a file whole; `-` is standard input.
     pub fn read(&mut self, path: &Path) -> Result<Vec<u8>, Failure> {
-        self.outputs.reads(path);
-        if path.as_os_str() == "-" {
-            return file::read_whole(&mut self.stdin, &self.limits, "standard input");
+        self.reads(path)?;
+        file::read(path, &mut self.stdin, &self.limits)
+    }
+
+    /// Reads a file whole in which there is to be something.
+    pub fn read_filled(&mut self, path: &Path) -> Result<Vec<u8>, Failure> {
+        let bytes = self.read(path)?;
+        if bytes.is_empty() {
+            return Err(file::empty(&file::name_of(path)));
         }
-        std::fs::read(path).map_err(|error| Failure::unreadable(format!("{}: {error}", path.display())))
+        Ok(bytes)
+    }
+
+    /// Notes a file that is to be read. Standard input can be read once.
+    fn reads(&mut self, path: &Path) -> Result<(), Failure> {
+        if file::is_stdin(path) && std::mem::replace(&mut self.stdin_read, true) {
+            return Err(read_twice());
+        }
+        self.outputs.reads(path);
+        Ok(())
     }
 
     /// Reads a line from standard input, without its end; `None` at the end of the input.
@@ -77,6 +111,9 @@ impl Session {
         /// Bytes of a line.
         const MOST: usize = 16 << 20;
         let failed = |error: io::Error| Failure::unreadable(format!("standard input: {error}"));
+        if self.stdin_read {
+            return Err(read_twice());
+        }
         let (mut line, mut byte) = (Vec::new(), [0]);
         loop {
             let count = match self.stdin.read(&mut byte) {

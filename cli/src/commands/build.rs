@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use edgepack::edit::{Content, Error, build_from, build_library_from, is_library_dump, write_library};
 
 use crate::edit::{read_text, write};
+use crate::file::name_of;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -29,7 +30,7 @@ pub struct Args {
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let json = read_text(&args.file, session)?;
     let folder = args.data_dir.as_deref().or(args.file.parent()).unwrap_or(Path::new(""));
-    let about = |error| Failure::from(error).about(&args.file.display().to_string());
+    let about = |error| Failure::from(error).about(&name_of(&args.file));
     let mut open = |name: &str| -> Result<Content, Error> {
         let path = folder.join(name);
         session.outputs.reads(&path);

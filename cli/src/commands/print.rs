@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use edgepack::text::{SideFile, print, print_with};
 
 use crate::edit::{apart, package};
+use crate::file::name_of;
 use crate::formats::{self, Head};
 use crate::outputs::is_stream;
 use crate::session::Session;
@@ -35,7 +36,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let comments = format.payload_comments(&Head::read(file.clone(), &session.limits)?, session);
     let file = apart(file, session)?;
     let package = package(&file, &args.file)?;
-    let about = |error: edgepack::edit::Error| Failure::from(error).about(&args.file.display().to_string());
+    let about = |error: edgepack::edit::Error| Failure::from(error).about(&name_of(&args.file));
     let output = args.output.as_ref().filter(|path| !is_stream(path));
     let Some(output) = output else {
         let text = print(&package).map_err(about)? + &comments;

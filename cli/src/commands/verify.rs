@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use edgepack_format::finding::{Finding, Findings};
 use serde::Serialize;
 
+use crate::file::name_of;
 use crate::findings::{is_broken, print_findings, tally};
 use crate::formats;
 use crate::session::Session;
@@ -58,7 +59,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
                 files.push(Some((head, format)));
             }
             Err(failure) => {
-                results.push(Verified::failed(path.display().to_string(), &failure));
+                results.push(Verified::failed(name_of(path), &failure));
                 files.push(None);
             }
         }
