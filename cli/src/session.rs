@@ -9,10 +9,11 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::file::{self, File};
-use crate::options::Common;
+use crate::options::{Common, JsonForm};
 use crate::outputs::{Outputs, is_stdout};
 use crate::status::{Failure, Status};
 use crate::streams::ColorStream;
+use crate::style::TITLE;
 
 /// One command being run.
 pub struct Session {
@@ -20,7 +21,7 @@ pub struct Session {
     pub out: ColorStream,
     /// Stream for remarks and reasons.
     pub err: ColorStream,
-    /// True if the result is one JSON document.
+    /// True if the result is JSON.
     pub json: bool,
     /// Ceilings for files.
     pub limits: Limits,
@@ -28,6 +29,11 @@ pub struct Session {
     pub payloads: Payloads,
     /// Files that are written.
     pub outputs: Outputs,
+    form: JsonForm,
+    /// Documents of an array that were printed; `None` if there is no array.
+    listed: Option<usize>,
+    /// Files with text about them, if the command is about several; `None` otherwise.
+    told: Option<usize>,
     command: &'static str,
     stdin: Box<dyn Read>,
     /// True if standard input was read to its end.
@@ -61,10 +67,14 @@ impl Session {
     ) -> Session {
         let (limits, outputs) = (common.limits.limits(), Outputs::new(common.force));
         let map = common.maps_files();
+        let (json, form) = (common.json.is_some(), common.json.unwrap_or(JsonForm::Document));
         Session {
             out,
             err,
-            json: common.json,
+            json,
+            form,
+            listed: None,
+            told: None,
             limits,
             payloads,
             outputs,
@@ -146,12 +156,85 @@ impl Session {
         format!("edgepack/{}/1", self.command)
     }
 
-    /// Prints the JSON document of the command.
+    /// Prepares for answers about several files.
+    pub fn several(&mut self) -> Result<(), Failure> {
+        self.told = Some(0);
+        if self.json && self.form != JsonForm::Lines {
+            self.form = JsonForm::Array;
+            self.begin_array()?;
+        }
+        Ok(())
+    }
+
+    /// Prints the empty line between texts about several files.
+    pub fn separate(&mut self) -> Result<(), Failure> {
+        if let Some(told) = &mut self.told {
+            *told += 1;
+            if *told > 1 {
+                writeln!(self.out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints the name of a file above the text about it, if there are several.
+    pub fn title(&mut self, name: &str) -> Result<(), Failure> {
+        self.separate()?;
+        if self.told.is_some() {
+            writeln!(self.out, "{TITLE}{name}{TITLE:#}")?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether a document per file was asked for.
+    pub fn lists_documents(&self) -> bool {
+        self.form != JsonForm::Document
+    }
+
+    fn begin_array(&mut self) -> Result<&mut usize, Failure> {
+        if self.listed.is_none() {
+            write!(self.out, "[")?;
+        }
+        Ok(self.listed.get_or_insert(0))
+    }
+
+    /// Prints a JSON document of the command.
     pub fn document<T: Serialize>(&mut self, body: &T) -> Result<(), Failure> {
         let document = Document { schema: self.schema(), body };
+        match self.form {
+            JsonForm::Lines => return self.event(&document),
+            JsonForm::Document => {}
+            JsonForm::Array => {
+                let listed = self.begin_array()?;
+                *listed += 1;
+                let comma = if *listed > 1 { ",\n" } else { "\n" };
+                write!(self.out, "{comma}")?;
+            }
+        }
         serde_json::to_writer_pretty(&mut self.out, &document)?;
-        writeln!(self.out)?;
+        if self.form == JsonForm::Document {
+            writeln!(self.out)?;
+        }
         Ok(())
+    }
+
+    /// Ends the array of documents, if there is one.
+    pub fn end_documents(&mut self) -> Result<(), Failure> {
+        match self.listed.take() {
+            None => Ok(()),
+            Some(0) => Ok(writeln!(self.out, "]")?),
+            Some(_) => Ok(writeln!(self.out, "\n]")?),
+        }
+    }
+
+    /// Reports why there is no answer for one of several files.
+    pub fn failed(&mut self, file: &str, failure: &Failure) -> Result<(), Failure> {
+        if self.json {
+            let error = json!({ "status": failure.status.code(), "message": failure.message });
+            self.document(&json!({ "file": file, "error": error }))?;
+        }
+        self.out.flush()?;
+        Ok(failure.print(&mut self.err)?)
     }
 
     /// Reports why the command could not finish. With `--json` the document says it, otherwise the caller does.

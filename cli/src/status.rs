@@ -8,6 +8,8 @@ use edgepack_executor::{LoadError, RunError};
 use edgepack_format::wire::ReadError;
 use edgepack_loader::Error;
 
+use crate::style::BAD;
+
 /// The exit status, ordered: of several files the highest counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
@@ -46,6 +48,8 @@ pub struct Failure {
     pub message: String,
     /// The reader of our output went away: end without a word.
     pub silent: bool,
+    /// Our own output cannot be written: there is no use in going on.
+    pub output: bool,
 }
 
 impl Failure {
@@ -70,7 +74,15 @@ impl Failure {
     }
 
     fn new(status: Status, message: impl fmt::Display) -> Self {
-        Failure { status, message: without_number(message.to_string()), silent: false }
+        Failure { status, message: without_number(message.to_string()), silent: false, output: false }
+    }
+
+    /// Prints it as an error, unless it is silent.
+    pub fn print(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        match self.silent {
+            true => Ok(()),
+            false => writeln!(out, "{BAD}error{BAD:#}: {}", self.message),
+        }
     }
 
     /// Puts the file that the message is about in front of it.
@@ -85,7 +97,7 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         let silent = error.kind() == io::ErrorKind::BrokenPipe;
         let status = if silent { Status::Fine } else { Status::Unreadable };
-        Failure { silent, ..Failure::new(status, format!("cannot write: {error}")) }
+        Failure { silent, output: true, ..Failure::new(status, format!("cannot write: {error}")) }
     }
 }
 
