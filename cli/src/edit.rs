@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use edgepack::edit::{Opened, Package, Ready};
 
 use crate::file::File;
+use crate::file::name_of;
 use crate::formats;
 use crate::session::Session;
 use crate::status::Failure;
@@ -27,7 +28,7 @@ pub fn open_all(paths: &[PathBuf], session: &mut Session) -> Result<Vec<Opened>,
 
 /// Returns the package in an opened file.
 pub fn package<'a>(opened: &'a Opened, path: &Path) -> Result<Package<'a>, Failure> {
-    opened.package().map_err(|error| Failure::from(error).about(&path.display().to_string()))
+    opened.package().map_err(|error| Failure::from(error).about(&name_of(path)))
 }
 
 /// Writes a package that is valid to a file, or to standard output for `-`; its length.
@@ -57,6 +58,6 @@ fn stage_ready(ready: &Ready<'_>, path: &Path, session: &mut Session) -> Result<
 
 /// Reads a file of text.
 pub fn read_text(path: &Path, session: &mut Session) -> Result<String, Failure> {
-    let bytes = session.read(path)?;
-    String::from_utf8(bytes).map_err(|_| Failure::findings(format!("{}: this is not text", path.display())))
+    let bytes = session.read_filled(path)?;
+    String::from_utf8(bytes).map_err(|_| Failure::findings(format!("{}: this is not text", name_of(path))))
 }

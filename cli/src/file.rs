@@ -25,11 +25,21 @@ pub struct File {
 /// Length from which on files are mapped: below it, reading is as fast.
 const LARGE: u64 = 16 << 20;
 
+/// A path in messages: `-` by what it stands for.
+pub fn name_of(path: &Path) -> String {
+    if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+/// Returns whether a path stands for standard input.
+pub fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
 /// Opens a file; `-` is standard input. What cannot be sought (pipes) is read into memory. Large files are mapped if `map`
 /// says so, and the others read where something of them is wanted.
 pub fn open(path: &Path, stdin: &mut dyn Read, limits: &Limits, map: bool) -> Result<File, Failure> {
-    let name = name(path);
     let source = sourced(path, stdin, limits, map)?;
+    let name = name_of(path);
     let head = FileHead::detect(&*source, limits).map_err(|error| unreadable(error).about(&name))?;
     Ok(File { name, head, source })
 }
@@ -39,20 +49,13 @@ pub fn source(path: &Path, stdin: &mut dyn Read, limits: &Limits) -> Result<Arc<
     sourced(path, stdin, limits, false)
 }
 
-fn name(path: &Path) -> String {
-    if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() }
-}
-
 fn sourced(path: &Path, stdin: &mut dyn Read, limits: &Limits, map: bool) -> Result<Arc<dyn Source>, Failure> {
-    let name = name(path);
+    let name = name_of(path);
     let failed = |error: std::io::Error| Failure::unreadable(format!("{name}: {error}"));
-    Ok(if path.as_os_str() == "-" {
+    Ok(if is_stdin(path) {
         Arc::new(MemorySource::new(read_whole(stdin, limits, &name)?))
     } else {
-        let metadata = std::fs::metadata(path).map_err(failed)?;
-        if metadata.is_dir() {
-            return Err(Failure::unreadable(format!("{name}: this is a folder")));
-        }
+        let metadata = metadata(path)?;
         if metadata.is_file() && map && metadata.len() >= LARGE {
             // SAFETY: who runs the command answers for its files, as its help says: they do not change while it runs. The
             // command itself puts new files in the places of old ones; `patch --in-place`, which writes into one, drops it
@@ -65,6 +68,27 @@ fn sourced(path: &Path, stdin: &mut dyn Read, limits: &Limits, map: bool) -> Res
             Arc::new(MemorySource::new(read_whole(&mut stream, limits, &name)?))
         }
     })
+}
+
+/// Reads a file whole; `-` is standard input.
+pub fn read(path: &Path, stdin: &mut dyn Read, limits: &Limits) -> Result<Vec<u8>, Failure> {
+    let name = name_of(path);
+    if is_stdin(path) {
+        return read_whole(stdin, limits, &name);
+    }
+    metadata(path)?;
+    let mut file = std::fs::File::open(path).map_err(|error| Failure::unreadable(format!("{name}: {error}")))?;
+    read_whole(&mut file, limits, &name)
+}
+
+/// Facts about what a path leads to, which is not a folder.
+fn metadata(path: &Path) -> Result<std::fs::Metadata, Failure> {
+    let name = name_of(path);
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Err(Failure::unreadable(format!("{name}: this is a folder"))),
+        Ok(metadata) => Ok(metadata),
+        Err(error) => Err(Failure::unreadable(format!("{name}: {error}"))),
+    }
 }
 
 /// A failure about a file that the caller names.
@@ -87,9 +111,14 @@ pub fn refused(file: &File) -> Failure {
     };
     let shown: Vec<String> = first.iter().map(|byte| format!("{byte:02x}")).collect();
     Failure::unreadable(match shown.is_empty() {
-        true => format!("{name}: the file is empty"),
+        true => return empty(name),
         false => format!("{name}: nothing known starts with {}", shown.join(" ")),
     })
+}
+
+/// The failure of a file without bytes.
+pub fn empty(name: &str) -> Failure {
+    Failure::unreadable(format!("{name}: the file is empty"))
 }
 
 /// Reads a stream to its end, within the limits.

@@ -15,6 +15,7 @@ pub mod interchange;
 pub mod interrupt;
 #[cfg(feature = "llm")]
 mod llm;
+mod many;
 pub mod options;
 mod outputs;
 mod readable;
@@ -106,6 +107,7 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
         Command::Man(args) => man::run(args, Cli::command(), &mut session),
     };
     let outcome = outcome.or_else(|failure| session.fail(failure)).and_then(|status| {
+        session.end_documents()?;
         session.out.flush()?;
         Ok(status)
     });
@@ -113,6 +115,7 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
         Ok(status) => status,
         Err(failure) => {
             // What was written before still goes out; that may fail for the same reason.
+            let _ = session.end_documents();
             let _ = session.out.flush();
             complain(&failure, &mut session.err)
         }
@@ -121,9 +124,7 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
 
 /// Reports why there is no result; returns the exit status.
 fn complain(failure: &Failure, complaints: &mut ColorStream) -> Status {
-    if !failure.silent {
-        let (bad, message) = (style::BAD, &failure.message);
-        let _ = writeln!(complaints, "{bad}error{bad:#}: {message}");
-    }
+    // Nobody is left to be told that telling failed.
+    let _ = failure.print(complaints);
     failure.status
 }

@@ -10,9 +10,18 @@ use crate::compare::Tolerance;
 /// Options of every command.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct Common {
-    /// Print one JSON document
-    #[arg(long, global = true)]
-    pub json: bool,
+    /// Print JSON: one document; of several files an array of them. `lines` prints a document per line, `array` always
+    /// an array
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORM",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "document",
+        hide_possible_values = true
+    )]
+    pub json: Option<JsonForm>,
 
     /// Use of colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
@@ -30,6 +39,17 @@ pub struct Common {
     /// Also write over a file that is read, two outputs to one file, and what is not valid
     #[arg(long, global = true)]
     pub force: bool,
+}
+
+/// Form of JSON output.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum JsonForm {
+    /// One document, or an array if there are several files
+    Document,
+    /// A document per line
+    Lines,
+    /// An array of documents
+    Array,
 }
 
 /// Use of colour.

@@ -12,10 +12,11 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::file::{self, File};
-use crate::options::Common;
+use crate::options::{Common, JsonForm};
 use crate::outputs::{Outputs, is_stdout};
 use crate::status::{Failure, Status};
 use crate::streams::ColorStream;
+use crate::style::TITLE;
 
 /// Bytes of a text that are collected before they are written.
 const TEXT: usize = 64 << 10;
@@ -26,7 +27,7 @@ pub struct Session {
     pub out: ColorStream,
     /// Stream for remarks and reasons.
     pub err: ColorStream,
-    /// True if the result is one JSON document.
+    /// True if the result is JSON.
     pub json: bool,
     /// Ceilings for files.
     pub limits: Limits,
@@ -34,8 +35,15 @@ pub struct Session {
     pub payloads: Payloads,
     /// Files that are written.
     pub outputs: Outputs,
+    form: JsonForm,
+    /// Documents of an array that were printed; `None` if there is no array.
+    listed: Option<usize>,
+    /// Files with text about them, if the command is about several; `None` otherwise.
+    told: Option<usize>,
     command: &'static str,
     stdin: Box<dyn Read>,
+    /// True if standard input was read to its end.
+    stdin_read: bool,
     terminal: bool,
     map: bool,
 }
@@ -46,6 +54,11 @@ struct Document<'a, T> {
     schema: String,
     #[serde(flatten)]
     body: &'a T,
+}
+
+/// The failure of a command whose standard input is to be two things.
+fn read_twice() -> Failure {
+    Failure::usage("standard input can be read only once: name a file for the other")
 }
 
 impl Session {
@@ -60,38 +73,70 @@ impl Session {
     ) -> Session {
         let (limits, outputs) = (common.limits.limits(), Outputs::new(common.force));
         let map = common.maps_files();
-        Session { out, err, json: common.json, limits, payloads, outputs, command, stdin, terminal, map }
+        let (json, form) = (common.json.is_some(), common.json.unwrap_or(JsonForm::Document));
+        Session {
+            out,
+            err,
+            json,
+            form,
+            listed: None,
+            told: None,
+            limits,
+            payloads,
+            outputs,
+            command,
+            stdin,
+            stdin_read: false,
+            terminal,
+            map,
+        }
     }
 
     /// Opens a file to read; `-` is standard input.
     pub fn open(&mut self, path: &Path) -> Result<File, Failure> {
-        self.outputs.reads(path);
+        self.reads(path)?;
         self.recover(path)?;
         file::open(path, &mut self.stdin, &self.limits, self.map)
     }
 
     /// Makes a file as it was if a change of it in place was interrupted.
     fn recover(&mut self, path: &Path) -> Result<(), Failure> {
-        let failed = |error: io::Error| Failure::unreadable(format!("{}: {error}", path.display()));
-        if path.as_os_str() != "-" && write_file::recover(path).map_err(failed)? {
-            writeln!(self.err, "{}: a change that was interrupted was undone", path.display())?;
+        let name = file::name_of(path);
+        let failed = |error: io::Error| Failure::unreadable(format!("{name}: {error}"));
+        if !file::is_stdin(path) && write_file::recover(path).map_err(failed)? {
+            writeln!(self.err, "{name}: a change that was interrupted was undone")?;
         }
         Ok(())
     }
 
     /// Opens a file of any content, to be read piece by piece; `-` is standard input, which is read whole.
     pub fn source(&mut self, path: &Path) -> Result<Arc<dyn Source>, Failure> {
-        self.outputs.reads(path);
+        self.reads(path)?;
         file::source(path, &mut self.stdin, &self.limits)
     }
 
-    /// Reads a file of tensors whole; `-` is standard input.
+    /// Reads a file whole; `-` is standard input.
     pub fn read(&mut self, path: &Path) -> Result<Vec<u8>, Failure> {
-        self.outputs.reads(path);
-        if path.as_os_str() == "-" {
-            return file::read_whole(&mut self.stdin, &self.limits, "standard input");
+        self.reads(path)?;
+        file::read(path, &mut self.stdin, &self.limits)
+    }
+
+    /// Reads a file whole in which there is to be something.
+    pub fn read_filled(&mut self, path: &Path) -> Result<Vec<u8>, Failure> {
+        let bytes = self.read(path)?;
+        if bytes.is_empty() {
+            return Err(file::empty(&file::name_of(path)));
         }
-        std::fs::read(path).map_err(|error| Failure::unreadable(format!("{}: {error}", path.display())))
+        Ok(bytes)
+    }
+
+    /// Notes a file that is to be read. Standard input can be read once.
+    fn reads(&mut self, path: &Path) -> Result<(), Failure> {
+        if file::is_stdin(path) && std::mem::replace(&mut self.stdin_read, true) {
+            return Err(read_twice());
+        }
+        self.outputs.reads(path);
+        Ok(())
     }
 
     /// Reads a line from standard input, without its end; `None` at the end of the input.
@@ -99,6 +144,9 @@ impl Session {
         /// Bytes of a line.
         const MOST: usize = 16 << 20;
         let failed = |error: io::Error| Failure::unreadable(format!("standard input: {error}"));
+        if self.stdin_read {
+            return Err(read_twice());
+        }
         let (mut line, mut byte) = (Vec::new(), [0]);
         loop {
             let count = match self.stdin.read(&mut byte) {
@@ -131,12 +179,85 @@ impl Session {
         format!("edgepack/{}/1", self.command)
     }
 
-    /// Prints the JSON document of the command.
+    /// Prepares for answers about several files.
+    pub fn several(&mut self) -> Result<(), Failure> {
+        self.told = Some(0);
+        if self.json && self.form != JsonForm::Lines {
+            self.form = JsonForm::Array;
+            self.begin_array()?;
+        }
+        Ok(())
+    }
+
+    /// Prints the empty line between texts about several files.
+    pub fn separate(&mut self) -> Result<(), Failure> {
+        if let Some(told) = &mut self.told {
+            *told += 1;
+            if *told > 1 {
+                writeln!(self.out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints the name of a file above the text about it, if there are several.
+    pub fn title(&mut self, name: &str) -> Result<(), Failure> {
+        self.separate()?;
+        if self.told.is_some() {
+            writeln!(self.out, "{TITLE}{name}{TITLE:#}")?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether a document per file was asked for.
+    pub fn lists_documents(&self) -> bool {
+        self.form != JsonForm::Document
+    }
+
+    fn begin_array(&mut self) -> Result<&mut usize, Failure> {
+        if self.listed.is_none() {
+            write!(self.out, "[")?;
+        }
+        Ok(self.listed.get_or_insert(0))
+    }
+
+    /// Prints a JSON document of the command.
     pub fn document<T: Serialize>(&mut self, body: &T) -> Result<(), Failure> {
         let document = Document { schema: self.schema(), body };
+        match self.form {
+            JsonForm::Lines => return self.event(&document),
+            JsonForm::Document => {}
+            JsonForm::Array => {
+                let listed = self.begin_array()?;
+                *listed += 1;
+                let comma = if *listed > 1 { ",\n" } else { "\n" };
+                write!(self.out, "{comma}")?;
+            }
+        }
         serde_json::to_writer_pretty(&mut self.out, &document)?;
-        writeln!(self.out)?;
+        if self.form == JsonForm::Document {
+            writeln!(self.out)?;
+        }
         Ok(())
+    }
+
+    /// Ends the array of documents, if there is one.
+    pub fn end_documents(&mut self) -> Result<(), Failure> {
+        match self.listed.take() {
+            None => Ok(()),
+            Some(0) => Ok(writeln!(self.out, "]")?),
+            Some(_) => Ok(writeln!(self.out, "\n]")?),
+        }
+    }
+
+    /// Reports why there is no answer for one of several files.
+    pub fn failed(&mut self, file: &str, failure: &Failure) -> Result<(), Failure> {
+        if self.json {
+            let error = json!({ "status": failure.status.code(), "message": failure.message });
+            self.document(&json!({ "file": file, "error": error }))?;
+        }
+        self.out.flush()?;
+        Ok(failure.print(&mut self.err)?)
     }
 
     /// Reports why the command could not finish. With `--json` the document says it, otherwise the caller does.

@@ -8,6 +8,8 @@ use edgepack_executor::{LoadError, RunError};
 use edgepack_format::wire::ReadError;
 use edgepack_loader::Error;
 
+use crate::style::BAD;
+
 /// The exit status, ordered: of several files the highest counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
@@ -46,6 +48,8 @@ pub struct Failure {
     pub message: String,
     /// The reader of our output went away: end without a word.
     pub silent: bool,
+    /// Our own output cannot be written: there is no use in going on.
+    pub output: bool,
 }
 
 impl Failure {
@@ -70,7 +74,15 @@ impl Failure {
     }
 
     fn new(status: Status, message: impl fmt::Display) -> Self {
-        Failure { status, message: message.to_string(), silent: false }
+        Failure { status, message: without_number(message.to_string()), silent: false, output: false }
+    }
+
+    /// Prints it as an error, unless it is silent.
+    pub fn print(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        match self.silent {
+            true => Ok(()),
+            false => writeln!(out, "{BAD}error{BAD:#}: {}", self.message),
+        }
     }
 
     /// Puts the file that the message is about in front of it.
@@ -85,7 +97,7 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         let silent = error.kind() == io::ErrorKind::BrokenPipe;
         let status = if silent { Status::Fine } else { Status::Unreadable };
-        Failure { status, message: format!("cannot write: {error}"), silent }
+        Failure { silent, output: true, ..Failure::new(status, format!("cannot write: {error}")) }
     }
 }
 
@@ -145,6 +157,38 @@ impl From<RunError> for Failure {
     }
 }
 
+/// Drops the number that the standard library puts behind the words of the operating system.
+fn without_number(mut message: String) -> String {
+    let closing = |rest: &str| rest.find(')').filter(|&end| rest[..end].bytes().all(|byte| byte.is_ascii_digit()));
+    while let Some((start, len)) = message.find(OS_ERROR).and_then(|at| {
+        let digits = closing(&message[at + OS_ERROR.len()..])?;
+        Some((at, OS_ERROR.len() + digits + 1))
+    }) {
+        message.replace_range(start..start + len, "");
+    }
+    message
+}
+
+/// Beginning of what is dropped.
+const OS_ERROR: &str = " (os error ";
+
 fn code_text(code: edgepack_format::finding::ErrorCode) -> String {
     format!("Error::{code}, {:#04x}", code.number())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_have_no_numbers_of_the_system() {
+        for (before, after) in [
+            ("x: No such file or directory (os error 2)", "x: No such file or directory"),
+            ("a (os error 2) b (os error 13): c", "a b: c"),
+            ("a (os error x)", "a (os error x)"),
+            (" (os error ", " (os error "),
+        ] {
+            assert_eq!(without_number(before.to_owned()), after);
+        }
+    }
 }

@@ -47,7 +47,7 @@ pub enum Error {
         error: LayoutError,
     },
     /// A file of another kind than the edit is for.
-    #[error("{wanted} is wanted here, this is: {found}")]
+    #[error("{wanted} is wanted here, not this {found}")]
     Kind {
         /// Kind that was found.
         found: FileKind,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::file::name_of;
 use crate::formats::{self, Execution, Measurement};
 use crate::options::{Invocation, Native, PackCache, Threads};
 use crate::session::Session;
@@ -89,7 +90,7 @@ fn language_model(args: &Args, session: &mut Session) -> Result<Status, Failure>
         decode_method: None,
         embedding_method: None,
     };
-    let (name, threads) = (args.file.display().to_string(), args.threads.threads);
+    let (name, threads) = (name_of(&args.file), args.threads.threads);
     let rates = crate::llm::rates(&name, threads, args.time, || model.open(session))?;
     match session.json {
         true => session.document(&rates)?,

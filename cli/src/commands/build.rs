@@ -8,6 +8,7 @@ use edgepack::edit::{
 };
 
 use crate::edit::write_ready;
+use crate::file::name_of;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -36,7 +37,7 @@ pub struct Args {
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let json = DocumentText::read(session.source(&args.file)?).map_err(|error| unread(error, &args.file))?;
     let folder = args.data_dir.as_deref().or(args.file.parent()).unwrap_or(Path::new(""));
-    let about = |error| Failure::from(error).about(&args.file.display().to_string());
+    let about = |error| Failure::from(error).about(&name_of(&args.file));
     let mut open = |name: &str| -> Result<Content, Error> {
         let path = folder.join(name);
         session.outputs.reads(&path);

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use edgepack_llm::chat::{Conversation, Message};
 use edgepack_llm::text;
 
+use crate::file::name_of;
 use crate::llm::{
     ModelArgs, Sampling, TextArgs, TokenizerArgs, answer, end_of_turn, open_template, read_saved, write_saved,
 };
@@ -59,8 +60,8 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let beginning: Vec<(String, String)> = args.system.iter().map(|text| ("system".to_owned(), text.clone())).collect();
     let mut messages = match &args.resume {
         Some(file) => {
-            let bytes = session.read(file)?;
-            read_saved(&bytes, &mut llm).map_err(|failure| failure.about(&file.display().to_string()))?
+            let bytes = session.read_filled(file)?;
+            read_saved(&bytes, &mut llm).map_err(|failure| failure.about(&name_of(file)))?
         }
         None => beginning.clone(),
     };

@@ -1,14 +1,13 @@
 //! `edgepack convert`: writes a data file from a safetensors file, and the reverse.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use edgepack::edit::{from_safetensors, write_safetensors};
 use edgepack_format::FileKind;
-use edgepack_loader::{FileHead, FileSource, MemorySource, Source};
 
-use crate::edit::{open, package, write};
-use crate::file::unreadable;
+use crate::edit::{apart, package, write};
+use crate::file::refused;
+use crate::formats;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -24,23 +23,17 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let name = args.from.display().to_string();
+    let file = session.open(&args.from)?;
+    let name = file.name.clone();
     let about = |error: edgepack::edit::Error| Failure::from(error).about(&name);
-    let source: Arc<dyn Source> = match args.from.as_os_str() == "-" {
-        true => Arc::new(MemorySource::new(session.read(&args.from)?)),
-        false => {
-            session.outputs.reads(&args.from);
-            let failed = |error| Failure::unreadable(format!("{name}: {error}"));
-            Arc::new(FileSource::open(&args.from).map_err(failed)?)
-        }
-    };
-    let head = FileHead::detect(&*source, &session.limits).map_err(unreadable)?;
-    if head.kind == FileKind::Safetensors {
-        let package = from_safetensors(source).map_err(about)?;
+    if file.head.kind == FileKind::Safetensors {
+        let package = from_safetensors(file.source).map_err(about)?;
         write(&package, &args.to, session)?;
+    } else if formats::of(file.head.kind).is_none() {
+        return Err(refused(&file));
     } else {
-        let file = open(&args.from, session)?;
-        let package = package(&file, &args.from)?;
+        let opened = apart(file, session)?;
+        let package = package(&opened, &args.from)?;
         session.write_stream(&args.to, |out| write_safetensors(&package, out).map_err(about))?;
     }
     if session.json {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use edgepack::edit::{DiffOptions, Difference, diff, diff_libraries, library_parts};
 
 use crate::edit::{apart, package};
+use crate::file::name_of;
 use crate::formats;
 use crate::session::Session;
 use crate::spelling::name;
@@ -51,7 +52,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         diff(&package(&left, &args.left)?, &package(&right, &args.right)?, &options)?
     };
     if session.json {
-        let (left, right) = (args.left.display().to_string(), args.right.display().to_string());
+        let (left, right) = (name_of(&args.left), name_of(&args.right));
         session.document(&serde_json::json!({ "left": left, "right": right, "differences": found }))?;
     } else {
         print(&found, &mut session.out)?;

@@ -7,6 +7,7 @@ use edgepack_llm::text;
 use edgepack_llm::tokenizer::SpecialTokens;
 use serde_json::json;
 
+use crate::file::name_of;
 use crate::llm::{ModelArgs, Sampling, TextArgs, TokenizerArgs, answer, end_of_turn, open_template};
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -96,5 +97,5 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
 
 fn read_text(file: &Path, session: &mut Session) -> Result<String, Failure> {
     let text = String::from_utf8(session.read(file)?);
-    text.map_err(|error| Failure::unreadable(format!("{}: {}", file.display(), error.utf8_error())))
+    text.map_err(|error| Failure::unreadable(format!("{}: {}", name_of(file), error.utf8_error())))
 }

@@ -1,16 +1,16 @@
 //! `edgepack inspect`: what is inside.
 
-use std::path::PathBuf;
-
 use crate::formats;
+use crate::many::Files;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
-/// Show what is inside a file, broken files included
+/// Show what is inside files, broken ones included
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The file
-    pub file: PathBuf,
+    /// Files.
+    #[command(flatten)]
+    pub files: Files,
 
     /// Show every value, instruction, stack trace and field
     #[arg(short, long)]
@@ -19,6 +19,8 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let (head, format) = formats::read(&args.file, session)?;
-    format.inspect(&head, args.all, session)
+    args.files.each(session, |file, session| {
+        let (head, format) = formats::read(&file.path, session)?;
+        format.inspect(&head, args.all, session)
+    })
 }

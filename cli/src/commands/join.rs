@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use edgepack::edit::join;
 
 use crate::edit::{open, open_all, package, write};
+use crate::file::name_of;
 use crate::outputs::is_stdout;
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -33,7 +34,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let packages = data.iter().zip(&args.data).map(|(opened, path)| package(opened, path));
     let packages = packages.collect::<Result<Vec<_>, _>>()?;
     let joined = join(package(&file, &args.file)?, &packages);
-    let joined = joined.map_err(|error| Failure::from(error).about(&args.file.display().to_string()))?;
+    let joined = joined.map_err(|error| Failure::from(error).about(&name_of(&args.file)))?;
     let len = write(&joined, &args.output, session)?;
     let output = args.output.display().to_string();
     if session.json {

@@ -37,7 +37,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         let output = args.output.display();
         return Err(Failure::usage(format!("{output}: several variants are several files, and this is none")));
     }
-    let (bytes, mut rng) = (session.read(&args.file)?, Rng::new(args.seed));
+    let (bytes, mut rng) = (session.read_filled(&args.file)?, Rng::new(args.seed));
     for number in 0..args.count {
         let path = if args.count == 1 { args.output.clone() } else { numbered(&args.output, number) };
         let variant = match formats::of(detect(&bytes)) {

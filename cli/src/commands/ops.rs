@@ -1,12 +1,11 @@
 //! `edgepack ops`: what a file needs of a runtime.
 
-use std::path::PathBuf;
-
 use crate::formats;
+use crate::many::Files;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
-/// List the operators and delegates a program needs, and which of them this runtime has
+/// List the operators and delegates that programs need, and which of them this runtime has
 ///
 /// Of a Model Library Format package: the functions its graphs call, and which of them it has. Of export IR: what becomes
 /// of each operator.
@@ -14,12 +13,15 @@ use crate::status::{Failure, Status};
 /// Exits with 4 if something is missing.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The program, a Model Library Format package, or an archive of export IR
-    pub file: PathBuf,
+    /// Files.
+    #[command(flatten)]
+    pub files: Files,
 }
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let (file, format) = formats::open(&args.file, session)?;
-    format.ops(&file, session)
+    args.files.each(session, |file, session| {
+        let (file, format) = formats::open(&file.path, session)?;
+        format.ops(&file, session)
+    })
 }

@@ -6,6 +6,7 @@ use edgepack::edit::Content;
 use edgepack::text::parse_with;
 
 use crate::edit::{read_text, write};
+use crate::file::name_of;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -29,7 +30,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         session.outputs.reads(&path);
         Content::of_file(path).map_err(|error| error.to_string())
     });
-    let package = parsed.map_err(|error| Failure::findings(format!("{}:{error}", args.file.display())))?;
+    let package = parsed.map_err(|error| Failure::findings(format!("{}:{error}", name_of(&args.file))))?;
     let bytes = write(&package, &args.output, session)?;
     if session.json {
         let output = args.output.display().to_string();

@@ -7,6 +7,7 @@ use edgepack::edit::{NewTensor, patch, patch_in_place};
 use edgepack_format::tensor::{TensorBuf, TensorView};
 
 use crate::edit::{open, package, write};
+use crate::file::name_of;
 use crate::interchange::{self, TensorFile};
 use crate::outputs::unwritten;
 use crate::session::Session;
@@ -48,7 +49,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     }
     let file = open(&args.file, session)?;
     let package = package(&file, &args.file)?;
-    let about = |error: edgepack::edit::Error| Failure::from(error).about(&args.file.display().to_string());
+    let about = |error: edgepack::edit::Error| Failure::from(error).about(&name_of(&args.file));
     let mut new = Vec::new();
     for (name, tensor) in &tensors {
         let view = TensorView::new(tensor.layout().clone(), tensor.data()).map_err(Failure::findings)?;
@@ -75,8 +76,8 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
 }
 
 fn read(name: &str, path: &Path, session: &mut Session) -> Result<TensorBuf, Failure> {
-    let about = |failure: Failure| failure.about(&path.display().to_string());
-    let bytes = session.read(path)?;
+    let about = |failure: Failure| failure.about(&name_of(path));
+    let bytes = session.read_filled(path)?;
     match interchange::read(&bytes).map_err(|error| about(Failure::unreadable(error)))? {
         TensorFile::Single(tensor) => Ok(tensor),
         TensorFile::Named(mut tensors) => {

@@ -8,6 +8,7 @@ use edgepack_llm::tokenizer::SpecialTokens;
 use edgepack_llm::{score, text};
 use serde_json::json;
 
+use crate::file::name_of;
 use crate::llm::{ModelArgs, TokenizerArgs};
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -38,8 +39,8 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let name = args.text.display().to_string();
-    let text = String::from_utf8(session.read(&args.text)?)
+    let name = name_of(&args.text);
+    let text = String::from_utf8(session.read_filled(&args.text)?)
         .map_err(|error| Failure::unreadable(format!("{name}: {}", error.utf8_error())))?;
     let tokenizer = args.tokenizer.open(session)?;
     let ids = tokenizer.encode(&text, SpecialTokens::AsText)?;

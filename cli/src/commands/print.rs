@@ -1,65 +1,109 @@
 //! `edgepack print`: a program as text.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use edgepack::text::{SideFile, print, print_to, print_with};
 
 use crate::edit::{apart, package};
 use crate::formats::{self, Head};
-use crate::outputs::is_stream;
+use crate::many::{Files, Found};
+use crate::outputs::{is_stream, unwritten};
 use crate::session::Session;
+use crate::spelling;
 use crate::status::{Failure, Status};
 
-/// Write a program as readable assembly, which `parse` turns back into the same program
+/// Write programs as readable assembly, which `parse` turns back into the same programs
 ///
 /// Comments behind it show the payloads of delegates whose backend is known.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The program
-    pub file: PathBuf,
+    /// Programs.
+    #[command(flatten)]
+    pub files: Files,
 
     /// File for the text, with large constants in a file of its name and `.bin` next to it; without it everything goes to
-    /// standard output
+    /// standard output. For several files a folder, where each text has the name of its file and `.txt`
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let (file, format) = formats::open(&args.file, session)?;
+    let several = args.files.named() != Some(1);
+    let mut written = BTreeSet::new();
+    args.files.each(session, |file, session| {
+        let output = match (&args.output, several) {
+            (Some(folder), true) if !is_stream(folder) => {
+                let output = within(folder, file);
+                if !written.insert(output.clone()) {
+                    let message = format!("{}: another file has this name: print it on its own", output.display());
+                    return Err(Failure::usage(message));
+                }
+                Some(output)
+            }
+            (output, _) => output.clone(),
+        };
+        print_one(&file.path, output.as_deref(), several, session)
+    })
+}
+
+/// Path for the text of a file among several.
+fn within(folder: &Path, file: &Found) -> PathBuf {
+    let name = match &file.below {
+        Some(below) => below.as_os_str(),
+        None => file.path.file_name().filter(|name| *name != "-").unwrap_or(OsStr::new("stdin")),
+    };
+    let mut name = name.to_owned();
+    name.push(".txt");
+    folder.join(name)
+}
+
+/// Prints one program; a comment names the file if there are several.
+fn print_one(path: &Path, output: Option<&Path>, several: bool, session: &mut Session) -> Result<Status, Failure> {
+    let (file, format) = formats::open(path, session)?;
+    let name = file.name.clone();
+    let title = if several { format!("// {}\n", spelling::name(&name)) } else { String::new() };
+    let above = |output: Option<&Path>| match output.and_then(Path::parent) {
+        Some(above) if several => std::fs::create_dir_all(above).map_err(|error| unwritten(&error, above)),
+        _ => Ok(()),
+    };
     if let Some(text) = format.text(&file)? {
-        session.write_text(args.output.as_deref(), &text)?;
+        above(output)?;
+        session.write_text(output, &(title + &text))?;
         return Ok(Status::Fine);
     }
     let comments = format.payload_comments(&Head::read(file.clone(), &session.limits)?, session);
     let file = apart(file, session)?;
-    let package = package(&file, &args.file)?;
-    let about = |error: edgepack::edit::Error| Failure::from(error).about(&args.file.display().to_string());
-    let output = args.output.as_ref().filter(|path| !is_stream(path));
-    let Some(output) = output else {
-        session.write_text_stream(args.output.as_deref(), |out| {
+    let package = package(&file, path)?;
+    let about = |error: edgepack::edit::Error| Failure::from(error).about(&name);
+    let Some(output) = output.filter(|path| !is_stream(path)) else {
+        session.write_text_stream(output, |out| {
+            out.write_all(title.as_bytes())?;
             print_to(&package, None, out).map_err(about)?;
             Ok(out.write_all(comments.as_bytes())?)
         })?;
         return Ok(Status::Fine);
     };
-    let mut name = output.file_name().unwrap_or_default().to_owned();
-    name.push(".bin");
-    let side = output.with_file_name(&name);
-    let name = name.to_string_lossy();
+    above(Some(output))?;
+    let mut side_name = output.file_name().unwrap_or_default().to_owned();
+    side_name.push(".bin");
+    let side = output.with_file_name(&side_name);
+    let side_name = side_name.to_string_lossy();
     let mut large = Large::default();
-    let mut text = print_with(&package, Some(SideFile { name: &name, out: &mut large })).map_err(about)?;
+    let mut text = print_with(&package, Some(SideFile { name: &side_name, out: &mut large })).map_err(about)?;
     if large.bytes == 0 {
         // Nothing was large enough: the text is complete without a second file.
         text = print(&package).map_err(about)?;
     } else {
         session.stage(&side, |out| {
-            print_with(&package, Some(SideFile { name: &name, out })).map_err(about)?;
+            print_with(&package, Some(SideFile { name: &side_name, out })).map_err(about)?;
             Ok(())
         })?;
     }
-    session.write_text(Some(output), &(text + &comments))?;
+    session.write_text(Some(output), &(title + &text + &comments))?;
     Ok(Status::Fine)
 }
 

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use edgepack::builder::write_file::Workspace;
 use edgepack_smith::shrink::shrink;
 
+use crate::file::name_of;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -34,7 +35,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let Some((program, words)) = words.split_first() else {
         return Err(Failure::usage("--test names no command"));
     };
-    let input = session.read(&args.file)?;
+    let input = session.read_filled(&args.file)?;
     let failed = |error: io::Error| Failure::unreadable(format!("a temporary folder: {error}"));
     let folder = Workspace::new(std::path::absolute(std::env::temp_dir()).map_err(failed)?).map_err(failed)?;
     let attempt = folder.path().join(candidate_name(&args.file));
@@ -58,7 +59,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         return Err(Failure::unreadable(format!("{}: {error}", args.test)));
     }
     let Some(smaller) = smaller else {
-        return Err(Failure::usage(format!("{} says no to {} as it is", args.test, args.file.display())));
+        return Err(Failure::usage(format!("{} says no to {} as it is", args.test, name_of(&args.file))));
     };
     session.write_binary(&args.output, &smaller)?;
     if session.json {

@@ -1,22 +1,23 @@
 //! `edgepack size`: where the bytes go.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use serde::Serialize;
 
 use crate::formats::{self, Size};
+use crate::many::Files;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{DIM, NAME, SHAPE, TITLE, WARN};
 use crate::table::{Align, Cell, Columns};
 use crate::units::{bytes, share};
 
-/// Show where the bytes of a file go: segments, tensors, delegates, padding, duplicates
+/// Show where the bytes of files go: segments, tensors, delegates, padding, duplicates
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The file
-    pub file: PathBuf,
+    /// Files.
+    #[command(flatten)]
+    pub files: Files,
 
     /// Show every tensor
     #[arg(short, long)]
@@ -33,19 +34,22 @@ struct Document<'a> {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let (head, format) = formats::read(&args.file, session)?;
-    let name = &head.file.name;
-    let broken = format.verify(&head, session).has_errors();
-    let size = format.size(&head, session).map_err(|failure| failure.about(name))?;
-    if session.json {
-        session.document(&Document { file: name, kind: format.id(), size: &size })?;
-    } else {
-        print(name, &size, args.all, &mut session.out)?;
-        if broken {
-            writeln!(session.out, "\n{WARN}the file breaks rules: see `edgepack verify`{WARN:#}")?;
+    args.files.each(session, |file, session| {
+        let (head, format) = formats::read(&file.path, session)?;
+        let name = &head.file.name;
+        let broken = format.verify(&head, session).has_errors();
+        let size = format.size(&head, session).map_err(|failure| failure.about(name))?;
+        if session.json {
+            session.document(&Document { file: name, kind: format.id(), size: &size })?;
+        } else {
+            session.separate()?;
+            print(name, &size, args.all, &mut session.out)?;
+            if broken {
+                writeln!(session.out, "\n{WARN}the file breaks rules: see `edgepack verify`{WARN:#}")?;
+            }
         }
-    }
-    Ok(if broken { Status::Findings } else { Status::Fine })
+        Ok(if broken { Status::Findings } else { Status::Fine })
+    })
 }
 
 /// Tensors that are shown if not all are.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use edgepack::edit::{Glob, SplitOptions, split};
 
 use crate::edit::{open, package, stage};
+use crate::file::name_of;
 use crate::outputs::is_stdout;
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -46,12 +47,11 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let file = open(&args.file, session)?;
     let package = package(&file, &args.file)?;
     let options = SplitOptions { matching: args.matching.as_deref().map(Glob::new), named: args.named };
-    let parts =
-        split(package, &options).map_err(|error| Failure::from(error).about(&args.file.display().to_string()))?;
+    let parts = split(package, &options).map_err(|error| Failure::from(error).about(&name_of(&args.file)))?;
     if parts.keys.is_empty() {
         let asked =
             args.matching.as_deref().map(|pattern| format!(" with a name like {pattern:?}")).unwrap_or_default();
-        return Err(Failure::usage(format!("{}: there is nothing to move{asked}", args.file.display())));
+        return Err(Failure::usage(format!("{}: there is nothing to move{asked}", name_of(&args.file))));
     }
     // The data first: a program is never there without what it needs.
     let data_len = stage(&parts.data, &data_out, session)?;

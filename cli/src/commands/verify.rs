@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use edgepack_format::finding::{Finding, Findings};
 use serde::Serialize;
 
+use crate::file::name_of;
 use crate::findings::{is_broken, print_findings, tally};
 use crate::formats;
+use crate::many::{Files, LeftOut, named_folder};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, GOOD, TITLE, WARN};
@@ -15,9 +17,9 @@ use crate::style::{BAD, DIM, GOOD, TITLE, WARN};
 /// Check files against every rule of their format
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Files to check
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
+    /// Files to check.
+    #[command(flatten)]
+    pub files: Files,
 
     /// Data files that programs among them need; each is checked, too
     #[arg(long, value_name = "FILE")]
@@ -48,23 +50,34 @@ struct Verified {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let mut results = Vec::new();
-    let mut files = Vec::new();
-    for path in args.files.iter().chain(&args.data) {
-        match formats::read(path, session) {
+    let (mut results, mut files, mut left_out) = (Vec::new(), Vec::new(), LeftOut::default());
+    let mut paths = Vec::new();
+    let found = args.files.found()?;
+    let all = found.len() + args.data.len();
+    for file in found {
+        // One that cannot be opened is read, too: there the reason is reported.
+        if left_out.takes(&file, session).unwrap_or(true) {
+            paths.push(file.path);
+        }
+    }
+    let programs = paths.len();
+    paths.extend_from_slice(&args.data);
+    for (index, path) in paths.iter().enumerate() {
+        let not_a_folder = if index < programs { named_folder(path) } else { Ok(()) };
+        match not_a_folder.and_then(|()| formats::read(path, session)) {
             Ok((head, format)) => {
                 let findings = format.verify(&head, session);
                 results.push(Verified::new(head.file.name.clone(), format.id(), findings, args.strict));
                 files.push(Some((head, format)));
             }
             Err(failure) => {
-                results.push(Verified::failed(path.display().to_string(), &failure));
+                results.push(Verified::failed(name_of(path), &failure));
                 files.push(None);
             }
         }
     }
     if !args.data.is_empty() {
-        let (programs, data) = files.split_at(args.files.len());
+        let (programs, data) = files.split_at(programs);
         let data: Vec<_> = data.iter().flatten().map(|(head, _)| head).collect();
         for (file, result) in programs.iter().zip(&mut results) {
             if let Some((head, format)) = file
@@ -77,13 +90,12 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         }
     }
     let status = results.iter().map(|result| result.status).max().unwrap_or(0);
-    if session.json {
-        session.document(&serde_json::json!({ "files": results }))?;
-    } else {
-        for result in &results {
-            result.print(&mut session.out)?;
-        }
+    match session.json {
+        true if session.lists_documents() => results.iter().try_for_each(|result| session.document(result))?,
+        true => session.document(&serde_json::json!({ "files": results }))?,
+        false => results.iter().try_for_each(|result| result.print(&mut session.out))?,
     }
+    left_out.report(all, session)?;
     Ok(match status {
         0 => Status::Fine,
         1 => Status::Findings,

@@ -74,6 +74,7 @@ pub fn show<S: Summary>(
             inner_tables: levels,
         })?;
     } else {
+        session.separate()?;
         let out = &mut session.out;
         let (name, title, size) = (&head.file.name, format.kind().name(), units::bytes(head.file_len()));
         writeln!(out, "{TITLE}{name}{TITLE:#}  {title}, {size}")?;

@@ -14,6 +14,7 @@ use edgepack_llm::model::{Model, Options};
 use edgepack_llm::tokenizer::tiktoken::{self, Tiktoken};
 use edgepack_llm::tokenizer::{self, Kind, Tokenizer};
 
+use crate::file::name_of;
 use crate::formats::{self, Execution, pte};
 use crate::options::{DataFiles, PackCache, Threads};
 use crate::session::Session;
@@ -101,8 +102,8 @@ pub struct TokenizerArgs {
 
 /// Opens a chat template: a `tokenizer_config.json`, or the template itself.
 pub fn open_template(path: &Path, session: &mut Session) -> Result<ChatTemplate, Failure> {
-    let bytes = session.read(path)?;
-    ChatTemplate::from_bytes(&bytes).map_err(|error| Failure::from(error).about(&path.display().to_string()))
+    let bytes = session.read_filled(path)?;
+    ChatTemplate::from_bytes(&bytes).map_err(|error| Failure::from(error).about(&name_of(path)))
 }
 
 /// Family of a file of ranks: how it divides text, and its special tokens.
@@ -135,8 +136,8 @@ impl Ranks {
 impl TokenizerArgs {
     /// Opens the tokenizer.
     pub fn open(&self, session: &mut Session) -> Result<Box<dyn Tokenizer>, Failure> {
-        let name = self.tokenizer.display().to_string();
-        let bytes = session.read(&self.tokenizer)?;
+        let name = name_of(&self.tokenizer);
+        let bytes = session.read_filled(&self.tokenizer)?;
         let opened = match Kind::of(&bytes) {
             Some(Kind::Tiktoken) => Tiktoken::from_bytes(&bytes, &self.ranks.options())
                 .map(|tokenizer| Box::new(tokenizer) as Box<dyn Tokenizer>),

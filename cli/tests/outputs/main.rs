@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 mod conflicts;
+mod every_command;
 mod mapped;
 mod signals;
 mod streams;

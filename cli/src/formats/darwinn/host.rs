@@ -11,6 +11,7 @@ use edgepack_format::darwinn::{Accept, Executable, Layer, PackageRef};
 use edgepack_loader::Registry;
 use serde_json::json;
 
+use crate::file::name_of;
 use crate::formats;
 use crate::readable::sound_rows;
 use crate::session::Session;
@@ -101,7 +102,7 @@ pub fn transfers(which: &Which, extraction: Extraction, session: &mut Session) -
 
 /// Brings an output from the device's order into the tensor's, or to real values.
 pub fn relayout(which: &Which, delivered: &Delivered<'_>, to: &Path, session: &mut Session) -> Result<Status, Failure> {
-    let device = session.read(delivered.file)?;
+    let device = session.read_filled(delivered.file)?;
     with_executable(which, session, |row, session| {
         let layers = sound_rows(&row.output_layers);
         let named = |layer: &&Layer<'_>| layer.name.as_deref() == Some(delivered.output);
@@ -135,7 +136,7 @@ pub fn caching(files: &[PathBuf], session: &mut Session) -> Result<Status, Failu
     for path in files {
         let bytes = package(path, 0, session)?;
         let registration = registry.register(&bytes).map_err(Failure::cannot_run)?;
-        found.push((path.display().to_string(), registration));
+        found.push((name_of(path), registration));
     }
     let mut groups: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (index, (_, registration)) in found.iter().enumerate() {

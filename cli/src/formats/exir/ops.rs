@@ -58,6 +58,7 @@ pub fn list(file: &File, session: &mut Session) -> Result<Status, Failure> {
             &serde_json::json!({ "file": file.name, "operators": needs, "delegates": backends, "missing": missing }),
         )?;
     } else {
+        session.title(&file.name)?;
         writeln!(session.out, "{TITLE}operators{TITLE:#}  {}", needs.len())?;
         let mut columns = Columns::new(2, &[Align::Left, Align::Right, Align::Left]);
         for need in &needs {

@@ -7,6 +7,7 @@ use super::library::open;
 use crate::cases::{Replayed, from_safetensors};
 use crate::compare::Tolerance;
 use crate::file::File;
+use crate::file::name_of;
 use crate::formats::Execution;
 use crate::session::Session;
 use crate::status::Failure;
@@ -24,11 +25,11 @@ pub fn check(
     let recorded = if path.is_dir() {
         from_folder(path, &module.info().name).map_err(Failure::unreadable)?
     } else {
-        let bytes = session.read(path)?;
-        from_safetensors(&bytes).map_err(|error| Failure::unreadable(error).about(&path.display().to_string()))?
+        let bytes = session.read_filled(path)?;
+        from_safetensors(&bytes).map_err(|error| Failure::unreadable(error).about(&name_of(path)))?
     };
     match recorded.is_empty() {
-        true => Err(Failure::usage("there are no runs in it").about(&path.display().to_string())),
+        true => Err(Failure::usage("there are no runs in it").about(&name_of(path))),
         false => Ok(replay(&mut runner, &recorded, tolerance)),
     }
 }

@@ -40,6 +40,7 @@ pub fn list(file: &File, session: &mut Session) -> Result<Status, Failure> {
     if session.json {
         session.document(&serde_json::json!({ "file": file.name, "modules": modules, "missing": missing }))?;
     } else {
+        session.title(&file.name)?;
         for module in &modules {
             let out = &mut session.out;
             writeln!(out, "{TITLE}functions of {}{TITLE:#}  {}", module.name, module.functions.len())?;

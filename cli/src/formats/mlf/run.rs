@@ -7,6 +7,7 @@ use edgepack_format::tensor::TensorBuf;
 use super::library::open;
 use crate::cases::parse_key;
 use crate::file::File;
+use crate::file::name_of;
 use crate::formats::Execution;
 use crate::interchange::{self, TensorFile};
 use crate::session::Session;
@@ -32,8 +33,8 @@ pub fn run(
 pub fn read_inputs(paths: &[PathBuf], names: &[String], session: &mut Session) -> Result<Vec<TensorBuf>, Failure> {
     let mut given = std::collections::BTreeMap::new();
     for path in paths {
-        let about = |failure: Failure| failure.about(&path.display().to_string());
-        let bytes = session.read(path)?;
+        let about = |failure: Failure| failure.about(&name_of(path));
+        let bytes = session.read_filled(path)?;
         match interchange::read(&bytes).map_err(|error| about(Failure::unreadable(error)))? {
             TensorFile::Single(tensor) => {
                 given.insert(given.len(), tensor);

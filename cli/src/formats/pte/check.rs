@@ -8,6 +8,7 @@ use super::open::{Opened, options};
 use super::replay::replay;
 use crate::cases::{Recorded, Replayed, from_safetensors, registry_for};
 use crate::compare::Tolerance;
+use crate::file::name_of;
 use crate::formats::Execution;
 use crate::session::Session;
 use crate::status::Failure;
@@ -30,8 +31,8 @@ pub fn check(
 }
 
 fn read_cases(path: &Path, session: &mut Session) -> Result<(Vec<Recorded>, Registry), Failure> {
-    let about = |failure: Failure| failure.about(&path.display().to_string());
-    let bytes = session.read(path)?;
+    let about = |failure: Failure| failure.about(&name_of(path));
+    let bytes = session.read_filled(path)?;
     let recorded = from_safetensors(&bytes).map_err(|error| about(Failure::unreadable(error)))?;
     match recorded.is_empty() {
         true => Err(about(Failure::usage("there are no runs in it"))),

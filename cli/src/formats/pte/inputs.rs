@@ -7,6 +7,7 @@ use edgepack_format::tensor::TensorBuf;
 use edgepack_loader::{MethodMeta, ValueMeta};
 
 use crate::cases::{Side, parse_key};
+use crate::file::name_of;
 use crate::interchange::{self, TensorFile};
 use crate::session::Session;
 use crate::spelling;
@@ -52,8 +53,8 @@ pub fn read_inputs(
     let mut given = BTreeMap::new();
     let mut next = 0;
     for path in paths {
-        let about = |failure: Failure| failure.about(&path.display().to_string());
-        let bytes = session.read(path)?;
+        let about = |failure: Failure| failure.about(&name_of(path));
+        let bytes = session.read_filled(path)?;
         match interchange::read(&bytes).map_err(|error| about(Failure::unreadable(error)))? {
             TensorFile::Single(tensor) => {
                 given.insert(next, tensor);

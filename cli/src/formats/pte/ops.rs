@@ -77,6 +77,7 @@ pub fn list_needs(opened: &Opened, file: &File, session: &mut Session) -> Result
         }
         session.document(&document)?;
     } else {
+        session.title(&file.name)?;
         print("operators", &operators, &mut session.out)?;
         print("delegates", &delegates, &mut session.out)?;
         payloads::print_operators(&inside, &mut session.out)?;

@@ -96,7 +96,7 @@ struct NodeLine {
 
 impl Delegation {
     /// Prepares a manager for the programs that are to be added.
-    pub fn prepare(&self, manager: &mut ProgramManager<'static>) {
+    pub fn prepare(&self, manager: &mut ProgramManager<'_>) {
         if let Some(Backend::Xnnpack) = self.backend {
             manager.keep_whole(xnnpack::whole_operators());
         }
@@ -105,7 +105,7 @@ impl Delegation {
     /// Gives parts of all programs to the backend that was asked for, with weights rounded as was asked for.
     pub fn delegate(
         &self,
-        manager: &mut ProgramManager<'static>,
+        manager: &mut ProgramManager<'_>,
         options: &Options,
         session: &mut Session,
     ) -> Result<Vec<Division>, Failure> {

@@ -15,7 +15,7 @@ use crate::status::Failure;
 
 /// Runs every method on its recorded inputs, and answers with the range of each tensor, by method and name.
 pub fn ranges(
-    manager: &mut ProgramManager<'static>,
+    manager: &mut ProgramManager<'_>,
     options: &Options,
     runs: &[Recorded],
 ) -> Result<BTreeMap<String, BTreeMap<String, Bounds>>, Failure> {

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::data::DataFiles;
 use super::failure;
+use crate::file::name_of;
 use crate::interchange;
 use crate::session::Session;
 use crate::status::Failure;
@@ -138,7 +139,7 @@ impl Knobs {
             options.operators.preserve(name).map_err(failure)?;
         }
         if let Some(path) = &self.state {
-            let bytes = session.read(path)?;
+            let bytes = session.read_filled(path)?;
             let tensors = interchange::read_safetensors(&bytes);
             for (name, tensor) in tensors.map_err(|error| about(Failure::findings(error), path))? {
                 let layout = tensor.layout();
@@ -162,7 +163,7 @@ fn first_that_fits<T: Clone + Send + Sync + 'static>(rules: Vec<(Glob, T)>) -> B
 }
 
 fn about(failure: Failure, path: &Path) -> Failure {
-    failure.about(&path.display().to_string())
+    failure.about(&name_of(path))
 }
 
 /// Both sides of an assignment.

@@ -10,7 +10,7 @@ use crate::status::Failure;
 
 /// Puts operators of runtimes in the place of attention with caches, and says so in lines. A model in which there is none is
 /// a failure, with the reasons.
-pub fn recognise(manager: &mut ProgramManager<'static>) -> Result<Vec<String>, Failure> {
+pub fn recognise(manager: &mut ProgramManager<'_>) -> Result<Vec<String>, Failure> {
     let mut lines = Vec::new();
     let (mut found, mut shortest) = (0usize, usize::MAX);
     for (method, attentions) in manager.change(language::recognise).map_err(failure)? {
@@ -35,7 +35,7 @@ pub fn recognise(manager: &mut ProgramManager<'static>) -> Result<Vec<String>, F
 }
 
 /// Adds the methods that runners ask for, as far as the program says what they give.
-fn describe(manager: &mut ProgramManager<'static>, places: usize) {
+fn describe(manager: &mut ProgramManager<'_>, places: usize) {
     let places = i64::try_from(places).unwrap_or(i64::MAX);
     let methods: Vec<String> = manager.methods().map(str::to_owned).collect();
     let is_dynamic = |name: &String| {

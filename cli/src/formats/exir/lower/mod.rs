@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing is written unless everything that was asked for before that agrees.
 
+mod archive;
 mod backend;
 mod calibrate;
 mod data;
@@ -19,7 +20,6 @@ use edgepack::builder::plan::Strategy;
 use edgepack::builder::pte::BuiltProgram;
 use edgepack_executor::Registry;
 use edgepack_executor::{LoadError, Method, Options as LoadOptions};
-use edgepack_exir::archive::Archive;
 use edgepack_exir::dtype::Table;
 use edgepack_exir::graph::{Dialect, ExportedProgram};
 use edgepack_exir::lower::{InitialState, Lowered, MethodOrigins, Options, ProgramManager, begin_with, to_edge};
@@ -30,6 +30,7 @@ use edgepack_loader::{MemorySource, Program};
 use serde::Serialize;
 
 use crate::cases::{Recorded, from_safetensors};
+use crate::file::name_of;
 use crate::findings::{is_broken, print_findings};
 use crate::formats::pte::values::operator_name;
 use crate::formats::pte::{self, tables};
@@ -39,6 +40,7 @@ use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, NAME, TITLE};
 use crate::units::{bytes, count};
+use archive::OpenArchive;
 use backend::{Delegation, Division};
 use knobs::Knobs;
 use self_check::Judged;
@@ -144,7 +146,7 @@ struct DebugMap<'o> {
 
 /// Lowers archives to a program and writes it.
 pub fn lower(args: &Lowering, session: &mut Session) -> Result<Status, Failure> {
-    let mut programs = Vec::new();
+    let mut archives = Vec::new();
     for file in &args.files {
         let (name, path) = match file.split_once('=') {
             Some((name, path)) if !name.contains(['/', '\\']) => (Some(name.to_owned()), PathBuf::from(path)),
@@ -152,10 +154,13 @@ pub fn lower(args: &Lowering, session: &mut Session) -> Result<Status, Failure> 
         };
         let stem = || path.file_stem().map_or("forward".to_owned(), |stem| stem.to_string_lossy().into_owned());
         let otherwise = || if args.files.len() == 1 { "forward".to_owned() } else { stem() };
-        session.outputs.reads(&path);
-        for (own, program) in open(&path)? {
-            let name = name.clone().or(own).unwrap_or_else(otherwise);
-            programs.push((name, program));
+        let otherwise = otherwise();
+        archives.push((name, otherwise, OpenArchive::new(&path, session)?));
+    }
+    let mut programs = Vec::new();
+    for (name, otherwise, archive) in &archives {
+        for (own, program) in archive.programs()? {
+            programs.push((name.clone().or(own).unwrap_or_else(|| otherwise.clone()), program));
         }
     }
     let (options, data_files) = args.knobs.options(session)?;
@@ -218,13 +223,12 @@ pub fn lower(args: &Lowering, session: &mut Session) -> Result<Status, Failure> 
 
 /// Runs that were recorded.
 fn recorded(path: &Path, session: &mut Session) -> Result<Vec<Recorded>, Failure> {
-    session.outputs.reads(path);
-    let bytes = std::fs::read(path).map_err(|error| Failure::unreadable(error).about(&path.display().to_string()))?;
-    from_safetensors(&bytes).map_err(|error| Failure::findings(error).about(&path.display().to_string()))
+    let bytes = session.read_filled(path)?;
+    from_safetensors(&bytes).map_err(|error| Failure::findings(error).about(&name_of(path)))
 }
 
 /// Checks the programs against the rules of their own dialects, and against those of Edge after conversion.
-fn check(programs: &[(String, ExportedProgram<'static>)], options: &Options) -> Result<Findings, Failure> {
+fn check(programs: &[(String, ExportedProgram<'_>)], options: &Options) -> Result<Findings, Failure> {
     let mut findings = Findings::new(&options.limits);
     for (name, program) in programs {
         let table = options.edge_table.as_deref().unwrap_or_else(|| Table::built_in());
@@ -323,19 +327,6 @@ fn refusal(program: &Program, method: &str, registry: &Registry) -> Option<Strin
         Err(error @ LoadError::Instruction { .. }) => Some(error.to_string()),
         _ => None,
     }
-}
-
-/// The programs of an archive that become methods, with their names where it says them.
-fn open(path: &Path) -> Result<Vec<(Option<String>, ExportedProgram<'static>)>, Failure> {
-    let programs = Archive::open(path).and_then(|archive| {
-        let methods = archive.methods();
-        if methods.is_empty() {
-            return Err(edgepack_exir::Error::NoRecord("models/NAME.json".to_owned()));
-        }
-        let method = |(name, model): (Option<&str>, &str)| Ok((name.map(str::to_owned), archive.model(model)?));
-        methods.into_iter().map(method).collect()
-    });
-    programs.map_err(|error: edgepack_exir::Error| failure(error).about(&path.display().to_string()))
 }
 
 fn failure(error: edgepack_exir::Error) -> Failure {

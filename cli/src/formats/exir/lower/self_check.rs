@@ -37,7 +37,7 @@ pub struct Judged {
 /// Runs every method as it was lowered and as its program says. `cases` are the inputs; without any they are random. A
 /// method that cannot be judged is a failure if that was asked for by `must`, and a remark otherwise.
 pub fn judge(
-    programs: &[(String, ExportedProgram<'static>)],
+    programs: &[(String, ExportedProgram<'_>)],
     built: &BuiltProgram<'_>,
     lowering: &Lowering,
     cases: Option<&[Recorded]>,
