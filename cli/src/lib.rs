@@ -11,12 +11,14 @@ mod error_codes;
 mod file;
 mod findings;
 pub mod formats;
+pub mod inputs;
 pub mod interchange;
 pub mod interrupt;
 #[cfg(feature = "llm")]
 mod llm;
 pub mod options;
 mod outputs;
+mod ranking;
 mod readable;
 mod session;
 mod spelling;

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use super::cases::{from_folder, replay};
 use super::library::open;
-use crate::cases::{Replayed, from_safetensors};
+use crate::cases::{Replayed, from_file};
 use crate::compare::Tolerance;
 use crate::file::File;
 use crate::formats::Execution;
 use crate::session::Session;
 use crate::status::Failure;
 
-/// Replays the runs of a folder or a safetensors file.
+/// Replays the runs of a folder or a file.
 pub fn check(
     file: &File,
     cases: Option<&Path>,
@@ -25,7 +25,8 @@ pub fn check(
         from_folder(path, &module.info().name).map_err(Failure::unreadable)?
     } else {
         let bytes = session.read(path)?;
-        from_safetensors(&bytes).map_err(|error| Failure::unreadable(error).about(&path.display().to_string()))?
+        from_file(&bytes, session.limits.memory_bytes)
+            .map_err(|error| Failure::unreadable(error).about(&path.display().to_string()))?
     };
     match recorded.is_empty() {
         true => Err(Failure::usage("there are no runs in it").about(&path.display().to_string())),
