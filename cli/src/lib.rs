@@ -16,6 +16,7 @@ pub mod interchange;
 pub mod interrupt;
 #[cfg(feature = "llm")]
 mod llm;
+mod manifest;
 pub mod options;
 mod outputs;
 mod ranking;
@@ -37,8 +38,8 @@ use edgepack_format::payload::Payloads;
 
 use crate::args::{Cli, Command};
 use crate::commands::{
-    bench, build, check, completions, convert, darwinn, diff, dump, explain, extract, inspect, join, lower, man,
-    mutate, ops, parse, patch, print, run as run_once, shrink, size, smith, split, verify,
+    bench, build, check, completions, convert, darwinn, diff, digest, dump, explain, extract, inspect, join, list,
+    lower, man, merge, mutate, ops, parse, patch, print, run as run_once, shrink, size, smith, split, verify,
 };
 use crate::options::Color;
 use crate::session::Session;
@@ -90,6 +91,9 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
         Command::Diff(args) => diff::run(args, &mut session),
         Command::Split(args) => split::run(args, &mut session),
         Command::Join(args) => join::run(args, &mut session),
+        Command::Merge(args) => merge::run(args, &mut session),
+        Command::List(args) => list::run(args, &mut session),
+        Command::Digest(args) => digest::run(args, &mut session),
         Command::Lower(args) => lower::run(args, &mut session),
         Command::Patch(args) => patch::run(args, &mut session),
         Command::Convert(args) => convert::run(args, &mut session),

@@ -1,14 +1,17 @@
 //! `edgepack verify`: everything the rules have to say.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use edgepack_format::finding::{Finding, Findings};
 use serde::Serialize;
 
+use crate::edit::read_text;
 use crate::findings::{is_broken, print_findings, tally};
 use crate::formats;
+use crate::manifest::{Manifest, Verdict};
 use crate::session::Session;
+use crate::spelling;
 use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, GOOD, TITLE, WARN};
 
@@ -16,8 +19,13 @@ use crate::style::{BAD, DIM, GOOD, TITLE, WARN};
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Files to check
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "against", value_name = "FILE")]
     pub files: Vec<PathBuf>,
+
+    /// Also compare the bytes with a manifest that `digest` wrote; without files, those that it names. Of files that are
+    /// of no known kind only the bytes are checked
+    #[arg(long, value_name = "MANIFEST")]
+    pub against: Option<PathBuf>,
 
     /// Data files that programs among them need; each is checked, too
     #[arg(long, value_name = "FILE")]
@@ -39,6 +47,9 @@ struct Verified {
     /// Reason the file could not be checked.
     error: Option<String>,
     status: u8,
+    /// Comparison with a manifest, if one is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<Verdict>,
     #[serde(skip)]
     all: Findings,
     /// True if the findings are enough to fail.
@@ -50,21 +61,43 @@ struct Verified {
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let mut results = Vec::new();
     let mut files = Vec::new();
-    for path in args.files.iter().chain(&args.data) {
+    let manifest = args.against.as_deref().map(|path| manifest(path, session)).transpose()?;
+    let given = match &manifest {
+        Some(manifest) if args.files.is_empty() => manifest.files.iter().map(PathBuf::from).collect(),
+        _ => args.files.clone(),
+    };
+    for path in given.iter().chain(&args.data) {
+        let digest = match manifest.as_ref().map(|manifest| compare(manifest, path, session)).transpose() {
+            Ok(Some((verdict, known))) => {
+                if !known {
+                    results.push(Verified::bytes(path.display().to_string(), verdict));
+                    files.push(None);
+                    continue;
+                }
+                Some(verdict)
+            }
+            Ok(None) => None,
+            Err(failure) => {
+                results.push(Verified::failed(path.display().to_string(), &failure));
+                files.push(None);
+                continue;
+            }
+        };
         match formats::read(path, session) {
             Ok((head, format)) => {
                 let findings = format.verify(&head, session);
-                results.push(Verified::new(head.file.name.clone(), format.id(), findings, args.strict));
+                let verified = Verified::new(head.file.name.clone(), format.id(), findings, args.strict);
+                results.push(verified.compared(digest));
                 files.push(Some((head, format)));
             }
             Err(failure) => {
-                results.push(Verified::failed(path.display().to_string(), &failure));
+                results.push(Verified::failed(path.display().to_string(), &failure).compared(digest));
                 files.push(None);
             }
         }
     }
     if !args.data.is_empty() {
-        let (programs, data) = files.split_at(args.files.len());
+        let (programs, data) = files.split_at(given.len());
         let data: Vec<_> = data.iter().flatten().map(|(head, _)| head).collect();
         for (file, result) in programs.iter().zip(&mut results) {
             if let Some((head, format)) = file
@@ -72,7 +105,8 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             {
                 let mut findings = std::mem::take(&mut result.all);
                 findings.extend(pairing);
-                *result = Verified::new(std::mem::take(&mut result.file), format.id(), findings, args.strict);
+                let verified = Verified::new(std::mem::take(&mut result.file), format.id(), findings, args.strict);
+                *result = verified.compared(result.digest.take());
             }
         }
     }
@@ -91,7 +125,38 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     })
 }
 
+/// Reads a manifest.
+fn manifest(path: &Path, session: &mut Session) -> Result<Manifest, Failure> {
+    let about = |message: String| Failure::findings(message).about(&path.display().to_string());
+    Manifest::parse(&read_text(path, session)?).map_err(about)
+}
+
+/// Compares a file with a manifest; and whether the file is of a known kind.
+fn compare(manifest: &Manifest, path: &Path, session: &mut Session) -> Result<(Verdict, bool), Failure> {
+    if path.as_os_str() == "-" {
+        return Err(Failure::usage("standard input has no name in a manifest"));
+    }
+    let file = session.open(path)?;
+    let verdict = manifest.compare(path, &file, session)?;
+    Ok((verdict, formats::of(file.head.kind).is_some()))
+}
+
 impl Verified {
+    /// A file of which the bytes alone are checked.
+    fn bytes(file: String, verdict: Verdict) -> Self {
+        let none = Findings::default();
+        Verified { kind: None, ..Verified::new(file, "", none, false) }.compared(Some(verdict))
+    }
+
+    /// Adds the comparison with a manifest; a file that is not as it was is not fine.
+    fn compared(mut self, digest: Option<Verdict>) -> Self {
+        if digest.as_ref().is_some_and(|verdict| *verdict != Verdict::Intact) {
+            self.status = self.status.max(Status::Findings.code());
+        }
+        self.digest = digest;
+        self
+    }
+
     fn new(file: String, kind: &'static str, findings: Findings, strict: bool) -> Self {
         let broken = is_broken(&findings, strict);
         let status = if broken { Status::Findings } else { Status::Fine };
@@ -102,6 +167,7 @@ impl Verified {
             more: findings.dropped(),
             error: None,
             status: status.code(),
+            digest: None,
             all: findings,
             broken,
         }
@@ -115,6 +181,7 @@ impl Verified {
             more: 0,
             error: Some(failure.message.clone()),
             status: failure.status.code(),
+            digest: None,
             all: Findings::default(),
             broken: true,
         }
@@ -124,13 +191,26 @@ impl Verified {
         if let Some(error) = &self.error {
             return writeln!(out, "{BAD}unreadable{BAD:#}  {error}");
         }
+        let changed = self.digest.as_ref().is_some_and(|verdict| *verdict != Verdict::Intact);
         let (style, word) = match (self.broken, self.all.is_empty()) {
             (true, _) => (BAD, "broken"),
+            (false, _) if changed => (BAD, "other "),
+            (false, true) if self.kind.is_none() => (GOOD, "intact"),
             (false, false) => (WARN, "valid "),
             (false, true) => (GOOD, "valid "),
         };
         let note = if self.all.is_empty() { String::new() } else { format!("  {}", tally(&self.all)) };
         writeln!(out, "{style}{word}{style:#}  {TITLE}{}{TITLE:#}{DIM}{note}{DIM:#}", self.file)?;
+        match &self.digest {
+            Some(Verdict::Altered { have, want, parts }) => {
+                writeln!(out, "  the bytes are not those of the manifest: sha256 {have}, want {want}")?;
+                for part in parts {
+                    writeln!(out, "    changed, gone or new: {}", spelling::name(part))?;
+                }
+            }
+            Some(Verdict::Unlisted) => writeln!(out, "  the manifest does not name it")?,
+            Some(Verdict::Intact) | None => {}
+        }
         print_findings(&self.all, out)
     }
 }
