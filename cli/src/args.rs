@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, build, check, completions, convert, darwinn, diff, dump, explain, extract, inspect, join, lower, man,
-    mutate, ops, parse, patch, print, run, shrink, size, smith, split, verify,
+    bench, build, check, completions, convert, darwinn, diff, digest, dump, explain, extract, inspect, join, list,
+    lower, man, merge, mutate, ops, parse, patch, print, run, shrink, size, smith, split, verify,
 };
 use crate::options::Common;
 
@@ -45,6 +45,9 @@ pub enum Command {
     Diff(diff::Args),
     Split(split::Args),
     Join(join::Args),
+    Merge(merge::Args),
+    List(list::Args),
+    Digest(digest::Args),
     Lower(lower::Args),
     Patch(patch::Args),
     Convert(convert::Args),
@@ -82,6 +85,9 @@ impl Command {
             Command::Diff(_) => "diff",
             Command::Split(_) => "split",
             Command::Join(_) => "join",
+            Command::Merge(_) => "merge",
+            Command::List(_) => "list",
+            Command::Digest(_) => "digest",
             Command::Lower(_) => "lower",
             Command::Patch(_) => "patch",
             Command::Convert(_) => "convert",

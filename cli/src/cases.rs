@@ -10,7 +10,7 @@ use edgepack_format::tensor::{LayoutError, TensorBuf};
 use edgepack_format::wire::ReadError;
 
 use crate::compare::Comparison;
-use crate::interchange::{self, InterchangeError};
+use crate::interchange::{self, InterchangeError, TensorFile};
 
 /// One recorded run. What is not there was `None` or text, which no recording holds.
 #[derive(Clone, PartialEq, Debug)]
@@ -29,8 +29,10 @@ pub struct Recorded {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CasesError {
-    /// The file is not a safetensors file.
+    /// The file holds no tensors that can be read.
     Interchange(InterchangeError),
+    /// The file is one array, without a key.
+    Single,
     /// A key is not `METHOD.RUN.in.I` or `METHOD.RUN.out.I`.
     Key(String),
     /// A bundle cannot be read.
@@ -45,6 +47,7 @@ impl std::fmt::Display for CasesError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             CasesError::Interchange(error) => error.fmt(f),
+            CasesError::Single => f.write_str("one array without a key is not a recording"),
             CasesError::Key(key) => write!(f, "the key {key:?} is not METHOD.RUN.in.I or METHOD.RUN.out.I"),
             CasesError::Read(error) => error.fmt(f),
             CasesError::Layout(error) => error.fmt(f),
@@ -89,8 +92,20 @@ pub(crate) fn parse_key(key: &str) -> Option<(&str, u64, Side, usize)> {
 
 /// The runs of a safetensors file, by method and number.
 pub fn from_safetensors(bytes: &[u8]) -> Result<Vec<Recorded>, CasesError> {
+    from_named(interchange::read_safetensors(bytes).map_err(CasesError::Interchange)?)
+}
+
+/// The runs of a safetensors file or of an archive of NumPy arrays, of which `most` bytes are inflated.
+pub fn from_file(bytes: &[u8], most: u64) -> Result<Vec<Recorded>, CasesError> {
+    match interchange::read(bytes, most).map_err(CasesError::Interchange)? {
+        TensorFile::Named(tensors) => from_named(tensors),
+        TensorFile::Single(_) => Err(CasesError::Single),
+    }
+}
+
+fn from_named(tensors: Vec<(String, TensorBuf)>) -> Result<Vec<Recorded>, CasesError> {
     let mut runs: BTreeMap<(String, u64), Recorded> = BTreeMap::new();
-    for (key, tensor) in interchange::read_safetensors(bytes).map_err(CasesError::Interchange)? {
+    for (key, tensor) in tensors {
         let (method, run, side, index) = parse_key(&key).ok_or_else(|| CasesError::Key(key.clone()))?;
         let recorded = runs.entry((method.to_owned(), run)).or_insert_with(|| Recorded {
             method: method.to_owned(),

@@ -11,13 +11,16 @@ mod error_codes;
 mod file;
 mod findings;
 pub mod formats;
+pub mod inputs;
 pub mod interchange;
 pub mod interrupt;
 #[cfg(feature = "llm")]
 mod llm;
+mod manifest;
 mod many;
 pub mod options;
 mod outputs;
+mod ranking;
 mod readable;
 mod session;
 mod spelling;
@@ -36,8 +39,8 @@ use edgepack_format::payload::Payloads;
 
 use crate::args::{Cli, Command};
 use crate::commands::{
-    bench, build, check, completions, convert, darwinn, diff, dump, explain, extract, inspect, join, lower, man,
-    mutate, ops, parse, patch, print, run as run_once, shrink, size, smith, split, verify,
+    bench, build, check, completions, convert, darwinn, diff, digest, dump, explain, extract, inspect, join, list,
+    lower, man, merge, mutate, ops, parse, patch, print, run as run_once, shrink, size, smith, split, verify,
 };
 use crate::options::Color;
 use crate::session::Session;
@@ -89,6 +92,9 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
         Command::Diff(args) => diff::run(args, &mut session),
         Command::Split(args) => split::run(args, &mut session),
         Command::Join(args) => join::run(args, &mut session),
+        Command::Merge(args) => merge::run(args, &mut session),
+        Command::List(args) => list::run(args, &mut session),
+        Command::Digest(args) => digest::run(args, &mut session),
         Command::Lower(args) => lower::run(args, &mut session),
         Command::Patch(args) => patch::run(args, &mut session),
         Command::Convert(args) => convert::run(args, &mut session),

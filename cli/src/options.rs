@@ -3,9 +3,13 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use clap::builder::TypedValueParser;
 use edgepack_format::limits::Limits;
 
 use crate::compare::Tolerance;
+use crate::inputs::fill::Fill;
+use crate::inputs::image::Preparation;
+use crate::inputs::item::Item;
 
 /// Options of every command.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -108,9 +112,45 @@ pub struct Invocation {
     #[arg(short, long, value_name = "NAME")]
     pub method: Option<String>,
 
-    /// Inputs: a safetensors file with keys `I`, `in.I` or `METHOD.RUN.in.I` (the first run), or NumPy arrays in order
-    #[arg(short, long, value_name = "FILE", num_args = 1..)]
-    pub inputs: Vec<PathBuf>,
+    /// Inputs.
+    #[command(flatten)]
+    pub inputs: Inputs,
+}
+
+/// Inputs of a run.
+#[derive(clap::Args, Debug)]
+pub struct Inputs {
+    /// Inputs in order, or with their index in front (`1=mask.npy`): NumPy arrays, pictures (.png, .jpg, see --image),
+    /// numbers, `true` and `false`, raw elements with their type (`f32[1, 3]=FILE`, or `raw=FILE` for the type of the
+    /// input); a safetensors file or an archive of arrays (.npz) gives several, by the keys `I`, `in.I`, `arr_I` or
+    /// `METHOD.RUN.in.I` (the first run). A file that is named as a number is `./3`
+    #[arg(short, long, value_name = "ITEM", num_args = 1.., allow_negative_numbers = true)]
+    #[arg(value_parser = clap::builder::OsStringValueParser::new().try_map(Item::parse))]
+    pub inputs: Vec<Item>,
+
+    /// Steps from pictures to inputs: a preset, settings, or both. `imagenet` (the shorter side becomes 8/7 of the
+    /// input's, the middle is cut out, mean and deviation of ImageNet), `signed` (-1 to 1), `unit` (0 to 1), `bytes` (0 to
+    /// 255). Settings: `resize=224` (shorter side; the middle is cut out) or `resize=224x320` (height and width),
+    /// `mean=` and `std=` (one number or three, of colours from 0 to 1), `max=` (a factor at the end), `order=bgr`,
+    /// `layout=nhwc`. Resizing is bilinear over all pixels; transparency and orientation are not looked at
+    #[arg(long, value_name = "PRESET,KEY=VALUE,…")]
+    pub image: Option<Preparation>,
+
+    /// Random elements for inputs that are not given: floats between -1 and 1, bytes and bools of any value, wider
+    /// integers 0 or 1, since they may be indices. An equal seed gives equal elements
+    #[arg(long, value_name = "SEED", conflicts_with = "zeros")]
+    pub random: Option<u64>,
+
+    /// Zeros for inputs that are not given
+    #[arg(long)]
+    pub zeros: bool,
+}
+
+impl Inputs {
+    /// Returns what fills inputs that are not given, if anything was asked for.
+    pub fn fill(&self) -> Option<Fill> {
+        self.random.map(Fill::Random).or(self.zeros.then_some(Fill::Zeros))
+    }
 }
 
 /// Number of threads that compute.

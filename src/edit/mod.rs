@@ -28,7 +28,7 @@
 //! Packages of the Model Library Format are no flatbuffers: their parts are `builder::mlf::LibraryParts`, which
 //! [`dump_library`], [`build_library`] and [`diff_libraries`] take.
 //!
-//! [`split`], [`join`] and [`patch`] move and replace tensors; [`diff`] says what differs between two packages.
+//! [`split`], [`join`], [`merge`] and [`patch()`] move and replace tensors, [`named`] lists them; [`diff`] says what differs between two packages.
 
 mod base64;
 mod compiled;
@@ -37,6 +37,8 @@ mod diff;
 mod dump;
 mod error;
 mod library;
+mod listing;
+mod merge;
 mod names;
 mod open;
 mod origin;
@@ -65,6 +67,8 @@ pub use join::join;
 pub use library::{
     build_library, build_library_from, diff_libraries, dump_library, is_library_dump, library_parts, write_library,
 };
+pub use listing::{Named, named};
+pub use merge::merge;
 pub use names::Glob;
 pub use open::Opened;
 pub use origin::{Likeness, Origin};

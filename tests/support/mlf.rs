@@ -11,7 +11,7 @@ use edgepack_cli::cases::Recorded;
 use edgepack_cli::compare::{Tolerance, compare};
 use edgepack_cli::formats::mlf::cases::{from_folder, replay};
 use edgepack_cli::formats::mlf::runner::Runner;
-use edgepack_cli::interchange::{self, TensorFile};
+use edgepack_cli::interchange;
 use edgepack_cli::value::Value as Output;
 use edgepack_executor::mlf::{Argument, GraphExecutor};
 use edgepack_format::limits::Limits;
@@ -205,11 +205,7 @@ pub fn runs(path: &Path, facts: &Value) -> Answer {
 }
 
 fn array(path: &Path) -> Result<TensorBuf, String> {
-    match interchange::read(&read(path)?) {
-        Ok(TensorFile::Single(tensor)) => Ok(tensor),
-        Ok(_) => Err(format!("{}: no NumPy array", path.display())),
-        Err(error) => Err(format!("{}: {error}", path.display())),
-    }
+    interchange::read_npy(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Models whose facts have the values of single nodes.

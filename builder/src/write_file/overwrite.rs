@@ -165,7 +165,7 @@ impl Place {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             journal => journal?,
         };
-        let mut journal = Journal::open(journal).map_err(|error| self.explained(&error))?;
+        let mut journal = self.own(journal).and_then(Journal::open).map_err(|error| self.explained(&error))?;
         let mut file = OpenOptions::new().read(true).write(true).open(&self.file.path)?;
         if file.metadata()?.len() != journal.len || !journal.matches(&mut file)? {
             let message = "it has other bytes than the journal of this change";
@@ -189,6 +189,24 @@ impl Place {
         steps.next()?;
         sync_folder(&self.file.folder)?;
         Ok(true)
+    }
+
+    /// The journal, if it is a file of the owner of the file it is for: in a folder that others write to, another could have
+    /// made one.
+    fn own(&self, journal: File) -> io::Result<File> {
+        let refused = |message| Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+        if !fs::symlink_metadata(&self.journal)?.is_file() {
+            return refused("its journal is not a regular file");
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+
+            if journal.metadata()?.uid() != fs::metadata(&self.file.path)?.uid() {
+                return refused("its journal is another user's");
+            }
+        }
+        Ok(journal)
     }
 
     fn explained(&self, error: &io::Error) -> io::Error {
@@ -451,6 +469,29 @@ mod tests {
             assert!(recover(&file).is_err(), "{at}");
         }
         fs::write(&place.journal, journal).unwrap();
+        assert!(recover(&file).unwrap());
+        assert_eq!(fs::read(&file).unwrap(), old());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn journals_of_others_are_refused() {
+        let (folder, file) = folder("others", &old());
+        let place = Place::of(&file).unwrap();
+        assert!(!cut(8, |steps| place.overwrite(&changes(), steps)));
+        let torn = fs::read(&file).unwrap();
+        let elsewhere = folder.join("elsewhere");
+        fs::rename(&place.journal, &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &place.journal).unwrap();
+        assert!(recover(&file).unwrap_err().to_string().contains("not a regular file"));
+        fs::rename(&elsewhere, &place.journal).unwrap();
+        // Who may give files away, root, sees that those of others are refused.
+        if std::os::unix::fs::chown(&place.journal, Some(12_345), None).is_ok() {
+            assert!(recover(&file).unwrap_err().to_string().contains("another user's"));
+            assert_eq!(fs::read(&file).unwrap(), torn);
+            std::os::unix::fs::chown(&file, Some(12_345), None).unwrap();
+        }
         assert!(recover(&file).unwrap());
         assert_eq!(fs::read(&file).unwrap(), old());
         fs::remove_dir_all(folder).unwrap();

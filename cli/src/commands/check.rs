@@ -24,8 +24,8 @@ pub struct Args {
     /// The program
     pub file: PathBuf,
 
-    /// The runs: a safetensors file with keys METHOD.RUN.in.I and METHOD.RUN.out.I; a bundle carries its own. For a
-    /// Model Library Format package also a folder of caseK_inI.npy and caseK_outJ.npy
+    /// The runs: a safetensors file or an archive of NumPy arrays (.npz) with keys METHOD.RUN.in.I and METHOD.RUN.out.I;
+    /// a bundle carries its own. For a Model Library Format package also a folder of caseK_inI.npy and caseK_outJ.npy
     pub cases: Option<PathBuf>,
 
     /// Data files of the program.

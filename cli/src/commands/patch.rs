@@ -78,7 +78,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
 fn read(name: &str, path: &Path, session: &mut Session) -> Result<TensorBuf, Failure> {
     let about = |failure: Failure| failure.about(&name_of(path));
     let bytes = session.read_filled(path)?;
-    match interchange::read(&bytes).map_err(|error| about(Failure::unreadable(error)))? {
+    match interchange::read(&bytes, session.limits.memory_bytes).map_err(|error| about(Failure::unreadable(error)))? {
         TensorFile::Single(tensor) => Ok(tensor),
         TensorFile::Named(mut tensors) => {
             let found = match tensors.iter().position(|(key, _)| key == name) {

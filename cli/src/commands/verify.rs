@@ -1,25 +1,34 @@
 //! `edgepack verify`: everything the rules have to say.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use edgepack_format::finding::{Finding, Findings};
 use serde::Serialize;
 
-use crate::file::name_of;
+use crate::edit::read_text;
+use crate::file::{is_stdin, name_of};
 use crate::findings::{is_broken, print_findings, tally};
 use crate::formats;
-use crate::many::{Files, LeftOut, named_folder};
+use crate::manifest::{Manifest, Verdict};
+use crate::many::{Files, Found, LeftOut, named_folder};
 use crate::session::Session;
+use crate::spelling;
 use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, GOOD, TITLE, WARN};
 
 /// Check files against every rule of their format
 #[derive(clap::Args, Debug)]
+#[command(mut_arg("files", |files| files.required_unless_present_any(["folders", "against"])))]
 pub struct Args {
     /// Files to check.
     #[command(flatten)]
     pub files: Files,
+
+    /// Also compare the bytes with a manifest that `digest` wrote; without files, those that it names. Of files that are
+    /// of no known kind only the bytes are checked
+    #[arg(long, value_name = "MANIFEST")]
+    pub against: Option<PathBuf>,
 
     /// Data files that programs among them need; each is checked, too
     #[arg(long, value_name = "FILE")]
@@ -41,6 +50,9 @@ struct Verified {
     /// Reason the file could not be checked.
     error: Option<String>,
     status: u8,
+    /// Comparison with a manifest, if one is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<Verdict>,
     #[serde(skip)]
     all: Findings,
     /// True if the findings are enough to fail.
@@ -51,27 +63,53 @@ struct Verified {
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let (mut results, mut files, mut left_out) = (Vec::new(), Vec::new(), LeftOut::default());
-    let mut paths = Vec::new();
-    let found = args.files.found()?;
-    let all = found.len() + args.data.len();
+    let manifest = args.against.as_deref().map(|path| manifest(path, session)).transpose()?;
+    let found = match &manifest {
+        Some(manifest) if args.files.named() == Some(0) => {
+            manifest.files.iter().map(|file| Found { path: file.into(), below: None }).collect()
+        }
+        _ => args.files.found()?,
+    };
+    let (mut paths, all) = (Vec::new(), found.len() + args.data.len());
     for file in found {
-        // One that cannot be opened is read, too: there the reason is reported.
-        if left_out.takes(&file, session).unwrap_or(true) {
+        // One that cannot be opened is read, too: there the reason is reported. A manifest is for files of all kinds.
+        if manifest.is_some() || left_out.takes(&file, session).unwrap_or(true) {
             paths.push(file.path);
         }
     }
     let programs = paths.len();
     paths.extend_from_slice(&args.data);
     for (index, path) in paths.iter().enumerate() {
-        let not_a_folder = if index < programs { named_folder(path) } else { Ok(()) };
-        match not_a_folder.and_then(|()| formats::read(path, session)) {
+        if let Some(failure) = named_folder(path).err().filter(|_| index < programs) {
+            results.push(Verified::failed(name_of(path), &failure));
+            files.push(None);
+            continue;
+        }
+        let digest = match manifest.as_ref().map(|manifest| compare(manifest, path, session)).transpose() {
+            Ok(Some((verdict, known))) => {
+                if !known {
+                    results.push(Verified::bytes(name_of(path), verdict));
+                    files.push(None);
+                    continue;
+                }
+                Some(verdict)
+            }
+            Ok(None) => None,
+            Err(failure) => {
+                results.push(Verified::failed(name_of(path), &failure));
+                files.push(None);
+                continue;
+            }
+        };
+        match formats::read(path, session) {
             Ok((head, format)) => {
                 let findings = format.verify(&head, session);
-                results.push(Verified::new(head.file.name.clone(), format.id(), findings, args.strict));
+                let verified = Verified::new(head.file.name.clone(), format.id(), findings, args.strict);
+                results.push(verified.compared(digest));
                 files.push(Some((head, format)));
             }
             Err(failure) => {
-                results.push(Verified::failed(name_of(path), &failure));
+                results.push(Verified::failed(name_of(path), &failure).compared(digest));
                 files.push(None);
             }
         }
@@ -85,7 +123,8 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             {
                 let mut findings = std::mem::take(&mut result.all);
                 findings.extend(pairing);
-                *result = Verified::new(std::mem::take(&mut result.file), format.id(), findings, args.strict);
+                let verified = Verified::new(std::mem::take(&mut result.file), format.id(), findings, args.strict);
+                *result = verified.compared(result.digest.take());
             }
         }
     }
@@ -103,7 +142,38 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     })
 }
 
+/// Reads a manifest.
+fn manifest(path: &Path, session: &mut Session) -> Result<Manifest, Failure> {
+    let about = |message: String| Failure::findings(message).about(&name_of(path));
+    Manifest::parse(&read_text(path, session)?).map_err(about)
+}
+
+/// Compares a file with a manifest; and whether the file is of a known kind.
+fn compare(manifest: &Manifest, path: &Path, session: &mut Session) -> Result<(Verdict, bool), Failure> {
+    if is_stdin(path) {
+        return Err(Failure::usage("standard input has no name in a manifest"));
+    }
+    let file = session.open(path)?;
+    let verdict = manifest.compare(path, &file, session)?;
+    Ok((verdict, formats::of(file.head.kind).is_some()))
+}
+
 impl Verified {
+    /// A file of which the bytes alone are checked.
+    fn bytes(file: String, verdict: Verdict) -> Self {
+        let none = Findings::default();
+        Verified { kind: None, ..Verified::new(file, "", none, false) }.compared(Some(verdict))
+    }
+
+    /// Adds the comparison with a manifest; a file that is not as it was is not fine.
+    fn compared(mut self, digest: Option<Verdict>) -> Self {
+        if digest.as_ref().is_some_and(|verdict| *verdict != Verdict::Intact) {
+            self.status = self.status.max(Status::Findings.code());
+        }
+        self.digest = digest;
+        self
+    }
+
     fn new(file: String, kind: &'static str, findings: Findings, strict: bool) -> Self {
         let broken = is_broken(&findings, strict);
         let status = if broken { Status::Findings } else { Status::Fine };
@@ -114,6 +184,7 @@ impl Verified {
             more: findings.dropped(),
             error: None,
             status: status.code(),
+            digest: None,
             all: findings,
             broken,
         }
@@ -127,6 +198,7 @@ impl Verified {
             more: 0,
             error: Some(failure.message.clone()),
             status: failure.status.code(),
+            digest: None,
             all: Findings::default(),
             broken: true,
         }
@@ -136,13 +208,26 @@ impl Verified {
         if let Some(error) = &self.error {
             return writeln!(out, "{BAD}unreadable{BAD:#}  {error}");
         }
+        let changed = self.digest.as_ref().is_some_and(|verdict| *verdict != Verdict::Intact);
         let (style, word) = match (self.broken, self.all.is_empty()) {
             (true, _) => (BAD, "broken"),
+            (false, _) if changed => (BAD, "other "),
+            (false, true) if self.kind.is_none() => (GOOD, "intact"),
             (false, false) => (WARN, "valid "),
             (false, true) => (GOOD, "valid "),
         };
         let note = if self.all.is_empty() { String::new() } else { format!("  {}", tally(&self.all)) };
         writeln!(out, "{style}{word}{style:#}  {TITLE}{}{TITLE:#}{DIM}{note}{DIM:#}", self.file)?;
+        match &self.digest {
+            Some(Verdict::Altered { have, want, parts }) => {
+                writeln!(out, "  the bytes are not those of the manifest: sha256 {have}, want {want}")?;
+                for part in parts {
+                    writeln!(out, "    changed, gone or new: {}", spelling::name(part))?;
+                }
+            }
+            Some(Verdict::Unlisted) => writeln!(out, "  the manifest does not name it")?,
+            Some(Verdict::Intact) | None => {}
+        }
         print_findings(&self.all, out)
     }
 }

@@ -32,7 +32,7 @@ use edgepack_smith::Rng;
 use crate::cases::Replayed;
 use crate::compare::Tolerance;
 use crate::file::{self, File};
-use crate::options::Native;
+use crate::options::{Inputs, Native};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::value::Value;
@@ -153,7 +153,7 @@ pub trait Format: Sync {
         &self,
         file: &File,
         method: Option<&str>,
-        inputs: &[PathBuf],
+        inputs: &Inputs,
         how: Execution<'_>,
         session: &mut Session,
     ) -> Result<(String, Vec<Value>), Failure> {
@@ -177,7 +177,7 @@ pub trait Format: Sync {
         &self,
         file: &File,
         method: Option<&str>,
-        inputs: &[PathBuf],
+        inputs: &Inputs,
         measurement: Measurement,
         how: Execution<'_>,
         session: &mut Session,

@@ -12,6 +12,10 @@ pub enum InterchangeError {
     Safetensors(safetensors::SafeTensorError),
     /// The array is broken.
     Npy(String),
+    /// The archive of arrays is broken, or has more bytes than are allowed.
+    Npz(String),
+    /// The picture is broken, or has more pixels than are allowed.
+    Picture(String),
     /// An element type that the other side does not have.
     Type(String),
     /// Shape and bytes do not fit.
@@ -23,6 +27,8 @@ impl fmt::Display for InterchangeError {
         match self {
             InterchangeError::Safetensors(error) => write!(f, "no valid safetensors file: {error}"),
             InterchangeError::Npy(message) => write!(f, "no valid NumPy array: {message}"),
+            InterchangeError::Npz(message) => write!(f, "no valid archive of NumPy arrays: {message}"),
+            InterchangeError::Picture(message) => write!(f, "no picture that can be decoded: {message}"),
             InterchangeError::Type(name) => write!(f, "there is no element type for {name}"),
             InterchangeError::Layout(error) => error.fmt(f),
         }

@@ -1,14 +1,18 @@
-//! Tensors in files of others: safetensors and NumPy arrays, told apart by content.
+//! Tensors in files of others: safetensors, NumPy arrays and archives of them, and pictures, told apart by content.
 
 mod error;
 mod npy;
+mod npz;
+mod picture;
 
 use edgepack::edit::{dtype_of, scalar_type_of};
 use edgepack_format::tensor::{LayoutError, TensorBuf, TensorLayout};
 use safetensors::tensor::{SafeTensors, TensorView};
 
 pub use error::InterchangeError;
-pub use npy::write as write_npy;
+pub use npy::{read as read_npy, write as write_npy};
+pub use npz::write as write_npz;
+pub use picture::Picture;
 
 /// All tensors of a safetensors file with their names.
 pub fn read_safetensors(bytes: &[u8]) -> Result<Vec<(String, TensorBuf)>, InterchangeError> {
@@ -51,10 +55,17 @@ pub enum TensorFile {
     Single(TensorBuf),
 }
 
-/// Reads a safetensors file or a NumPy array.
-pub fn read(bytes: &[u8]) -> Result<TensorFile, InterchangeError> {
-    match bytes.starts_with(npy::MAGIC) {
-        true => npy::read(bytes).map(TensorFile::Single),
-        false => read_safetensors(bytes).map(TensorFile::Named),
+/// Reads a safetensors file, a NumPy array or an archive of such arrays; what is compressed may have `most` bytes.
+pub fn read(bytes: &[u8], most: u64) -> Result<TensorFile, InterchangeError> {
+    match bytes {
+        _ if bytes.starts_with(npy::MAGIC) => npy::read(bytes).map(TensorFile::Single),
+        _ if npz::MAGIC.iter().any(|magic| bytes.starts_with(magic)) => npz::read(bytes, most).map(TensorFile::Named),
+        _ => read_safetensors(bytes).map(TensorFile::Named),
     }
+}
+
+/// Decodes a picture; `None` if the content is none.
+pub fn read_picture(bytes: &[u8], most_pixels: u64) -> Option<Result<Picture, InterchangeError>> {
+    let known = picture::MAGIC.iter().any(|magic| bytes.starts_with(magic));
+    known.then(|| picture::read(bytes, most_pixels))
 }

@@ -1,11 +1,8 @@
 //! Times of a module: opening, compiling or finding the code, and runs.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use edgepack_executor::MemoryBytes;
-use edgepack_executor::mlf::Operand;
-use edgepack_format::tensor::TensorBuf;
 
 use super::library::module;
 use super::native;
@@ -14,6 +11,8 @@ use super::runner::Runner;
 use crate::file::File;
 use crate::formats::Execution;
 use crate::formats::measured::{Measured, Memory, Steady};
+use crate::inputs::fill::Fill;
+use crate::options::Inputs;
 use crate::session::Session;
 use crate::status::Failure;
 use crate::units::count;
@@ -22,7 +21,7 @@ use crate::units::count;
 pub fn bench(
     file: &File,
     asked: Option<&str>,
-    paths: &[PathBuf],
+    given: &Inputs,
     time: Duration,
     how: Execution<'_>,
     session: &mut Session,
@@ -34,11 +33,8 @@ pub fn bench(
     let mut runner = Runner::open(&module, &native::options(how.native), &session.limits)
         .map_err(|error| Failure::cannot_run(error).about(&file.name))?;
     let load = start.elapsed();
-    let specs = runner.inputs();
-    let inputs = match paths.is_empty() {
-        true => specs.iter().map(|(name, operand)| zeros(name, operand.as_ref())).collect::<Result<_, _>>()?,
-        false => read_inputs(paths, &specs.into_iter().map(|(name, _)| name).collect::<Vec<_>>(), session)?,
-    };
+    let fill = given.fill().or(given.inputs.is_empty().then_some(Fill::Zeros));
+    let inputs = read_inputs(given, fill, &runner, session)?;
     let mut once = || {
         let start = Instant::now();
         runner.run(&inputs, &[]).map_err(Failure::cannot_run)?;
@@ -62,12 +58,4 @@ pub fn bench(
         roofline: None,
         work: count(calls, "call"),
     })
-}
-
-/// Zeros: an integer may be an index.
-fn zeros(name: &str, operand: Option<&Operand>) -> Result<TensorBuf, Failure> {
-    let unknown = || Failure::usage(format!("the package does not say what {name} looks like; give --inputs"));
-    let layout = operand.and_then(|operand| operand.layout().ok()).ok_or_else(unknown)?;
-    let bytes = vec![0; layout.byte_len()];
-    TensorBuf::from_bytes(layout, bytes).map_err(Failure::cannot_run)
 }

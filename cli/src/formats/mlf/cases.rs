@@ -8,7 +8,7 @@ use edgepack_format::tensor::{TensorBuf, TensorLayout};
 use super::runner::{Runner, RunnerError};
 use crate::cases::{Recorded, ReplayError, Replayed};
 use crate::compare::{Tolerance, compare};
-use crate::interchange::{self, TensorFile};
+use crate::interchange;
 use crate::value::Value;
 
 /// The runs of a folder, in order; files of other names are not looked at.
@@ -21,9 +21,7 @@ pub fn from_folder(folder: &Path, module: &str) -> Result<Vec<Recorded>, String>
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let Some((run, is_input, index)) = parse_name(&name) else { continue };
         let bytes = std::fs::read(&path).map_err(|error| failed(&path, &error))?;
-        let TensorFile::Single(tensor) = interchange::read(&bytes).map_err(|error| failed(&path, &error))? else {
-            return Err(failed(&path, &"this is not a NumPy array"));
-        };
+        let tensor = interchange::read_npy(&bytes).map_err(|error| failed(&path, &error))?;
         let recorded = runs.entry(run).or_insert_with(|| Recorded {
             method: module.to_owned(),
             run,

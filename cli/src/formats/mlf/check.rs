@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::cases::{from_folder, replay};
 use super::library::open;
-use crate::cases::{Replayed, from_safetensors};
+use crate::cases::{Replayed, from_file};
 use crate::compare::Tolerance;
 use crate::file::File;
 use crate::file::name_of;
@@ -12,7 +12,7 @@ use crate::formats::Execution;
 use crate::session::Session;
 use crate::status::Failure;
 
-/// Replays the runs of a folder or a safetensors file.
+/// Replays the runs of a folder or a file.
 pub fn check(
     file: &File,
     cases: Option<&Path>,
@@ -26,7 +26,8 @@ pub fn check(
         from_folder(path, &module.info().name).map_err(Failure::unreadable)?
     } else {
         let bytes = session.read_filled(path)?;
-        from_safetensors(&bytes).map_err(|error| Failure::unreadable(error).about(&name_of(path)))?
+        from_file(&bytes, session.limits.memory_bytes)
+            .map_err(|error| Failure::unreadable(error).about(&name_of(path)))?
     };
     match recorded.is_empty() {
         true => Err(Failure::usage("there are no runs in it").about(&name_of(path))),

@@ -14,7 +14,7 @@ pub mod runner;
 mod summary;
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use edgepack_format::FileKind;
 use edgepack_format::finding::Findings;
@@ -27,6 +27,7 @@ use super::{Execution, Format, Head, Measured, Measurement, Piece, Size};
 use crate::cases::Replayed;
 use crate::compare::Tolerance;
 use crate::file::File;
+use crate::options::Inputs;
 use crate::session::Session;
 use crate::spelling;
 use crate::status::{Failure, Status};
@@ -100,7 +101,7 @@ impl Format for Mlf {
         &self,
         file: &File,
         method: Option<&str>,
-        inputs: &[PathBuf],
+        inputs: &Inputs,
         how: Execution<'_>,
         session: &mut Session,
     ) -> Result<(String, Vec<Value>), Failure> {
@@ -122,7 +123,7 @@ impl Format for Mlf {
         &self,
         file: &File,
         method: Option<&str>,
-        inputs: &[PathBuf],
+        inputs: &Inputs,
         measurement: Measurement,
         how: Execution<'_>,
         session: &mut Session,

@@ -1,15 +1,14 @@
 //! One run of a module.
 
-use std::path::PathBuf;
-
+use edgepack_executor::mlf::Operand;
 use edgepack_format::tensor::TensorBuf;
 
 use super::library::open;
-use crate::cases::parse_key;
+use super::runner::Runner;
 use crate::file::File;
-use crate::file::name_of;
 use crate::formats::Execution;
-use crate::interchange::{self, TensorFile};
+use crate::inputs::{self, Kind, Wanted, fill::Fill};
+use crate::options::Inputs;
 use crate::session::Session;
 use crate::status::Failure;
 use crate::value::Value;
@@ -18,41 +17,38 @@ use crate::value::Value;
 pub fn run(
     file: &File,
     asked: Option<&str>,
-    paths: &[PathBuf],
+    given: &Inputs,
     how: Execution<'_>,
     session: &mut Session,
 ) -> Result<(String, Vec<Value>), Failure> {
     let (module, mut runner) = open(file, asked, how.native, &session.limits)?;
-    let names: Vec<String> = runner.inputs().into_iter().map(|(name, _)| name).collect();
-    let inputs = read_inputs(paths, &names, session)?;
+    let inputs = read_inputs(given, given.fill(), &runner, session)?;
     let outputs = runner.run(&inputs, &[]).map_err(Failure::cannot_run)?;
     Ok((module.info().name.clone(), outputs.into_iter().map(Value::Tensor).collect()))
 }
 
-/// Inputs in order: NumPy arrays as given, tensors of a safetensors file by name or number.
-pub fn read_inputs(paths: &[PathBuf], names: &[String], session: &mut Session) -> Result<Vec<TensorBuf>, Failure> {
-    let mut given = std::collections::BTreeMap::new();
-    for path in paths {
-        let about = |failure: Failure| failure.about(&name_of(path));
-        let bytes = session.read_filled(path)?;
-        match interchange::read(&bytes).map_err(|error| about(Failure::unreadable(error)))? {
-            TensorFile::Single(tensor) => {
-                given.insert(given.len(), tensor);
-            }
-            TensorFile::Named(tensors) => {
-                for (key, tensor) in tensors {
-                    let number = key.strip_prefix("in.").unwrap_or(&key).parse().ok();
-                    let place = names.iter().position(|name| *name == key).or(number);
-                    let place = place.or_else(|| parse_key(&key).map(|(_, _, _, index)| index));
-                    let message = || Failure::usage(format!("the key {key:?} is not an input's name or number"));
-                    given.insert(place.ok_or_else(|| about(message()))?, tensor);
-                }
-            }
-        }
+/// The inputs of a module, in order; those that are not given as `fill` has them.
+pub fn read_inputs(
+    given: &Inputs,
+    fill: Option<Fill>,
+    runner: &Runner,
+    session: &mut Session,
+) -> Result<Vec<TensorBuf>, Failure> {
+    let wanted = |(name, operand): (String, Option<Operand>)| {
+        let layout = operand.and_then(|operand| operand.layout().ok());
+        Wanted { name: Some(name), kind: layout.map_or(Kind::Unknown, Kind::Tensor) }
+    };
+    let wanted: Vec<Wanted> = runner.inputs().into_iter().map(wanted).collect();
+    let read = inputs::read(given, fill, None, &wanted, session)?;
+    if fill.is_some()
+        && let Some((_, unknown)) = wanted.iter().enumerate().find(|(index, _)| !read.contains_key(index))
+    {
+        let name = unknown.name.as_deref().unwrap_or_default();
+        return Err(Failure::usage(format!("the package does not say what {name} looks like; give --inputs")));
     }
-    if given.keys().enumerate().any(|(want, have)| want != *have) {
-        return Err(Failure::usage(format!("inputs {:?} leave one out", given.keys().collect::<Vec<_>>())));
+    if read.keys().enumerate().any(|(want, have)| want != *have) {
+        return Err(Failure::usage(format!("inputs {:?} leave one out", read.keys().collect::<Vec<_>>())));
     }
-    let contiguous = given.into_values().map(|tensor| tensor.contiguous());
+    let contiguous = read.into_values().map(|tensor| tensor.contiguous());
     contiguous.collect::<Result<_, _>>().map_err(Failure::cannot_run)
 }

@@ -6,14 +6,14 @@ use edgepack_executor::Registry;
 
 use super::open::{Opened, options};
 use super::replay::replay;
-use crate::cases::{Recorded, Replayed, from_safetensors, registry_for};
+use crate::cases::{Recorded, Replayed, from_file, registry_for};
 use crate::compare::Tolerance;
 use crate::file::name_of;
 use crate::formats::Execution;
 use crate::session::Session;
 use crate::status::Failure;
 
-/// Replays the runs of a safetensors file, or those that came with the program.
+/// Replays the runs of a file, or those that came with the program.
 pub fn check(
     opened: Opened,
     cases: Option<&Path>,
@@ -33,7 +33,7 @@ pub fn check(
 fn read_cases(path: &Path, session: &mut Session) -> Result<(Vec<Recorded>, Registry), Failure> {
     let about = |failure: Failure| failure.about(&name_of(path));
     let bytes = session.read_filled(path)?;
-    let recorded = from_safetensors(&bytes).map_err(|error| about(Failure::unreadable(error)))?;
+    let recorded = from_file(&bytes, session.limits.memory_bytes).map_err(|error| about(Failure::unreadable(error)))?;
     match recorded.is_empty() {
         true => Err(about(Failure::usage("there are no runs in it"))),
         false => Ok((recorded, registry_for(&bytes))),

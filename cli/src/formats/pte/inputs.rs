@@ -1,17 +1,13 @@
-//! Inputs of a method, from files.
+//! Inputs of a method.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
+use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorBuf;
 use edgepack_loader::{MethodMeta, ValueMeta};
 
-use crate::cases::{Side, parse_key};
-use crate::file::name_of;
-use crate::interchange::{self, TensorFile};
-use crate::session::Session;
+use crate::inputs::{Kind, Wanted};
 use crate::spelling;
-use crate::status::Failure;
 use crate::value::Value;
 
 /// The inputs of a method: recorded tensors in the order the method wants, numbers as such, and for what is not
@@ -44,53 +40,14 @@ pub fn inputs(meta: &MethodMeta, recorded: &BTreeMap<usize, TensorBuf>) -> Resul
     meta.inputs.iter().enumerate().map(one).collect()
 }
 
-/// The inputs that files give, by index.
-pub fn read_inputs(
-    paths: &[PathBuf],
-    meta: &MethodMeta,
-    session: &mut Session,
-) -> Result<BTreeMap<usize, TensorBuf>, Failure> {
-    let mut given = BTreeMap::new();
-    let mut next = 0;
-    for path in paths {
-        let about = |failure: Failure| failure.about(&name_of(path));
-        let bytes = session.read_filled(path)?;
-        match interchange::read(&bytes).map_err(|error| about(Failure::unreadable(error)))? {
-            TensorFile::Single(tensor) => {
-                given.insert(next, tensor);
-                next += 1;
-            }
-            TensorFile::Named(tensors) => {
-                for (index, tensor) in by_index(tensors, &meta.name).map_err(about)? {
-                    given.insert(index, tensor);
-                }
-            }
-        }
-    }
-    Ok(given)
-}
-
-/// Returns the tensors of this run's inputs, each with the index of the input that its name refers to.
-fn by_index(tensors: Vec<(String, TensorBuf)>, method: &str) -> Result<Vec<(usize, TensorBuf)>, Failure> {
-    let first =
-        tensors.iter().filter_map(|(key, _)| parse_key(key)).filter(|key| key.0 == method).map(|key| key.1).min();
-    let single = tensors.len() == 1;
-    let mut found = Vec::new();
-    for (key, tensor) in tensors {
-        let plain = key.strip_prefix("in.").unwrap_or(&key).parse().ok();
-        match (plain, parse_key(&key)) {
-            (Some(index), _) => found.push((index, tensor)),
-            // Other methods, later runs and recorded outputs are not for this run.
-            (None, Some((name, run, side, index))) => {
-                if name == method && Some(run) == first && side == Side::In {
-                    found.push((index, tensor));
-                }
-            }
-            (None, None) if single => found.push((0, tensor)),
-            (None, None) => {
-                return Err(Failure::usage(format!("the key {key:?} is not I, in.I or METHOD.RUN.in.I")));
-            }
-        }
-    }
-    Ok(found)
+/// The inputs as the command line may give them.
+pub fn wanted(meta: &MethodMeta) -> Vec<Wanted> {
+    let kind = |input: &ValueMeta| match input {
+        ValueMeta::Tensor(tensor) => Kind::Tensor(tensor.layout.clone()),
+        ValueMeta::Int(_) => Kind::Scalar(ScalarType::LONG),
+        ValueMeta::Bool(_) => Kind::Scalar(ScalarType::BOOL),
+        ValueMeta::Double(_) => Kind::Scalar(ScalarType::DOUBLE),
+        _ => Kind::Unknown,
+    };
+    meta.inputs.iter().map(|input| Wanted { name: None, kind: kind(input) }).collect()
 }

@@ -17,7 +17,8 @@ use crate::readable;
 
 /// Checks the program with that root table together with its data files.
 pub fn pairing(root: Option<wire::Table<'_>>, data: &[&Head], limits: &Limits) -> Findings {
-    let mut pairing = Pairing { findings: Findings::new(limits), places: HashMap::new(), data: Vec::new() };
+    let findings = Findings::new(limits);
+    let mut pairing = Pairing { findings, wanted: 0, missing: Vec::new(), places: HashMap::new(), data: Vec::new() };
     let Some(root) = root else { return pairing.findings };
     let program = tables::program(&root);
     for entry in readable::rows(&program.named_data).into_iter().flatten() {
@@ -36,11 +37,23 @@ pub fn pairing(root: Option<wire::Table<'_>>, data: &[&Head], limits: &Limits) -
             pairing.value(table, path);
         }
     }
+    pairing.report_missing(data);
     pairing.findings
+}
+
+/// A value whose data are not there.
+struct Missing {
+    path: String,
+    offset: Option<u64>,
+    key: String,
 }
 
 struct Pairing<'a> {
     findings: Findings,
+    /// Number of values that are looked up by key.
+    wanted: usize,
+    /// Those whose key is in none of the data files.
+    missing: Vec<Missing>,
     /// Place of the first holder of each key.
     places: HashMap<String, String>,
     data: Vec<DataRef<'a>>,
@@ -73,8 +86,9 @@ impl Pairing<'_> {
         }
         let key = info.fully_qualified_name.as_deref().unwrap_or_default();
         let offset = Some(u64::from(table.offset()));
+        self.wanted += 1;
         let Some(entry) = self.data.iter().find_map(|data| data.lookup(key)) else {
-            return self.report(&PAIR_MISSING, path(), offset, format!("{key:?} is in none of the data files"));
+            return self.missing.push(Missing { path: path(), offset, key: key.to_owned() });
         };
         let message = match (&entry.layout, layout(&tensor)) {
             (Some(have), Some(want)) if *have == want => return,
@@ -84,6 +98,30 @@ impl Pairing<'_> {
             (_, None) => return,
         };
         self.report(&PAIR_LAYOUT, path(), offset, message);
+    }
+}
+
+impl Pairing<'_> {
+    /// Reports keys that are missing: one by one, or in one word if the data files are of another model.
+    fn report_missing(&mut self, files: &[&Head]) {
+        let missing = std::mem::take(&mut self.missing);
+        let foreign = missing.len() == self.wanted && missing.len() > 1;
+        match (missing.first(), self.data.iter().find_map(|data| data.keys().first().cloned())) {
+            (Some(first), Some(other)) if foreign => {
+                let names: Vec<&str> = files.iter().map(|head| head.file.name.as_str()).collect();
+                let (names, wanted, key) = (names.join(", "), self.wanted, &first.key);
+                let message = format!(
+                    "{names}: data of another model: the program looks up {wanted} tensors, such as {key:?}, and none of \
+                     them is there, but others are, such as {other:?}"
+                );
+                self.report(&PAIR_MISSING, first.path.clone(), first.offset, message);
+            }
+            _ => {
+                for Missing { path, offset, key } in missing {
+                    self.report(&PAIR_MISSING, path, offset, format!("{key:?} is in none of the data files"));
+                }
+            }
+        }
     }
 }
 

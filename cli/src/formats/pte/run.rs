@@ -1,12 +1,12 @@
 //! One run of one method.
 
-use std::path::PathBuf;
-
 use edgepack_executor::{Input, Method};
 
-use super::inputs::{inputs, read_inputs};
+use super::inputs::{inputs as recorded, wanted};
 use super::open::{Opened, method, options};
 use crate::formats::Execution;
+use crate::inputs;
+use crate::options::Inputs;
 use crate::session::Session;
 use crate::status::Failure;
 use crate::value::Value;
@@ -15,15 +15,15 @@ use crate::value::Value;
 pub fn run(
     opened: &Opened,
     asked: Option<&str>,
-    paths: &[PathBuf],
+    given: &Inputs,
     how: Execution<'_>,
     session: &mut Session,
 ) -> Result<(String, Vec<Value>), Failure> {
     let name = method(&opened.program, asked)?;
     let options = options(how, session)?;
     let meta = opened.program.method_meta(&name)?;
-    let given = read_inputs(paths, &meta, session)?;
-    let values = inputs(&meta, &given).map_err(Failure::usage)?;
+    let read = inputs::read(given, given.fill(), Some(&name), &wanted(&meta), session)?;
+    let values = recorded(&meta, &read).map_err(Failure::usage)?;
     let mut method = Method::load(&opened.program, &name, &edgepack_kernels::registry(), &options)?;
     let given: Vec<Input<'_>> = values.iter().filter_map(Value::input).collect();
     let outputs: Result<Vec<Value>, _> = method.run(&given)?.iter().map(Value::of).collect();

@@ -166,9 +166,12 @@ impl<'a> Places<'a> {
             return Err(fail(ErrorCode::InvalidState, message));
         }
         let Some(layout) = source.data.layout(name)? else {
-            let why = if source.data.contains(name) { "has no tensor layout" } else { "is in no data file" };
-            let code = if source.data.contains(name) { ErrorCode::InvalidExternalData } else { ErrorCode::NotFound };
-            return Err(fail(code, format!("the key {name} {why}")));
+            if source.data.contains(name) {
+                return Err(fail(ErrorCode::InvalidExternalData, format!("the key {name} has no tensor layout")));
+            }
+            let (count, other) = (source.data.len(), source.data.key(0).unwrap_or_default());
+            let message = format!("the key {name} is in no data file; those given have {count} keys, such as {other}");
+            return Err(fail(ErrorCode::NotFound, message));
         };
         let same = layout.scalar_type() == place.dtype
             && layout.dim_order() == dim_order

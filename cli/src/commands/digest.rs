@@ -1,0 +1,62 @@
+//! `edgepack digest`: a manifest of files.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::manifest::{Hex, escape, of_parts, of_source};
+use crate::session::Session;
+use crate::status::{Failure, Status};
+
+/// Print the SHA-256 of files, a manifest that `verify --against` and `sha256sum -c` check
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Files of any kind
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// Also a line for every tensor and other data with a name in programs and data files, so that `verify --against` can
+    /// say which of them changed; `sha256sum` does not know these lines
+    #[arg(long)]
+    pub parts: bool,
+}
+
+#[derive(Serialize)]
+struct Digested {
+    file: String,
+    sha256: Hex,
+    bytes: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<Part>,
+}
+
+#[derive(Serialize)]
+struct Part {
+    name: String,
+    sha256: Hex,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    let mut digested = Vec::new();
+    for path in &args.files {
+        let file = session.open(path)?;
+        let sha256 = of_source(&*file.source).map_err(|error| Failure::unreadable(error).about(&file.name))?;
+        let parts = if args.parts { of_parts(&file, session)? } else { Vec::new() };
+        let parts = parts.into_iter().map(|(name, sha256)| Part { name, sha256 }).collect();
+        digested.push(Digested { file: path.display().to_string(), sha256, bytes: file.source.len(), parts });
+    }
+    if session.json {
+        session.document(&serde_json::json!({ "files": digested }))?;
+        return Ok(Status::Fine);
+    }
+    for Digested { file, sha256, parts, .. } in digested {
+        let file = escape(&file);
+        writeln!(session.out, "{sha256}  {file}")?;
+        for Part { name, sha256 } in parts {
+            writeln!(session.out, "{sha256}  {file}#{}", escape(&name))?;
+        }
+    }
+    Ok(Status::Fine)
+}

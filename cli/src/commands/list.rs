@@ -1,0 +1,80 @@
+//! `edgepack list`: names of what is in a file, a line each.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use edgepack::edit::{Glob, named};
+use serde::Serialize;
+
+use crate::edit::{open, package};
+use crate::session::Session;
+use crate::spelling;
+use crate::status::{Failure, Status};
+use crate::style::{DIM, SHAPE};
+use crate::table::{Align, Cell, Columns};
+use crate::units::bytes;
+
+/// List what has a name in data files and programs: names, types, bytes
+///
+/// Names are those that `patch`, `split --match` and `extract --named` take. Tensors that a program finds in data files are
+/// listed there.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Data files and programs
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// Only those with such a name; * matches any text, ? one character
+    #[arg(long = "match", value_name = "GLOB")]
+    pub matching: Option<String>,
+
+    /// Print names alone
+    #[arg(long, conflicts_with = "json")]
+    pub names: bool,
+}
+
+#[derive(Serialize)]
+struct Listed {
+    file: String,
+    name: String,
+    #[serde(rename = "type")]
+    signature: Option<String>,
+    bytes: u64,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    let glob = args.matching.as_deref().map(Glob::new);
+    let mut listed = Vec::new();
+    for path in &args.files {
+        let (opened, file) = (open(path, session)?, path.display().to_string());
+        let found = named(&package(&opened, path)?).map_err(|error| Failure::from(error).about(&file))?;
+        for entry in found.into_iter().filter(|entry| glob.as_ref().is_none_or(|glob| glob.matches(&entry.name))) {
+            listed.push(Listed {
+                file: file.clone(),
+                signature: entry.layout.as_ref().map(spelling::layout),
+                bytes: entry.content.len(),
+                name: entry.name,
+            });
+        }
+    }
+    if session.json {
+        session.document(&serde_json::json!({ "entries": listed }))?;
+        return Ok(Status::Fine);
+    }
+    let mut columns = Columns::new(0, &[Align::Left, Align::Left, Align::Right, Align::Left]);
+    for Listed { file, name, signature, bytes: len } in listed {
+        if args.names {
+            writeln!(session.out, "{}", spelling::name(&name))?;
+            continue;
+        }
+        let signature = signature.unwrap_or_else(|| "bytes".to_owned());
+        let mut row = vec![Cell::from(spelling::name(&name)), Cell::new(signature, SHAPE), Cell::from(bytes(len))];
+        if args.files.len() > 1 {
+            row.push(Cell::new(file, DIM));
+        }
+        columns.row(row);
+    }
+    columns.print(&mut session.out)?;
+    Ok(Status::Fine)
+}
