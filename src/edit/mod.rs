@@ -53,6 +53,7 @@ mod convert;
 mod join;
 mod patch;
 mod payload;
+mod sharing;
 mod split;
 
 pub use compiled::{CompiledModel, CompiledPackage};
@@ -76,5 +77,6 @@ pub use package::{Layout, Package, Root};
 pub use patch::{NewTensor, patch, patch_in_place};
 pub use places::Places;
 pub use reading::DocumentText;
+pub use sharing::sharers;
 pub use split::{Split, SplitOptions, split};
 pub use write::Ready;

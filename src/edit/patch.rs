@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use edgepack_builder::write_file::Change;
-use edgepack_format::pte::Buffer;
+use edgepack_format::pte::{Buffer, Program, SubsegmentOffsets, Tensor};
 use edgepack_format::row::Blob;
 use edgepack_format::tensor::{TensorLayout, TensorView};
 
@@ -32,7 +32,7 @@ pub(super) enum Place {
 }
 
 /// Replaces the data of tensors. Everything else stays as it is, the places of segments included; what shares its bytes
-/// with a tensor changes with it.
+/// with a tensor changes with it ([`sharers`](super::sharers)).
 pub fn patch<'a>(mut package: Package<'a>, tensors: &[NewTensor<'_>]) -> Result<Package<'a>, Error> {
     for new in tensors {
         for (place, layout) in places(&package, new)? {
@@ -83,28 +83,47 @@ fn in_program(package: &Package<'_>, name: &str) -> Result<Vec<(Place, TensorLay
     let constants = constant_place(program)?;
     let mut found = Vec::new();
     each_tensor(program, |at, tensor| {
-        let (list, index) = match (constant_of(tensor), initial_of(tensor)) {
-            (Some(index), _) if constant_name(tensor, index) == name => (constants.clone(), index),
-            (_, Some((list, index))) if name_of(tensor) == Some(name) => {
-                let lists = program.mutable_data_segments.clone().unwrap_or_default();
-                let list = usize::try_from(list).ok().and_then(|list| lists.get(list).ok());
-                (Some(list.ok_or_else(|| Error::refused(at, "its list of initial values is missing"))?), index)
-            }
-            _ => return Ok(()),
-        };
-        let layout = layout_of(at, tensor)?;
-        let place = match list {
-            None => Place::Inline(index as usize),
-            Some(list) => {
-                let offset = list.offsets.as_ref().and_then(|offsets| offsets.get(index as usize));
-                let offset = offset.ok_or_else(|| Error::refused(at, format!("there is no constant {index}")))?;
-                Place::Segment { segment: list.segment_index, offset }
-            }
-        };
-        found.push((place, layout));
+        let here = located(program, constants.as_ref(), at, tensor, |have| have == name)?;
+        found.extend(here.map(|(_, place, layout)| (place, layout)));
         Ok(())
     })?;
     Ok(found)
+}
+
+/// Name and place of the data of a tensor, if it has any in the program and the name is asked for.
+pub(super) fn located(
+    program: &Program<'_>,
+    constants: Option<&SubsegmentOffsets<'_>>,
+    at: &str,
+    tensor: &Tensor<'_>,
+    asked: impl Fn(&str) -> bool,
+) -> Result<Option<(String, Place, TensorLayout)>, Error> {
+    let (name, list, index) = match (constant_of(tensor), initial_of(tensor), name_of(tensor)) {
+        (Some(index), ..) => (constant_name(tensor, index), None, index),
+        (None, Some((list, index)), Some(name)) => (name.to_owned(), Some(list), index),
+        _ => return Ok(None),
+    };
+    if !asked(&name) {
+        return Ok(None);
+    }
+    let list = match list {
+        None => constants.cloned(),
+        Some(list) => {
+            let lists = program.mutable_data_segments.clone().unwrap_or_default();
+            let list = usize::try_from(list).ok().and_then(|list| lists.get(list).ok());
+            Some(list.ok_or_else(|| Error::refused(at, "its list of initial values is missing"))?)
+        }
+    };
+    let layout = layout_of(at, tensor)?;
+    let place = match list {
+        None => Place::Inline(index as usize),
+        Some(list) => {
+            let offset = list.offsets.as_ref().and_then(|offsets| offsets.get(index as usize));
+            let offset = offset.ok_or_else(|| Error::refused(at, format!("there is no constant {index}")))?;
+            Place::Segment { segment: list.segment_index, offset }
+        }
+    };
+    Ok(Some((name, place, layout)))
 }
 
 fn in_data(package: &Package<'_>, name: &str) -> Result<Vec<(Place, TensorLayout)>, Error> {

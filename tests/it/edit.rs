@@ -19,7 +19,9 @@ use edgepack::format::row::Rows;
 use edgepack::format::scalar::ScalarType;
 use edgepack::format::tensor::{TensorLayout, TensorView};
 use edgepack::loader::{DataFile, MemorySource, NamedDataMap, Program};
+use edgepack_builder::args;
 use edgepack_builder::plan::{ReplanOptions, Strategy, replan};
+use edgepack_builder::pte::{ProgramBuilder, TensorSpec};
 use edgepack_cli::cases::{from_safetensors as recorded_runs, registry_for};
 use edgepack_cli::compare::Tolerance;
 use edgepack_cli::formats::pte::replay;
@@ -451,6 +453,35 @@ fn data_files_become_safetensors_and_come_back() {
         let answer = from_safetensors(Arc::new(MemorySource::new(bad)));
         assert!(answer.is_err() || answer.unwrap().segments.is_empty(), "{}", bad.escape_ascii());
     }
+}
+
+#[test]
+fn tensors_that_share_their_bytes_are_named() {
+    let data = |number: f32| number.to_le_bytes().repeat(4);
+    let (ones, twos, threes) = (data(1.0), data(2.0), data(3.0));
+    let view = |bytes| TensorView::of::<f32>(&[4], bytes).unwrap();
+    let mut program = ProgramBuilder::new();
+    let names = [("a", &ones), ("b", &ones), ("c", &twos)];
+    let [a, b, c] = names.map(|(name, bytes)| program.constant(name, &view(bytes)).unwrap());
+    let mut forward = program.method("forward");
+    let spec = || TensorSpec::new(ScalarType::FLOAT, [4]);
+    let sum = forward.call("aten::add.out", args![a, b, 1i64], spec()).unwrap();
+    let sum = forward.call("aten::add.out", args![sum, c, 1i64], spec()).unwrap();
+    forward.output(sum).unwrap();
+    let file = reopened(program.finish().unwrap().to_bytes().unwrap());
+    let package = file.package().unwrap();
+
+    let new = |name| NewTensor { name, tensor: view(&threes) };
+    assert_eq!(edit::sharers(&package, &[new("a")]).unwrap(), ["b"]);
+    assert_eq!(edit::sharers(&package, &[new("b"), new("a")]).unwrap(), [""; 0]);
+    assert_eq!(edit::sharers(&package, &[new("c")]).unwrap(), [""; 0]);
+    let patched = patch(package.clone(), &[new("a")]).unwrap();
+    let changed = diff(&package, &patched, &CONTENT).unwrap();
+    assert_eq!(changed.len(), 2, "{changed:?}");
+    // In a data file keys share bytes, too.
+    let parts = split(package, &SplitOptions::default()).unwrap();
+    let file = reopened(parts.data.to_bytes().unwrap());
+    assert_eq!(edit::sharers(&file.package().unwrap(), &[new("b")]).unwrap(), ["a"]);
 }
 
 #[test]

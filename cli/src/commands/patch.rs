@@ -1,9 +1,10 @@
 //! `edgepack patch`: other data for tensors of a file.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use edgepack::builder::write_file::overwrite;
-use edgepack::edit::{NewTensor, patch, patch_in_place};
+use edgepack::edit::{NewTensor, patch, patch_in_place, sharers};
 use edgepack_format::tensor::{TensorBuf, TensorView};
 
 use crate::edit::{open, package, write};
@@ -16,7 +17,7 @@ use crate::status::{Failure, Status};
 /// Replace the data of tensors
 ///
 /// A tensor is named as in the file: by its key, by the name a constant carries, or as `constant.K`. Element type and
-/// sizes must be the same.
+/// sizes must be the same. Tensors that share their bytes with it change, too, and are named.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The program or data file
@@ -55,6 +56,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         let view = TensorView::new(tensor.layout().clone(), tensor.data()).map_err(Failure::findings)?;
         new.push(NewTensor { name, tensor: view });
     }
+    let shared = sharers(&package, &new).map_err(about)?;
     let output = args.output.as_ref().unwrap_or(&args.file);
     let bytes = match args.in_place {
         true => {
@@ -70,7 +72,12 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     };
     if session.json {
         let output = output.display().to_string();
-        session.document(&serde_json::json!({ "output": output, "bytes": bytes, "tensors": tensors.len() }))?;
+        session.document(
+            &serde_json::json!({ "output": output, "bytes": bytes, "tensors": tensors.len(), "shared": shared }),
+        )?;
+    } else if !shared.is_empty() {
+        session.out.flush()?;
+        writeln!(session.err, "changed with them, as they share their bytes: {}", shared.join(", "))?;
     }
     Ok(Status::Fine)
 }
