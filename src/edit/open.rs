@@ -140,7 +140,8 @@ impl Opened {
     /// Returns what identifies the file, and what our own writer makes of `package`, the one of this file as it was
     /// opened.
     pub fn origin(&self, package: &Package<'_>) -> Result<Origin, Error> {
-        Origin::of(&self.content()?, &package.ready()?)
+        let own = Package { places: None, ..package.clone() };
+        Origin::of(&self.content()?, &own.ready()?)
     }
 
     /// The bytes of the whole file.
