@@ -44,6 +44,7 @@ mod package;
 mod places;
 mod program;
 mod reading;
+mod root;
 mod write;
 
 #[cfg(feature = "safetensors")]
@@ -68,9 +69,10 @@ pub use library::{
 pub use names::Glob;
 pub use open::Opened;
 pub use origin::{Likeness, Origin};
-pub use package::{Layout, Package, Root};
+pub use package::{Layout, Package};
 pub use patch::{NewTensor, patch, patch_in_place};
 pub use places::Places;
 pub use reading::DocumentText;
+pub use root::Root;
 pub use split::{Split, SplitOptions, split};
 pub use write::Ready;

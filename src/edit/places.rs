@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content::Content;
 use super::error::Error;
-use super::package::Root;
+use super::root::Root;
 
 /// Bytes between and behind segments that are recorded.
 const MOST_REST: u64 = 16 << 20;

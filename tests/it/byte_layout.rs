@@ -38,13 +38,13 @@ fn every_file_comes_back_byte_for_byte() {
         let ready = package.ready().unwrap();
         assert_eq!(ready.unplaced(), None, "{}", path.display());
         assert!(found == bytes, "{}", path.display());
-        assert_eq!(package.origin.as_ref().unwrap().likeness(&ready).unwrap(), Likeness::Bytes);
+        assert_eq!(ready.likeness(package.origin.as_ref().unwrap()).unwrap(), Likeness::Bytes);
 
         // Without the layout the content is the same, and it is known whether the bytes are.
         let mut package = file.package().unwrap();
         package.origin = Some(file.origin(&package).unwrap());
         let package = edit::build(&edit::dump(&package).unwrap()).unwrap();
-        let likeness = package.origin.as_ref().unwrap().likeness(&package.ready().unwrap()).unwrap();
+        let likeness = package.ready().unwrap().likeness(package.origin.as_ref().unwrap()).unwrap();
         let same = package.to_bytes().unwrap() == bytes;
         assert_eq!(likeness, if same { Likeness::Bytes } else { Likeness::Content }, "{}", path.display());
         other += usize::from(!same);
@@ -94,7 +94,7 @@ fn edits_that_do_not_fit_are_laid_out_again_with_a_reason() {
         let ready = package.ready().unwrap();
         let unplaced = ready.unplaced().unwrap_or_else(|| panic!("{from} to {to} was not laid out again"));
         assert!(unplaced.contains(reason), "{from} to {to}: {unplaced}");
-        assert_eq!(package.origin.as_ref().unwrap().likeness(&ready).unwrap() == Likeness::Content, reason == "1937");
+        assert_eq!(ready.likeness(package.origin.as_ref().unwrap()).unwrap() == Likeness::Content, reason == "1937");
         let without = Package { places: None, ..package.clone() };
         assert_eq!(package.to_bytes().unwrap(), without.to_bytes().unwrap());
         let again = Opened::from_bytes(package.to_bytes().unwrap()).unwrap();
