@@ -20,7 +20,8 @@ use serde_json::json;
 use super::content::Content;
 use super::error::Error;
 use super::join::entries_of;
-use super::package::{Package, Root};
+use super::package::Package;
+use super::root::Root;
 use super::split::row_of;
 
 /// The element type that a safetensors file calls so.

@@ -23,10 +23,11 @@ use super::compiled::{CompiledModel, CompiledPackage};
 use super::content::Content;
 use super::error::Error;
 use super::origin::Origin;
-use super::package::{Layout, Package, Root};
+use super::package::{Layout, Package};
 use super::payload::{BACKEND, PayloadRows};
 use super::places::Places;
 use super::reading::DocumentText;
+use super::root::Root;
 
 /// Schema name that the document states.
 pub(super) const SCHEMA: &str = "edgepack/dump/1";

@@ -22,7 +22,7 @@ pub(super) struct Entry {
 
 /// Everything in a data file of any generation, in its order.
 pub(super) fn entries_of(package: &Package<'_>) -> Result<Vec<Entry>, Error> {
-    use super::package::Root;
+    use super::root::Root;
     let mut entries = Vec::new();
     let mut blob = |key: &str, segment: u32, layout: Option<TensorLayout>| -> Result<(), Error> {
         let content = package.segment(key, segment)?.clone();

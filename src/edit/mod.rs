@@ -46,6 +46,7 @@ mod package;
 mod places;
 mod program;
 mod reading;
+mod root;
 mod write;
 
 #[cfg(feature = "safetensors")]
@@ -73,10 +74,11 @@ pub use merge::merge;
 pub use names::Glob;
 pub use open::Opened;
 pub use origin::{Likeness, Origin};
-pub use package::{Layout, Package, Root};
+pub use package::{Layout, Package};
 pub use patch::{NewTensor, patch, patch_in_place};
 pub use places::Places;
 pub use reading::DocumentText;
+pub use root::Root;
 pub use sharing::sharers;
 pub use split::{Split, SplitOptions, split};
 pub use write::Ready;

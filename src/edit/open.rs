@@ -22,9 +22,9 @@ use super::compiled::{CompiledModel, CompiledPackage};
 use super::content::Content;
 use super::error::Error;
 use super::origin::Origin;
-use super::package::{Layout, Package, Root};
-use super::patch::Place as DataPlace;
+use super::package::{Layout, Package};
 use super::places::Places;
+use super::root::Root;
 
 /// The kinds of files that are taken apart.
 const OPENED: &[FileKind] = &[
@@ -105,7 +105,7 @@ impl Opened {
     }
 
     /// The start of the first segment.
-    fn base(&self) -> u64 {
+    pub(super) fn base(&self) -> u64 {
         match (ProgramHeader::read(&self.head), DataHeader::read(&self.head)) {
             (Ok(header), _) => header.segment_base_offset,
             (_, Ok(header)) => header.segment_base_offset,
@@ -113,34 +113,12 @@ impl Opened {
         }
     }
 
-    /// The place in the file of `len` bytes of a tensor's data.
-    pub(super) fn at(&self, package: &Package<'_>, name: &str, place: &DataPlace, len: u64) -> Result<u64, Error> {
-        let refused = |message: String| Error::refused(name, message);
-        let (start, have, offset) = match place {
-            DataPlace::Segment { segment, offset } => {
-                let rows = package.root.segments().filter(|rows| rows.len() > *segment as usize);
-                let row = rows.ok_or_else(|| refused(format!("there is no segment {segment}")))?;
-                let row = row.get(*segment as usize)?;
-                (self.base().saturating_add(row.offset), row.size, *offset)
-            }
-            DataPlace::Inline(index) => {
-                let rows = package.program().and_then(|program| program.constant_buffer.as_ref());
-                let missing = || refused(format!("there is no constant {index}"));
-                let tables = rows.filter(|rows| rows.len() > *index).ok_or_else(missing)?.tables();
-                let bytes = tables.get(*index)?.vector(Buffer::STORAGE.index, 1)?.ok_or_else(missing)?;
-                (bytes.offset().into(), bytes.len() as u64, 0)
-            }
-        };
-        match offset.checked_add(len) {
-            Some(end) if end <= have => Ok(start.saturating_add(offset)),
-            _ => Err(refused(format!("{len} bytes at {offset} of {have}"))),
-        }
-    }
-
     /// Returns what identifies the file, and what our own writer makes of `package`, the one of this file as it was
     /// opened.
     pub fn origin(&self, package: &Package<'_>) -> Result<Origin, Error> {
-        Origin::of(&self.content()?, &package.ready()?)
+        let own = Package { places: None, ..package.clone() };
+        let ready = own.ready()?;
+        Origin::of(&self.content()?, |out| ready.write_to(out))
     }
 
     /// The bytes of the whole file.

@@ -8,7 +8,6 @@ use sha2::{Digest as _, Sha256};
 
 use super::content::Content;
 use super::error::Error;
-use super::write::Ready;
 
 /// Digests of a file and of what our own writer makes of its content.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -35,21 +34,16 @@ pub enum Likeness {
 }
 
 impl Origin {
-    pub(super) fn of(file: &Content, own: &Ready<'_>) -> Result<Self, Error> {
-        let mut digest = Digest::default();
-        file.write_to(&mut digest)?;
-        let sha256 = digest.finish();
-        let mut digest = Digest::default();
-        own.write_to(&mut digest)?;
-        let own = Some(digest.finish()).filter(|own| *own != sha256);
+    /// Digests of a file, and of what `own` writes.
+    pub(super) fn of(file: &Content, own: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<Self, Error> {
+        let sha256 = digest(|out| file.write_to(out))?;
+        let own = Some(digest(own)?).filter(|own| *own != sha256);
         Ok(Origin { bytes: file.len(), sha256, own_layout_sha256: own })
     }
 
-    /// Compares a file with this one.
-    pub fn likeness(&self, file: &Ready<'_>) -> Result<Likeness, Error> {
-        let mut digest = Digest::default();
-        file.write_to(&mut digest)?;
-        let found = digest.finish();
+    /// Compares what `file` writes with this one.
+    pub(super) fn likeness(&self, file: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<Likeness, Error> {
+        let found = digest(file)?;
         Ok(match &self.own_layout_sha256 {
             _ if found == self.sha256 => Likeness::Bytes,
             Some(own) if found == *own => Likeness::Content,
@@ -58,18 +52,18 @@ impl Origin {
     }
 }
 
-/// Digest of what is written into it.
-#[derive(Default)]
-struct Digest(Sha256);
-
-impl Digest {
-    fn finish(self) -> String {
-        self.0.finalize().iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
-    }
+/// SHA-256 of what is written, in hexadecimal digits.
+fn digest(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<String, Error> {
+    let mut digest = Digest(Sha256::new());
+    write(&mut digest)?;
+    Ok(digest.0.finalize().iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
 }
+
+/// Digest of what is written into it.
+struct Digest(Sha256);
 
 impl Write for Digest {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

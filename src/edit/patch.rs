@@ -10,8 +10,9 @@ use edgepack_format::tensor::{TensorLayout, TensorView};
 use super::content::Content;
 use super::error::Error;
 use super::open::Opened;
-use super::package::{Package, Root};
+use super::package::Package;
 use super::program::{constant_name, constant_of, constant_place, each_tensor, initial_of, layout_of, name_of};
+use super::root::Root;
 
 /// New data for a tensor, as it is called in the file.
 #[derive(Clone, Debug)]
@@ -24,7 +25,7 @@ pub struct NewTensor<'a> {
 }
 
 /// Place of the data of a tensor.
-pub(super) enum Place {
+enum Place {
     /// Offset in a segment.
     Segment { segment: u32, offset: u64 },
     /// A constant in the flatbuffer.
@@ -52,7 +53,7 @@ pub fn patch_in_place(file: &Opened, package: &Package<'_>, tensors: &[NewTensor
         let found = places(package, new)?;
         for (place, layout) in &found {
             let bytes = ordered(new, layout)?;
-            let at = file.at(package, new.name, place, bytes.len() as u64)?;
+            let at = in_file(file, package, new.name, place, bytes.len() as u64)?;
             let end = at.saturating_add(bytes.len() as u64);
             let mut near = changes.range(..end).rev();
             let over = near.find(|(start, old)| start.saturating_add(old.len() as u64) > at);
@@ -75,6 +76,30 @@ fn places(package: &Package<'_>, new: &NewTensor<'_>) -> Result<Vec<(Place, Tens
     match found.is_empty() {
         true => Err(Error::NotFound { what: "tensor", name: new.name.to_owned() }),
         false => Ok(found),
+    }
+}
+
+/// The place in the file of `len` bytes of a tensor's data.
+fn in_file(file: &Opened, package: &Package<'_>, name: &str, place: &Place, len: u64) -> Result<u64, Error> {
+    let refused = |message: String| Error::refused(name, message);
+    let (start, have, offset) = match place {
+        Place::Segment { segment, offset } => {
+            let rows = package.root.segments().filter(|rows| rows.len() > *segment as usize);
+            let row = rows.ok_or_else(|| refused(format!("there is no segment {segment}")))?;
+            let row = row.get(*segment as usize)?;
+            (file.base().saturating_add(row.offset), row.size, *offset)
+        }
+        Place::Inline(index) => {
+            let rows = package.program().and_then(|program| program.constant_buffer.as_ref());
+            let missing = || refused(format!("there is no constant {index}"));
+            let tables = rows.filter(|rows| rows.len() > *index).ok_or_else(missing)?.tables();
+            let bytes = tables.get(*index)?.vector(Buffer::STORAGE.index, 1)?.ok_or_else(missing)?;
+            (bytes.offset().into(), bytes.len() as u64, 0)
+        }
+    };
+    match offset.checked_add(len) {
+        Some(end) if end <= have => Ok(start.saturating_add(offset)),
+        _ => Err(refused(format!("{len} bytes at {offset} of {have}"))),
     }
 }
 

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content::Content;
 use super::error::Error;
-use super::package::Root;
+use super::root::Root;
 
 /// Bytes between and behind segments that are recorded.
 const MOST_REST: u64 = 16 << 20;
@@ -155,7 +155,7 @@ fn agrees<'a, T: Table<'a> + PartialEq>(bytes: &'a [u8], row: &T) -> Result<bool
     let mut checker = Checker::new(&Limits::DEFAULT.unfolding(bytes.len() as u64), rules);
     checker.table::<T>(root, &Place::ROOT);
     if checker.findings.has_errors() {
-        return Err(Error::Invalid(checker.findings));
+        return Ok(false);
     }
     let found = T::decode(root)?;
     if found == *row {

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use super::error::Error;
 use super::join::entries_of;
-use super::package::{Package, Root};
+use super::package::Package;
 use super::patch::{NewTensor, Place, located};
 use super::program::{constant_place, each_tensor};
+use super::root::Root;
 
 /// Bytes of a tensor in a file.
 struct Held {

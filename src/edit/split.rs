@@ -11,10 +11,11 @@ use edgepack_format::tensor::TensorLayout;
 use super::content::Content;
 use super::error::Error;
 use super::names::{Glob, Keys};
-use super::package::{Package, Root};
+use super::package::Package;
 use super::program::{
     change_tensors, constant_name, constant_of, each_tensor, is_external, layout_of, name_of, references,
 };
+use super::root::Root;
 
 /// Choice of the data that are moved.
 #[derive(Clone, Debug, Default)]

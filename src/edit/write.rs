@@ -20,8 +20,10 @@ use edgepack_format::{bundle, darwinn, pte, tflite};
 
 use super::content::Content;
 use super::error::Error;
-use super::package::{Package, Root};
+use super::origin::{Likeness, Origin};
+use super::package::Package;
 use super::places::Placed;
+use super::root::Root;
 
 /// A package whose every byte has its place: its head in memory, its segments as references to their contents.
 #[derive(Debug)]
@@ -48,6 +50,11 @@ impl Ready<'_> {
     /// Returns why the places of the package were not used, if it has any: rows or segments do not fit them.
     pub fn unplaced(&self) -> Option<&str> {
         self.unplaced.as_deref()
+    }
+
+    /// Compares the file with the one that a package was read from.
+    pub fn likeness(&self, origin: &Origin) -> Result<Likeness, Error> {
+        origin.likeness(|out| self.write_to(out))
     }
 
     /// Runs the verifier of its kind. The size of the file is not limited here: the author has decided to write

@@ -18,10 +18,10 @@ use edgepack_tests::command::{edgepack, split};
 
 const LINE: &str = "EDGEPACK_LARGE_COMMAND";
 const NAME: &str = "commands_take_little_memory_for_large_files";
-/// Rows of four numbers: 128 MiB.
-const ROWS: usize = 8 << 20;
+/// Rows of four numbers: 48 MiB.
+const ROWS: usize = 3 << 20;
 /// The most that a command may take on top of what its process has.
-const MOST: u64 = 24 << 20;
+const MOST: u64 = 20 << 20;
 
 /// A number of `/proc/self/status`, in bytes.
 fn status(name: &str) -> u64 {
@@ -64,7 +64,7 @@ fn commands_take_little_memory_for_large_files() {
     let file = |name: &str| folder.path().join(name);
     program(&file("a.pte"));
     fs::copy(file("a.pte"), file("b.pte")).unwrap();
-    OpenOptions::new().write(true).open(file("b.pte")).unwrap().write_all_at(&[1], 100 << 20).unwrap();
+    OpenOptions::new().write(true).open(file("b.pte")).unwrap().write_all_at(&[1], 40 << 20).unwrap();
     let lines = [
         ("dump TMP/a.pte --layout -o TMP/a.json", 0, ""),
         ("build TMP/a.json -o TMP/again.pte", 0, ""),

@@ -171,7 +171,7 @@ impl Place {
             let message = "it has other bytes than the journal of this change";
             return Err(self.explained(&io::Error::new(io::ErrorKind::InvalidData, message)));
         }
-        journal.each(&mut |at, old, _| {
+        journal.each(|at, old, _| {
             let mut at = at;
             for piece in old.chunks(steps.piece) {
                 steps.next()?;
@@ -318,7 +318,7 @@ impl Journal {
     }
 
     /// Visits the pieces of all ranges: place, old bytes, new bytes.
-    fn each(&mut self, visit: &mut dyn FnMut(u64, &[u8], &[u8]) -> io::Result<()>) -> io::Result<()> {
+    fn each(&mut self, mut visit: impl FnMut(u64, &[u8], &[u8]) -> io::Result<()>) -> io::Result<()> {
         let start = (self.ranges.len() as u64).saturating_mul(RANGE).saturating_add(HEAD);
         self.file.seek(SeekFrom::Start(start))?;
         for (at, len) in &self.ranges {
@@ -339,7 +339,7 @@ impl Journal {
     /// Returns whether every byte of the ranges is the old one or the new one.
     fn matches(&mut self, file: &mut File) -> io::Result<bool> {
         let mut matches = true;
-        self.each(&mut |at, old, new| {
+        self.each(|at, old, new| {
             let mut found = vec![0; old.len()];
             file.seek(SeekFrom::Start(at))?;
             file.read_exact(&mut found)?;

@@ -52,8 +52,8 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     } else {
         let package = build_document(&json, &mut open).map_err(about)?;
         let ready = package.ready()?;
+        likeness = package.origin.as_ref().map(|origin| ready.likeness(origin)).transpose().map_err(about)?;
         write_ready(&ready, &args.output, session)?;
-        likeness = package.origin.as_ref().map(|origin| origin.likeness(&ready)).transpose()?;
         unplaced = ready.unplaced().map(str::to_owned);
         if !session.json {
             remark(&ready, likeness, session)?;

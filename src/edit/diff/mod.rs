@@ -26,8 +26,9 @@ use super::content::Content;
 use super::dump::inline;
 use super::error::Error;
 use super::open::Opened;
-use super::package::{Package, Root};
+use super::package::Package;
 use super::payload::PayloadRows;
+use super::root::Root;
 use contents::{Contents, Listed, OfData, OfProgram, Place};
 use tape::Names;
 
