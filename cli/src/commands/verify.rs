@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use edgepack_format::finding::{Finding, Findings};
+use edgepack_format::finding::{CutShort, Finding, Findings};
 use serde::Serialize;
 
 use crate::file::name_of;
@@ -35,6 +35,8 @@ pub struct Args {
 struct Verified {
     file: String,
     kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut_short: Option<CutShort>,
     findings: Vec<Finding>,
     /// Number of findings that were counted but not stored.
     more: usize,
@@ -110,6 +112,7 @@ impl Verified {
         Verified {
             file,
             kind: Some(kind),
+            cut_short: findings.cut_short(),
             findings: findings.as_slice().to_vec(),
             more: findings.dropped(),
             error: None,
@@ -123,6 +126,7 @@ impl Verified {
         Verified {
             file,
             kind: None,
+            cut_short: None,
             findings: Vec::new(),
             more: 0,
             error: Some(failure.message.clone()),
