@@ -8,7 +8,7 @@ use crate::commands::{
 };
 use crate::options::Common;
 
-/// Look into, verify, run and measure on-device model packages.
+/// Show, verify, run and measure on-device model packages.
 ///
 /// Files are recognised by their content, never by their name; `-` is standard input or output.
 ///

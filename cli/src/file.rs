@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use edgepack_format::FileKind;
+use edgepack_format::detect::DETECT_LEN;
+use edgepack_format::foreign::{TAIL_LEN, foreign};
 use edgepack_format::limits::Limits;
 use edgepack_loader::{AlignedBytes, FileHead, FileSource, MappedFile, MemorySource, Source};
 
@@ -103,16 +105,28 @@ pub fn unreadable(error: edgepack_loader::Error) -> Failure {
 pub fn refused(file: &File) -> Failure {
     let name = &file.name;
     if file.head.kind != FileKind::Unknown {
-        return Failure::unreadable(format!("{name}: this command does not open what this is: {}", file.head.kind));
+        let way = match file.head.kind {
+            FileKind::Safetensors => {
+                "`edgepack convert` makes a data file of it, `--inputs` and `check` read its tensors"
+            }
+            FileKind::Npy => "`--inputs` and `patch` read it",
+            FileKind::Dump => "`edgepack build` makes the file of it that was dumped",
+            _ => "another command opens it",
+        };
+        return Failure::unreadable(format!("{name}: this command does not open a {}; {way}", file.head.kind));
     }
-    let first = match read_head(&*file.source, 12) {
-        Ok(first) => first,
-        Err(failure) => return failure.about(name),
+    let (first, last) = match (read_head(&*file.source, DETECT_LEN as u64), read_tail(&*file.source, TAIL_LEN as u64)) {
+        (Ok(first), Ok(last)) => (first, last),
+        (Err(failure), _) | (_, Err(failure)) => return failure.about(name),
     };
+    if let Some(foreign) = foreign(&first, &last) {
+        return Failure::unreadable(format!("{name}: {foreign}"));
+    }
+    let first = &first[..first.len().min(12)];
     let shown: Vec<String> = first.iter().map(|byte| format!("{byte:02x}")).collect();
     Failure::unreadable(match shown.is_empty() {
         true => return empty(name),
-        false => format!("{name}: nothing known starts with {}", shown.join(" ")),
+        false => format!("{name}: this is no file that edgepack reads, it starts with {}", shown.join(" ")),
     })
 }
 
@@ -137,6 +151,12 @@ pub fn read_whole(from: &mut dyn Read, limits: &Limits, name: &str) -> Result<Ve
 /// The first `len` bytes of a source, or all it has.
 pub fn read_head(source: &dyn Source, len: u64) -> Result<AlignedBytes, Failure> {
     read_range(source, 0, len.min(source.len()))
+}
+
+/// The last `len` bytes of a source, or all it has.
+fn read_tail(source: &dyn Source, len: u64) -> Result<AlignedBytes, Failure> {
+    let len = len.min(source.len());
+    read_range(source, source.len() - len, len)
 }
 
 /// A range of a source.

@@ -5,11 +5,18 @@ use std::io::{self, Write};
 use edgepack_format::finding::{Finding, Findings, Severity};
 
 use crate::spelling;
-use crate::style::{DIM, GOOD, TITLE, severity};
+use crate::style::{BAD, DIM, GOOD, TITLE, severity};
 use crate::units::count;
 
-/// Prints findings, one line each.
+/// Prints findings, one line each, under the headline of a file that is cut short.
 pub fn print_findings(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(cut) = findings.cut_short() {
+        writeln!(out, "  {BAD}{cut}{BAD:#}")?;
+    }
+    print_list(findings, out)
+}
+
+fn print_list(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
     for finding in findings {
         let style = severity(finding.rule.severity);
         let place = if finding.path.is_empty() { "file" } else { &finding.path };
@@ -39,11 +46,11 @@ pub fn is_broken(findings: &Findings, strict: bool) -> bool {
     findings.has_errors() || strict && findings.iter().any(warning)
 }
 
-/// Prints the findings section that closes an inspection.
+/// Prints the findings section that closes an inspection, whose head says that the file is cut short.
 pub fn print_section(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
     if findings.is_empty() {
         return writeln!(out, "\n{GOOD}no findings{GOOD:#}");
     }
     writeln!(out, "\n{TITLE}findings{TITLE:#}  {}", tally(findings))?;
-    print_findings(findings, out)
+    print_list(findings, out)
 }

@@ -52,7 +52,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, io: Io) -> Status {
     run_with(args, io, edgepack::payloads())
 }
 
-/// Runs one command line that looks into the payloads of these backends.
+/// Runs one command line that shows the payloads of these backends, too.
 pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payloads) -> Status {
     let (stdout_color, stderr_color) = io.color;
     let cli = match Cli::try_parse_from(args) {

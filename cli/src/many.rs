@@ -110,10 +110,12 @@ impl LeftOut {
     /// expect to check nothing.
     pub fn report(&self, all: usize, session: &mut Session) -> Result<(), Failure> {
         let files = count(self.count, "file");
+        if all == 0 {
+            return Err(Failure::unreadable("there is nothing to read: the folder holds no file"));
+        }
         if self.count == all {
-            return Err(Failure::unreadable(format!(
-                "there is nothing to read: {files}, none of a kind for this command"
-            )));
+            let message = format!("there is nothing to read: of {files} none is of a kind that this command is for");
+            return Err(Failure::unreadable(message));
         }
         if self.count > 0 && !session.json {
             session.out.flush()?;

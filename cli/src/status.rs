@@ -152,6 +152,8 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Program(error) => error.into(),
+            // What is given to a program is part of the command line.
+            RunError::Input { .. } => Failure::usage(error),
             error => Failure::cannot_run(format!("{error} ({})", code_text(error.code()))),
         }
     }

@@ -18,12 +18,23 @@ pub fn bytes(count: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// Fraction of a whole as a percentage: `12.5 %`.
+/// Fraction of a whole as a percentage: `12.5 %`. Of more than the whole only that is said; who shows it says why.
 pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".to_owned();
     }
+    if part > whole {
+        return "over 100 %".to_owned();
+    }
     format!("{:.1} %", part as f64 * 100.0 / whole as f64)
+}
+
+/// Fraction of a file that a range of it is; of one that is not in it that it is not.
+pub fn part_of_file(offset: Option<u64>, bytes: u64, file: u64) -> String {
+    match offset.unwrap_or(0).checked_add(bytes) {
+        Some(end) if end <= file => share(bytes, file),
+        _ => "beyond its end".to_owned(),
+    }
 }
 
 /// A duration with three or four digits: `812 ns`, `3.42 µs`, `15.1 ms`, `2.00 s`.
@@ -44,9 +55,10 @@ pub fn duration(time: Duration) -> String {
 
 /// A count with its noun: `1 method`, `2 methods`.
 pub fn count(number: usize, noun: &str) -> String {
-    match number {
-        1 => format!("1 {noun}"),
-        n => format!("{n} {noun}s"),
+    match (number, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (n, Some(stem)) => format!("{n} {stem}ies"),
+        (n, None) => format!("{n} {noun}s"),
     }
 }
 
@@ -62,6 +74,12 @@ mod tests {
         }
         assert_eq!(bytes((1 << 20) - 1), "1.0 MiB");
         assert_eq!(bytes(u64::MAX), "16.0 EiB");
+    }
+
+    #[test]
+    fn parts_and_counts_read_as_they_are_spoken() {
+        assert_eq!([share(1, 8), share(9, 8), share(1, 0)], ["12.5 %", "over 100 %", "-"]);
+        assert_eq!([count(1, "entry"), count(2, "entry"), count(0, "file")], ["1 entry", "2 entries", "0 files"]);
     }
 
     #[test]

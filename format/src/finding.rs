@@ -98,6 +98,37 @@ pub struct Findings {
     errors: usize,
     most: usize,
     short: bool,
+    cut: Option<CutShort>,
+}
+
+/// A header that announces more is damaged rather than that of a longer file.
+const LONGEST: u64 = 1 << 44;
+
+/// Lengths of a file that ends before what its header announces: most other findings follow from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct CutShort {
+    /// Bytes that the file has.
+    pub have: u64,
+    /// Bytes that it announces.
+    pub want: u64,
+}
+
+impl fmt::Display for CutShort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cut short: {} of {} bytes", Grouped(self.have), Grouped(self.want))
+    }
+}
+
+/// A number in groups of three digits.
+struct Grouped(u64);
+
+impl fmt::Display for Grouped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.checked_div(1000) {
+            Some(thousands @ 1..) => write!(f, "{} {:03}", Grouped(thousands), self.0 % 1000),
+            _ => write!(f, "{}", self.0),
+        }
+    }
 }
 
 impl Findings {
@@ -161,6 +192,17 @@ impl Findings {
         self.short
     }
 
+    /// Notes that the file announces a length, in bytes; a file that is shorter is cut short.
+    pub fn announce(&mut self, have: u64, want: Option<u64>) {
+        self.cut =
+            want.filter(|want| (have.saturating_add(1)..=LONGEST).contains(want)).map(|want| CutShort { have, want });
+    }
+
+    /// The lengths of a file that is cut short; `None` of other files. It comes before the findings, which follow from it.
+    pub fn cut_short(&self) -> Option<CutShort> {
+        self.cut
+    }
+
     /// Returns whether any finding is an error.
     pub fn has_errors(&self) -> bool {
         self.errors > 0
@@ -215,8 +257,11 @@ impl<'a> IntoIterator for &'a Findings {
 
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(cut) = self.cut {
+            write!(f, "{cut}")?;
+        }
         for (index, finding) in self.list.iter().enumerate() {
-            if index > 0 {
+            if index > 0 || self.cut.is_some() {
                 f.write_str("\n")?;
             }
             write!(f, "{finding}")?;

@@ -80,6 +80,14 @@ pub enum HeaderError {
 }
 
 impl ProgramHeader {
+    /// Length in bytes of the file that it announces: to the end of the flatbuffer, or of the segments.
+    pub fn announced(&self) -> u64 {
+        match (self.segment_base_offset, self.segment_data_size) {
+            (base @ 1.., Some(size)) => self.program_size.max(base.saturating_add(size)),
+            _ => self.program_size,
+        }
+    }
+
     /// First four bytes of the header of a program; without them the file is a bare flatbuffer.
     pub const MAGIC: [u8; 4] = *b"eh00";
     /// The form without `segment_data_size`.
@@ -125,6 +133,15 @@ impl DataHeader {
     pub const MAGIC: [u8; 4] = *b"FH01";
     /// Length of the header in bytes, magic included.
     pub const LEN: u32 = 40;
+
+    /// Length in bytes of the file that it announces: to the end of the flatbuffer, or of the segments.
+    pub fn announced(&self) -> u64 {
+        let tables = self.region_end().unwrap_or(u64::MAX);
+        match self.segment_data_size {
+            0 => tables,
+            size => tables.max(self.segment_base_offset.saturating_add(size)),
+        }
+    }
 
     /// Reads the header of a file's head. Longer headers than known are fine; the rest is ignored.
     pub fn read(head: &[u8]) -> Result<Self, HeaderError> {

@@ -30,6 +30,7 @@ pub mod darwinn;
 pub mod detect;
 pub mod extent;
 pub mod finding;
+pub mod foreign;
 pub mod header;
 pub mod json;
 pub mod layout;

@@ -70,9 +70,9 @@ fn inputs_are_checked_with_both_sides_named() {
         Input::Tensor(TensorView::new(TensorLayout::contiguous(dtype, sizes).unwrap(), data).unwrap())
     };
     let cases = [
-        (Input::Int(1), ErrorCode::InvalidArgument, "Int given, the program takes a Tensor"),
-        (tensor(ScalarType::INT, &[2], &[0; 8]), ErrorCode::InvalidArgument, "a INT tensor, the program takes FLOAT"),
-        (tensor(ScalarType::FLOAT, &[3], &[0; 12]), ErrorCode::NotSupported, "sizes [3], the program takes [2]"),
+        (Input::Int(1), ErrorCode::InvalidArgument, "wants f32[2], got an integer"),
+        (tensor(ScalarType::INT, &[2], &[0; 8]), ErrorCode::InvalidArgument, "wants f32[2], got i32[2]"),
+        (tensor(ScalarType::FLOAT, &[3], &[0; 12]), ErrorCode::NotSupported, "wants f32[2], got f32[3]"),
     ];
     for (input, code, message) in cases {
         assert_eq!(refused(&mut method, input), (code, message.to_owned()));

@@ -185,5 +185,5 @@ fn an_included_program_computes_what_the_file_does() {
     }
     let values = [0.0; 88];
     let error = forward.run(TensorView::from_slice(&[11, 8], &values).unwrap()).unwrap_err();
-    assert_eq!(error.to_string(), "input 0: sizes [11, 8], the program takes at most [10, 8]");
+    assert_eq!(error.to_string(), "input 0 wants f32[10, 8] or smaller, got f32[11, 8]");
 }

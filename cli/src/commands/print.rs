@@ -33,6 +33,10 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let several = args.files.named() != Some(1);
+    if let Some(output) = args.output.as_ref().filter(|path| several && path.is_file()) {
+        let message = format!("{} is a file: texts of several files go into a folder", output.display());
+        return Err(Failure::usage(message));
+    }
     let mut written = BTreeSet::new();
     args.files.each(session, |file, session| {
         let output = match (&args.output, several) {

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use edgepack_format::finding::{Finding, Findings};
+use edgepack_format::finding::{CutShort, Finding, Findings};
 use serde::Serialize;
 
 use crate::edit::read_text;
@@ -44,6 +44,8 @@ pub struct Args {
 struct Verified {
     file: String,
     kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut_short: Option<CutShort>,
     findings: Vec<Finding>,
     /// Number of findings that were counted but not stored.
     more: usize,
@@ -180,6 +182,7 @@ impl Verified {
         Verified {
             file,
             kind: Some(kind),
+            cut_short: findings.cut_short(),
             findings: findings.as_slice().to_vec(),
             more: findings.dropped(),
             error: None,
@@ -194,6 +197,7 @@ impl Verified {
         Verified {
             file,
             kind: None,
+            cut_short: None,
             findings: Vec::new(),
             more: 0,
             error: Some(failure.message.clone()),

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use edgepack_format::finding::Finding;
+use edgepack_format::finding::{CutShort, Finding};
 use serde::Serialize;
 
 use super::fields::{self, Fields};
@@ -10,7 +10,7 @@ use super::{Format, Head, Root};
 use crate::findings::print_section;
 use crate::session::Session;
 use crate::status::{Failure, Status};
-use crate::style::{DIM, TITLE};
+use crate::style::{BAD, DIM, TITLE};
 use crate::units;
 
 /// Summary of a file of one family: part of a JSON document, and lines for people.
@@ -36,6 +36,8 @@ struct Inspection<'a, S> {
     /// Absent if not even the root table can be located, or it unfolds into more than anybody could read.
     #[serde(flatten)]
     summary: Option<&'a S>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut_short: Option<CutShort>,
     findings: &'a [Finding],
     /// Number of findings that were counted but not stored.
     more_findings: usize,
@@ -67,6 +69,7 @@ pub fn show<S: Summary>(
             file: &head.file.name,
             kind: format.id(),
             summary,
+            cut_short: findings.cut_short(),
             findings: findings.as_slice(),
             more_findings: findings.dropped(),
             tables,
@@ -78,6 +81,9 @@ pub fn show<S: Summary>(
         let out = &mut session.out;
         let (name, title, size) = (&head.file.name, format.kind().name(), units::bytes(head.file_len()));
         writeln!(out, "{TITLE}{name}{TITLE:#}  {title}, {size}")?;
+        if let Some(cut) = findings.cut_short() {
+            writeln!(out, "{BAD}{cut}{BAD:#}")?;
+        }
         match summary {
             Some(summary) => summary.print(all, out)?,
             None => writeln!(out, "{DIM}nothing in it can be read within reason{DIM:#}")?,

@@ -10,7 +10,7 @@ use crate::formats::roofline::Roofline;
 use crate::status::Failure;
 use crate::style::{DIM, TITLE};
 use crate::table::{Align, Cell, Columns};
-use crate::units::{bytes, duration};
+use crate::units::{bytes, count, duration};
 
 /// Time of opening, loading and running, and the memory needed.
 #[derive(Serialize)]
@@ -147,7 +147,7 @@ impl Measured {
     /// Prints it.
     pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let time = |nanos| duration(Duration::from_nanos(nanos));
-        let threads = self.threads.map_or(String::new(), |threads| format!(", {threads} threads"));
+        let threads = self.threads.map_or(String::new(), |threads| format!(", {}", count(threads.into(), "thread")));
         writeln!(out, "{TITLE}{}{TITLE:#}  {}{threads}, {}", self.method, self.file, self.work)?;
         let mut columns = Columns::new(2, &[Align::Left, Align::Right, Align::Left]);
         let mut row = |name: &str, value: String, note: String| {

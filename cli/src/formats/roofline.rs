@@ -9,7 +9,7 @@ use edgepack_executor::observer::{Event, Observer, Results};
 use edgepack_executor::tensor::TensorShape;
 use serde::Serialize;
 
-use crate::style::TITLE;
+use crate::style::{DIM, TITLE};
 use crate::table::{Align, Cell, Columns};
 use crate::units::{bytes, duration, share};
 
@@ -154,6 +154,13 @@ impl Roofline {
         }
         let sums = [all, sum(|i| i.bytes), sum(|i| i.multiply_adds), sum(|i| i.limit_ns)];
         row(sums, "all".to_owned());
-        columns.print(out)
+        columns.print(out)?;
+        if self.instructions.iter().any(|instruction| instruction.limit_ns > instruction.time_ns) {
+            writeln!(
+                out,
+                "  {DIM}over 100 %: the bytes were in caches, which are faster than the memory of the limit{DIM:#}"
+            )?;
+        }
+        Ok(())
     }
 }

@@ -2,6 +2,7 @@
 //! one run, read where it is.
 
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::notation::TensorType;
 use edgepack_format::tensor::TensorView;
 
 use crate::api::state::{Dynamism, ResizeError, Value};
@@ -15,13 +16,13 @@ impl Method {
     /// caller holds the locks of shared memories.
     pub(crate) fn bind(&mut self, index: usize, input: Input<'_>, lend: bool) -> Result<(), RunError> {
         let Some(slot) = self.inputs.get(index) else {
-            let message = format!("the method has {}", self.inputs.len());
+            let message = format!("is not one of the method, which takes {}", inputs_in_words(self.inputs.len()));
             return Err(input_error(index, ErrorCode::InvalidArgument, message));
         };
         let value = slot.value;
         let fail = |code, message| Err(input_error(index, code, message));
         let traced = |have: String, want: String| {
-            fail(ErrorCode::InvalidArgument, format!("{have}, the program was traced with {want}"))
+            fail(ErrorCode::InvalidArgument, format!("wants {want}, which the program was traced with, got {have}"))
         };
         match (self.state.values[value as usize], input) {
             (Value::Null, Input::Null) => {}
@@ -44,7 +45,7 @@ impl Method {
             }
             (Value::Tensor(tensor), Input::Tensor(input)) => self.bind_tensor(index, tensor, &input, lend)?,
             (have, input) => {
-                let message = format!("{} given, the program takes a {}", input.kind(), have.kind());
+                let message = format!("wants {}, got {}", self.wanted(&have), input.type_name());
                 return fail(ErrorCode::InvalidArgument, message);
             }
         }
@@ -59,9 +60,11 @@ impl Method {
         let fail = |code, message| Err(input_error(index, code, message));
         let (dtype, sizes, dim_order) =
             (input.layout().scalar_type(), input.layout().sizes(), input.layout().dim_order());
+        let wants = || {
+            format!("wants {}, got {}", self.wanted(&Value::Tensor(tensor)), Input::Tensor(input.clone()).type_name())
+        };
         if dtype != facts.dtype {
-            let message = format!("a {dtype} tensor, the program takes {}", facts.dtype);
-            return fail(ErrorCode::InvalidArgument, message);
+            return fail(ErrorCode::InvalidArgument, wants());
         }
         let fits = sizes.len() == bounds.len()
             && match facts.dynamism {
@@ -69,19 +72,16 @@ impl Method {
                 Dynamism::Bound => sizes.iter().zip(bounds).all(|(size, bound)| size <= bound),
             };
         if !fits {
-            let most = if facts.dynamism == Dynamism::Bound { "at most " } else { "" };
-            let message = format!("sizes {sizes:?}, the program takes {most}{bounds:?}");
-            return fail(ErrorCode::NotSupported, message);
+            return fail(ErrorCode::NotSupported, wants());
         }
         // Two orders of the same memory: dimensions of one element may be anywhere.
         if dim_order != meta.dim_order && !same_order(sizes, dim_order, meta.dim_order) {
-            let message = format!("dim order {dim_order:?}, the program takes {:?}", meta.dim_order);
-            return fail(ErrorCode::InvalidArgument, message);
+            return fail(ErrorCode::InvalidArgument, wants());
         }
         let data = &input.data()[..input.layout().byte_len()];
         self.state.resize(tensor, sizes).map_err(|error| {
             let message = match error {
-                ResizeError::Rank(_) | ResizeError::Static | ResizeError::Bound => "the sizes do not fit".to_owned(),
+                ResizeError::Rank(_) | ResizeError::Static | ResizeError::Bound => "does not fit".to_owned(),
             };
             input_error(index, ErrorCode::NotSupported, message)
         })?;
@@ -103,6 +103,16 @@ impl Method {
         Ok(())
     }
 
+    /// A value of the program as an input wants it: `f32[2, 3]`, and `f32[8, 3] or smaller` where sizes are bounds.
+    fn wanted(&self, value: &Value) -> String {
+        let Value::Tensor(tensor) = value else { return kind_name(value).to_owned() };
+        let facts = self.state.tensors[*tensor as usize];
+        let sizes = self.state.bounds(&facts);
+        let wanted = TensorType { element: facts.dtype, sizes, dim_order: self.state.meta(&facts).dim_order };
+        let bound = if facts.dynamism == Dynamism::Bound { " or smaller" } else { "" };
+        format!("{wanted}{bound}")
+    }
+
     /// Gives every input that borrows the caller's memory its own memory again, and marks it as not set.
     pub(crate) fn take_back_inputs(&mut self) {
         for slot in self.inputs.iter_mut().filter(|slot| slot.lent) {
@@ -112,6 +122,23 @@ impl Method {
             }
         }
     }
+}
+
+fn kind_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "None",
+        Value::Int(_) => "an integer",
+        Value::Bool(_) => "a bool",
+        Value::Double(_) => "a double",
+        Value::Str(_) => "text",
+        other => other.kind(),
+    }
+}
+
+/// A number of inputs: `1 input`, `2 inputs`.
+pub(crate) fn inputs_in_words(count: usize) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} input{plural}")
 }
 
 pub(crate) fn input_error(index: usize, code: ErrorCode, message: String) -> RunError {

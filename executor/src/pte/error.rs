@@ -4,6 +4,7 @@ use std::fmt;
 
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::notation::ValueName;
+use edgepack_format::pte::backends::{ADVICE, known_backend};
 use edgepack_format::wire::ReadError;
 
 use crate::api::error::KernelError;
@@ -109,11 +110,23 @@ impl Missing {
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.operators.is_empty() {
-            write!(f, "this runtime lacks the operators {}", self.operators.join(", "))?;
+            let plural = if self.operators.len() == 1 { "" } else { "s" };
+            write!(f, "this runtime lacks the operator{plural} {}", self.operators.join(", "))?;
         }
         if !self.backends.is_empty() {
             let lead = if self.operators.is_empty() { "this runtime lacks" } else { " and" };
-            write!(f, "{lead} the backends {}", self.backends.join(", "))?;
+            let plural = if self.backends.len() == 1 { "" } else { "s" };
+            write!(f, "{lead} the backend{plural} ")?;
+            for (index, id) in self.backends.iter().enumerate() {
+                let comma = if index > 0 { ", " } else { "" };
+                write!(f, "{comma}{id}")?;
+                if let Some(known) = known_backend(id) {
+                    write!(f, " ({known})")?;
+                }
+            }
+            if self.backends.iter().any(|id| known_backend(id).is_some()) {
+                write!(f, "; {ADVICE}")?;
+            }
         }
         Ok(())
     }
@@ -154,7 +167,7 @@ impl fmt::Display for Place {
 #[non_exhaustive]
 pub enum RunError {
     /// An input does not fit.
-    #[error("input {index}: {message}")]
+    #[error("input {index} {message}")]
     Input {
         /// Index among the inputs of the method.
         index: usize,

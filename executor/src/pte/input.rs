@@ -1,5 +1,6 @@
 //! Inputs and outputs of a method.
 
+use edgepack_format::notation::TensorType;
 use edgepack_format::tensor::{TensorLayout, TensorView};
 
 use crate::api::tensor::TensorRef;
@@ -22,14 +23,19 @@ pub enum Input<'a> {
 }
 
 impl Input<'_> {
-    pub(crate) fn kind(&self) -> &'static str {
+    /// Returns the type as messages name it: `f32[2, 3]`, `an integer`.
+    pub(crate) fn type_name(&self) -> String {
         match self {
-            Input::Null => "None",
-            Input::Int(_) => "Int",
-            Input::Bool(_) => "Bool",
-            Input::Double(_) => "Double",
-            Input::Text(_) => "String",
-            Input::Tensor(_) => "Tensor",
+            Input::Null => "None".to_owned(),
+            Input::Int(_) => "an integer".to_owned(),
+            Input::Bool(_) => "a bool".to_owned(),
+            Input::Double(_) => "a double".to_owned(),
+            Input::Text(_) => "text".to_owned(),
+            Input::Tensor(view) => {
+                let layout = view.layout();
+                let (sizes, dim_order) = (layout.sizes(), layout.dim_order());
+                TensorType { element: layout.scalar_type(), sizes, dim_order }.to_string()
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use edgepack_format::finding::ErrorCode;
 use edgepack_format::room;
 
 use crate::api::state::Value;
-use crate::pte::bind::input_error;
+use crate::pte::bind::{input_error, inputs_in_words};
 use crate::pte::error::{LoadError, RunError};
 use crate::pte::input::ToInput;
 use crate::pte::load::write_initial_values;
@@ -43,7 +43,7 @@ impl<'m> Running<'m> {
     fn execute(&mut self, observer: Watcher<'_, '_>) -> Result<(), RunError> {
         let method = &mut *self.method;
         if let Some(index) = method.inputs.iter().position(|slot| !slot.set) {
-            return Err(input_error(index, ErrorCode::InvalidArgument, "it was not set".into()));
+            return Err(input_error(index, ErrorCode::InvalidArgument, "was not set".into()));
         }
         method.inputs.iter_mut().filter(|slot| !slot.survives).for_each(|slot| slot.set = false);
         match method.threads.clone() {
@@ -87,7 +87,9 @@ impl Method {
         observer: Option<&mut (dyn Observer + Send + '_)>,
     ) -> Result<Outputs<'_>, RunError> {
         if inputs.len() != self.inputs.len() {
-            let message = format!("{} inputs, the method takes {}", inputs.len(), self.inputs.len());
+            let which = if inputs.len() < self.inputs.len() { "is missing" } else { "is one too many" };
+            let (have, want) = (inputs.len(), inputs_in_words(self.inputs.len()));
+            let message = format!("{which}: the method takes {want}, got {have}");
             return Err(input_error(inputs.len().min(self.inputs.len()), ErrorCode::InvalidArgument, message));
         }
         let mut running = Running::begin(self)?;

@@ -55,6 +55,7 @@ impl<'a> DataRef<'a> {
 pub fn verify<'a>(head: &'a [u8], extent: FileExtent, limits: &Limits, accept: Accept) -> Verdict<'a> {
     let mut walk = Walk { checker: Checker::new(limits, STRUCTURE), extent };
     let data = walk.file(head, accept);
+    walk.checker.findings.announce(extent.len, DataHeader::read(head).ok().map(|header| header.announced()));
     Verdict { findings: walk.checker.findings, data }
 }
 

@@ -1,5 +1,6 @@
 //! ExecuTorch programs: `.pte` files, identifier `ET12`.
 
+pub mod backends;
 pub mod fast;
 pub mod notation;
 mod program;

@@ -195,7 +195,10 @@ fn package(path: &Path, index: usize, session: &mut Session) -> Result<Vec<u8>, 
     let packages = format.packages(&head, &session.limits);
     match packages.get(index) {
         Some(package) => Ok(package.to_vec()),
-        None => Err(Failure::usage(format!("{name}: there is no package {index}; there are {}", packages.len()))),
+        None => Err(Failure::usage(format!(
+            "{name}: there is no package {index}; the file has {}",
+            count(packages.len(), "package")
+        ))),
     }
 }
 
@@ -210,7 +213,11 @@ fn with_executable<T>(
     let index = which.executable.or(package.main()).unwrap_or(0);
     let count = package.executables().len();
     let executable = package.executables().get(index);
-    let executable =
-        executable.ok_or_else(|| Failure::usage(format!("there is no executable {index}; there are {count}")))?;
+    let executable = executable.ok_or_else(|| {
+        Failure::usage(format!(
+            "there is no executable {index}; the package has {}",
+            crate::units::count(count, "executable")
+        ))
+    })?;
     visit(executable.row(), session)
 }

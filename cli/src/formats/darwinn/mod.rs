@@ -21,6 +21,7 @@ use super::{Format, Head, Piece, Root, Size, pte};
 use crate::file::File;
 use crate::session::Session;
 use crate::status::{Failure, Status};
+use crate::units::count;
 
 pub use levels::add_package as package_levels;
 pub use print::print;
@@ -53,7 +54,10 @@ pub fn extract(packages: &[&[u8]], piece: Piece<'_>, format: &dyn Format) -> Res
     let Piece::Package(index) = piece else { return Err(format.lacks("such pieces; take a package, with --package")) };
     match packages.get(index) {
         Some(package) => Ok(package.to_vec()),
-        None => Err(Failure::usage(format!("there is no package {index}; there are {}", packages.len()))),
+        None => Err(Failure::usage(format!(
+            "there is no package {index}; the file has {}",
+            count(packages.len(), "package")
+        ))),
     }
 }
 

@@ -100,7 +100,10 @@ fn print_executable(executable: &ExecutableRef<'_>, role: &str, out: &mut dyn Wr
     }
     let narrow = u64::try_from(row.used_narrow_memory_bytes_per_tile).unwrap_or(0);
     if narrow > 0 {
-        fact("tile memory", format!("{} of each tile, {}", bytes(narrow), share(narrow, NARROW)));
+        fact(
+            "tile memory",
+            format!("{} of the {} of each tile, {}", bytes(narrow), bytes(NARROW), share(narrow, NARROW)),
+        );
     }
     if let Some(cycles) = executable.estimated_cycles() {
         let micros = cycles.saturating_mul(1_000_000) / CLOCK;

@@ -8,11 +8,17 @@ use super::summary::DataSummary;
 use crate::file::read_range;
 use crate::formats::Head;
 use crate::status::Failure;
+use crate::units::count;
 
 /// The bytes of a segment.
 pub fn segment(head: &Head, summary: &DataSummary, index: u32) -> Result<Vec<u8>, Failure> {
     let found = summary.segments.get(index as usize);
-    let missing = || Failure::usage(format!("there is no segment {index}; there are {}", summary.segments.len()));
+    let missing = || {
+        Failure::usage(format!(
+            "there is no segment {index}; the file has {}",
+            count(summary.segments.len(), "segment")
+        ))
+    };
     let found = found.ok_or_else(missing)?;
     if summary.header.is_none() {
         return Err(Failure::findings(format!("there is no {} header", DataHeader::MAGIC.escape_ascii())));

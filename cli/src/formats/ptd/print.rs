@@ -7,7 +7,7 @@ use edgepack_format::ptd::Generation;
 use super::summary::DataSummary;
 use crate::style::{DIM, NAME, SHAPE, TITLE};
 use crate::table::{Align, Cell, Columns};
-use crate::units::{bytes, count, share};
+use crate::units::{bytes, count, part_of_file};
 
 /// Prints a data file.
 pub fn print(data: &DataSummary, out: &mut dyn Write) -> io::Result<()> {
@@ -40,16 +40,12 @@ pub fn print(data: &DataSummary, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\n{TITLE}segments{TITLE:#}  {}", data.segments.len())?;
     let mut columns = Columns::new(2, &[Align::Right, Align::Right, Align::Right, Align::Right, Align::Left]);
     for (index, segment) in data.segments.iter().enumerate() {
-        let used = match segment.entries {
-            1 => "1 entry".to_owned(),
-            n => count(n, "entrie"),
-        };
         columns.row([
             Cell::new(index.to_string(), DIM),
             segment.offset.map_or("?".to_owned(), |offset| format!("{offset:#x}")).into(),
             bytes(segment.bytes).into(),
-            Cell::new(share(segment.bytes, data.bytes), DIM),
-            used.into(),
+            Cell::new(part_of_file(segment.offset, segment.bytes, data.bytes), DIM),
+            count(segment.entries, "entry").into(),
         ]);
     }
     columns.print(out)

@@ -13,6 +13,7 @@ use crate::formats::{Head, Piece};
 use crate::readable;
 use crate::session::Session;
 use crate::status::Failure;
+use crate::units::count;
 
 /// A piece of a program; `None` if programs have no such pieces.
 pub fn extract(
@@ -57,7 +58,8 @@ fn weight(
     let described = described.iter().find(|described| described.path == place);
     let unknown = || Failure::usage(format!("the weights of delegate {index} are not known: its backend is not"));
     let weights = &described.ok_or_else(unknown)?.description.weights;
-    let missing = || Failure::usage(format!("there is no weight {weight}; there are {}", weights.len()));
+    let missing =
+        || Failure::usage(format!("there is no weight {weight}; the file has {}", count(weights.len(), "weight")));
     let weight = weights.get(weight).ok_or_else(missing)?;
     match &weight.place {
         Place::Offset(start) => {
@@ -80,8 +82,12 @@ fn segment(head: &Head, index: u32) -> Result<Vec<u8>, Failure> {
     let table = wire::Table::root(&head.bytes)?;
     let summary = ProgramSummary::new(&tables::program(&table), &head.bytes, head.file.source.len());
     let found = summary.segments.get(index as usize);
-    let found = found
-        .ok_or_else(|| Failure::usage(format!("there is no segment {index}; there are {}", summary.segments.len())))?;
+    let found = found.ok_or_else(|| {
+        Failure::usage(format!(
+            "there is no segment {index}; the file has {}",
+            count(summary.segments.len(), "segment")
+        ))
+    })?;
     if ProgramHeader::read(&head.bytes).is_err() {
         return Err(Failure::findings("there is no extended header that says where segments are"));
     }
@@ -93,8 +99,9 @@ fn delegate(head: &Head, program: &Program<'_>, index: usize) -> Result<Vec<u8>,
     let delegates: Vec<Option<BackendDelegate<'_>>> =
         plans.iter().flat_map(|plan| readable::rows(&plan.delegates)).collect();
     let found = delegates.get(index);
-    let found =
-        found.ok_or_else(|| Failure::usage(format!("there is no delegate {index}; there are {}", delegates.len())))?;
+    let found = found.ok_or_else(|| {
+        Failure::usage(format!("there is no delegate {index}; the file has {}", count(delegates.len(), "delegate")))
+    })?;
     let place = found.as_ref().and_then(|delegate| delegate.processed);
     match place {
         Some(place) if place.location == DataLocation::SEGMENT => segment(head, place.index),

@@ -30,7 +30,7 @@ pub fn method(program: &Program, asked: Option<&str>) -> Result<String, Failure>
     if let Some(asked) = asked {
         return match names.iter().any(|name| name == asked) {
             true => Ok(asked.to_owned()),
-            false => Err(Failure::usage(format!("there is no method {asked}; there are {}", names.join(", ")))),
+            false => Err(Failure::usage(format!("there is no method {asked}; the program has {}", names.join(", ")))),
         };
     }
     match names.as_slice() {

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use edgepack_format::header::ProgramHeader;
+use edgepack_format::pte::backends::{ADVICE, known_backend};
 use edgepack_format::pte::{ExecutionPlan, Program};
 use edgepack_format::row::Text;
 
@@ -11,7 +12,7 @@ use super::summary::{MethodSummary, NamedSummary, ProgramSummary};
 use super::tables;
 use crate::style::{DIM, NAME, SHAPE, TITLE, WARN};
 use crate::table::{Align, Cell, Columns};
-use crate::units::{bytes, count, share};
+use crate::units::{bytes, count, part_of_file};
 use crate::{readable, spelling};
 
 /// Prints a program.
@@ -135,8 +136,24 @@ fn print_method(method: &MethodSummary, out: &mut dyn Write) -> io::Result<()> {
             ]);
         }
         columns.print(out)?;
+        print_known(method, out)?;
     }
     Ok(())
+}
+
+/// Says of backends of other runtimes what they are for.
+fn print_known(method: &MethodSummary, out: &mut dyn Write) -> io::Result<()> {
+    let mut ids: Vec<&str> = method.delegates.iter().map(|delegate| delegate.backend.as_str()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let known: Vec<_> = ids.into_iter().filter_map(known_backend).collect();
+    for backend in &known {
+        writeln!(out, "    {WARN}{} is {backend}{WARN:#}", backend.id)?;
+    }
+    match known.is_empty() {
+        true => Ok(()),
+        false => writeln!(out, "    {WARN}to run it here, {ADVICE}{WARN:#}"),
+    }
 }
 
 fn arena(size: i64) -> String {
@@ -174,7 +191,7 @@ fn print_data(program: &ProgramSummary, out: &mut dyn Write) -> io::Result<()> {
                 Cell::new(index.to_string(), DIM),
                 segment.offset.map_or("?".to_owned(), |offset| format!("{offset:#x}")).into(),
                 bytes(segment.bytes).into(),
-                Cell::new(share(segment.bytes, program.bytes), DIM),
+                Cell::new(part_of_file(segment.offset, segment.bytes, program.bytes), DIM),
                 holds,
             ]);
         }

@@ -22,6 +22,7 @@ use super::program::FileExtent;
 use super::{ExecutionPlan, Program, ProgramRef};
 use crate::check::{Checker, Path, StructureRules};
 use crate::finding::Findings;
+use crate::header::ProgramHeader;
 use crate::limits::Limits;
 use crate::room;
 use crate::rules::pte as rule;
@@ -89,6 +90,7 @@ fn findings(head: &[u8], extent: FileExtent, limits: &Limits, quick: bool) -> Fi
             Err(error) => out.unreadable(&Path::ROOT, error),
         }
     }
+    out.findings.announce(extent.len, ProgramHeader::read(head).ok().map(|header| header.announced()));
     out.findings
 }
 
