@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 mod conflicts;
+mod examples;
 mod mapped;
 mod signals;
 mod streams;

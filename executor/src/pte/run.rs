@@ -86,6 +86,8 @@ impl Method {
         inputs: &[I],
         observer: Option<&mut (dyn Observer + Send + '_)>,
     ) -> Result<Outputs<'_>, RunError> {
+        #[cfg(feature = "tracing")]
+        let _span = tracing::debug_span!(target: "edgepack", "run", method = self.name).entered();
         if inputs.len() != self.inputs.len() {
             let message = format!("{} inputs, the method takes {}", inputs.len(), self.inputs.len());
             return Err(input_error(inputs.len().min(self.inputs.len()), ErrorCode::InvalidArgument, message));
