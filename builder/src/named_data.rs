@@ -13,6 +13,17 @@ use crate::content::Data;
 use crate::pool::Pool;
 
 /// Named data under construction. A backend fills one while it prepares a graph; a program takes it in.
+///
+/// ```
+/// use edgepack_builder::NamedDataStore;
+///
+/// let mut store = NamedDataStore::new();
+/// store.add("packed", vec![1, 2, 3], 16, None)?;
+/// store.add("same", vec![1, 2, 3], 64, Some("weights"))?; // in the data file `weights`
+/// assert_eq!(store.get("packed").unwrap().buffer, store.get("same").unwrap().buffer);
+/// assert!(store.add("packed", vec![4], 1, None).is_err(), "a key is one thing");
+/// # Ok::<(), edgepack_builder::BuildError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct NamedDataStore<'d> {
     pool: Pool<'d>,

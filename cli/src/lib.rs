@@ -8,6 +8,7 @@ pub mod commands;
 pub mod compare;
 mod edit;
 mod error_codes;
+mod examples;
 mod file;
 mod findings;
 pub mod formats;
@@ -34,7 +35,7 @@ pub mod value;
 use std::ffi::OsString;
 use std::io::Write;
 
-use clap::{CommandFactory, Parser};
+use clap::FromArgMatches;
 use edgepack_format::payload::Payloads;
 
 use crate::args::{Cli, Command};
@@ -55,7 +56,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>, io: Io) -> Status {
 /// Runs one command line that shows the payloads of these backends, too.
 pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payloads) -> Status {
     let (stdout_color, stderr_color) = io.color;
-    let cli = match Cli::try_parse_from(args) {
+    let parsed = examples::command().try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             let text = error.render();
@@ -103,14 +105,14 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
         Command::Shrink(args) => shrink::run(args, &mut session),
         Command::Explain(args) => explain::run(args, &mut session),
         Command::Darwinn(args) => darwinn::run(args, &mut session),
-        Command::Completions(args) => completions::run(args, Cli::command(), &mut session),
+        Command::Completions(args) => completions::run(args, examples::command(), &mut session),
         #[cfg(feature = "llm")]
         Command::Generate(args) => commands::generate::run(args, &mut session),
         #[cfg(feature = "llm")]
         Command::Chat(args) => commands::chat::run(args, &mut session),
         #[cfg(feature = "llm")]
         Command::Perplexity(args) => commands::perplexity::run(args, &mut session),
-        Command::Man(args) => man::run(args, Cli::command(), &mut session),
+        Command::Man(args) => man::run(args, examples::command(), &mut session),
     };
     let outcome = outcome.or_else(|failure| session.fail(failure)).and_then(|status| {
         session.end_documents()?;

@@ -11,6 +11,10 @@ use core::ops::{Deref, DerefMut};
 use crate::notation::TensorType;
 use crate::scalar::{Element, ScalarType};
 
+#[cfg(feature = "ndarray")]
+mod ndarray;
+#[cfg(feature = "safetensors")]
+pub mod safetensors;
 mod typed;
 
 pub use typed::{TensorBuf, Untyped};
@@ -146,6 +150,9 @@ pub enum LayoutError {
         /// Bytes of the copy.
         bytes: u64,
     },
+    /// The elements are not next to each other in the order that is wanted.
+    #[error("the elements are not next to each other in memory")]
+    Strides,
     /// The data start at an address that elements of this type cannot have.
     #[error("the data are not aligned to {0} bytes")]
     Misaligned(usize),

@@ -10,6 +10,40 @@ use crate::bytes::Bytes;
 use crate::error::Error;
 
 /// Read-only data by key. Looking up does not scan; bytes are read when they are asked for and released when dropped.
+///
+/// A map of your own, which `Options::data` of the executor takes:
+///
+/// ```
+/// use edgepack_format::tensor::TensorLayout;
+/// use edgepack_loader::{Bytes, Error, NamedDataMap};
+///
+/// /// A single tensor.
+/// struct Single(&'static str, TensorLayout, Vec<u8>);
+///
+/// impl NamedDataMap for Single {
+///     fn data(&self, key: &str) -> Result<Option<Bytes>, Error> {
+///         Ok((key == self.0).then(|| Bytes::from(self.2.clone())))
+///     }
+///     fn layout(&self, key: &str) -> Result<Option<TensorLayout>, Error> {
+///         Ok((key == self.0).then(|| self.1.clone()))
+///     }
+///     fn len(&self) -> usize {
+///         1
+///     }
+///     fn key(&self, index: usize) -> Option<&str> {
+///         (index == 0).then_some(self.0)
+///     }
+///     fn contains(&self, key: &str) -> bool {
+///         key == self.0
+///     }
+/// }
+///
+/// let layout = TensorLayout::contiguous(edgepack_format::scalar::ScalarType::FLOAT, &[2])?;
+/// let map = Single("bias", layout, vec![0; 8]);
+/// assert_eq!(map.data("bias")?.unwrap().len(), 8);
+/// assert!(map.data("weight")?.is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait NamedDataMap: Send + Sync {
     /// The bytes of a key, or `None` if there is no such key.
     fn data(&self, key: &str) -> Result<Option<Bytes>, Error>;

@@ -10,6 +10,41 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A file, a piece of memory, or anything else with bytes at offsets.
+///
+/// A source of your own:
+///
+/// ```
+/// use std::io;
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// use edgepack_loader::{OpenOptions, Source};
+///
+/// /// Bytes that count how many of them are read.
+/// struct Counted(Vec<u8>, AtomicU64);
+///
+/// impl Source for Counted {
+///     fn len(&self) -> u64 {
+///         self.0.len() as u64
+///     }
+///     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+///         let bytes = self.0.get(offset as usize..).and_then(|rest| rest.get(..into.len()));
+///         into.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+///         self.1.fetch_add(into.len() as u64, Ordering::Relaxed);
+///         Ok(())
+///     }
+///     fn name(&self) -> String {
+///         "counted".to_owned()
+///     }
+/// }
+///
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/models/classifier_portable.pte");
+/// let source = Arc::new(Counted(std::fs::read(path)?, AtomicU64::new(0)));
+/// let program = OpenOptions::default().open_source(source.clone())?;
+/// // The weights are not read until a method is loaded.
+/// assert!(source.1.load(Ordering::Relaxed) < source.len() / 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Source: Send + Sync {
     /// Bytes in all.
     fn len(&self) -> u64;

@@ -8,13 +8,10 @@ use std::io::Write;
 use std::sync::Arc;
 
 use edgepack_format::ptd::{FlatTensor, NamedData};
-use edgepack_format::scalar::ScalarType;
+use edgepack_format::tensor::safetensors::{dtype_of, scalar_type_of};
 use edgepack_format::tensor::{TensorLayout, TensorView, is_contiguous};
 use edgepack_loader::Source;
 use safetensors::tensor::{Dtype, Metadata};
-use serde::Deserialize;
-use serde::de::IntoDeserializer;
-use serde::de::value::StrDeserializer;
 use serde_json::json;
 
 use super::content::Content;
@@ -23,18 +20,6 @@ use super::join::entries_of;
 use super::package::Package;
 use super::root::Root;
 use super::split::row_of;
-
-/// The element type that a safetensors file calls so.
-pub fn scalar_type_of(dtype: Dtype) -> Option<ScalarType> {
-    let name = dtype.to_string();
-    ScalarType::called(|names| names.safetensors == Some(&name))
-}
-
-/// Returns the safetensors type of an element type.
-pub fn dtype_of(scalar_type: ScalarType) -> Option<Dtype> {
-    let name: StrDeserializer<'_, serde::de::value::Error> = scalar_type.names()?.safetensors?.into_deserializer();
-    Dtype::deserialize(name).ok()
-}
 
 /// Metadata entry: keys whose bytes are no tensor.
 const BYTES: &str = "edgepack.bytes";

@@ -7,8 +7,9 @@ use edgepack_format::tensor::TensorLayout;
 use super::content::Content;
 use super::error::Error;
 use super::join::entries_of;
-use super::package::{Package, Root};
+use super::package::Package;
 use super::program::{constant_name, constant_of, each_tensor, initial_of, layout_of, name_of};
+use super::root::Root;
 
 /// Something with a name.
 #[derive(Clone, Debug)]

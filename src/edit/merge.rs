@@ -6,7 +6,8 @@ use edgepack_format::ptd::{FlatTensor, NamedData};
 
 use super::error::Error;
 use super::join::entries_of;
-use super::package::{Package, Root};
+use super::package::Package;
+use super::root::Root;
 use super::split::row_of;
 
 /// Puts what is in several data files, of any generation, into one of today's layout: keys in the order of the files, and

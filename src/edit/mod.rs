@@ -60,10 +60,12 @@ mod split;
 pub use compiled::{CompiledModel, CompiledPackage};
 pub use content::Content;
 #[cfg(feature = "safetensors")]
-pub use convert::{dtype_of, from_safetensors, scalar_type_of, write_safetensors};
+pub use convert::{from_safetensors, write_safetensors};
 pub use diff::{DiffOptions, Difference, diff};
 pub(crate) use dump::plain_name;
 pub use dump::{Blobs, Document, build, build_document, build_from, build_with, dump, dump_described, dump_with};
+#[cfg(feature = "safetensors")]
+pub use edgepack_format::tensor::safetensors::{dtype_of, scalar_type_of};
 pub use error::Error;
 pub use join::join;
 pub use library::{

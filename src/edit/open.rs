@@ -37,6 +37,16 @@ const OPENED: &[FileKind] = &[
 ];
 
 /// A file whose head is in memory: what the rows of a [`Package`] are borrowed from.
+///
+/// ```
+/// use edgepack::edit::{Opened, SplitOptions, split};
+///
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/corpus/models/mlp_portable.pte");
+/// let file = Opened::open(path)?;
+/// let parts = split(file.package()?, &SplitOptions::default())?;
+/// assert_eq!(parts.keys.len(), 6); // the constants are in `parts.data` now
+/// # Ok::<(), edgepack::edit::Error>(())
+/// ```
 pub struct Opened {
     kind: FileKind,
     head: AlignedBytes,

@@ -25,7 +25,7 @@ pub struct NewTensor<'a> {
 }
 
 /// Place of the data of a tensor.
-enum Place {
+pub(super) enum Place {
     /// Offset in a segment.
     Segment { segment: u32, offset: u64 },
     /// A constant in the flatbuffer.

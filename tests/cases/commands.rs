@@ -26,11 +26,12 @@ pub fn trials() -> Vec<Trial> {
     let one = |path: PathBuf| Trial::test(format!("commands::{}", name(&path)), move || replay(&path, &name(&path)));
     let mut trials: Vec<Trial> = paths.into_iter().map(one).collect();
     trials.push(Trial::test("commands::the_tour", || shown("tour", None)));
+    trials.push(Trial::test("commands::the_needs", || shown("needs", None)));
     trials.push(Trial::test("commands::language_models", || shown("language-models", Some("## A model of your own"))));
     trials
 }
 
-/// Every command of a page of `docs` succeeds, down to a heading behind which they are for other files.
+/// Every command of a page of `docs` succeeds, in a block or in a cell of a table, down to a heading behind which they are for other files.
 fn shown(name: &str, until: Option<&str>) -> Result<(), Failed> {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../docs/{name}.md")))?;
     let page = match until {
@@ -38,7 +39,10 @@ fn shown(name: &str, until: Option<&str>) -> Result<(), Failed> {
         None => &page,
     };
     let folder = Folder::new(name);
-    let lines = page.lines().filter(|line| line.starts_with("edgepack "));
+    let lines = page.lines().filter_map(|line| match line.starts_with("| ") {
+        true => line.split('`').find(|cell| cell.starts_with("edgepack ")),
+        false => Some(line).filter(|line| line.starts_with("edgepack ")),
+    });
     let lines: Vec<&str> = lines.map(|line| line.split(" #").next().unwrap_or(line).trim_end()).collect();
     assert!(lines.len() > 10, "only {} commands", lines.len());
     for line in lines {

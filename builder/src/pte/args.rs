@@ -97,12 +97,26 @@ pub enum Arg {
     OptionalTensors(Vec<Option<TensorArg>>),
 }
 
-/// [`Arg`]s from anything that is one: `args![x, w, 1i64, vec![0i64, 1], ()]`, where `()` is `None`.
+/// [`Arg`]s from anything that is one: `args![x, w, 1i64, vec![0i64, 1], None]`. `None` and `()` are the `None` of a schema.
+///
+/// ```
+/// use edgepack_builder::args;
+/// use edgepack_builder::pte::Arg;
+///
+/// let list = args![1i64, None, "floor", [0i64, 1], Some(0.5)];
+/// assert_eq!((&list[1], &list[4]), (&Arg::None, &Arg::Double(0.5)));
+/// ```
 #[macro_export]
 macro_rules! args {
-    ($($arg:expr),* $(,)?) => {
-        [$($crate::pte::Arg::from($arg)),*]
+    // Items so far, and what is left of the list. `None` has no type by itself, so it is taken as a word.
+    (@list [$($done:expr,)*]) => { [$($done,)*] };
+    (@list [$($done:expr,)*] None $(, $($rest:tt)*)?) => {
+        $crate::args!(@list [$($done,)* $crate::pte::Arg::None,] $($($rest)*)?)
     };
+    (@list [$($done:expr,)*] $next:expr $(, $($rest:tt)*)?) => {
+        $crate::args!(@list [$($done,)* $crate::pte::Arg::from($next),] $($($rest)*)?)
+    };
+    ($($list:tt)*) => { $crate::args!(@list [] $($list)*) };
 }
 
 /// A list of tensors as one [`Arg`], of values and constants alike: `args![tensors![x, w], 0i64]`.

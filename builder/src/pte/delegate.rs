@@ -9,6 +9,7 @@ use super::parts::{Delegate, Step};
 use super::spec::Outs;
 use crate::build_error::BuildError;
 use crate::content::Data;
+use crate::pte::specs::Specs;
 
 /// An option for a backend.
 pub fn compile_spec(key: impl Into<String>, value: impl Into<Vec<u8>>) -> CompileSpec<'static> {
@@ -18,19 +19,21 @@ pub fn compile_spec(key: impl Into<String>, value: impl Into<Vec<u8>>) -> Compil
 impl<'d> MethodBuilder<'_, 'd> {
     /// Adds a delegate: a backend by name, what it made of its part of the graph, and its options.
     ///
+    /// Options are taken by value or borrowed: `&[]`, `options.to_specs()`.
+    ///
     /// Equal payloads are stored once, whichever delegates they belong to. An empty one stays inside the flatbuffer.
     pub fn delegate(
         &mut self,
         backend: &str,
         payload: impl Into<Data<'d>>,
-        specs: &[CompileSpec<'_>],
+        specs: impl Specs,
     ) -> Result<DelegateId, BuildError> {
         let payload = payload.into();
         let place = format!("delegate `{backend}` of {}", self.name());
         if backend.is_empty() {
             return Err(BuildError::Name { what: "a backend", name: String::new(), why: "it is empty" });
         }
-        let specs = specs.iter().enumerate().map(|(index, spec)| match (&spec.key, &spec.value) {
+        let specs = specs.specs().iter().enumerate().map(|(index, spec)| match (&spec.key, &spec.value) {
             (Some(key), Some(value)) => Ok(compile_spec(key.as_ref(), value.as_slice())),
             (key, _) => Err(BuildError::Kind {
                 place: format!("compile spec {index} of {place}"),

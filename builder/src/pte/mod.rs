@@ -65,6 +65,7 @@ mod program;
 mod resolve;
 mod rows;
 mod spec;
+mod specs;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -75,3 +76,4 @@ pub use finish::BuiltProgram;
 pub use method::MethodBuilder;
 pub use program::ProgramBuilder;
 pub use spec::{Out, Outs, TensorSpec};
+pub use specs::Specs;

@@ -19,6 +19,23 @@ use crate::pool::Pool;
 ///
 /// The module's [page](super) has examples. Contents may be borrowed for as long as `'d`; they are read when the file is
 /// written, and when two of a length have to be told apart.
+///
+/// ```
+/// use edgepack_builder::args;
+/// use edgepack_builder::pte::{ProgramBuilder, TensorSpec};
+/// use edgepack_format::{scalar::ScalarType, tensor::TensorView};
+///
+/// let bias = TensorView::from_slice(&[2], &[1.0f32, 2.0])?;
+/// let mut program = ProgramBuilder::new();
+/// let bias = program.constant("bias", &bias.untyped())?; // equal bytes are stored once
+/// let mut forward = program.method("forward");
+/// let x = forward.input(TensorSpec::new(ScalarType::FLOAT, [2]))?;
+/// let y = forward.call("aten::add.out", args![x, bias, 1i64], TensorSpec::like(x))?;
+/// forward.output(y)?;
+/// let file = program.finish()?.to_bytes()?; // memory planned, file verified
+/// assert_eq!(&file[4..8], b"ET12");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct ProgramBuilder<'d> {
     pub(crate) owner: Owner,
     pub(crate) constants: Vec<Constant>,

@@ -4,6 +4,7 @@
 
 mod conflicts;
 mod every_command;
+mod examples;
 mod mapped;
 mod signals;
 mod streams;

@@ -20,6 +20,63 @@ use super::packing::{PackCache, Packer};
 pub use super::instructions::{Instructions, Local, LocalOperator};
 
 /// Something that can run delegates.
+///
+/// ```
+/// use std::ops::Range;
+///
+/// use edgepack_builder::args;
+/// use edgepack_builder::pte::{ProgramBuilder, TensorSpec};
+/// use edgepack_executor::delegate::{Backend, Backends, Delegate, DelegateInit};
+/// use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
+/// use edgepack_executor::{Method, Options, Registry};
+/// use edgepack_format::{scalar::ScalarType, tensor::TensorView};
+/// use edgepack_loader::Program;
+///
+/// /// Multiplies by the number that its payload is.
+/// struct Scaler;
+///
+/// impl Backend for Scaler {
+///     fn id(&self) -> &str {
+///         "Scaler"
+///     }
+///     fn init(&self, cx: DelegateInit<'_>) -> Result<Box<dyn Delegate>, KernelError> {
+///         let factor = cx.processed.first().ok_or_else(|| KernelError::argument("the payload is empty"))?;
+///         Ok(Box::new(Scaled(f32::from(*factor))))
+///     }
+/// }
+///
+/// struct Scaled(f32);
+///
+/// impl Delegate for Scaled {
+///     fn outputs(&self, count: usize) -> Range<usize> {
+///         1..count // of the arguments; the first is the input
+///     }
+///     fn prepare(&self, call: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
+///         call.expect_len(2)?;
+///         let factor = self.0;
+///         Ok(Box::new(move |cx: &mut KernelContext<'_>| {
+///             let views = cx.views();
+///             let (x, mut y) = (views.tensor(0)?, views.out(1)?);
+///             y.as_mut_slice::<f32>()?.iter_mut().zip(x.as_slice::<f32>()?).for_each(|(y, x)| *y = x * factor);
+///             Ok(())
+///         }))
+///     }
+/// }
+///
+/// let mut program = ProgramBuilder::new();
+/// let mut forward = program.method("forward");
+/// let x = forward.input(TensorSpec::new(ScalarType::FLOAT, [2]))?;
+/// let delegate = forward.delegate("Scaler", &[3], &[])?;
+/// let y = forward.call_delegate(delegate, args![x], TensorSpec::like(x))?;
+/// forward.output(y)?;
+/// let program = Program::from_bytes(program.finish()?.to_bytes()?)?;
+///
+/// let options = Options { backends: Backends::new().with(Scaler), ..Options::default() };
+/// let mut forward = Method::load(&program, "forward", &Registry::new(), &options)?;
+/// let outputs = forward.run(&[TensorView::from_slice(&[2], &[1.0f32, -2.0])?.untyped()])?;
+/// assert_eq!(outputs.get(0).unwrap().tensor().unwrap().as_slice::<f32>()?, [3.0, -6.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Backend: Send + Sync {
     /// The id programs name it by.
     fn id(&self) -> &str;

@@ -136,16 +136,27 @@ impl<'a> TensorMut<'a> {
         self.meta
     }
 
-    /// The bytes in memory order.
+    /// The bytes in memory order, for writing.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.data
+    }
+
+    /// As [`bytes_mut`](Self::bytes_mut).
     pub fn bytes(&mut self) -> &mut [u8] {
         self.data
     }
 
-    /// The elements in memory order.
+    /// The elements in memory order, for writing.
     #[inline]
-    pub fn as_slice<T: PodElement>(&mut self) -> Result<&mut [T], KernelError> {
+    pub fn as_mut_slice<T: PodElement>(&mut self) -> Result<&mut [T], KernelError> {
         expect_dtype::<T>(self.meta.dtype)?;
         bytemuck::try_cast_slice_mut(self.data).map_err(|_| misaligned(self.meta.dtype))
+    }
+
+    /// As [`as_mut_slice`](Self::as_mut_slice).
+    #[inline]
+    pub fn as_slice<T: PodElement>(&mut self) -> Result<&mut [T], KernelError> {
+        self.as_mut_slice()
     }
 
     /// The elements in memory order, for the whole borrow.

@@ -19,6 +19,45 @@ use super::function::{Function, FunctionTable, Signature};
 use super::operand::Operand;
 
 /// A graph, ready to run. It owns its memory and can be sent to another thread.
+///
+/// ```
+/// use edgepack_builder::mlf::{GraphBuilder, LibraryParts};
+/// use edgepack_executor::mlf::{GraphExecutor, RustFunctions};
+/// use edgepack_format::limits::Limits;
+/// use edgepack_format::mlf::{DataType, Memory, Module, Targets};
+/// use edgepack_format::tensor::TensorView;
+/// use edgepack_loader::mlf::Library;
+///
+/// // A package with one node, made here; usually a compiler made it.
+/// let float32: DataType = "float32".parse()?;
+/// let mut graph = GraphBuilder::new();
+/// let x = graph.argument("x", float32, &[2]);
+/// let y = graph.call("tvmgen_double", &[x], &[(float32, &[2])])[0];
+/// graph.output(y);
+/// let module = Module {
+///     name: "model".into(),
+///     export_datetime: "2024-01-01 00:00:00Z".into(),
+///     executors: vec!["graph".into()],
+///     target: Targets::List(vec!["c".into()]),
+///     memory: Memory { main: Some(Vec::new()), operators: Some(Vec::new()), ..Memory::default() },
+///     ..Module::default()
+/// };
+/// let mut parts = LibraryParts::new(7);
+/// parts.graph_module(module, &graph.finish()?, &[], None)?;
+/// let library = Library::from_bytes(parts.finish()?)?;
+///
+/// // Functions from Rust take the place of the package's compiled code.
+/// let functions = RustFunctions::new().with("tvmgen_double", |call| {
+///     let x = call.argument(0)?.as_slice::<f32>()?;
+///     call.result(0)?.as_slice::<f32>()?.iter_mut().zip(x).for_each(|(y, x)| *y = 2.0 * x);
+///     Ok(())
+/// });
+/// let mut executor = GraphExecutor::open(&library.module(None)?, &functions, &Limits::default())?;
+/// executor.set_input("x", &TensorView::from_slice(&[2], &[1.0f32, 2.0])?.untyped())?;
+/// executor.run()?;
+/// assert_eq!(executor.output(0)?.typed::<f32>()?.as_slice(), [2.0, 4.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct GraphExecutor {
     operands: Vec<Operand>,
     places: Vec<usize>,

@@ -29,6 +29,23 @@ use crate::pte::temporaries::place_temporaries;
 ///
 /// State lives in it: what a run leaves in mutable buffers the next run finds. [`Method::reset`] goes back to the
 /// state after loading.
+///
+/// ```
+/// use edgepack_executor::{Input, Method, Options, Output, Registry};
+/// use edgepack_loader::Program;
+///
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/models/multimethod_getters_portable.pte");
+/// let program = Program::open(path)?;
+/// // This method runs no operator; a method that does takes `edgepack_kernels::registry()`.
+/// let mut shape = Method::load(&program, "shape", &Registry::new(), &Options::default())?;
+/// let outputs = shape.run::<Input>(&[])?;
+/// assert!(matches!(outputs.get(0), Some(Output::Int(2))));
+///
+/// // Loading names everything that is missing at once.
+/// let error = Method::load(&program, "encode", &Registry::new(), &Options::default()).err().unwrap();
+/// assert!(error.to_string().contains("aten::"), "{error}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Method {
     pub(crate) program: Program,
     pub(crate) name: String,
@@ -75,6 +92,8 @@ impl LoadMethod for ProgramMethod {
 impl Method {
     /// Loads a method: resolves operators and delegates, lays out memory, checks and prepares every instruction.
     pub fn load(program: &Program, name: &str, registry: &Registry, options: &Options) -> Result<Method, LoadError> {
+        #[cfg(feature = "tracing")]
+        let _span = tracing::debug_span!(target: "edgepack", "load", method = name).entered();
         let view = program.view()?;
         let plan = view.plan(name).ok_or_else(|| {
             LoadError::Program(edgepack_loader::Error::NotFound { what: "method", name: name.to_owned() })

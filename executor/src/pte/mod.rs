@@ -26,5 +26,7 @@ pub(crate) mod release;
 pub mod rewrite;
 pub(crate) mod run;
 pub(crate) mod saved_state;
+#[cfg(feature = "tracing")]
+mod spans;
 pub(crate) mod splice;
 pub(crate) mod temporaries;

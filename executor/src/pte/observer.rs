@@ -5,6 +5,34 @@ use crate::api::tensor::{TensorRef, TensorShape};
 use crate::pte::error::Place;
 
 /// Something that wants to know what runs: a profiler, a tracer, a debugger. All methods do nothing by default.
+///
+/// ```
+/// use edgepack_executor::observer::{Event, Observer};
+/// use edgepack_executor::{Input, Method, Options, Registry};
+/// use edgepack_loader::Program;
+///
+/// /// Names of what ran, and how many runs there were.
+/// #[derive(Default)]
+/// struct Names(Vec<String>, usize);
+///
+/// impl Observer for Names {
+///     fn started(&mut self) {
+///         self.1 += 1;
+///     }
+///     fn before(&mut self, event: &Event<'_>) {
+///         self.0.push(event.name.to_owned());
+///     }
+/// }
+///
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/models/multimethod_getters_portable.pte");
+/// let program = Program::open(path)?;
+/// let mut label = Method::load(&program, "label", &Registry::new(), &Options::default())?;
+/// let mut names = Names::default();
+/// label.run_observed::<Input>(&[], Some(&mut names))?;
+/// assert_eq!(names.1, 1);
+/// assert!(names.0.is_empty(), "this method gives a text of the file and runs nothing");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Observer {
     /// A run begins.
     fn started(&mut self) {}
@@ -22,6 +50,9 @@ pub trait Observer {
     /// The run is over.
     fn finished(&mut self) {}
 }
+
+#[cfg(feature = "tracing")]
+pub use super::spans::Instructions;
 
 /// An observer for the length of a run, or none.
 pub(crate) type Watcher<'w, 'o> = Option<&'w mut (dyn Observer + Send + 'o)>;

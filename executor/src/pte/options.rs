@@ -12,6 +12,19 @@ use crate::private_folder::FolderError;
 use crate::pte::arena::Arena;
 
 /// Options of loading a method. The default suits most callers: memory of its own, all rewrites.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use edgepack_executor::Options;
+/// use edgepack_loader::DataFile;
+///
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/data/tensors.ptd");
+/// let weights = Arc::new(DataFile::open(path)?);
+/// let options = Options { threads: Some(2), data: vec![weights], ..Options::default() };
+/// # assert_eq!(options.data.len(), 1);
+/// # Ok::<(), edgepack_loader::Error>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct Options {
     /// Backends that run delegates.

@@ -15,6 +15,23 @@ enum Entry {
 }
 
 /// The operators a method is loaded with. A plain value: nothing registers itself.
+///
+/// ```
+/// use edgepack_executor::Registry;
+/// use edgepack_executor::kernel::KernelError;
+/// use edgepack_executor::typed::{Tensor, TensorMut, kernel};
+///
+/// #[kernel("my::negate.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", like = "self")]
+/// fn negate(input: &Tensor<f32>, out: &mut TensorMut<f32>) -> Result<(), KernelError> {
+///     out.as_mut_slice().iter_mut().zip(input.as_slice()).for_each(|(out, x)| *out = -x);
+///     Ok(())
+/// }
+///
+/// # fn main() {
+/// let registry = Registry::new().with_kernels(&[&NEGATE]);
+/// assert!(registry.find("my::negate.out").is_some());
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct Registry {
     by_name: HashMap<Cow<'static, str>, Entry>,

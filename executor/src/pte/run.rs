@@ -86,6 +86,8 @@ impl Method {
         inputs: &[I],
         observer: Option<&mut (dyn Observer + Send + '_)>,
     ) -> Result<Outputs<'_>, RunError> {
+        #[cfg(feature = "tracing")]
+        let _span = tracing::debug_span!(target: "edgepack", "run", method = self.name).entered();
         if inputs.len() != self.inputs.len() {
             let which = if inputs.len() < self.inputs.len() { "is missing" } else { "is one too many" };
             let (have, want) = (inputs.len(), inputs_in_words(self.inputs.len()));

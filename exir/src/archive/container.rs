@@ -46,6 +46,18 @@ pub enum Layout {
 }
 
 /// An archive of exported programs.
+///
+/// ```
+/// use edgepack_exir::archive::Archive;
+/// use edgepack_exir::lower::{Options, lower};
+///
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/pt2/add/model.pt2");
+/// let program = Archive::open(path)?.program()?;
+/// assert!(program.to_string().contains("add"));
+/// let lowered = lower(vec![("forward".to_owned(), program)], &Options::default())?;
+/// assert_eq!(&lowered.to_bytes()?[4..8], b"ET12");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Archive<'a> {
     zip: Zip<'a>,
     layout: Layout,

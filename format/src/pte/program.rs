@@ -24,6 +24,22 @@ pub fn program_len(head: &[u8], extent: FileExtent) -> u64 {
 /// A program that satisfies the structural and semantic rules, borrowed from its bytes.
 ///
 /// Segments are not part of it: their ranges are known to be inside the file, their bytes are not touched.
+///
+/// ```
+/// use edgepack_format::extent::FileExtent;
+/// use edgepack_format::limits::Limits;
+/// use edgepack_format::pte::ProgramRef;
+///
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/models/mlp_portable.pte");
+/// let bytes = std::fs::read(path)?;
+/// let program = ProgramRef::parse(&bytes, FileExtent::of(&bytes), &Limits::DEFAULT).expect("a valid program");
+/// let plan = program.plan("forward").expect("the method");
+/// assert_eq!(plan.operators.unwrap().len(), 4);
+///
+/// let findings = ProgramRef::parse(&bytes[..100], FileExtent::of(&bytes[..100]), &Limits::hostile()).err().unwrap();
+/// assert!(findings.errors() > 0);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct ProgramRef<'a> {
     bytes: &'a [u8],

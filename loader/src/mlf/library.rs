@@ -39,6 +39,15 @@ pub fn verify(bytes: &[u8], limits: &Limits) -> Verdict {
 }
 
 /// A package. Cloning is cheap.
+///
+/// ```no_run
+/// use edgepack_loader::mlf::Library;
+///
+/// let library = Library::open("package.tar")?;
+/// let module = library.module(None)?; // the only one
+/// println!("{}", module.info().name);
+/// # Ok::<(), edgepack_loader::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Library {
     inner: Arc<Inner>,

@@ -23,6 +23,18 @@ use crate::read::{read, read_range};
 use crate::source::{FileSource, Source};
 
 /// A verified data file. Its flatbuffer is read once; data are borrowed from the source or read on demand.
+///
+/// ```
+/// use edgepack_loader::{DataFile, NamedDataMap};
+///
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/data/tensors.ptd");
+/// let weights = DataFile::open(path)?;
+/// assert_eq!((weights.len(), weights.key(0)), (9, Some("weight")));
+/// assert_eq!(weights.layout("weight")?.unwrap().to_string(), "f32[4, 3]");
+/// let bytes = weights.data("weight")?.unwrap(); // read now, released when dropped
+/// assert_eq!(bytes.len(), 48);
+/// # Ok::<(), edgepack_loader::Error>(())
+/// ```
 pub struct DataFile {
     source: Arc<dyn Source>,
     live: Live,

@@ -43,6 +43,21 @@ impl OpenOptions {
 }
 
 /// A verified program that owns its bytes. Cloning shares them.
+///
+/// ```
+/// use edgepack_loader::Program;
+///
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/models/mlp_portable.pte");
+/// let program = Program::open(path)?; // verified; segments are read when they are asked for
+/// assert_eq!(program.method_names()?, ["forward"]);
+/// let meta = program.method_meta("forward")?;
+/// assert_eq!(meta.inputs[0].tensor().unwrap().layout.to_string(), "f32[3, 8]");
+///
+/// // What is broken says by which rule, and where.
+/// let broken = Program::from_bytes(std::fs::read(path)?[..1000].to_vec()).err().unwrap();
+/// assert!(broken.to_string().contains("PTE-"), "{broken}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Program {
     inner: Arc<Inner>,

@@ -8,7 +8,6 @@ use edgepack_loader::{MethodMeta, ValueMeta};
 
 use crate::inputs::{Kind, Wanted};
 use crate::spelling;
-use crate::status::Failure;
 use crate::units::count;
 use crate::value::Value;
 
