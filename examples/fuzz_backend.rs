@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for seed in 0..200 {
         let file = generator.program_of(seed).bytes;
         if differs(&file) {
-            let small = shrink::shrink(&file, differs)?;
+            let small = shrink::shrink(&file, differs).unwrap_or(file);
             return Err(format!("seed {seed}: a program of {} bytes shows it", small.len()).into());
         }
     }

@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // In a test of yours this is `proptest! { fn survives(program in built_programs()) { … } }`.
     runner.run(&built_programs(), |program| {
         let failed = |error: edgepack::edit::Error| TestCaseError::fail(error.to_string());
-        let file = Opened::from_bytes(program.bytes).map_err(failed)?;
+        let file = Opened::from_bytes(program.file).map_err(failed)?;
         let before = file.package().map_err(failed)?;
         let after = build(&dump(&before).map_err(failed)?).map_err(failed)?;
         proptest::prop_assert_eq!(before.to_bytes().map_err(failed)?, after.to_bytes().map_err(failed)?);

@@ -24,4 +24,6 @@ pub use pte::options::Options;
 pub use pte::outputs::Outputs;
 pub use pte::registry::Registry;
 pub use pte::saved_state::StateScope;
+#[cfg(feature = "tracing")]
+pub use pte::spans;
 pub use pte::{embed, observer, plan_graph as plan, rewrite};

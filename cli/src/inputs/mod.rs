@@ -181,8 +181,8 @@ fn from_picture(picture: &Picture, place: usize, kind: Option<&Kind>, given: &In
     let Some(preparation) = &given.image else {
         let (height, width) = (picture.height, picture.width);
         let message = format!(
-            "a picture of {height}x{width} pixels (height x width) becomes input {place}, {}, in the way that --image \
-             states, such as --image imagenet",
+            "a picture of {height}x{width} pixels (height x width) becomes input {place}, {}, as --image says: \
+             --image imagenet, for example",
             spelling::layout(layout)
         );
         return Err(Failure::usage(message));

@@ -42,6 +42,8 @@ fn examples_of_the_help_work() {
     // The output `y` of the model has this many bytes on the device.
     let device = folder.read("device.bin");
     folder.write("device.bin", &device[..40]);
+    let text = folder.read("text.txt");
+    folder.write("text.txt", &text[..200]);
     done(&folder, &["dump", "model.pte", "-o", "dumped.json"]);
     done(&folder, &["print", "model.pte", "-o", "printed.txt"]);
     done(&folder, &["extract", "weights.ptd", "--named", "net.0.bias", "-o", "bias.bin"]);

@@ -27,6 +27,6 @@ pub mod rewrite;
 pub(crate) mod run;
 pub(crate) mod saved_state;
 #[cfg(feature = "tracing")]
-mod spans;
+pub mod spans;
 pub(crate) mod splice;
 pub(crate) mod temporaries;

@@ -51,9 +51,6 @@ pub trait Observer {
     fn finished(&mut self) {}
 }
 
-#[cfg(feature = "tracing")]
-pub use super::spans::Instructions;
-
 /// An observer for the length of a run, or none.
 pub(crate) type Watcher<'w, 'o> = Option<&'w mut (dyn Observer + Send + 'o)>;
 

@@ -9,7 +9,7 @@ use super::observer::{Event, Observer, Results};
 /// every run are spans by themselves, without an observer.
 ///
 /// ```
-/// use edgepack_executor::{Input, Method, RunError, observer::Instructions};
+/// use edgepack_executor::{Input, Method, RunError, spans::Instructions};
 ///
 /// # fn demo(method: &mut Method, inputs: &[Input<'_>]) -> Result<(), RunError> {
 /// method.run_observed(inputs, Some(&mut Instructions::default()))?;

@@ -26,8 +26,8 @@ use crate::scalar::Element;
 /// let view = TensorView::try_from(&array).unwrap();
 /// assert_eq!(view.layout().to_string(), "f32[2, 3]");
 /// // Transposed, it is the same memory in another order.
-/// let turned = array.t();
-/// let view = TensorView::try_from(&turned).unwrap();
+/// let transposed = array.t();
+/// let view = TensorView::try_from(&transposed).unwrap();
 /// assert_eq!((view.layout().sizes(), view.layout().dim_order()), (&[3, 2][..], &[1, 0][..]));
 /// assert!(TensorView::try_from(&array.slice(ndarray::s![.., ..;2])).is_err());
 /// ```
