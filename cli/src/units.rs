@@ -55,7 +55,9 @@ pub fn duration(time: Duration) -> String {
 
 /// A count with its noun: `1 method`, `2 methods`.
 pub fn count(number: usize, noun: &str) -> String {
-    match (number, noun.strip_suffix('y')) {
+    // `entry` becomes `entries`, but `key` and `array` become `keys` and `arrays`.
+    let stem = noun.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u']));
+    match (number, stem) {
         (1, _) => format!("1 {noun}"),
         (n, Some(stem)) => format!("{n} {stem}ies"),
         (n, None) => format!("{n} {noun}s"),
@@ -79,7 +81,7 @@ mod tests {
     #[test]
     fn parts_and_counts_read_as_they_are_spoken() {
         assert_eq!([share(1, 8), share(9, 8), share(1, 0)], ["12.5 %", "over 100 %", "-"]);
-        assert_eq!([count(1, "entry"), count(2, "entry"), count(0, "file")], ["1 entry", "2 entries", "0 files"]);
+        assert_eq!([count(1, "entry"), count(2, "entry"), count(3, "key")], ["1 entry", "2 entries", "3 keys"]);
     }
 
     #[test]
