@@ -105,15 +105,19 @@ pub fn unreadable(error: edgepack_loader::Error) -> Failure {
 pub fn refused(file: &File) -> Failure {
     let name = &file.name;
     if file.head.kind != FileKind::Unknown {
+        let kind = file.head.kind.name();
+        let article = if kind.starts_with(['E', 'e']) { "an" } else { "a" };
         let way = match file.head.kind {
             FileKind::Safetensors => {
                 "`edgepack convert` makes a data file of it, `--inputs` and `check` read its tensors"
             }
             FileKind::Npy => "`--inputs` and `patch` read it",
             FileKind::Dump => "`edgepack build` makes the file of it that was dumped",
-            _ => "another command opens it",
+            _ => "`edgepack inspect` shows it",
         };
-        return Failure::unreadable(format!("{name}: this command does not open a {}; {way}", file.head.kind));
+        return Failure::unreadable(format!(
+            "{name}: this is {article} {kind}, which this command does not open; {way}"
+        ));
     }
     let (first, last) = match (read_head(&*file.source, DETECT_LEN as u64), read_tail(&*file.source, TAIL_LEN as u64)) {
         (Ok(first), Ok(last)) => (first, last),

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use edgepack::edit::{DiffOptions, Difference, diff, diff_libraries, library_parts};
+use serde_json::json;
 
 use crate::edit::{apart, package};
 use crate::file::name_of;
@@ -12,6 +13,7 @@ use crate::session::Session;
 use crate::spelling::name;
 use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, GOOD, TITLE};
+use crate::table::{Align, Cell, Columns};
 use crate::units::count;
 
 /// Show what differs between two files: structure, tensors, payloads, named data
@@ -36,6 +38,10 @@ pub struct Args {
     /// Compare every field as it is, every byte of every segment, and the form of the header
     #[arg(long)]
     pub exact: bool,
+
+    /// Show every difference, not only the first 20
+    #[arg(short, long)]
+    pub all: bool,
 }
 
 /// Runs the command.
@@ -53,21 +59,93 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     };
     if session.json {
         let (left, right) = (name_of(&args.left), name_of(&args.right));
-        session.document(&serde_json::json!({ "left": left, "right": right, "differences": found }))?;
+        let summary: Vec<_> =
+            areas(&found).iter().map(|(area, number)| json!({ "in": area, "differences": number })).collect();
+        session.document(&json!({ "left": left, "right": right, "summary": summary, "differences": found }))?;
     } else {
-        print(&found, &mut session.out)?;
+        print(&found, args.all, &mut session.out)?;
     }
     Ok(if found.is_empty() { Status::Fine } else { Status::Findings })
 }
 
-fn print(found: &[Difference], out: &mut dyn Write) -> io::Result<()> {
-    for one in found {
+/// Differences that are shown if not all are.
+const SHOWN: usize = 20;
+
+fn print(found: &[Difference], all: bool, out: &mut dyn Write) -> io::Result<()> {
+    if found.is_empty() {
+        return writeln!(out, "{GOOD}same{GOOD:#}");
+    }
+    writeln!(out, "{BAD}{}{BAD:#}", count(found.len(), "difference"))?;
+    let areas = areas(found);
+    if areas.len() < found.len() {
+        let mut columns = Columns::new(2, &[Align::Right, Align::Left]);
+        for (area, number) in &areas {
+            columns.row([number.to_string().into(), Cell::new(name(area), DIM)]);
+        }
+        columns.print(out)?;
+    }
+    let shown = if all { found.len() } else { SHOWN.min(found.len()) };
+    for one in &found[..shown] {
         let path = if one.path.is_empty() { "file" } else { &one.path };
         writeln!(out, "{TITLE}{}{TITLE:#}", name(path))?;
         writeln!(out, "  {DIM}<{DIM:#} {}\n  {DIM}>{DIM:#} {}", name(&one.left), name(&one.right))?;
     }
-    match found.len() {
-        0 => writeln!(out, "{GOOD}same{GOOD:#}"),
-        many => writeln!(out, "{BAD}{}{BAD:#}", count(many, "difference")),
+    match found.len() - shown {
+        0 => Ok(()),
+        more => writeln!(out, "{DIM}and {more} more, which --all shows{DIM:#}"),
+    }
+}
+
+/// Parts of the files that differ, in order, with the number of differences in each.
+fn areas(found: &[Difference]) -> Vec<(&str, usize)> {
+    let mut areas: Vec<(&str, usize)> = Vec::new();
+    for one in found {
+        let area = area(&one.path);
+        match areas.iter_mut().find(|(known, _)| *known == area) {
+            Some((_, number)) => *number += 1,
+            None => areas.push((area, 1)),
+        }
+    }
+    areas
+}
+
+/// The list that a path leads into: `execution_plan[0].values` of `execution_plan[0].values[3].sizes`.
+fn area(path: &str) -> &str {
+    let end = |rest: &str| rest.find(['.', '[', ',', ' ']).unwrap_or(rest.len());
+    if path.is_empty() {
+        return "file";
+    }
+    let first = end(path);
+    match path[first..].strip_prefix('[').and_then(|rest| rest.find("].")) {
+        // A row of a list: the list in it.
+        Some(close) => {
+            let inner = first + 1 + close + 2;
+            &path[..inner + end(&path[inner..])]
+        }
+        None => &path[..first],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_into_lists() {
+        for (path, want) in [
+            ("execution_plan[0].values[3].sizes", "execution_plan[0].values"),
+            ("execution_plan[1].name", "execution_plan[1].name"),
+            ("constants[3], element 5 and 2 more of f32[4]", "constants"),
+            ("named_data w", "named_data"),
+            ("version", "version"),
+            ("segments[0]", "segments"),
+            ("", "file"),
+            ("a[", "a"),
+        ] {
+            assert_eq!(area(path), want);
+        }
+        let one = |path: &str| Difference { path: path.to_owned(), left: String::new(), right: String::new() };
+        let found = [one("a[0].b[1]"), one("c"), one("a[0].b[2].d")];
+        assert_eq!(areas(&found), [("a[0].b", 2), ("c", 1)]);
     }
 }

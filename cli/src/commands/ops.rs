@@ -1,6 +1,11 @@
 //! `edgepack ops`: what a file needs of a runtime.
 
+use std::path::{Path, PathBuf};
+
+use crate::edit::read_text;
+use crate::file::name_of;
 use crate::formats;
+use crate::formats::pte::{Offered, Selection};
 use crate::many::Files;
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -16,12 +21,44 @@ pub struct Args {
     /// Files.
     #[command(flatten)]
     pub files: Files,
+
+    /// Print the build list of a runtime with the operators of these programs and no others, as ExecuTorch's selective build
+    /// reads it (`selected_operators.yaml`)
+    #[arg(long, conflicts_with_all = ["against", "json"])]
+    pub yaml: bool,
+
+    /// Compare with the operators of another runtime instead: a name per line, or the YAML of its build
+    #[arg(long, value_name = "LIST")]
+    pub against: Option<PathBuf>,
 }
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    if args.yaml {
+        let mut selection = Selection::default();
+        let status = args.files.each(session, |file, session| {
+            let (file, format) = formats::open(&file.path, session)?;
+            let program = format.program(&file, &session.limits)?;
+            selection.add(&program, &file.name).map(|()| Status::Fine)
+        })?;
+        session.write_text(None, &selection.yaml())?;
+        return Ok(status);
+    }
+    let offered = args.against.as_ref().map(|path| offered(path, session)).transpose()?;
     args.files.each(session, |file, session| {
         let (file, format) = formats::open(&file.path, session)?;
-        format.ops(&file, session)
+        match &offered {
+            None => format.ops(&file, session),
+            offered => format.ops_against(&file, offered.as_ref(), session),
+        }
     })
+}
+
+/// Operators of another runtime.
+fn offered(path: &Path, session: &mut Session) -> Result<Offered, Failure> {
+    let offered = Offered::parse(&read_text(path, session)?);
+    match offered.count() {
+        0 => Err(Failure::findings(format!("{}: there is no operator in it", name_of(path)))),
+        _ => Ok(offered),
+    }
 }

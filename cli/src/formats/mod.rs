@@ -145,7 +145,17 @@ pub trait Format: Sync {
 
     /// Lists what it needs of a runtime, and which of it is here.
     fn ops(&self, file: &File, session: &mut Session) -> Result<Status, Failure> {
-        pte::list_needs(&self.program(file, &session.limits)?, file, session)
+        self.ops_against(file, None, session)
+    }
+
+    /// Lists what a program needs of a runtime, and which of its operators the list of another runtime has.
+    fn ops_against(
+        &self,
+        file: &File,
+        offered: Option<&pte::Offered>,
+        session: &mut Session,
+    ) -> Result<Status, Failure> {
+        pte::list_needs(&self.program(file, &session.limits)?, file, offered, session)
     }
 
     /// Runs one method once: its name, and what came out.

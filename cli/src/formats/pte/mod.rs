@@ -13,6 +13,7 @@ mod print;
 mod probe;
 mod replay;
 mod run;
+mod selection;
 mod size;
 pub mod summary;
 pub mod tables;
@@ -44,6 +45,7 @@ pub use ops::list_needs;
 pub use print::{print, print_code};
 pub use replay::replay;
 pub use run::run;
+pub use selection::{Offered, Selection};
 
 /// Programs.
 pub struct Pte;

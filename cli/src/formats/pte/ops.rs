@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::open::Opened;
 use super::payloads::{self, SourceRanges};
 use super::probe;
+use super::selection::Offered;
 use super::tables;
 use super::values::operator_name;
 use crate::file::File;
@@ -40,18 +41,27 @@ struct Needs {
 }
 
 /// Lists operators and delegates of all methods.
-pub fn list_needs(opened: &Opened, file: &File, session: &mut Session) -> Result<Status, Failure> {
+pub fn list_needs(
+    opened: &Opened,
+    file: &File,
+    offered: Option<&Offered>,
+    session: &mut Session,
+) -> Result<Status, Failure> {
     let mut needs = Needs::default();
     for plan in opened.program.view()?.plans().iter() {
         needs.add(&plan?);
     }
     let registry = edgepack_kernels::registry();
     for need in needs.operators.values_mut() {
-        need.available = registry.find(&need.name).is_some();
+        need.available = match offered {
+            Some(offered) => offered.has(&need.name),
+            None => registry.find(&need.name).is_some(),
+        };
     }
     let backends = edgepack::backends();
     for need in needs.delegates.values_mut() {
-        need.available = backends.find(&need.name).is_some();
+        // A list of operators says nothing of backends.
+        need.available = offered.is_some() || backends.find(&need.name).is_some();
     }
     let (operators, delegates): (Vec<_>, Vec<_>) =
         (needs.operators.into_values().collect(), needs.delegates.into_values().collect());
@@ -61,7 +71,8 @@ pub fn list_needs(opened: &Opened, file: &File, session: &mut Session) -> Result
         false,
         session,
     ));
-    let probed = probe::probe(&opened.program)?;
+    let probed = if offered.is_some() { Vec::new() } else { probe::probe(&opened.program)? };
+    let runtime = if offered.is_some() { "the list" } else { "this runtime" };
     let refused = probed.iter().filter(|node| node.refused.is_some()).count();
     let missing = operators.iter().chain(&delegates).filter(|need| !need.available).count();
     if session.json {
@@ -88,8 +99,8 @@ pub fn list_needs(opened: &Opened, file: &File, session: &mut Session) -> Result
                 writeln!(session.out, "{BAD}this runtime refuses {}{BAD:#}", count(refused, "node"))?;
             }
             (0, _) => writeln!(session.out, "{GOOD}nothing is needed{GOOD:#}")?,
-            (_, 0) => writeln!(session.out, "{GOOD}this runtime has all of them{GOOD:#}")?,
-            _ => writeln!(session.out, "{BAD}missing in this runtime: {missing} of {total}{BAD:#}")?,
+            (_, 0) => writeln!(session.out, "{GOOD}{runtime} has all of them{GOOD:#}")?,
+            _ => writeln!(session.out, "{BAD}missing in {runtime}: {missing} of {total}{BAD:#}")?,
         }
     }
     Ok(if missing == 0 && refused == 0 { Status::Fine } else { Status::CannotRun })

@@ -20,6 +20,10 @@ use crate::file::File;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
+/// What is said of a model without compiled parts.
+const PLAIN: &str = "nothing in this model is compiled for an Edge TPU: `edgetpu_compiler` compiles quantised models, \
+    LiteRT runs it as it is, and a PyTorch model is lowered from what torch.export.save writes";
+
 /// Models.
 pub struct TfLite;
 
@@ -102,7 +106,13 @@ impl Format for TfLite {
         model(head, limits).iter().flat_map(|model| model.packages().map(|(_, package)| package.bytes())).collect()
     }
 
-    fn program(&self, file: &File, _limits: &Limits) -> Result<pte::Opened, Failure> {
-        Err(darwinn::no_device(file))
+    fn program(&self, file: &File, limits: &Limits) -> Result<pte::Opened, Failure> {
+        let head = Head::read(file.clone(), limits)?;
+        match model(&head, limits) {
+            Some(model) if model.packages().next().is_none() => {
+                Err(Failure::cannot_run(format!("{}: {PLAIN}", file.name)))
+            }
+            _ => Err(darwinn::no_device(file)),
+        }
     }
 }
