@@ -187,7 +187,7 @@ mod tests {
         // A part behind another file is a file of that name.
         assert_eq!(manifest.files, ["one.pte", "two.pte", "one.pte#x"]);
         assert_eq!(manifest.entries["one.pte"].parts, [("net.0.weight".to_owned(), "b".repeat(64))]);
-        for bad in ["x  y", "abc", &format!("{a}  x\n{a}  x"), &format!("{a}")] {
+        for bad in ["x  y", "abc", &format!("{a}  x\n{a}  x"), &a] {
             assert!(Manifest::parse(bad).is_err(), "{bad}");
         }
     }
