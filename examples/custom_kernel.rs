@@ -5,7 +5,7 @@
 use edgepack::prelude::*;
 
 #[kernel("my::leaky.out(Tensor self, float slope, *, Tensor(a!) out) -> Tensor(a!)", like = "self")]
-fn leaky(input: &Tensor<f32>, slope: f64, out: &mut TensorMut<f32>) -> Result<(), KernelError> {
+fn leaky(input: &Tensor<'_, f32>, slope: f64, out: &mut TensorMut<'_, f32>) -> Result<(), KernelError> {
     let slope = slope as f32;
     out.as_mut_slice().iter_mut().zip(input.as_slice()).for_each(|(y, &x)| *y = if x < 0.0 { x * slope } else { x });
     Ok(())
