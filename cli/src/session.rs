@@ -109,10 +109,14 @@ impl Session {
         Ok(())
     }
 
-    /// Opens a file of any content, to be read piece by piece; `-` is standard input, which is read whole.
+    /// Opens a file in which there is to be something, to be read piece by piece; `-` is standard input, which is read whole.
     pub fn source(&mut self, path: &Path) -> Result<Arc<dyn Source>, Failure> {
         self.reads(path)?;
-        file::source(path, &mut self.stdin, &self.limits)
+        let source = file::source(path, &mut self.stdin, &self.limits)?;
+        match source.len() {
+            0 => Err(file::empty(&file::name_of(path))),
+            _ => Ok(source),
+        }
     }
 
     /// Reads a file whole; `-` is standard input.

@@ -84,7 +84,7 @@ fn built(weights: &Affine<'_>, options: &AffineOptions) -> (Vec<u8>, Vec<u8>) {
     program.merge_named_data(store).unwrap();
     let mut forward = program.method("forward");
     let x = forward.input(TensorSpec::new(ScalarType::FLOAT, [3])).unwrap();
-    let delegate = forward.delegate("Affine", b"", &options.to_specs()).unwrap();
+    let delegate = forward.delegate("Affine", b"", options.to_specs()).unwrap();
     let y = forward.call_delegate(delegate, args![x], TensorSpec::like(x)).unwrap();
     forward.output(y).unwrap();
     let built = program.finish().unwrap();
