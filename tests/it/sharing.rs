@@ -151,7 +151,7 @@ fn an_input_whose_memory_is_used_again_is_asked_for_again() {
     method.execute().unwrap();
     assert_eq!(floats(method.outputs().get(0)), [4.0, 8.0]);
     let error = method.execute().unwrap_err();
-    assert_eq!(error.to_string(), "input 0: it was not set");
+    assert_eq!(error.to_string(), "input 0 was not set");
 }
 
 #[test]

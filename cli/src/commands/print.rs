@@ -85,7 +85,10 @@ fn print_one(path: &Path, output: Option<&Path>, several: bool, session: &mut Se
     let about = |error: edgepack::edit::Error| Failure::from(error).about(&name);
     let Some(output) = output.filter(|path| !is_stream(path)) else {
         session.write_text_stream(output, |out| {
-            out.write_all(title.as_bytes())?;
+            // A file that is no program, of those of a folder, is left out.
+            if package.program().is_some() {
+                out.write_all(title.as_bytes())?;
+            }
             print_to(&package, None, out).map_err(about)?;
             Ok(out.write_all(comments.as_bytes())?)
         })?;
