@@ -287,7 +287,12 @@ fn a_path_standard_input_and_a_pipe_are_alike() {
             }
             let name = if file == "-" { "standard input" } else { file };
             let same = said(&output.stdout, name) == said(&by_path.stdout, &subject) && out() == written;
-            complaints.check(output.status.success() && (same || matches!(special, Varies | DigestOfAnything)), &words, &output, name);
+            complaints.check(
+                output.status.success() && (same || matches!(special, Varies | DigestOfAnything)),
+                &words,
+                &output,
+                name,
+            );
         }
     }
     complaints.report();
