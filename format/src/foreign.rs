@@ -1,6 +1,6 @@
 //! Formats of others: files that people have at hand and that the project does not read, and what can be done with them.
 //!
-//! Invariant: a kind that [`crate::detect`] knows is not in here.
+//! Invariant: a kind that [`crate::detect()`] knows is not in here.
 
 use core::fmt;
 

@@ -22,7 +22,7 @@ pub struct Origin {
     pub own_layout_sha256: Option<String>,
 }
 
-/// What a file has in common with its origin.
+/// Likeness of a file to its origin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Likeness {
     /// Every byte.

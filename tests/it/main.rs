@@ -5,6 +5,7 @@ mod builder;
 mod byte_layout;
 mod chosen;
 mod commands;
+mod comments;
 mod data_files;
 mod edgetpu;
 mod edit;

@@ -228,7 +228,7 @@ fn a_writer_that_panics_or_fails_gives_the_memory_back() {
     other.run(&[view(&[1.0, 2.0])]).unwrap();
 }
 
-/// What `Method::reset` brings back is what an image of a fresh load brings back: over every program that runs here.
+/// `Method::reset` brings back what an image of a fresh load does: over every program that runs here.
 #[test]
 fn state_of_every_program_is_found() {
     let mut with_state = 0;

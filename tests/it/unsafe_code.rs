@@ -1,18 +1,9 @@
 //! Numbers of places with `unsafe`, by file: a change of these numbers is looked at before it lands.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-}
+use super::comments::sources;
 
 /// Occurrences of the keyword outside comments and strings that only mention it.
 fn count(text: &str) -> usize {

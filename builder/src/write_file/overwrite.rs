@@ -67,7 +67,7 @@ pub fn recover(path: impl AsRef<Path>) -> io::Result<bool> {
     undone
 }
 
-/// What happens one after another, so that a test can end it anywhere.
+/// Steps that happen one after another, so that a test can end them anywhere.
 struct Steps<'s> {
     piece: usize,
     before: Option<&'s mut dyn FnMut() -> io::Result<()>>,

@@ -92,7 +92,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     finish(args, &file.name, &name, &outputs, top.as_ref(), session)
 }
 
-/// What is to be ranked; names of classes must be as many as some output has.
+/// Outputs to be ranked; names of classes must be as many as some output has.
 fn top(args: &Args, outputs: &[Value], session: &mut Session) -> Result<Option<Top>, Failure> {
     let labels = match &args.labels {
         Some(path) => {

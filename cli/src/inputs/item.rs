@@ -14,11 +14,11 @@ use edgepack_format::tensor::TensorLayout;
 pub struct Item {
     /// Index of the input, if the argument says it.
     pub index: Option<usize>,
-    /// What is given.
+    /// Content that is given.
     pub content: Content,
 }
 
-/// What an argument of `--inputs` gives.
+/// Content of an argument of `--inputs`.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Content {
     /// `2`, `-1.5`, `true`, as it was spelled.

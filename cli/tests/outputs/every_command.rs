@@ -203,7 +203,7 @@ fn fed(folder: &Folder, line: &[String], content: &[u8]) -> Output {
     output
 }
 
-/// What it printed, with one name for its file; columns that names make wider do not count.
+/// Text that it printed, with one name for its file; columns that names make wider do not count.
 fn said(output: &[u8], name: &str) -> String {
     let text = String::from_utf8_lossy(output).replace(name, "SUBJECT");
     text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n").collect()

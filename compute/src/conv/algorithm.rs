@@ -1,4 +1,4 @@
-//! Which loops compute a convolution of `f32`: its layouts and sizes decide.
+//! Choice of the loops that compute a convolution of `f32`, by its layouts and sizes.
 
 use super::geometry::Geometry;
 use crate::spatial::Images;

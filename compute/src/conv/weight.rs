@@ -9,7 +9,7 @@ use crate::simd::float_path::FloatPath;
 /// A weight in the order that loops read it.
 pub struct PackedWeight(pub(super) Order);
 
-/// What loops read.
+/// Form that loops read.
 pub(super) enum Order {
     /// Blocks of output channels.
     Blocks(BlockedWeight),

@@ -163,7 +163,7 @@ impl Tile<'_, '_> {
         count
     }
 
-    /// What is added to the products of a row.
+    /// Number that is added to the products of a row.
     #[inline(always)]
     fn start<F: Floats, const TILES: usize>(&mut self, floats: F, row: usize) -> [F::V; TILES] {
         let mut start = match self.step.bias {

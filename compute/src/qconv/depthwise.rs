@@ -97,7 +97,7 @@ impl Depthwise {
         self.packed.order().together()
     }
 
-    /// What makes results of the sums of each block, by lane as the path has them.
+    /// Numbers that make results of the sums of each block, by lane as the path has them.
     fn tables(&self) -> Result<Vec<Block>, Error> {
         let (order, offset) = match self.path.depthwise_order() {
             Some((order, offset)) => (Some(order), offset),

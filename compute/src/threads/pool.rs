@@ -26,7 +26,7 @@ const CALLER_SPINS: Duration = Duration::from_micros(20);
 thread_local! {
     /// The workers this thread is one of.
     static WORKER_OF: OnceCell<Arc<Shared>> = const { OnceCell::new() };
-    /// Which of them it is.
+    /// Index among them.
     static INDEX: Cell<usize> = const { Cell::new(0) };
     /// True while this thread runs a part of a loop; loops inside of it run on this thread alone.
     static IN_LOOP: Cell<bool> = const { Cell::new(false) };

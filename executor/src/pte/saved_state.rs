@@ -29,7 +29,7 @@ const BLOCK: usize = 4096;
 /// Memory that a saved state covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StateScope {
-    /// What belongs to the method alone.
+    /// State that belongs to the method alone.
     Own,
     /// That, and the arenas that it shares with other methods ([`Options::arenas`](crate::Options::arenas)), whole. Of
     /// several methods that share arenas one is saved and restored with them, the others without.
@@ -259,7 +259,7 @@ impl<'i> Image<'i> {
     }
 }
 
-/// What is left to read of an image.
+/// Rest of an image that is to be read.
 struct Rest<'i>(&'i [u8]);
 
 impl<'i> Rest<'i> {

@@ -32,7 +32,7 @@ impl Application {
         })
     }
 
-    /// What a user types is text: `<|end|>` in it ends nothing.
+    /// Tokens of what a user types, as text: `<|end|>` in it ends nothing.
     fn prompt(&self, text: &str) -> Result<Vec<u32>, Error> {
         Ok(text::prompt(&self.model, &*self.tokenizer, text, SpecialTokens::AsText)?)
     }

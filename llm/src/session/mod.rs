@@ -277,7 +277,7 @@ impl Session {
         Ok(())
     }
 
-    /// Which step takes how many of the remaining tokens.
+    /// Chooses a step for the remaining tokens, and the number it takes.
     fn plan(&self, remaining: usize, most: usize) -> Result<(usize, usize), Error> {
         let takes = |step: &Step| match step.form.length {
             Length::Exactly(count) if count > most => None,

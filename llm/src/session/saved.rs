@@ -133,7 +133,7 @@ impl Session {
     }
 }
 
-/// What the steps share is saved with the first.
+/// State that the steps share is saved with the first.
 fn scope(index: usize) -> StateScope {
     if index == 0 { StateScope::WithShared } else { StateScope::Own }
 }

@@ -50,7 +50,7 @@ fn runs(path: &Path) -> Vec<(Vec<u32>, Vec<f32>)> {
 /// the other one, and a cache remembers it.
 const FLIPPED: f32 = 3e-2;
 
-/// How far the first choice is before the second, of the largest logit.
+/// Distance of the first choice from the second, over the largest logit.
 fn margin(logits: &[f32]) -> f32 {
     let first = argmax(logits);
     let others = logits.iter().enumerate().filter(|(index, _)| *index != first).map(|(_, x)| *x);

@@ -59,7 +59,7 @@ pub(super) fn row_sums(weights: &[i8], width: usize) -> Result<Vec<i32>, KernelE
     Ok(sums)
 }
 
-/// What weights are is known from their packed form, where there is one.
+/// Schema of a product; the kind of weights is known from their packed form, where there is one.
 const PRODUCT: &str = "(Tensor x, Tensor w, Tensor? b, *, Tensor(a!) out) -> Tensor(a!)";
 const BIAS: usize = 2;
 const OUT: usize = 3;

@@ -144,7 +144,7 @@ impl Weights {
 /// Least and greatest result; NaN stays.
 pub(crate) type Bounds = (f32, f32);
 
-/// What weights are is known from their packed form.
+/// Schema of a product; the kind of weights is known from their packed form.
 const PRODUCT: &str = "(Tensor x, Tensor params, Tensor w, Tensor? b, *, Tensor(a!) out) -> Tensor(a!)";
 const BIAS: usize = 3;
 const OUT: usize = 4;

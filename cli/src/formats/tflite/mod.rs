@@ -20,7 +20,7 @@ use crate::file::File;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
-/// What is said of a model without compiled parts.
+/// Answer about a model without compiled parts.
 const PLAIN: &str = "nothing in this model is compiled for an Edge TPU: `edgetpu_compiler` compiles quantised models, \
     LiteRT runs it as it is, and a PyTorch model is lowered from what torch.export.save writes";
 
