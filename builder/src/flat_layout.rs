@@ -9,6 +9,7 @@
 //! a small multiple of what is written; that the result has the rows it was made of is for the caller to check.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use edgepack_format::row::{FieldValue, Sink, Table};
 use edgepack_format::wire::ReadError;
@@ -123,6 +124,8 @@ impl FlatLayout {
         if let (Some(place), Some(at)) = (places.get_mut(root as usize), number(bytes, 0)) {
             *place = at;
         }
+        // Vtables that do not cover each other fit the buffer together.
+        let mut room = bytes.len();
         // Parents come after their children, so backwards every object has its place before it is looked at.
         for (index, node) in outline.nodes.iter().enumerate().rev() {
             let at = places.get(index).copied().unwrap_or_default();
@@ -140,13 +143,21 @@ impl FlatLayout {
                     }
                 }
                 Node::Table(children) => {
-                    let (place, words) = vtable_of(bytes, at).ok_or_else(|| wrong("a table without vtable"))?;
+                    let place = vtable_place(bytes, at).ok_or_else(|| wrong("a table without vtable"))?;
+                    let words = match layout.vtables.entry(place) {
+                        Entry::Occupied(known) => known.into_mut(),
+                        Entry::Vacant(new) => {
+                            let words = vtable_words(bytes, place).ok_or_else(|| wrong("a table without vtable"))?;
+                            let left = room.checked_sub(words.len().saturating_mul(2));
+                            room = left.ok_or_else(|| wrong("vtables that cover each other"))?;
+                            new.insert(words)
+                        }
+                    };
                     for (slot, child) in children {
-                        let field = offset_of(&words, *slot).and_then(|offset| at.checked_add(offset.into()));
+                        let field = offset_of(words, *slot).and_then(|offset| at.checked_add(offset.into()));
                         let target = field.and_then(|field| target(bytes, field));
                         set(&mut places, *child, target.ok_or_else(|| wrong("a field that is not there"))?);
                     }
-                    layout.vtables.insert(place, words);
                     vtable = place;
                 }
             }
@@ -244,14 +255,18 @@ fn target(bytes: &[u8], at: u32) -> Option<u32> {
     at.checked_add(number(bytes, at)?)
 }
 
-/// Place and words of the vtable of the table at this place.
-fn vtable_of(bytes: &[u8], at: u32) -> Option<(u32, Vec<u16>)> {
+/// Place of the vtable of the table at this place.
+fn vtable_place(bytes: &[u8], at: u32) -> Option<u32> {
     let distance = number(bytes, at)? as i32;
-    let place = u32::try_from(i64::from(at).checked_sub(distance.into())?).ok()?;
+    u32::try_from(i64::from(at).checked_sub(distance.into())?).ok()
+}
+
+/// Words of the vtable at this place.
+fn vtable_words(bytes: &[u8], place: u32) -> Option<Vec<u16>> {
     let rest = bytes.get(place as usize..)?;
     let len = u16::from_le_bytes(*rest.first_chunk()?);
     let words = rest.get(..usize::from(len))?.as_chunks().0;
-    Some((place, words.iter().map(|word| u16::from_le_bytes(*word)).collect()))
+    Some(words.iter().map(|word| u16::from_le_bytes(*word)).collect())
 }
 
 /// Offset of a slot in its table; `None` if it is absent.
@@ -421,6 +436,45 @@ mod tests {
     fn frames(names: &[&'static str]) -> FrameList<'static> {
         let row = |name: &&'static str| Frame { name: Some((*name).into()), lineno: 3, ..Frame::default() };
         FrameList { items: Some(names.iter().map(row).collect::<Vec<_>>().into()) }
+    }
+
+    /// Up to 32 tables one behind the other, each with a vtable that covers most of those of the others.
+    fn covering(tables: u32) -> Vec<u8> {
+        const SPAN: u32 = 128;
+        // Length of the vtable, length of the table, no slot 0, slot 1, and slots that no schema has or that are empty.
+        const WORDS: [u16; 8] = [SPAN as u16, SPAN as u16 + 4, 0, SPAN as u16, 0, 0, 0, 0];
+        let (first, text) = (36 + 4 * tables, 40 + 8 * tables + SPAN);
+        let vtables = text + 8;
+        let mut bytes = vec![0; vtables as usize];
+        let mut put = |at: u32, data: &[u8]| bytes[at as usize..at as usize + data.len()].copy_from_slice(data);
+        put(0, &24u32.to_le_bytes());
+        put(16, &[6, 0, 8, 0, 4, 0]);
+        put(24, &[8, 0, 0, 0, 4, 0, 0, 0]);
+        put(32, &tables.to_le_bytes());
+        put(text, &[1, 0, 0, 0, b'x', 0]);
+        for index in 0..tables {
+            let (slot, table) = (36 + 4 * index, first + 4 * index);
+            put(slot, &(table - slot).to_le_bytes());
+            put(table, &(table as i32 - (vtables + 16 * index) as i32).to_le_bytes());
+        }
+        for index in 0..tables {
+            let field = first + 4 * index + SPAN;
+            put(field, &(text - field).to_le_bytes());
+        }
+        let words: Vec<u8> = WORDS.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.extend(words.repeat((tables + SPAN / 16) as usize));
+        bytes
+    }
+
+    #[test]
+    fn vtables_that_cover_each_other_are_refused() {
+        let read = |bytes: &[u8]| {
+            let row = FrameList::decode(wire::Table::root(bytes).unwrap()).unwrap();
+            FlatLayout::read(&row, bytes).map(|layout| layout.vtables.len())
+        };
+        assert_eq!(read(&covering(1)).unwrap(), 2);
+        let error = read(&covering(32)).unwrap_err().to_string();
+        assert!(error.contains("cover each other"), "{error}");
     }
 
     /// A buffer as our writer would not lay it out: a vtable per table, one with a slot of its own, texts in front.
