@@ -4,7 +4,7 @@
 //! weights. What a content writes is counted against the length it declared.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -103,9 +103,7 @@ impl<'d> Data<'d> {
         if let Some(digest) = known.and_then(OnceLock::get) {
             return Ok(*digest);
         }
-        let mut hasher = Hasher(Sha256::new());
-        self.write_to(&mut hasher)?;
-        let digest = hasher.0.finalize().into();
+        let digest = digest_of(|out| self.write_to(out))?;
         Ok(known.map_or(digest, |known| *known.get_or_init(|| digest)))
     }
 }
@@ -236,6 +234,22 @@ impl Write for Counted<'_> {
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+/// The SHA-256 of what is written.
+pub fn digest_of<E>(write: impl FnOnce(&mut dyn Write) -> Result<(), E>) -> Result<Digest, E> {
+    let mut hasher = Hasher(Sha256::new());
+    write(&mut hasher)?;
+    Ok(hasher.0.finalize().into())
+}
+
+/// A digest in hexadecimal digits.
+pub fn hex(digest: &[u8]) -> String {
+    digest.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 struct Hasher(Sha256);

@@ -1,10 +1,12 @@
 //! Files to read: opened without reading them whole, recognised by content.
 #![allow(unsafe_code, reason = "large files are mapped; the help of `--no-map` and SECURITY.md state what that takes")]
 
-use std::io::Read;
+use std::io::{self, Read};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use edgepack::builder::content::{Digest, digest_of};
 use edgepack_format::FileKind;
 use edgepack_format::detect::DETECT_LEN;
 use edgepack_format::foreign::{TAIL_LEN, foreign};
@@ -53,7 +55,7 @@ pub fn source(path: &Path, stdin: &mut dyn Read, limits: &Limits) -> Result<Arc<
 
 fn sourced(path: &Path, stdin: &mut dyn Read, limits: &Limits, map: bool) -> Result<Arc<dyn Source>, Failure> {
     let name = name_of(path);
-    let failed = |error: std::io::Error| Failure::unreadable(format!("{name}: {error}"));
+    let failed = |error: io::Error| Failure::unreadable(format!("{name}: {error}"));
     Ok(if is_stdin(path) {
         Arc::new(MemorySource::new(read_whole(stdin, limits, &name)?))
     } else {
@@ -161,6 +163,24 @@ pub fn read_head(source: &dyn Source, len: u64) -> Result<AlignedBytes, Failure>
 fn read_tail(source: &dyn Source, len: u64) -> Result<AlignedBytes, Failure> {
     let len = len.min(source.len());
     read_range(source, source.len() - len, len)
+}
+
+/// The SHA-256 of a range of a source, read piece by piece.
+pub fn digest(source: &dyn Source, range: Range<u64>) -> io::Result<Digest> {
+    const PIECE: u64 = 1 << 20;
+    digest_of(|out| {
+        let mut piece = vec![0; PIECE.min(range.end.saturating_sub(range.start)) as usize];
+        let mut at = range.start;
+        while at < range.end {
+            let len = PIECE.min(range.end - at);
+            let piece = &mut piece[..len as usize];
+            source.read_at(at, piece)?;
+            out.write_all(piece)?;
+            source.release(at..at + len);
+            at += len;
+        }
+        Ok(())
+    })
 }
 
 /// A range of a source.

@@ -4,16 +4,16 @@
 //! Invariant: a part stands behind the line of its file, so that no name of a file is taken for a part of another.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
+use edgepack::builder::content::{digest_of, hex};
 use edgepack::edit::{Named, Opened, named};
 use edgepack_format::FileKind;
 use edgepack_loader::Source;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
-use crate::file::File;
+use crate::file::{File, digest};
 use crate::session::Session;
 use crate::status::Failure;
 
@@ -22,23 +22,7 @@ pub type Hex = String;
 
 /// Digest of all bytes of a source.
 pub fn of_source(source: &dyn Source) -> io::Result<Hex> {
-    const PIECE: u64 = 1 << 20;
-    let mut hasher = Sha256::new();
-    let mut piece = vec![0; PIECE.min(source.len()) as usize];
-    let mut at = 0;
-    while at < source.len() {
-        let len = PIECE.min(source.len() - at);
-        let piece = &mut piece[..len as usize];
-        source.read_at(at, piece)?;
-        hasher.update(&*piece);
-        source.release(at..at + len);
-        at += len;
-    }
-    Ok(hex(hasher))
-}
-
-fn hex(hasher: Sha256) -> Hex {
-    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    Ok(hex(&digest(source, 0..source.len())?))
 }
 
 /// Digests of the named parts of a file that has such parts: programs and data files.
@@ -50,25 +34,11 @@ pub fn of_parts(file: &File, session: &Session) -> Result<Vec<(String, Hex)>, Fa
     let opened = Opened::from_source(file.source.clone(), session.limits).map_err(about)?;
     let parts = named(&opened.package().map_err(about)?).map_err(about)?;
     let one = |part: Named| {
-        let mut hasher = Hashing(Sha256::new());
-        part.content.write_to(&mut hasher).map_err(|error| Failure::unreadable(error).about(&file.name))?;
-        Ok((part.name, hex(hasher.0)))
+        let digest = digest_of(|out| part.content.write_to(out));
+        let digest = digest.map_err(|error| Failure::unreadable(error).about(&file.name))?;
+        Ok((part.name, hex(&digest)))
     };
     parts.into_iter().map(one).collect()
-}
-
-/// A digest as something to write to.
-struct Hashing(Sha256);
-
-impl Write for Hashing {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// Digests of files, as they were.

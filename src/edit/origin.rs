@@ -1,10 +1,9 @@
 //! Identity of the file that a document was made of: digests that tell whether it came back byte for byte.
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use edgepack_builder::content::{digest_of, hex};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::content::Content;
 use super::error::Error;
@@ -54,24 +53,5 @@ impl Origin {
 
 /// SHA-256 of what is written, in hexadecimal digits.
 fn digest(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<String, Error> {
-    let mut digest = Digest(Sha256::new());
-    write(&mut digest)?;
-    Ok(digest.0.finalize().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
-}
-
-/// Digest of what is written into it.
-struct Digest(Sha256);
-
-impl Write for Digest {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    Ok(hex(&digest_of(write)?))
 }

@@ -1,13 +1,13 @@
 //! Constants of payloads under construction: named data by digest, a region behind the flatbuffer, or inside of it.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use edgepack_format::row::Blob;
 use edgepack_format::xnnpack::{Buffer, ConstantDataOffset, Header, NO_OFFSET};
 use sha2::{Digest as _, Sha256};
 
 use crate::Error;
+use crate::content::hex;
 use crate::envelope::align_up;
 
 /// The place of constants, and with it the container.
@@ -45,12 +45,8 @@ pub(super) enum Entry {
 
 /// The key of some bytes among named data.
 pub fn key_of(bytes: &[u8], is_scales: bool) -> String {
-    let mut key = String::from(if is_scales { "scale_" } else { "" });
-    for byte in Sha256::digest(bytes) {
-        // Writing to a string does not fail.
-        let _ = write!(key, "{byte:02x}");
-    }
-    key
+    let digest = hex(&Sha256::digest(bytes));
+    if is_scales { format!("scale_{digest}") } else { digest }
 }
 
 /// Named data that a payload asks for.

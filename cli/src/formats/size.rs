@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use edgepack_loader::Source;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
+use crate::file::digest;
 use crate::status::Failure;
 
 /// Sizes of the parts of a file.
@@ -113,7 +113,6 @@ impl Size {
 
 /// Content below this size is not worth sharing.
 const WORTH: u64 = 64;
-const CHUNK: usize = 1 << 20;
 
 /// Ceiling of the bytes read to compare parts, as a multiple of the file's length: ranges may overlap in any number.
 const READS: u64 = 4;
@@ -138,7 +137,9 @@ fn duplicates(source: &dyn Source, ranges: Vec<Range>) -> Result<Vec<Duplicate>,
             if left == 0 {
                 break;
             }
-            by_content.entry(hash(source, range.offset, bytes)?).or_default().push(range.name);
+            let end = range.offset.saturating_add(bytes);
+            let content = digest(source, range.offset..end).map_err(Failure::unreadable)?;
+            by_content.entry(content).or_default().push(range.name);
         }
         for places in by_content.into_values().filter(|places| places.len() > 1) {
             duplicates.push(Duplicate { wasted: bytes.saturating_mul(places.len() as u64 - 1), places });
@@ -146,17 +147,4 @@ fn duplicates(source: &dyn Source, ranges: Vec<Range>) -> Result<Vec<Duplicate>,
     }
     duplicates.sort_by_key(|duplicate| Reverse(duplicate.wasted));
     Ok(duplicates)
-}
-
-fn hash(source: &dyn Source, offset: u64, len: u64) -> Result<[u8; 32], Failure> {
-    let mut sha = Sha256::new();
-    let mut chunk = vec![0; CHUNK.min(usize::try_from(len).unwrap_or(CHUNK))];
-    let mut done = 0;
-    while done < len {
-        let part = chunk.len().min(usize::try_from(len - done).unwrap_or(CHUNK));
-        source.read_at(offset + done, &mut chunk[..part]).map_err(Failure::unreadable)?;
-        sha.update(&chunk[..part]);
-        done += part as u64;
-    }
-    Ok(sha.finalize().into())
 }

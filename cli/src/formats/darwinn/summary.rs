@@ -1,6 +1,7 @@
 //! Summary of an Edge TPU package: every level, every list, with the places and sums of the tables stored inside as
 //! bytes.
 
+use edgepack::builder::content::hex;
 use edgepack_format::darwinn::{
     AnyHint, Description, DmaHint, Executable, ExecutableRef, FieldOffset, Geometry, Layer, OutputLayout, PackageRef,
     Position, Range, Tiles, output_of,
@@ -14,7 +15,7 @@ use crate::readable::sound_rows;
 
 /// SHA-256 in hexadecimal digits.
 pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(bytes))
 }
 
 /// A float with its bits.
@@ -34,10 +35,6 @@ fn root(bytes: &[u8]) -> (Value, Value) {
 
 fn identifier(bytes: &[u8]) -> &[u8] {
     bytes.get(4..8).unwrap_or(&[])
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Describes a package as JSON: every level and list, and where the tables stored as bytes are.
