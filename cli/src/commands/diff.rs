@@ -1,5 +1,6 @@
 //! `edgepack diff`: what differs between two files.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -98,10 +99,11 @@ fn print(found: &[Difference], all: bool, out: &mut dyn Write) -> io::Result<()>
 
 /// Parts of the files that differ, in order, with the number of differences in each.
 fn areas(found: &[Difference]) -> Vec<(&str, usize)> {
-    let mut areas: Vec<(&str, usize)> = Vec::new();
+    let (mut areas, mut known): (Vec<(&str, usize)>, HashMap<&str, usize>) = Default::default();
     for one in found {
         let area = area(&one.path);
-        match areas.iter_mut().find(|(known, _)| *known == area) {
+        let index = *known.entry(area).or_insert(areas.len());
+        match areas.get_mut(index) {
             Some((_, number)) => *number += 1,
             None => areas.push((area, 1)),
         }
