@@ -78,7 +78,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
 
 /// Failure for a document that cannot be read.
 fn unread(error: Error, path: &Path) -> Failure {
-    let about = path.display().to_string();
+    let about = name_of(path);
     match error {
         Error::Io { error, .. } => Failure::unreadable(error).about(&about),
         Error::Document(message) => Failure::findings(message).about(&about),

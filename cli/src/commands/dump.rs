@@ -43,7 +43,8 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         None => {
             let opened = apart(file.clone(), session)?;
             let mut package = package(&opened, &args.file)?;
-            let about = |error| Failure::from(error).about(&args.file.display().to_string());
+            let name = file.name.clone();
+            let about = |error| Failure::from(error).about(&name);
             package.origin = Some(opened.origin(&package).map_err(about)?);
             if args.layout {
                 package.places = Some(Box::new(opened.places(&package).map_err(about)?));
