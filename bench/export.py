@@ -44,6 +44,23 @@ def dense(*widths):
     return nn.Sequential(*layers[:-1])
 
 
+class Speech(nn.Module):
+    """Convolutions along time, gated and depthwise, each around a sum: what encoders of speech are made of."""
+
+    def __init__(self, features, width, layers):
+        super().__init__()
+        self.first = nn.Conv1d(features, width, 3, stride=2, padding=1)
+        self.gates = nn.ModuleList(nn.Conv1d(width, 2 * width, 1) for _ in range(layers))
+        self.depthwise = nn.ModuleList(nn.Conv1d(width, width, 15, padding=7, groups=width) for _ in range(layers))
+        self.last = nn.ModuleList(nn.Conv1d(width, width, 1) for _ in range(layers))
+
+    def forward(self, x):
+        x = self.first(x)
+        for gate, depthwise, last in zip(self.gates, self.depthwise, self.last):
+            x = x + last(nn.functional.silu(depthwise(nn.functional.glu(gate(x), 1))))
+        return x
+
+
 def images(name, side):
     return lambda: getattr(torchvision.models, name)(weights=None), (1, 3, side, side)
 
@@ -56,6 +73,7 @@ MODELS = {
     "mobilenet_v3_large": images("mobilenet_v3_large", 224),
     "resnet50": images("resnet50", 160),
     "squeezenet": images("squeezenet1_1", 224),
+    "speech": (lambda: Speech(80, 144, 4), (1, 80, 400)),
     "shufflenet_v2": images("shufflenet_v2_x1_0", 224),
     "densenet121": images("densenet121", 128),
     "deep": (lambda: transformer(200, 32, 2), (1, 8, 32)),

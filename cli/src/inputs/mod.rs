@@ -1,5 +1,5 @@
-//! Inputs of a run from what the command line gives: files of tensors, pictures, raw bytes, numbers, and elements that
-//! nobody gave.
+//! Inputs of a run from what the command line gives: files of tensors, pictures, raw bytes, numbers, and elements for
+//! what is not given.
 //!
 //! Invariant: every tensor has an index below the number of inputs, and what is inflated or decoded is within the limits.
 
