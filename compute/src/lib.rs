@@ -38,6 +38,7 @@ pub mod mask;
 pub mod norm;
 pub mod number;
 pub mod packed;
+mod padded;
 pub mod panels;
 pub mod peak;
 pub mod pointwise;

@@ -5,12 +5,24 @@
 mod arithmetic;
 mod cast;
 
+use std::any::TypeId;
+
 use edgepack_format::scalar::Bool;
 use half::{bf16, f16};
 
 use crate::element::{PodElement, Scalar};
 
 pub use cast::Cast;
+
+/// Returns the elements as `f32`; `None` if they are of another type.
+pub(crate) fn as_floats<T: Number>(data: &[T]) -> Option<&[f32]> {
+    (TypeId::of::<T>() == TypeId::of::<f32>()).then(|| bytemuck::cast_slice(data))
+}
+
+/// Returns the elements as [`as_floats`] does, to write.
+pub(crate) fn as_floats_mut<T: Number>(data: &mut [T]) -> Option<&mut [f32]> {
+    (TypeId::of::<T>() == TypeId::of::<f32>()).then(|| bytemuck::cast_slice_mut(data))
+}
 
 /// An element type that converts to and from every other: the thirteen that `with_element!` names.
 pub trait Number:

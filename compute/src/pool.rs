@@ -8,7 +8,7 @@ mod vectors;
 use std::ops::Range;
 
 use crate::element::Scalar;
-use crate::number::{Cast, Compute, Number};
+use crate::number::{Cast, Compute, Number, as_floats, as_floats_mut};
 use crate::simd::wide;
 use crate::spatial::{Images, Slide, Taps};
 use crate::threads::{Cost, for_each_piece_at};
@@ -110,10 +110,10 @@ impl Windows {
     ///
     /// If a slice is shorter than the windows say.
     pub fn greatest_values<T: Number>(&self, data: &[T], out: &mut [T]) {
-        if let (Some(data), Some(out)) = (vectors::floats(data), vectors::floats_mut(out))
-            && self.has_vectors()
+        if let (Some(data), Some(out)) = (as_floats(data), as_floats_mut(out))
+            && self.greatest_vectors(data, out)
         {
-            return self.greatest_vectors(data, out);
+            return;
         }
         self.share(data, &GreatestValue, out);
     }

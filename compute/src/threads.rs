@@ -98,9 +98,12 @@ pub fn current() -> usize {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cost(f64);
 
-/// Nanoseconds that handing a part of a loop to another thread takes at most, about: waking one that is parked took 11 µs
-/// on a virtual machine with two cores of a Xeon of 2023, and one that still looks for work took 0.4 µs to begin.
-const HAND_OVER: f64 = 10_000.0;
+/// Nanoseconds that a part of a loop takes at least: several times what handing it to a thread takes that looks for work,
+/// which is 0.4 µs on a virtual machine with two cores of a Xeon of 2023.
+const PART: f64 = 3_000.0;
+
+/// Nanoseconds that waking a thread takes, about: 11 µs on that machine.
+const WAKE: f64 = 10_000.0;
 
 impl Cost {
     /// Returns a cost of so many nanoseconds a unit.
@@ -113,20 +116,26 @@ impl Cost {
         self.0
     }
 
-    /// Returns whether sharing so many units pays here: there are other threads, and their work is worth handing over.
+    /// Returns whether sharing so many units pays here: they are worth parting, and there are other threads that are looking
+    /// for work, or work enough to wake them.
     pub fn pays(self, units: usize) -> bool {
-        self.is_worth(units) && current() > 1
+        self.is_worth(units) && self.is_shared(units) && current() > 1
     }
 
-    /// Returns whether so many units make two parts, neither of them cheaper than handing it over.
+    /// Returns whether so many units make two parts. That alone says which parts there are.
     fn is_worth(self, units: usize) -> bool {
-        units > 1 && self.0 * units as f64 >= 2.0 * HAND_OVER
+        units > 1 && self.0 * units as f64 >= 2.0 * PART
     }
 
-    /// Units of a part: as few as take as long as handing them over.
+    /// Returns whether parts are handed to the other threads as they are now.
+    fn is_shared(self, units: usize) -> bool {
+        self.0 * units as f64 >= 2.0 * WAKE || pool::others_are_awake()
+    }
+
+    /// Units of a part.
     fn units(self) -> usize {
         // A cost of nothing is a part without end.
-        ((HAND_OVER / self.0).ceil() as usize).max(1)
+        ((PART / self.0).ceil() as usize).max(1)
     }
 }
 
@@ -158,7 +167,7 @@ pub fn for_each_range(cost: Cost, units: usize, f: impl Fn(Range<usize>) + Sync)
     let parts = |numbers: Range<usize>| {
         numbers.for_each(|number| f(number * part..(number + 1).saturating_mul(part).min(units)))
     };
-    share(true, units.div_ceil(part), 1, parts);
+    share(cost.is_shared(units), units.div_ceil(part), 1, parts);
 }
 
 /// Calls `f` with pieces of the output and the index at which they start: one piece, or several on several threads.
@@ -173,7 +182,8 @@ pub fn for_each_piece_at<T: Send>(cost: Cost, out: &mut [T], unit: usize, f: imp
         return f(0, out);
     }
     let piece = cost.units().checked_next_multiple_of(unit.max(1)).unwrap_or(out.len());
-    each(true, 1, WriteAll(out, piece).cut(), |index, out| f(index * piece, out));
+    let share = cost.is_shared(out.len());
+    each(share, 1, WriteAll(out, piece).cut(), |index, out| f(index * piece, out));
 }
 
 /// Calls `f` with each piece and its number, on all threads if that is worth it.

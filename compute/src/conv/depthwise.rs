@@ -2,14 +2,12 @@
 
 use super::geometry::{Geometry, Operands};
 use crate::epilogue::{Clamp, Epilogue};
+use crate::padded::{PADDED, Padded, met};
 use crate::simd::float_path::FloatPath;
-use crate::simd::floats::{Floats, LANES as VECTOR, MOST_TAPS, Window, WithFloats};
+use crate::simd::floats::{Floats, LANES as VECTOR, MOST_TAPS, Window, WithFloats, write};
 use crate::simd::wide;
-use crate::spatial::{Slide, Taps};
-use crate::threads::{Cost, Write, for_each, for_each_piece_at};
-
-/// From so many multiplications on, handing rows to other threads pays.
-const WORTH_THREADS: usize = 1 << 19;
+use crate::spatial::Taps;
+use crate::threads::{Cost, Write, for_each_at, for_each_piece_at};
 
 /// Elements of a row summed at once.
 const BLOCK: usize = 16;
@@ -26,20 +24,23 @@ pub(super) fn nchw(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: 
     let width = to.sizes[2];
     let (area, channels) = (to.area().max(1), to.channels.0.max(1));
     let out = &mut out[..to.batch.0 * to.channels.0 * to.area()];
-    let padded = Padded::of(geometry);
+    let padded = Padded::of([slides[1], slides[2]], width);
     let path = FloatPath::best();
     let clamp = epilogue.map_or(Clamp::NONE, Epilogue::first_clamp);
     let cost = Cost::nanoseconds(TAP * kernel.area() as f64);
     for_each_piece_at(cost, out, area, |start, out| {
-        let mut plane = [0.0; PADDED];
+        let mut band = [0.0; PADDED];
         for (index, out) in out.chunks_exact_mut(area).enumerate() {
             let (n, channel) = ((start / area + index) / channels, (start / area + index) % channels);
             let data = &input[n * images.batch.1 + channel / multiplier * images.channels.1..];
             let weight = &weight[channel * kernel.batch.1..];
             let bias = bias.map_or(0.0, |bias| bias[channel]);
-            if let Some(padded) = padded {
-                padded.fill(geometry, data, &mut plane);
-                path.run(Plane { geometry, padded, plane: &plane, weight, bias, clamp, out: &mut *out });
+            if let Some(padded) = &padded {
+                for rows in padded.bands(to.sizes[1]) {
+                    padded.fill(data, images.strides[1], &rows, 0.0, &mut band);
+                    let out = &mut out[rows.start * width..rows.end * width];
+                    path.run(Band { geometry, padded, band: &band, weight, bias, clamp, out });
+                }
                 if let Some(epilogue) = epilogue {
                     epilogue.finish(out);
                 }
@@ -63,100 +64,38 @@ pub(super) fn nchw(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: 
 /// Nanoseconds of a tap, about.
 const TAP: f64 = 0.05;
 
-/// Most elements of a plane with the zeros around it.
-const PADDED: usize = 1 << 13;
-
-/// The sizes of a plane of a channel with zeros around it, whose columns are sorted by their number modulo the stride
-/// of the window: elements that a tap meets at neighbouring places are neighbours in memory.
-#[derive(Clone, Copy)]
-struct Padded {
-    /// Rows.
-    height: usize,
-    /// Columns of each of `stride` parts of a row.
-    width: usize,
-    stride: usize,
-}
-
-impl Padded {
-    /// Returns the sizes for a convolution; `None` if the plane has more than [`PADDED`] elements, or rows of the output are so
-    /// long that most of one is blocks that meet no padding, which take less time without a copy of the plane.
-    fn of(geometry: &Geometry) -> Option<Padded> {
-        let [_, down, right] = geometry.slides;
-        let reach = |slide: &Slide| slide.dilation * (slide.kernel - 1);
-        let places = geometry.out.sizes[2].next_multiple_of(VECTOR);
-        let width = places + reach(&right) / right.stride + 1;
-        let height = (geometry.out.sizes[1] - 1) * down.stride + reach(&down) + 1;
-        let fits = height.saturating_mul(width).saturating_mul(right.stride) <= PADDED;
-        let is_short = geometry.out.sizes[2] <= BLOCK + 2;
-        (fits && is_short).then_some(Padded { height, width, stride: right.stride })
-    }
-
-    /// Copies a plane; what is around it stays zero.
-    fn fill(&self, geometry: &Geometry, data: &[f32], plane: &mut [f32; PADDED]) {
-        let Geometry { input: images, slides: [_, down, right], .. } = geometry;
-        let line = self.width * self.stride;
-        for y in (0..images.sizes[1]).take_while(|y| y + down.padding < self.height) {
-            let row = &data[y * images.strides[1]..][..images.sizes[2]];
-            let to = &mut plane[(y + down.padding) * line..][..line];
-            if self.stride == 1 {
-                let to = &mut to[right.padding.min(line)..];
-                let count = to.len().min(row.len());
-                to[..count].copy_from_slice(&row[..count]);
-                continue;
-            }
-            for phase in 0..self.stride {
-                // The first column of this part that is inside.
-                let first = (phase + self.stride - right.padding % self.stride) % self.stride;
-                let at = phase * self.width + (first + right.padding) / self.stride;
-                let to = &mut to[at.min((phase + 1) * self.width)..(phase + 1) * self.width];
-                to.iter_mut().zip(row.iter().skip(first).step_by(self.stride)).for_each(|(to, x)| *to = *x);
-            }
-        }
-    }
-}
-
-/// A plane of the output of one channel.
-struct Plane<'a, 'o> {
+/// A band of a plane of the output of one channel.
+struct Band<'a, 'o> {
     geometry: &'a Geometry,
-    padded: Padded,
-    plane: &'a [f32; PADDED],
+    padded: &'a Padded,
+    band: &'a [f32; PADDED],
     weight: &'a [f32],
     bias: f32,
     clamp: Clamp,
     out: &'o mut [f32],
 }
 
-impl WithFloats for Plane<'_, '_> {
+impl WithFloats for Band<'_, '_> {
     type Output = ();
 
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
-        let Geometry { slides: [_, down, right], out: to, weight: kernel, .. } = self.geometry;
-        let Padded { width, stride, .. } = self.padded;
+        let Geometry { slides: [_, _, right], out: to, weight: kernel, .. } = self.geometry;
         let [least, greatest] = self.clamp.bounds().map(|bound| floats.splat(bound));
+        let mut factors = [0.0; MOST_TAPS];
+        for (tap, factor) in factors.iter_mut().enumerate().take(kernel.area()) {
+            *factor = self.weight[tap / right.kernel * kernel.strides[1] + tap % right.kernel * kernel.strides[2]];
+        }
         for (y, out) in self.out.chunks_exact_mut(to.sizes[2]).enumerate() {
+            let first = self.padded.row(y);
             for (block, out) in out.chunks_mut(VECTOR).enumerate() {
+                let first = first + block * VECTOR;
                 let mut sums = floats.splat(self.bias);
-                for ky in 0..down.kernel {
-                    let line = &self.plane[(y * down.stride + ky * down.dilation) * width * stride..][..width * stride];
-                    let weight = &self.weight[ky * kernel.strides[1]..];
-                    for kx in 0..right.kernel {
-                        let column = kx * right.dilation;
-                        let at = column % stride * width + column / stride + block * VECTOR;
-                        let Some(values) = line[at..].first_chunk() else { continue };
-                        let factor = floats.splat(weight[kx * kernel.strides[2]]);
-                        sums = floats.fma(floats.load(values), factor, sums);
-                    }
+                for (&tap, &factor) in self.padded.taps().iter().zip(&factors) {
+                    sums = floats.fma(floats.load(met(self.band, first, tap)), floats.splat(factor), sums);
                 }
                 let sums = floats.at_most(greatest, floats.at_least(least, sums));
-                match out.first_chunk_mut() {
-                    Some(out) => floats.store(sums, out),
-                    None => {
-                        let mut last = [0.0; VECTOR];
-                        floats.store(sums, &mut last);
-                        out.copy_from_slice(&last[..out.len()]);
-                    }
-                }
+                write(floats, sums, out);
             }
         }
     }
@@ -259,9 +198,10 @@ pub(super) fn nhwc(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: 
         }
     };
     let (width, height) = (to.sizes[2] * to.channels.0, to.sizes[1]);
+    let cost = Cost::nanoseconds(TAP * (geometry.weight.area() * width) as f64);
     for n in 0..to.batch.0 {
         let out = &mut out[n * to.batch.1..][..height * width];
-        for_each(geometry.work() >= WORTH_THREADS, Write(out, width), |y, out| row(n, y, out));
+        for_each_at(cost, Write(out, width), |y, out| row(n, y, out));
     }
 }
 

@@ -1,13 +1,11 @@
-//! The greatest `f32` of windows over channels-last images, a vector of channels at a time.
+//! The greatest `f32` of windows: a vector of channels at a time over channels-last images, of places over channels-first.
 //!
 //! Invariant: results are those of the loop over elements, to the bit but for the bits of NaN.
 
-use std::any::TypeId;
-
-use super::Windows;
-use crate::number::Number;
+use super::{Axis, Windows};
+use crate::padded::{PADDED, Padded, met};
 use crate::simd::float_path::FloatPath;
-use crate::simd::floats::{Floats, LANES as VECTOR, WithFloats};
+use crate::simd::floats::{Floats, LANES as VECTOR, WithFloats, write};
 use crate::spatial::Images;
 use crate::threads::{Cost, for_each_piece_at};
 
@@ -15,22 +13,40 @@ use crate::threads::{Cost, for_each_piece_at};
 const TAP: f64 = 0.05;
 
 impl Windows {
-    /// Returns whether the channels of a pixel are neighbours and fill vectors, in images without gaps of one layer.
-    pub(super) fn has_vectors(&self) -> bool {
-        let Windows { input, out, .. } = self;
-        let dense = |images: &Images| {
-            images.is_placed_as(&Images::channels_last(images.batch.0, images.channels.0, images.sizes))
+    /// Computes what [`Windows::greatest_values`] does, in images without gaps of one layer. Returns whether the images are
+    /// such.
+    pub(super) fn greatest_vectors(&self, data: &[f32], out: &mut [f32]) -> bool {
+        let Windows { input, out: to, axes } = self;
+        let placed = |images: &Images, order: fn(usize, usize, [usize; 3]) -> Images| {
+            images.is_placed_as(&order(images.batch.0, images.channels.0, images.sizes))
         };
-        dense(input) && dense(out) && input.sizes[0] == 1 && out.channels.0 >= VECTOR
+        if input.sizes[0] != 1 || to.sizes[0] != 1 {
+            return false;
+        }
+        let out = &mut out[..to.batch.0 * to.area() * to.channels.0];
+        if [input, to].iter().all(|images| placed(images, Images::channels_last)) && to.channels.0 >= VECTOR {
+            self.greatest_rows(data, out);
+            return true;
+        }
+        if [input, to].iter().all(|images| placed(images, Images::channels_first))
+            && let [_, Axis::Sliding(down), Axis::Sliding(right)] = *axes
+            && let Some(padded) = Padded::of([down, right], to.sizes[2])
+        {
+            self.greatest_planes(&padded, data, out);
+            return true;
+        }
+        false
     }
 
-    /// Computes what [`Windows::greatest_values`] does.
-    pub(super) fn greatest_vectors(&self, data: &[f32], out: &mut [f32]) {
-        let Windows { input, out: to, axes } = self;
+    fn cost(&self) -> Cost {
+        let taps = self.axes.iter().zip(self.out.sizes).map(|(axis, size)| axis.taps(size / 2).count.max(1));
+        Cost::nanoseconds(TAP * taps.product::<usize>() as f64)
+    }
+
+    fn greatest_rows(&self, data: &[f32], out: &mut [f32]) {
+        let Windows { input, out: to, .. } = self;
         let (path, width) = (FloatPath::best(), to.sizes[2] * to.channels.0);
-        let taps: usize = axes.iter().zip(to.sizes).map(|(axis, size)| axis.taps(size / 2).count.max(1)).product();
-        let cost = Cost::nanoseconds(TAP * taps as f64);
-        for_each_piece_at(cost, &mut out[..to.batch.0 * to.area() * to.channels.0], width, |start, out| {
+        for_each_piece_at(self.cost(), out, width, |start, out| {
             for (index, out) in out.chunks_exact_mut(width).enumerate() {
                 let row = start / width + index;
                 let data = &data[row / to.sizes[1] * input.area() * input.channels.0..];
@@ -38,16 +54,49 @@ impl Windows {
             }
         });
     }
+
+    fn greatest_planes(&self, padded: &Padded, data: &[f32], out: &mut [f32]) {
+        let Windows { input, out: to, .. } = self;
+        let (path, [_, height, width], area) = (FloatPath::best(), to.sizes, to.area().max(1));
+        for_each_piece_at(self.cost(), out, area, |start, out| {
+            let mut band = [f32::NEG_INFINITY; PADDED];
+            for (index, out) in out.chunks_exact_mut(area).enumerate() {
+                let data = &data[(start / area + index) * input.area()..][..input.area()];
+                for rows in padded.bands(height) {
+                    padded.fill(data, input.sizes[2], &rows, f32::NEG_INFINITY, &mut band);
+                    let out = &mut out[rows.start * width..rows.end * width];
+                    path.run(GreatestBand { padded, band: &band, width, out });
+                }
+            }
+        });
+    }
 }
 
-/// Returns the elements as `f32`; `None` if they are of another type.
-pub(super) fn floats<T: Number>(data: &[T]) -> Option<&[f32]> {
-    (TypeId::of::<T>() == TypeId::of::<f32>()).then(|| bytemuck::cast_slice(data))
+/// A band of the greatest elements of windows over a channels-first plane.
+struct GreatestBand<'a, 'o> {
+    padded: &'a Padded,
+    band: &'a [f32; PADDED],
+    width: usize,
+    out: &'o mut [f32],
 }
 
-/// Returns the elements as [`floats`] does, to write.
-pub(super) fn floats_mut<T: Number>(data: &mut [T]) -> Option<&mut [f32]> {
-    (TypeId::of::<T>() == TypeId::of::<f32>()).then(|| bytemuck::cast_slice_mut(data))
+impl WithFloats for GreatestBand<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<F: Floats>(self, floats: F) {
+        for (y, out) in self.out.chunks_exact_mut(self.width).enumerate() {
+            let first = self.padded.row(y);
+            for (block, out) in out.chunks_mut(VECTOR).enumerate() {
+                let first = first + block * VECTOR;
+                let mut greatest = floats.splat(f32::NEG_INFINITY);
+                for &tap in self.padded.taps() {
+                    greatest = floats.greater(greatest, floats.load(met(self.band, first, tap)));
+                }
+                write(floats, greatest, out);
+            }
+        }
+    }
 }
 
 /// A row of the greatest elements of windows over channels-last pixels.
@@ -91,35 +140,43 @@ impl WithFloats for GreatestRow<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Axis;
     use super::*;
     use crate::random::Random;
     use crate::spatial::Slide;
 
     /// The greatest floats, NaN among them, with vectors and without.
     #[test]
-    fn vectors_of_channels_agree_with_elements() {
+    fn vectors_agree_with_elements() {
         let mut random = Random::new(44);
-        for channels in [16, 24, 70] {
-            let slides = [
-                Slide::POINT,
-                Slide { input: 9, kernel: 3, stride: 2, padding: 1, dilation: 1 },
-                Slide { input: 7, kernel: 2, stride: 1, padding: 0, dilation: 2 },
-            ];
+        for round in 0..60 {
+            let channels = [16, 24, 70, 3][round % 4];
+            let mut slide = |most: usize| {
+                let kernel = random.below(4) + 1;
+                let (stride, dilation) = (random.below(3) + 1, random.below(2) + 1);
+                let input = random.below(most) + (kernel - 1) * dilation + 1;
+                Slide { input, kernel, stride, padding: random.below(kernel / 2 + 1), dilation }
+            };
+            // Some need several bands.
+            let slides = [Slide::POINT, slide(if round % 5 == 0 { 150 } else { 9 }), slide(70)];
             let places = slides.map(|slide| slide.places(false).unwrap());
-            let (input, out) =
-                (Images::channels_last(2, channels, [1, 9, 7]), Images::channels_last(2, channels, places));
-            let mut windows = Windows { input, out, axes: slides.map(Axis::Sliding) };
-            // A dimension that is not there has no distance.
-            (windows.input.strides[0], windows.out.strides[0]) = (0, 0);
-            let mut data: Vec<f32> = random.floats(2 * channels * 63);
-            data.iter_mut().step_by(37).for_each(|x| *x = f32::NAN);
-            let len = 2 * channels * out.area();
-            let (mut want, mut have, mut at) = (vec![0f32; len], vec![0f32; len], vec![0; len]);
-            windows.greatest(&data, &mut want, &mut at);
-            assert!(windows.has_vectors());
-            windows.greatest_values(&data, &mut have);
-            assert!(want.iter().zip(&have).all(|(a, b)| a == b || a.is_nan() && b.is_nan()));
+            let sizes = slides.map(|slide| slide.input);
+            for order in [Images::channels_last, Images::channels_first] {
+                let (input, out) = (order(2, channels, sizes), order(2, channels, places));
+                let mut windows = Windows { input, out, axes: slides.map(Axis::Sliding) };
+                // A dimension that is not there has no distance.
+                (windows.input.strides[0], windows.out.strides[0]) = (0, 0);
+                let mut data: Vec<f32> = random.floats(2 * channels * input.area());
+                data.iter_mut().step_by(37).for_each(|x| *x = f32::NAN);
+                let len = 2 * channels * out.area();
+                let (mut want, mut have, mut at) = (vec![0f32; len], vec![0f32; len], vec![0; len]);
+                windows.greatest(&data, &mut want, &mut at);
+                let is_last = channels < VECTOR && windows.input.is_channels_last();
+                assert_eq!(windows.greatest_vectors(&data, &mut have), !is_last);
+                assert!(
+                    is_last || want.iter().zip(&have).all(|(a, b)| a == b || a.is_nan() && b.is_nan()),
+                    "{windows:?}"
+                );
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! doubles, by the formulas of PyTorch, so that rounding picks the same neighbours.
 
 pub mod antialias;
+mod planes;
 
 use edgepack_format::scalar::ScalarType;
 
@@ -11,7 +12,7 @@ use crate::element::Scalar;
 use crate::error::{Error, ErrorKind, expect_elements};
 use crate::float::Float;
 use crate::layout::Strided;
-use crate::number::{Cast, Compute, Number};
+use crate::number::{Cast, Compute, Number, as_floats, as_floats_mut};
 use crate::simd::wide;
 use crate::threads::for_each_piece;
 
@@ -92,6 +93,12 @@ impl Resize {
         let columns = &*columns;
         let [batch, channels, ..] = self.out.sizes;
         let strides = self.out.strides;
+        if self.mixes_planes()
+            && let (Some(data), Some(out)) = (as_floats(data), as_floats_mut(out))
+        {
+            planes::mix(self, &line(0), data, out, columns);
+            return Ok(());
+        }
         // Rows of one image whose channels are innermost follow each other.
         if batch == 1 && channels > 1 && strides == [strides[0], 1, columns.len() * channels, channels] {
             for_each_piece(&mut out[..height * strides[2]], strides[2], |start, out| {
@@ -107,6 +114,15 @@ impl Resize {
             wide(|| self.row(data, out, y * strides[2], row, columns));
         }
         Ok(())
+    }
+
+    /// Returns whether the planes of the output have no gaps, and pixels are mixed.
+    fn mixes_planes(&self) -> bool {
+        let [_, channels, height, width] = self.out.sizes;
+        let dense = [channels * height * width, height * width, width, 1];
+        let is_dense = (0..4).all(|dim| self.out.sizes[dim] == 1 || self.out.strides[dim] == dense[dim]);
+        let is_mixed = matches!(self.interpolation, Interpolation::Bilinear { .. });
+        is_dense && is_mixed
     }
 
     /// One row of all images and channels, which begins at an element of the output.
@@ -253,6 +269,39 @@ mod tests {
         let b = run(last([1, 2, 3, 4]), &repacked, last([1, 2, 5, 7]));
         for i in 0..70 {
             assert_eq!(a[i], b[i % 35 * 2 + i / 35]);
+        }
+    }
+
+    #[test]
+    fn planes_of_floats_are_mixed_as_pixels_of_other_types_are() {
+        for (align_corners, sizes, scales) in [
+            (false, [7, 9], [None; 2]),
+            (true, [9, 300], [None; 2]),
+            (false, [2, 2], [None; 2]),
+            (true, [1, 1], [None; 2]),
+            (false, [11, 600], [Some(2.5), Some(150.0)]),
+        ] {
+            let values: Vec<f32> = (0..3 * 5 * 4).map(|i| (i * i % 23) as f32 - 11.25).collect();
+            let interpolation = Interpolation::Bilinear { align_corners };
+            let (input, out) = (contiguous([1, 3, 5, 4]), contiguous([1, 3, sizes[0], sizes[1]]));
+            let columns = &mut vec![Neighbours::default(); sizes[1]];
+            let run = |resize: &Resize, pixels: &mut [f32], columns: &mut [Neighbours]| {
+                resize.run(&values, pixels, columns).unwrap();
+            };
+            let resize = Resize { input, out, scales, interpolation };
+            assert!(resize.mixes_planes());
+            let mut pixels = vec![0.0f32; out.count()];
+            run(&resize, &mut pixels, columns);
+            // A gap between planes is what the other way is for.
+            let mut gaps = resize;
+            gaps.out.strides[1] += 1;
+            assert!(!gaps.mixes_planes());
+            let mut others = vec![0.0f32; out.count() + 2];
+            run(&gaps, &mut others, columns);
+            let plane = sizes[0] * sizes[1];
+            for c in 0..3 {
+                assert!(pixels[c * plane..][..plane] == others[c * (plane + 1)..][..plane], "{resize:?}");
+            }
         }
     }
 

@@ -68,6 +68,19 @@ pub(crate) trait WithFloats {
     fn run<F: Floats>(self, floats: F) -> Self::Output;
 }
 
+/// Writes as many numbers of a vector as there is room for.
+#[inline(always)]
+pub(crate) fn write<F: Floats>(floats: F, v: F::V, to: &mut [f32]) {
+    match to.first_chunk_mut() {
+        Some(to) => floats.store(v, to),
+        None => {
+            let mut numbers = [0.0; LANES];
+            floats.store(v, &mut numbers);
+            to.copy_from_slice(&numbers[..to.len()]);
+        }
+    }
+}
+
 /// Arrays, which the compiler makes vectors of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plain;

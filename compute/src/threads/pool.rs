@@ -17,8 +17,10 @@ use std::time::Duration;
 use super::slot::{Slot, Spin, TakePart, lock};
 
 /// A worker without work looks for some this long before it parks: several times what waking one takes, and about what
-/// passes between two loops of a method.
+/// passes between two calls of a method.
 const WORKER_SPINS: Duration = Duration::from_micros(50);
+/// The same while another worker runs a caller's work, whose next loop it waits for.
+const LOOP_SPINS: Duration = Duration::from_millis(1);
 /// A caller looks for the end of its work this long before it parks. Shorter, because its core is one that a worker may
 /// have use for.
 const CALLER_SPINS: Duration = Duration::from_micros(20);
@@ -75,6 +77,16 @@ pub(super) fn is_in_loop() -> bool {
     IN_LOOP.get()
 }
 
+/// Returns whether this thread is a worker, and another one of its pool would take part in a loop without being woken.
+pub(super) fn others_are_awake() -> bool {
+    with_worker(|worker| {
+        worker.is_some_and(|shared| {
+            let mut others = shared.sleepers.iter().enumerate().filter(|(index, _)| *index != INDEX.get());
+            others.any(|(_, sleeper)| !sleeper.asleep.load(SeqCst))
+        })
+    })
+}
+
 /// Calls `f` with the state of the pool that this thread is a worker of; `None` if it is not a worker.
 pub(super) fn with_worker<R>(f: impl FnOnce(Option<&Shared>) -> R) -> R {
     WORKER_OF.with(|pool| f(pool.get().map(|shared| &**shared)))
@@ -101,6 +113,7 @@ pub(super) struct Shared {
     /// One by worker.
     sleepers: Box<[Sleeper]>,
     worker_spins: Duration,
+    loop_spins: Duration,
     stop: AtomicBool,
 }
 
@@ -113,6 +126,7 @@ impl Shared {
             range: Slot::default(),
             sleepers: (0..count).map(|_| Sleeper::default()).collect(),
             worker_spins: if count <= cores { WORKER_SPINS } else { Duration::ZERO },
+            loop_spins: if count <= cores { LOOP_SPINS } else { Duration::ZERO },
             stop: AtomicBool::new(false),
         }
     }
@@ -183,15 +197,22 @@ impl Shared {
         INDEX.set(index);
         _ = sleeper.thread.set(thread::current());
         let mut seen = 0;
-        let mut spin = Spin::new(self.worker_spins);
+        let mut expects = false;
+        let mut spin = self.spin(expects);
         while !self.stop.load(SeqCst) {
-            if self.help(&mut seen) {
-                spin = Spin::new(self.worker_spins);
-            } else if !spin.goes_on(|| self.has_work(seen)) {
+            if self.help(&mut seen) || expects != self.work.is_taken() {
+                expects = self.work.is_taken();
+                spin = self.spin(expects);
+            } else if !spin.goes_on(|| self.has_work(seen) || expects != self.work.is_taken()) {
                 sleeper.sleep(|| self.has_work(seen) || self.stop.load(SeqCst));
-                spin = Spin::new(self.worker_spins);
+                spin = self.spin(expects);
             }
         }
+    }
+
+    /// What a worker without work does, who expects a loop or does not.
+    fn spin(&self, expects: bool) -> Spin {
+        Spin::new(if expects { self.loop_spins } else { self.worker_spins })
     }
 
     /// Takes part in what is on offer, and returns whether there was anything. A loop is entered once.

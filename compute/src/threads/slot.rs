@@ -173,6 +173,11 @@ impl Slot {
         self.state.load(SeqCst) & (OPEN | INSIDE) == OPEN
     }
 
+    /// Returns whether a thread is inside of what is, or was, on offer.
+    pub(super) fn is_taken(&self) -> bool {
+        self.state.load(SeqCst) & INSIDE != 0
+    }
+
     /// Counts this thread as inside of what is on offer, if its state is as wanted.
     fn enter(&self, wanted: impl Fn(u64) -> bool) -> Option<(u64, Entered<'_>)> {
         let mut state = self.state.load(Acquire);

@@ -143,7 +143,7 @@ fn no_part_is_cheaper_than_handing_it_over() {
             let mut parts = parts.into_inner().unwrap();
             parts.sort_unstable();
             // All but what is left at the end.
-            assert!(parts.len() == 1 || parts[1] as f64 * cost >= HAND_OVER, "{units} of {cost} ns: {parts:?}");
+            assert!(parts.len() == 1 || parts[1] as f64 * cost >= PART, "{units} of {cost} ns: {parts:?}");
         }
     }
     assert!(pool(2).run(|| Cost::nanoseconds(1e6).pays(2) && !Cost::nanoseconds(1e6).pays(1) && !pays(1000)));
