@@ -247,9 +247,41 @@ impl<'r> PlanGraph<'r> {
 
     /// Adds a contiguous constant. `None` if its bytes are not as many as its sizes say, or there is no memory for it.
     pub fn push_constant(&mut self, dtype: ScalarType, sizes: &[usize], bytes: &[u8]) -> Option<ValueId> {
-        let layout = TensorLayout::contiguous(dtype, sizes).ok().filter(|layout| layout.byte_len() == bytes.len())?;
-        let mut block = self.account.block("constants", bytes.len()).ok()?;
-        block.bytes_mut().copy_from_slice(bytes);
+        self.push_filled(dtype, sizes, |_, room| {
+            let fits = room.len() == bytes.len();
+            if fits {
+                room.copy_from_slice(bytes);
+            }
+            fits
+        })
+    }
+
+    /// Adds a constant of the type and sizes of another, which `fill` computes from it: elements in the order in which the
+    /// other stores them become elements in the dense order of their sizes. `None` if the value is no constant, if `fill`
+    /// says that it cannot, or if there is no memory.
+    pub fn push_derived_constant(
+        &mut self,
+        from: ValueId,
+        fill: impl FnOnce(TensorRef<'_>, &mut [u8]) -> bool,
+    ) -> Option<ValueId> {
+        let constant = self.constant(from)?;
+        let (dtype, sizes) = (constant.dtype, constant.sizes.to_vec());
+        self.push_filled(dtype, &sizes, |graph, room| graph.constant(from).is_some_and(|constant| fill(constant, room)))
+    }
+
+    fn push_filled(
+        &mut self,
+        dtype: ScalarType,
+        sizes: &[usize],
+        fill: impl FnOnce(&Self, &mut [u8]) -> bool,
+    ) -> Option<ValueId> {
+        let layout = TensorLayout::contiguous(dtype, sizes).ok()?;
+        let charged = self.account;
+        let mut block = self.account.block("constants", layout.byte_len()).ok()?;
+        if !fill(self, block.bytes_mut()) {
+            self.account = charged;
+            return None;
+        }
         let region = self.own(block)?.frozen();
         let tensor = self.state.push_tensor(dtype, layout.sizes(), layout.dim_order(), Dynamism::Static, region, true);
         Some(self.push_value(Value::Tensor(tensor)))

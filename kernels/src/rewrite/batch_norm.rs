@@ -1,5 +1,10 @@
 //! A batch norm behind a convolution is part of its weight and bias: `(w x) s + t = (w s) x + t`.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+use edgepack_compute::simd::wide;
+use edgepack_compute::threads::{Cost, Read, Write, for_each_at};
 use edgepack_executor::kernel::room;
 use edgepack_executor::plan::{PlanGraph, Rewrite};
 use edgepack_executor::rewrite::Uses;
@@ -18,6 +23,8 @@ const MEAN: usize = position(NORM, "running_mean");
 const VARIANCE: usize = position(NORM, "running_var");
 const EPSILON: usize = position(NORM, "eps");
 const OUT: usize = position(NORM, "out0");
+/// Nanoseconds that multiplying a number of a weight and writing it to new memory takes, about.
+const PRODUCT: f64 = 1.0;
 /// Statistics that nothing may read.
 const STATISTICS: [usize; 2] = [position(NORM, "out1"), position(NORM, "out2")];
 
@@ -58,26 +65,29 @@ fn rule(graph: &mut PlanGraph<'_>, uses: &Uses, first: Call, second: Call) -> Op
 
     let weight = graph.constant(arg(graph, first, conv::FORWARD.weight)?)?;
     let (sizes, order) = (weight.sizes.to_vec(), weight.dim_order.to_vec());
-    let mut factors = copied(weight.as_slice::<f32>().ok()?)?;
     let channels = *sizes.first().filter(|_| order.first() == Some(&0))?;
+    let each = weight.as_slice::<f32>().ok()?.len().checked_div(channels).filter(|&each| each > 0)?;
+    let weight = arg(graph, first, conv::FORWARD.weight)?;
     let numbers = |id: ValueId, absent: f32| numbers(graph, id, channels, absent);
     let bias = numbers(arg(graph, first, conv::BIAS)?, 0.0)?;
     let (scale, offset) = (numbers(arg(graph, second, FACTOR)?, 1.0)?, numbers(arg(graph, second, OFFSET)?, 0.0)?);
     let (mean, variance) = (numbers(arg(graph, second, MEAN)?, 0.0)?, numbers(arg(graph, second, VARIANCE)?, 1.0)?);
-    let each = factors.len().checked_div(channels).filter(|&each| each > 0)?;
 
-    let mut offsets = room(channels).ok()?;
-    for (channel, factors) in factors.chunks_exact_mut(each).enumerate() {
+    let (mut factors, mut offsets) = (room(channels).ok()?, room(channels).ok()?);
+    for channel in 0..channels {
         let factor = f64::from(scale[channel]) / (f64::from(variance[channel]) + epsilon).sqrt();
-        factors.iter_mut().for_each(|x| *x = (f64::from(*x) * factor) as f32);
         let moved = f64::from(bias[channel]) - f64::from(mean[channel]);
+        factors.push(factor);
         offsets.push((moved * factor + f64::from(offset[channel])) as f32);
     }
     // Factors that overflow would make NaN of what is finite otherwise.
-    if !factors.iter().chain(&offsets).all(|x| x.is_finite()) {
+    if !offsets.iter().all(|x: &f32| x.is_finite()) {
         return None;
     }
-    let weight = graph.push_constant(ScalarType::FLOAT, &sizes, bytemuck::cast_slice(&factors))?;
+    let weight = graph.push_derived_constant(weight, |weight, out| {
+        let out = bytemuck::try_cast_slice_mut(out).ok();
+        weight.as_slice().ok().zip(out).is_some_and(|(weight, out)| multiplied(weight, &factors, each, out))
+    })?;
     let reordered = tensor(graph, weight)?;
     if !graph.reorder(reordered, &order) {
         return None;
@@ -89,6 +99,23 @@ fn rule(graph: &mut PlanGraph<'_>, uses: &Uses, first: Call, second: Call) -> Op
     // The output, and the result that repeats it.
     args[conv::OUT..].fill(out);
     merge(graph, first, second, first.operator, &args)
+}
+
+/// Writes each channel of a weight times its factor, and returns whether all are finite.
+fn multiplied(weight: &[f32], factors: &[f64], each: usize, out: &mut [f32]) -> bool {
+    let finite = AtomicBool::new(weight.len() == out.len());
+    let channels = (Read(weight, each), Read(factors, 1), Write(out, each));
+    for_each_at(Cost::nanoseconds(PRODUCT * each as f64), channels, |_, (weight, factor, out)| {
+        let all = wide(|| {
+            for (out, x) in out.iter_mut().zip(weight) {
+                *out = (f64::from(*x) * factor[0]) as f32;
+            }
+            // Zero times what is not finite is NaN, and stays.
+            out.iter().fold(true, |finite, x| finite & x.is_finite())
+        });
+        finite.fetch_and(all, Relaxed);
+    });
+    finite.into_inner()
 }
 
 /// The numbers of a constant per channel; `absent` for each if there is none.
