@@ -61,6 +61,40 @@ class Speech(nn.Module):
         return x
 
 
+class Recurrent(nn.Module):
+    """Two recurrent layers over time, and a product for every step of it."""
+
+    def __init__(self, features, width, labels):
+        super().__init__()
+        self.layers = nn.GRU(features, width, 2, batch_first=True)
+        self.labels = nn.Linear(width, labels)
+
+    def forward(self, x):
+        hidden, _ = self.layers(x)
+        return self.labels(hidden)
+
+
+class Segmenter(nn.Module):
+    """Strided convolutions, dilated ones side by side, and a label for every pixel of the input."""
+
+    def __init__(self, width, labels):
+        super().__init__()
+
+        def convolution(inputs, outputs, **how):
+            layers = nn.Conv2d(inputs, outputs, 3, bias=False, **how), nn.BatchNorm2d(outputs), nn.ReLU6()
+            return nn.Sequential(*layers)
+
+        self.first = nn.Sequential(
+            convolution(3, width // 2, stride=2, padding=1), convolution(width // 2, width, stride=2, padding=1))
+        self.sides = nn.ModuleList(convolution(width, width, padding=far, dilation=far) for far in (1, 2, 4))
+        self.labels = nn.Conv2d(len(self.sides) * width, labels, 1)
+
+    def forward(self, x):
+        y = self.first(x)
+        y = self.labels(torch.cat([side(y) for side in self.sides], 1))
+        return nn.functional.interpolate(y, size=x.shape[-2:], mode="bilinear", align_corners=False)
+
+
 def images(name, side):
     return lambda: getattr(torchvision.models, name)(weights=None), (1, 3, side, side)
 
@@ -74,12 +108,16 @@ MODELS = {
     "resnet50": images("resnet50", 160),
     "squeezenet": images("squeezenet1_1", 224),
     "speech": (lambda: Speech(80, 144, 4), (1, 80, 400)),
+    "gru": (lambda: Recurrent(80, 192, 48), (1, 50, 80)),
+    "segmenter": (lambda: Segmenter(48, 12), (1, 3, 192, 192)),
     "shufflenet_v2": images("shufflenet_v2_x1_0", 224),
     "densenet121": images("densenet121", 128),
     "deep": (lambda: transformer(200, 32, 2), (1, 8, 32)),
 }
 # Models whose activations get their ranges at run time.
 DYNAMIC = ("mlp", "transformer")
+# Exported as floats alone: what the table compares in 8 bits are the others.
+FLOATS = ("gru", "segmenter", "shufflenet_v2", "densenet121")
 # Exported in its portable form alone: measured for its number of values.
 PORTABLE = ("deep",)
 
@@ -106,7 +144,10 @@ def export(folder, name):
     write(folder, name, to_edge(exported, compile_config=EdgeCompileConfig(_check_ir_validity=False)))
     if name in PORTABLE:
         return
-    for suffix, program in (("_xnn", exported), ("_xnn_int8", quantised(model, inputs, name in DYNAMIC))):
+    forms = {"_xnn": exported}
+    if name not in FLOATS:
+        forms["_xnn_int8"] = quantised(model, inputs, name in DYNAMIC)
+    for suffix, program in forms.items():
         write(folder, name + suffix, to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()]))
 
 
