@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use edgepack::edit::{
-    Comparison, DiffOptions, Difference, DifferenceKind, compare, diff_libraries, library_parts,
-};
+use edgepack::edit::{Comparison, DiffOptions, Difference, DifferenceKind, compare, diff_libraries, library_parts};
 use serde_json::json;
 
 use crate::edit::{apart, package};

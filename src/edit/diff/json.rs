@@ -7,9 +7,9 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
 
-use super::{Difference, DifferenceKind};
 use super::rows::{by_name, json};
 use super::tape::{Names, Node, items, read};
+use super::{Difference, DifferenceKind};
 use crate::edit::error::Error;
 
 /// Characters of a value that are shown.

@@ -77,9 +77,7 @@ impl Differences {
         for (name, path, found) in gone {
             let waiting = name.as_ref().and_then(|_| there.get_mut(&content(&found)));
             let same = match waiting.as_ref().and_then(|waiting| new.get(*waiting.front()?)) {
-                Some((_, _, other)) => {
-                    found.1 == other.1 && found.0.same(&other.0).map_err(Error::io(&path))?
-                }
+                Some((_, _, other)) => found.1 == other.1 && found.0.same(&other.0).map_err(Error::io(&path))?,
                 None => false,
             };
             match waiting.filter(|_| same).and_then(VecDeque::pop_front) {

@@ -234,7 +234,8 @@ impl Matched {
         let pairs = if ours.len() == theirs.len() {
             (0..ours.len()).map(|at| (at, at)).collect()
         } else {
-            let of = |list: &[i32], side: &ValueKeys| list.iter().map(|item| at(&side.coarse, *item)).collect::<Vec<_>>();
+            let of =
+                |list: &[i32], side: &ValueKeys| list.iter().map(|item| at(&side.coarse, *item)).collect::<Vec<_>>();
             align(&of(ours, &keys[0]), &of(theirs, &keys[1]))
         };
         for (a, b) in pairs {

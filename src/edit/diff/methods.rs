@@ -85,10 +85,9 @@ impl Comparison<'_, '_, '_, '_> {
                 }
             }
         }
-        for (name, a, b) in [
-            ("inputs", &left.plan.inputs, &right.plan.inputs),
-            ("outputs", &left.plan.outputs, &right.plan.outputs),
-        ] {
+        for (name, a, b) in
+            [("inputs", &left.plan.inputs, &right.plan.inputs), ("outputs", &left.plan.outputs, &right.plan.outputs)]
+        {
             let (a, b): (Vec<i32>, Vec<i32>) = (items(a).collect(), items(b).collect());
             self.list(&format!("{}.{name}", self.path), &a, &b)?;
         }
@@ -173,12 +172,22 @@ impl Comparison<'_, '_, '_, '_> {
         if !alike || mine.args.len() != other.args.len() {
             self.tell(0, &mine.args)?;
             self.tell(1, &other.args)?;
-            let (ours, theirs) = (words::instruction(left, &mine)?, words::instruction(right, &other)?);
+            let ours = words::instruction(left, &mine)?;
+            let mut theirs = words::instruction(right, &other)?;
+            if ours == theirs {
+                theirs.push_str(if matches!(mine.kind, CallKind::Jump(_)) {
+                    ", another instruction"
+                } else {
+                    ", another"
+                });
+            }
             self.out.push(path, ours, theirs);
             return Ok(());
         }
+        let mut before = None;
         for (index, (a, b)) in mine.args.iter().zip(&other.args).enumerate() {
-            if !self.is_same(*a, *b)? {
+            // What an operator returns is its last argument and the one that it is written to.
+            if !self.is_same(*a, *b)? && before.replace((a, b)) != Some((a, b)) {
                 self.pair(&format!("{path}.args[{index}]"), *a, *b)?;
             }
         }
@@ -258,7 +267,8 @@ impl Comparison<'_, '_, '_, '_> {
         for (side, plan) in [&self.left.plan, &self.right.plan].into_iter().enumerate() {
             for operator in plan.operators.iter().flat_map(|rows| rows.iter()) {
                 let operator = operator?;
-                let names = (operator.name.map(|name| name.into_owned()), operator.overload.map(|name| name.into_owned()));
+                let names =
+                    (operator.name.map(|name| name.into_owned()), operator.overload.map(|name| name.into_owned()));
                 all.entry(names).or_default()[side] += 1;
             }
         }
@@ -368,7 +378,8 @@ impl Comparison<'_, '_, '_, '_> {
         if self.told[side].get(index).copied().unwrap_or(true) {
             return Ok(());
         }
-        let owner = if side == 0 { words::value(self.left, index as i32) } else { words::value(self.right, index as i32) };
+        let owner =
+            if side == 0 { words::value(self.left, index as i32) } else { words::value(self.right, index as i32) };
         let mut texts = [owner?, "absent".to_owned()];
         texts.rotate_right(side);
         let [ours, theirs] = texts;

@@ -173,7 +173,12 @@ impl<'a> Side<'_, 'a> {
         Ok(keys)
     }
 
-    fn tensor_keys(&self, index: usize, tensor: &Tensor<'a>, samples: &mut HashMap<(u32, bool, u64), u64>) -> (u64, u64) {
+    fn tensor_keys(
+        &self,
+        index: usize,
+        tensor: &Tensor<'a>,
+        samples: &mut HashMap<(u32, bool, u64), u64>,
+    ) -> (u64, u64) {
         let sizes: Vec<i32> = items(&tensor.sizes).collect();
         let order: Vec<u8> = items(&tensor.dim_order).collect();
         let name = name_of(tensor).filter(|name| !made_up(name));
