@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::edit::{apart, package};
 use crate::file::name_of;
 use crate::formats;
+use crate::options::tolerance;
 use crate::session::Session;
 use crate::spelling::name;
 use crate::status::{Failure, Status};
@@ -30,11 +31,11 @@ pub struct Args {
     pub right: PathBuf,
 
     /// Relative tolerance of floating point elements, compared with the first file's
-    #[arg(long, value_name = "R", default_value_t = 0.0)]
+    #[arg(long, value_name = "R", default_value_t = 0.0, value_parser = tolerance, allow_negative_numbers = true)]
     pub rtol: f64,
 
     /// Absolute tolerance of floating point elements
-    #[arg(long, value_name = "A", default_value_t = 0.0)]
+    #[arg(long, value_name = "A", default_value_t = 0.0, value_parser = tolerance, allow_negative_numbers = true)]
     pub atol: f64,
 
     /// Compare every field as it is, every byte of every segment, and the form of the header

@@ -125,7 +125,9 @@ pub(super) fn find(left: &Side<'_, '_>, right: &Side<'_, '_>) -> Result<Matched,
         };
         let call_keys =
             [left.call_keys(&ours.instructions, &keys[0])?, right.call_keys(&theirs.instructions, &keys[1])?];
-        let pairs = calls(&call_keys[0], &call_keys[1]);
+        let [mine, other] = &call_keys;
+        let refined = [refined(left, &ours, mine)?, refined(right, &theirs, other)?];
+        let pairs = calls((&refined[0], mine), (&refined[1], other));
         all.push((ours, theirs, call_keys, pairs));
     }
     // What is sure for all instructions comes before what is not.
@@ -150,25 +152,49 @@ pub(super) fn call(chain: &Chain<'_>, index: usize) -> Result<Call, ReadError> {
     Ok(Call::from(instruction))
 }
 
-/// Number of keys of an instruction; the last tier is that of instructions that have nothing but their place in common.
-const TIERS: usize = 3;
+/// Number of ways in which instructions match; in the last tier they have nothing but their place in common.
+const TIERS: usize = 4;
 
-/// Pairs of instructions, by all that they are, by what their values are of, by operator, and what was replaced by what.
-fn calls(a: &[CallKeys], b: &[CallKeys]) -> Vec<(usize, usize, Tier)> {
-    let tier = |keys: &[CallKeys], tier: usize| keys.iter().map(|keys| keys[tier]).collect::<Vec<u64>>();
-    let fixed = once_in_both(&tier(a, 0), &tier(b, 0));
-    let mut pairs: Vec<(usize, usize, Tier)> = fixed.into_iter().map(|(a, b)| (a, b, 0)).collect();
-    for level in 1..=TIERS {
+/// Keys of instructions that also know what else is done with their values, to tell equal ones apart.
+fn refined(side: &Side<'_, '_>, chain: &Chain<'_>, keys: &[CallKeys]) -> Result<Vec<u64>, ReadError> {
+    let mut uses = vec![0u64; side.value_count()];
+    let mut used = |index: i32, by: u64| {
+        if let Some(all) = usize::try_from(index).ok().and_then(|index| uses.get_mut(index)) {
+            *all = all.wrapping_add(by);
+        }
+    };
+    for (place, index) in items(&side.plan.outputs).enumerate() {
+        used(index, key(("output", place)));
+    }
+    for (index, keys) in keys.iter().enumerate() {
+        for (place, arg) in call(chain, index)?.args.into_iter().enumerate() {
+            used(arg, key((keys[0], place)));
+        }
+    }
+    let of = |(index, keys): (usize, &CallKeys)| {
+        Ok(call(chain, index)?.args.into_iter().fold(keys[0], |all, arg| key((all, at(&uses, arg)))))
+    };
+    keys.iter().enumerate().map(of).collect()
+}
+
+/// Pairs of instructions: by all that they are and what is done with their values, by all that they are, by the kinds of
+/// their values, by operator, and what was replaced by what.
+fn calls(a: (&[u64], &[CallKeys]), b: (&[u64], &[CallKeys])) -> Vec<(usize, usize, Tier)> {
+    let level = |keys: &[CallKeys], level: usize| keys.iter().map(|keys| keys[level]).collect::<Vec<u64>>();
+    let mut pairs: Vec<(usize, usize, Tier)> = once_in_both(a.0, b.0).into_iter().map(|(a, b)| (a, b, 0)).collect();
+    let (a, b) = (a.1, b.1);
+    for tier in 1..=TIERS {
         let places: Vec<Pair> = pairs.iter().map(|(a, b, _)| (*a, *b)).collect();
         let mut all = Vec::with_capacity(a.len().min(b.len()));
         for (index, (ours, theirs)) in gaps(&places, a.len(), b.len()).into_iter().enumerate() {
             let (from_a, from_b) = (ours.start, theirs.start);
-            let found = match (level, ours.len(), theirs.len()) {
+            let found = match (tier, ours.len(), theirs.len()) {
                 (TIERS, 1, 1) => vec![(0, 0)],
-                (TIERS, ..) => Vec::new(),
-                _ => align(&tier(&a[ours], level), &tier(&b[theirs], level)),
+                (TIERS, ..) | (_, 0, _) | (_, _, 0) => Vec::new(),
+                (1, ..) => once_in_both(&level(&a[ours], 0), &level(&b[theirs], 0)),
+                _ => align(&level(&a[ours], tier - 1), &level(&b[theirs], tier - 1)),
             };
-            all.extend(found.into_iter().map(|(x, y)| (from_a + x, from_b + y, level)));
+            all.extend(found.into_iter().map(|(x, y)| (from_a + x, from_b + y, tier)));
             all.extend(pairs.get(index));
         }
         pairs = all;

@@ -4,11 +4,12 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use edgepack_format::notation::ValueName;
-use edgepack_format::pte::{AllocationDetails, Chain, EValue, ExecutionPlan, FrameList, KernelTypes, Operator};
-use edgepack_format::row::{Rows, Scalars, Text};
+use edgepack_format::pte::{AllocationDetails, Chain, EValue, FrameList, KernelTypes, Operator};
+use edgepack_format::row::{Rows, Text};
 
 use super::align::{Pair, gaps};
 use super::matching::{Calls, Matched, call, equal, find};
+use super::rest::{Targets, chain_rest, emptied, rest};
 use super::side::{Call, CallKind, Side, count, items, members, row};
 use super::words;
 use super::{Differences, bare_delegate, bare_value};
@@ -415,31 +416,6 @@ impl Comparison<'_, '_, '_, '_> {
     }
 }
 
-/// Positions that jumps go to, by the matching instruction at or behind them.
-struct Targets {
-    left: Vec<usize>,
-    right: Vec<usize>,
-}
-
-impl Targets {
-    fn new(pairs: &[Pair], (left, right): (usize, usize)) -> Self {
-        let mut targets = Targets { left: Vec::with_capacity(left + 1), right: Vec::with_capacity(right + 1) };
-        for (number, (ours, theirs)) in gaps(pairs, left, right).into_iter().enumerate() {
-            targets.left.resize(ours.end + 1, number);
-            targets.right.resize(theirs.end + 1, number);
-        }
-        targets
-    }
-
-    fn same(&self, ours: i32, theirs: i32) -> bool {
-        let target = |list: &[usize], to: i32| usize::try_from(to).ok().and_then(|to| list.get(to).copied());
-        match (target(&self.left, ours), target(&self.right, theirs)) {
-            (None, None) => ours == theirs,
-            (ours, theirs) => ours == theirs,
-        }
-    }
-}
-
 fn operator<'a>(side: &Side<'_, 'a>, kind: CallKind) -> Result<Result<Operator<'a>, CallKind>, Error> {
     let CallKind::Operator(index) = kind else { return Ok(Err(kind)) };
     let found = usize::try_from(index).map_or(Ok(None), |index| row(&side.plan.operators, index))?;
@@ -466,48 +442,4 @@ fn range(run: &[usize]) -> String {
 
 fn and(more: usize) -> String {
     if more == 0 { String::new() } else { format!(" and {more} more") }
-}
-
-/// A list that is or is not there, without its rows.
-fn none_of<'a, T>(rows: &Option<Rows<'a, T>>) -> Option<Rows<'a, T>> {
-    rows.as_ref().map(|_| Rows::default())
-}
-
-fn no_items<'a, T>(list: &Option<Scalars<'a, T>>) -> Option<Scalars<'a, T>>
-where
-    Scalars<'a, T>: From<Vec<T>>,
-{
-    list.as_ref().map(|_| Vec::new().into())
-}
-
-/// Rows of a method that refer to nothing, and which of the others are there.
-fn rest<'a>(plan: &ExecutionPlan<'a>) -> ExecutionPlan<'a> {
-    ExecutionPlan {
-        values: None,
-        chains: None,
-        inputs: no_items(&plan.inputs),
-        outputs: no_items(&plan.outputs),
-        operators: none_of(&plan.operators),
-        delegates: none_of(&plan.delegates),
-        ..plan.clone()
-    }
-}
-
-fn chain_rest<'a>(chain: &Chain<'a>) -> Chain<'a> {
-    Chain {
-        inputs: no_items(&chain.inputs),
-        outputs: no_items(&chain.outputs),
-        instructions: none_of(&chain.instructions),
-        stacktrace: none_of(&chain.stacktrace),
-    }
-}
-
-/// Takes the values out of a list of values.
-fn emptied(value: &mut EValue<'_>) {
-    match &mut value.val {
-        Some(KernelTypes::IntList(list)) => list.items = no_items(&list.items),
-        Some(KernelTypes::TensorList(list)) => list.items = no_items(&list.items),
-        Some(KernelTypes::OptionalTensorList(list)) => list.items = no_items(&list.items),
-        _ => {}
-    }
 }

@@ -13,6 +13,7 @@ mod keyed;
 mod matching;
 mod methods;
 mod programs;
+mod rest;
 mod rows;
 mod side;
 mod tape;

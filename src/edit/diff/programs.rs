@@ -12,8 +12,23 @@ use super::matching::Matched;
 use super::methods;
 use super::side::{Side, count, items, key, row};
 use super::{DiffOptions, Differences, show};
+use crate::edit::content::Content;
 use crate::edit::error::Error;
 use crate::edit::program::{constant_name, constant_of, name_of};
+
+/// Two ranges, and the tensor that both show.
+type Ranges = (((usize, u64, u64), (usize, u64, u64)), String);
+
+/// Behind the label of a difference, and its sides.
+type Rest = (String, String, String);
+
+/// Tensors that were compared: many may show one range, which is not read again.
+#[derive(Default)]
+struct Known {
+    ranges: HashMap<Ranges, (Content, Content, Option<Rest>)>,
+    /// Labels of those that differ.
+    told: HashSet<String>,
+}
 
 impl Differences {
     pub(super) fn programs(
@@ -46,9 +61,10 @@ impl Differences {
         let before = self.list.len();
         self.contents(left, right, options)?;
         let named = self.list.split_off(before);
+        let mut known = Known::default();
         for (a, b, matched) in &matched {
             let (Some(ours), Some(theirs)) = (side(left, *a)?, side(right, *b)?) else { continue };
-            self.constants(&ours, &theirs, matched, options)?;
+            self.constants(&ours, &theirs, matched, &mut known, options)?;
         }
         for (a, b, matched) in &matched {
             let (Some(ours), Some(theirs)) = (side(left, *a)?, side(right, *b)?) else { continue };
@@ -64,11 +80,9 @@ impl Differences {
         left: &Side<'_, '_>,
         right: &Side<'_, '_>,
         matched: &Matched,
+        known: &mut Known,
         options: &DiffOptions,
     ) -> Result<(), Error> {
-        // Many tensors may show one range: what was compared once is not read again.
-        let mut known = HashMap::new();
-        let mut told = HashSet::new();
         for (a, b) in matched.values.iter() {
             let ours = row(&left.plan.values, a)?.and_then(|value| value.val);
             let theirs = row(&right.plan.values, b)?.and_then(|value| value.val);
@@ -80,11 +94,10 @@ impl Differences {
             match (mine, other) {
                 (Some((content, Some(layout))), Some((other, Some(their)))) if layout == their => {
                     let places = content.place().zip(other.place()).map(|places| (places, layout.to_string()));
-                    if let Some((_, _, found)) = places.as_ref().and_then(|places| known.get(places)) {
+                    if let Some((_, _, found)) = places.as_ref().and_then(|places| known.ranges.get(places)) {
                         if let Some((rest, left, right)) = found
-                            && told.insert(label.clone())
+                            && known.told.insert(label.clone())
                         {
-                            let (left, right): (&String, &String) = (left, right);
                             self.push_content(format!("{label}{rest}"), left.clone(), right.clone());
                         }
                         continue;
@@ -96,11 +109,11 @@ impl Differences {
                         (rest.to_owned(), one.left.clone(), one.right.clone())
                     });
                     if found.is_some() {
-                        told.insert(label);
+                        known.told.insert(label);
                     }
                     if let Some(places) = places {
                         // Held, so that no other source comes to be at its address.
-                        known.insert(places, (content, other, found));
+                        known.ranges.insert(places, (content, other, found));
                     }
                 }
                 // Different layouts are differences of rows.
