@@ -268,16 +268,22 @@ fn leaves_of(value: &Value, path: String, out: &mut Vec<String>) {
     }
 }
 
-/// Returns whether an argument or an item of a list is another value that holds the same number.
+/// Returns whether an argument or an item of a list is another value that holds the same number or the same numbers.
 fn is_the_same_number(left: &Value, leaf: &str, new: &Value) -> bool {
     let Some((method, _)) = leaf.strip_prefix("/program/execution_plan/").and_then(|rest| rest.split_once('/')) else {
         return false;
     };
     let is_index = leaf.contains("/args/") || leaf.contains("List/items/");
-    let values = |index: &Value| {
-        Some(&left.pointer(&format!("/program/execution_plan/{method}/values"))?[index.as_u64()? as usize])
+    let values = left.pointer(&format!("/program/execution_plan/{method}/values")).unwrap();
+    let value = |index: &Value| values.get(index.as_u64()? as usize);
+    let resolved = |index: &Value| {
+        let mut found = value(index)?.clone();
+        if let Some(Value::Array(items)) = found.pointer_mut("/val/IntList/items") {
+            items.iter_mut().for_each(|item| *item = value(item).cloned().unwrap_or_default());
+        }
+        Some(found)
     };
-    let (old, new) = (left.pointer(leaf).and_then(values), values(new));
+    let (old, new) = (left.pointer(leaf).and_then(resolved), resolved(new));
     is_index && old == new && old.is_some_and(|old| old.pointer("/val/Tensor").is_none())
 }
 
@@ -305,9 +311,10 @@ fn other_weights_are_no_other_structure() {
         assert_eq!(found.renumbered, 0);
         for one in &found.differences {
             assert_eq!(one.kind, DifferenceKind::Content, "{}: {one:?}", path.display());
-            assert!(one.path.starts_with("constants[\"") || one.path.starts_with("initial_values[\""), "{one:?}");
+            assert!(one.path.starts_with("constants[\"") || one.path.starts_with("initial_values"), "{one:?}");
         }
-        assert!(found.differences.len() <= new.len(), "{}", path.display());
+        let named = found.differences.iter().filter(|one| !one.path.starts_with("initial_values of")).count();
+        assert!(named <= new.len(), "{}", path.display());
         count += usize::from(!found.differences.is_empty());
     }
     println!("{count} programs with other weights differ in bytes alone");

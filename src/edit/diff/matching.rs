@@ -155,26 +155,34 @@ pub(super) fn call(chain: &Chain<'_>, index: usize) -> Result<Call, ReadError> {
 /// Number of ways in which instructions match; in the last tier they have nothing but their place in common.
 const TIERS: usize = 4;
 
-/// Keys of instructions that also know what else is done with their values, to tell equal ones apart.
+/// Instructions away from one that its refined key knows of.
+const ROUNDS: usize = 4;
+
+/// Keys of instructions that also know what else is done with their values, and with the values of those instructions, to
+/// tell equal ones apart.
 fn refined(side: &Side<'_, '_>, chain: &Chain<'_>, keys: &[CallKeys]) -> Result<Vec<u64>, ReadError> {
+    let mut now: Vec<u64> = keys.iter().map(|keys| keys[0]).collect();
     let mut uses = vec![0u64; side.value_count()];
-    let mut used = |index: i32, by: u64| {
-        if let Some(all) = usize::try_from(index).ok().and_then(|index| uses.get_mut(index)) {
-            *all = all.wrapping_add(by);
+    for _ in 0..ROUNDS {
+        uses.fill(0);
+        let mut used = |index: i32, by: u64| {
+            if let Some(all) = usize::try_from(index).ok().and_then(|index| uses.get_mut(index)) {
+                *all = all.wrapping_add(by);
+            }
+        };
+        for (place, index) in items(&side.plan.outputs).enumerate() {
+            used(index, key(("output", place)));
         }
-    };
-    for (place, index) in items(&side.plan.outputs).enumerate() {
-        used(index, key(("output", place)));
-    }
-    for (index, keys) in keys.iter().enumerate() {
-        for (place, arg) in call(chain, index)?.args.into_iter().enumerate() {
-            used(arg, key((keys[0], place)));
+        for (index, own) in now.iter().enumerate() {
+            for (place, arg) in call(chain, index)?.args.into_iter().enumerate() {
+                used(arg, key((own, place)));
+            }
+        }
+        for (index, own) in now.iter_mut().enumerate() {
+            *own = call(chain, index)?.args.into_iter().fold(*own, |all, arg| key((all, at(&uses, arg))));
         }
     }
-    let of = |(index, keys): (usize, &CallKeys)| {
-        Ok(call(chain, index)?.args.into_iter().fold(keys[0], |all, arg| key((all, at(&uses, arg)))))
-    };
-    keys.iter().enumerate().map(of).collect()
+    Ok(now)
 }
 
 /// Pairs of instructions: by all that they are and what is done with their values, by all that they are, by the kinds of
