@@ -470,7 +470,7 @@ fn alike(a: &EValue<'_>, b: &EValue<'_>) -> bool {
     }
 }
 
-/// Values that instructions, inputs, outputs or lists name.
+/// Values that instructions, inputs and outputs name, and what lists of them hold.
 fn referred(side: &Side<'_, '_>) -> Result<Vec<bool>, ReadError> {
     let mut named = vec![false; side.value_count()];
     let mut mark = |index: i32| {
@@ -484,8 +484,14 @@ fn referred(side: &Side<'_, '_>) -> Result<Vec<bool>, ReadError> {
             Call::from(instruction?).args.into_iter().for_each(&mut mark);
         }
     }
-    for value in side.plan.values.iter().flat_map(|rows| rows.iter()) {
-        value?.val.as_ref().and_then(members).into_iter().flatten().for_each(&mut mark);
+    let lists: Vec<usize> = named.iter().enumerate().filter(|(_, named)| **named).map(|(index, _)| index).collect();
+    for index in lists {
+        let value = row(&side.plan.values, index)?.and_then(|value| members(&value.val?));
+        for item in value.into_iter().flatten() {
+            if let Some(place) = usize::try_from(item).ok().and_then(|item| named.get_mut(item)) {
+                *place = true;
+            }
+        }
     }
     Ok(named)
 }
