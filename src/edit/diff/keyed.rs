@@ -60,7 +60,7 @@ impl Differences {
         }
     }
 
-    /// What either side has alone may be there by another key.
+    /// Looks for what either side has alone by another key.
     fn one_sided(&mut self, gone: Vec<Keyed>, new: Vec<Keyed>, options: &DiffOptions) -> Result<(), Error> {
         let content = |found: &Found| {
             let shape = found.1.as_ref().map(|layout| (layout.scalar_type().0, layout.sizes().to_vec()));

@@ -1,4 +1,4 @@
-//! Which rows of one method are which of another: instructions by alignment, values and delegates by the roles they have
+//! Matching of the rows of two methods: instructions by alignment, values and delegates by the roles they have
 //! in instructions that match, then by content, then by position.
 
 use std::cell::{Cell, RefCell};
@@ -96,7 +96,7 @@ pub(super) fn equal(side: &Side<'_, '_>) -> Result<Matched, ReadError> {
     })
 }
 
-/// How sure it is that two instructions are the same; smaller is surer.
+/// Certainty that two instructions are the same; smaller is surer.
 type Tier = usize;
 
 /// Finds what is what in two methods.

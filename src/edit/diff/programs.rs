@@ -142,7 +142,7 @@ impl Differences {
     }
 }
 
-/// How to call the bytes of a tensor, if it has some: by name, as [`patch`](crate::edit::patch()) does.
+/// Label of the bytes of a tensor, if it has some: by name, as [`patch`](crate::edit::patch()) does.
 fn label(side: &Side<'_, '_>, index: usize, tensor: &Tensor<'_>, has_bytes: bool) -> Option<String> {
     if !has_bytes {
         return None;
