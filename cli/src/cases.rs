@@ -103,7 +103,9 @@ pub fn from_file(bytes: &[u8], most: u64) -> Result<Vec<Recorded>, CasesError> {
     }
 }
 
-fn from_named(tensors: Vec<(String, TensorBuf)>) -> Result<Vec<Recorded>, CasesError> {
+fn from_named(mut tensors: Vec<(String, TensorBuf)>) -> Result<Vec<Recorded>, CasesError> {
+    // Of several wrong keys it is always the same that is named.
+    tensors.sort_by(|(key, _), (other, _)| key.cmp(other));
     let mut runs: BTreeMap<(String, u64), Recorded> = BTreeMap::new();
     for (key, tensor) in tensors {
         let (method, run, side, index) = parse_key(&key).ok_or_else(|| CasesError::Key(key.clone()))?;

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use edgepack::edit::{Opened, Package, Ready};
+use edgepack::edit::{Error, Opened, Package, Ready};
+use edgepack_format::FileKind;
 
 use crate::file::File;
 use crate::file::name_of;
@@ -29,6 +30,15 @@ pub fn open_all(paths: &[PathBuf], session: &mut Session) -> Result<Vec<Opened>,
 /// Returns the package in an opened file.
 pub fn package<'a>(opened: &'a Opened, path: &Path) -> Result<Package<'a>, Failure> {
     opened.package().map_err(|error| Failure::from(error).about(&name_of(path)))
+}
+
+/// Returns the package in an opened data file.
+pub fn data_package<'a>(opened: &'a Opened, path: &Path) -> Result<Package<'a>, Failure> {
+    let package = package(opened, path)?;
+    match package.root.kind() {
+        FileKind::Data | FileKind::FlatData => Ok(package),
+        found => Err(Failure::from(Error::Kind { found, wanted: "a data file" }).about(&name_of(path))),
+    }
 }
 
 /// Writes a package that is valid to a file, or to standard output for `-`; its length.

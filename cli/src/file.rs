@@ -132,7 +132,7 @@ pub fn refused(file: &File) -> Failure {
     let shown: Vec<String> = first.iter().map(|byte| format!("{byte:02x}")).collect();
     Failure::unreadable(match shown.is_empty() {
         true => return empty(name),
-        false => format!("{name}: this is no file that edgepack reads, it starts with {}", shown.join(" ")),
+        false => format!("{name}: this is not a file that edgepack reads; it starts with {}", shown.join(" ")),
     })
 }
 

@@ -60,15 +60,15 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
-            let text = error.render();
+            let text = plain(&error.render().ansi().to_string());
             let mut complaints = ColorStream::new(io.stderr, Color::Auto, stderr_color);
             if error.use_stderr() {
                 // Nobody is left to be told that telling failed.
-                let _ = write!(complaints, "{}", text.ansi()).and_then(|()| complaints.flush());
+                let _ = write!(complaints, "{text}").and_then(|()| complaints.flush());
                 return Status::Usage;
             }
             let mut out = ColorStream::new(io.stdout, Color::Auto, stdout_color);
-            let told = write!(out, "{}", text.ansi()).and_then(|()| out.flush());
+            let told = write!(out, "{text}").and_then(|()| out.flush());
             return match told {
                 Ok(()) => Status::Fine,
                 Err(error) => complain(&error.into(), &mut complaints),
@@ -128,6 +128,15 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
             complain(&failure, &mut session.err)
         }
     }
+}
+
+/// Complaints about numbers, which come from the standard library, in plain words.
+fn plain(text: &str) -> String {
+    text.replace("invalid digit found in string", "this is not a whole number")
+        .replace("cannot parse integer from empty string", "a whole number is wanted")
+        .replace("number too large to fit in target type", "the number is too large")
+        .replace("number too small to fit in target type", "the number is too small")
+        .replace("invalid float literal", "this is not a number")
 }
 
 /// Reports why there is no result; returns the exit status.

@@ -196,7 +196,8 @@ impl Tolerances {
     }
 }
 
-fn tolerance(text: &str) -> Result<f64, String> {
+/// Reads a tolerance.
+pub fn tolerance(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value >= 0.0 => Ok(value),
         _ => Err("a tolerance is a number that is not negative".to_owned()),

@@ -32,8 +32,9 @@ const MAX_HEADER: u64 = 100_000_000;
 /// package is written.
 pub fn from_safetensors(source: Arc<dyn Source>) -> Result<Package<'static>, Error> {
     let name = source.name();
-    let broken =
-        |message: &dyn std::fmt::Display| Error::refused(&*name, format!("no valid safetensors file: {message}"));
+    let broken = |message: &dyn std::fmt::Display| {
+        Error::refused(&*name, format!("this is not a valid safetensors file: {message}"))
+    };
     let mut len = [0; 8];
     source.read_at(0, &mut len).map_err(Error::io(&*name))?;
     let len = u64::from_le_bytes(len);
@@ -133,7 +134,7 @@ pub fn write_safetensors(package: &Package<'_>, out: &mut dyn Write) -> Result<(
     let mut header = serde_json::to_vec(&header)?;
     // What readers of the format ask for, asked before anything is written.
     let checked: Result<Metadata, _> = serde_json::from_slice(&header);
-    checked.map_err(|error| Error::refused("the header", format!("no valid safetensors file: {error}")))?;
+    checked.map_err(|error| Error::refused("the header", format!("this is not a valid safetensors file: {error}")))?;
     header.resize(header.len().next_multiple_of(8), b' ');
     out.write_all(&(header.len() as u64).to_le_bytes())?;
     out.write_all(&header)?;

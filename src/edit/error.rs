@@ -36,7 +36,7 @@ pub enum Error {
     #[error(transparent)]
     Write(#[from] edgepack_builder::Error),
     /// The JSON is not a dump.
-    #[error("no dump: {0}")]
+    #[error("this is not a dump: {0}")]
     Document(String),
     /// Sizes, dim order and element type do not describe a tensor.
     #[error("{place}: {error}")]

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::content::Content;
-use super::diff::{DiffOptions, Difference, close, json};
+use super::diff::{DiffOptions, Difference, DifferenceKind, close, json};
 use super::dump::{Blobs, SCHEMA, Store, beside, plain_name};
 use super::error::Error;
 
@@ -265,7 +265,7 @@ pub fn diff_libraries(
 }
 
 fn difference(path: String, left: String, right: String) -> Difference {
-    Difference { path, left, right }
+    Difference { path, left, right, kind: DifferenceKind::Structure }
 }
 
 fn text_of(text: &Option<Cow<'_, str>>) -> String {
@@ -299,7 +299,8 @@ fn diff_params(
         if first.data_type != second.data_type || first.shape != second.shape {
             found.push(difference(path, describe(a), describe(b)));
         } else if let Some(count) = elements_apart(first, second, options) {
-            found.push(difference(path, describe(a), format!("{count} other elements")));
+            let (left, right) = (describe(a), format!("{count} other elements"));
+            found.push(Difference { path, left, right, kind: DifferenceKind::Content });
         }
     }
     Ok(())

@@ -61,7 +61,7 @@ pub use compiled::{CompiledModel, CompiledPackage};
 pub use content::Content;
 #[cfg(feature = "safetensors")]
 pub use convert::{from_safetensors, write_safetensors};
-pub use diff::{DiffOptions, Difference, diff};
+pub use diff::{Comparison, DiffOptions, Difference, DifferenceKind, compare, diff};
 pub(crate) use dump::plain_name;
 pub use dump::{Blobs, Document, build, build_document, build_from, build_with, dump, dump_described, dump_with};
 #[cfg(feature = "safetensors")]

@@ -181,8 +181,13 @@ impl Opened {
                 let content = range.and_then(|range| Content::of(self.source.clone(), range));
                 let place = || format!("segments[{index}]");
                 let content = content.ok_or_else(|| {
-                    let message =
-                        format!("{} bytes at {base}+{} of a file of {}", row.size, row.offset, self.source.len());
+                    let (bytes, have, start) = (row.size, self.source.len(), base.saturating_add(row.offset));
+                    let message = match start.checked_add(bytes) {
+                        Some(end) if header.is_some() && end > have => {
+                            format!("cut short: its {bytes} bytes end at {end}, the file has {have}")
+                        }
+                        _ => format!("{bytes} bytes at {base}+{} are not in any file", row.offset),
+                    };
                     Error::refused(place(), message)
                 })?;
                 room::push(&mut package.segments, content)?;

@@ -160,6 +160,7 @@ fn peaks_stay_within_what_is_said() {
         what_nobody_reads_is_given_back();
         tables_and_working_memory_are_charged();
         differences_take_little_more_than_the_files();
+        values_in_another_order_take_little_more_than_the_files();
     });
 }
 
@@ -320,6 +321,34 @@ fn plan<'a>(values: Vec<EValue<'a>>, instructions: Vec<Instruction<'a>>) -> Pack
 
 fn value(val: KernelTypes<'_>) -> EValue<'_> {
     EValue { val: Some(val) }
+}
+
+/// Programs of the same instructions with values numbered from either end: what is what has to be found out.
+fn values_in_another_order_take_little_more_than_the_files() {
+    const COUNT: i32 = 20_000;
+    let program = |number: &dyn Fn(i32) -> i32| {
+        let mut values: Vec<_> = (0..COUNT)
+            .map(|index| (number(index), value(KernelTypes::Int(pte::Int { int_val: index.into() }))))
+            .collect();
+        values.sort_by_key(|(index, _)| *index);
+        let call = |index: i32| {
+            let args = [0, 1, 2, 3].map(|arg| number((index + arg) % COUNT)).to_vec();
+            Instruction {
+                instr_args: Some(InstructionArguments::KernelCall(KernelCall { op_index: 0, args: Some(args.into()) })),
+            }
+        };
+        plan(values.into_iter().map(|(_, value)| value).collect(), (0..COUNT).map(call).collect()).to_bytes().unwrap()
+    };
+    let (left, right) = (program(&|index| index), program(&|index| COUNT - 1 - index));
+    let length = left.len() + right.len();
+    let open = |bytes| Opened::from_source(Arc::new(Reading(bytes)), Limits::default()).unwrap();
+    let (left, right) = (open(left), open(right));
+    let before = LIVE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let found = diff(&left.package().unwrap(), &right.package().unwrap(), &DiffOptions::default()).unwrap();
+    let peak = (PEAK.load(Ordering::Relaxed) - before) as usize;
+    assert_eq!(found, []);
+    assert!(peak < 4 * length, "{peak} bytes for two files of {length}");
 }
 
 fn many_rows() -> Vec<u8> {

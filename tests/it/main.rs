@@ -7,6 +7,7 @@ mod chosen;
 mod commands;
 mod comments;
 mod data_files;
+mod diff;
 mod edgetpu;
 mod edit;
 mod epilogue;

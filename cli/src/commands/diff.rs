@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use edgepack::edit::{DiffOptions, Difference, diff, diff_libraries, library_parts};
+use edgepack::edit::{Comparison, DiffOptions, Difference, DifferenceKind, compare, diff_libraries, library_parts};
 use serde_json::json;
 
 use crate::edit::{apart, package};
 use crate::file::name_of;
 use crate::formats;
+use crate::options::tolerance;
 use crate::session::Session;
 use crate::spelling::name;
 use crate::status::{Failure, Status};
@@ -19,7 +20,8 @@ use crate::units::count;
 
 /// Show what differs between two files: structure, tensors, payloads, named data
 ///
-/// Places of bytes in the file count only with --exact.
+/// Methods are matched by name, instructions by what they call, values by their part in them, named data by key and
+/// content; indices and places of bytes count only with --exact.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The first file
@@ -29,11 +31,11 @@ pub struct Args {
     pub right: PathBuf,
 
     /// Relative tolerance of floating point elements, compared with the first file's
-    #[arg(long, value_name = "R", default_value_t = 0.0)]
+    #[arg(long, value_name = "R", default_value_t = 0.0, value_parser = tolerance, allow_negative_numbers = true)]
     pub rtol: f64,
 
     /// Absolute tolerance of floating point elements
-    #[arg(long, value_name = "A", default_value_t = 0.0)]
+    #[arg(long, value_name = "A", default_value_t = 0.0, value_parser = tolerance, allow_negative_numbers = true)]
     pub atol: f64,
 
     /// Compare every field as it is, every byte of every segment, and the form of the header
@@ -53,18 +55,22 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let limits = &session.limits;
     let libraries = left_format.library(&left, limits)?.zip(right_format.library(&right, limits)?);
     let found = if let Some((left, right)) = libraries {
-        diff_libraries(&library_parts(&left), &library_parts(&right), &options)?
+        let differences = diff_libraries(&library_parts(&left), &library_parts(&right), &options)?;
+        Comparison { differences, renumbered: 0 }
     } else {
         let (left, right) = (apart(left, session)?, apart(right, session)?);
-        diff(&package(&left, &args.left)?, &package(&right, &args.right)?, &options)?
+        compare(&package(&left, &args.left)?, &package(&right, &args.right)?, &options)?
     };
+    let Comparison { differences: found, renumbered } = found;
     if session.json {
         let (left, right) = (name_of(&args.left), name_of(&args.right));
         let summary: Vec<_> =
             areas(&found).iter().map(|(area, number)| json!({ "in": area, "differences": number })).collect();
-        session.document(&json!({ "left": left, "right": right, "summary": summary, "differences": found }))?;
+        session.document(&json!({
+            "left": left, "right": right, "summary": summary, "differences": found, "renumbered": renumbered,
+        }))?;
     } else {
-        print(&found, args.all, &mut session.out)?;
+        print(&found, renumbered, args.all, &mut session.out)?;
     }
     Ok(if found.is_empty() { Status::Fine } else { Status::Findings })
 }
@@ -72,11 +78,19 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
 /// Differences that are shown if not all are.
 const SHOWN: usize = 20;
 
-fn print(found: &[Difference], all: bool, out: &mut dyn Write) -> io::Result<()> {
+fn print(found: &[Difference], renumbered: usize, all: bool, out: &mut dyn Write) -> io::Result<()> {
+    let numbers = match renumbered {
+        0 => String::new(),
+        values => format!("; {} numbered differently", are(values, "value")),
+    };
     if found.is_empty() {
-        return writeln!(out, "{GOOD}same{GOOD:#}");
+        return writeln!(out, "{GOOD}same{GOOD:#}{numbers}");
     }
-    writeln!(out, "{BAD}{}{BAD:#}", count(found.len(), "difference"))?;
+    let structure = match found.iter().all(|one| one.kind == DifferenceKind::Content) {
+        true => ": the structure is the same, bytes differ",
+        false => "",
+    };
+    writeln!(out, "{BAD}{}{BAD:#}{structure}{numbers}", count(found.len(), "difference"))?;
     let areas = areas(found);
     if areas.len() < found.len() {
         let mut columns = Columns::new(2, &[Align::Right, Align::Left]);
@@ -95,6 +109,11 @@ fn print(found: &[Difference], all: bool, out: &mut dyn Write) -> io::Result<()>
         0 => Ok(()),
         more => writeln!(out, "{DIM}and {more} more, which --all shows{DIM:#}"),
     }
+}
+
+/// `1 value is`, `2 values are`.
+fn are(number: usize, what: &str) -> String {
+    format!("{} {}", count(number, what), if number == 1 { "is" } else { "are" })
 }
 
 /// Parts of the files that differ, in order, with the number of differences in each.
@@ -146,7 +165,8 @@ mod tests {
         ] {
             assert_eq!(area(path), want);
         }
-        let one = |path: &str| Difference { path: path.to_owned(), left: String::new(), right: String::new() };
+        let kind = DifferenceKind::Structure;
+        let one = |path: &str| Difference { path: path.to_owned(), left: String::new(), right: String::new(), kind };
         let found = [one("a[0].b[1]"), one("c"), one("a[0].b[2].d")];
         assert_eq!(areas(&found), [("a[0].b", 2), ("c", 1)]);
     }

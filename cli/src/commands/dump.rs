@@ -20,7 +20,8 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 
-    /// Record where everything is, too: then `build` makes the same file byte for byte (programs, data files, bundled programs)
+    /// Record where everything is, too: then `build` makes the same file byte for byte (programs, data
+    /// files, bundled programs; not compiled models and packages of files, and traces are not dumped at all)
     #[arg(long)]
     pub layout: bool,
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use edgepack::edit::join;
 
-use crate::edit::{open, open_all, package, write};
+use crate::edit::{data_package, open, open_all, package, write};
 use crate::file::name_of;
 use crate::outputs::is_stdout;
 use crate::session::Session;
@@ -31,7 +31,7 @@ pub struct Args {
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let file = open(&args.file, session)?;
     let data = open_all(&args.data, session)?;
-    let packages = data.iter().zip(&args.data).map(|(opened, path)| package(opened, path));
+    let packages = data.iter().zip(&args.data).map(|(opened, path)| data_package(opened, path));
     let packages = packages.collect::<Result<Vec<_>, _>>()?;
     let joined = join(package(&file, &args.file)?, &packages);
     let joined = joined.map_err(|error| Failure::from(error).about(&name_of(&args.file)))?;

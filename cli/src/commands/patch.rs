@@ -16,8 +16,9 @@ use crate::status::{Failure, Status};
 
 /// Replace the data of tensors
 ///
-/// A tensor is named as in the file: by its key, by the name a constant carries, or as `constant.K`. Element type and
-/// sizes must be the same. Tensors that share their bytes with it change, too, and are named.
+/// A tensor is named as `list` and `size --all` print it: by its key, by the name a constant carries, or as `constant.K`.
+/// Of a program these are constants and initial values; inputs and planned tensors have no data. Element type and sizes
+/// must be the same. Tensors that share their bytes with it change, too, and are named.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The program or data file

@@ -41,7 +41,7 @@ pub struct Args {
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let name = name_of(&args.text);
     let text = String::from_utf8(session.read_filled(&args.text)?)
-        .map_err(|error| Failure::unreadable(format!("{name}: {}", error.utf8_error())))?;
+        .map_err(|_| Failure::unreadable(format!("{name}: this is not text")))?;
     let tokenizer = args.tokenizer.open(session)?;
     let ids = tokenizer.encode(&text, SpecialTokens::AsText)?;
     let model = args.model.open(session)?;

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use edgepack_format::finding::CutShort;
 use serde::Serialize;
 
 use crate::formats::{self, Size};
@@ -28,6 +29,8 @@ pub struct Args {
 struct Document<'a> {
     file: &'a str,
     kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut_short: Option<CutShort>,
     #[serde(flatten)]
     size: &'a Size,
 }
@@ -37,13 +40,14 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     args.files.each(session, |file, session| {
         let (head, format) = formats::read(&file.path, session)?;
         let name = &head.file.name;
-        let broken = format.verify(&head, session).has_errors();
+        let findings = format.verify(&head, session);
+        let (broken, cut_short) = (findings.has_errors(), findings.cut_short());
         let size = format.size(&head, session).map_err(|failure| failure.about(name))?;
         if session.json {
-            session.document(&Document { file: name, kind: format.id(), size: &size })?;
+            session.document(&Document { file: name, kind: format.id(), cut_short, size: &size })?;
         } else {
             session.separate()?;
-            print(name, &size, args.all, &mut session.out)?;
+            print(name, &size, cut_short, args.all, &mut session.out)?;
             if broken {
                 writeln!(session.out, "\n{WARN}the file breaks rules: see `edgepack verify`{WARN:#}")?;
             }
@@ -55,9 +59,17 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
 /// Tensors that are shown if not all are.
 const SHOWN: usize = 10;
 
-fn print(name: &str, size: &Size, all: bool, out: &mut dyn Write) -> io::Result<()> {
-    let total = size.bytes;
-    writeln!(out, "{TITLE}{name}{TITLE:#}  {}", bytes(total))?;
+fn print(name: &str, size: &Size, cut: Option<CutShort>, all: bool, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{TITLE}{name}{TITLE:#}  {}", bytes(size.bytes))?;
+    // Of a file that is cut short the parts are those of the whole one.
+    let total = cut.map_or(size.bytes, |cut| cut.want.max(size.bytes));
+    if let Some(cut) = cut {
+        writeln!(out, "{WARN}{cut}{WARN:#}; shares are of all")?;
+    }
+    let sum = size.parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.bytes));
+    if sum > total {
+        writeln!(out, "{WARN}parts overlap or end behind the file: together they have {}{WARN:#}", bytes(sum))?;
+    }
     let mut columns = Columns::new(2, &[Align::Right, Align::Right, Align::Left]);
     for part in &size.parts {
         columns.row([bytes(part.bytes).into(), Cell::new(share(part.bytes, total), DIM), (&part.what).into()]);

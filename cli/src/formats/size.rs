@@ -34,7 +34,7 @@ pub struct Part {
 /// A stored tensor.
 #[derive(Serialize)]
 pub struct StoredTensor {
-    /// Name of the tensor, or `constant N`.
+    /// Name of the tensor, or `constant.N`, as `patch` takes it.
     pub name: String,
     /// `f32[2, 2]`.
     #[serde(rename = "type")]

@@ -25,7 +25,7 @@ pub enum InterchangeError {
 impl fmt::Display for InterchangeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            InterchangeError::Safetensors(error) => write!(f, "no valid safetensors file: {error}"),
+            InterchangeError::Safetensors(error) => write!(f, "this is not a valid safetensors file: {error}"),
             InterchangeError::Npy(message) => write!(f, "no valid NumPy array: {message}"),
             InterchangeError::Npz(message) => write!(f, "no valid archive of NumPy arrays: {message}"),
             InterchangeError::Picture(message) => write!(f, "no picture that can be decoded: {message}"),

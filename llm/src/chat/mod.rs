@@ -98,7 +98,7 @@ impl ChatTemplate {
         if serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok() {
             return Self::from_config(bytes);
         }
-        let source = std::str::from_utf8(bytes).map_err(|error| Error::Syntax(error.to_string()))?;
+        let source = std::str::from_utf8(bytes).map_err(|_| Error::Syntax("it is not text".to_owned()))?;
         Self::from_jinja(source)
     }
 

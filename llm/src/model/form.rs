@@ -1,5 +1,6 @@
 //! Forms of the methods of language models, found out from their inputs and outputs.
 
+use edgepack_format::notation::ElementType;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::is_contiguous;
 use edgepack_loader::{MethodMeta, TensorSignature, ValueMeta};
@@ -112,12 +113,12 @@ impl<'m> Reader<'m> {
 
     fn tensor(&self, value: &'m ValueMeta, what: &str, dtypes: &[ScalarType]) -> Result<&'m TensorSignature, Error> {
         let Some(tensor) = value.tensor() else {
-            return self.wrong(format!("{what} is no tensor"));
+            return self.wrong(format!("{what} is not a tensor"));
         };
         let dtype = tensor.layout.scalar_type();
         if !dtypes.contains(&dtype) {
-            let names: Vec<String> = dtypes.iter().map(ToString::to_string).collect();
-            return self.wrong(format!("{what} is a {dtype} tensor, it can be {}", names.join(" or ")));
+            let names: Vec<String> = dtypes.iter().map(|dtype| ElementType(*dtype).to_string()).collect();
+            return self.wrong(format!("{what} is {}, it can be {}", ElementType(dtype), names.join(" or ")));
         }
         if !is_contiguous(tensor.layout.dim_order()) {
             return self.wrong(format!("{what} has the order of dimensions {:?}", tensor.layout.dim_order()));

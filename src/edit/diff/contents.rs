@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
-use edgepack_format::pte::{BackendDelegate, DataLocation, KernelTypes, Program, Tensor};
+use edgepack_format::pte::{BackendDelegate, DataLocation, Program, Tensor};
 use edgepack_format::tensor::TensorLayout;
 
 use super::super::content::Content;
@@ -44,7 +44,7 @@ impl Place<'_> {
 /// Function that `each` calls.
 pub(super) type Visit<'v> = dyn FnMut(Place<'_>, Found) -> Result<(), Error> + 'v;
 
-/// All bytes of a file.
+/// Bytes of a file that have keys or paths.
 pub(super) trait Contents {
     /// Visits all, in order.
     fn each(&self, visit: &mut Visit<'_>) -> Result<(), Error>;
@@ -53,10 +53,10 @@ pub(super) trait Contents {
     fn find(&self, place: Place<'_>) -> Result<Option<Found>, Error>;
 }
 
-/// Bytes of a program.
+/// Bytes of a program; those that have a key are its [`Contents`].
 pub(super) struct OfProgram<'p, 'a> {
     package: &'p Package<'a>,
-    program: &'p Program<'a>,
+    pub(super) program: &'p Program<'a>,
     /// Rows of named data by key.
     named: BTreeMap<String, usize>,
     /// Inline payloads by index, so that what many delegates name is copied once.
@@ -72,9 +72,12 @@ impl<'p, 'a> OfProgram<'p, 'a> {
         Ok(OfProgram { package, program, named, inline: RefCell::default() })
     }
 
-    fn value(&self, place: Place<'_>, tensor: &Tensor<'a>) -> Result<Option<Found>, Error> {
+    /// Returns the bytes of a constant or an initial value.
+    pub(super) fn value(&self, place: Place<'_>, tensor: &Tensor<'a>) -> Result<Option<Found>, Error> {
         let path = || place.path().trim_end_matches(".data").to_owned();
-        let (constant, initial) = (constant_of(tensor), initial_of(tensor));
+        // A number may also stand for what is given at run time: then there is no such list.
+        let lists = self.program.mutable_data_segments.as_ref().map_or(0, |lists| lists.len() as u64);
+        let (constant, initial) = (constant_of(tensor), initial_of(tensor).filter(|(list, _)| *list < lists));
         if constant.is_none() && initial.is_none() {
             return Ok(None);
         }
@@ -89,7 +92,8 @@ impl<'p, 'a> OfProgram<'p, 'a> {
         Ok(Some((content, Some(layout?))))
     }
 
-    fn delegate(&self, place: Place<'_>, delegate: &BackendDelegate<'a>) -> Result<Option<Found>, Error> {
+    /// Returns the payload of a delegate.
+    pub(super) fn delegate(&self, place: Place<'_>, delegate: &BackendDelegate<'a>) -> Result<Option<Found>, Error> {
         let Some(processed) = &delegate.processed else { return Ok(None) };
         let path = place.path();
         let known = self.inline.borrow().get(&processed.index).cloned();
@@ -115,24 +119,6 @@ impl<'p, 'a> OfProgram<'p, 'a> {
 
 impl Contents for OfProgram<'_, '_> {
     fn each(&self, visit: &mut Visit<'_>) -> Result<(), Error> {
-        let plans = || self.program.execution_plan.iter().flat_map(|plans| plans.iter()).enumerate();
-        for (method, plan) in plans() {
-            for (index, value) in plan?.values.iter().flat_map(|rows| rows.iter()).enumerate() {
-                let Some(KernelTypes::Tensor(tensor)) = &value?.val else { continue };
-                let place = Place::Value(method, index);
-                if let Some(found) = self.value(place, tensor)? {
-                    visit(place, found)?;
-                }
-            }
-        }
-        for (method, plan) in plans() {
-            for (index, delegate) in plan?.delegates.iter().flat_map(|rows| rows.iter()).enumerate() {
-                let place = Place::Delegate(method, index);
-                if let Some(found) = self.delegate(place, &delegate?)? {
-                    visit(place, found)?;
-                }
-            }
-        }
         for (index, entry) in self.program.named_data.iter().flat_map(|rows| rows.iter()).enumerate() {
             let entry = entry?;
             let key = entry.key.unwrap_or_default();
@@ -142,26 +128,9 @@ impl Contents for OfProgram<'_, '_> {
     }
 
     fn find(&self, place: Place<'_>) -> Result<Option<Found>, Error> {
-        let plan = |method: usize| self.program.execution_plan.as_ref().and_then(|plans| plans.get(method).ok());
-        match place {
-            Place::Value(method, index) => {
-                let value = plan(method).and_then(|plan| plan.values?.get(index).ok()?.val);
-                match value {
-                    Some(KernelTypes::Tensor(tensor)) => self.value(place, &tensor),
-                    _ => Ok(None),
-                }
-            }
-            Place::Delegate(method, index) => match plan(method).and_then(|plan| plan.delegates?.get(index).ok()) {
-                Some(delegate) => self.delegate(place, &delegate),
-                None => Ok(None),
-            },
-            Place::Named(key) => {
-                let Some(index) = self.named.get(key) else { return Ok(None) };
-                let Some(rows) = &self.program.named_data else { return Ok(None) };
-                self.named(*index, rows.get(*index)?.segment_index).map(Some)
-            }
-            Place::At(_) => Ok(None),
-        }
+        let (Place::Named(key), Some(rows)) = (place, &self.program.named_data) else { return Ok(None) };
+        let Some(index) = self.named.get(key) else { return Ok(None) };
+        self.named(*index, rows.get(*index)?.segment_index).map(Some)
     }
 }
 

@@ -7,9 +7,9 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
 
-use super::Difference;
 use super::rows::{by_name, json};
 use super::tape::{Names, Node, items, read};
+use super::{Difference, DifferenceKind};
 use crate::edit::error::Error;
 
 /// Characters of a value that are shown.
@@ -63,7 +63,7 @@ fn values(path: &str, a: &[u8], b: &[u8], names: &Names, found: &mut Vec<Differe
         }
         (a, b) => {
             let (left, right) = (shown(a, names), shown(b, names));
-            found.push(Difference { path: path.to_owned(), left, right });
+            found.push(Difference { path: path.to_owned(), left, right, kind: DifferenceKind::Structure });
         }
     }
 }

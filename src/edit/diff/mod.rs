@@ -1,25 +1,31 @@
 //! Differences between two packages.
 //!
 //! By default contents count and places do not: constants, initial values, payloads and named data are compared wherever
-//! they are stored, tensors element by element within a tolerance; names that `split` makes up are none.
-//! [`DiffOptions::exact`] compares every field and byte.
+//! they are stored, tensors element by element within a tolerance; names that `split` makes up are none. Of two programs
+//! it is found out first what is what: methods by name, instructions by alignment, values by the roles that they have in
+//! them, named data by key and by content; numbers that indices have say nothing. [`DiffOptions::exact`] compares every
+//! field and byte.
 
+mod align;
 mod contents;
 pub(super) mod json;
+mod keyed;
+mod matching;
+mod methods;
+mod programs;
+mod rest;
 mod rows;
+mod side;
 mod tape;
+mod words;
 
 use std::collections::{BTreeMap, HashMap};
 
 use edgepack_format::bundle::BundledProgram;
-use edgepack_format::pte::{
-    BackendDelegate, DeviceType, EValue, ExecutionPlan, KernelTypes, Program, TensorDataLocation,
-};
-use edgepack_format::row::{Rows, Table};
+use edgepack_format::pte::{BackendDelegate, DeviceType, EValue, KernelTypes, TensorDataLocation};
 use edgepack_format::tensor::TensorLayout;
-use edgepack_format::wire::ReadError;
-use serde::ser::{Error as _, SerializeSeq};
-use serde::{Serialize, Serializer};
+use edgepack_format::xnnpack::Graph;
+use serde::Serialize;
 
 use super::compiled::CompiledPackage;
 use super::content::Content;
@@ -29,7 +35,7 @@ use super::open::Opened;
 use super::package::Package;
 use super::payload::PayloadRows;
 use super::root::Root;
-use contents::{Contents, Listed, OfData, OfProgram, Place};
+use contents::{Found, Listed, OfData, OfProgram, Place};
 use tape::Names;
 
 /// Options that decide what counts as a difference.
@@ -46,25 +52,54 @@ pub struct DiffOptions {
 /// One difference.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Difference {
-    /// Path of the difference.
+    /// Path of the difference. Indices are those of the first file, of what only the second has those of the second;
+    /// `[3→5]` has both where they differ.
     pub path: String,
     /// Content of the first file.
     pub left: String,
     /// Content of the second file.
     pub right: String,
+    /// Kind of what differs.
+    pub kind: DifferenceKind,
+}
+
+/// Kinds of differences.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DifferenceKind {
+    /// Difference of structure: one file has what the other has not, or another row.
+    Structure,
+    /// Difference of bytes: weights, payloads, and whatever else has the same place and size in both.
+    Content,
+}
+
+/// Answer of [`compare`].
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Comparison {
+    /// The differences, in the order of the first file; none for packages with equal content.
+    pub differences: Vec<Difference>,
+    /// Number of values of programs that have another index in the second file, or share what they hold with others
+    /// in one file alone. They are no differences.
+    pub renumbered: usize,
 }
 
 /// Returns the differences, in the order of the first file; none for packages with equal content.
 pub fn diff(left: &Package<'_>, right: &Package<'_>, options: &DiffOptions) -> Result<Vec<Difference>, Error> {
+    Ok(compare(left, right, options)?.differences)
+}
+
+/// Returns the differences, and what else is to be said of two packages.
+///
+/// Time and memory are in proportion to the rows and bytes of both, whatever they are.
+pub fn compare(left: &Package<'_>, right: &Package<'_>, options: &DiffOptions) -> Result<Comparison, Error> {
     let mut out = Differences::default();
     if options.exact {
         out.exactly(left, right)?;
-        return Ok(out.list);
+        return Ok(out.answer());
     }
     match (&left.root, &right.root) {
         (Root::Program(a), Root::Program(b)) => {
-            out.rows("", &Bare(a), &Bare(b))?;
-            out.contents(&OfProgram::new(left, a)?, &OfProgram::new(right, b)?, options)?;
+            out.programs(&OfProgram::new(left, a)?, &OfProgram::new(right, b)?, options)?;
         }
         (Root::Bundle(a), Root::Bundle(b)) => {
             fn cases<'a>(row: &BundledProgram<'a>) -> BundledProgram<'a> {
@@ -76,9 +111,10 @@ pub fn diff(left: &Package<'_>, right: &Package<'_>, options: &DiffOptions) -> R
             };
             match (inside(a)?, inside(b)?) {
                 (Some(a), Some(b)) => {
-                    for found in diff(&a.package()?, &b.package()?, options)? {
-                        out.push(format!("program.{}", found.path), found.left, found.right);
-                    }
+                    let found = compare(&a.package()?, &b.package()?, options)?;
+                    out.renumbered += found.renumbered;
+                    let inside = |one: Difference| Difference { path: format!("program.{}", one.path), ..one };
+                    out.list.extend(found.differences.into_iter().map(inside));
                 }
                 (None, None) => {}
                 (a, b) => out.push("program".into(), presence(a.is_some()), presence(b.is_some())),
@@ -100,7 +136,7 @@ pub fn diff(left: &Package<'_>, right: &Package<'_>, options: &DiffOptions) -> R
         }
         _ => out.contents(&OfData::new(left)?, &OfData::new(right)?, options)?,
     }
-    Ok(out.list)
+    Ok(out.answer())
 }
 
 fn is_data(root: &Root<'_>) -> bool {
@@ -142,58 +178,6 @@ fn presence(there: bool) -> String {
     if there { "present" } else { "absent" }.to_owned()
 }
 
-/// The rows of a program without what says where bytes are, one at a time.
-struct Bare<'p, 'a>(&'p Program<'a>);
-
-impl Serialize for Bare<'_, '_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Fields<P> {
-            version: u32,
-            execution_plan: P,
-        }
-        Fields { version: self.0.version, execution_plan: Each(self.0.execution_plan.as_ref(), bare_plan) }
-            .serialize(serializer)
-    }
-}
-
-/// Rows, each changed before it is looked at. No list is as good as an empty one.
-struct Each<'r, 'a, T, F>(Option<&'r Rows<'a, T>>, F);
-
-impl<'a, T: Table<'a> + Clone, R: Serialize, F: Fn(T) -> R> Serialize for Each<'_, 'a, T, F> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(None)?;
-        for row in self.0.iter().flat_map(|rows| rows.iter()) {
-            let row: Result<T, ReadError> = row;
-            list.serialize_element(&self.1(row.map_err(S::Error::custom)?))?;
-        }
-        list.end()
-    }
-}
-
-/// A method without the places of its constants and payloads.
-struct BarePlan<'a>(ExecutionPlan<'a>);
-
-fn bare_plan(plan: ExecutionPlan<'_>) -> BarePlan<'_> {
-    BarePlan(plan)
-}
-
-impl Serialize for BarePlan<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Fields<'p, 'a, V, D> {
-            #[serde(flatten)]
-            rest: &'p ExecutionPlan<'a>,
-            values: V,
-            delegates: Option<D>,
-        }
-        let plan = &self.0;
-        let rest = ExecutionPlan { values: None, delegates: None, ..plan.clone() };
-        let delegates = plan.delegates.as_ref().map(|rows| Each(Some(rows), bare_delegate));
-        Fields { rest: &rest, values: Each(plan.values.as_ref(), bare_value), delegates }.serialize(serializer)
-    }
-}
-
 fn bare_delegate(delegate: BackendDelegate<'_>) -> BackendDelegate<'_> {
     BackendDelegate { processed: None, ..delegate }
 }
@@ -203,8 +187,6 @@ fn bare_value(mut value: EValue<'_>) -> EValue<'_> {
     tensor.data_buffer_idx = 0;
     let Some(info) = &mut tensor.extra_tensor_info else { return value };
     (info.location, info.mutable_data_segments_idx) = (TensorDataLocation::SEGMENT, 0);
-    let numbers = |rest: &str| rest.split('.').all(|number| number.parse::<u64>().is_ok());
-    let made_up = |name: &str| name.strip_prefix("constant.").is_some_and(numbers);
     if info.fully_qualified_name.as_deref().is_none_or(made_up) {
         info.fully_qualified_name = None;
         if info.device_type == DeviceType::CPU && info.device_index == 0 {
@@ -215,15 +197,44 @@ fn bare_value(mut value: EValue<'_>) -> EValue<'_> {
     value
 }
 
+/// Returns whether a name is one that `split` gives to a constant without a name.
+fn made_up(name: &str) -> bool {
+    let numbers = |rest: &str| rest.split('.').all(|number| number.parse::<u64>().is_ok());
+    name.strip_prefix("constant.").is_some_and(numbers)
+}
+
+/// Bytes of some place, as people read them.
+fn show(found: Option<&Found>) -> String {
+    match found {
+        None => "absent".to_owned(),
+        Some((_, Some(layout))) => layout.to_string(),
+        Some((content, None)) => format!("{} bytes", content.len()),
+    }
+}
+
+/// Names that are remembered from one comparison of rows to the next.
+const MOST_NAMES: usize = 4096;
+
 #[derive(Default)]
 struct Differences {
     list: Vec<Difference>,
     names: Names,
+    renumbered: usize,
+    /// Keys of the second file that have another name in the first one.
+    keys: HashMap<String, String>,
 }
 
 impl Differences {
+    fn answer(self) -> Comparison {
+        Comparison { differences: self.list, renumbered: self.renumbered }
+    }
+
     fn push(&mut self, path: String, left: String, right: String) {
-        self.list.push(Difference { path, left, right });
+        self.list.push(Difference { path, left, right, kind: DifferenceKind::Structure });
+    }
+
+    fn push_content(&mut self, path: String, left: String, right: String) {
+        self.list.push(Difference { path, left, right, kind: DifferenceKind::Content });
     }
 
     fn exactly(&mut self, left: &Package<'_>, right: &Package<'_>) -> Result<(), Error> {
@@ -250,6 +261,9 @@ impl Differences {
         let mut names = std::mem::take(&mut self.names);
         let (a, b) = (names.tape(a)?, names.tape(b)?);
         rows::compare(path, &a, &b, &names, self);
+        if names.len() < MOST_NAMES {
+            self.names = names;
+        }
         Ok(())
     }
 
@@ -260,18 +274,33 @@ impl Differences {
             return self.bytes(&path, a, b);
         }
         let (left, right) = (a.read().map_err(Error::io(&path))?, b.read().map_err(Error::io(&path))?);
-        let (Some(left), Some(right)) = (PayloadRows::read(&left), PayloadRows::read(&right)) else {
+        let (Some(left), Some(mut right)) = (PayloadRows::read(&left), PayloadRows::read(&right)) else {
             return self.bytes(&path, a, b);
         };
+        let renamed = self.rename(&mut right.graph)?;
         let before = self.list.len();
         self.rows(&path, &left.graph, &right.graph)?;
         let region = |rows: &PayloadRows<'_>| Content::from(rows.constants.as_slice());
         self.bytes(&format!("{path}.constants"), &region(&left), &region(&right))?;
-        if self.list.len() == before {
+        if self.list.len() == before && !renamed {
             // The same graph, laid out otherwise.
             return self.bytes(&path, a, b);
         }
         Ok(())
+    }
+
+    /// Gives the keys that a payload names the names that they have in the first file; returns whether there are some.
+    fn rename(&self, graph: &mut Graph<'_>) -> Result<bool, Error> {
+        let Some(rows) = graph.constant_data.as_mut().filter(|_| !self.keys.is_empty()) else { return Ok(false) };
+        let mut renamed = false;
+        for constant in rows.to_mut()? {
+            let name = constant.named_key.as_deref().and_then(|key| self.keys.get(key)).cloned();
+            if let Some(name) = name {
+                constant.named_key = Some(name.into());
+                renamed = true;
+            }
+        }
+        Ok(renamed)
     }
 
     fn bytes(&mut self, path: &str, a: &Content, b: &Content) -> Result<(), Error> {
@@ -281,48 +310,9 @@ impl Differences {
         }
         if let Some((at, more, a, b)) = unlike(a, b, 1, |a, b| a == b).map_err(Error::io(path))? {
             let show = |bytes: &[u8]| format!("{:#04x}", bytes.first().copied().unwrap_or(0));
-            self.push(format!("{path}, byte {at} and {more} more"), show(&a), show(&b));
+            self.push_content(format!("{path}, byte {at} and {more} more"), show(&a), show(&b));
         }
         Ok(())
-    }
-
-    fn contents(&mut self, left: &impl Contents, right: &impl Contents, options: &DiffOptions) -> Result<(), Error> {
-        let show = |found: Option<&(Content, Option<TensorLayout>)>| match found {
-            None => "absent".to_owned(),
-            Some((_, Some(layout))) => layout.to_string(),
-            Some((content, None)) => format!("{} bytes", content.len()),
-        };
-        // Many tensors may show one range: what was alike once is not read again.
-        let mut alike = HashMap::new();
-        left.each(&mut |place, mine| match (&mine, right.find(place)?) {
-            ((content, layout), Some((other, their))) if *layout == their => {
-                let places = content.place().zip(other.place());
-                let places = places.map(|places| (places, layout.as_ref().map(TensorLayout::scalar_type)));
-                if places.is_some_and(|places| alike.contains_key(&places)) {
-                    return Ok(());
-                }
-                let before = self.list.len();
-                match layout {
-                    Some(layout) => self.elements(&place.path(), layout, content, &other, options)?,
-                    None => self.payload(place, content, &other)?,
-                }
-                if let (Some(places), true) = (places, self.list.len() == before) {
-                    // Held, so that no other source comes to be at its address.
-                    alike.insert(places, (content.clone(), other));
-                }
-                Ok(())
-            }
-            (_, other) => {
-                self.push(place.path(), show(Some(&mine)), show(other.as_ref()));
-                Ok(())
-            }
-        })?;
-        right.each(&mut |place, found| {
-            if left.find(place)?.is_none() {
-                self.push(place.path(), show(None), show(Some(&found)));
-            }
-            Ok(())
-        })
     }
 
     fn elements(
@@ -345,7 +335,7 @@ impl Differences {
                 None => format!("0x{}", bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>()),
             };
             let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-            self.push(format!("{path}, element {at}{more} of {layout}"), show(&a), show(&b));
+            self.push_content(format!("{path}, element {at}{more} of {layout}"), show(&a), show(&b));
         }
         Ok(())
     }

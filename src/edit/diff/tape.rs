@@ -47,6 +47,11 @@ impl Names {
         number
     }
 
+    /// Number of names.
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
     pub(super) fn get(&self, number: u64) -> &str {
         usize::try_from(number).ok().and_then(|number| self.list.get(number)).map_or("", |name| name)
     }

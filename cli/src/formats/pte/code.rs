@@ -31,7 +31,7 @@ pub struct ValueLine {
     pub kind: String,
     /// `3`, `[1, 2]`; empty for tensors.
     pub literal: String,
-    /// `memory 1 at 0x40`, `constant 3`, `input 0`.
+    /// `memory 1 at 0x40`, `constant.3`, `input 0`.
     pub place: String,
 }
 
@@ -213,7 +213,7 @@ fn tensor_places(tensor: &edgepack_format::pte::Tensor<'_>) -> Vec<String> {
             places.push(format!("memory {} at {:#x}, initial {initial}", at.memory_id, at.memory_offset()));
         }
         (None, 0) => {}
-        (None, constant) => places.push(format!("constant {constant}")),
+        (None, constant) => places.push(format!("constant.{constant}")),
     }
     if let Some(info) = &tensor.extra_tensor_info {
         if info.location == edgepack_format::pte::TensorDataLocation::EXTERNAL {

@@ -119,7 +119,7 @@ fn stored(program: &Program<'_>, summary: &ProgramSummary) -> Vec<StoredTensor> 
         let name = tensor.extra_tensor_info.as_ref().and_then(|info| info.fully_qualified_name.as_deref());
         let offset = offsets.and_then(|offsets| base?.checked_add(offsets.get(index as usize)?));
         let stored = StoredTensor {
-            name: name.map_or_else(|| format!("constant {index}"), spelling::name),
+            name: name.map_or_else(|| format!("constant.{index}"), spelling::name),
             layout: values::tensor(&tensor),
             bytes,
             offset,

@@ -170,7 +170,9 @@ impl<'a> Places<'a> {
                 return Err(fail(ErrorCode::InvalidExternalData, format!("the key {name} has no tensor layout")));
             }
             let (count, other) = (source.data.len(), source.data.key(0).unwrap_or_default());
-            let message = format!("the key {name} is in no data file; those given have {count} keys, such as {other}");
+            let keys = if count == 1 { "key" } else { "keys" };
+            let message =
+                format!("the key {name} is in no data file; those given have {count} {keys}, such as {other}");
             return Err(fail(ErrorCode::NotFound, message));
         };
         let same = layout.scalar_type() == place.dtype
