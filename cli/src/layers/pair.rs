@@ -1,0 +1,348 @@
+//! Pairs of results of two runs that should be alike: by place, name or debug handle, else by order and shape.
+//!
+//! Invariant: pairs are in the order of both runs, and each result is in one pair at most.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::seen::{Place, Seen};
+
+/// Way in which two results were matched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// The same place in the same program.
+    Place,
+    /// The same node of exported programs.
+    Name,
+    /// The same debug handle.
+    Handle,
+    /// Order and shape, helped by operators and elements.
+    Order,
+}
+
+/// Side whose four dimensions are those of an image with channels last, while the other has channels in front.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Turned {
+    /// Neither.
+    None,
+    /// The first run.
+    Left,
+    /// The second run.
+    Right,
+}
+
+/// Indices of two results that are to be compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pair {
+    /// In the first run.
+    pub left: usize,
+    /// In the second run.
+    pub right: usize,
+    /// How they were found.
+    pub by: By,
+    /// Order of dimensions.
+    pub turned: Turned,
+}
+
+/// Relation of two runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Relation {
+    /// Runs of one program.
+    OneProgram,
+    /// A run of a program and a record of it by another runtime, which numbers nothing but instructions.
+    Record,
+    /// Runs of two programs.
+    TwoPrograms,
+}
+
+/// The most cells of the table that matches by order.
+const CELLS: usize = 1 << 22;
+
+/// Finds the pairs.
+pub fn pairs(left: &[Seen], right: &[Seen], relation: Relation) -> Vec<Pair> {
+    match relation {
+        Relation::OneProgram => by_place(left, right),
+        Relation::Record => by_instruction(left, right),
+        Relation::TwoPrograms if alike(left, right) => by_place(left, right),
+        Relation::TwoPrograms => {
+            let named = anchors(left, right, By::Name, |seen| {
+                let name = seen.name.clone()?;
+                Some((name, seen.visit, seen.call, seen.output))
+            });
+            let anchors = if named.is_empty() {
+                let key = |seen: &Seen| Some((seen.handle.filter(|handle| *handle > 0)?, seen.visit, seen.call, seen.output));
+                // Numbers of two exports may mean nothing to each other.
+                let handles = anchors(left, right, By::Handle, key);
+                let agree = |pair: &Pair| family(&left[pair.left].operator) == family(&right[pair.right].operator);
+                if handles.iter().all(agree) { handles } else { Vec::new() }
+            } else {
+                named
+            };
+            by_order(left, right, &anchors)
+        }
+    }
+}
+
+/// Returns whether two runs went through the same operators with the same shapes.
+fn alike(left: &[Seen], right: &[Seen]) -> bool {
+    let key = |seen: &Seen| (seen.place(), seen.visit, seen.call, seen.output);
+    left.len() == right.len()
+        && left.iter().zip(right).all(|(left, right)| {
+            key(left) == key(right)
+                && left.operator == right.operator
+                && left.dtype == right.dtype
+                && left.sizes == right.sizes
+        })
+}
+
+/// Ranges of the results of one visit of a place.
+fn visits<K: std::hash::Hash + Eq>(seen: &[Seen], key: impl Fn(&Seen) -> K) -> Vec<(K, usize, std::ops::Range<usize>)> {
+    let mut counts: HashMap<K, usize> = HashMap::new();
+    let (mut found, mut start) = (Vec::new(), 0);
+    for end in 1..=seen.len() {
+        let now = key(&seen[start]);
+        if end < seen.len() && key(&seen[end]) == now && seen[end].visit == seen[start].visit {
+            continue;
+        }
+        let visit = counts.entry(key(&seen[start])).or_default();
+        found.push((now, *visit, start..end));
+        *visit += 1;
+        start = end;
+    }
+    found
+}
+
+/// Results of one program, whichever rewrites it was loaded with. Calls that became one are the last of them.
+fn by_place(left: &[Seen], right: &[Seen]) -> Vec<Pair> {
+    let index: HashMap<(Place, usize), std::ops::Range<usize>> =
+        visits(left, Seen::place).into_iter().map(|(place, visit, range)| ((place, visit), range)).collect();
+    let mut found = Vec::new();
+    for (place, visit, range) in visits(right, Seen::place) {
+        let Some(other) = index.get(&(place, visit)) else { continue };
+        let calls = |seen: &[Seen]| seen.last().map_or(0, |last| last.call);
+        let (a, b) = (&left[other.clone()], &right[range.clone()]);
+        let (last_a, last_b) = (calls(a), calls(b));
+        if place.2 == Some(u32::MAX) && last_a != last_b {
+            continue;
+        }
+        for (at, one) in b.iter().enumerate() {
+            let from_end = last_b - one.call;
+            let same = |other: &Seen| other.call + from_end == last_a && other.output == one.output;
+            if let Some(position) = a.iter().position(same)
+                && a[position].dtype == one.dtype
+                && a[position].sizes == one.sizes
+            {
+                let (left, right) = (other.start + position, range.start + at);
+                found.push(Pair { left, right, by: By::Place, turned: Turned::None });
+            }
+        }
+    }
+    increasing(found)
+}
+
+/// Results of one program, of which one side knows instructions only: those of an instruction from the last on.
+fn by_instruction(left: &[Seen], right: &[Seen]) -> Vec<Pair> {
+    let key = |seen: &Seen| (seen.chain, seen.instruction);
+    let index: HashMap<_, _> =
+        visits_of_instructions(left).into_iter().map(|(place, visit, range)| ((place, visit), range)).collect();
+    let mut found = Vec::new();
+    for (place, visit, range) in visits_of_instructions(right) {
+        let Some(other): Option<&std::ops::Range<usize>> = index.get(&(place, visit)) else { continue };
+        let mut free = other.clone();
+        for right_at in range.rev() {
+            let one = &right[right_at];
+            let nodes_fit = |other: &Seen| other.node == one.node || other.node.is_none() || one.node.is_none();
+            let fitting = free.clone().rev().find_map(|at| {
+                let turned = fit(&left[at], one).filter(|_| nodes_fit(&left[at]))?;
+                Some((at, turned))
+            });
+            if let Some((at, turned)) = fitting {
+                debug_assert_eq!(key(&left[at]), key(one));
+                found.push(Pair { left: at, right: right_at, by: By::Place, turned });
+                free.end = at;
+            }
+        }
+    }
+    found.sort_by_key(|pair| pair.right);
+    increasing(found)
+}
+
+/// Visits of instructions: results next to each other, as far as no node comes again.
+fn visits_of_instructions(seen: &[Seen]) -> Vec<((usize, usize), usize, std::ops::Range<usize>)> {
+    visits(seen, |seen| (seen.chain, seen.instruction))
+}
+
+/// Pairs of equal keys whose types fit; nothing if any that has an equal key does not.
+fn anchors<K: std::hash::Hash + Eq>(
+    left: &[Seen],
+    right: &[Seen],
+    by: By,
+    key: impl Fn(&Seen) -> Option<K>,
+) -> Vec<Pair> {
+    let index: HashMap<K, usize> =
+        left.iter().enumerate().filter_map(|(at, seen)| Some((key(seen)?, at))).collect();
+    let mut found = Vec::new();
+    for (right_at, seen) in right.iter().enumerate() {
+        let Some(&left_at) = key(seen).and_then(|key| index.get(&key)) else { continue };
+        match fit(&left[left_at], seen) {
+            Some(turned) => found.push(Pair { left: left_at, right: right_at, by, turned }),
+            None if by == By::Handle => return Vec::new(),
+            None => {}
+        }
+    }
+    increasing(found)
+}
+
+/// The pairs that keep the order of both sides, as far as each comes behind those before it.
+fn increasing(pairs: Vec<Pair>) -> Vec<Pair> {
+    let mut next = 0;
+    let in_order = |pair: &Pair| {
+        let keeps = pair.left >= next;
+        next = if keeps { pair.left + 1 } else { next };
+        keeps
+    };
+    pairs.into_iter().filter(in_order).collect()
+}
+
+/// Dimensions without those of size one.
+fn squeezed(sizes: &[usize]) -> impl Iterator<Item = usize> + '_ {
+    sizes.iter().copied().filter(|size| *size != 1)
+}
+
+/// The order of dimensions in which two results can be compared; `None` if they cannot.
+fn fit(left: &Seen, right: &Seen) -> Option<Turned> {
+    let turns = |a: &Seen, b: &Seen| match a.sizes.as_slice() {
+        &[n, h, w, c] => squeezed(&[n, c, h, w]).eq(squeezed(&b.sizes)),
+        _ => false,
+    };
+    let kinds = left.dtype == right.dtype && left.affine.is_some() == right.affine.is_some()
+        || left.is_real() && right.is_real();
+    if !kinds {
+        return None;
+    }
+    // Payloads of delegates may have physical dimensions, programs have logical ones.
+    let mut ways = Vec::new();
+    if squeezed(&left.sizes).eq(squeezed(&right.sizes)) {
+        ways.push(Turned::None);
+    }
+    if left.node.is_some() && turns(left, right) {
+        ways.push(Turned::Left);
+    }
+    if right.node.is_some() && turns(right, left) {
+        ways.push(Turned::Right);
+    }
+    let best = |a: &Turned, b: &Turned| similarity(left, right, *a).total_cmp(&similarity(left, right, *b));
+    // Of equals the first counts.
+    ways.into_iter().rev().max_by(best)
+}
+
+/// Likeness of two results by their samples: 1 if they are equal, 0 from a noise of 2 % of the signal on.
+fn similarity(left: &Seen, right: &Seen, turned: Turned) -> f64 {
+    let (mut a, mut b, mut noise) = (0f64, 0f64, 0f64);
+    for (x, y) in left.reals(turned == Turned::Left).zip(right.reals(turned == Turned::Right)) {
+        if x.is_finite() && y.is_finite() {
+            (a, b, noise) = (a + x * x, b + y * y, noise + (x - y) * (x - y));
+        }
+    }
+    if noise == 0.0 { 1.0 } else { (1.0 - 50.0 * noise / a.max(b)).max(0.0) }
+}
+
+/// The kind of work of an operator, whatever namespace and form it has.
+fn family(operator: &str) -> &str {
+    let name = operator.rsplit("::").next().unwrap_or(operator);
+    let name = name.split('.').next().unwrap_or(name);
+    match name {
+        "addmm" | "mm" | "linear" | "fully_connected" => "linear",
+        "bmm" | "baddbmm" | "matmul" => "matmul",
+        "relu" | "hardtanh" | "clamp" => "clamp",
+        "_softmax" | "softmax" => "softmax",
+        name if name.contains("convolution") || name.contains("conv2d") || name.contains("deconv") => "convolution",
+        name if name.contains("dequantize") => "dequantize",
+        name if name.contains("quantize") => "quantize",
+        name => name.strip_suffix("_copy").unwrap_or(name),
+    }
+}
+
+/// Matches what is between anchors by order.
+fn by_order(left: &[Seen], right: &[Seen], anchors: &[Pair]) -> Vec<Pair> {
+    let mut found = Vec::new();
+    let (mut from_left, mut from_right) = (0, 0);
+    let end = Pair { left: left.len(), right: right.len(), by: By::Order, turned: Turned::None };
+    for anchor in anchors.iter().chain([&end]) {
+        align(&left[from_left..anchor.left], &right[from_right..anchor.right], [from_left, from_right], &mut found);
+        if anchor.left < left.len() && anchor.right < right.len() {
+            found.push(*anchor);
+        }
+        (from_left, from_right) = (anchor.left + 1, anchor.right + 1);
+    }
+    found
+}
+
+/// Step of an alignment.
+#[derive(Clone, Copy, PartialEq)]
+enum Step {
+    SkipLeft,
+    SkipRight,
+    Both(Turned),
+}
+
+/// Finds the pairs with the greatest score that keep the order of both sides, near the diagonal of long runs.
+fn align(left: &[Seen], right: &[Seen], [from_left, from_right]: [usize; 2], found: &mut Vec<Pair>) {
+    let (n, m) = (left.len(), right.len());
+    if n == 0 || m == 0 {
+        return;
+    }
+    // Columns of a row: all, or those around where it would be if both went at the same pace.
+    let width = (CELLS / (n + 1)).max(64).min(m + 1);
+    let start = |row: usize| (row * m / n).saturating_sub(width / 2).min((m + 1).saturating_sub(width));
+    let mut steps = vec![Step::SkipLeft; (n + 1) * width];
+    let mut above = vec![0f32; width];
+    for column in 1..width {
+        steps[column] = Step::SkipRight;
+    }
+    for row in 1..=n {
+        let (first, before) = (start(row), start(row - 1));
+        let up = |column: usize| {
+            let at = column.checked_sub(before).and_then(|at| above.get(at).copied());
+            at.unwrap_or(f32::NEG_INFINITY)
+        };
+        let mut now = vec![f32::NEG_INFINITY; width];
+        for at in 0..width {
+            let column = first + at;
+            let mut best = (up(column), Step::SkipLeft);
+            if at > 0 && now[at - 1] > best.0 {
+                best = (now[at - 1], Step::SkipRight);
+            }
+            if column > 0
+                && let Some((score, turned)) = score(&left[row - 1], &right[column - 1])
+                && up(column - 1) + score > best.0
+            {
+                best = (up(column - 1) + score, Step::Both(turned));
+            }
+            (now[at], steps[row * width + at]) = best;
+        }
+        above = now;
+    }
+    let (mut row, mut column, mut back) = (n, m, Vec::new());
+    while row > 0 && column > 0 {
+        let step = column.checked_sub(start(row)).filter(|at| *at < width).map(|at| steps[row * width + at]);
+        match step {
+            Some(Step::Both(turned)) => {
+                (row, column) = (row - 1, column - 1);
+                back.push(Pair { left: from_left + row, right: from_right + column, by: By::Order, turned });
+            }
+            Some(Step::SkipRight) => column -= 1,
+            Some(Step::SkipLeft) | None => row -= 1,
+        }
+    }
+    found.extend(back.into_iter().rev());
+}
+
+/// Score of a pair: the greater the likelier; `None` if they cannot be one.
+fn score(left: &Seen, right: &Seen) -> Option<(f32, Turned)> {
+    let turned = fit(left, right)?;
+    let (related, alike) = (family(&left.operator) == family(&right.operator), similarity(left, right, turned));
+    (related || alike > 0.5).then_some((1.0 + 2.0 * f32::from(u8::from(related)) + 3.0 * alike as f32, turned))
+}
