@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, build, check, compare, completions, convert, darwinn, diff, digest, dump, explain, extract, inspect, join, list,
-    lower, man, merge, mutate, ops, parse, patch, print, run, shrink, size, smith, split, verify,
+    bench, build, check, compare, completions, convert, darwinn, diff, digest, dump, explain, extract, inspect, join,
+    list, lower, man, merge, mutate, ops, parse, patch, print, run, shrink, size, smith, split, verify,
 };
 use crate::options::Common;
 

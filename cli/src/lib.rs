@@ -41,8 +41,9 @@ use edgepack_format::payload::Payloads;
 
 use crate::args::{Cli, Command};
 use crate::commands::{
-    bench, build, check, compare as compare_layers, completions, convert, darwinn, diff, digest, dump, explain, extract, inspect, join, list,
-    lower, man, merge, mutate, ops, parse, patch, print, run as run_once, shrink, size, smith, split, verify,
+    bench, build, check, compare as compare_layers, completions, convert, darwinn, diff, digest, dump, explain,
+    extract, inspect, join, list, lower, man, merge, mutate, ops, parse, patch, print, run as run_once, shrink, size,
+    smith, split, verify,
 };
 use crate::options::Color;
 use crate::session::Session;

@@ -19,6 +19,7 @@ mod hostile;
 mod hostile_data;
 mod independent_reader;
 mod inlined;
+mod layers;
 mod library;
 mod loader;
 mod macros;

@@ -199,7 +199,9 @@ fn values(
 /// Reads the debug buffer of a trace.
 pub fn debug_buffer(path: Option<&Path>, session: &mut Session) -> Result<Vec<u8>, Failure> {
     match path {
-        Some(path) => session.read(path),
-        None => Err(Failure::usage("the elements of a trace's results are in its debug buffer: name it with --debug-buffer")),
+        Some(path) => session.read_filled(path),
+        None => Err(Failure::usage(
+            "the elements of a trace's results are in its debug buffer: name it with --debug-buffer",
+        )),
     }
 }

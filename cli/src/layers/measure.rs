@@ -114,7 +114,9 @@ pub fn measure(want: Side<'_>, have: Side<'_>, bounds: Bounds) -> Distance {
     let cosine = (signal > 0.0 && other > 0.0).then(|| (product / (signal.sqrt() * other.sqrt())).clamp(-1.0, 1.0));
     // What is not finite on one side only is noise without measure, and so is what is no number.
     let beyond = match bounds.sqnr {
-        Some(least) => lost > 0 || noise > 0.0 && sqnr_db.is_none_or(|sqnr| sqnr < least) || noise == 0.0 && different > 0,
+        Some(least) => {
+            lost > 0 || noise > 0.0 && sqnr_db.is_none_or(|sqnr| sqnr < least) || noise == 0.0 && different > 0
+        }
         None => different > 0,
     };
     let verdict = match (unequal, beyond) {
@@ -173,7 +175,8 @@ mod tests {
         let side = Side { tensor: &want, affine: None };
         let same = measure(side, Side { tensor: &bytes, affine }, Bounds::default());
         assert_eq!((same.verdict, same.max_abs), (Verdict::Equal, 0.0));
-        let exact = measure(Side { tensor: &bytes, affine: None }, Side { tensor: &bytes, affine: None }, Bounds::default());
+        let exact =
+            measure(Side { tensor: &bytes, affine: None }, Side { tensor: &bytes, affine: None }, Bounds::default());
         assert_eq!(exact.verdict, Verdict::Equal);
     }
 }

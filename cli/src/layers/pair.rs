@@ -72,7 +72,8 @@ pub fn pairs(left: &[Seen], right: &[Seen], relation: Relation) -> Vec<Pair> {
                 Some((name, seen.visit, seen.call, seen.output))
             });
             let anchors = if named.is_empty() {
-                let key = |seen: &Seen| Some((seen.handle.filter(|handle| *handle > 0)?, seen.visit, seen.call, seen.output));
+                let key =
+                    |seen: &Seen| Some((seen.handle.filter(|handle| *handle > 0)?, seen.visit, seen.call, seen.output));
                 // Numbers of two exports may mean nothing to each other.
                 let handles = anchors(left, right, By::Handle, key);
                 let agree = |pair: &Pair| family(&left[pair.left].operator) == family(&right[pair.right].operator);
@@ -181,8 +182,7 @@ fn anchors<K: std::hash::Hash + Eq>(
     by: By,
     key: impl Fn(&Seen) -> Option<K>,
 ) -> Vec<Pair> {
-    let index: HashMap<K, usize> =
-        left.iter().enumerate().filter_map(|(at, seen)| Some((key(seen)?, at))).collect();
+    let index: HashMap<K, usize> = left.iter().enumerate().filter_map(|(at, seen)| Some((key(seen)?, at))).collect();
     let mut found = Vec::new();
     for (right_at, seen) in right.iter().enumerate() {
         let Some(&left_at) = key(seen).and_then(|key| index.get(&key)) else { continue };
@@ -254,11 +254,18 @@ fn family(operator: &str) -> &str {
     let name = operator.rsplit("::").next().unwrap_or(operator);
     let name = name.split('.').next().unwrap_or(name);
     match name {
-        "addmm" | "mm" | "linear" | "fully_connected" => "linear",
-        "bmm" | "baddbmm" | "matmul" => "matmul",
+        "addmm" | "mm" | "linear" => "linear",
+        "bmm" | "baddbmm" => "bmm",
         "relu" | "hardtanh" | "clamp" => "clamp",
         "_softmax" | "softmax" => "softmax",
-        name if name.contains("convolution") || name.contains("conv2d") || name.contains("deconv") => "convolution",
+        "sum" => "add",
+        "multiple" => "mul",
+        "quotient" => "div",
+        "means" => "mean",
+        "depthwise" => "convolution",
+        name if name.starts_with("product") => "linear",
+        name if name.starts_with("batch_product") => "bmm",
+        name if name.contains("convolution") => "convolution",
         name if name.contains("dequantize") => "dequantize",
         name if name.contains("quantize") => "quantize",
         name => name.strip_suffix("_copy").unwrap_or(name),

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use edgepack_format::limits::Limits;
+use edgepack_format::row::{Rows, Scalars};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::{TensorBuf, TensorLayout};
-use edgepack_format::trace::{DebugEvent, RunData, Tensor, TraceRef, Value};
+use edgepack_format::trace::{DebugEvent, Event, RunData, Tensor, TraceRef, Value};
 use edgepack_format::wire::ReadError;
 
 use super::seen::{Seen, ordered};
@@ -47,9 +48,11 @@ impl Recorded {
     }
 
     fn read(&mut self, block: &RunData<'_>, buffer: &[u8]) -> Result<(), Failure> {
+        let events = block.events.clone().unwrap_or_default();
+        let operators = operators(&events)?;
         let mut visits: HashMap<(usize, usize), usize> = HashMap::new();
         let (mut last, mut call) = (None, 0);
-        for event in block.events.clone().unwrap_or_default().iter() {
+        for event in events.iter() {
             let Some(event) = event?.debug_event else { continue };
             let Some((place, value)) = of_instruction(&event) else { continue };
             if last != Some(place) {
@@ -75,7 +78,10 @@ impl Recorded {
                     visit,
                     call,
                     output: 0,
-                    operator: event.name.as_deref().filter(|name| !name.is_empty()).unwrap_or("recorded").to_owned(),
+                    operator: match event.name.as_deref().filter(|name| !name.is_empty()) {
+                        Some(name) => name.to_owned(),
+                        None => operators.get(&place).cloned().unwrap_or_else(|| "recorded".to_owned()),
+                    },
                     name: None,
                     handle: None,
                     source: None,
@@ -112,6 +118,20 @@ impl Recorded {
     }
 }
 
+/// Operators by chain and instruction, as the spans of their kernels are called.
+fn operators(events: &Rows<'_, Event<'_>>) -> Result<HashMap<(usize, usize), String>, ReadError> {
+    let mut found = HashMap::new();
+    for event in events.iter() {
+        let Some(event) = event?.profile_event else { continue };
+        let place = (usize::try_from(event.chain_index), usize::try_from(event.instruction_id));
+        let name = event.name.as_deref().and_then(|name| name.strip_prefix("native_call_"));
+        if let ((Ok(chain), Ok(instruction)), Some(name)) = (place, name) {
+            found.insert((chain, instruction), name.to_owned());
+        }
+    }
+    Ok(found)
+}
+
 /// Chain, instruction and value of an event; `None` outside of instructions, and for outputs of the method, which repeat
 /// results.
 fn of_instruction<'e, 'a>(event: &'e DebugEvent<'a>) -> Option<((usize, usize), &'e Value<'a>)> {
@@ -129,7 +149,7 @@ fn tensors<'a>(value: &Value<'a>) -> Result<Vec<Tensor<'a>>, ReadError> {
 
 /// Type, sizes and place of a tensor whose elements, all of them different ones, are in a buffer of so many bytes.
 fn stored(tensor: &Tensor<'_>, len: usize) -> Result<(ScalarType, Vec<usize>, Stored), String> {
-    let numbers = |list: &Option<edgepack_format::row::Scalars<'_, i64>>| -> Option<Vec<usize>> {
+    let numbers = |list: &Option<Scalars<'_, i64>>| -> Option<Vec<usize>> {
         list.as_ref()?.iter().map(|number| usize::try_from(number).ok()).collect()
     };
     let (Some(sizes), Some(strides)) = (numbers(&tensor.sizes), numbers(&tensor.strides)) else {
@@ -140,16 +160,20 @@ fn stored(tensor: &Tensor<'_>, len: usize) -> Result<(ScalarType, Vec<usize>, St
     if count == Some(0) {
         return Ok((tensor.scalar_type, sizes, Stored { offset: 0, strides }));
     }
-    let last = sizes.iter().zip(&strides).try_fold(0usize, |at, (size, stride)| {
-        at.checked_add((size - 1).checked_mul(*stride)?)
-    });
+    let last = sizes
+        .iter()
+        .zip(&strides)
+        .try_fold(0usize, |at, (size, stride)| at.checked_add((size - 1).checked_mul(*stride)?));
     let end = |elements: Option<usize>| {
         let bytes = elements?.checked_mul(width)?;
         usize::try_from(tensor.offset).ok()?.checked_add(bytes).filter(|end| *end <= len)
     };
     match (end(count), end(last.and_then(|last| last.checked_add(1))), usize::try_from(tensor.offset)) {
         (Some(_), Some(_), Ok(offset)) => Ok((tensor.scalar_type, sizes, Stored { offset, strides })),
-        _ => Err(format!("sizes {sizes:?} from byte {} on do not fit the {len} bytes of the debug buffer", tensor.offset)),
+        _ => Err(format!(
+            "sizes {sizes:?} from byte {} on do not fit the {len} bytes of the debug buffer",
+            tensor.offset
+        )),
     }
 }
 

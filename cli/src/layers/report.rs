@@ -136,9 +136,12 @@ impl Report {
         let differing = self.layers.iter().filter(|layer| all || layer.distance.verdict != Verdict::Equal);
         let (shown, most) = (differing.clone().count(), if all { usize::MAX } else { SHOWN });
         let right = [Align::Right; 4];
-        let mut columns =
-            Columns::new(indent, &[&[Align::Left; 2][..], &right[..], &[Align::Right; 1][..], &[Align::Left; 2][..]].concat());
-        columns.heading(&["layer", "verdict", "max abs", "mean abs", "SQNR dB", "cosine", "elements", "type", "operator"]);
+        let mut columns = Columns::new(
+            indent,
+            &[&[Align::Left; 2][..], &right[..], &[Align::Right; 1][..], &[Align::Left; 2][..]].concat(),
+        );
+        columns
+            .heading(&["layer", "verdict", "max abs", "mean abs", "SQNR dB", "cosine", "elements", "type", "operator"]);
         for layer in differing.take(most) {
             columns.row(layer.cells());
         }
@@ -167,7 +170,8 @@ impl Report {
             let Some(layer) = self.layers.get(at) else { return Ok(()) };
             let (left, right) = (&layer.left, &layer.right);
             write!(out, "{what} {NAME}{}{NAME:#} {}  {SHAPE}{}{SHAPE:#}", left.place(), left.what(), left.signature)?;
-            if (left.place(), left.what(), &left.signature) != (right.place(), right.what(), &right.signature) {
+            let alike = is_same(&left.what(), &right.what()) && left.signature == right.signature;
+            if !alike || left.place() != right.place() {
                 write!(out, " {DIM}and{DIM:#} {} {}  {}", right.place(), right.what(), right.signature)?;
             }
             if let Some(source) = left.source.as_ref().or(right.source.as_ref()) {
@@ -200,12 +204,13 @@ impl Layer {
             Verdict::Close => ("close", WARN),
             Verdict::Diverges => ("diverges", BAD),
         };
-        let decimals = |number: Option<f64>, digits: usize| number.map_or(String::new(), |number| format!("{number:.digits$}"));
+        let decimals =
+            |number: Option<f64>, digits: usize| number.map_or(String::new(), |number| format!("{number:.digits$}"));
         let differing = match distance.different {
             0 => distance.elements.to_string(),
             different => format!("{different} of {}", distance.elements),
         };
-        let operator = match right.what() == left.what() {
+        let operator = match is_same(&left.what(), &right.what()) {
             true => left.what(),
             false => format!("{} | {}", left.what(), right.what()),
         };
@@ -221,6 +226,12 @@ impl Layer {
             Cell::from(operator),
         ]
     }
+}
+
+/// Returns whether two operators are one; traces name them without the namespace.
+fn is_same(left: &str, right: &str) -> bool {
+    let bare = |name: &str, other: &str| !name.contains("::") && other.rsplit("::").next() == Some(name);
+    left == right || bare(left, right) || bare(right, left)
 }
 
 fn magnitude(value: f64) -> String {

@@ -7,7 +7,7 @@ use edgepack_executor::Registry;
 use super::layers::{Blame, blame, runs_before};
 use super::open::{Opened, options};
 use super::replay::replay;
-use crate::cases::{Recorded, ReplayError, Replayed, from_file, registry_for};
+use crate::cases::{Recorded, Replayed, from_file, registry_for};
 use crate::compare::Tolerance;
 use crate::file::name_of;
 use crate::formats::Execution;
@@ -45,8 +45,8 @@ pub fn check_layers(
     let reports = replay(program, &recorded, &registry, &options, tolerance);
     let mut blamed = Vec::with_capacity(reports.len());
     for (index, report) in reports.into_iter().enumerate() {
-        let could_run = matches!(report.failure, None | Some(ReplayError::Run(_)));
-        let found = match report.passes() || !could_run {
+        // A run that failed says itself where.
+        let found = match report.passes() || report.failure.is_some() {
             true => None,
             false => {
                 let (runs, trace) = (runs_before(&recorded, index), trace.take());
