@@ -142,7 +142,7 @@ fn trace(args: &Args, session: &mut Session) -> Result<Option<Recorded>, Failure
             Ok(Some(Recorded::new(&trace, buffer, &session.limits).map_err(|failure| failure.about(&file.name))?))
         }
         Layered::Program(..) => {
-            Err(Failure::usage(format!("{}: this is a {}, not a trace", file.name, format.kind().name())))
+            Err(Failure::usage(format!("{}: this {} is not a trace", file.name, format.kind().name())))
         }
     }
 }

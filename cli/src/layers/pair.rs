@@ -40,7 +40,7 @@ pub struct Pair {
     pub left: usize,
     /// In the second run.
     pub right: usize,
-    /// How they were found.
+    /// Way in which they were found.
     pub by: By,
     /// Order of dimensions.
     pub turned: Turned,

@@ -40,7 +40,7 @@ pub struct Layer {
     pub left: Origin,
     /// In the second run.
     pub right: Origin,
-    /// How they were matched.
+    /// Way in which they were matched.
     pub matched: By,
     /// Their distance.
     #[serde(flatten)]

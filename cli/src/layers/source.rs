@@ -40,7 +40,7 @@ pub trait Source: Send {
     fn give(&mut self, wanted: &[Wanted], take: &mut Take<'_>) -> Result<(), Failure>;
 }
 
-/// What a file says about the instructions of a method.
+/// Facts of a file about the instructions of a method.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// Names of nodes of the exported program, by chain and instruction.
@@ -61,7 +61,7 @@ pub struct Running {
     pub before: Vec<Vec<Value>>,
     /// Inputs.
     pub inputs: Vec<Value>,
-    /// What the file says.
+    /// Facts of the file.
     pub facts: Facts,
 }
 
