@@ -31,7 +31,9 @@ pub fn distances(
     let taken = &mut found;
     let (first, second) = thread::scope(|scope| {
         // Nobody takes what is left if the other side failed.
-        let first = scope.spawn(move || left.give(&wanted_left, &mut |_, elements| drop(send.send(elements))));
+        let give = move || left.give(&wanted_left, &mut |_, elements| drop(send.send(elements)));
+        let first = thread::Builder::new().spawn_scoped(scope, give);
+        let first = first.map_err(|error| Failure::cannot_run(format!("a thread cannot be started: {error}")))?;
         let mut take = move |at: usize, have: TensorBuf| {
             let (Some(pair), Ok(want)) = (pairs.get(at), receive.recv()) else { return };
             let want = Side { tensor: &want, affine: left_seen[pair.left].affine };
@@ -40,8 +42,8 @@ pub fn distances(
         };
         let second = right.give(&wanted_right, &mut take);
         drop(take);
-        (first.join(), second)
-    });
+        Ok::<_, Failure>((first.join(), second))
+    })?;
     first.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
     second?;
     match found.len() == pairs.len() {

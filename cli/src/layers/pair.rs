@@ -57,6 +57,9 @@ pub enum Relation {
     TwoPrograms,
 }
 
+/// The most results of an instruction that are looked through for the partner of one.
+const REACH: usize = 1024;
+
 /// The most cells of the table that matches by order.
 const CELLS: usize = 1 << 22;
 
@@ -128,10 +131,10 @@ fn by_place(left: &[Seen], right: &[Seen]) -> Vec<Pair> {
         if place.2 == Some(u32::MAX) && last_a != last_b {
             continue;
         }
+        let by_call: HashMap<(usize, usize), usize> =
+            a.iter().enumerate().map(|(at, other)| ((last_a - other.call, other.output), at)).collect();
         for (at, one) in b.iter().enumerate() {
-            let from_end = last_b - one.call;
-            let same = |other: &Seen| other.call + from_end == last_a && other.output == one.output;
-            if let Some(position) = a.iter().position(same)
+            if let Some(&position) = by_call.get(&(last_b - one.call, one.output))
                 && a[position].dtype == one.dtype
                 && a[position].sizes == one.sizes
             {
@@ -155,7 +158,7 @@ fn by_instruction(left: &[Seen], right: &[Seen]) -> Vec<Pair> {
         for right_at in range.rev() {
             let one = &right[right_at];
             let nodes_fit = |other: &Seen| other.node == one.node || other.node.is_none() || one.node.is_none();
-            let fitting = free.clone().rev().find_map(|at| {
+            let fitting = free.clone().rev().take(REACH).find_map(|at| {
                 let turned = fit(&left[at], one).filter(|_| nodes_fit(&left[at]))?;
                 Some((at, turned))
             });
@@ -305,7 +308,7 @@ fn align(left: &[Seen], right: &[Seen], [from_left, from_right]: [usize; 2], fou
     let width = (CELLS / (n + 1)).max(64).min(m + 1);
     let start = |row: usize| (row * m / n).saturating_sub(width / 2).min((m + 1).saturating_sub(width));
     let mut steps = vec![Step::SkipLeft; (n + 1) * width];
-    let mut above = vec![0f32; width];
+    let mut above = vec![0f64; width];
     for column in 1..width {
         steps[column] = Step::SkipRight;
     }
@@ -313,9 +316,9 @@ fn align(left: &[Seen], right: &[Seen], [from_left, from_right]: [usize; 2], fou
         let (first, before) = (start(row), start(row - 1));
         let up = |column: usize| {
             let at = column.checked_sub(before).and_then(|at| above.get(at).copied());
-            at.unwrap_or(f32::NEG_INFINITY)
+            at.unwrap_or(f64::NEG_INFINITY)
         };
-        let mut now = vec![f32::NEG_INFINITY; width];
+        let mut now = vec![f64::NEG_INFINITY; width];
         for at in 0..width {
             let column = first + at;
             let mut best = (up(column), Step::SkipLeft);
@@ -348,8 +351,88 @@ fn align(left: &[Seen], right: &[Seen], [from_left, from_right]: [usize; 2], fou
 }
 
 /// Score of a pair: the greater the likelier; `None` if they cannot be one.
-fn score(left: &Seen, right: &Seen) -> Option<(f32, Turned)> {
+fn score(left: &Seen, right: &Seen) -> Option<(f64, Turned)> {
     let turned = fit(left, right)?;
     let (related, alike) = (family(&left.operator) == family(&right.operator), similarity(left, right, turned));
-    (related || alike > 0.5).then_some((1.0 + 2.0 * f32::from(u8::from(related)) + 3.0 * alike as f32, turned))
+    (related || alike > 0.5).then_some((1.0 + 2.0 * f64::from(u8::from(related)) + 3.0 * alike, turned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use edgepack_format::scalar::ScalarType;
+
+    fn seen(instruction: usize, node: Option<u32>, operator: &str, sizes: &[usize], elements: &[f32]) -> Seen {
+        let mut seen = Seen {
+            chain: 0,
+            instruction,
+            delegate: node.map(|_| 0),
+            node,
+            visit: 0,
+            call: 0,
+            output: 0,
+            operator: operator.to_owned(),
+            name: None,
+            handle: None,
+            source: None,
+            dtype: ScalarType::FLOAT,
+            sizes: sizes.to_vec(),
+            affine: None,
+            sample: Vec::new(),
+            turned: Vec::new(),
+        };
+        let mut strides = vec![1; sizes.len()];
+        (1..sizes.len()).rev().for_each(|at| strides[at - 1] = strides[at] * sizes[at]);
+        seen.look(&strides, &elements.iter().flat_map(|element| element.to_le_bytes()).collect::<Vec<u8>>());
+        seen
+    }
+
+    fn indices(left: &[Seen], right: &[Seen], relation: Relation) -> Vec<(usize, usize, Turned)> {
+        pairs(left, right, relation).iter().map(|pair| (pair.left, pair.right, pair.turned)).collect()
+    }
+
+    #[test]
+    fn a_fused_layer_is_the_one_it_is_alike() {
+        let conv = seen(0, None, "aten::convolution.out", &[4], &[-1.0, 2.0, -3.0, 4.0]);
+        let relu = seen(1, None, "aten::relu.out", &[4], &[0.0, 2.0, 0.0, 4.0]);
+        let other = seen(2, None, "aten::mean.out", &[1], &[1.5]);
+        let fused = seen(0, Some(0), "xnnpack::convolution.int8", &[4], &[0.0, 2.01, 0.0, 3.99]);
+        let mean = seen(0, Some(1), "xnnpack::means.out", &[1], &[9.0]);
+        let found = indices(&[conv, relu, other], &[fused, mean], Relation::TwoPrograms);
+        assert_eq!(found, [(1, 0, Turned::None), (2, 1, Turned::None)]);
+    }
+
+    #[test]
+    fn images_with_channels_last_are_turned() {
+        let first = seen(0, None, "aten::add.out", &[1, 2, 2, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+        let last = seen(0, Some(3), "aten::add.out", &[1, 2, 2, 2], &[1.0, 5.0, 2.0, 6.0, 3.0, 7.0, 4.0, 8.0]);
+        let (first, last) = ([first], [last]);
+        assert_eq!(indices(&first, &last, Relation::TwoPrograms), [(0, 0, Turned::Right)]);
+        assert_eq!(indices(&last, &first, Relation::TwoPrograms), [(0, 0, Turned::Left)]);
+    }
+
+    #[test]
+    fn calls_that_became_one_are_the_last_of_them() {
+        let call = |call: usize, value: f32| Seen { call, ..seen(0, Some(5), "x", &[1], &[value]) };
+        let (plain, fused) = ([call(0, 1.0), call(1, 2.0), call(2, 3.0)], [call(0, 2.0), call(1, 3.0)]);
+        let want = [(1, 0, Turned::None), (2, 1, Turned::None)];
+        assert_eq!(indices(&plain, &fused, Relation::OneProgram), want);
+    }
+
+    #[test]
+    fn a_record_of_a_delegate_call_is_its_last_results() {
+        let inside = [seen(0, Some(0), "a", &[2], &[1.0, 2.0]), seen(0, Some(1), "b", &[3], &[4.0, 5.0, 6.0])];
+        let recorded = [seen(0, None, "recorded", &[9], &[0.0; 9]), seen(0, None, "recorded", &[3], &[4.0, 5.0, 6.0])];
+        assert_eq!(indices(&inside, &recorded, Relation::Record), [(1, 1, Turned::None)]);
+    }
+
+    #[test]
+    fn long_runs_are_matched_near_the_diagonal() {
+        let run = |from: usize, to: usize| -> Vec<Seen> {
+            (from..to).map(|at| seen(at, None, "aten::add.out", &[2], &[at as f32, -(at as f32)])).collect()
+        };
+        let found = indices(&run(0, 3000), &run(20, 3000), Relation::TwoPrograms);
+        assert!(found.iter().all(|(left, right, _)| *left == right + 20), "{:?}", found.first());
+        assert_eq!(found.len(), 2980);
+    }
 }

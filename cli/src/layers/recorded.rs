@@ -9,7 +9,7 @@ use edgepack_format::tensor::{TensorBuf, TensorLayout};
 use edgepack_format::trace::{DebugEvent, Event, RunData, Tensor, TraceRef, Value};
 use edgepack_format::wire::ReadError;
 
-use super::seen::{Seen, ordered};
+use super::seen::{Seen, ordered, short};
 use super::source::{MOST, Source, Take, Wanted};
 use crate::status::Failure;
 
@@ -79,7 +79,7 @@ impl Recorded {
                     call,
                     output: 0,
                     operator: match event.name.as_deref().filter(|name| !name.is_empty()) {
-                        Some(name) => name.to_owned(),
+                        Some(name) => short(name),
                         None => operators.get(&place).cloned().unwrap_or_else(|| "recorded".to_owned()),
                     },
                     name: None,
@@ -126,7 +126,7 @@ fn operators(events: &Rows<'_, Event<'_>>) -> Result<HashMap<(usize, usize), Str
         let place = (usize::try_from(event.chain_index), usize::try_from(event.instruction_id));
         let name = event.name.as_deref().and_then(|name| name.strip_prefix("native_call_"));
         if let ((Ok(chain), Ok(instruction)), Some(name)) = (place, name) {
-            found.insert((chain, instruction), name.to_owned());
+            found.insert((chain, instruction), short(name));
         }
     }
     Ok(found)
@@ -189,5 +189,43 @@ impl Source for Recorded {
             take(position, elements);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(sizes: &[i64], strides: &[i64], offset: i64) -> Tensor<'static> {
+        Tensor {
+            scalar_type: ScalarType::FLOAT,
+            sizes: Some(sizes.to_vec().into()),
+            strides: Some(strides.to_vec().into()),
+            offset,
+        }
+    }
+
+    #[test]
+    fn elements_are_within_the_buffer() {
+        assert!(stored(&tensor(&[2, 3], &[3, 1], 8), 32).is_ok());
+        let huge = i64::MAX;
+        for (sizes, strides, offset) in [
+            (&[2, 3][..], &[3, 1][..], 12),
+            (&[2, 3], &[3, 1], -1),
+            (&[2, 3], &[4, 1], 8),
+            (&[2, 3], &[huge, 1], 0),
+            (&[huge, huge, 0], &[1, 1, 1], 0),
+            (&[huge, huge], &[0, 0], 0),
+            (&[1 << 20], &[0], 0),
+            (&[-1], &[1], 0),
+        ] {
+            assert!(stored(&tensor(sizes, strides, offset), 32).is_err(), "{sizes:?} {strides:?} {offset}");
+        }
+    }
+
+    #[test]
+    fn names_are_cut() {
+        assert_eq!(short(&"é".repeat(1000)).chars().count(), 201);
+        assert_eq!(short("aten::add.out"), "aten::add.out");
     }
 }

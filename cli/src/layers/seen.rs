@@ -2,7 +2,7 @@
 
 use edgepack_executor::tensor::TensorRef;
 use edgepack_format::scalar::ScalarType;
-use edgepack_format::tensor::{LayoutError, TensorBuf, TensorLayout, write_strides};
+use edgepack_format::tensor::{LayoutError, TensorBuf, TensorLayout, element_count, write_strides};
 
 /// The most elements of a result that are looked at to find its match.
 const SAMPLED: usize = 48;
@@ -53,6 +53,17 @@ pub struct Seen {
     pub turned: Vec<f32>,
 }
 
+/// The most characters of a name: files may name one long text many times.
+const NAMED: usize = 200;
+
+/// A name, cut where it is longer than any that exporters write.
+pub fn short(name: &str) -> String {
+    match name.char_indices().nth(NAMED) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
+}
+
 /// A place in a program: chain, instruction, node.
 pub type Place = (usize, usize, Option<u32>);
 
@@ -87,7 +98,8 @@ impl Seen {
 
 /// Evenly spaced elements, in index order.
 fn sample(dtype: ScalarType, sizes: &[usize], strides: &[usize], bytes: &[u8]) -> Vec<f32> {
-    let (count, width) = (sizes.iter().product::<usize>(), dtype.size().unwrap_or(1));
+    let Some(count) = element_count(sizes) else { return Vec::new() };
+    let width = dtype.size().unwrap_or(1);
     let taken = count.min(SAMPLED);
     let one = |index: usize| {
         let (mut rest, mut at) = ((index as u128 * count as u128 / taken as u128) as usize, 0usize);

@@ -10,12 +10,12 @@ use edgepack_executor::{Input, Method};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorBuf;
 
-use super::seen::{Affine, Place, Seen, elements};
+use super::seen::{Affine, Place, Seen, elements, short};
 use crate::status::Failure;
 use crate::value::Value;
 
 /// The most results of a run that are compared.
-pub const MOST: usize = 1 << 17;
+pub const MOST: usize = 1 << 15;
 
 /// A request for the elements of a result: its index, and whether its dimensions are those of an image with channels last.
 pub type Wanted = (usize, bool);
@@ -148,7 +148,7 @@ impl Observer for Notes {
                 visit,
                 call: self.call,
                 output,
-                operator: event.name.to_owned(),
+                operator: short(event.name),
                 name: None,
                 handle: None,
                 source: None,
