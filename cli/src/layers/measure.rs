@@ -97,7 +97,7 @@ pub fn measure(want: Side<'_>, have: Side<'_>, bounds: Bounds) -> Distance {
         let same = exact || x == y || (x.is_nan() && y.is_nan());
         unequal += usize::from(!same);
         let difference = if same { 0.0 } else { (x - y).abs() };
-        different += usize::from(!same && !(difference.is_finite() && difference <= atol + rtol * x.abs()));
+        different += usize::from(!(same || difference.is_finite() && difference <= atol + rtol * x.abs()));
         if x.is_finite() && y.is_finite() {
             finite += 1;
             max_abs = max_abs.max(difference);

@@ -309,9 +309,7 @@ fn align(left: &[Seen], right: &[Seen], [from_left, from_right]: [usize; 2], fou
     let start = |row: usize| (row * m / n).saturating_sub(width / 2).min((m + 1).saturating_sub(width));
     let mut steps = vec![Step::SkipLeft; (n + 1) * width];
     let mut above = vec![0f64; width];
-    for column in 1..width {
-        steps[column] = Step::SkipRight;
-    }
+    steps[1..width].fill(Step::SkipRight);
     for row in 1..=n {
         let (first, before) = (start(row), start(row - 1));
         let up = |column: usize| {

@@ -163,7 +163,7 @@ fn stored(tensor: &Tensor<'_>, len: usize) -> Result<(ScalarType, Vec<usize>, St
     let last = sizes
         .iter()
         .zip(&strides)
-        .try_fold(0usize, |at, (size, stride)| at.checked_add((size - 1).checked_mul(*stride)?));
+        .try_fold(0usize, |at, (size, stride)| at.checked_add(size.checked_sub(1)?.checked_mul(*stride)?));
     let end = |elements: Option<usize>| {
         let bytes = elements?.checked_mul(width)?;
         usize::try_from(tensor.offset).ok()?.checked_add(bytes).filter(|end| *end <= len)

@@ -155,7 +155,7 @@ pub fn blame(
 }
 
 /// Runs of one method up to one of them, which state is carried through, by method.
-pub fn runs_before<'c>(cases: &'c [Case], last: usize) -> Vec<&'c Case> {
+pub fn runs_before(cases: &[Case], last: usize) -> Vec<&Case> {
     let Some(one) = cases.get(last) else { return Vec::new() };
     cases[..=last].iter().filter(|case| case.method == one.method).collect()
 }
