@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, build, check, completions, convert, darwinn, diff, digest, dump, explain, extract, inspect, join, list,
-    lower, man, merge, mutate, ops, parse, patch, print, run, shrink, size, smith, split, verify,
+    bench, build, check, compare, completions, convert, darwinn, diff, digest, dump, explain, extract, inspect, join,
+    list, lower, man, merge, mutate, ops, parse, patch, print, run, shrink, size, smith, split, verify,
 };
 use crate::options::Common;
 
@@ -36,6 +36,7 @@ pub enum Command {
     Size(size::Args),
     Run(run::Args),
     Check(check::Args),
+    Compare(compare::Args),
     Bench(bench::Args),
     Extract(extract::Args),
     Dump(dump::Args),
@@ -76,6 +77,7 @@ impl Command {
             Command::Size(_) => "size",
             Command::Run(_) => "run",
             Command::Check(_) => "check",
+            Command::Compare(_) => "compare",
             Command::Bench(_) => "bench",
             Command::Extract(_) => "extract",
             Command::Dump(_) => "dump",

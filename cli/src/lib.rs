@@ -15,6 +15,7 @@ pub mod formats;
 pub mod inputs;
 pub mod interchange;
 pub mod interrupt;
+pub mod layers;
 #[cfg(feature = "llm")]
 mod llm;
 mod manifest;
@@ -40,8 +41,9 @@ use edgepack_format::payload::Payloads;
 
 use crate::args::{Cli, Command};
 use crate::commands::{
-    bench, build, check, completions, convert, darwinn, diff, digest, dump, explain, extract, inspect, join, list,
-    lower, man, merge, mutate, ops, parse, patch, print, run as run_once, shrink, size, smith, split, verify,
+    bench, build, check, compare as compare_layers, completions, convert, darwinn, diff, digest, dump, explain,
+    extract, inspect, join, list, lower, man, merge, mutate, ops, parse, patch, print, run as run_once, shrink, size,
+    smith, split, verify,
 };
 use crate::options::Color;
 use crate::session::Session;
@@ -85,6 +87,7 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
         Command::Size(args) => size::run(args, &mut session),
         Command::Run(args) => run_once::run(args, &mut session),
         Command::Check(args) => check::run(args, &mut session),
+        Command::Compare(args) => compare_layers::run(args, &mut session),
         Command::Bench(args) => bench::run(args, &mut session),
         Command::Extract(args) => extract::run(args, &mut session),
         Command::Dump(args) => dump::run(args, &mut session),

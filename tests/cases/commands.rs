@@ -27,6 +27,7 @@ pub fn trials() -> Vec<Trial> {
     let mut trials: Vec<Trial> = paths.into_iter().map(one).collect();
     trials.push(Trial::test("commands::the_tour", || shown("tour", None)));
     trials.push(Trial::test("commands::the_needs", || shown("needs", None)));
+    trials.push(Trial::test("commands::why_it_is_wrong", || quoted("wrong")));
     trials.push(Trial::test("commands::language_models", || shown("language-models", Some("## A model of your own"))));
     trials
 }
@@ -52,6 +53,40 @@ fn shown(name: &str, until: Option<&str>) -> Result<(), Failed> {
         }
     }
     Ok(())
+}
+
+/// Every command in a `console` block of a page of `docs` prints the lines below it, in order; `…` stands for any.
+fn quoted(name: &str) -> Result<(), Failed> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../docs/{name}.md"));
+    let page = fs::read_to_string(&path)?;
+    let folder = Folder::new(name);
+    let (mut printed, mut failed, mut within, mut commands) = (Vec::new(), Vec::new(), false, 0);
+    for line in page.lines() {
+        match (line, within) {
+            ("```console", _) => within = true,
+            ("```", true) => within = false,
+            (command, true) if command.starts_with("$ ") => {
+                let ran = execute(&command[2..].replace("/tmp", "TMP"), folder.path())?;
+                let all = String::from_utf8_lossy(&ran.stdout).into_owned() + &ran.stderr;
+                let tmp = folder.path().display().to_string();
+                printed = all.lines().map(|line| line.replace(&tmp, "/tmp")).collect::<Vec<_>>();
+                printed.reverse();
+                commands += 1;
+            }
+            ("…", true) => {}
+            (wanted, true) => {
+                while printed.last().is_some_and(|line| line != wanted) {
+                    printed.pop();
+                }
+                if printed.pop().is_none() {
+                    failed.push(format!("not printed: {wanted}"));
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(commands > 4, "only {commands} commands");
+    if failed.is_empty() { Ok(()) } else { Err(Failed::from(failed.join("\n"))) }
 }
 
 /// Compares a transcript with what its commands print now.

@@ -20,6 +20,7 @@ mod hostile;
 mod hostile_data;
 mod independent_reader;
 mod inlined;
+mod layers;
 mod library;
 mod loader;
 mod macros;

@@ -6,8 +6,11 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::cases::{ReplayError, Replayed};
+use crate::commands::compare::debug_buffer;
 use crate::compare::Comparison;
-use crate::formats::{self, Execution};
+use crate::formats::{self, Blame, Execution, Layered};
+use crate::layers::Report;
+use crate::layers::recorded::Recorded;
 use crate::options::{DataFiles, Native, PackCache, Threads, Tolerances};
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -36,6 +39,19 @@ pub struct Args {
     #[command(flatten)]
     pub tolerances: Tolerances,
 
+    /// Of a run that disagrees, name the first layer that diverges: of the program with rewrites compared with itself
+    /// without them, and of the program compared with a trace
+    #[arg(long)]
+    pub layers: bool,
+
+    /// With --layers: a trace (ETDump) by another runtime of the first run that disagrees
+    #[arg(long, value_name = "FILE", requires_all = ["layers", "debug_buffer"])]
+    pub trace: Option<PathBuf>,
+
+    /// The debug buffer of the trace
+    #[arg(long, value_name = "FILE", requires = "trace")]
+    pub debug_buffer: Option<PathBuf>,
+
     /// Number of threads.
     #[command(flatten)]
     pub threads: Threads,
@@ -56,6 +72,33 @@ struct Run<'a> {
     pass: bool,
     error: Option<String>,
     outputs: Vec<Output<'a>>,
+    /// The search for the layer to blame, if it was asked for and the run disagrees.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layers: Option<Blamed<'a>>,
+}
+
+/// Comparisons layer by layer, or the reasons there are none.
+#[derive(Serialize)]
+struct Blamed<'a> {
+    rewrites: Outcome<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<Outcome<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Outcome<'a> {
+    Report(&'a Report),
+    Error { error: &'a str },
+}
+
+impl<'a> Outcome<'a> {
+    fn new(outcome: &'a Result<Report, Failure>) -> Self {
+        match outcome {
+            Ok(report) => Outcome::Report(report),
+            Err(failure) => Outcome::Error { error: &failure.message },
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -75,20 +118,45 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         pack_cache: args.pack_cache.folder.as_deref(),
         native: args.native,
     };
-    let reports = format.check(&file, args.cases.as_deref(), args.tolerances.tolerance(), how, session)?;
+    let (cases, tolerance) = (args.cases.as_deref(), args.tolerances.tolerance());
+    let reports = match args.layers {
+        true => {
+            let trace = trace(args, session)?;
+            format.check_layers(&file, cases, tolerance, how, trace, session)?
+        }
+        false => {
+            let reports = format.check(&file, cases, tolerance, how, session)?;
+            reports.into_iter().map(|report| (report, None)).collect()
+        }
+    };
     finish(&file.name, &reports, session)
 }
 
+/// The trace to search with, if there is one.
+fn trace(args: &Args, session: &mut Session) -> Result<Option<Recorded>, Failure> {
+    let Some(path) = &args.trace else { return Ok(None) };
+    let (file, format) = formats::open(path, session)?;
+    match format.layers(&file, session)? {
+        Layered::Trace(trace) => {
+            let buffer = debug_buffer(args.debug_buffer.as_deref(), session)?;
+            Ok(Some(Recorded::new(&trace, buffer, &session.limits).map_err(|failure| failure.about(&file.name))?))
+        }
+        Layered::Program(..) => {
+            Err(Failure::usage(format!("{}: this {} is not a trace", file.name, format.kind().name())))
+        }
+    }
+}
+
 /// Says what came of the runs.
-fn finish(file: &str, reports: &[Replayed], session: &mut Session) -> Result<Status, Failure> {
+fn finish(file: &str, reports: &[(Replayed, Option<Blame>)], session: &mut Session) -> Result<Status, Failure> {
     if session.json {
-        let runs: Vec<Run<'_>> = reports.iter().map(Run::new).collect();
-        let passed = reports.iter().filter(|report| report.passes()).count();
+        let runs: Vec<Run<'_>> = reports.iter().map(|(report, blame)| Run::new(report, blame.as_ref())).collect();
+        let passed = reports.iter().filter(|(report, _)| report.passes()).count();
         session.document(&serde_json::json!({ "file": file, "runs": runs, "passed": passed }))?;
     } else {
         print(reports, &mut session.out)?;
     }
-    Ok(reports.iter().map(status).max().unwrap_or(Status::Fine))
+    Ok(reports.iter().map(|(report, _)| status(report)).max().unwrap_or(Status::Fine))
 }
 
 fn status(report: &Replayed) -> Status {
@@ -101,7 +169,7 @@ fn status(report: &Replayed) -> Status {
 }
 
 impl<'a> Run<'a> {
-    fn new(report: &'a Replayed) -> Self {
+    fn new(report: &'a Replayed, blame: Option<&'a Blame>) -> Self {
         let output = |(index, comparison): &'a (usize, Comparison)| Output {
             index: *index,
             pass: comparison.passes(),
@@ -113,12 +181,16 @@ impl<'a> Run<'a> {
             pass: report.passes(),
             error: report.failure.as_ref().map(ToString::to_string),
             outputs: report.outputs.iter().map(output).collect(),
+            layers: blame.map(|blame| Blamed {
+                rewrites: Outcome::new(&blame.rewrites),
+                trace: blame.trace.as_ref().map(Outcome::new),
+            }),
         }
     }
 }
 
-fn print(reports: &[Replayed], out: &mut dyn Write) -> io::Result<()> {
-    for report in reports {
+fn print(reports: &[(Replayed, Option<Blame>)], out: &mut dyn Write) -> io::Result<()> {
+    for (report, blame) in reports {
         let (style, word) = if report.passes() { (GOOD, "pass") } else { (BAD, "FAIL") };
         writeln!(out, "{style}{word}{style:#}  {TITLE}{} run {}{TITLE:#}", report.method, report.run)?;
         if let Some(failure) = &report.failure {
@@ -144,10 +216,28 @@ fn print(reports: &[Replayed], out: &mut dyn Write) -> io::Result<()> {
             columns.row(row);
         }
         columns.print(out)?;
+        if let Some(blame) = blame {
+            print_blame(blame, out)?;
+        }
     }
-    let passed = reports.iter().filter(|report| report.passes()).count();
+    let passed = reports.iter().filter(|(report, _)| report.passes()).count();
     let (style, word) = if passed == reports.len() { (GOOD, "PASS") } else { (BAD, "FAIL") };
     writeln!(out, "{style}{word}{style:#}  runs that agree: {passed} of {}", reports.len())
+}
+
+fn print_blame(blame: &Blame, out: &mut dyn Write) -> io::Result<()> {
+    let sides = [
+        ("layers without rewrites and with them", Some(&blame.rewrites)),
+        ("layers of the trace and here", blame.trace.as_ref()),
+    ];
+    for (title, outcome) in sides.into_iter().filter_map(|(title, outcome)| Some((title, outcome?))) {
+        writeln!(out, "      {TITLE}{title}{TITLE:#}")?;
+        match outcome {
+            Ok(report) => report.print(false, 8, out)?,
+            Err(failure) => writeln!(out, "        {}", failure.message)?,
+        }
+    }
+    Ok(())
 }
 
 fn error(kind: &str, value: f64) -> String {

@@ -5,6 +5,7 @@ pub mod build;
 #[cfg(feature = "llm")]
 pub mod chat;
 pub mod check;
+pub mod compare;
 pub mod completions;
 pub mod convert;
 pub mod darwinn;

@@ -32,6 +32,7 @@ use edgepack_smith::Rng;
 use crate::cases::Replayed;
 use crate::compare::Tolerance;
 use crate::file::{self, File};
+use crate::layers::recorded::Recorded;
 use crate::options::{Inputs, Native};
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -41,6 +42,7 @@ pub use exir::{Lowering, lower};
 pub use head::Head;
 pub use measured::{Measured, Memory};
 pub use ptd::open_data;
+pub use pte::layers::{Blame, Layered, Run};
 pub use size::Size;
 
 /// A root table with its description.
@@ -180,6 +182,24 @@ pub trait Format: Sync {
         session: &mut Session,
     ) -> Result<Vec<Replayed>, Failure> {
         pte::check(self.program(file, &session.limits)?, cases, tolerance, how, session)
+    }
+
+    /// The side of a comparison layer by layer that the file is: a program, or the record of a run.
+    fn layers(&self, file: &File, session: &mut Session) -> Result<Layered, Failure> {
+        Ok(Layered::Program(self.program(file, &session.limits)?.program, Vec::new()))
+    }
+
+    /// Replays recorded runs, and searches for the layer that is to blame for each that disagrees.
+    fn check_layers(
+        &self,
+        file: &File,
+        cases: Option<&Path>,
+        tolerance: Tolerance,
+        how: Execution<'_>,
+        trace: Option<Recorded>,
+        session: &mut Session,
+    ) -> Result<Vec<(Replayed, Option<Blame>)>, Failure> {
+        pte::check_layers(self.program(file, &session.limits)?, cases, tolerance, how, trace, session)
     }
 
     /// Measures opening, loading and running a method.

@@ -78,15 +78,27 @@ pub fn read(
         }
     }
     if let Some(fill) = fill {
-        for (index, wanted) in wanted.iter().enumerate() {
-            if let Kind::Tensor(layout) = &wanted.kind
-                && !tensors.contains_key(&index)
-            {
-                tensors.insert(index, filled(fill, index, layout, &session.limits)?);
-            }
-        }
+        complete(&mut tensors, fill, wanted, &session.limits)?;
     }
     Ok(tensors)
+}
+
+/// Fills the inputs that are not there; returns how many that were.
+pub fn complete(
+    tensors: &mut BTreeMap<usize, TensorBuf>,
+    fill: Fill,
+    wanted: &[Wanted],
+    limits: &Limits,
+) -> Result<usize, Failure> {
+    let before = tensors.len();
+    for (index, wanted) in wanted.iter().enumerate() {
+        if let Kind::Tensor(layout) = &wanted.kind
+            && !tensors.contains_key(&index)
+        {
+            tensors.insert(index, filled(fill, index, layout, limits)?);
+        }
+    }
+    Ok(tensors.len() - before)
 }
 
 /// Elements for a whole input, unless it is larger than a planned memory may be.

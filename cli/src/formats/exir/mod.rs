@@ -1,5 +1,6 @@
 //! Archives of export IR.
 
+mod layers;
 mod lower;
 mod ops;
 mod program;
@@ -13,7 +14,7 @@ use edgepack_format::finding::Findings;
 use edgepack_smith::Rng;
 
 use super::inspection::{Inside, Summary, show};
-use super::{Format, Head, Size};
+use super::{Format, Head, Layered, Size};
 use crate::file::{File, read_head};
 use crate::session::Session;
 use crate::spelling;
@@ -58,6 +59,10 @@ impl Format for Exir {
         }
         size.part("headers and padding of the archive", size.bytes.saturating_sub(records));
         Ok(size.sorted())
+    }
+
+    fn layers(&self, file: &File, session: &mut Session) -> Result<Layered, Failure> {
+        layers::lowered(file, session)
     }
 
     fn ops(&self, file: &File, session: &mut Session) -> Result<Status, Failure> {

@@ -13,7 +13,8 @@ use edgepack_format::trace::{ETDump, PREFIX_LEN, verify};
 use edgepack_format::wire;
 
 use super::inspection::{Inside, Summary, show};
-use super::{Format, Head, Root, Size};
+use super::{Format, Head, Layered, Root, Size};
+use crate::file::{File, read_head};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use summary::TraceSummary;
@@ -52,6 +53,10 @@ impl Format for Trace {
         let root = self.modest_root(head, &session.limits);
         let summary = root.map(|(root, _)| TraceSummary::new(&root, head.file_len()));
         show(self, head, summary.as_ref(), Inside::default(), all, session)
+    }
+
+    fn layers(&self, file: &File, _: &mut Session) -> Result<Layered, Failure> {
+        Ok(Layered::Trace(read_head(&*file.source, file.source.len())?.to_vec()))
     }
 
     fn size(&self, head: &Head, session: &Session) -> Result<Size, Failure> {

@@ -329,7 +329,8 @@ fn refusal(program: &Program, method: &str, registry: &Registry) -> Option<Strin
     }
 }
 
-fn failure(error: edgepack_exir::Error) -> Failure {
+/// The failure of reading or lowering an archive.
+pub fn failure(error: edgepack_exir::Error) -> Failure {
     match error {
         edgepack_exir::Error::Io(_) => Failure::unreadable(error),
         edgepack_exir::Error::Operators(_) | edgepack_exir::Error::Unsupported { .. } => Failure::cannot_run(error),
