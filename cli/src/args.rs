@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     bench, build, check, completions, convert, darwinn, diff, digest, dump, explain, extract, inspect, join, list,
-    lower, man, merge, mutate, ops, parse, patch, print, run, shrink, size, smith, split, verify,
+    lower, man, merge, mutate, ops, parse, patch, print, profile, run, shrink, size, smith, split, verify,
 };
 use crate::options::Common;
 
@@ -37,6 +37,7 @@ pub enum Command {
     Run(run::Args),
     Check(check::Args),
     Bench(bench::Args),
+    Profile(profile::Args),
     Extract(extract::Args),
     Dump(dump::Args),
     Build(build::Args),
@@ -77,6 +78,7 @@ impl Command {
             Command::Run(_) => "run",
             Command::Check(_) => "check",
             Command::Bench(_) => "bench",
+            Command::Profile(_) => "profile",
             Command::Extract(_) => "extract",
             Command::Dump(_) => "dump",
             Command::Build(_) => "build",

@@ -9,6 +9,7 @@ use crate::cases::{ReplayError, Replayed};
 use crate::compare::Comparison;
 use crate::formats::{self, Execution};
 use crate::options::{DataFiles, Native, PackCache, Threads, Tolerances};
+use crate::recording::Recording;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, GOOD, SHAPE, TITLE};
@@ -35,6 +36,10 @@ pub struct Args {
     /// Bounds of the distance between outputs and recorded ones.
     #[command(flatten)]
     pub tolerances: Tolerances,
+
+    /// Files in which the runs are recorded.
+    #[command(flatten)]
+    pub recording: Recording,
 
     /// Number of threads.
     #[command(flatten)]
@@ -69,13 +74,16 @@ struct Output<'a> {
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let (file, format) = formats::open(&args.file, session)?;
+    let recorder = args.recording.recorder(session);
     let how = Execution {
         data: &args.data.data,
         threads: args.threads.threads,
         pack_cache: args.pack_cache.folder.as_deref(),
         native: args.native,
+        recorder: recorder.as_ref(),
     };
     let reports = format.check(&file, args.cases.as_deref(), args.tolerances.tolerance(), how, session)?;
+    args.recording.write(recorder, session)?;
     finish(&file.name, &reports, session)
 }
 

@@ -14,6 +14,7 @@ use crate::interchange;
 use crate::options::{Invocation, Native, PackCache, Threads};
 use crate::outputs::is_stdout;
 use crate::ranking::{Labels, Ranked, classes, rank};
+use crate::recording::Recording;
 use crate::session::Session;
 use crate::spelling;
 use crate::status::{Failure, Status};
@@ -44,6 +45,10 @@ pub struct Args {
     /// Names of the classes for --top, one a line
     #[arg(long, value_name = "FILE")]
     pub labels: Option<PathBuf>,
+
+    /// Files in which the run is recorded.
+    #[command(flatten)]
+    pub recording: Recording,
 
     /// Number of threads.
     #[command(flatten)]
@@ -81,13 +86,16 @@ struct Top {
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let (file, format) = formats::open(&args.file, session)?;
     let Invocation { data, method, inputs } = &args.invocation;
+    let recorder = args.recording.recorder(session);
     let how = Execution {
         data: &data.data,
         threads: args.threads.threads,
         pack_cache: args.pack_cache.folder.as_deref(),
         native: args.native,
+        recorder: recorder.as_ref(),
     };
     let (name, outputs) = format.run(&file, method.as_deref(), inputs, how, session)?;
+    args.recording.write(recorder, session)?;
     let top = top(args, &outputs, session)?;
     finish(args, &file.name, &name, &outputs, top.as_ref(), session)
 }

@@ -61,6 +61,9 @@ pub struct Event<'a> {
     pub chain: usize,
     /// Index of the instruction in its chain, as in the file.
     pub instruction: usize,
+    /// Place among all instructions of the plan, which are more than those of the file where they stand for delegates: as in
+    /// [`Lifetime`](crate::Lifetime). An instruction that runs several times has one place.
+    pub position: usize,
     /// Operator or backend, or the kind of instruction.
     pub name: &'a str,
     /// Index of the delegate, if it is a delegate call or part of one.

@@ -27,7 +27,7 @@ pub fn check(
         (Some(path), _) => read_cases(path, session)?,
     };
     let options = options(how, session)?;
-    Ok(replay(&opened.program, &recorded, &registry, &options, tolerance))
+    Ok(replay(&opened.program, &recorded, &registry, &options, tolerance, how.recorder))
 }
 
 fn read_cases(path: &Path, session: &mut Session) -> Result<(Vec<Recorded>, Registry), Failure> {
