@@ -20,6 +20,7 @@ mod hostile_data;
 mod independent_reader;
 mod inlined;
 mod library;
+mod lifetimes;
 mod loader;
 mod macros;
 mod mlf;

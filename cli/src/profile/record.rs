@@ -5,11 +5,12 @@
 //! instruction that wrote them. Ticks are nanoseconds.
 
 use std::collections::HashMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use edgepack::builder::BuildError;
 use edgepack::builder::trace::{DelegatePlace, Trace, TraceBuilder, TracePlace, TraceValue};
 use edgepack_executor::observer::{Event, Observer, Results};
+use edgepack_executor::tensor::TensorRef;
 use edgepack_executor::{Output, Outputs};
 use edgepack_format::tensor::{LayoutError, TensorLayout, TensorView};
 
@@ -26,8 +27,10 @@ pub struct Recorder {
     index: Option<u32>,
     /// Bytes that values may still take.
     left: u64,
-    /// Beginning of the clock.
+    /// Beginning of the clock, which stands still while events are recorded.
     zero: Instant,
+    /// Time for which it stood still.
+    paused: Duration,
     began: Instant,
     start: Instant,
     call: Option<DelegateCall>,
@@ -92,6 +95,7 @@ impl Recorder {
             index: None,
             left: room,
             zero: now,
+            paused: Duration::ZERO,
             began: now,
             start: now,
             call: None,
@@ -148,6 +152,7 @@ impl Recorder {
         if self.failure.is_none() {
             let recorded = self.record(event, self.ticks(start), self.ticks(end), results);
             self.note(recorded);
+            self.paused += end.elapsed();
         }
     }
 
@@ -158,7 +163,7 @@ impl Recorder {
     }
 
     fn ticks(&self, at: Instant) -> u64 {
-        nanos(at.saturating_duration_since(self.zero))
+        nanos(at.saturating_duration_since(self.zero).saturating_sub(self.paused))
     }
 
     fn record(&mut self, event: &Event<'_>, start: u64, end: u64, results: &Results<'_>) -> Result<(), Unrecorded> {
@@ -213,11 +218,21 @@ impl Recorder {
 
     /// Records what an instruction wrote, if values are recorded.
     fn written(&mut self, place: TracePlace<'_>, results: &Results<'_>) -> Result<(), Unrecorded> {
-        if self.values {
-            for tensor in results.tensors() {
-                let layout = TensorLayout::new(tensor.dtype, tensor.sizes, tensor.dim_order)?;
-                let value = self.tensor(TensorView::new(layout, tensor.bytes())?)?;
+        if !self.values {
+            return Ok(());
+        }
+        let mut next = 0;
+        let tensors = results.tensors();
+        let lists = results.lists().iter().cloned().chain([tensors.len()..tensors.len()]);
+        for list in lists {
+            for tensor in &tensors[next..list.start] {
+                let value = TraceValue::Tensor(self.tensor(tensor)?);
                 self.trace.value(None, place, &value, false)?;
+            }
+            next = list.end;
+            if !list.is_empty() {
+                let views = tensors[list].iter().map(|tensor| self.tensor(tensor)).collect::<Result<_, _>>()?;
+                self.trace.value(None, place, &TraceValue::Tensors(views), false)?;
             }
         }
         Ok(())
@@ -228,10 +243,7 @@ impl Recorder {
             Output::Int(number) => TraceValue::Int(number),
             Output::Bool(truth) => TraceValue::Bool(truth),
             Output::Double(number) => TraceValue::Double(number),
-            Output::Tensor(tensor) => {
-                let layout = TensorLayout::new(tensor.dtype, tensor.sizes, tensor.dim_order)?;
-                self.tensor(TensorView::new(layout, tensor.bytes())?)?
-            }
+            Output::Tensor(tensor) => TraceValue::Tensor(self.tensor(&tensor)?),
             // A trace has no place for text and lists.
             _ => TraceValue::Null,
         };
@@ -239,11 +251,12 @@ impl Recorder {
         Ok(())
     }
 
-    /// A tensor as a value, if there is room for it.
-    fn tensor<'a>(&mut self, tensor: TensorView<'a>) -> Result<TraceValue<'a>, Unrecorded> {
-        let room = (tensor.data().len() as u64).saturating_add(ALIGNMENT);
+    /// A tensor to record, if there is room for it.
+    fn tensor<'a>(&mut self, tensor: &TensorRef<'a>) -> Result<TensorView<'a>, Unrecorded> {
+        let layout = TensorLayout::new(tensor.dtype, tensor.sizes, tensor.dim_order)?;
+        let room = (tensor.bytes().len() as u64).saturating_add(ALIGNMENT);
         self.left = self.left.checked_sub(room).ok_or(Unrecorded::Room(self.left))?;
-        Ok(TraceValue::Tensor(tensor))
+        Ok(TensorView::new(layout, tensor.bytes())?)
     }
 }
 

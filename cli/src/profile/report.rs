@@ -31,6 +31,8 @@ pub struct Origins {
     pub backends: Vec<String>,
     /// Modules around an instruction, outermost first, by chain and instruction.
     pub modules: HashMap<(usize, usize), Vec<String>>,
+    /// Modules around a part of a delegate, by index of the delegate and number of the part.
+    pub parts: HashMap<(usize, u32), Vec<String>>,
 }
 
 /// Times and memory of a method.
@@ -119,7 +121,7 @@ impl Profile {
     /// Puts together what was observed.
     pub fn of(file: &str, method: Option<&str>, observation: &Observation, origins: &Origins) -> Profile {
         let Observation { steps, runs, timeline } = observation;
-        let all: u64 = steps.iter().map(|step| Spread::of(step.samples.clone()).median_ns).sum();
+        let all = Spread::of(summed(steps.iter())).median_ns;
         let group = |by| grouped(steps, by, origins, all);
         let run = Spread::of(runs.clone());
         Profile {
@@ -182,25 +184,36 @@ fn grouped(steps: &[Step], by: By, origins: &Origins, all: u64) -> Vec<Row> {
     rows
 }
 
+/// Nanoseconds of steps together, by run.
+fn summed<'s>(steps: impl Iterator<Item = &'s Step>) -> Vec<u64> {
+    let mut sums: Vec<u64> = Vec::new();
+    for step in steps {
+        sums.resize(sums.len().max(step.samples.len()), 0);
+        sums.iter_mut().zip(&step.samples).for_each(|(sum, sample)| *sum = sum.saturating_add(*sample));
+    }
+    sums
+}
+
 /// Modules around an instruction, outermost first.
 fn modules(step: &Step, origins: &Origins) -> Vec<String> {
-    let known = origins.modules.get(&(step.chain, step.instruction)).filter(|modules| !modules.is_empty());
-    known.cloned().unwrap_or_else(|| vec![UNKNOWN.to_owned()])
+    let part = match (step.delegate, &step.node) {
+        (Some(delegate), Some(Node::Number(node))) => origins.parts.get(&(delegate, *node)),
+        _ => None,
+    };
+    let known = part.or_else(|| origins.modules.get(&(step.chain, step.instruction)));
+    known.filter(|modules| !modules.is_empty()).cloned().unwrap_or_else(|| vec![UNKNOWN.to_owned()])
 }
 
 fn row(group: &[usize], steps: &[Step], by: By, origins: &Origins, all: u64) -> Row {
     let members = || group.iter().map(|&at| &steps[at]);
-    let mut samples: Vec<u64> = Vec::new();
     let mut work = Some(Work::default());
     for step in members() {
-        samples.resize(samples.len().max(step.samples.len()), 0);
-        samples.iter_mut().zip(&step.samples).for_each(|(sum, sample)| *sum = sum.saturating_add(*sample));
         work = work.zip(step.work).map(|(sum, work)| Work {
             bytes: sum.bytes.saturating_add(work.bytes),
             multiply_adds: sum.multiply_adds.saturating_add(work.multiply_adds),
         });
     }
-    let time = Spread::of(samples);
+    let time = Spread::of(summed(members()));
     let rate = |amount: u64| (time.median_ns > 0).then(|| amount as f64 * 1e9 / time.median_ns as f64);
     let first = &steps[group[0]];
     let backend = first.delegate.and_then(|delegate| origins.backends.get(delegate)).map(|name| spelling::name(name));
@@ -209,8 +222,11 @@ fn row(group: &[usize], steps: &[Step], by: By, origins: &Origins, all: u64) -> 
     let name = match by {
         By::Operator | By::Node => own_name,
         By::Module => modules(first, origins).join(" / "),
+        // A trace does not name backends.
+        By::Instruction if first.node.is_some() => backend.clone().unwrap_or_else(|| "delegate".to_owned()),
         By::Instruction => backend.clone().unwrap_or(own_name),
     };
+    let calls = members().map(|step| step.calls);
     Row {
         name,
         place: (single || whole).then(|| place(first, single)),
@@ -220,7 +236,8 @@ fn row(group: &[usize], steps: &[Step], by: By, origins: &Origins, all: u64) -> 
         modules: if by == By::Operator { Vec::new() } else { modules(first, origins) },
         sizes: (single || whole).then(|| steps[group[group.len() - 1]].sizes.clone()).flatten(),
         instructions: group.len(),
-        calls: members().map(|step| step.calls).fold(0, u64::saturating_add),
+        // The parts of an instruction are one call of it.
+        calls: if whole { calls.max().unwrap_or(0) } else { calls.fold(0, u64::saturating_add) },
         time,
         share: if all == 0 { 0.0 } else { time.median_ns as f64 / all as f64 },
         bytes: work.map(|work| work.bytes),
@@ -299,9 +316,9 @@ mod tests {
     #[test]
     fn shares_and_rates_are_those_of_the_medians() {
         let profile = profile();
-        assert_eq!((profile.run.median_ns, profile.outside_ns), (200, 200 - 136));
+        assert_eq!((profile.run.median_ns, profile.outside_ns), (200, 200 - 140));
         let conv = &profile.nodes[0];
-        assert_eq!((conv.share, conv.multiply_adds_per_second), (110.0 / 136.0, Some(100.0 * 1e9 / 110.0)));
+        assert_eq!((conv.share, conv.multiply_adds_per_second), (110.0 / 140.0, Some(100.0 * 1e9 / 110.0)));
         assert_eq!(profile.instructions[0].bytes, Some(16));
     }
 }

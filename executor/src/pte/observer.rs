@@ -1,5 +1,7 @@
 //! Watching a method run, instruction by instruction.
 
+use std::ops::Range;
+
 use crate::api::context::KernelContext;
 use crate::api::tensor::{TensorRef, TensorShape};
 use crate::pte::error::Place;
@@ -90,6 +92,7 @@ impl Event<'_> {
 /// The arguments of an instruction that has run.
 pub struct Results<'a> {
     pub(crate) tensors: Vec<TensorRef<'a>>,
+    pub(crate) lists: Vec<Range<usize>>,
     pub(crate) read: Vec<TensorShape<'a>>,
 }
 
@@ -99,12 +102,18 @@ impl<'a> Results<'a> {
         &self.tensors
     }
 
+    /// Returns which of [`Results::tensors`] are one list together, in order.
+    pub fn lists(&self) -> &[Range<usize>] {
+        &self.lists
+    }
+
     /// The shapes of the tensors it read, in argument order; their memory may hold something else by now.
     pub fn read(&self) -> &[TensorShape<'a>] {
         &self.read
     }
 
     pub(crate) fn of(cx: &'a KernelContext<'_>) -> Self {
-        Results { tensors: cx.written(), read: cx.read() }
+        let (tensors, lists) = cx.written();
+        Results { tensors, lists, read: cx.read() }
     }
 }

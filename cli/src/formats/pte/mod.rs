@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod code;
 mod extract;
+mod handles;
 mod inputs;
 mod open;
 mod ops;

@@ -7,6 +7,7 @@ use edgepack_executor::{Input, Method};
 use edgepack_format::pte::{Chain, ExecutionPlan, Frame};
 use edgepack_loader::Program;
 
+use super::handles::node_handles;
 use super::inputs::{inputs as recorded, wanted};
 use super::open::{method, options};
 use crate::formats::{Execution, Watching};
@@ -84,11 +85,16 @@ fn origins(
     let delegates = readable::rows(&plan.delegates);
     let id = |delegate: &edgepack_format::pte::BackendDelegate<'_>| delegate.id.as_deref().map(spelling::name);
     let backends = delegates.iter().map(|delegate| delegate.as_ref().and_then(id).unwrap_or_default()).collect();
-    let modules = match watching.record {
-        Some(path) => ExportRecord::read(path, session)?.modules(name),
-        None => stack_traces(&plan),
+    let Some(path) = watching.record else {
+        return Ok(Origins { backends, modules: stack_traces(&plan), parts: HashMap::new() });
     };
-    Ok(Origins { backends, modules })
+    let record = ExportRecord::read(path, session)?;
+    let mut parts = HashMap::new();
+    if let Some(by_handle) = record.by_handle(name) {
+        let handles = node_handles(program, &plan).into_iter();
+        parts.extend(handles.filter_map(|(node, handle)| Some((node, by_handle.get(&handle)?.clone()))));
+    }
+    Ok(Origins { backends, modules: record.modules(name), parts })
 }
 
 /// The frames of every instruction that has some, outermost first.
