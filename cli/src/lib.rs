@@ -44,7 +44,8 @@ use edgepack_format::payload::Payloads;
 use crate::args::{Cli, Command};
 use crate::commands::{
     bench, build, check, completions, convert, darwinn, diff, digest, dump, explain, extract, inspect, join, list,
-    lower, man, merge, mutate, ops, parse, patch, print, profile as profile_method, run as run_once, shrink, size, smith, split, verify,
+    lower, man, merge, mutate, ops, parse, patch, print, profile as profile_method, run as run_once, shrink, size,
+    smith, split, verify,
 };
 use crate::options::Color;
 use crate::session::Session;

@@ -1,8 +1,9 @@
 //! Options by which commands record what they run.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use crate::outputs::is_stdout;
 use crate::profile::Recorder;
 use crate::session::Session;
 use crate::status::Failure;
@@ -29,6 +30,11 @@ impl Recording {
         Some(RefCell::new(recorder))
     }
 
+    /// The files, as far as they are asked for.
+    pub fn files(&self) -> [Option<&Path>; 2] {
+        [self.etdump.as_deref(), self.debug_buffer.as_deref()]
+    }
+
     /// Writes what was recorded.
     pub fn write(&self, recorder: Option<RefCell<Recorder>>, session: &mut Session) -> Result<(), Failure> {
         let (Some(path), Some(recorder)) = (&self.etdump, recorder) else { return Ok(()) };
@@ -38,5 +44,15 @@ impl Recording {
             session.stage(path, |out| Ok(out.write_all(&trace.debug_buffer)?))?;
         }
         session.outputs.commit()
+    }
+}
+
+/// Returns whether one of these files is standard output, which then has no room for anything else. Two cannot be.
+pub fn takes_stdout<'p>(files: impl IntoIterator<Item = Option<&'p Path>>, session: &Session) -> Result<bool, Failure> {
+    match files.into_iter().flatten().filter(|path| is_stdout(path)).count() {
+        0 => Ok(false),
+        1 if !session.json => Ok(true),
+        1 => Err(Failure::usage("standard output cannot hold both the JSON document and the content")),
+        _ => Err(Failure::usage("standard output cannot hold two files")),
     }
 }

@@ -27,6 +27,7 @@ pub fn trials() -> Vec<Trial> {
     let mut trials: Vec<Trial> = paths.into_iter().map(one).collect();
     trials.push(Trial::test("commands::the_tour", || shown("tour", None)));
     trials.push(Trial::test("commands::the_needs", || shown("needs", None)));
+    trials.push(Trial::test("commands::slow_models", || shown("slow", None)));
     trials.push(Trial::test("commands::language_models", || shown("language-models", Some("## A model of your own"))));
     trials
 }

@@ -39,7 +39,10 @@ fn values_live_from_first_to_last_use() {
     // The constant is in no such memory, and nobody uses one value.
     let _ = unused;
     let id = |id| u32::try_from(id).unwrap();
-    assert_eq!(rows(&load(&a)), [(id(x), 0, 8, 0, 0), (id(y), 64, 8, 0, 1), (id(z), 0, 8, 1, 2), (id(out), 192, 8, 2, 3)]);
+    assert_eq!(
+        rows(&load(&a)),
+        [(id(x), 0, 8, 0, 0), (id(y), 64, 8, 0, 1), (id(z), 0, 8, 1, 2), (id(out), 192, 8, 2, 3)]
+    );
 }
 
 #[test]

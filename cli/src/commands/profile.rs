@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use crate::formats::{self, Execution, Watching};
 use crate::options::{Invocation, Native, PackCache, Threads};
-use crate::outputs::is_stdout;
 use crate::profile::{By, folded, page, print};
-use crate::recording::Recording;
+use crate::recording::{Recording, takes_stdout};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -70,6 +69,8 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    let files = args.recording.files().into_iter().chain([args.html.as_deref(), args.folded.as_deref()]);
+    let taken = takes_stdout(files, session)?;
     let (file, format) = formats::open(&args.file, session)?;
     let Invocation { data, method, inputs } = &args.invocation;
     let recorder = args.recording.recorder(session);
@@ -91,23 +92,11 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     };
     let profile = format.profile(&file, method.as_deref(), inputs, watching, how, session)?;
     args.recording.write(recorder, session)?;
-    let (html, folds) = (args.html.as_deref(), args.folded.as_deref());
-    if html.is_some_and(is_stdout) && folds.is_some_and(is_stdout) {
-        return Err(Failure::usage("standard output cannot hold both the page and the stacks"));
+    if let Some(path) = &args.html {
+        session.write_text(Some(path), &page(&profile)?)?;
     }
-    let mut text = |path, content: String| -> Result<bool, Failure> {
-        if session.json && is_stdout(path) {
-            return Err(Failure::usage("standard output cannot hold both the JSON document and the content"));
-        }
-        session.write_text(Some(path), &content)?;
-        Ok(is_stdout(path))
-    };
-    let mut taken = false;
-    if let Some(path) = html {
-        taken |= text(path, page(&profile)?)?;
-    }
-    if let Some(path) = folds {
-        taken |= text(path, folded(&profile))?;
+    if let Some(path) = &args.folded {
+        session.write_text(Some(path), &folded(&profile))?;
     }
     match session.json {
         true => session.document(&profile)?,

@@ -46,8 +46,7 @@ impl Roofline {
         let (multiply_adds_per_second, bytes_per_second) = (multiply_adds * threads, bytes * threads);
         let instruction = |step: Step| {
             let Work { bytes, multiply_adds } = step.work.unwrap_or_default();
-            let seconds =
-                (multiply_adds as f64 / multiply_adds_per_second).max(bytes as f64 / bytes_per_second);
+            let seconds = (multiply_adds as f64 / multiply_adds_per_second).max(bytes as f64 / bytes_per_second);
             Instruction {
                 name: step.name,
                 index: step.instruction,

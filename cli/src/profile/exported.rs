@@ -183,9 +183,7 @@ mod tests {
     }
 
     fn program(nodes: &[(&str, &str)]) -> String {
-        let node = |(handle, stack): &(&str, &str)| {
-            serde_json::json!({ "metadata": { "debug_handle": handle, "nn_module_stack": stack, "torch_fn": "f" } })
-        };
+        let node = |(handle, stack): &(&str, &str)| serde_json::json!({ "metadata": { "debug_handle": handle, "nn_module_stack": stack, "torch_fn": "f" } });
         let nodes: Vec<_> = nodes.iter().map(node).collect();
         serde_json::json!({ "graph_module": { "graph": { "nodes": nodes } }, "dialect": "EDGE" }).to_string()
     }

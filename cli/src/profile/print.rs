@@ -56,15 +56,24 @@ fn table(rows: &[Row], by: By, top: usize, out: &mut dyn Write) -> io::Result<()
     let mut aligns = [Align::Right; 9];
     aligns[8] = Align::Left;
     let mut columns = Columns::new(2, &aligns);
-    columns.heading(&["time", "of all", "half within", "calls", "bytes", "a second", "multiply-adds", "a second", noun]);
+    columns.heading(&[
+        "time",
+        "of all",
+        "half within",
+        "calls",
+        "bytes",
+        "a second",
+        "multiply-adds",
+        "a second",
+        noun,
+    ]);
     let time = |nanos| duration(Duration::from_nanos(nanos));
     for row in rows.iter().take(top) {
         let spread = format!("{} to {}", time(row.time.lower_quartile_ns), time(row.time.upper_quartile_ns));
         let sizes = row.sizes.as_ref().map_or(String::new(), |sizes| format!(" {sizes:?}"));
         let products = row.multiply_adds.filter(|products| *products > 0);
-        let per_second = |rate: Option<f64>, unit: &str| {
-            rate.map_or(String::new(), |rate| format!("{:.2} {unit}", rate / 1e9))
-        };
+        let per_second =
+            |rate: Option<f64>, unit: &str| rate.map_or(String::new(), |rate| format!("{:.2} {unit}", rate / 1e9));
         columns.row([
             time(row.time.median_ns).into(),
             percent(row.share).into(),

@@ -183,9 +183,8 @@ impl Recorder {
             };
             return Ok(());
         };
-        let same = |call: &DelegateCall| {
-            call.chain == chain && call.instruction == instruction && call.last < event.position
-        };
+        let same =
+            |call: &DelegateCall| call.chain == chain && call.instruction == instruction && call.last < event.position;
         if !self.call.as_ref().is_some_and(same) {
             self.end_call()?;
         }
@@ -287,9 +286,9 @@ impl Observer for Recorder {
 
     fn finished(&mut self) {
         let ticks = self.ticks(self.began)..self.ticks(Instant::now());
-        let ended = self.end_call().and_then(|()| {
-            Ok(self.trace.profile("Method::execute", TracePlace::default(), ticks, None).map(drop)?)
-        });
+        let ended = self
+            .end_call()
+            .and_then(|()| Ok(self.trace.profile("Method::execute", TracePlace::default(), ticks, None).map(drop)?));
         self.note(ended);
     }
 }

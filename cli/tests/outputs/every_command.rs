@@ -68,6 +68,8 @@ const ROWS: &[Row] = &[
     special("profile m.pte --runs 1 --inputs FILE", "m.safetensors", Varies),
     special("profile b.pte --runs 1 --etrecord FILE", "b.etrecord", Varies),
     row("profile FILE", "b.etdp"),
+    special("profile FILE --runs 1 --html OUT", "m.pte", Varies),
+    special("run FILE --inputs m.safetensors --etdump OUT", "m.pte", Varies),
     row("extract FILE --segment 0 -o OUT", "m.pte"),
     row("dump FILE", "m.pte"),
     row("dump FILE -o OUT", "m.pte"),

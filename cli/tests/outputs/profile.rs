@@ -30,7 +30,8 @@ fn sum(rows: &[Value], field: &str) -> u64 {
 #[test]
 fn groups_are_of_the_same_instructions() {
     let folder = blocks("groups");
-    let profile = document(&folder, &["profile", "blocks.pte", "--etrecord", "blocks.etrecord", "--runs", "3", "--json"]);
+    let profile =
+        document(&folder, &["profile", "blocks.pte", "--etrecord", "blocks.etrecord", "--runs", "3", "--json"]);
     assert_eq!((profile["schema"].as_str(), profile["runs"].as_u64()), (Some("edgepack/profile/1"), Some(3)));
     assert!(profile["run"]["median_ns"].as_u64().is_some_and(|time| time > 0));
     let nodes = list(&profile, "nodes");
@@ -148,7 +149,10 @@ fn hostile_names_stay_text() {
     done(&folder, &["profile", "m.pte", "--runs", "1", "--html", "page.html", "--folded", "stacks"]);
     let page = String::from_utf8(folder.read("page.html")).expect("UTF-8");
     // The data and the script, and no more.
-    assert_eq!((page.matches("<script").count(), page.matches("</script").count(), page.matches("<!--").count()), (2, 2, 0));
+    assert_eq!(
+        (page.matches("<script").count(), page.matches("</script").count(), page.matches("<!--").count()),
+        (2, 2, 0)
+    );
     let scripts = elements(&page, "script");
     let data: Value = serde_json::from_str(scripts[0]).expect("JSON");
     let method = data["method"].as_str().expect("a name");

@@ -146,7 +146,14 @@ fn event<'m>(
     };
     let node = planned.node.map(|node| node.node);
     let Position { chain, instruction } = at;
-    Event { chain, instruction: planned.origin as usize, position: plan.start_of(chain) + instruction, name, delegate, node }
+    Event {
+        chain,
+        instruction: planned.origin as usize,
+        position: plan.start_of(chain) + instruction,
+        name,
+        delegate,
+        node,
+    }
 }
 
 /// A bool, a number that was computed and is not zero, or a BOOL tensor none of whose elements is false.

@@ -74,9 +74,10 @@ impl Method {
                 position += 1;
             }
         }
-        for (ids, first, last) in
-            [(self.inputs.iter().map(|slot| slot.value).collect::<Vec<_>>(), true, false), (self.outputs.clone(), false, true)]
-        {
+        for (ids, first, last) in [
+            (self.inputs.iter().map(|slot| slot.value).collect::<Vec<_>>(), true, false),
+            (self.outputs.clone(), false, true),
+        ] {
             for tensor in ids.iter().flat_map(|&id| self.state.tensors_of(id)) {
                 let uses = uses[tensor as usize].get_or_insert(Uses { first: end, last: 0, written_first: true });
                 uses.first = if first { 0 } else { uses.first.min(end) };

@@ -17,9 +17,12 @@ const XNNPACK: &str = "XnnpackBackend";
 pub fn node_handles(program: &Program, plan: &ExecutionPlan<'_>) -> HashMap<(usize, u32), u64> {
     let mut handles = HashMap::new();
     for (index, delegate) in readable::rows(&plan.delegates).iter().enumerate() {
-        let Some(delegate) = delegate.as_ref().filter(|delegate| delegate.id.as_deref() == Some(XNNPACK)) else { continue };
+        let Some(delegate) = delegate.as_ref().filter(|delegate| delegate.id.as_deref() == Some(XNNPACK)) else {
+            continue;
+        };
         let found = of_delegate(program, delegate).unwrap_or_default();
-        handles.extend((0..).zip(found).filter(|(_, handle)| *handle > 0).map(|(node, handle)| ((index, node), handle)));
+        handles
+            .extend((0..).zip(found).filter(|(_, handle)| *handle > 0).map(|(node, handle)| ((index, node), handle)));
     }
     handles
 }
@@ -42,6 +45,7 @@ fn of_payload(payload: &[u8]) -> Option<Vec<u64>> {
     let header = Header::read(payload).ok()?;
     let start = usize::try_from(header.map_or(0, |header| header.flatbuffer_offset)).ok()?;
     let graph = Graph::decode(wire::Table::root(payload.get(start..)?).ok()?).ok()?;
-    let handle = |node: &Option<edgepack_format::xnnpack::Node<'_>>| node.as_ref().map_or(0, |node| node.debug_handle.into());
+    let handle =
+        |node: &Option<edgepack_format::xnnpack::Node<'_>>| node.as_ref().map_or(0, |node| node.debug_handle.into());
     Some(readable::rows(&graph.xnodes).iter().map(handle).collect())
 }

@@ -74,12 +74,7 @@ pub fn profile(
 
 /// Backends of the method's delegates and the modules of its instructions, by the record of the export if there is one,
 /// otherwise by the stack traces of the file.
-fn origins(
-    program: &Program,
-    name: &str,
-    watching: Watching<'_>,
-    session: &mut Session,
-) -> Result<Origins, Failure> {
+fn origins(program: &Program, name: &str, watching: Watching<'_>, session: &mut Session) -> Result<Origins, Failure> {
     let view = program.view()?;
     let Some(plan) = view.plan(name) else { return Ok(Origins::default()) };
     let delegates = readable::rows(&plan.delegates);
