@@ -10,9 +10,9 @@ use edgepack_exir::archive::records;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::bounds::{NameRoom, short};
 use crate::file::name_of;
 use crate::session::Session;
-use crate::spelling;
 use crate::status::Failure;
 
 /// Member that every record has.
@@ -104,9 +104,9 @@ impl ExportRecord {
 
     /// Returns the modules around the instructions of a method, by chain and instruction. Around one that comes from
     /// several modules, as a delegate may, are those that they have in common.
-    pub fn modules(&self, method: &str) -> HashMap<(usize, usize), Modules> {
+    pub fn modules(&self, method: &str) -> Result<HashMap<(usize, usize), Modules>, Failure> {
         let (Some(handles), Some(modules)) = (self.handles.get(method), self.by_handle(method)) else {
-            return HashMap::new();
+            return Ok(HashMap::new());
         };
         let instruction = |(index, handles): (&String, &Handles)| {
             let handles = match handles {
@@ -118,12 +118,17 @@ impl ExportRecord {
             // Record keeps one chain.
             Some(((0, index.parse().ok()?), found.fold(first, |common, other| in_common(common, other))))
         };
-        handles.iter().filter_map(instruction).collect()
+        let (mut found, mut room) = (HashMap::new(), NameRoom::default());
+        for (place, modules) in handles.iter().filter_map(instruction) {
+            room.take(&modules)?;
+            found.insert(place, modules);
+        }
+        Ok(found)
     }
 }
 
 fn json<T: DeserializeOwned>(name: &str, content: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(content).map_err(|error| format!("{}: {error}", spelling::name(name)))
+    serde_json::from_slice(content).map_err(|error| format!("{}: {error}", short(name)))
 }
 
 /// Modules around the nodes of a program, by debug handle.
@@ -160,7 +165,7 @@ fn read_stack(stack: &str) -> Modules {
         let own = path.strip_prefix(&above).unwrap_or(path).trim_start_matches('.');
         let label = if own.is_empty() { class.to_owned() } else { format!("{own} {class}") };
         path.clone_into(&mut above);
-        Some(spelling::name(&label))
+        Some(short(&label))
     };
     stack.split(';').take(DEPTH).filter_map(module).collect()
 }
@@ -200,11 +205,11 @@ mod tests {
         let other = STACK.replace("blocks.0.norm", "blocks.0.up").replace("LayerNorm", "Linear");
         let program = program(&[("1", STACK), ("2", &other), ("x", STACK)]);
         let record = record(r#"{"forward": {"0": 1, "3": [1, 2], "4": 9, "x": 1}}"#, &program).unwrap();
-        let modules = record.modules("forward");
+        let modules = record.modules("forward").unwrap();
         assert_eq!(modules.len(), 2);
         assert_eq!(modules[&(0, 0)], ["Net", "blocks.0 Block", "norm LayerNorm"]);
         assert_eq!(modules[&(0, 3)], ["Net", "blocks.0 Block"]);
-        assert!(record.modules("backward").is_empty());
+        assert!(record.modules("backward").unwrap().is_empty());
     }
 
     #[test]

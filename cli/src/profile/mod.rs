@@ -1,5 +1,6 @@
 //! Profiles: what a method, or a trace of one, spent its time and memory on.
 
+mod bounds;
 mod exported;
 mod folded;
 mod memory;
@@ -12,6 +13,7 @@ mod trace;
 mod watch;
 mod work;
 
+pub use bounds::{NameRoom, check_times, short};
 pub use exported::ExportRecord;
 pub use folded::folded;
 pub use memory::MemoryUse;

@@ -14,6 +14,7 @@ use edgepack_executor::tensor::TensorRef;
 use edgepack_executor::{Output, Outputs};
 use edgepack_format::tensor::{LayoutError, TensorLayout, TensorView};
 
+use super::bounds::short;
 use super::spread::nanos;
 use crate::status::Failure;
 use crate::units::bytes;
@@ -176,7 +177,7 @@ impl Recorder {
             match event.delegate {
                 Some(_) => self.trace.profile("DELEGATE_CALL", place, start..end, None)?,
                 None => {
-                    let name = format!("native_call_{}", without_namespace(event.name));
+                    let name = format!("native_call_{}", short(without_namespace(event.name)));
                     self.trace.profile(&name, place, start..end, None)?;
                     self.trace.profile("OPERATOR_CALL", place, start..end, None)?
                 }
@@ -193,8 +194,8 @@ impl Recorder {
         (call.end, call.last) = (end, event.position);
         // Readers tell the parts of a call by their texts.
         let mut name = match node {
-            u32::MAX => format!("{} (copy)", event.name),
-            node => format!("{} (node {node})", event.name),
+            u32::MAX => format!("{} (copy)", short(event.name)),
+            node => format!("{} (node {node})", short(event.name)),
         };
         let count = call.names.entry(name.clone()).or_default();
         *count += 1;

@@ -7,8 +7,10 @@ use std::collections::HashMap;
 
 use edgepack_format::trace::{ETDump, Event, ProfileEvent, RunData};
 
+use super::bounds::{check_times, short};
 use super::watch::{Busy, Node, Observation, Step};
 use crate::readable;
+use crate::status::Failure;
 
 /// Event of a whole run.
 const RUN: &str = "Method::execute";
@@ -23,15 +25,15 @@ const KERNEL: &str = "native_call_";
 type Key = (i32, i32, String, Option<Node>);
 
 /// Returns the runs of a trace, as if they were watched. Blocks without instructions, as those of loading, are no runs.
-pub fn observed(trace: &ETDump<'_>) -> Observation {
+pub fn observed(trace: &ETDump<'_>) -> Result<Observation, Failure> {
     let mut observation = Observation::default();
     let mut steps: HashMap<Key, usize> = HashMap::new();
     for block in readable::sound_rows(&trace.run_data) {
-        run(&block, &mut observation, &mut steps);
+        run(&block, &mut observation, &mut steps)?;
     }
     let runs = observation.runs.len();
     observation.steps.iter_mut().for_each(|step| step.samples.resize(runs, 0));
-    observation
+    Ok(observation)
 }
 
 /// Time of an event.
@@ -39,7 +41,7 @@ fn ticks(event: &ProfileEvent<'_>) -> u64 {
     event.end_time.saturating_sub(event.start_time)
 }
 
-fn run(block: &RunData<'_>, observation: &mut Observation, known: &mut HashMap<Key, usize>) {
+fn run(block: &RunData<'_>, observation: &mut Observation, known: &mut HashMap<Key, usize>) -> Result<(), Failure> {
     let events: Vec<ProfileEvent<'_>> = readable::sound_rows(&block.events)
         .into_iter()
         .filter_map(|Event { profile_event, .. }| profile_event)
@@ -47,7 +49,8 @@ fn run(block: &RunData<'_>, observation: &mut Observation, known: &mut HashMap<K
     // Events of the runtime itself are outside of any chain.
     let inside: Vec<&ProfileEvent<'_>> =
         events.iter().filter(|event| event.chain_index >= 0 && event.instruction_id >= 0).collect();
-    let Some(start) = inside.iter().map(|event| event.start_time).min() else { return };
+    let Some(start) = inside.iter().map(|event| event.start_time).min() else { return Ok(()) };
+    check_times(observation.runs.len() + 1, observation.steps.len())?;
     let whole = events.iter().find(|event| event.chain_index < 0 && event.name.as_deref() == Some(RUN));
     let start = whole.map_or(start, |whole| whole.start_time);
     let run = observation.runs.len();
@@ -72,10 +75,13 @@ fn run(block: &RunData<'_>, observation: &mut Observation, known: &mut HashMap<K
         };
         let name = match &node {
             Some(Node::Text(text)) if name.is_empty() => text.clone(),
-            _ => name.strip_prefix(KERNEL).unwrap_or(name).to_owned(),
+            _ => short(name.strip_prefix(KERNEL).unwrap_or(name)),
         };
         let key = (place.0, place.1, name.clone(), node.clone());
         let steps = &mut observation.steps;
+        if !known.contains_key(&key) {
+            check_times(run + 1, steps.len() + 1)?;
+        }
         let index = *known.entry(key).or_insert_with(|| {
             let index = |number: i32| usize::try_from(number).unwrap_or(0);
             steps.push(Step {
@@ -108,13 +114,14 @@ fn run(block: &RunData<'_>, observation: &mut Observation, known: &mut HashMap<K
             observation.timeline.push(Busy { step: index, start: since(event.start_time), end: since(event.end_time) });
         }
     }
+    Ok(())
 }
 
 /// A delegate's name for the place of an event.
 fn node(event: &ProfileEvent<'_>) -> Option<Node> {
     match (u32::try_from(event.delegate_debug_id_int), event.delegate_debug_id_str.as_deref()) {
         (Ok(number), _) => Some(Node::Number(number)),
-        (_, Some(text)) if !text.is_empty() => Some(Node::Text(text.to_owned())),
+        (_, Some(text)) if !text.is_empty() => Some(Node::Text(short(text))),
         _ => None,
     }
 }
@@ -144,7 +151,7 @@ mod tests {
             trace.block("Execute");
         }
         let etdump = trace.finish().unwrap().etdump;
-        let observation = observed(TraceRef::reopen(&etdump).unwrap().root());
+        let observation = observed(TraceRef::reopen(&etdump).unwrap().root()).unwrap();
         // Loading and the first run are one block here, the second run another, the last one is empty.
         assert_eq!(observation.runs, [40, 40]);
         let step = |step: &Step| (step.instruction, step.name.clone(), step.samples.clone());

@@ -8,9 +8,11 @@ use std::time::Instant;
 
 use edgepack_executor::observer::{Event, Observer, Results};
 
+use super::bounds::{check_times, short};
 use super::record::Recorder;
 use super::spread::nanos;
 use super::work::Work;
+use crate::status::Failure;
 
 /// An instruction of a plan, and what it took in each run.
 #[derive(Clone, Debug)]
@@ -100,6 +102,11 @@ impl<'r> Watch<'r> {
         Watch { observation: Observation::default(), recorder, by_position: HashMap::new(), began: now, start: now }
     }
 
+    /// Refuses to go on where more times would be noted than there is room for.
+    pub fn check(&self) -> Result<(), Failure> {
+        check_times(self.observation.runs.len() + 1, self.observation.steps.len())
+    }
+
     /// Returns what was seen.
     pub fn finish(self) -> Observation {
         let mut observation = self.observation;
@@ -116,7 +123,7 @@ impl<'r> Watch<'r> {
                 chain: event.chain,
                 instruction: event.instruction,
                 position: Some(event.position),
-                name: event.name.to_owned(),
+                name: short(event.name),
                 delegate: event.delegate,
                 node: event.node.map(|node| if node == u32::MAX { Node::Copies } else { Node::Number(node) }),
                 sizes: None,

@@ -119,16 +119,19 @@ impl Method {
         };
         match action {
             PlannedAction::Kernel { call, .. } | PlannedAction::Delegate { call, .. } => {
-                // What a program repeats behind the arguments is the result again.
-                let arity = match action {
-                    PlannedAction::Kernel { operator, .. } => self.results[*operator as usize].0,
-                    _ => usize::MAX,
+                // What a program repeats behind the arguments is the result again. An argument that does not only receive
+                // a result is read, too.
+                let (arity, results) = match action {
+                    PlannedAction::Kernel { operator, .. } => self.results[*operator as usize],
+                    _ => (usize::MAX, u128::MAX),
                 };
                 let ids = self.args[call.args.range()].iter().enumerate().filter(|(arg, _)| *arg < arity);
+                let receives =
+                    |arg: usize| call.access.is_out(arg) && results.checked_shr(arg as u32).unwrap_or(0) & 1 == 1;
                 // What an instruction reads and writes is read before.
-                for outs in [false, true] {
-                    for (_, &id) in ids.clone().filter(|(arg, _)| call.access.is_out(*arg) == outs) {
-                        self.state.tensors_of(id).for_each(|tensor| note(tensor, outs));
+                for only_written in [false, true] {
+                    for (_, &id) in ids.clone().filter(|(arg, _)| receives(*arg) == only_written) {
+                        self.state.tensors_of(id).for_each(|tensor| note(tensor, only_written));
                     }
                 }
             }

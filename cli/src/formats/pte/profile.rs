@@ -13,10 +13,9 @@ use super::open::{method, options};
 use crate::formats::{Execution, Watching};
 use crate::inputs::{self, fill::Fill};
 use crate::options::Inputs;
-use crate::profile::{ExportRecord, MemoryUse, Origins, Profile, Watch};
+use crate::profile::{ExportRecord, MemoryUse, NameRoom, Origins, Profile, Watch, short};
 use crate::readable;
 use crate::session::Session;
-use crate::spelling;
 use crate::status::Failure;
 use crate::value::Value;
 
@@ -55,6 +54,7 @@ pub fn profile(
     }
     let mut watch = Watch::new(recorder.as_deref_mut());
     for _ in 0..watching.runs {
+        watch.check()?;
         loaded.run_observed(&inputs, Some(&mut watch))?;
     }
     let observation = watch.finish();
@@ -78,10 +78,10 @@ fn origins(program: &Program, name: &str, watching: Watching<'_>, session: &mut 
     let view = program.view()?;
     let Some(plan) = view.plan(name) else { return Ok(Origins::default()) };
     let delegates = readable::rows(&plan.delegates);
-    let id = |delegate: &edgepack_format::pte::BackendDelegate<'_>| delegate.id.as_deref().map(spelling::name);
+    let id = |delegate: &edgepack_format::pte::BackendDelegate<'_>| delegate.id.as_deref().map(short);
     let backends = delegates.iter().map(|delegate| delegate.as_ref().and_then(id).unwrap_or_default()).collect();
     let Some(path) = watching.record else {
-        return Ok(Origins { backends, modules: stack_traces(&plan), parts: HashMap::new() });
+        return Ok(Origins { backends, modules: stack_traces(&plan)?, parts: HashMap::new() });
     };
     let record = ExportRecord::read(path, session)?;
     let mut parts = HashMap::new();
@@ -89,32 +89,34 @@ fn origins(program: &Program, name: &str, watching: Watching<'_>, session: &mut 
         let handles = node_handles(program, &plan).into_iter();
         parts.extend(handles.filter_map(|(node, handle)| Some((node, by_handle.get(&handle)?.clone()))));
     }
-    Ok(Origins { backends, modules: record.modules(name), parts })
+    Ok(Origins { backends, modules: record.modules(name)?, parts })
 }
 
 /// The frames of every instruction that has some, outermost first.
-fn stack_traces(plan: &ExecutionPlan<'_>) -> HashMap<(usize, usize), Vec<String>> {
-    let mut found = HashMap::new();
+fn stack_traces(plan: &ExecutionPlan<'_>) -> Result<HashMap<(usize, usize), Vec<String>>, Failure> {
+    let (mut found, mut room) = (HashMap::new(), NameRoom::default());
     for (chain, row) in readable::rows(&plan.chains).into_iter().enumerate() {
         let Some(Chain { stacktrace, .. }) = row else { continue };
         for (instruction, list) in readable::rows(&stacktrace).into_iter().enumerate() {
             let frames = list.map(|list| readable::sound_rows(&list.items)).unwrap_or_default();
             if !frames.is_empty() {
-                found.insert((chain, instruction), frames.iter().take(FRAMES).map(label).collect());
+                let labels: Vec<String> = frames.iter().take(FRAMES).map(label).collect();
+                room.take(&labels)?;
+                found.insert((chain, instruction), labels);
             }
         }
     }
-    found
+    Ok(found)
 }
 
 /// `self.norm(x), model.py:12 in forward`.
 fn label(frame: &Frame<'_>) -> String {
-    let text = |text: &Option<_>| -> String { text.as_deref().map(spelling::name).unwrap_or_default() };
-    let path = text(&frame.filename);
-    let file = path.rsplit(['/', '\\']).next().unwrap_or(&path).to_owned();
+    let text = |text: &Option<_>| -> String { text.as_deref().map(short).unwrap_or_default() };
+    let path = frame.filename.as_deref().unwrap_or_default();
+    let file = short(path.rsplit(['/', '\\']).next().unwrap_or(path));
     let at = format!("{file}:{} in {}", frame.lineno, text(&frame.name));
     match frame.context.as_deref().map(str::trim).filter(|context| !context.is_empty()) {
-        Some(context) => format!("{}, {at}", spelling::name(context)),
+        Some(context) => format!("{}, {at}", short(context)),
         None => at,
     }
 }

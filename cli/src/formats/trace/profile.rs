@@ -25,12 +25,12 @@ pub fn profile(
         let first = findings.iter().next().map(ToString::to_string).unwrap_or_default();
         Failure::findings(format!("{}: {first}", file.name))
     })?;
-    let observation = observed(trace.root());
+    let observation = observed(trace.root()).map_err(|failure| failure.about(&file.name))?;
     if observation.runs.is_empty() {
         return Err(Failure::findings(format!("{}: there is no run in it, only what is around runs", file.name)));
     }
     let modules = match watching.record {
-        Some(path) => ExportRecord::read(path, session)?.modules(method.unwrap_or(METHOD)),
+        Some(path) => ExportRecord::read(path, session)?.modules(method.unwrap_or(METHOD))?,
         None => HashMap::new(),
     };
     Ok(Profile::of(&file.name, method, &observation, &Origins { modules, ..Origins::default() }))
