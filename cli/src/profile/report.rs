@@ -20,7 +20,7 @@ pub enum By {
     Operator,
     /// Instructions, and in the place of delegates their parts
     Node,
-    /// Modules, by the stack traces of the file or of --etrecord
+    /// Modules, by the stack traces of the file, or by --etrecord
     Module,
 }
 
