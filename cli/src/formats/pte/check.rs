@@ -5,7 +5,7 @@ use std::path::Path;
 use edgepack_executor::Registry;
 
 use super::open::{Opened, options};
-use super::replay::replay;
+use super::replay::replay_and_record;
 use crate::cases::{Recorded, Replayed, from_file, registry_for};
 use crate::compare::Tolerance;
 use crate::file::name_of;
@@ -27,7 +27,7 @@ pub fn check(
         (Some(path), _) => read_cases(path, session)?,
     };
     let options = options(how, session)?;
-    Ok(replay(&opened.program, &recorded, &registry, &options, tolerance, how.recorder))
+    Ok(replay_and_record(&opened.program, &recorded, &registry, &options, tolerance, how.recorder))
 }
 
 fn read_cases(path: &Path, session: &mut Session) -> Result<(Vec<Recorded>, Registry), Failure> {

@@ -20,6 +20,17 @@ pub fn replay(
     registry: &Registry,
     options: &Options,
     tolerance: Tolerance,
+) -> Vec<Replayed> {
+    replay_and_record(program, recorded, registry, options, tolerance, None)
+}
+
+/// Replays runs, and records them if there is a recorder.
+pub fn replay_and_record(
+    program: &Program,
+    recorded: &[Recorded],
+    registry: &Registry,
+    options: &Options,
+    tolerance: Tolerance,
     recorder: Option<&RefCell<Recorder>>,
 ) -> Vec<Replayed> {
     let mut loaded: BTreeMap<&str, Option<Loaded>> = BTreeMap::new();
