@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     bench, build, check, compare, completions, convert, darwinn, diff, digest, dump, explain, extract, inspect, join,
-    list, lower, man, merge, mutate, ops, parse, patch, print, run, shrink, size, smith, split, verify,
+    list, lower, man, merge, mutate, ops, parse, patch, print, profile, run, shrink, size, smith, split, verify,
 };
 use crate::options::Common;
 
@@ -38,6 +38,7 @@ pub enum Command {
     Check(check::Args),
     Compare(compare::Args),
     Bench(bench::Args),
+    Profile(profile::Args),
     Extract(extract::Args),
     Dump(dump::Args),
     Build(build::Args),
@@ -79,6 +80,7 @@ impl Command {
             Command::Check(_) => "check",
             Command::Compare(_) => "compare",
             Command::Bench(_) => "bench",
+            Command::Profile(_) => "profile",
             Command::Extract(_) => "extract",
             Command::Dump(_) => "dump",
             Command::Build(_) => "build",

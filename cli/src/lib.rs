@@ -12,6 +12,7 @@ mod examples;
 mod file;
 mod findings;
 pub mod formats;
+mod html;
 pub mod inputs;
 pub mod interchange;
 pub mod interrupt;
@@ -22,8 +23,10 @@ mod manifest;
 mod many;
 pub mod options;
 mod outputs;
+mod profile;
 mod ranking;
 mod readable;
+mod recording;
 mod session;
 mod spelling;
 mod status;
@@ -42,8 +45,8 @@ use edgepack_format::payload::Payloads;
 use crate::args::{Cli, Command};
 use crate::commands::{
     bench, build, check, compare as compare_layers, completions, convert, darwinn, diff, digest, dump, explain,
-    extract, inspect, join, list, lower, man, merge, mutate, ops, parse, patch, print, run as run_once, shrink, size,
-    smith, split, verify,
+    extract, inspect, join, list, lower, man, merge, mutate, ops, parse, patch, print, profile as profile_method,
+    run as run_once, shrink, size, smith, split, verify,
 };
 use crate::options::Color;
 use crate::session::Session;
@@ -89,6 +92,7 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
         Command::Check(args) => check::run(args, &mut session),
         Command::Compare(args) => compare_layers::run(args, &mut session),
         Command::Bench(args) => bench::run(args, &mut session),
+        Command::Profile(args) => profile_method::run(args, &mut session),
         Command::Extract(args) => extract::run(args, &mut session),
         Command::Dump(args) => dump::run(args, &mut session),
         Command::Build(args) => build::run(args, &mut session),

@@ -19,6 +19,7 @@ pub use api::{call, delegate, kernel, packing, state, tensor, typed};
 pub use pte::arena::Arena;
 pub use pte::error::{LoadError, Missing, Place, RunError};
 pub use pte::input::{Input, Output, ToInput};
+pub use pte::lifetimes::{Lifetime, MemoryPart};
 pub use pte::method::{LoadMethod, MemoryBytes, Method};
 pub use pte::options::Options;
 pub use pte::outputs::Outputs;

@@ -147,6 +147,7 @@ fn documents_are_called_after_their_commands() {
         "run MLP",
         "check MLP RUNS",
         "bench MLP --time 0.01",
+        "profile MLP --runs 1",
         "extract MLP --segment 0 -o TMP/segment.bin",
         "dump MLP -o TMP/dump.json",
         "build TMP/dump.json -o TMP/built.pte",

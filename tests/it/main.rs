@@ -22,6 +22,7 @@ mod independent_reader;
 mod inlined;
 mod layers;
 mod library;
+mod lifetimes;
 mod loader;
 mod macros;
 mod mlf;

@@ -67,6 +67,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         threads: args.threads.threads,
         pack_cache: args.pack_cache.folder.as_deref(),
         native: args.native,
+        recorder: None,
     };
     let measurement = Measurement { time: args.time, roofline: args.roofline };
     let measured = format.bench(&file, method.as_deref(), inputs, measurement, how, session)?;

@@ -12,6 +12,7 @@ use crate::formats::{self, Blame, Execution, Layered};
 use crate::layers::Report;
 use crate::layers::recorded::Recorded;
 use crate::options::{DataFiles, Native, PackCache, Threads, Tolerances};
+use crate::recording::{Recording, takes_stdout};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{BAD, DIM, GOOD, SHAPE, TITLE};
@@ -45,12 +46,16 @@ pub struct Args {
     pub layers: bool,
 
     /// With --layers: a trace (ETDump) by another runtime of the first run that disagrees
-    #[arg(long, value_name = "FILE", requires_all = ["layers", "debug_buffer"])]
+    #[arg(long, value_name = "FILE", requires_all = ["layers", "trace_buffer"])]
     pub trace: Option<PathBuf>,
 
     /// The debug buffer of the trace
     #[arg(long, value_name = "FILE", requires = "trace")]
-    pub debug_buffer: Option<PathBuf>,
+    pub trace_buffer: Option<PathBuf>,
+
+    /// Files in which the runs are recorded.
+    #[command(flatten)]
+    pub recording: Recording,
 
     /// Number of threads.
     #[command(flatten)]
@@ -111,12 +116,15 @@ struct Output<'a> {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    let taken = takes_stdout(args.recording.files(), session)?;
     let (file, format) = formats::open(&args.file, session)?;
+    let recorder = args.recording.recorder(session);
     let how = Execution {
         data: &args.data.data,
         threads: args.threads.threads,
         pack_cache: args.pack_cache.folder.as_deref(),
         native: args.native,
+        recorder: recorder.as_ref(),
     };
     let (cases, tolerance) = (args.cases.as_deref(), args.tolerances.tolerance());
     let reports = match args.layers {
@@ -129,7 +137,11 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             reports.into_iter().map(|report| (report, None)).collect()
         }
     };
-    finish(&file.name, &reports, session)
+    args.recording.write(recorder, session)?;
+    match taken {
+        true => Ok(reports.iter().map(|(report, _)| status(report)).max().unwrap_or(Status::Fine)),
+        false => finish(&file.name, &reports, session),
+    }
 }
 
 /// The trace to search with, if there is one.
@@ -138,7 +150,7 @@ fn trace(args: &Args, session: &mut Session) -> Result<Option<Recorded>, Failure
     let (file, format) = formats::open(path, session)?;
     match format.layers(&file, session)? {
         Layered::Trace(trace) => {
-            let buffer = debug_buffer(args.debug_buffer.as_deref(), session)?;
+            let buffer = debug_buffer(args.trace_buffer.as_deref(), session)?;
             Ok(Some(Recorded::new(&trace, buffer, &session.limits).map_err(|failure| failure.about(&file.name))?))
         }
         Layered::Program(..) => {

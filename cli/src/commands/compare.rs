@@ -52,7 +52,7 @@ pub struct Args {
 
     /// The debug buffer of the trace
     #[arg(long, value_name = "FILE")]
-    pub debug_buffer: Option<PathBuf>,
+    pub trace_buffer: Option<PathBuf>,
 
     /// Bounds of the distance between results.
     #[command(flatten)]
@@ -89,6 +89,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             threads: args.threads.threads,
             pack_cache: None,
             native: Native { allow_native_code: false },
+            recorder: None,
         };
         Ok(Side { program, origins, options: pte::options(how, session)? })
     };
@@ -134,7 +135,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let first: Box<dyn Source> = Box::new(load(&programs[0], false)?);
     let (mut left, mut right, relation) = match (trace, programs.get(1)) {
         (Some((trace, is_left)), _) => {
-            let buffer = debug_buffer(args.debug_buffer.as_deref(), session)?;
+            let buffer = debug_buffer(args.trace_buffer.as_deref(), session)?;
             let trace: Box<dyn Source> = Box::new(Recorded::new(&trace, buffer, &session.limits)?);
             let (left, right) = if is_left { (trace, first) } else { (first, trace) };
             (left, right, Relation::Record)
@@ -201,7 +202,7 @@ pub fn debug_buffer(path: Option<&Path>, session: &mut Session) -> Result<Vec<u8
     match path {
         Some(path) => session.read_filled(path),
         None => Err(Failure::usage(
-            "the elements of a trace's results are in its debug buffer: name it with --debug-buffer",
+            "the elements of a trace's results are in its debug buffer: name it with --trace-buffer",
         )),
     }
 }

@@ -29,6 +29,7 @@ pub mod patch;
 #[cfg(feature = "llm")]
 pub mod perplexity;
 pub mod print;
+pub mod profile;
 pub mod run;
 pub mod shrink;
 pub mod size;

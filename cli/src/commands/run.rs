@@ -12,8 +12,8 @@ use crate::edit::read_text;
 use crate::formats::{self, Execution};
 use crate::interchange;
 use crate::options::{Invocation, Native, PackCache, Threads};
-use crate::outputs::is_stdout;
 use crate::ranking::{Labels, Ranked, classes, rank};
+use crate::recording::{Recording, takes_stdout};
 use crate::session::Session;
 use crate::spelling;
 use crate::status::{Failure, Status};
@@ -44,6 +44,10 @@ pub struct Args {
     /// Names of the classes for --top, one a line
     #[arg(long, value_name = "FILE")]
     pub labels: Option<PathBuf>,
+
+    /// Files in which the run is recorded.
+    #[command(flatten)]
+    pub recording: Recording,
 
     /// Number of threads.
     #[command(flatten)]
@@ -79,17 +83,27 @@ struct Top {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    let taken = takes_stdout(args.recording.files().into_iter().chain([args.outputs.as_deref()]), session)?;
     let (file, format) = formats::open(&args.file, session)?;
     let Invocation { data, method, inputs } = &args.invocation;
+    let recorder = args.recording.recorder(session);
     let how = Execution {
         data: &data.data,
         threads: args.threads.threads,
         pack_cache: args.pack_cache.folder.as_deref(),
         native: args.native,
+        recorder: recorder.as_ref(),
     };
     let (name, outputs) = format.run(&file, method.as_deref(), inputs, how, session)?;
+    args.recording.write(recorder, session)?;
     let top = top(args, &outputs, session)?;
-    finish(args, &file.name, &name, &outputs, top.as_ref(), session)
+    if let Some(path) = &args.outputs {
+        write_outputs(path, &name, &outputs, session)?;
+    }
+    if !taken {
+        show(&file.name, &name, &outputs, top.as_ref(), session)?;
+    }
+    Ok(Status::Fine)
 }
 
 /// Outputs to be ranked; names of classes must be as many as some output has.
@@ -110,25 +124,6 @@ fn top(args: &Args, outputs: &[Value], session: &mut Session) -> Result<Option<T
     };
     let wanted = args.top.or(labels.is_some().then_some(5));
     Ok(wanted.map(|count| Top { count: count as usize, labels }))
-}
-
-/// Writes and shows what came out.
-fn finish(
-    args: &Args,
-    file: &str,
-    name: &str,
-    outputs: &[Value],
-    top: Option<&Top>,
-    session: &mut Session,
-) -> Result<Status, Failure> {
-    if let Some(path) = &args.outputs {
-        write_outputs(path, name, outputs, session)?;
-        if is_stdout(path) {
-            return Ok(Status::Fine);
-        }
-    }
-    show(file, name, outputs, top, session)?;
-    Ok(Status::Fine)
 }
 
 fn write_outputs(path: &Path, method: &str, outputs: &[Value], session: &mut Session) -> Result<(), Failure> {

@@ -7,6 +7,7 @@ use edgepack_executor::MemoryBytes;
 use serde::{Serialize, Serializer};
 
 use crate::formats::roofline::Roofline;
+use crate::profile::{Spread, nanos};
 use crate::status::Failure;
 use crate::style::{DIM, TITLE};
 use crate::table::{Align, Cell, Columns};
@@ -46,13 +47,8 @@ pub struct Measured {
 #[derive(Serialize)]
 pub struct Steady {
     runs: usize,
-    median_ns: u64,
-    min_ns: u64,
-    max_ns: u64,
-    /// A quarter of the runs was faster.
-    lower_quartile_ns: u64,
-    /// A quarter of the runs was slower.
-    upper_quartile_ns: u64,
+    #[serde(flatten)]
+    spread: Spread,
 }
 
 /// Bytes of memory by use.
@@ -73,10 +69,6 @@ const FEWEST: usize = 5;
 /// Steady runs that are made at most.
 const MOST: usize = 1_000_000;
 
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
 fn as_nanos<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(nanos(*time))
 }
@@ -86,22 +78,9 @@ impl Steady {
     pub fn measure(time: Duration, mut once: impl FnMut() -> Result<Duration, Failure>) -> Result<Steady, Failure> {
         let (mut times, begin) = (Vec::new(), Instant::now());
         while times.len() < FEWEST || (begin.elapsed() < time && times.len() < MOST) {
-            times.push(once()?);
+            times.push(nanos(once()?));
         }
-        Ok(Steady::of(times))
-    }
-
-    fn of(mut times: Vec<Duration>) -> Self {
-        times.sort_unstable();
-        let at = |share: f64| nanos(times[((times.len() - 1) as f64 * share).round() as usize]);
-        Steady {
-            runs: times.len(),
-            median_ns: at(0.5),
-            min_ns: at(0.0),
-            max_ns: at(1.0),
-            lower_quartile_ns: at(0.25),
-            upper_quartile_ns: at(0.75),
-        }
+        Ok(Steady { runs: times.len(), spread: Spread::of(times) })
     }
 }
 
@@ -156,15 +135,8 @@ impl Measured {
         row("open and verify", duration(self.open), String::new());
         row("load", duration(self.load), String::new());
         row("first run", duration(self.first_run), String::new());
-        let Steady { runs, median_ns, min_ns, max_ns, lower_quartile_ns, upper_quartile_ns } = self.steady;
-        let spread = format!(
-            "half within {} to {}, all within {} to {}",
-            time(lower_quartile_ns),
-            time(upper_quartile_ns),
-            time(min_ns),
-            time(max_ns)
-        );
-        row("steady run", time(median_ns), format!("median of {runs}; {spread}"));
+        let Steady { runs, spread } = self.steady;
+        row("steady run", time(spread.median_ns), format!("median of {runs}; {}", spread.in_words()));
         self.memory.rows().into_iter().for_each(|(name, value, note)| row(name, value, note.to_owned()));
         columns.print(out)?;
         self.roofline.iter().try_for_each(|roofline| roofline.print(out))

@@ -18,6 +18,7 @@ mod size;
 mod tflite;
 mod trace;
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -34,6 +35,7 @@ use crate::compare::Tolerance;
 use crate::file::{self, File};
 use crate::layers::recorded::Recorded;
 use crate::options::{Inputs, Native};
+use crate::profile::{Profile, Recorder};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::value::Value;
@@ -68,7 +70,7 @@ pub enum Piece<'a> {
 }
 
 /// Options for running a file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Execution<'a> {
     /// Data files.
     pub data: &'a [PathBuf],
@@ -78,6 +80,8 @@ pub struct Execution<'a> {
     pub pack_cache: Option<&'a Path>,
     /// Permission to call the code of a package.
     pub native: Native,
+    /// Recorder of what runs.
+    pub recorder: Option<&'a RefCell<Recorder>>,
 }
 
 /// Settings of a measurement by `bench`.
@@ -87,6 +91,17 @@ pub struct Measurement {
     pub time: Duration,
     /// Every instruction is compared with the limits of the machine.
     pub roofline: bool,
+}
+
+/// Settings of a profile.
+#[derive(Clone, Copy, Debug)]
+pub struct Watching<'a> {
+    /// Runs that are watched.
+    pub runs: usize,
+    /// Values are recorded, in a run of their own.
+    pub values: bool,
+    /// Record of the export, which knows modules.
+    pub record: Option<&'a Path>,
 }
 
 /// Operations on one kind of file. An operation that a family does not support is refused with a message that names the
@@ -214,6 +229,20 @@ pub trait Format: Sync {
     ) -> Result<Measured, Failure> {
         let open = |limits: &Limits| self.program(file, limits);
         pte::bench(&open, &file.name, method, inputs, measurement, how, session)
+    }
+
+    /// Watches runs of a method, or shows those that a trace recorded.
+    fn profile(
+        &self,
+        file: &File,
+        method: Option<&str>,
+        inputs: &Inputs,
+        watching: Watching<'_>,
+        how: Execution<'_>,
+        session: &mut Session,
+    ) -> Result<Profile, Failure> {
+        let opened = self.program(file, &session.limits)?;
+        pte::profile(&opened.program, &file.name, method, inputs, watching, how, session)
     }
 
     /// The library of a package that holds one.

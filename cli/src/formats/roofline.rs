@@ -2,13 +2,12 @@
 //! computes, and the fraction of the limit that it reaches.
 
 use std::io::{self, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use edgepack_compute::peak::Peak;
-use edgepack_executor::observer::{Event, Observer, Results};
-use edgepack_executor::tensor::TensorShape;
 use serde::Serialize;
 
+use crate::profile::{Node, Observation, Step, Work};
 use crate::style::{DIM, TITLE};
 use crate::table::{Align, Cell, Columns};
 use crate::units::{bytes, duration, share};
@@ -39,96 +38,33 @@ struct Instruction {
     limit_ns: u64,
 }
 
-/// Watches runs.
-pub struct Watch {
-    roofline: Roofline,
-    next: usize,
-    start: Instant,
-}
-
-impl Watch {
-    /// Measures the machine first, of which so many threads are used.
-    pub fn new(threads: usize) -> Watch {
-        let (Peak { multiply_adds, bytes }, threads) = (Peak::measure(), threads as f64);
-        let roofline = Roofline {
-            multiply_adds_per_second: multiply_adds * threads,
-            bytes_per_second: bytes * threads,
-            instructions: Vec::new(),
-        };
-        Watch { roofline, next: 0, start: Instant::now() }
-    }
-
-    /// Returns what was seen.
-    pub fn finish(self) -> Roofline {
-        self.roofline
-    }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-impl Observer for Watch {
-    fn started(&mut self) {
-        self.next = 0;
-    }
-
-    fn before(&mut self, _: &Event<'_>) {
-        self.start = Instant::now();
-    }
-
-    fn after(&mut self, event: &Event<'_>, results: &Results<'_>) {
-        let time_ns = nanos(self.start.elapsed());
-        let index = self.next;
-        self.next += 1;
-        if let Some(known) = self.roofline.instructions.get_mut(index).filter(|known| known.name == event.name) {
-            known.time_ns = known.time_ns.min(time_ns);
-            return;
-        }
-        let written = results.tensors().first().map(|tensor| tensor.meta());
-        let moved = results.read().iter().map(TensorShape::byte_len).sum::<usize>()
-            + results.tensors().iter().map(|tensor| tensor.meta().byte_len()).sum::<usize>();
-        let multiplied = written.map_or(0, |out| multiply_adds(event.name, results.read(), &out));
-        let seconds = (multiplied as f64 / self.roofline.multiply_adds_per_second)
-            .max(moved as f64 / self.roofline.bytes_per_second);
-        self.roofline.instructions.truncate(index);
-        self.roofline.instructions.push(Instruction {
-            name: event.name.to_owned(),
-            index: event.instruction,
-            node: event.node,
-            sizes: written.map_or(Vec::new(), |out| out.sizes.to_vec()),
-            time_ns,
-            bytes: moved as u64,
-            multiply_adds: multiplied as u64,
-            limit_ns: (seconds * 1e9) as u64,
-        });
-    }
-}
-
-/// The multiplications of convolutions and products of matrices; those of other operators hardly count.
-fn multiply_adds(name: &str, read: &[TensorShape<'_>], out: &TensorShape<'_>) -> usize {
-    let last = |at: usize| read.get(at).and_then(|shape| shape.sizes.last()).copied().unwrap_or(0);
-    let is = |part: &str| name.contains(part);
-    if is("convolution") {
-        let [Some(input), Some(weight)] = [read.first(), read.get(1)] else { return 0 };
-        // A tap by output and input channel for each element of the output; transposed, by input and output channel for each
-        // element of the input.
-        let taps = weight.element_count() / weight.sizes.first().copied().unwrap_or(1).max(1);
-        let batch = out.sizes.len().saturating_sub(weight.sizes.len() - 1).min(1);
-        let places = if out.sizes.get(batch) == weight.sizes.first() { out } else { input };
-        return places.element_count().saturating_mul(taps);
-    }
-    let inner = if is("addmm") || is("baddbmm") {
-        last(1)
-    } else if is("::mm") || is("::bmm") || is("linear") {
-        last(0)
-    } else {
-        0
-    };
-    out.element_count().saturating_mul(inner)
-}
-
 impl Roofline {
+    /// Compares instructions that were watched with the limits of the machine, which are measured first, and of which so many
+    /// threads are used.
+    pub fn of(observation: Observation, threads: usize) -> Roofline {
+        let (Peak { multiply_adds, bytes }, threads) = (Peak::measure(), threads as f64);
+        let (multiply_adds_per_second, bytes_per_second) = (multiply_adds * threads, bytes * threads);
+        let instruction = |step: Step| {
+            let Work { bytes, multiply_adds } = step.work.unwrap_or_default();
+            let seconds = (multiply_adds as f64 / multiply_adds_per_second).max(bytes as f64 / bytes_per_second);
+            Instruction {
+                name: step.name,
+                index: step.instruction,
+                node: step.node.map(|node| match node {
+                    Node::Number(number) => number,
+                    Node::Copies | Node::Text(_) => u32::MAX,
+                }),
+                sizes: step.sizes.unwrap_or_default(),
+                time_ns: step.samples.into_iter().min().unwrap_or(0),
+                bytes,
+                multiply_adds,
+                limit_ns: (seconds * 1e9) as u64,
+            }
+        };
+        let instructions = observation.steps.into_iter().map(instruction).collect();
+        Roofline { multiply_adds_per_second, bytes_per_second, instructions }
+    }
+
     /// Prints a row for every instruction, and their sum.
     pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let giga = |x: f64| format!("{:.1}", x / 1e9);

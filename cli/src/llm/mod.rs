@@ -73,6 +73,7 @@ impl ModelArgs {
             threads: self.threads.threads,
             pack_cache: self.pack_cache.folder.as_deref(),
             native: crate::options::Native { allow_native_code: false },
+            recorder: None,
         };
         let options = Options {
             executor: pte::options(how, session)?,

@@ -6,6 +6,7 @@
 //! that would overlap were given a copy.
 
 use std::cell::Cell;
+use std::ops::Range;
 
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::notation::ValueName;
@@ -265,15 +266,21 @@ impl<'m> KernelContext<'m> {
     }
 
     /// The tensors the instruction wrote, to look at after it has run.
-    pub(crate) fn written(&self) -> Vec<TensorRef<'_>> {
-        let outs = self.args.iter().enumerate().filter(|(arg, _)| self.access.is_out(*arg));
-        let tensors = outs.flat_map(|(_, &id)| self.state.tensors_of(id)).map(|tensor| {
-            let tensor = &self.state.tensors[tensor as usize];
-            let meta = self.state.meta(tensor);
-            // SAFETY: the instruction is over, so no output is in use; the context borrows the method.
-            TensorRef::new(meta, unsafe { tensor.region.prefix(meta.byte_len()).bytes() })
-        });
-        tensors.collect()
+    pub(crate) fn written(&self) -> (Vec<TensorRef<'_>>, Vec<Range<usize>>) {
+        let (mut tensors, mut lists) = (Vec::new(), Vec::new());
+        for (_, &id) in self.args.iter().enumerate().filter(|(arg, _)| self.access.is_out(*arg)) {
+            let start = tensors.len();
+            tensors.extend(self.state.tensors_of(id).map(|tensor| {
+                let tensor = &self.state.tensors[tensor as usize];
+                let meta = self.state.meta(tensor);
+                // SAFETY: the instruction is over, so no output is in use; the context borrows the method.
+                TensorRef::new(meta, unsafe { tensor.region.prefix(meta.byte_len()).bytes() })
+            }));
+            if matches!(self.state.values[id as usize], Value::TensorList(_) | Value::OptionalTensorList(_)) {
+                lists.push(start..tensors.len());
+            }
+        }
+        (tensors, lists)
     }
 
     /// The shapes of the tensors the instruction read.

@@ -90,6 +90,11 @@ impl Plan {
         runs.sum()
     }
 
+    /// Place of the first instruction of a chain among those of all.
+    pub fn start_of(&self, chain: usize) -> usize {
+        self.chains.iter().take(chain).map(Vec::len).sum()
+    }
+
     /// Bytes of the plan, scratch memory apart.
     pub fn heap_bytes(&self) -> usize {
         let kernels = self.chains.iter().flatten().map(|planned| match &planned.action {

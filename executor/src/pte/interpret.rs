@@ -8,7 +8,7 @@ use crate::api::context::KernelContext;
 use crate::api::error::KernelError;
 use crate::api::state::{ResizeError, State, Value, ValueId};
 use crate::pte::error::{Place, RunError};
-use crate::pte::freeze::{Call, PlannedAction, PlannedInstruction};
+use crate::pte::freeze::{Call, Plan, PlannedAction, PlannedInstruction};
 use crate::pte::method::Method;
 use crate::pte::observer::{Event, Results, Watcher};
 
@@ -99,7 +99,8 @@ impl Method {
             cx.take_back();
         }
         if let Some(observer) = observer {
-            observer.after(&event(at.chain, step, operators, delegates), &Results::of(&cx));
+            let step = &frozen.chains[at.chain][at.instruction];
+            observer.after(&event(at, frozen, step, operators, delegates), &Results::of(&cx));
         }
         Ok(())
     }
@@ -107,12 +108,12 @@ impl Method {
     /// Tells what is about to run.
     fn watch(&self, at: Position, tell: impl FnOnce(&Event<'_>)) {
         let step = &self.frozen.chains[at.chain][at.instruction];
-        tell(&event(at.chain, step, &self.operators, &self.delegates));
+        tell(&event(at, &self.frozen, step, &self.operators, &self.delegates));
     }
 
     fn place(&self, at: Position) -> Place {
         let step = &self.frozen.chains[at.chain][at.instruction];
-        let unnamed = event(at.chain, step, &self.operators, &self.delegates).place(&self.name);
+        let unnamed = event(at, &self.frozen, step, &self.operators, &self.delegates).place(&self.name);
         let view = self.program.view();
         match view.ok().and_then(|view| view.plan(&self.name)) {
             Some(plan) => {
@@ -125,7 +126,8 @@ impl Method {
 
 /// Returns the event that observers and errors get for an instruction.
 fn event<'m>(
-    chain: usize,
+    at: Position,
+    plan: &Plan,
     planned: &PlannedInstruction,
     operators: &'m [std::sync::Arc<str>],
     delegates: &'m [String],
@@ -143,7 +145,15 @@ fn event<'m>(
         _ => planned.node.map(|node| node.delegate as usize),
     };
     let node = planned.node.map(|node| node.node);
-    Event { chain, instruction: planned.origin as usize, name, delegate, node }
+    let Position { chain, instruction } = at;
+    Event {
+        chain,
+        instruction: planned.origin as usize,
+        position: plan.start_of(chain) + instruction,
+        name,
+        delegate,
+        node,
+    }
 }
 
 /// A bool, a number that was computed and is not zero, or a BOOL tensor none of whose elements is false.

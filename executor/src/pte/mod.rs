@@ -11,6 +11,7 @@ pub(crate) mod input;
 pub(crate) mod input_slots;
 pub(crate) mod interpret;
 pub(crate) mod lasting;
+pub(crate) mod lifetimes;
 pub(crate) mod load;
 pub(crate) mod method;
 pub mod observer;

@@ -1,5 +1,7 @@
 //! Watching a method run, instruction by instruction.
 
+use std::ops::Range;
+
 use crate::api::context::KernelContext;
 use crate::api::tensor::{TensorRef, TensorShape};
 use crate::pte::error::Place;
@@ -61,6 +63,9 @@ pub struct Event<'a> {
     pub chain: usize,
     /// Index of the instruction in its chain, as in the file.
     pub instruction: usize,
+    /// Place among all instructions of the plan, which are more than those of the file where they stand for delegates: as in
+    /// [`Lifetime`](crate::Lifetime). An instruction that runs several times has one place.
+    pub position: usize,
     /// Operator or backend, or the kind of instruction.
     pub name: &'a str,
     /// Index of the delegate, if it is a delegate call or part of one.
@@ -87,6 +92,7 @@ impl Event<'_> {
 /// The arguments of an instruction that has run.
 pub struct Results<'a> {
     pub(crate) tensors: Vec<TensorRef<'a>>,
+    pub(crate) lists: Vec<Range<usize>>,
     pub(crate) read: Vec<TensorShape<'a>>,
 }
 
@@ -96,12 +102,18 @@ impl<'a> Results<'a> {
         &self.tensors
     }
 
+    /// Returns which of [`Results::tensors`] are one list together, in order.
+    pub fn lists(&self) -> &[Range<usize>] {
+        &self.lists
+    }
+
     /// The shapes of the tensors it read, in argument order; their memory may hold something else by now.
     pub fn read(&self) -> &[TensorShape<'a>] {
         &self.read
     }
 
     pub(crate) fn of(cx: &'a KernelContext<'_>) -> Self {
-        Results { tensors: cx.written(), read: cx.read() }
+        let (tensors, lists) = cx.written();
+        Results { tensors, lists, read: cx.read() }
     }
 }

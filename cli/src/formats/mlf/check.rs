@@ -20,6 +20,7 @@ pub fn check(
     how: Execution<'_>,
     session: &mut Session,
 ) -> Result<Vec<Replayed>, Failure> {
+    super::not_recorded(how)?;
     let path = cases.ok_or_else(|| Failure::usage("say which runs to replay: a folder of NumPy arrays"))?;
     let (module, mut runner) = open(file, None, how.native, &session.limits)?;
     let recorded = if path.is_dir() {

@@ -138,3 +138,11 @@ impl Format for Mlf {
         library::library(file, limits).map(Some)
     }
 }
+
+/// Refuses to record runs.
+fn not_recorded(how: Execution<'_>) -> Result<(), Failure> {
+    match how.recorder {
+        None => Ok(()),
+        Some(_) => Err(Failure::usage("--etdump is for programs: the code of packages is not looked into")),
+    }
+}

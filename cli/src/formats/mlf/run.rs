@@ -21,6 +21,7 @@ pub fn run(
     how: Execution<'_>,
     session: &mut Session,
 ) -> Result<(String, Vec<Value>), Failure> {
+    super::not_recorded(how)?;
     let (module, mut runner) = open(file, asked, how.native, &session.limits)?;
     let inputs = read_inputs(given, given.fill(), &runner, session)?;
     let outputs = runner.run(&inputs, &[]).map_err(Failure::cannot_run)?;

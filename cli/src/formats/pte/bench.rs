@@ -9,10 +9,11 @@ use edgepack_format::limits::Limits;
 use super::inputs::{inputs as recorded, wanted};
 use super::open::{Opened, method, options};
 use crate::formats::measured::{Measured, Memory, Steady};
-use crate::formats::roofline::Watch;
+use crate::formats::roofline::Roofline;
 use crate::formats::{Execution, Measurement};
 use crate::inputs::{self, fill::Fill};
 use crate::options::Inputs;
+use crate::profile::Watch;
 use crate::session::Session;
 use crate::status::Failure;
 use crate::units::count;
@@ -56,11 +57,11 @@ pub fn bench(
     let steady = Steady::measure(time, once)?;
     let roofline = match roofline {
         true => {
-            let mut watch = Watch::new(how.threads.map_or_else(threads::current, usize::from));
+            let mut watch = Watch::new(None);
             for _ in 0..WATCHED {
                 method.run_observed(&inputs, Some(&mut watch))?;
             }
-            Some(watch.finish())
+            Some(Roofline::of(watch.finish(), how.threads.map_or_else(threads::current, usize::from)))
         }
         false => None,
     };

@@ -6,7 +6,7 @@ use edgepack_executor::Registry;
 
 use super::layers::{Blame, blame, runs_before};
 use super::open::{Opened, options};
-use super::replay::replay;
+use super::replay::replay_and_record;
 use crate::cases::{Recorded, Replayed, from_file, registry_for};
 use crate::compare::Tolerance;
 use crate::file::name_of;
@@ -26,7 +26,7 @@ pub fn check(
 ) -> Result<Vec<Replayed>, Failure> {
     let (recorded, registry) = runs(opened.recorded, cases, session)?;
     let options = options(how, session)?;
-    Ok(replay(&opened.program, &recorded, &registry, &options, tolerance))
+    Ok(replay_and_record(&opened.program, &recorded, &registry, &options, tolerance, how.recorder))
 }
 
 /// Replays runs as [`check`] does, and searches for the layer that is to blame for each that disagrees. The trace is one of
@@ -42,7 +42,7 @@ pub fn check_layers(
     let (recorded, registry) = runs(opened.recorded, cases, session)?;
     let options = options(how, session)?;
     let (program, bounds) = (&opened.program, Bounds { tolerance, sqnr: None });
-    let reports = replay(program, &recorded, &registry, &options, tolerance);
+    let reports = replay_and_record(program, &recorded, &registry, &options, tolerance, how.recorder);
     let mut blamed = Vec::with_capacity(reports.len());
     for (index, report) in reports.into_iter().enumerate() {
         // A run that failed says itself where.

@@ -44,7 +44,9 @@ pub fn method(program: &Program, asked: Option<&str>) -> Result<String, Failure>
 pub fn options(how: Execution<'_>, session: &mut Session) -> Result<Options, Failure> {
     let data = open_data(how.data, session)?;
     let threads = how.threads.map(usize::from);
-    let options = Options { data, threads, backends: edgepack::backends(), ..Options::default() };
+    // What an instruction wrote is found where the file has the instruction.
+    let no_optimize = how.recorder.is_some_and(|recorder| recorder.borrow().records_values());
+    let options = Options { data, threads, backends: edgepack::backends(), no_optimize, ..Options::default() };
     match how.pack_cache {
         Some(folder) => options.pack_cache(folder).map_err(|error| Failure::usage(format!("the pack cache {error}"))),
         None => Ok(options),

@@ -1,6 +1,8 @@
 //! Recorded runs of a program, replayed and compared.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use edgepack_executor::{Input, LoadError, Method, Options, Registry};
 use edgepack_loader::{MethodMeta, Program};
@@ -8,6 +10,7 @@ use edgepack_loader::{MethodMeta, Program};
 use super::inputs::inputs;
 use crate::cases::{Recorded, ReplayError, Replayed};
 use crate::compare::{Comparison, Tolerance, compare};
+use crate::profile::Recorder;
 use crate::value::Value;
 
 /// Replays recorded runs in order, each method loaded once. What goes wrong with one run is in its report.
@@ -18,17 +21,33 @@ pub fn replay(
     options: &Options,
     tolerance: Tolerance,
 ) -> Vec<Replayed> {
+    replay_and_record(program, recorded, registry, options, tolerance, None)
+}
+
+/// Replays runs, and records them if there is a recorder.
+pub fn replay_and_record(
+    program: &Program,
+    recorded: &[Recorded],
+    registry: &Registry,
+    options: &Options,
+    tolerance: Tolerance,
+    recorder: Option<&RefCell<Recorder>>,
+) -> Vec<Replayed> {
     let mut loaded: BTreeMap<&str, Option<Loaded>> = BTreeMap::new();
     let mut reports = Vec::new();
     for case in recorded {
         let mut report = Replayed { method: case.method.clone(), run: case.run, outputs: Vec::new(), failure: None };
         if !loaded.contains_key(case.method.as_str()) {
+            let start = Instant::now();
             let method = load(program, &case.method, registry, options);
+            if let Some(recorder) = recorder.filter(|_| method.is_ok()) {
+                recorder.borrow_mut().loaded(start);
+            }
             let method = method.map_err(|error| report.failure = Some(ReplayError::Load(error))).ok();
             loaded.insert(&case.method, method);
         }
         match loaded.get_mut(case.method.as_str()) {
-            Some(Some(loaded)) => match replay_one(loaded, case, tolerance) {
+            Some(Some(loaded)) => match replay_one(loaded, case, tolerance, (reports.len() as u64, recorder)) {
                 Ok(outputs) => report.outputs = outputs,
                 Err(error) => report.failure = Some(error),
             },
@@ -69,10 +88,20 @@ fn replay_one(
     loaded: &mut Loaded,
     case: &Recorded,
     tolerance: Tolerance,
+    (index, recorder): (u64, Option<&RefCell<Recorder>>),
 ) -> Result<Vec<(usize, Comparison)>, ReplayError> {
     let values = inputs(&loaded.meta, &case.inputs).map_err(ReplayError::Input)?;
     let inputs: Vec<Input<'_>> = values.iter().filter_map(Value::input).collect();
-    let outputs = loaded.method.run(&inputs).map_err(ReplayError::Run)?;
+    let outputs = match recorder {
+        None => loaded.method.run(&inputs),
+        Some(recorder) => {
+            let mut recorder = recorder.borrow_mut();
+            recorder.next_run(index);
+            let outputs = loaded.method.run_observed(&inputs, Some(&mut *recorder));
+            outputs.inspect(|outputs| recorder.outputs(outputs))
+        }
+    };
+    let outputs = outputs.map_err(ReplayError::Run)?;
     if case.outputs.is_empty() {
         return Ok(Vec::new());
     }

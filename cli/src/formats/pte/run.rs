@@ -1,5 +1,7 @@
 //! One run of one method.
 
+use std::time::Instant;
+
 use edgepack_executor::{Input, Method};
 
 use super::inputs::{inputs as recorded, wanted};
@@ -24,8 +26,19 @@ pub fn run(
     let meta = opened.program.method_meta(&name)?;
     let read = inputs::read(given, given.fill(), Some(&name), &wanted(&meta), session)?;
     let values = recorded(&meta, &read).map_err(Failure::usage)?;
+    let start = Instant::now();
     let mut method = Method::load(&opened.program, &name, &edgepack_kernels::registry(), &options)?;
     let given: Vec<Input<'_>> = values.iter().filter_map(Value::input).collect();
-    let outputs: Result<Vec<Value>, _> = method.run(&given)?.iter().map(Value::of).collect();
+    let outputs = match how.recorder {
+        None => method.run(&given)?,
+        Some(recorder) => {
+            let mut recorder = recorder.borrow_mut();
+            recorder.loaded(start);
+            let outputs = method.run_observed(&given, Some(&mut *recorder))?;
+            recorder.outputs(&outputs);
+            outputs
+        }
+    };
+    let outputs: Result<Vec<Value>, _> = outputs.iter().map(Value::of).collect();
     Ok((name, outputs.map_err(Failure::cannot_run)?))
 }

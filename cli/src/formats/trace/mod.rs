@@ -1,6 +1,7 @@
 //! Traces of runs, `.etdp`.
 
 mod print;
+mod profile;
 mod summary;
 
 use std::io::{self, Write};
@@ -13,8 +14,10 @@ use edgepack_format::trace::{ETDump, PREFIX_LEN, verify};
 use edgepack_format::wire;
 
 use super::inspection::{Inside, Summary, show};
-use super::{Format, Head, Layered, Root, Size};
+use super::{Execution, Format, Head, Layered, Root, Size, Watching};
 use crate::file::{File, read_head};
+use crate::options::Inputs;
+use crate::profile::Profile;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use summary::TraceSummary;
@@ -66,5 +69,21 @@ impl Format for Trace {
         let mut size = Size::new(head.file_len());
         size.part("events and tables", size.bytes);
         Ok(size.sorted())
+    }
+
+    fn profile(
+        &self,
+        file: &File,
+        method: Option<&str>,
+        inputs: &Inputs,
+        watching: Watching<'_>,
+        how: Execution<'_>,
+        session: &mut Session,
+    ) -> Result<Profile, Failure> {
+        let runs = how.recorder.is_some() || !how.data.is_empty() || !inputs.inputs.is_empty();
+        match runs || inputs.fill().is_some() {
+            true => Err(Failure::usage(format!("{}: a trace does not run, it is what a run left", file.name))),
+            false => profile::profile(file, method, watching, session),
+        }
     }
 }
