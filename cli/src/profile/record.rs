@@ -223,7 +223,7 @@ impl Recorder {
         }
         let mut next = 0;
         let tensors = results.tensors();
-        let lists = results.lists().iter().cloned().chain([tensors.len()..tensors.len()]);
+        let lists = results.lists().iter().cloned().chain(std::iter::once(tensors.len()..tensors.len()));
         for list in lists {
             for tensor in &tensors[next..list.start] {
                 let value = TraceValue::Tensor(self.tensor(tensor)?);
