@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn products_are_counted_by_operator() {
-        let cases: [(&str, &[&[usize]], &[usize], usize); 13] = [
+        type Case = (&'static str, &'static [&'static [usize]], &'static [usize], usize);
+        let cases: [Case; 13] = [
             ("aten::addmm.out", &[&[16], &[3, 8], &[8, 16]], &[3, 16], 3 * 16 * 8),
             ("aten::mm.out", &[&[3, 8], &[8, 16]], &[3, 16], 3 * 16 * 8),
             ("aten::bmm.out", &[&[2, 3, 8], &[2, 8, 5]], &[2, 3, 5], 2 * 3 * 5 * 8),

@@ -358,10 +358,11 @@ impl Comparison<'_, '_, '_, '_> {
     ) -> Result<(), Error> {
         if let (Some(a), Some(b)) = (ours.val.as_ref().and_then(members), theirs.val.as_ref().and_then(members)) {
             self.list(&format!("{path}.items"), &a, &b)?;
-            (emptied(&mut ours), emptied(&mut theirs));
+            emptied(&mut ours);
+            emptied(&mut theirs);
         }
         if let (Some(KernelTypes::Tensor(a)), Some(KernelTypes::Tensor(b))) = (&mut ours.val, &mut theirs.val)
-            && let (Some(place), Some(other)) = (a.allocation_info.clone(), b.allocation_info.clone())
+            && let (Some(place), Some(other)) = (a.allocation_info, b.allocation_info)
         {
             (a.allocation_info, b.allocation_info) = (None, None);
             if place != other {
