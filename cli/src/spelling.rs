@@ -41,8 +41,37 @@ pub fn name(value: &str) -> String {
     }
 }
 
+/// The most characters of a name: files may name one long text many times.
+const LONGEST: usize = 200;
+
+/// A name, cut off where it is longer than any that exporters write.
+pub fn cut(value: &str) -> String {
+    match value.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &value[..end]),
+        None => value.to_owned(),
+    }
+}
+
+/// A name as [`name`] and [`cut`] give it.
+pub fn short(value: &str) -> String {
+    name(&cut(value))
+}
+
 /// A list of numbers in brackets.
 pub fn numbers<T: Scalar>(list: Option<&Scalars<'_, T>>, one: impl Fn(T) -> String) -> String {
     let items: Vec<String> = list.iter().flat_map(|list| list.iter()).map(one).collect();
     format!("[{}]", items.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_cut_off() {
+        assert_eq!(cut("aten::add.out"), "aten::add.out");
+        assert_eq!(short("aten::add\n"), "aten::add\\n");
+        assert_eq!(cut(&"ä".repeat(LONGEST)), "ä".repeat(LONGEST));
+        assert_eq!(cut(&"ä".repeat(LONGEST + 1)), "ä".repeat(LONGEST) + "…");
+    }
 }

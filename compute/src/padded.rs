@@ -21,7 +21,7 @@ pub(crate) struct Padded {
     rows: usize,
     /// Columns of each of as many parts of a row as the stride is.
     width: usize,
-    /// How far in a band each tap is from the first, row by row.
+    /// Distances of the taps from the first in a band, row by row.
     taps: [u32; MOST_TAPS],
 }
 
@@ -95,7 +95,7 @@ impl Padded {
         }
     }
 
-    /// Returns how far in a band each tap is from the first, row by row.
+    /// Returns the distances of the taps from the first in a band, row by row.
     #[inline(always)]
     pub fn taps(&self) -> &[u32] {
         &self.taps[..self.down.kernel * self.right.kernel]

@@ -11,10 +11,12 @@ use crate::file::name_of;
 use crate::formats::{self, Execution, Layered, Run, pte};
 use crate::inputs;
 use crate::inputs::fill::Fill;
+use crate::layers::page::{Compared, page};
 use crate::layers::recorded::Recorded;
 use crate::layers::source::Source;
 use crate::layers::{Bounds, Relation, compare};
 use crate::options::{Invocation, Native, Threads, Tolerances};
+use crate::recording::takes_stdout;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::style::{DIM, TITLE};
@@ -62,6 +64,10 @@ pub struct Args {
     #[arg(long, value_name = "DB", conflicts_with_all = ["rtol", "atol"], allow_negative_numbers = true)]
     pub sqnr: Option<f64>,
 
+    /// File for the comparison as a page that a browser shows
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
     /// Number of threads.
     #[command(flatten)]
     pub threads: Threads,
@@ -80,6 +86,7 @@ struct Side {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    let taken = takes_stdout([args.html.as_deref()], session)?;
     let left = open(&args.left, session)?;
     let right = args.right.as_ref().map(|path| open(path, session)).transpose()?;
     let data = &args.invocation.data.data;
@@ -149,17 +156,14 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let bounds = Bounds { tolerance: args.tolerances.tolerance(), sqnr: args.sqnr };
     let report = compare(&mut *left, &mut *right, relation, bounds)?;
     let (left, right) = (name_of(&args.left), args.right.as_deref().map(name_of));
+    let compared = Compared { left: &left, right: right.as_deref(), method: &name, seed, report: &report };
+    if let Some(path) = &args.html {
+        session.write_text(Some(path), &page(&compared)?)?;
+    }
     if session.json {
-        let mut document = serde_json::to_value(&report)?;
-        if let Some(fields) = document.as_object_mut() {
-            fields.insert("left".to_owned(), left.into());
-            fields.insert("right".to_owned(), right.into());
-            fields.insert("method".to_owned(), name.into());
-            fields.insert("seed".to_owned(), seed.into());
-        }
-        session.document(&document)?;
-    } else {
-        let right = right.unwrap_or_else(|| "itself with rewrites".to_owned());
+        session.document(&compared)?;
+    } else if !taken {
+        let right = compared.right.unwrap_or("itself with rewrites");
         writeln!(session.out, "{TITLE}{name}{TITLE:#}  {left} {DIM}and{DIM:#} {right}")?;
         if let Some(seed) = seed {
             writeln!(session.out, "  {DIM}random inputs of seed {seed}{DIM:#}")?;

@@ -7,6 +7,7 @@
 
 mod lockstep;
 mod measure;
+pub mod page;
 mod pair;
 pub mod recorded;
 mod report;

@@ -53,17 +53,6 @@ pub struct Seen {
     pub turned: Vec<f32>,
 }
 
-/// The most characters of a name: files may name one long text many times.
-const NAMED: usize = 200;
-
-/// A name, cut where it is longer than any that exporters write.
-pub fn short(name: &str) -> String {
-    match name.char_indices().nth(NAMED) {
-        Some((end, _)) => format!("{}…", &name[..end]),
-        None => name.to_owned(),
-    }
-}
-
 /// A place in a program: chain, instruction, node.
 pub type Place = (usize, usize, Option<u32>);
 

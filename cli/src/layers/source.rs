@@ -10,7 +10,8 @@ use edgepack_executor::{Input, Method};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorBuf;
 
-use super::seen::{Affine, Place, Seen, elements, short};
+use super::seen::{Affine, Place, Seen, elements};
+use crate::spelling::cut;
 use crate::status::Failure;
 use crate::value::Value;
 
@@ -148,7 +149,7 @@ impl Observer for Notes {
                 visit,
                 call: self.call,
                 output,
-                operator: short(event.name),
+                operator: cut(event.name),
                 name: None,
                 handle: None,
                 source: None,

@@ -1,23 +1,12 @@
 //! Bounds of what a profile holds of a file: names may be long and shared, and a few bytes can stand for many runs.
 
-use crate::spelling;
 use crate::status::Failure;
 use crate::units::{bytes, count};
 
-/// Characters of a name that are shown.
-const LONGEST: usize = 160;
 /// Bytes that the names of modules take at most.
 const NAMES: usize = 64 << 20;
 /// Times of instructions in runs that are noted at most.
 const TIMES: usize = 1 << 24;
-
-/// Returns a name without control characters, cut off where it is too long to be one.
-pub fn short(name: &str) -> String {
-    match name.char_indices().nth(LONGEST) {
-        None => spelling::name(name),
-        Some((end, _)) => spelling::name(&name[..end]) + "…",
-    }
-}
 
 /// Room for names of modules.
 pub struct NameRoom(usize);
@@ -57,13 +46,6 @@ pub fn check_times(runs: usize, steps: usize) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_cut_between_characters() {
-        assert_eq!(short("aten::add\n"), "aten::add\\n");
-        assert_eq!(short(&"ä".repeat(LONGEST)), "ä".repeat(LONGEST));
-        assert_eq!(short(&"ä".repeat(LONGEST + 1)), "ä".repeat(LONGEST) + "…");
-    }
 
     #[test]
     fn room_ends() {

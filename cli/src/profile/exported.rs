@@ -10,9 +10,10 @@ use edgepack_exir::archive::records;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::bounds::{NameRoom, short};
+use super::bounds::NameRoom;
 use crate::file::name_of;
 use crate::session::Session;
+use crate::spelling::short;
 use crate::status::Failure;
 
 /// Member that every record has.

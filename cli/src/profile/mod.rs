@@ -13,7 +13,7 @@ mod trace;
 mod watch;
 mod work;
 
-pub use bounds::{NameRoom, short};
+pub use bounds::NameRoom;
 pub use exported::ExportRecord;
 pub use folded::folded;
 pub use memory::MemoryUse;

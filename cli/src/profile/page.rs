@@ -9,7 +9,7 @@ pub fn page(profile: &Profile) -> Result<String, Failure> {
     let title = format!("{}, {}", profile.method.as_deref().unwrap_or("trace"), profile.file);
     let page = Page {
         title: &title,
-        style: include_str!("page.css"),
+        style: concat!(include_str!("../page.css"), include_str!("page.css")),
         body: include_str!("page.html"),
         script: include_str!("page.js"),
     };

@@ -14,8 +14,8 @@ use edgepack_executor::tensor::TensorRef;
 use edgepack_executor::{Output, Outputs};
 use edgepack_format::tensor::{LayoutError, TensorLayout, TensorView};
 
-use super::bounds::short;
 use super::spread::nanos;
+use crate::spelling::short;
 use crate::status::Failure;
 use crate::units::bytes;
 

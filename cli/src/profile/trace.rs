@@ -7,9 +7,10 @@ use std::collections::HashMap;
 
 use edgepack_format::trace::{ETDump, Event, ProfileEvent, RunData};
 
-use super::bounds::{check_times, short};
+use super::bounds::check_times;
 use super::watch::{Busy, Node, Observation, Step};
 use crate::readable;
+use crate::spelling::short;
 use crate::status::Failure;
 
 /// Event of a whole run.

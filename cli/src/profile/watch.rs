@@ -8,10 +8,11 @@ use std::time::Instant;
 
 use edgepack_executor::observer::{Event, Observer, Results};
 
-use super::bounds::{check_times, short};
+use super::bounds::check_times;
 use super::record::Recorder;
 use super::spread::nanos;
 use super::work::Work;
+use crate::spelling::short;
 use crate::status::Failure;
 
 /// An instruction of a plan, and what it took in each run.

@@ -147,20 +147,23 @@ fn hostile_names_stay_text() {
     folder.write("m.json", program.to_string());
     done(&folder, &["build", "m.json", "-o", "m.pte"]);
     done(&folder, &["profile", "m.pte", "--runs", "1", "--html", "page.html", "--folded", "stacks"]);
-    let page = String::from_utf8(folder.read("page.html")).expect("UTF-8");
-    // The data and the script, and no more.
-    assert_eq!(
-        (page.matches("<script").count(), page.matches("</script").count(), page.matches("<!--").count()),
-        (2, 2, 0)
-    );
-    let scripts = elements(&page, "script");
-    let data: Value = serde_json::from_str(scripts[0]).expect("JSON");
-    let method = data["method"].as_str().expect("a name");
-    assert!(method.starts_with("</script><script>alert(1)</script><!--"), "{method}");
-    assert!(!scripts[1].contains("alert"));
-    assert!(elements(&page, "title")[0].starts_with("&lt;/script&gt;&lt;script&gt;alert(1)"));
-    // Nothing is loaded from anywhere.
-    assert!(page.contains("default-src 'none'") && !page.contains("unsafe-inline") && !page.contains("src="));
+    done(&folder, &["compare", "m.pte", "--rewrites", "--html", "layers.html"]);
+    for page in ["page.html", "layers.html"] {
+        let page = String::from_utf8(folder.read(page)).expect("UTF-8");
+        // The data and the script, and no more.
+        assert_eq!(
+            (page.matches("<script").count(), page.matches("</script").count(), page.matches("<!--").count()),
+            (2, 2, 0)
+        );
+        let scripts = elements(&page, "script");
+        let data: Value = serde_json::from_str(scripts[0]).expect("JSON");
+        let method = data["method"].as_str().expect("a name");
+        assert!(method.starts_with("</script><script>alert(1)</script><!--"), "{method}");
+        assert!(!scripts[1].contains("alert"));
+        assert!(elements(&page, "title")[0].starts_with("&lt;/script&gt;&lt;script&gt;alert(1)"));
+        // Nothing is loaded from anywhere.
+        assert!(page.contains("default-src 'none'") && !page.contains("unsafe-inline") && !page.contains("src="));
+    }
     let stacks = String::from_utf8(folder.read("stacks")).expect("UTF-8");
     assert!(stacks.lines().all(|line| line.rsplit_once(' ').is_some_and(|(_, time)| time.parse::<u64>().is_ok())));
 }

@@ -210,7 +210,7 @@ impl Shared {
         }
     }
 
-    /// What a worker without work does, who expects a loop or does not.
+    /// Waiting of a worker without work that expects a loop, or none.
     fn spin(&self, expects: bool) -> Spin {
         Spin::new(if expects { self.loop_spins } else { self.worker_spins })
     }

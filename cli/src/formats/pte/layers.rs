@@ -12,9 +12,10 @@ use edgepack_loader::Program;
 use super::inputs::inputs;
 use crate::cases::Recorded as Case;
 use crate::layers::recorded::Recorded;
-use crate::layers::seen::{Affine, short};
+use crate::layers::seen::Affine;
 use crate::layers::source::{Facts, Running};
 use crate::layers::{Bounds, Relation, Report, compare};
+use crate::spelling::cut;
 use crate::status::Failure;
 use crate::value::Value;
 
@@ -63,7 +64,7 @@ fn facts(program: &Program, method: &str, origins: &[MethodOrigins]) -> Result<F
     let origins = origins.iter().find(|origins| origins.method == method);
     for origin in origins.iter().flat_map(|origins| &origins.instructions) {
         if let Some(node) = &origin.node {
-            facts.names.insert((0, origin.index), short(node));
+            facts.names.insert((0, origin.index), cut(node));
         }
     }
     let view = program.view()?;
@@ -97,7 +98,7 @@ fn sources(plan: &ExecutionPlan<'_>) -> HashMap<(usize, usize), String> {
             let frames = trace.items.unwrap_or_default();
             let Some(Ok(last)) = frames.len().checked_sub(1).map(|last| frames.get(last)) else { continue };
             let (file, name) = (last.filename.unwrap_or_default(), last.name.unwrap_or_default());
-            found.insert((chain, instruction), format!("{}:{} in {}", short(&file), last.lineno, short(&name)));
+            found.insert((chain, instruction), format!("{}:{} in {}", cut(&file), last.lineno, cut(&name)));
         }
     }
     found

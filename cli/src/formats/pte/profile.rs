@@ -13,9 +13,10 @@ use super::open::{method, options};
 use crate::formats::{Execution, Watching};
 use crate::inputs::{self, fill::Fill};
 use crate::options::Inputs;
-use crate::profile::{ExportRecord, MemoryUse, NameRoom, Origins, Profile, Watch, short};
+use crate::profile::{ExportRecord, MemoryUse, NameRoom, Origins, Profile, Watch};
 use crate::readable;
 use crate::session::Session;
+use crate::spelling::short;
 use crate::status::Failure;
 use crate::value::Value;
 
