@@ -65,7 +65,7 @@ const ROWS: &[Row] = &[
     row("compare FILE m.pte", "m.pte"),
     row("compare a.pt2 FILE", "a.pt2"),
     row("compare FILE --rewrites", "m.pte"),
-    row("compare FILE m.pte --html OUT", "m.pte"),
+    special("compare FILE m.pte --html OUT", "m.pte", Varies),
     row("compare FILE trace.pte --trace-buffer trace.bin --inputs trace.npy", "trace.etdp"),
     row("compare trace.pte trace.etdp --trace-buffer FILE --inputs trace.npy", "trace.bin"),
     row("compare trace.pte trace.etdp --trace-buffer trace.bin --inputs FILE", "trace.npy"),
