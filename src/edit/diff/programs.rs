@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use edgepack_format::pte::{ExecutionPlan, KernelTypes, Tensor};
+use edgepack_format::pte::{BackendDelegate, DataLocation, ExecutionPlan, KernelTypes, Tensor};
 use edgepack_format::wire::ReadError;
 use serde::Serialize;
 
@@ -126,9 +126,19 @@ impl Differences {
 
     /// Bytes of delegates.
     fn payloads(&mut self, left: &Side<'_, '_>, right: &Side<'_, '_>, matched: &Matched) -> Result<(), Error> {
+        // Many delegates may have one payload, which is compared once.
+        let mut same = HashSet::new();
+        let of = |delegate: &BackendDelegate<'_>| {
+            delegate.processed.as_ref().map(|at| (at.location == DataLocation::SEGMENT, at.index))
+        };
         for (a, b) in matched.delegates.iter() {
             let (ours, theirs) = (row(&left.plan.delegates, a)?, row(&right.plan.delegates, b)?);
             let (Some(ours), Some(theirs)) = (ours, theirs) else { continue };
+            let both = (of(&ours), of(&theirs));
+            if same.contains(&both) {
+                continue;
+            }
+            let before = self.list.len();
             let place = Place::Delegate(left.index, a);
             let mine: Option<Found> = left.program.delegate(place, &ours)?;
             let other = right.program.delegate(Place::Delegate(right.index, b), &theirs)?;
@@ -136,6 +146,9 @@ impl Differences {
                 (Some((mine, _)), Some((other, _))) => self.payload(place, &mine, &other)?,
                 (None, None) => {}
                 (mine, other) => self.push(place.path(), show(mine.as_ref()), show(other.as_ref())),
+            }
+            if self.list.len() == before {
+                same.insert(both);
             }
         }
         Ok(())
