@@ -322,6 +322,11 @@ impl Epilogue {
         self.split().0.unwrap_or(Clamp::NONE)
     }
 
+    /// Returns whether there are operations behind the first clamp.
+    pub(crate) fn is_more_than_clamp(&self) -> bool {
+        !self.split().1.is_empty()
+    }
+
     /// Does the operations behind the first clamp in place; [`Epilogue::expect_floats`] allows it.
     pub(crate) fn finish(&self, results: &mut [f32]) {
         let (_, operations) = self.split();

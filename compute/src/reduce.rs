@@ -10,9 +10,13 @@ use crate::error::{Error, expect_elements};
 use crate::fold::{Fold, Sum};
 use crate::layout::{Layout, reach};
 use crate::simd::wide;
+use crate::threads::{Cost, for_each_piece_at};
 
 /// Number of accumulators of neighbouring results that are held on the stack.
 const LANES: usize = 64;
+
+/// Nanoseconds of an addition of numbers in single precision to sums in double precision, about.
+const ADDITION: f64 = 0.17;
 
 /// A loop: its rounds, and the elements it moves by in input and output.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -137,26 +141,35 @@ impl Reduction {
         Ok(())
     }
 
-    /// Sums as [`Reduction::run`] does with [`Sum`], to the bit, with the vector units of the machine.
+    /// Sums as [`Reduction::run`] does with [`Sum`], to the bit, with the vector units of the machine and all threads where
+    /// the input is large, and writes what `result` makes of a sum.
     ///
     /// # Errors
     ///
-    /// As [`Reduction::run`].
-    pub fn sums(&self, input: &[f32], mut emit: impl FnMut(usize, f64)) -> Result<(), Error> {
+    /// As [`Reduction::run`]; and [`ErrorKind::Geometry`](crate::ErrorKind::Geometry) if there is less room for results than
+    /// the loops reach.
+    pub fn sums(&self, input: &[f32], out: &mut [f32], result: impl Fn(f64) -> f32 + Sync) -> Result<(), Error> {
+        let lasts = self.outer.iter().map(|axis| (axis.size, axis.out));
+        expect_elements("the output", out.len(), reach(lasts))?;
         match (&*self.outer, &*self.folded) {
-            (&[ref outer @ .., lane], &[rows]) if lane.input == 1 && rows.input > 1 && !input.is_empty() => {
+            (&[ref outer @ .., lane], &[rows])
+                if lane.input == 1 && lane.out == 1 && rows.input > 1 && !input.is_empty() =>
+            {
                 expect_elements("the input", input.len(), self.reach())?;
+                let cost = Cost::nanoseconds(ADDITION * rows.size as f64);
                 each(outer, |from, to, _| {
-                    for first in (0..lane.size).step_by(LANES) {
-                        let mut sums = [0.0; LANES];
-                        let sums = &mut sums[..LANES.min(lane.size - first)];
-                        wide(|| add_rows(&input[from + first..], rows.size, rows.input, sums));
-                        sums.iter().enumerate().for_each(|(i, &sum)| emit(to + (first + i) * lane.out, sum));
-                    }
+                    for_each_piece_at(cost, &mut out[to..to + lane.size], LANES, |start, out| {
+                        for (first, out) in (from + start..).step_by(LANES).zip(out.chunks_mut(LANES)) {
+                            let mut sums = [0.0; LANES];
+                            let sums = &mut sums[..out.len()];
+                            wide(|| add_rows(&input[first..], rows.size, rows.input, sums));
+                            out.iter_mut().zip(sums).for_each(|(out, sum)| *out = result(*sum));
+                        }
+                    });
                 });
                 Ok(())
             }
-            _ => self.run(input, &Sum, emit),
+            _ => self.run(input, &Sum, |at, sum| out[at] = result(sum)),
         }
     }
 
@@ -294,9 +307,10 @@ mod tests {
         for strides in [[420, 1, 210, 70], [420, 6, 3, 1]] {
             let plan = Reduction::new(layout(&[2, 70, 2, 3], &strides), layout(&[2, 70], &[70, 1]), folded, false);
             let (mut want, mut have) = (vec![0.0; 140], vec![0.0; 140]);
-            plan.run(&input, &Sum, |at, sum| want[at] = sum).unwrap();
-            plan.sums(&input, |at, sum| have[at] = sum).unwrap();
+            plan.run(&input, &Sum, |at, sum| want[at] = sum as f32).unwrap();
+            plan.sums(&input, &mut have, |sum| sum as f32).unwrap();
             assert_eq!(have, want);
+            assert!(plan.sums(&input, &mut have[..139], |sum| sum as f32).is_err());
         }
     }
 

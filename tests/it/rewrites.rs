@@ -76,6 +76,45 @@ fn memory_used_again_is_no_obstacle() {
     assert_eq!(runs_alike(&a, &[2, 3], Apart::Nothing), ["aten::add.out", "aten::mul.out", "aten::add.out"]);
 }
 
+/// A chain whose values take turns at two places, as planned by an exporter: `-((x + x) * x)` where the negation lies on
+/// what the product reads, and a product of itself behind it.
+#[test]
+fn results_on_what_is_read_are_no_obstacle() {
+    let mut a = Assembly::new();
+    let x = a.planned_at(float(&[2, 3]), 0);
+    let one = a.int(1);
+    let (sum, product) = (a.planned_at(float(&[2, 3]), 64), a.planned_at(float(&[2, 3]), 128));
+    let (minus, last) = (a.planned_at(float(&[2, 3]), 64), a.planned_at(float(&[2, 3]), 192));
+    a.call("aten::add.out", &[x, x, one, sum, sum]);
+    a.call("aten::mul.out", &[sum, sum, product, product]);
+    a.call("aten::neg.out", &[product, minus, minus]);
+    a.call("aten::mul.out", &[minus, minus, last, last]);
+    a.inputs(&[x]);
+    a.outputs(&[last]);
+    let names = runs_alike(&a, &[2, 3], Apart::Nothing);
+    assert_eq!(names, ["aten::add.out", "edgepack::mul.epilogue_out", "aten::mul.out"]);
+    let program = Program::from_bytes(a.build()).unwrap();
+    let method = Method::load(&program, "forward", &edgepack_kernels::registry(), &Options::default()).unwrap();
+    assert_eq!(method.memory_bytes().private, 0, "what moved is in the planned memory");
+}
+
+/// A view of what is given back lies where it lay, whatever moves.
+#[test]
+fn values_that_work_in_place_stay_together() {
+    let mut a = Assembly::new();
+    let x = a.planned_at(float(&[2, 3]), 0);
+    let one = a.int(1);
+    let (sum, minus) = (a.planned_at(float(&[2, 3]), 64), a.planned_at(float(&[2, 3]), 64));
+    let seen = a.planned_at(float(&[6]), 64);
+    let last = a.planned_at(float(&[6]), 128);
+    a.call("aten::add.out", &[x, x, one, sum, sum]);
+    a.call("aten::sin.out", &[sum, minus, minus]);
+    a.call("aten::mul.out", &[seen, seen, last, last]);
+    a.inputs(&[x]);
+    a.outputs(&[last]);
+    assert_eq!(runs_alike(&a, &[2, 3], Apart::Nothing), ["aten::add.out", "aten::sin.out", "aten::mul.out"]);
+}
+
 /// Images `[1, 8, 6, 6]` through convolution, batch norm, activation, a depthwise convolution, a sum, and a mean. What they
 /// amount to if asked for: every constant positive, the mean that is subtracted negative, and what was positive stays.
 fn images(activation: &str, read_twice: bool, amounts: bool) -> Assembly {

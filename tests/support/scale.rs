@@ -20,7 +20,7 @@ use crate::hostile;
 type Write = Box<dyn Fn(&Value) -> Option<Vec<u8>>>;
 
 /// Items that lists gain.
-const ITEMS: usize = 400;
+const ITEMS: usize = 200;
 
 /// A document, and how a file is made of it.
 pub struct Document {

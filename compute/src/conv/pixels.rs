@@ -115,9 +115,8 @@ pub(super) fn convolve(
             for_each(true, WriteColumns(out, channels, width), |block, mut columns| {
                 let first = block * width;
                 path.run(Part { image: &image, group: 0, block, pixels: [0, area], offset: 0, out: &mut columns });
-                let count = width.min(channels - first);
-                for row in (0..area).filter(|_| epilogue.is_some()) {
-                    epilogue.into_iter().for_each(|epilogue| epilogue.finish(&mut columns.row(row)[..count]));
+                if let Some(epilogue) = epilogue.filter(|epilogue| epilogue.is_more_than_clamp()) {
+                    finish(epilogue, &mut columns, area, width.min(channels - first));
                 }
             });
             continue;
@@ -133,6 +132,25 @@ pub(super) fn convolve(
                 epilogue.finish(out);
             }
         });
+    }
+}
+
+/// Elements that are finished together.
+const TOGETHER: usize = 1 << 11;
+
+/// Finishes a block of output channels: a few channels of a pixel are too little to call an operation for.
+fn finish(epilogue: &Epilogue, columns: &mut Columns<'_, f32>, pixels: usize, count: usize) {
+    let mut together = [0.0; TOGETHER];
+    let most = (TOGETHER / count.max(1)).max(1);
+    for first in (0..pixels).step_by(most) {
+        let here = first..pixels.min(first + most);
+        for (pixel, to) in here.clone().zip(together.chunks_exact_mut(count)) {
+            to.copy_from_slice(&columns.row(pixel)[..count]);
+        }
+        epilogue.finish(&mut together[..here.len() * count]);
+        for (pixel, from) in here.zip(together.chunks_exact(count)) {
+            columns.row(pixel)[..count].copy_from_slice(from);
+        }
     }
 }
 

@@ -133,6 +133,11 @@ impl Arenas {
         list.filter(|(_, planned)| planned.shared).map(|(index, planned)| (index, &planned.arena))
     }
 
+    /// Memories that no other method has.
+    pub fn own(&self) -> impl Iterator<Item = &Arena> {
+        self.list.iter().filter(|planned| !planned.shared).map(|planned| &planned.arena)
+    }
+
     /// The index of the shared memory that a region is in.
     pub fn shared_at(&self, region: &Region) -> Option<usize> {
         let lies_in = |arena: &Arena| arena.region(0, arena.len()).is_some_and(|whole| whole.contains(region));

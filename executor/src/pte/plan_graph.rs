@@ -17,7 +17,7 @@ use crate::api::kernel::{OperatorRef, Prepare};
 use crate::api::operator::OperatorInfo;
 use crate::api::room::{OutOfMemory, filled, grow};
 use crate::api::state::{Dynamism, Span, State, TensorState, Value, ValueId};
-use crate::api::storage::{Block, Region};
+use crate::api::storage::{BLOCK_ALIGN, Block, Region};
 use crate::api::tensor::TensorRef;
 use crate::pte::account::Account;
 use crate::pte::arena::Arenas;
@@ -432,9 +432,18 @@ pub(crate) struct Memory {
     pub private: Vec<Block>,
     /// Constants of the program and of data files.
     pub constants: Vec<Bytes>,
+    /// Bytes of all temporaries so far, as if none shared memory: their offsets.
+    temporaries: usize,
 }
 
 impl Memory {
+    /// A region for one more temporary; `None` if there would be more bytes of them than addresses.
+    pub(crate) fn temporary(&mut self, bytes: usize) -> Option<Region> {
+        let region = Region::temporary(self.temporaries, bytes)?;
+        self.temporaries = self.temporaries.checked_add(bytes.checked_next_multiple_of(BLOCK_ALIGN)?)?;
+        Some(region)
+    }
+
     /// Returns the bytes of constants that were read into memory, and of those borrowed from their source. Bytes that
     /// several tensors share count once.
     pub(crate) fn constant_bytes(&self) -> (usize, usize) {

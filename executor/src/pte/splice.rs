@@ -18,7 +18,7 @@ use crate::api::operator::OperatorInfo;
 use crate::api::prepare::Prepare;
 use crate::api::room::grow;
 use crate::api::state::{Dynamism, NONE, Span, Value, ValueId};
-use crate::api::storage::{BLOCK_ALIGN, Region};
+use crate::api::storage::Region;
 use crate::pte::error::LoadError;
 use crate::pte::load::LoadedDelegate;
 use crate::pte::overlap::{Overlaps, delegate_outs};
@@ -32,7 +32,6 @@ pub(crate) fn splice(
     optimize: bool,
     retained: &Cell<u64>,
 ) -> Result<(), LoadError> {
-    let mut temporaries = 0;
     for chain in 0..graph.chains.len() {
         if !graph.chains[chain]
             .iter()
@@ -51,7 +50,7 @@ pub(crate) fn splice(
                 && let Some(loaded) = delegates.get(delegate as usize)
             {
                 let origin = (instruction.origin, delegate);
-                let mut call = Call { graph: &mut *graph, args, origin, temporaries: &mut temporaries, new: &mut new };
+                let mut call = Call { graph: &mut *graph, args, origin, new: &mut new };
                 let refused =
                     |error| LoadError::Delegate { delegate: delegate as usize, backend: loaded.id.clone(), error };
                 if call.inline(&*loaded.delegate, optimize, retained).map_err(refused)? {
@@ -78,8 +77,6 @@ struct Call<'c, 'r> {
     args: Span,
     /// Instruction of the file, and delegate.
     origin: (u32, u32),
-    /// Bytes of all temporaries of the method so far, as if none shared memory: their offsets.
-    temporaries: &'c mut usize,
     new: &'c mut Vec<PlanInstruction>,
 }
 
@@ -274,13 +271,11 @@ impl Call<'_, '_> {
     }
 
     fn temporary(&mut self, layout: &TensorLayout, dynamic: bool) -> Result<ValueId, KernelError> {
-        let bytes = layout.byte_len();
-        let region = Region::temporary(*self.temporaries, bytes);
-        let next = bytes.checked_next_multiple_of(BLOCK_ALIGN).and_then(|bytes| self.temporaries.checked_add(bytes));
-        let (Some(region), Some(next)) = (region, next) else {
-            return Err(KernelError::new(ErrorCode::MemoryAllocationFailed, "temporaries beyond all memory"));
-        };
-        *self.temporaries = next;
+        let region = self
+            .graph
+            .memory
+            .temporary(layout.byte_len())
+            .ok_or_else(|| KernelError::new(ErrorCode::MemoryAllocationFailed, "temporaries beyond all memory"))?;
         self.tensor(layout, dynamic, region, false)
     }
 

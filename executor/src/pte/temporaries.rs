@@ -1,10 +1,13 @@
 //! Gives temporary tensors their memory, once a method was rewritten.
 //!
-//! Temporaries that share bytes are placed as one. One that is used within one straight stretch of instructions, written
+//! They lie in the planned memory of the method as far as values that stay where they are leave room, and else in memory
+//! of their own. Temporaries that share bytes are placed as one. One that is used within one straight stretch of instructions, written
 //! first, needs its bytes from its first use to its last; any other for the whole method. Nothing is assumed of jumps beyond
 //! that.
 
-use edgepack_memory_plan::{Block, Lifetime, Strategy, place};
+use std::ops::Range;
+
+use edgepack_memory_plan::{Block, Lifetime, Placement, Strategy, place};
 
 use crate::api::room::{filled, grow, no_room};
 use crate::api::state::ValueId;
@@ -69,25 +72,98 @@ pub(crate) fn place_temporaries(graph: &mut PlanGraph<'_>) -> Result<(), LoadErr
         // Rewritten away.
         None => Block { bytes: 0, lifetime: whole, fixed: None },
     }));
-    let strategy = if blocks.len() <= FEW { Strategy::Smallest } else { Strategy::Quick };
-    let plan = place(&blocks, BLOCK_ALIGN as u64, strategy);
-    let bytes = plan.as_ref().and_then(|plan| usize::try_from(plan.bytes).ok());
-    let (Some(plan), Some(bytes)) = (plan, bytes) else { return Err(no_room("temporaries", u64::MAX).into()) };
-    let block = graph.account.block("temporaries", bytes)?;
+    let home = Home::of(graph)?;
+    let places = home.place(&blocks, graph)?;
     for &tensor in &tensors {
         let index = cluster_of[tensor as usize] as usize;
         let region = &mut graph.state.tensors[tensor as usize].region;
-        *region = match clusters[index].uses {
-            Some(_) => {
-                let inside = (region.addresses().start - clusters[index].start) as usize;
-                let offset = usize::try_from(plan.offsets[index]).unwrap_or(usize::MAX).saturating_add(inside);
-                block.region(offset, region.len()).ok_or_else(|| no_room("temporaries", bytes as u64))?
-            }
-            None => Region::empty(),
-        };
+        let inside = (region.addresses().start - clusters[index].start) as usize;
+        *region = places[index].after(inside).prefix(region.len());
     }
-    graph.memory.private.push(block);
     Ok(())
+}
+
+/// Planned memory of the method's own, and the part of it that values have which stay where they are.
+struct Home {
+    memory: Option<Region>,
+    taken: Vec<Range<u64>>,
+}
+
+/// Up to this many pieces of planned memory are kept apart; of more, all up to the last one counts as taken.
+const PIECES: usize = 64;
+
+impl Home {
+    /// The largest of the planned memories.
+    fn of(graph: &PlanGraph<'_>) -> Result<Self, LoadError> {
+        let memories = graph.memory.arenas.own().filter_map(|arena| arena.region(0, arena.len()));
+        let Some(memory) = memories.max_by_key(Region::len) else {
+            return Ok(Home { memory: None, taken: Vec::new() });
+        };
+        let start = memory.addresses().start;
+        let mut taken: Vec<Range<u64>> = Vec::new();
+        for tensor in graph.state.tensors.iter().filter(|tensor| !tensor.region.is_empty()) {
+            if memory.contains(&tensor.region) {
+                grow(&mut taken, 1)?;
+                let range = tensor.region.addresses();
+                taken.push(range.start - start..range.end - start);
+            }
+        }
+        taken.sort_unstable_by_key(|range| range.start);
+        taken.dedup_by(|next, last| {
+            let joins = next.start <= last.end;
+            if joins {
+                last.end = last.end.max(next.end);
+            }
+            joins
+        });
+        if taken.len() > PIECES {
+            taken = taken.last().map(|last| 0..last.end).into_iter().collect();
+        }
+        Ok(Home { memory: Some(memory), taken })
+    }
+
+    /// Gives every block a place: in this memory if it is free there, in new memory what does not fit.
+    fn place(&self, blocks: &[Block], graph: &mut PlanGraph<'_>) -> Result<Vec<Region>, LoadError> {
+        let mut places = filled(Region::empty(), blocks.len())?;
+        let whole = Lifetime { first: 0, last: u32::MAX };
+        let fixed = self.taken.iter().map(|range| (range.end - range.start, range.start));
+        let mut all = Vec::new();
+        grow(&mut all, self.taken.len().saturating_add(blocks.len()))?;
+        all.extend(fixed.map(|(bytes, start)| Block { bytes, lifetime: whole, fixed: Some(start) }));
+        all.extend_from_slice(blocks);
+        if let Some(memory) = self.memory {
+            let plan = packed(&all)?;
+            for ((place, block), &offset) in places.iter_mut().zip(blocks).zip(&plan.offsets[self.taken.len()..]) {
+                let end = offset.saturating_add(block.bytes);
+                if block.bytes > 0 && end <= memory.len() as u64 {
+                    *place = memory.after(offset as usize).prefix(block.bytes as usize);
+                }
+            }
+        }
+        let mut rest = all.split_off(self.taken.len());
+        for (block, _) in rest.iter_mut().zip(&places).filter(|(_, place)| !place.is_empty()) {
+            block.bytes = 0;
+        }
+        if rest.iter().all(|block| block.bytes == 0) {
+            return Ok(places);
+        }
+        let plan = packed(&rest)?;
+        let bytes = usize::try_from(plan.bytes).map_err(|_| no_room("temporaries", plan.bytes))?;
+        let memory = graph.account.block("temporaries", bytes)?;
+        for ((place, block), &offset) in places.iter_mut().zip(&rest).zip(&plan.offsets) {
+            if block.bytes > 0 {
+                let region = usize::try_from(offset).ok().and_then(|at| memory.region(at, block.bytes as usize));
+                *place = region.ok_or_else(|| no_room("temporaries", plan.bytes))?;
+            }
+        }
+        graph.memory.private.push(memory);
+        Ok(places)
+    }
+}
+
+fn packed(blocks: &[Block]) -> Result<Placement, LoadError> {
+    let strategy = if blocks.len() <= FEW { Strategy::Smallest } else { Strategy::Quick };
+    Ok(place(blocks, BLOCK_ALIGN as u64, strategy).ok_or_else(|| no_room("temporaries", u64::MAX))?)
 }
 
 /// Notes where each cluster is used. Returns the number of positions.

@@ -9,7 +9,7 @@ mod places;
 mod transposed;
 
 use edgepack_executor::Registry;
-use edgepack_executor::rewrite::{FoldConstants, ShareEqual};
+use edgepack_executor::rewrite::{DetachPlanned, FoldConstants, ShareEqual};
 
 /// Adds the rules, in the order they run.
 pub(crate) fn with_rewrites(registry: Registry) -> Registry {
@@ -17,6 +17,7 @@ pub(crate) fn with_rewrites(registry: Registry) -> Registry {
         // Before constants are folded, which would copy what need not be copied.
         .with_rewrite(transposed::ViewTransposed)
         .with_rewrite(FoldConstants)
+        .with_rewrite(DetachPlanned)
         .with_rewrite(ShareEqual)
         .with_rewrite(batch_norm::FoldBatchNorm)
         .with_rewrite(places::DropPlaces)

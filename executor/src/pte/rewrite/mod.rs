@@ -4,10 +4,12 @@
 //! memory outlives a run, and answers only for methods without jumps, where "before" and "after" mean something.
 
 mod content;
+mod detach;
 mod fold;
 mod share;
 mod uses;
 
+pub use detach::DetachPlanned;
 pub use fold::FoldConstants;
 pub use share::ShareEqual;
 pub use uses::{Use, Uses};

@@ -218,7 +218,7 @@ fn fold_into<T: Number>(
     let ordered = (is_single && is_row).then(|| input.as_slice::<f32>()).transpose()?;
     if operation == Operation::Mean && is_single && !is_row {
         let (input, out) = (input.as_slice::<f32>()?, out.into_slice::<f32>()?);
-        return Ok(reduction.sums(input, |at, sum| out[at] = (sum / count as f64) as f32)?);
+        return Ok(reduction.sums(input, out, |sum| (sum / count as f64) as f32)?);
     }
     let input = input.as_slice::<T>()?;
     let mut out = Store::new(&mut out)?;
