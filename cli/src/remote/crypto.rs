@@ -81,7 +81,8 @@ mod functions {
 
         fn finish(&mut self) -> Result<&[u8]> {
             let output = self.context.take().ok_or_else(refused)?.finish();
-            Ok(self.output.insert(output).as_ref())
+            let output: &HashOutput = self.output.insert(output);
+            Ok(output.as_ref())
         }
     }
 
@@ -92,7 +93,8 @@ mod functions {
 
         fn finish(&mut self) -> Result<&[u8]> {
             let output = self.context.take().ok_or_else(refused)?.finish();
-            Ok(self.output.insert(output).as_ref())
+            let output: &HashOutput = self.output.insert(output);
+            Ok(output.as_ref())
         }
     }
 

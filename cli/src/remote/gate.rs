@@ -70,3 +70,40 @@ impl Resolver for Gate {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(uri: &str, nearest: Scope, only_loopback: bool) -> Result<Option<Scope>, RemoteError> {
+        let gate = Gate::default();
+        gate.open(nearest, only_loopback);
+        let resolved = gate.resolve(&uri.parse().unwrap(), &Config::default(), NextTimeout::default());
+        let found = gate.found();
+        assert_eq!(resolved.is_ok(), found.is_ok(), "{uri}");
+        found
+    }
+
+    #[test]
+    fn nothing_leads_nearer() {
+        for (uri, own) in [
+            ("https://10.0.0.1/x", Scope::Private),
+            ("https://[fd00::1]/x", Scope::Private),
+            ("https://100.64.0.1/x", Scope::Private),
+            ("https://127.0.0.1/x", Scope::Loopback),
+            ("https://localhost/x", Scope::Loopback),
+            ("https://[::1]/x", Scope::Loopback),
+            ("https://[::ffff:10.0.0.1]/x", Scope::Private),
+        ] {
+            assert_eq!(ask(uri, own, false), Ok(Some(own)), "{uri}");
+            let refused = ask(uri, Scope::Public, false);
+            assert!(matches!(refused, Err(RemoteError::Address { .. })), "{uri}: {refused:?}");
+        }
+        assert!(ask("https://127.0.0.1/x", Scope::Private, false).is_err());
+        assert_eq!(ask("https://1.1.1.1/x", Scope::Loopback, false), Ok(Some(Scope::Public)));
+        // Where connections are not encrypted, they do not leave the machine, whatever a name leads to.
+        assert!(ask("http://1.1.1.1/x", Scope::Loopback, true).is_err());
+        assert!(ask("http://10.0.0.1/x", Scope::Loopback, true).is_err());
+        assert_eq!(ask("http://127.0.0.1/x", Scope::Loopback, true), Ok(Some(Scope::Loopback)));
+    }
+}

@@ -323,3 +323,40 @@ impl fmt::Debug for Transport {
         f.debug_struct("Transport").field("access", &self.0.access).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::time::Duration;
+
+    use edgepack_format::limits::Limits;
+
+    use super::*;
+
+    /// A host that was outside when it was first asked is not this machine later, nor is one that such a host sends to.
+    #[test]
+    fn names_that_change_their_address_are_refused() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/file", listener.local_addr().unwrap());
+        let access =
+            Access { loopback_http: true, timeout: Duration::from_secs(5), credentials: None, limits: Limits::DEFAULT };
+        let client = Transport::new(access).0;
+        let place = Place::parse(&url, true).unwrap();
+        for redirected in [false, true] {
+            let found = redirected.then(|| (place.clone(), place.clone(), Scope::Public));
+            *client.state() = State { first: Some(Scope::Public), found, ..State::default() };
+            let answer = client.range(&place, &(0..10), &HeaderMap::new());
+            assert!(matches!(answer, Err(RemoteError::Address { .. })), "{answer:?}");
+        }
+        listener.set_nonblocking(true).unwrap();
+        assert!(listener.accept().is_err(), "nobody connects");
+    }
+
+    #[test]
+    fn questions_are_read_as_the_store_writes_them() {
+        assert_eq!(question("bytes=0-9"), Some(0..10));
+        for bad in ["bytes=9-0", "bytes=-9", "bytes=9-", "bytes=0-18446744073709551615", "", "lines=0-9"] {
+            assert_eq!(question(bad), None, "{bad}");
+        }
+    }
+}
