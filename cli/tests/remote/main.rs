@@ -2,6 +2,7 @@
 
 mod answers;
 mod commands;
+mod encrypted;
 mod large;
 mod server;
 

@@ -1,12 +1,11 @@
 //! A server on this machine that answers as a test wants it to, and counts what it sends.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 
 /// A question.
 #[derive(Clone, Debug)]
@@ -40,6 +39,7 @@ pub type Answer = dyn Fn(&Question, &mut dyn Write) -> io::Result<()> + Send + S
 
 /// A server; it ends with its value.
 pub struct Server {
+    scheme: &'static str,
     port: u16,
     sent: Arc<AtomicU64>,
     asked: Arc<Mutex<Vec<Question>>>,
@@ -49,19 +49,35 @@ pub struct Server {
 impl Server {
     /// A server that answers so.
     pub fn new(answer: impl Fn(&Question, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static) -> Server {
+        Server::start("http", |stream| Ok(Box::new(stream)), answer)
+    }
+
+    /// A server of one file, under every path, that speaks as it is told to.
+    pub fn wrapped(
+        wrap: impl Fn(TcpStream) -> io::Result<Box<dyn Stream>> + Send + Sync + 'static,
+        file: File,
+    ) -> Server {
+        Server::start("https", wrap, move |question, out| file.answer(question, out))
+    }
+
+    fn start(
+        scheme: &'static str,
+        wrap: impl Fn(TcpStream) -> io::Result<Box<dyn Stream>> + Send + Sync + 'static,
+        answer: impl Fn(&Question, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().unwrap().port();
-        let server = Server { port, sent: Arc::default(), asked: Arc::default(), over: Arc::default() };
+        let server = Server { scheme, port, sent: Arc::default(), asked: Arc::default(), over: Arc::default() };
         let (sent, asked, over) = (server.sent.clone(), server.asked.clone(), server.over.clone());
-        let answer: Arc<Answer> = Arc::new(answer);
+        let (answer, wrap): (Arc<Answer>, _) = (Arc::new(answer), Arc::new(wrap));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 if over.load(Ordering::Relaxed) {
                     break;
                 }
-                let (sent, asked, answer) = (sent.clone(), asked.clone(), answer.clone());
+                let (sent, asked, answer, wrap) = (sent.clone(), asked.clone(), answer.clone(), wrap.clone());
                 // A client that goes away is no concern of the server.
-                thread::spawn(move || drop(talk(stream, &sent, &asked, &*answer)));
+                thread::spawn(move || drop(wrap(stream).and_then(|stream| talk(stream, &sent, &asked, &*answer))));
             }
         });
         server
@@ -74,7 +90,7 @@ impl Server {
 
     /// URL of a path.
     pub fn url(&self, path: &str) -> String {
-        format!("http://{}/{path}", self.host())
+        format!("{}://{}/{path}", self.scheme, self.host())
     }
 
     /// Host and port.
@@ -101,22 +117,26 @@ impl Drop for Server {
     }
 }
 
-struct Counted<'a>(&'a TcpStream, &'a AtomicU64);
+/// Both directions of a connection.
+pub trait Stream: Read + Write + Send {}
+
+impl<S: Read + Write + Send> Stream for S {}
+
+struct Counted<'a>(&'a mut dyn Stream, &'a AtomicU64);
 
 impl Write for Counted<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let len = (&*self.0).write(bytes)?;
+        let len = self.0.write(bytes)?;
         self.1.fetch_add(len as u64, Ordering::Relaxed);
         Ok(len)
     }
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        self.0.flush()
     }
 }
 
-fn talk(stream: TcpStream, sent: &AtomicU64, asked: &Mutex<Vec<Question>>, answer: &Answer) -> io::Result<()> {
-    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
-    let mut reader = BufReader::new(&stream);
+fn talk(stream: Box<dyn Stream>, sent: &AtomicU64, asked: &Mutex<Vec<Question>>, answer: &Answer) -> io::Result<()> {
+    let mut reader = BufReader::new(stream);
     loop {
         let mut lines = Vec::new();
         loop {
@@ -136,7 +156,9 @@ fn talk(stream: TcpStream, sent: &AtomicU64, asked: &Mutex<Vec<Question>>, answe
         };
         let question = Question { line, headers: lines.iter().map(pair).collect() };
         asked.lock().unwrap().push(question.clone());
-        answer(&question, &mut Counted(&stream, sent))?;
+        let mut out = Counted(reader.get_mut(), sent);
+        answer(&question, &mut out)?;
+        out.flush()?;
     }
 }
 
