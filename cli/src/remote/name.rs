@@ -5,14 +5,14 @@ use std::path::Path;
 /// Reason for which a name inside of a file of a server leads nowhere: names in files never become requests.
 pub const NOT_BESIDE: &str = "files next to one of a server are not looked for; download both";
 
-/// What a name starts with that is of a file elsewhere.
+/// Beginnings of names of files elsewhere.
 const SCHEMES: [&str; 5] = ["https://", "http://", "s3://", "gs://", "az://"];
 
 /// Returns the name of a file elsewhere; `None` for a path of this machine. `./https://x` is such a path.
 pub fn remote(path: &Path) -> Option<&str> {
     let name = path.to_str()?;
     let starts = |scheme: &&str| name.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    SCHEMES.iter().any(|scheme| starts(&scheme)).then_some(name)
+    SCHEMES.iter().any(starts).then_some(name)
 }
 
 /// Returns a name as messages show it: what is in front of the host, queries and fragments may be secrets.

@@ -34,12 +34,12 @@ pub struct RemoteSource {
     runtime: Runtime,
     name: String,
     limit: u64,
-    /// What the first answer said of the file; `None` if it has no bytes.
+    /// Facts about the file in the first answer; `None` if it has no bytes.
     first: Option<ObjectMeta>,
     state: Mutex<State>,
 }
 
-/// What was fetched.
+/// Bytes that were fetched, and how many.
 #[derive(Default)]
 struct State {
     /// Blocks by their number, with the time of their last use.

@@ -185,7 +185,7 @@ impl Client {
         Err(RemoteError::Redirect("again and again"))
     }
 
-    /// Where to begin: where the last question ended, or at the place that was named. True for a place known before.
+    /// Returns the place to begin at: the one that the last question led to, and true, or else the one that was named.
     fn start(&self, place: &Place) -> (Hop, bool) {
         let state = self.state();
         if let Some((named, found, scope)) = &state.found
