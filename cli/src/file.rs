@@ -13,6 +13,7 @@ use edgepack_format::foreign::{TAIL_LEN, foreign};
 use edgepack_format::limits::Limits;
 use edgepack_loader::{AlignedBytes, FileHead, FileSource, MappedFile, MemorySource, Source};
 
+use crate::remote::{remote, shown};
 use crate::status::Failure;
 
 /// An open file.
@@ -29,9 +30,14 @@ pub struct File {
 /// Length from which on files are mapped: below it, reading is as fast.
 const LARGE: u64 = 16 << 20;
 
-/// A path in messages: `-` by what it stands for.
+/// A path in messages: `-` by what it stands for, a file of a server without what may be secret.
 pub fn name_of(path: &Path) -> String {
-    if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() }
+    if is_stdin(path) { "standard input".to_owned() } else { listed(path) }
+}
+
+/// A path in lists of files, where `-` is `-`.
+pub fn listed(path: &Path) -> String {
+    remote(path).map_or_else(|| path.display().to_string(), shown)
 }
 
 /// Returns whether a path stands for standard input.
@@ -42,10 +48,15 @@ pub fn is_stdin(path: &Path) -> bool {
 /// Opens a file; `-` is standard input. What cannot be sought (pipes) is read into memory. Large files are mapped if `map`
 /// says so, and the others read where something of them is wanted.
 pub fn open(path: &Path, stdin: &mut dyn Read, limits: &Limits, map: bool) -> Result<File, Failure> {
-    let source = sourced(path, stdin, limits, map)?;
-    let name = name_of(path);
-    let head = FileHead::detect(&*source, limits).map_err(|error| unreadable(error).about(&name))?;
-    Ok(File { name, head, source })
+    File::of(name_of(path), sourced(path, stdin, limits, map)?, limits)
+}
+
+impl File {
+    /// Recognises a source by its content.
+    pub fn of(name: String, source: Arc<dyn Source>, limits: &Limits) -> Result<File, Failure> {
+        let head = FileHead::detect(&*source, limits).map_err(|error| unreadable(error).about(&name))?;
+        Ok(File { name, head, source })
+    }
 }
 
 /// Opens a file of any content, to be read piece by piece; `-` is standard input.
@@ -154,13 +165,22 @@ pub fn read_whole(from: &mut dyn Read, limits: &Limits, name: &str) -> Result<Ve
     Ok(bytes)
 }
 
+/// All bytes of a source, within the limits.
+pub fn read_all(source: &dyn Source, limits: &Limits) -> Result<Vec<u8>, Failure> {
+    let len = source.len();
+    if len > limits.segment_bytes {
+        return Err(Failure::unreadable(format!("{len} bytes, more than the {} allowed", limits.segment_bytes)));
+    }
+    Ok(read_range(source, 0, len)?.to_vec())
+}
+
 /// The first `len` bytes of a source, or all it has.
 pub fn read_head(source: &dyn Source, len: u64) -> Result<AlignedBytes, Failure> {
     read_range(source, 0, len.min(source.len()))
 }
 
 /// The last `len` bytes of a source, or all it has.
-fn read_tail(source: &dyn Source, len: u64) -> Result<AlignedBytes, Failure> {
+pub fn read_tail(source: &dyn Source, len: u64) -> Result<AlignedBytes, Failure> {
     let len = len.min(source.len());
     read_range(source, source.len() - len, len)
 }

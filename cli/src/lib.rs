@@ -27,6 +27,7 @@ mod profile;
 mod ranking;
 mod readable;
 mod recording;
+pub mod remote;
 mod session;
 mod spelling;
 mod status;

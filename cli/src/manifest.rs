@@ -13,7 +13,7 @@ use edgepack_format::FileKind;
 use edgepack_loader::Source;
 use serde::Serialize;
 
-use crate::file::{File, digest};
+use crate::file::{File, digest, listed};
 use crate::session::Session;
 use crate::status::Failure;
 
@@ -104,7 +104,7 @@ impl Manifest {
 
     /// Compares a file with its line, and if that differs, part by part.
     pub fn compare(&self, path: &Path, file: &File, session: &Session) -> Result<Verdict, Failure> {
-        let Some(recorded) = self.entries.get(&path.display().to_string()) else { return Ok(Verdict::Unlisted) };
+        let Some(recorded) = self.entries.get(&listed(path)) else { return Ok(Verdict::Unlisted) };
         let have = of_source(&*file.source).map_err(|error| Failure::unreadable(error).about(&file.name))?;
         if have == recorded.digest {
             return Ok(Verdict::Intact);

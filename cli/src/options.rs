@@ -40,6 +40,10 @@ pub struct Common {
     #[arg(long, global = true)]
     pub no_map: bool,
 
+    /// Also read `http://` of this machine; elsewhere only `https://` is read
+    #[arg(long, global = true)]
+    pub loopback_http: bool,
+
     /// Also write over a file that is read, two outputs to one file, and what is not valid
     #[arg(long, global = true)]
     pub force: bool,

@@ -11,6 +11,8 @@ use std::path::Path;
 use edgepack::builder::write_file::{self, Batch, Conflict};
 use edgepack_format::finding::Findings;
 
+use crate::file::name_of;
+use crate::remote::remote;
 use crate::status::Failure;
 
 /// Files read so far, and files that wait to replace others.
@@ -82,6 +84,9 @@ impl Outputs {
         path: &Path,
         content: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        if remote(path).is_some() {
+            return Err(Failure::usage(format!("{}: nothing is written to servers", name_of(path))));
+        }
         let staged = self.batch.write(path, |out| content(out).map_err(Unwritten::Content));
         staged.map_err(|error| match error {
             Unwritten::Content(failure) => failure,

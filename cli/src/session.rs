@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::file::{self, File};
 use crate::options::{Common, JsonForm};
 use crate::outputs::{Outputs, is_stdout};
+use crate::remote::remote;
 use crate::status::{Failure, Status};
 use crate::streams::ColorStream;
 use crate::style::TITLE;
@@ -46,6 +47,9 @@ pub struct Session {
     stdin_read: bool,
     terminal: bool,
     map: bool,
+    /// Files of servers may come unencrypted from this machine.
+    #[cfg_attr(not(feature = "remote"), expect(dead_code, reason = "no build without a client asks"))]
+    loopback_http: bool,
 }
 
 /// A document of some command: its schema, then what the command says.
@@ -89,11 +93,15 @@ impl Session {
             stdin_read: false,
             terminal,
             map,
+            loopback_http: common.loopback_http,
         }
     }
 
     /// Opens a file to read; `-` is standard input.
     pub fn open(&mut self, path: &Path) -> Result<File, Failure> {
+        if let Some(name) = remote(path) {
+            return File::of(file::name_of(path), self.elsewhere(name)?, &self.limits);
+        }
         self.reads(path)?;
         self.recover(path)?;
         file::open(path, &mut self.stdin, &self.limits, self.map)
@@ -111,8 +119,13 @@ impl Session {
 
     /// Opens a file in which there is to be something, to be read piece by piece; `-` is standard input, which is read whole.
     pub fn source(&mut self, path: &Path) -> Result<Arc<dyn Source>, Failure> {
-        self.reads(path)?;
-        let source = file::source(path, &mut self.stdin, &self.limits)?;
+        let source = match remote(path) {
+            Some(name) => self.elsewhere(name)?,
+            None => {
+                self.reads(path)?;
+                file::source(path, &mut self.stdin, &self.limits)?
+            }
+        };
         match source.len() {
             0 => Err(file::empty(&file::name_of(path))),
             _ => Ok(source),
@@ -121,6 +134,10 @@ impl Session {
 
     /// Reads a file whole; `-` is standard input.
     pub fn read(&mut self, path: &Path) -> Result<Vec<u8>, Failure> {
+        if let Some(name) = remote(path) {
+            let source = self.elsewhere(name)?;
+            return file::read_all(&*source, &self.limits).map_err(|failure| failure.about(&file::name_of(path)));
+        }
         self.reads(path)?;
         file::read(path, &mut self.stdin, &self.limits)
     }
@@ -132,6 +149,30 @@ impl Session {
             return Err(file::empty(&file::name_of(path)));
         }
         Ok(bytes)
+    }
+
+    /// Opens a file of a server, to be read range by range.
+    #[cfg(feature = "remote")]
+    fn elsewhere(&self, name: &str) -> Result<Arc<dyn Source>, Failure> {
+        use crate::remote::{Access, RemoteError, open, shown};
+
+        let access = Access::of_environment(self.loopback_http, self.limits).map_err(Failure::usage)?;
+        let opened = open(name, &access).map_err(|error| match error {
+            RemoteError::Url(_)
+            | RemoteError::UserInfo
+            | RemoteError::Unencrypted
+            | RemoteError::Feature { .. }
+            | RemoteError::Store(_) => Failure::usage(error),
+            error => Failure::unreadable(error),
+        });
+        Ok(Arc::new(opened.map_err(|failure| failure.about(&shown(name)))?))
+    }
+
+    /// Refuses a file of a server: this build has no client.
+    #[cfg(not(feature = "remote"))]
+    fn elsewhere(&self, name: &str) -> Result<Arc<dyn Source>, Failure> {
+        let message = "files of servers are read by builds with the feature `remote`, which this one lacks";
+        Err(Failure::usage(message).about(&crate::remote::shown(name)))
     }
 
     /// Notes a file that is to be read. Standard input can be read once.

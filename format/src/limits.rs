@@ -17,6 +17,8 @@ pub struct Limits {
     /// Bytes of one segment that may be read into memory, and of a stream that is read whole. A segment is never longer
     /// than its file.
     pub segment_bytes: u64,
+    /// Bytes of one file of a server that may be fetched.
+    pub fetch_bytes: u64,
     /// Bytes of what the executor allocates for a method beyond planned memory and segments: values without planned
     /// memory, scratch, packed weights.
     pub method_bytes: u64,
@@ -33,6 +35,7 @@ impl Limits {
         findings: 1_000,
         arena_bytes: 64 << 30,
         segment_bytes: 1 << 40,
+        fetch_bytes: 16 << 30,
         method_bytes: 64 << 30,
         memory_bytes: 1 << 30,
         // The reference runtime's own budget.
@@ -52,6 +55,7 @@ impl Limits {
             findings: 100,
             arena_bytes: 64 << 20,
             segment_bytes: 256 << 20,
+            fetch_bytes: 64 << 20,
             method_bytes: 64 << 20,
             memory_bytes: 128 << 20,
             instructions: 100_000,

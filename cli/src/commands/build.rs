@@ -9,6 +9,7 @@ use edgepack::edit::{
 
 use crate::edit::write_ready;
 use crate::file::name_of;
+use crate::remote::{NOT_BESIDE, remote};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -38,7 +39,11 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let json = DocumentText::read(session.source(&args.file)?).map_err(|error| unread(error, &args.file))?;
     let folder = args.data_dir.as_deref().or(args.file.parent()).unwrap_or(Path::new(""));
     let about = |error| Failure::from(error).about(&name_of(&args.file));
+    let elsewhere = remote(args.data_dir.as_deref().unwrap_or(&args.file)).is_some();
     let mut open = |name: &str| -> Result<Content, Error> {
+        if elsewhere {
+            return Err(Error::Document(format!("{name}: {NOT_BESIDE}")));
+        }
         let path = folder.join(name);
         session.outputs.reads(&path);
         Content::of_file(path)

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::file::listed;
 use crate::manifest::{Hex, escape, of_parts, of_source};
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -45,7 +46,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         let sha256 = of_source(&*file.source).map_err(|error| Failure::unreadable(error).about(&file.name))?;
         let parts = if args.parts { of_parts(&file, session)? } else { Vec::new() };
         let parts = parts.into_iter().map(|(name, sha256)| Part { name, sha256 }).collect();
-        digested.push(Digested { file: path.display().to_string(), sha256, bytes: file.source.len(), parts });
+        digested.push(Digested { file: listed(path), sha256, bytes: file.source.len(), parts });
     }
     if session.json {
         session.document(&serde_json::json!({ "files": digested }))?;

@@ -7,6 +7,7 @@ use edgepack::text::parse_with;
 
 use crate::edit::{read_text, write};
 use crate::file::name_of;
+use crate::remote::{NOT_BESIDE, remote};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -24,8 +25,11 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let text = read_text(&args.file, session)?;
-    let folder = args.file.parent().unwrap_or(Path::new(""));
+    let (folder, elsewhere) = (args.file.parent().unwrap_or(Path::new("")), remote(&args.file).is_some());
     let parsed = parse_with(&text, &mut |name| {
+        if elsewhere {
+            return Err(format!("{name}: {NOT_BESIDE}"));
+        }
         let path = folder.join(name);
         session.outputs.reads(&path);
         Content::of_file(path).map_err(|error| error.to_string())

@@ -11,6 +11,7 @@ use crate::edit::{open, package, write};
 use crate::file::name_of;
 use crate::interchange::{self, TensorFile};
 use crate::outputs::unwritten;
+use crate::remote::remote;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -40,6 +41,10 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    if args.in_place && remote(&args.file).is_some() {
+        let message = "a file of a server is not changed in place; -o names a file for the changed one";
+        return Err(Failure::usage(message).about(&name_of(&args.file)));
+    }
     if args.in_place && args.file.as_os_str() == "-" {
         return Err(Failure::usage("standard input cannot be changed in place: name a file, or the result with -o"));
     }
