@@ -28,6 +28,7 @@ mod ranking;
 mod readable;
 mod recording;
 mod session;
+mod setting;
 mod spelling;
 mod status;
 mod streams;

@@ -25,6 +25,7 @@ mod library;
 mod lifetimes;
 mod loader;
 mod macros;
+mod metadata;
 mod mlf;
 mod operators;
 mod packed_weights;
