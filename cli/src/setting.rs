@@ -29,9 +29,29 @@ impl Serialize for Setting {
     }
 }
 
+#[cfg(feature = "schemas")]
+impl schemars::JsonSchema for Setting {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Setting".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A setting: a number, text, a list of integers, or bytes.",
+            "anyOf": [
+                { "type": ["number", "string"] },
+                { "type": "array", "items": { "type": "integer" } },
+                generator.subschema_for::<Base64>(),
+            ],
+        })
+    }
+}
+
 /// Bytes of a JSON document.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct Base64 {
+    /// The bytes in base64.
     base64: String,
 }
 

@@ -8,6 +8,7 @@ mod commands;
 mod comments;
 mod data_files;
 mod diff;
+mod documents;
 mod edgetpu;
 mod edit;
 mod epilogue;

@@ -56,7 +56,8 @@ pub struct Args {
 
 /// The JSON document.
 #[derive(Serialize)]
-struct Patched {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Patched {
     /// Bytes of the file.
     bytes: u64,
     /// The file.

@@ -15,6 +15,7 @@ use crate::units::{bytes, count, duration};
 
 /// Time of opening, loading and running, and the memory needed.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Measured {
     /// Name of the file, as the command line has it.
     pub file: String,
@@ -45,6 +46,7 @@ pub struct Measured {
 
 /// Runs after the first.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Steady {
     runs: usize,
     #[serde(flatten)]
@@ -53,6 +55,7 @@ pub struct Steady {
 
 /// Bytes of memory by use.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Memory {
     planned_bytes: usize,
     private_bytes: usize,

@@ -94,9 +94,11 @@ impl MetadataValue {
             TEXT => text(value, 1).map(Self::Text),
             INTS => ints(value).map(Self::Ints),
             BYTES => copy(value).map(Self::Bytes),
-            // Text of a program without tags. No text begins with a control character but those of white space.
-            tag if tag >= b' ' || matches!(tag, b'\t' | b'\n' | b'\r') => text(data, 0).map(Self::Text),
-            tag => Err(MetadataError::Type(tag)),
+            // Text of a program without tags has no control characters but those of white space.
+            tag if data.iter().any(|byte| *byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r')) => {
+                Err(MetadataError::Type(tag))
+            }
+            _ => text(data, 0).map(Self::Text),
         }
     }
 

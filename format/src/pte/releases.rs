@@ -65,8 +65,39 @@ impl Serialize for Release {
     }
 }
 
+#[cfg(feature = "schemas")]
+impl schemars::JsonSchema for Release {
+    fn schema_name() -> alloc::borrow::Cow<'static, str> {
+        "Release".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A release of ExecuTorch, without the number of the patch.",
+            "type": "string",
+            "pattern": r"^\d+\.\d+$",
+        })
+    }
+}
+
+#[cfg(feature = "schemas")]
+impl schemars::JsonSchema for Since {
+    fn schema_name() -> alloc::borrow::Cow<'static, str> {
+        "Since".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "First release that has it; none if no release has, never if none loads it.",
+            "type": "string",
+            "pattern": r"^(\d+\.\d+|none|never)$",
+        })
+    }
+}
+
 /// Kinds of facts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NeedKind {
     /// Something of the format.
@@ -115,6 +146,7 @@ impl Serialize for Since {
 
 /// Something that a program needs of a runtime.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Need {
     /// Kind of the need.
     pub kind: NeedKind,

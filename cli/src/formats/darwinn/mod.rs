@@ -32,8 +32,9 @@ pub struct Darwinn;
 
 /// Content of a package.
 #[derive(serde::Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(transparent)]
-struct Inspected<'p, 'a> {
+pub(crate) struct Inspected<'p, 'a> {
     document: Value,
     #[serde(skip)]
     package: &'p PackageRef<'a>,

@@ -8,13 +8,13 @@ mod handles;
 mod inputs;
 pub mod layers;
 mod open;
-mod ops;
+pub(crate) mod ops;
 mod pairing;
 pub mod payloads;
 mod print;
 mod probe;
 mod profile;
-mod releases;
+pub(crate) mod releases;
 mod replay;
 mod run;
 mod selection;
@@ -59,7 +59,8 @@ pub struct Pte;
 
 /// Content of a program.
 #[derive(Serialize)]
-struct Inspected<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Inspected<'a> {
     #[serde(flatten)]
     summary: ProgramSummary,
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -18,7 +18,8 @@ use crate::units::count;
 
 /// The JSON document.
 #[derive(Serialize)]
-struct Releases<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Releases<'a> {
     /// Name of the file.
     file: &'a str,
     /// Lowest release that loads it; absent if none does.
@@ -31,7 +32,7 @@ struct Releases<'a> {
     loads: Option<bool>,
     /// Number of operators, types, backends and features that were looked at.
     needs: usize,
-    /// What the first release does not have, the latest first.
+    /// Needs that the first release does not meet, the latest first.
     reasons: Vec<&'a Need>,
 }
 

@@ -17,6 +17,7 @@ use crate::{readable, spelling, units};
 
 /// Facts about a program that `inspect` shows.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ProgramSummary {
     /// Bytes of the whole file.
     pub bytes: u64,
@@ -38,6 +39,7 @@ pub struct ProgramSummary {
 
 /// Interface, memory and instructions of a method.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct MethodSummary {
     /// Name of the method; `?` if there is none.
     pub name: String,
@@ -62,6 +64,7 @@ pub struct MethodSummary {
 
 /// An input or output.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ValueSummary {
     /// Index into the values of the method; it may be out of range.
     pub value: i32,
@@ -74,6 +77,7 @@ pub struct ValueSummary {
 
 /// Entry of a method's list of operators.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct OperatorSummary {
     /// `aten::add.out`.
     pub name: String,
@@ -83,6 +87,7 @@ pub struct OperatorSummary {
 
 /// Delegate of a method, and the place of its payload.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DelegateSummary {
     /// Name of its backend.
     pub backend: String,
@@ -98,6 +103,7 @@ pub struct DelegateSummary {
 
 /// Constants.
 #[derive(Serialize, Default)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Constants {
     /// Number of constants.
     pub count: usize,
@@ -111,6 +117,7 @@ pub struct Constants {
 
 /// Range of the file, and the parts of the program that refer to it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SegmentSummary {
     /// Offset of the segment in the file; absent if it overflows.
     pub offset: Option<u64>,
@@ -122,6 +129,7 @@ pub struct SegmentSummary {
 
 /// An entry of named data.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct NamedSummary {
     /// Key that delegates ask for; empty if there is none.
     pub key: String,

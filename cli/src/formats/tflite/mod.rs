@@ -29,8 +29,9 @@ pub struct TfLite;
 
 /// Content of a model.
 #[derive(serde::Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(transparent)]
-struct Inspected<'m, 'a> {
+pub(crate) struct Inspected<'m, 'a> {
     document: Value,
     #[serde(skip)]
     model: &'m ModelRef<'a>,
