@@ -25,12 +25,15 @@ pub struct Measured {
     pub threads: Option<u16>,
     /// Opening and verifying.
     #[serde(rename = "open_ns", serialize_with = "as_nanos")]
+    #[cfg_attr(feature = "schemas", schemars(with = "u64"))]
     pub open: Duration,
     /// Loading; of a package compiling its code, or finding what was compiled.
     #[serde(rename = "load_ns", serialize_with = "as_nanos")]
+    #[cfg_attr(feature = "schemas", schemars(with = "u64"))]
     pub load: Duration,
     /// The first run.
     #[serde(rename = "first_run_ns", serialize_with = "as_nanos")]
+    #[cfg_attr(feature = "schemas", schemars(with = "u64"))]
     pub first_run: Duration,
     /// All others.
     pub steady: Steady,
