@@ -160,8 +160,9 @@ fn documents_of_all_commands_fit_their_schemas() {
         }
     }
     assert!(wrong.is_empty(), "{} documents: {:#?}", wrong.len(), &wrong[..wrong.len().min(12)]);
-    let unseen: Vec<&String> =
-        validators.keys().filter(|schema| seen.get(*schema).copied().unwrap_or(0) == 0).collect();
+    let waited = |schema: &&String| !NOT_RUN.iter().any(|command| schema.contains(&format!("/{command}/")));
+    let unseen = validators.keys().filter(|schema| seen.get(*schema).copied().unwrap_or(0) == 0);
+    let unseen: Vec<&String> = unseen.filter(waited).collect();
     assert!(unseen.is_empty(), "no document of {unseen:?}; documents: {seen:?}");
 }
 
