@@ -33,6 +33,7 @@ impl Tolerance {
 
 /// Result of comparing two values.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// Type of the expected value: `f32[1, 10]`.
     pub want: String,
@@ -52,6 +53,7 @@ pub struct Comparison {
 
 /// An element that differs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Mismatch {
     /// Index of the element.
     pub index: Vec<usize>,

@@ -186,7 +186,7 @@ pub fn read_tail(source: &dyn Source, len: u64) -> Result<AlignedBytes, Failure>
 }
 
 /// The SHA-256 of a range of a source, read piece by piece.
-pub fn digest(source: &dyn Source, range: Range<u64>) -> io::Result<Digest> {
+pub fn digest(source: &dyn Source, range: Range<u64>, done: &mut dyn FnMut(u64)) -> io::Result<Digest> {
     const PIECE: u64 = 1 << 20;
     digest_of(|out| {
         let mut piece = vec![0; PIECE.min(range.end.saturating_sub(range.start)) as usize];
@@ -197,6 +197,7 @@ pub fn digest(source: &dyn Source, range: Range<u64>) -> io::Result<Digest> {
             source.read_at(at, piece)?;
             out.write_all(piece)?;
             source.release(at..at + len);
+            done(len);
             at += len;
         }
         Ok(())

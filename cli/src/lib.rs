@@ -6,6 +6,8 @@ pub mod args;
 pub mod cases;
 pub mod commands;
 pub mod compare;
+#[cfg(feature = "schemas")]
+pub mod documents;
 mod edit;
 mod error_codes;
 mod examples;
@@ -24,11 +26,13 @@ mod many;
 pub mod options;
 mod outputs;
 mod profile;
+mod progress;
 mod ranking;
 mod readable;
 mod recording;
 pub mod remote;
 mod session;
+mod setting;
 mod spelling;
 mod status;
 mod streams;
@@ -49,8 +53,9 @@ use crate::commands::{
     extract, inspect, join, list, lower, man, merge, mutate, ops, parse, patch, print, profile as profile_method,
     run as run_once, shrink, size, smith, split, verify,
 };
-use crate::options::Color;
-use crate::session::Session;
+use crate::options::{Color, JsonForm};
+use crate::progress::Progress;
+use crate::session::{Session, Streams};
 pub use crate::status::{Failure, Status};
 pub use crate::streams::{ColorStream, Io};
 
@@ -83,7 +88,11 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
     };
     let err = ColorStream::new(io.stderr, cli.common.color, stderr_color);
     let out = ColorStream::new(io.stdout, cli.common.color, stdout_color);
-    let mut session = Session::new(cli.common, cli.command.name(), payloads, [out, err], io.stdin, io.terminal);
+    // Lines that are printed while work goes on would stand in the middle of a bar.
+    let mixed = io.terminal && cli.common.json == Some(JsonForm::Lines);
+    let progress = Progress::new(io.progress && !mixed, err.has_color());
+    let streams = Streams { out, err, stdin: io.stdin, terminal: io.terminal, progress };
+    let mut session = Session::new(cli.common, cli.command.name(), payloads, streams);
     let outcome = match &cli.command {
         Command::Inspect(args) => inspect::run(args, &mut session),
         Command::Verify(args) => verify::run(args, &mut session),

@@ -14,6 +14,7 @@ use edgepack_loader::Source;
 use serde::Serialize;
 
 use crate::file::{File, digest, listed};
+use crate::progress::{Unit, Work};
 use crate::session::Session;
 use crate::status::Failure;
 
@@ -21,8 +22,8 @@ use crate::status::Failure;
 pub type Hex = String;
 
 /// Digest of all bytes of a source.
-pub fn of_source(source: &dyn Source) -> io::Result<Hex> {
-    Ok(hex(&digest(source, 0..source.len())?))
+pub fn of_source(source: &dyn Source, work: &Work) -> io::Result<Hex> {
+    Ok(hex(&digest(source, 0..source.len(), &mut |count| work.advance(count))?))
 }
 
 /// Digests of the named parts of a file that has such parts: programs and data files.
@@ -57,6 +58,7 @@ struct Recorded {
 
 /// Result of comparing a file with a manifest.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
     /// Every byte is as it was.
@@ -105,7 +107,8 @@ impl Manifest {
     /// Compares a file with its line, and if that differs, part by part.
     pub fn compare(&self, path: &Path, file: &File, session: &Session) -> Result<Verdict, Failure> {
         let Some(recorded) = self.entries.get(&listed(path)) else { return Ok(Verdict::Unlisted) };
-        let have = of_source(&*file.source).map_err(|error| Failure::unreadable(error).about(&file.name))?;
+        let hashing = session.progress.counted(&format!("hashing {}", file.name), file.source.len(), Unit::Bytes);
+        let have = of_source(&*file.source, &hashing).map_err(|error| Failure::unreadable(error).about(&file.name))?;
         if have == recorded.digest {
             return Ok(Verdict::Intact);
         }

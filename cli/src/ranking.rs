@@ -11,6 +11,7 @@ const ROWS: usize = 1024;
 
 /// One of the greatest elements of a row.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Ranked {
     /// Place in the row: the class.
     pub index: usize,

@@ -9,11 +9,11 @@ use edgepack_format::limits::Limits;
 use edgepack_format::payload::Payloads;
 use edgepack_loader::Source;
 use serde::Serialize;
-use serde_json::json;
 
 use crate::file::{self, File};
 use crate::options::{Common, JsonForm};
 use crate::outputs::{Outputs, is_stdout};
+use crate::progress::{Progress, Work};
 use crate::remote::remote;
 use crate::status::{Failure, Status};
 use crate::streams::ColorStream;
@@ -21,6 +21,20 @@ use crate::style::TITLE;
 
 /// Bytes of a text that are collected before they are written.
 const TEXT: usize = 64 << 10;
+
+/// Streams of a session.
+pub struct Streams {
+    /// Stream for results.
+    pub out: ColorStream,
+    /// Stream for remarks and reasons.
+    pub err: ColorStream,
+    /// Input that `-` reads.
+    pub stdin: Box<dyn Read>,
+    /// True if results go to a terminal.
+    pub terminal: bool,
+    /// Bars of long work.
+    pub progress: Progress,
+}
 
 /// One command being run.
 pub struct Session {
@@ -36,6 +50,8 @@ pub struct Session {
     pub payloads: Payloads,
     /// Files that are written.
     pub outputs: Outputs,
+    /// Bars of long work.
+    pub progress: Progress,
     form: JsonForm,
     /// Documents of an array that were printed; `None` if there is no array.
     listed: Option<usize>,
@@ -54,10 +70,38 @@ pub struct Session {
 
 /// A document of some command: its schema, then what the command says.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct Document<'a, T> {
     schema: String,
     #[serde(flatten)]
     body: &'a T,
+}
+
+/// The document of a command that could not finish.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Failed<'a> {
+    /// Reason that there is no answer.
+    error: Reason<'a>,
+    /// The file, if the command is about several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+}
+
+/// Reason that there is no answer.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Reason<'a> {
+    /// The reason in words.
+    message: &'a str,
+    /// Exit status, 1 to 4.
+    status: u8,
+}
+
+impl<'a> Reason<'a> {
+    fn of(failure: &'a Failure) -> Self {
+        Reason { message: &failure.message, status: failure.status.code() }
+    }
 }
 
 /// The failure of a command whose standard input is to be two things.
@@ -67,14 +111,8 @@ fn read_twice() -> Failure {
 
 impl Session {
     /// A session of a command.
-    pub fn new(
-        common: Common,
-        command: &'static str,
-        payloads: Payloads,
-        [out, err]: [ColorStream; 2],
-        stdin: Box<dyn Read>,
-        terminal: bool,
-    ) -> Session {
+    pub fn new(common: Common, command: &'static str, payloads: Payloads, streams: Streams) -> Session {
+        let Streams { out, err, stdin, terminal, progress } = streams;
         let (limits, outputs) = (common.limits.limits(), Outputs::new(common.force));
         let map = common.maps_files();
         let (json, form) = (common.json.is_some(), common.json.unwrap_or(JsonForm::Document));
@@ -92,6 +130,7 @@ impl Session {
             stdin,
             stdin_read: false,
             terminal,
+            progress,
             map,
             loopback_http: common.loopback_http,
         }
@@ -104,6 +143,7 @@ impl Session {
         }
         self.reads(path)?;
         self.recover(path)?;
+        let _reading = self.reading(path);
         file::open(path, &mut self.stdin, &self.limits, self.map)
     }
 
@@ -123,6 +163,7 @@ impl Session {
             Some(name) => self.elsewhere(name)?,
             None => {
                 self.reads(path)?;
+                let _reading = self.reading(path);
                 file::source(path, &mut self.stdin, &self.limits)?
             }
         };
@@ -139,6 +180,7 @@ impl Session {
             return file::read_all(&*source, &self.limits).map_err(|failure| failure.about(&file::name_of(path)));
         }
         self.reads(path)?;
+        let _reading = self.reading(path);
         file::read(path, &mut self.stdin, &self.limits)
     }
 
@@ -149,6 +191,10 @@ impl Session {
             return Err(file::empty(&file::name_of(path)));
         }
         Ok(bytes)
+    }
+
+    fn reading(&self, path: &Path) -> Work {
+        self.progress.work(&format!("reading {}", file::name_of(path)))
     }
 
     /// Opens a file of a server, to be read range by range.
@@ -298,8 +344,7 @@ impl Session {
     /// Reports why there is no answer for one of several files.
     pub fn failed(&mut self, file: &str, failure: &Failure) -> Result<(), Failure> {
         if self.json {
-            let error = json!({ "status": failure.status.code(), "message": failure.message });
-            self.document(&json!({ "file": file, "error": error }))?;
+            self.document(&Failed { error: Reason::of(failure), file: Some(file) })?;
         }
         self.out.flush()?;
         Ok(failure.print(&mut self.err)?)
@@ -308,7 +353,7 @@ impl Session {
     /// Reports why the command could not finish. With `--json` the document says it, otherwise the caller does.
     pub fn fail(&mut self, failure: Failure) -> Result<Status, Failure> {
         if self.json && !failure.silent {
-            self.document(&json!({ "error": { "status": failure.status.code(), "message": failure.message } }))?;
+            self.document(&Failed { error: Reason::of(&failure), file: None })?;
         }
         Err(failure)
     }
@@ -335,6 +380,8 @@ impl Session {
         path: &Path,
         content: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        let copying = self.progress.bytes(&format!("writing {}", path.display()));
+        let content = |out: &mut dyn Write| content(&mut copying.writer(out));
         if !is_stdout(path) {
             return self.outputs.stage(path, content);
         }

@@ -17,6 +17,8 @@ pub struct Io {
     pub stderr: Box<dyn Write>,
     /// True if `stdout` is a terminal: binary data is not written there.
     pub terminal: bool,
+    /// True if standard error is a terminal on which a line can be drawn again and again.
+    pub progress: bool,
     /// True for `stdout` and for `stderr` if `--color auto` colours that stream.
     pub color: (bool, bool),
 }
@@ -30,6 +32,7 @@ impl Io {
             stdout: Box::new(BufWriter::new(io::stdout())),
             stderr: Box::new(io::stderr()),
             terminal: io::stdout().is_terminal(),
+            progress: io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
             // Looks at NO_COLOR, CLICOLOR, TERM and at whether the stream is a terminal.
             color: (colored(AutoStream::choice(&io::stdout())), colored(AutoStream::choice(&io::stderr()))),
         }
@@ -53,6 +56,11 @@ impl ColorStream {
             Color::Auto => auto,
         };
         ColorStream { stream, color, state: StripBytes::new() }
+    }
+
+    /// Returns whether colour is written.
+    pub fn has_color(&self) -> bool {
+        self.color
     }
 
     /// The stream itself, for output that is not text.

@@ -9,6 +9,7 @@ use crate::room::NoRoom;
 
 /// Severity of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Worth knowing; the file is fine.
@@ -76,6 +77,29 @@ impl fmt::Display for Finding {
     }
 }
 
+#[cfg(feature = "schemas")]
+impl schemars::JsonSchema for Finding {
+    fn schema_name() -> alloc::borrow::Cow<'static, str> {
+        "Finding".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "Something wrong with a file, and its place.",
+            "type": "object",
+            "properties": {
+                "rule": { "type": "string", "description": "Id of the rule that is broken." },
+                "severity": generator.subschema_for::<Severity>(),
+                "path": { "type": "string", "description": "Path in the structure." },
+                "offset": { "type": ["integer", "null"], "minimum": 0, "description": "Offset in the file." },
+                "message": { "type": "string", "description": "Description of the fault." },
+                "code": { "type": ["string", "null"], "description": "Error of ExecuTorch for it." },
+            },
+            "required": ["rule", "severity", "path", "offset", "message", "code"],
+        })
+    }
+}
+
 impl serde::Serialize for Finding {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct;
@@ -106,6 +130,7 @@ const LONGEST: u64 = 1 << 44;
 
 /// Lengths of a file that ends before what its header announces: most other findings follow from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CutShort {
     /// Bytes that the file has.
     pub have: u64,

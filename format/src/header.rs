@@ -34,6 +34,7 @@ struct DataHeaderBytes {
 
 /// The header of a program, magic `eh00`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ProgramHeader {
     /// Bytes from the magic on, without padding: 24, or 32 since 2025.
     pub length: u32,
@@ -47,6 +48,7 @@ pub struct ProgramHeader {
 
 /// The header of a data file, magic `FH01`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DataHeader {
     /// Bytes from the magic on, without padding: 40.
     pub length: u32,

@@ -28,7 +28,7 @@
 //! Packages of the Model Library Format are no flatbuffers: their parts are `builder::mlf::LibraryParts`, which
 //! [`dump_library`], [`build_library`] and [`diff_libraries`] take.
 //!
-//! [`split`], [`join`], [`merge`] and [`patch()`] move and replace tensors, [`named`] lists them; [`diff`] says what differs between two packages.
+//! [`split`], [`join`], [`merge`] and [`patch()`] move and replace tensors, [`named`] lists them; [`change_metadata`] sets what a program says of itself; [`diff`] says what differs between two packages.
 
 mod base64;
 mod compiled;
@@ -54,6 +54,7 @@ mod convert;
 mod join;
 mod patch;
 mod payload;
+mod settings;
 mod sharing;
 mod split;
 
@@ -81,6 +82,7 @@ pub use patch::{NewTensor, patch, patch_in_place};
 pub use places::Places;
 pub use reading::DocumentText;
 pub use root::Root;
+pub use settings::change_metadata;
 pub use sharing::sharers;
 pub use split::{Split, SplitOptions, split};
 pub use write::Ready;

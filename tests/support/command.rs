@@ -72,6 +72,7 @@ fn words(args: &[&str]) -> Vec<OsString> {
 fn ran(stdin: Vec<u8>, terminal: bool, run: impl FnOnce(Io) -> Status) -> Ran {
     let (stdout, stderr) = (Captured::default(), Captured::default());
     let io = Io {
+        progress: false,
         stdin: Box::new(io::Cursor::new(stdin)) as Box<dyn Read>,
         stdout: Box::new(stdout.clone()),
         stderr: Box::new(stderr.clone()),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use edgepack_format::operators::{Schema, lookup};
+use edgepack_format::pte::metadata::{METADATA_PREFIX, MetadataValue};
 use edgepack_format::tensor::{TensorLayout, TensorView};
 
 use super::args::{ConstantId, Owner};
@@ -200,6 +201,21 @@ impl<'d> ProgramBuilder<'d> {
         external: Option<&str>,
     ) -> Result<(), BuildError> {
         self.named.add(key, data, alignment, external)
+    }
+
+    /// Adds a setting that whoever runs the program can read: `tokenizer.bos_id`, 128000. A name is one thing.
+    ///
+    /// ```
+    /// use edgepack_builder::ProgramBuilder;
+    ///
+    /// let mut program = ProgramBuilder::new();
+    /// program.metadata("tokenizer.model", "bpe")?;
+    /// program.metadata("tokenizer.eos_ids", vec![128_001, 128_009])?;
+    /// assert!(program.metadata("tokenizer.model", "sentencepiece").is_err());
+    /// # Ok::<(), edgepack_builder::BuildError>(())
+    /// ```
+    pub fn metadata(&mut self, name: &str, value: impl Into<MetadataValue>) -> Result<(), BuildError> {
+        self.named.add(&format!("{METADATA_PREFIX}{name}"), value.into().encode(), 1, None)
     }
 
     /// Takes in what a backend put into a store of its own.

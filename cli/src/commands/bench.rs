@@ -92,7 +92,9 @@ fn language_model(args: &Args, session: &mut Session) -> Result<Status, Failure>
         embedding_method: None,
     };
     let (name, threads) = (name_of(&args.file), args.threads.threads);
+    let measuring = session.progress.work("measuring");
     let rates = crate::llm::rates(&name, threads, args.time, || model.open(session))?;
+    drop(measuring);
     match session.json {
         true => session.document(&rates)?,
         false => rates.print(&mut session.out)?,

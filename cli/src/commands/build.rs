@@ -7,6 +7,8 @@ use edgepack::edit::{
     Content, DocumentText, Error, Likeness, Ready, build_document, build_library_from, is_library_dump, write_library,
 };
 
+use serde::Serialize;
+
 use crate::edit::write_ready;
 use crate::file::name_of;
 use crate::remote::{NOT_BESIDE, remote};
@@ -32,6 +34,22 @@ pub struct Args {
     /// File to make; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+}
+
+/// The JSON document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Built {
+    /// Bytes of the file.
+    bytes: u64,
+    /// Reason that the layout of the document was not used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    laid_out_again: Option<String>,
+    /// Comparison with the file that the document was made of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<&'static str>,
+    /// The file.
+    output: String,
 }
 
 /// Runs the command.
@@ -67,16 +85,12 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     };
     if session.json {
         let output = args.output.display().to_string();
-        let mut document = serde_json::json!({ "output": output, "bytes": bytes });
-        match likeness {
-            Some(Likeness::Bytes) => document["origin"] = "same bytes".into(),
-            Some(Likeness::Content) => document["origin"] = "same content, other bytes".into(),
-            Some(Likeness::Unknown) | None => {}
-        }
-        if let Some(reason) = unplaced {
-            document["laid_out_again"] = reason.into();
-        }
-        session.document(&document)?;
+        let origin = match likeness {
+            Some(Likeness::Bytes) => Some("same bytes"),
+            Some(Likeness::Content) => Some("same content, other bytes"),
+            Some(Likeness::Unknown) | None => None,
+        };
+        session.document(&Built { bytes, laid_out_again: unplaced, origin, output })?;
     }
     Ok(Status::Fine)
 }

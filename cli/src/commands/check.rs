@@ -71,7 +71,8 @@ pub struct Args {
 }
 
 #[derive(Serialize)]
-struct Run<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Run<'a> {
     method: &'a str,
     run: u64,
     pass: bool,
@@ -84,15 +85,17 @@ struct Run<'a> {
 
 /// Comparisons layer by layer, or the reasons there are none.
 #[derive(Serialize)]
-struct Blamed<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Blamed<'a> {
     rewrites: Outcome<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<Outcome<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(untagged)]
-enum Outcome<'a> {
+pub(crate) enum Outcome<'a> {
     Report(&'a Report),
     Error { error: &'a str },
 }
@@ -107,7 +110,8 @@ impl<'a> Outcome<'a> {
 }
 
 #[derive(Serialize)]
-struct Output<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Output<'a> {
     index: usize,
     pass: bool,
     #[serde(flatten)]
@@ -159,12 +163,24 @@ fn trace(args: &Args, session: &mut Session) -> Result<Option<Recorded>, Failure
     }
 }
 
+/// The JSON document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Checked<'a> {
+    /// The file.
+    file: &'a str,
+    /// Number of runs that agree.
+    passed: usize,
+    /// Runs in order.
+    runs: Vec<Run<'a>>,
+}
+
 /// Says what came of the runs.
 fn finish(file: &str, reports: &[(Replayed, Option<Blame>)], session: &mut Session) -> Result<Status, Failure> {
     if session.json {
         let runs: Vec<Run<'_>> = reports.iter().map(|(report, blame)| Run::new(report, blame.as_ref())).collect();
         let passed = reports.iter().filter(|(report, _)| report.passes()).count();
-        session.document(&serde_json::json!({ "file": file, "runs": runs, "passed": passed }))?;
+        session.document(&Checked { file, passed, runs })?;
     } else {
         print(reports, &mut session.out)?;
     }

@@ -139,6 +139,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         };
         run.load(rewrites)
     };
+    let comparing = session.progress.work("loading and comparing");
     let first: Box<dyn Source> = Box::new(load(&programs[0], false)?);
     let (mut left, mut right, relation) = match (trace, programs.get(1)) {
         (Some((trace, is_left)), _) => {
@@ -160,6 +161,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     if let Some(path) = &args.html {
         session.write_text(Some(path), &page(&compared)?)?;
     }
+    drop(comparing);
     if session.json {
         session.document(&compared)?;
     } else if !taken {

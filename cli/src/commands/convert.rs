@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use edgepack::edit::{from_safetensors, write_safetensors};
 use edgepack_format::FileKind;
+use serde::Serialize;
 
 use crate::edit::{apart, package, write};
 use crate::file::refused;
@@ -19,6 +20,16 @@ pub struct Args {
 
     /// File for the result; - is standard output
     pub to: PathBuf,
+}
+
+/// The JSON document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Converted {
+    /// The file that was read.
+    from: String,
+    /// The file that was written.
+    to: String,
 }
 
 /// Runs the command.
@@ -37,7 +48,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         session.write_stream(&args.to, |out| write_safetensors(&package, out).map_err(about))?;
     }
     if session.json {
-        session.document(&serde_json::json!({ "from": name, "to": args.to.display().to_string() }))?;
+        session.document(&Converted { from: name, to: args.to.display().to_string() })?;
     }
     Ok(Status::Fine)
 }

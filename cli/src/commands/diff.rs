@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use edgepack::edit::{Comparison, DiffOptions, Difference, DifferenceKind, compare, diff_libraries, library_parts};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::edit::{apart, package};
 use crate::file::name_of;
@@ -47,11 +47,39 @@ pub struct Args {
     pub all: bool,
 }
 
+/// The JSON document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Compared<'a> {
+    /// Differences, in the order of the first file.
+    differences: &'a [Difference],
+    /// The first file.
+    left: String,
+    /// Values that have another index in the second file, which are no differences.
+    renumbered: usize,
+    /// The second file.
+    right: String,
+    /// Number of differences, part by part.
+    summary: Vec<Area<'a>>,
+}
+
+/// Part of the files that differs.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Area<'a> {
+    /// Number of differences.
+    differences: usize,
+    /// The part of the file.
+    #[serde(rename = "in")]
+    within: &'a str,
+}
+
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let options = DiffOptions { rtol: args.rtol, atol: args.atol, exact: args.exact };
     let (left, left_format) = formats::open(&args.left, session)?;
     let (right, right_format) = formats::open(&args.right, session)?;
+    let comparing = session.progress.work("comparing");
     let limits = &session.limits;
     let libraries = left_format.library(&left, limits)?.zip(right_format.library(&right, limits)?);
     let found = if let Some((left, right)) = libraries {
@@ -61,14 +89,13 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         let (left, right) = (apart(left, session)?, apart(right, session)?);
         compare(&package(&left, &args.left)?, &package(&right, &args.right)?, &options)?
     };
+    drop(comparing);
     let Comparison { differences: found, renumbered } = found;
     if session.json {
         let (left, right) = (name_of(&args.left), name_of(&args.right));
         let summary: Vec<_> =
-            areas(&found).iter().map(|(area, number)| json!({ "in": area, "differences": number })).collect();
-        session.document(&json!({
-            "left": left, "right": right, "summary": summary, "differences": found, "renumbered": renumbered,
-        }))?;
+            areas(&found).into_iter().map(|(within, differences)| Area { differences, within }).collect();
+        session.document(&Compared { differences: &found, left, renumbered, right, summary })?;
     } else {
         print(&found, renumbered, args.all, &mut session.out)?;
     }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::file::listed;
 use crate::manifest::{Hex, escape, of_parts, of_source};
+use crate::progress::Unit;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -23,18 +24,36 @@ pub struct Args {
     pub parts: bool,
 }
 
+/// The JSON document.
 #[derive(Serialize)]
-struct Digested {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Digests {
+    /// Digests, file by file.
+    files: Vec<Digested>,
+}
+
+/// Digest of a file.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Digested {
+    /// The file.
     file: String,
+    /// SHA-256 in hexadecimal digits.
     sha256: Hex,
+    /// Bytes of the file.
     bytes: u64,
+    /// Digests of its tensors, if they are asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parts: Vec<Part>,
 }
 
+/// Digest of a tensor or named data.
 #[derive(Serialize)]
-struct Part {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Part {
+    /// Name of the tensor, or key of the bytes.
     name: String,
+    /// SHA-256 in hexadecimal digits.
     sha256: Hex,
 }
 
@@ -43,13 +62,16 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let mut digested = Vec::new();
     for path in &args.files {
         let file = session.open(path)?;
-        let sha256 = of_source(&*file.source).map_err(|error| Failure::unreadable(error).about(&file.name))?;
+        let hashing = session.progress.counted(&format!("hashing {}", file.name), file.source.len(), Unit::Bytes);
+        let sha256 =
+            of_source(&*file.source, &hashing).map_err(|error| Failure::unreadable(error).about(&file.name))?;
+        drop(hashing);
         let parts = if args.parts { of_parts(&file, session)? } else { Vec::new() };
         let parts = parts.into_iter().map(|(name, sha256)| Part { name, sha256 }).collect();
         digested.push(Digested { file: listed(path), sha256, bytes: file.source.len(), parts });
     }
     if session.json {
-        session.document(&serde_json::json!({ "files": digested }))?;
+        session.document(&Digests { files: digested })?;
         return Ok(Status::Fine);
     }
     for Digested { file, sha256, parts, .. } in digested {

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use edgepack_format::finding::{ErrorCode, Rule};
+use edgepack_format::finding::{ErrorCode, Rule, Severity};
 use edgepack_format::rules::{RULES, find};
+use serde::Serialize;
 
 use crate::error_codes::{Explanation, explanation};
 use crate::session::Session;
@@ -17,6 +18,72 @@ pub struct Args {
     /// `PTE-D01`, `InvalidProgram`, `Error::NotFound`, `35`, `0x23`
     #[arg(value_name = "RULE|CODE")]
     pub what: Option<String>,
+}
+
+/// A rule explained.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct RuleText {
+    /// Error of ExecuTorch for it.
+    code: Option<&'static str>,
+    /// Meaning of the rule.
+    explanation: &'static str,
+    /// Id of the rule.
+    rule: &'static str,
+    /// Severity of its findings.
+    severity: Severity,
+    /// Title of the rule.
+    title: &'static str,
+}
+
+/// An error of ExecuTorch explained.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct CodeText {
+    /// Usual causes.
+    causes: &'static [&'static str],
+    /// Name of the error.
+    code: &'static str,
+    /// Number in hexadecimal digits.
+    hex: String,
+    /// Meaning of the error.
+    meaning: &'static str,
+    /// Number of the error.
+    number: u32,
+    /// Ids of the rules that it is the error of.
+    rules: Vec<&'static str>,
+}
+
+/// A rule.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct RuleLine {
+    /// Id of the rule.
+    rule: &'static str,
+    /// Severity of its findings.
+    severity: Severity,
+    /// Title of the rule.
+    title: &'static str,
+}
+
+/// An error of ExecuTorch.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct CodeLine {
+    /// Name of the error.
+    code: &'static str,
+    /// Number of the error.
+    number: u32,
+}
+
+/// All rules and errors.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Everything {
+    /// Errors of ExecuTorch.
+    codes: Vec<CodeLine>,
+    /// Rules.
+    rules: Vec<RuleLine>,
 }
 
 /// Runs the command.
@@ -46,10 +113,13 @@ fn code(text: &str) -> Option<ErrorCode> {
 
 fn explain_rule(rule: &Rule, session: &mut Session) -> Result<Status, Failure> {
     if session.json {
-        session.document(&serde_json::json!({
-            "rule": rule.id, "severity": rule.severity, "title": rule.title, "explanation": rule.explanation,
-            "code": rule.code.map(ErrorCode::name),
-        }))?;
+        session.document(&RuleText {
+            code: rule.code.map(ErrorCode::name),
+            explanation: rule.explanation,
+            rule: rule.id,
+            severity: rule.severity,
+            title: rule.title,
+        })?;
         return Ok(Status::Fine);
     }
     let (style, out) = (severity(rule.severity), &mut session.out);
@@ -66,10 +136,14 @@ fn explain_code(code: ErrorCode, session: &mut Session) -> Result<Status, Failur
     let rules: Vec<&str> = RULES.iter().filter(|rule| rule.code == Some(code)).map(|rule| rule.id).collect();
     let number = code.number();
     if session.json {
-        session.document(&serde_json::json!({
-            "code": code.name(), "number": number, "hex": format!("{number:#04x}"), "meaning": meaning,
-            "causes": causes, "rules": rules,
-        }))?;
+        session.document(&CodeText {
+            causes,
+            code: code.name(),
+            hex: format!("{number:#04x}"),
+            meaning,
+            number,
+            rules,
+        })?;
         return Ok(Status::Fine);
     }
     let out = &mut session.out;
@@ -88,15 +162,11 @@ fn explain_code(code: ErrorCode, session: &mut Session) -> Result<Status, Failur
 
 fn list(session: &mut Session) -> Result<Status, Failure> {
     if session.json {
-        let rules: Vec<_> = RULES
-            .iter()
-            .map(|rule| serde_json::json!({ "rule": rule.id, "severity": rule.severity, "title": rule.title }))
-            .collect();
-        let codes: Vec<_> = ErrorCode::ALL
-            .iter()
-            .map(|code| serde_json::json!({ "code": code.name(), "number": code.number() }))
-            .collect();
-        session.document(&serde_json::json!({ "rules": rules, "codes": codes }))?;
+        let rules: Vec<_> =
+            RULES.iter().map(|rule| RuleLine { rule: rule.id, severity: rule.severity, title: rule.title }).collect();
+        let codes: Vec<_> =
+            ErrorCode::ALL.iter().map(|code| CodeLine { code: code.name(), number: code.number() }).collect();
+        session.document(&Everything { codes, rules })?;
         return Ok(Status::Fine);
     }
     let mut columns = Columns::new(0, &[Align::Left, Align::Left, Align::Left]);

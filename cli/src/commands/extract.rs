@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use serde::Serialize;
+
 use crate::formats::{self, Piece};
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -68,6 +70,18 @@ impl Choice {
     }
 }
 
+/// The JSON document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Extracted<'a> {
+    /// Bytes of the piece.
+    bytes: usize,
+    /// The file it is from.
+    file: &'a str,
+    /// The file that was written.
+    output: String,
+}
+
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let (head, format) = formats::read(&args.file, session)?;
@@ -76,9 +90,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         format.extract(&head, args.piece.piece(args.weight)?, session).map_err(|failure| failure.about(name))?;
     session.write_binary(&args.output, &bytes)?;
     if session.json {
-        session.document(&serde_json::json!({
-            "file": name, "output": args.output.display().to_string(), "bytes": bytes.len(),
-        }))?;
+        session.document(&Extracted { bytes: bytes.len(), file: &name, output: args.output.display().to_string() })?;
     }
     Ok(Status::Fine)
 }

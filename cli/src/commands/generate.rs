@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use edgepack_llm::chat::{Conversation, Message};
 use edgepack_llm::text;
 use edgepack_llm::tokenizer::SpecialTokens;
-use serde_json::json;
 
 use crate::file::name_of;
-use crate::llm::{ModelArgs, Sampling, TextArgs, TokenizerArgs, answer, end_of_turn, open_template};
+use crate::llm::{Event, ModelArgs, Sampling, TextArgs, TokenizerArgs, answer, end_of_turn, open_template};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -89,7 +88,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let mut llm = model.session()?;
     if session.json {
         let schema = session.schema();
-        session.event(&json!({ "schema": schema, "event": "start", "prompt_tokens": ids.len() }))?;
+        session.event(&Event::Start { prompt_tokens: ids.len(), schema })?;
     }
     answer(&mut llm, &mut sampler, &*tokenizer, &ids, &options, args.text.quiet, session)?;
     Ok(Status::Fine)

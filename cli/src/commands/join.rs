@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use edgepack::edit::join;
+use serde::Serialize;
 
 use crate::edit::{data_package, open, open_all, package, write};
 use crate::file::name_of;
@@ -27,6 +28,16 @@ pub struct Args {
     pub output: PathBuf,
 }
 
+/// The JSON document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Joined {
+    /// Bytes of the program.
+    bytes: u64,
+    /// The program.
+    output: String,
+}
+
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let file = open(&args.file, session)?;
@@ -38,7 +49,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let len = write(&joined, &args.output, session)?;
     let output = args.output.display().to_string();
     if session.json {
-        session.document(&serde_json::json!({ "output": output, "bytes": len }))?;
+        session.document(&Joined { bytes: len, output })?;
     } else if !is_stdout(&args.output) {
         writeln!(session.out, "{output}  {}", bytes(len))?;
     }

@@ -34,12 +34,26 @@ pub struct Args {
     pub names: bool,
 }
 
+/// The JSON document.
 #[derive(Serialize)]
-struct Listed {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct List {
+    /// Everything with a name, file by file.
+    entries: Vec<Listed>,
+}
+
+/// Something with a name.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Listed {
+    /// The file it is in.
     file: String,
+    /// Name of the tensor, or key of the bytes.
     name: String,
+    /// Element type and sizes; absent for bytes that are not a tensor.
     #[serde(rename = "type")]
     signature: Option<String>,
+    /// Size in bytes.
     bytes: u64,
 }
 
@@ -60,7 +74,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         }
     }
     if session.json {
-        session.document(&serde_json::json!({ "entries": listed }))?;
+        session.document(&List { entries: listed })?;
         return Ok(Status::Fine);
     }
     let mut columns = Columns::new(0, &[Align::Left, Align::Left, Align::Right, Align::Left]);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Command;
 use clap_mangen::Man;
+use serde::Serialize;
 
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -17,13 +18,21 @@ pub struct Args {
     pub output: Option<PathBuf>,
 }
 
+/// The JSON document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Page<'a> {
+    /// The page, in the language of `man`.
+    page: &'a str,
+}
+
 /// Runs the command.
 pub fn run(args: &Args, command: Command, session: &mut Session) -> Result<Status, Failure> {
     let Some(folder) = &args.output else {
         let mut page = Vec::new();
         Man::new(command).render(&mut page)?;
         if session.json {
-            session.document(&serde_json::json!({ "page": String::from_utf8_lossy(&page) }))?;
+            session.document(&Page { page: &String::from_utf8_lossy(&page) })?;
         } else {
             session.out.write_all(&page)?;
         }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use edgepack::edit::{merge, named};
+use serde::Serialize;
 
 use crate::edit::{data_package, open_all, write};
 use crate::outputs::is_stdout;
@@ -26,6 +27,18 @@ pub struct Args {
     pub output: PathBuf,
 }
 
+/// The JSON document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Merged {
+    /// Bytes of the data file.
+    bytes: u64,
+    /// Number of keys in it.
+    keys: usize,
+    /// The data file.
+    output: String,
+}
+
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let opened = open_all(&args.files, session)?;
@@ -36,7 +49,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let len = write(&merged, &args.output, session)?;
     let output = args.output.display().to_string();
     if session.json {
-        session.document(&serde_json::json!({ "output": output, "bytes": len, "keys": keys }))?;
+        session.document(&Merged { bytes: len, keys, output })?;
     } else if !is_stdout(&args.output) {
         writeln!(session.out, "{output}  {}, {}", bytes(len), count(keys, "key"))?;
     }

@@ -8,6 +8,7 @@ use edgepack_smith::mutate;
 
 use crate::formats;
 use crate::outputs::is_stream;
+use crate::progress::Unit;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -38,7 +39,9 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         return Err(Failure::usage(format!("{output}: several variants are several files, and this is none")));
     }
     let (bytes, mut rng) = (session.read_filled(&args.file)?, Rng::new(args.seed));
+    let changing = session.progress.counted("mutating", args.count.into(), Unit::Pieces);
     for number in 0..args.count {
+        changing.advance(1);
         let path = if args.count == 1 { args.output.clone() } else { numbered(&args.output, number) };
         let variant = match formats::of(detect(&bytes)) {
             Some(format) => format.variant(&bytes, &mut rng),

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use edgepack_format::pte::releases::Release;
+
 use crate::edit::read_text;
 use crate::file::name_of;
 use crate::formats;
-use crate::formats::pte::{Offered, Selection};
+use crate::formats::pte::{Offered, Selection, list_releases};
 use crate::many::Files;
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -15,7 +17,7 @@ use crate::status::{Failure, Status};
 /// Of a Model Library Format package: the functions its graphs call, and which of them it has. Of export IR: what becomes
 /// of each operator.
 ///
-/// Exits with 4 if something is missing.
+/// Exits with 4 if something is missing, or if no release, or not the one that is named, loads a program.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Files.
@@ -30,6 +32,15 @@ pub struct Args {
     /// Compare with the operators of another runtime instead: a name per line, or the YAML of its build
     #[arg(long, value_name = "LIST")]
     pub against: Option<PathBuf>,
+
+    /// Report the lowest release of ExecuTorch that loads the programs, and why: what was added to the format and to the
+    /// releases since the first one. Kernels and backends that no release has are listed, and do not count
+    #[arg(long, conflicts_with_all = ["against", "yaml"])]
+    pub releases: bool,
+
+    /// Report whether this release of ExecuTorch loads the programs: 0.6, 1.0
+    #[arg(long, value_name = "RELEASE", conflicts_with_all = ["against", "yaml"])]
+    pub release: Option<Release>,
 }
 
 /// Runs the command.
@@ -43,6 +54,12 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         })?;
         session.write_text(None, &selection.yaml())?;
         return Ok(status);
+    }
+    if args.releases || args.release.is_some() {
+        return args.files.each(session, |file, session| {
+            let (file, format) = formats::open(&file.path, session)?;
+            list_releases(&format.program(&file, &session.limits)?, &file, args.release, session)
+        });
     }
     let offered = args.against.as_ref().map(|path| offered(path, session)).transpose()?;
     args.files.each(session, |file, session| {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use edgepack::edit::Content;
 use edgepack::text::parse_with;
+use serde::Serialize;
 
 use crate::edit::{read_text, write};
 use crate::file::name_of;
@@ -22,6 +23,16 @@ pub struct Args {
     pub output: PathBuf,
 }
 
+/// The JSON document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Parsed {
+    /// Bytes of the program.
+    bytes: u64,
+    /// The program.
+    output: String,
+}
+
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let text = read_text(&args.file, session)?;
@@ -38,7 +49,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let bytes = write(&package, &args.output, session)?;
     if session.json {
         let output = args.output.display().to_string();
-        session.document(&serde_json::json!({ "output": output, "bytes": bytes }))?;
+        session.document(&Parsed { bytes, output })?;
     }
     Ok(Status::Fine)
 }

@@ -1,11 +1,14 @@
 //! `edgepack patch`: other data for tensors of a file.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use edgepack::builder::write_file::overwrite;
-use edgepack::edit::{NewTensor, patch, patch_in_place, sharers};
+use edgepack::edit::{NewTensor, change_metadata, patch, patch_in_place, sharers};
+use edgepack_format::pte::metadata::{METADATA_PREFIX, MetadataValue};
 use edgepack_format::tensor::{TensorBuf, TensorView};
+use serde::Serialize;
 
 use crate::edit::{open, package, write};
 use crate::file::name_of;
@@ -13,21 +16,34 @@ use crate::interchange::{self, TensorFile};
 use crate::outputs::unwritten;
 use crate::remote::remote;
 use crate::session::Session;
+use crate::setting;
 use crate::status::{Failure, Status};
 
-/// Replace the data of tensors
+/// Replace the data of tensors, set and remove what a program says of itself
 ///
 /// A tensor is named as `list` and `size --all` print it: by its key, by the name a constant carries, or as `constant.K`.
 /// Of a program these are constants and initial values; inputs and planned tensors have no data. Element type and sizes
 /// must be the same. Tensors that share their bytes with it change, too, and are named.
+///
+/// Settings of a program are named data under `metadata.`, which runners read: tokens, chat templates. A value is a whole
+/// number, a float, a list such as `[1, 2]`, or text, in double quotes if it would be one of the others; `@FILE` is the text
+/// of a file.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The program or data file
     pub file: PathBuf,
 
     /// Tensor to replace, and its new data: a NumPy array, or a safetensors file that has a tensor of that name or only one
-    #[arg(value_name = "NAME=TENSOR", required = true)]
+    #[arg(value_name = "NAME=TENSOR", required_unless_present_any = ["set", "remove"])]
     pub tensors: Vec<String>,
+
+    /// Set a setting: `metadata.tokenizer.bos_id=128000`
+    #[arg(long, value_name = "metadata.NAME=VALUE", conflicts_with = "in_place")]
+    pub set: Vec<String>,
+
+    /// Remove a setting
+    #[arg(long, value_name = "metadata.NAME", conflicts_with = "in_place")]
+    pub remove: Vec<String>,
 
     /// File for the result; - is standard output
     #[arg(short, long, value_name = "FILE", required_unless_present = "in_place", conflicts_with = "in_place")]
@@ -37,6 +53,26 @@ pub struct Args {
     /// interrupted is undone by the next command
     #[arg(long)]
     pub in_place: bool,
+}
+
+/// The JSON document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Patched {
+    /// Bytes of the file.
+    bytes: u64,
+    /// The file.
+    output: String,
+    /// Settings that were removed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    removed: Vec<String>,
+    /// Settings that were set.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    set: Vec<String>,
+    /// Tensors that changed because they share their bytes with those that were asked for.
+    shared: Vec<String>,
+    /// Number of tensors that were asked for.
+    tensors: usize,
 }
 
 /// Runs the command.
@@ -54,6 +90,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         let (name, path) = split.ok_or_else(|| Failure::usage(format!("{assignment:?} is not NAME=TENSOR")))?;
         tensors.push((name.to_owned(), read(name, &PathBuf::from(path), session)?));
     }
+    let settings = settings(args, session)?;
     let file = open(&args.file, session)?;
     let package = package(&file, &args.file)?;
     let about = |error: edgepack::edit::Error| Failure::from(error).about(&name_of(&args.file));
@@ -74,18 +111,45 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             overwrite(&args.file, &changes).map_err(|error| unwritten(&error, &args.file))?;
             std::fs::metadata(&args.file).map_err(|error| unwritten(&error, &args.file))?.len()
         }
-        false => write(&patch(package, &new).map_err(about)?, output, session)?,
+        false => {
+            let mut package = patch(package, &new).map_err(about)?;
+            if !settings.is_empty() {
+                package = change_metadata(package, &settings).map_err(about)?;
+            }
+            write(&package, output, session)?
+        }
     };
     if session.json {
         let output = output.display().to_string();
-        session.document(
-            &serde_json::json!({ "output": output, "bytes": bytes, "tensors": tensors.len(), "shared": shared }),
-        )?;
+        let names = |set: bool| settings.iter().filter(move |(_, value)| value.is_some() == set);
+        let names = |set| names(set).map(|(name, _)| format!("{METADATA_PREFIX}{name}")).collect();
+        let (set, removed) = (names(true), names(false));
+        session.document(&Patched { bytes, output, removed, set, shared, tensors: tensors.len() })?;
     } else if !shared.is_empty() {
         session.out.flush()?;
         writeln!(session.err, "changed with them, as they share their bytes: {}", shared.join(", "))?;
     }
     Ok(Status::Fine)
+}
+
+/// Settings to set, and to remove.
+fn settings(args: &Args, session: &mut Session) -> Result<BTreeMap<String, Option<MetadataValue>>, Failure> {
+    let mut settings = BTreeMap::new();
+    let twice = |name: &str| Failure::usage(format!("{METADATA_PREFIX}{name} is changed twice"));
+    for text in &args.set {
+        let (name, value) = setting::assignment(text, session)?;
+        if settings.contains_key(&name) {
+            return Err(twice(&name));
+        }
+        settings.insert(name, Some(value));
+    }
+    for key in &args.remove {
+        let name = setting::name(key)?;
+        if settings.insert(name.to_owned(), None).is_some() {
+            return Err(twice(name));
+        }
+    }
+    Ok(settings)
 }
 
 fn read(name: &str, path: &Path, session: &mut Session) -> Result<TensorBuf, Failure> {

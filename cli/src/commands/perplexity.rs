@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use edgepack_llm::tokenizer::SpecialTokens;
 use edgepack_llm::{score, text};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::file::name_of;
 use crate::llm::{ModelArgs, TokenizerArgs};
@@ -37,6 +37,22 @@ pub struct Args {
     pub no_begin: bool,
 }
 
+/// The JSON document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Scored<'a> {
+    /// Sum over the scored tokens, in nats.
+    negative_log_likelihood: f64,
+    /// Exponential of the mean per token.
+    perplexity: f64,
+    /// Tokens that were scored.
+    scored: usize,
+    /// The text.
+    text: &'a str,
+    /// Tokens of the text.
+    tokens: usize,
+}
+
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let name = name_of(&args.text);
@@ -47,19 +63,21 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let model = args.model.open(session)?;
     let mut llm = model.session()?;
     let first = text::first_token(&model, &*tokenizer).filter(|_| !args.no_begin);
+    let scoring = session.progress.work("scoring");
     let scored = score::score(&mut llm, &ids, first, |_| ControlFlow::Continue(()))?;
+    drop(scoring);
     let Some(perplexity) = scored.perplexity() else {
         return Err(Failure::usage(format!("{name}: the text has too few tokens to be scored")));
     };
     let mean = scored.negative_log_likelihood / scored.tokens as f64;
     match session.json {
-        true => session.document(&json!({
-            "text": name,
-            "tokens": ids.len(),
-            "scored": scored.tokens,
-            "negative_log_likelihood": scored.negative_log_likelihood,
-            "perplexity": perplexity,
-        }))?,
+        true => session.document(&Scored {
+            negative_log_likelihood: scored.negative_log_likelihood,
+            perplexity,
+            scored: scored.tokens,
+            text: &name,
+            tokens: ids.len(),
+        })?,
         false => {
             let (count, context) = (scored.tokens, model.context());
             writeln!(

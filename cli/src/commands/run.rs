@@ -63,7 +63,8 @@ pub struct Args {
 }
 
 #[derive(Serialize)]
-struct Shown {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Shown {
     index: usize,
     #[serde(rename = "type")]
     signature: String,
@@ -151,12 +152,24 @@ const SHOWN: usize = 8;
 /// Elements of an output that a document holds.
 const LISTED: usize = 1024;
 
+/// The JSON document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Outcome<'a> {
+    /// The file.
+    file: &'a str,
+    /// Name of the method that ran.
+    method: &'a str,
+    /// Outputs in order.
+    outputs: Vec<Shown>,
+}
+
 fn show(file: &str, method: &str, outputs: &[Value], top: Option<&Top>, session: &mut Session) -> Result<(), Failure> {
     let most = if session.json { LISTED } else { SHOWN };
     let shown = outputs.iter().enumerate().map(|(index, output)| shown(index, output, most, top));
     let shown = shown.collect::<Result<Vec<_>, _>>().map_err(Failure::cannot_run)?;
     if session.json {
-        return session.document(&serde_json::json!({ "file": file, "method": method, "outputs": shown }));
+        return session.document(&Outcome { file, method, outputs: shown });
     }
     writeln!(session.out, "{TITLE}{method}{TITLE:#}")?;
     for output in shown {

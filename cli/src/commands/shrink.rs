@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use edgepack::builder::write_file::Workspace;
 use edgepack_smith::shrink::shrink;
+use serde::Serialize;
 
 use crate::file::name_of;
 use crate::session::Session;
@@ -29,6 +30,16 @@ pub struct Args {
     pub output: PathBuf,
 }
 
+/// The JSON document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Shrunk {
+    /// Bytes of the file that was written.
+    after: usize,
+    /// Bytes of the file that was read.
+    before: usize,
+}
+
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let words = shell_words::split(&args.test).map_err(|error| Failure::usage(format!("{}: {error}", args.test)))?;
@@ -41,6 +52,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let attempt = folder.path().join(candidate_name(&args.file));
     let arguments = arguments(words, &attempt);
     let mut refused = None;
+    let shrinking = session.progress.work("shrinking");
     let smaller = shrink(&input, |bytes| {
         if refused.is_some() {
             return false;
@@ -54,7 +66,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             }
         }
     });
-    drop(folder);
+    drop((folder, shrinking));
     if let Some(error) = refused {
         return Err(Failure::unreadable(format!("{}: {error}", args.test)));
     }
@@ -63,7 +75,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     };
     session.write_binary(&args.output, &smaller)?;
     if session.json {
-        session.document(&serde_json::json!({ "before": input.len(), "after": smaller.len() }))?;
+        session.document(&Shrunk { after: smaller.len(), before: input.len() })?;
     } else {
         session.write_text(None, &format!("{} bytes of {}\n", smaller.len(), input.len()))?;
     }

@@ -26,7 +26,8 @@ pub struct Args {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
     file: &'a str,
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]

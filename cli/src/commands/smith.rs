@@ -85,11 +85,13 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let generator = Generator::new()
         .operators(operators.map(|operator| format!("{}{}", operator.name(), operator.schema())))
         .map_err(|error| Failure::usage(error.to_string()))?;
+    let searching = session.progress.work("searching for a program that runs");
     let program = match &args.bytes {
         Some(path) => generator.program(&mut Unstructured::new(&session.read(path)?)).bytes,
         None if args.any => generator.program_of(args.seed).bytes,
         None => running(&generator, args.seed)?,
     };
+    drop(searching);
     let verdict = verify_all(&program, FileExtent::of(&program), &Limits::DEFAULT);
     session.outputs.verified(&args.output, &verdict.findings)?;
     session.write_binary(&args.output, &program)?;

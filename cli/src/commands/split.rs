@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use edgepack::edit::{Glob, SplitOptions, split};
+use serde::Serialize;
 
 use crate::edit::{open, package, stage};
 use crate::file::name_of;
@@ -35,6 +36,22 @@ pub struct Args {
     pub named: bool,
 }
 
+/// The JSON document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Parts<'a> {
+    /// The data file.
+    data: String,
+    /// Bytes of the data file.
+    data_bytes: u64,
+    /// Keys in the data file.
+    keys: &'a [String],
+    /// The program.
+    program: String,
+    /// Bytes of the program.
+    program_bytes: u64,
+}
+
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let data_out = match args.data_out.is_dir() {
@@ -59,9 +76,13 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     session.outputs.commit()?;
     let (program, data) = (args.output.display().to_string(), data_out.display().to_string());
     if session.json {
-        session.document(&serde_json::json!({
-            "program": program, "program_bytes": program_len, "data": data, "data_bytes": data_len, "keys": parts.keys,
-        }))?;
+        session.document(&Parts {
+            data,
+            data_bytes: data_len,
+            keys: &parts.keys,
+            program,
+            program_bytes: program_len,
+        })?;
     } else {
         writeln!(session.out, "{program}  {}", bytes(program_len))?;
         writeln!(session.out, "{data}  {}, {}", bytes(data_len), count(parts.keys.len(), "key"))?;

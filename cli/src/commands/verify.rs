@@ -12,6 +12,7 @@ use crate::findings::{is_broken, print_findings, tally};
 use crate::formats;
 use crate::manifest::{Manifest, Verdict};
 use crate::many::{Files, Found, LeftOut, named_folder};
+use crate::progress::Unit;
 use crate::session::Session;
 use crate::spelling;
 use crate::status::{Failure, Status};
@@ -39,18 +40,32 @@ pub struct Args {
     pub strict: bool,
 }
 
+/// The JSON document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Results<'a> {
+    /// Results, file by file.
+    files: &'a [Verified],
+}
+
 /// Result of verifying one file.
 #[derive(Serialize)]
-struct Verified {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Verified {
+    /// The file.
     file: String,
+    /// Kind of the file; absent if it is not known.
     kind: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    /// Reason the verifier did not look at everything.
     cut_short: Option<CutShort>,
+    /// Findings, in the order of the file.
     findings: Vec<Finding>,
     /// Number of findings that were counted but not stored.
     more: usize,
     /// Reason the file could not be checked.
     error: Option<String>,
+    /// Exit status for this file alone.
     status: u8,
     /// Comparison with a manifest, if one is given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,9 +94,11 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             paths.push(file.path);
         }
     }
+    let verifying = session.progress.counted("verifying", paths.len() as u64, Unit::Pieces);
     let programs = paths.len();
     paths.extend_from_slice(&args.data);
     for (index, path) in paths.iter().enumerate() {
+        verifying.advance(1);
         if let Some(failure) = named_folder(path).err().filter(|_| index < programs) {
             results.push(Verified::failed(name_of(path), &failure));
             files.push(None);
@@ -131,9 +148,10 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         }
     }
     let status = results.iter().map(|result| result.status).max().unwrap_or(0);
+    drop(verifying);
     match session.json {
         true if session.lists_documents() => results.iter().try_for_each(|result| session.document(result))?,
-        true => session.document(&serde_json::json!({ "files": results }))?,
+        true => session.document(&Results { files: &results })?,
         false => results.iter().try_for_each(|result| result.print(&mut session.out))?,
     }
     left_out.report(all, session)?;

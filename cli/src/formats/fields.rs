@@ -225,6 +225,20 @@ fn print_leaf(content: &Content<'_>, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
+#[cfg(feature = "schemas")]
+impl schemars::JsonSchema for Fields<'_, '_> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Fields".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "Every field of a table, by the names of its schema, as the file has them.",
+            "type": "object",
+        })
+    }
+}
+
 impl Serialize for Fields<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.desc.fields.len()))?;

@@ -30,7 +30,8 @@ pub struct Inside<'a> {
 
 /// The JSON document; the fields of the summary are next to `kind`.
 #[derive(Serialize)]
-struct Inspection<'a, S> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Inspection<'a, S> {
     file: &'a str,
     kind: &'static str,
     /// Absent if not even the root table can be located, or it unfolds into more than anybody could read.

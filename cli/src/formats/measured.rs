@@ -15,6 +15,7 @@ use crate::units::{bytes, count, duration};
 
 /// Time of opening, loading and running, and the memory needed.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Measured {
     /// Name of the file, as the command line has it.
     pub file: String,
@@ -24,12 +25,15 @@ pub struct Measured {
     pub threads: Option<u16>,
     /// Opening and verifying.
     #[serde(rename = "open_ns", serialize_with = "as_nanos")]
+    #[cfg_attr(feature = "schemas", schemars(with = "u64"))]
     pub open: Duration,
     /// Loading; of a package compiling its code, or finding what was compiled.
     #[serde(rename = "load_ns", serialize_with = "as_nanos")]
+    #[cfg_attr(feature = "schemas", schemars(with = "u64"))]
     pub load: Duration,
     /// The first run.
     #[serde(rename = "first_run_ns", serialize_with = "as_nanos")]
+    #[cfg_attr(feature = "schemas", schemars(with = "u64"))]
     pub first_run: Duration,
     /// All others.
     pub steady: Steady,
@@ -45,6 +49,7 @@ pub struct Measured {
 
 /// Runs after the first.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Steady {
     runs: usize,
     #[serde(flatten)]
@@ -53,6 +58,7 @@ pub struct Steady {
 
 /// Bytes of memory by use.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Memory {
     planned_bytes: usize,
     private_bytes: usize,

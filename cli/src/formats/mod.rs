@@ -5,18 +5,18 @@
 
 pub mod bundle;
 pub mod darwinn;
-mod exir;
+pub(crate) mod exir;
 mod fields;
 mod head;
-mod inspection;
+pub(crate) mod inspection;
 mod measured;
 pub mod mlf;
-mod ptd;
+pub(crate) mod ptd;
 pub mod pte;
 mod roofline;
 mod size;
-mod tflite;
-mod trace;
+pub(crate) mod tflite;
+pub(crate) mod trace;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};

@@ -14,6 +14,7 @@ use crate::units::{bytes, duration, share};
 
 /// The instructions of a run in order.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Roofline {
     /// A second, on all threads.
     multiply_adds_per_second: f64,
@@ -23,6 +24,7 @@ pub struct Roofline {
 
 /// One instruction, at its best of several runs.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct Instruction {
     name: String,
     /// The index in the file, and the node of the payload of a delegate.

@@ -11,6 +11,7 @@ use crate::status::Failure;
 
 /// Sizes of the parts of a file.
 #[derive(Serialize, Default)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Size {
     /// All of them.
     pub bytes: u64,
@@ -24,6 +25,7 @@ pub struct Size {
 
 /// A part of the file.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Part {
     /// Description of the part.
     pub what: String,
@@ -33,6 +35,7 @@ pub struct Part {
 
 /// A stored tensor.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct StoredTensor {
     /// Name of the tensor, or `constant.N`, as `patch` takes it.
     pub name: String,
@@ -48,6 +51,7 @@ pub struct StoredTensor {
 
 /// Content that is there more than once.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Duplicate {
     /// Bytes beyond the first copy.
     pub wasted: u64,
@@ -138,7 +142,7 @@ fn duplicates(source: &dyn Source, ranges: Vec<Range>) -> Result<Vec<Duplicate>,
                 break;
             }
             let end = range.offset.saturating_add(bytes);
-            let content = digest(source, range.offset..end).map_err(Failure::unreadable)?;
+            let content = digest(source, range.offset..end, &mut |_| ()).map_err(Failure::unreadable)?;
             by_content.entry(content).or_default().push(range.name);
         }
         for places in by_content.into_values().filter(|places| places.len() > 1) {

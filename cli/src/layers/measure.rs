@@ -18,6 +18,7 @@ pub struct Bounds {
 
 /// Verdict on two results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Every element equals the other.
@@ -30,6 +31,7 @@ pub enum Verdict {
 
 /// Distance of a result from the one it is compared with.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Distance {
     /// Verdict by the bounds.
     pub verdict: Verdict,

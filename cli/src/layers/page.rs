@@ -8,6 +8,7 @@ use crate::status::Failure;
 
 /// A report and what it is of.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Compared<'a> {
     /// Name of the first file.
     pub left: &'a str,

@@ -10,6 +10,7 @@ use super::seen::{Place, Seen};
 
 /// Way in which two results were matched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum By {
     /// The same place in the same program.

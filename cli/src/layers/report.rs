@@ -18,6 +18,7 @@ const SHOWN: usize = 20;
 
 /// A comparison of two runs, layer by layer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Report {
     /// Index in `layers` of the first that differs at all.
     pub first_difference: Option<usize>,
@@ -35,6 +36,7 @@ pub struct Report {
 
 /// A pair of results and their distance.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Layer {
     /// In the first run.
     pub left: Origin,
@@ -49,6 +51,7 @@ pub struct Layer {
 
 /// Origin of a result.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Origin {
     /// Index of the chain.
     pub chain: usize,

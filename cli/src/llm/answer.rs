@@ -8,7 +8,7 @@ use edgepack_llm::sampling::Sampler;
 use edgepack_llm::session;
 use edgepack_llm::text::{self, End, Text, TextOptions};
 use edgepack_llm::tokenizer::Tokenizer;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::session::Session;
 use crate::status::Failure;
@@ -28,7 +28,7 @@ pub fn answer(
     let mut failed = None;
     let made = text::generate(llm, sampler, tokenizer, prompt, options, |piece| {
         let told = match session.json {
-            true => session.event(&json!({ "event": "text", "token": piece.token, "text": piece.text })),
+            true => session.event(&Event::Text { text: piece.text, token: piece.token }),
             false => show(piece.text, session),
         };
         match told {
@@ -80,6 +80,66 @@ fn reason(end: &End) -> String {
     }
 }
 
+/// A line of the output as JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub(crate) enum Event<'a> {
+    /// The first line.
+    Start {
+        /// Tokens of the prompt.
+        prompt_tokens: usize,
+        /// Schema of the lines.
+        schema: String,
+    },
+    /// A token, with the text that it completes.
+    Text {
+        /// Text; empty while a character is incomplete.
+        text: &'a str,
+        /// The token; absent for text that is left at the end.
+        token: Option<u32>,
+    },
+    /// The last line of a text.
+    End {
+        /// Tokens that were made.
+        new_tokens: usize,
+        /// Tokens of the prompt.
+        prompt_tokens: usize,
+        /// Reason of the end: `stop_token`, `stop_string`, `max_new_tokens`, `context_full`, `interrupted`.
+        reason: &'static str,
+        /// The token or text that ended it.
+        stop: Option<Stop<'a>>,
+        /// The whole text.
+        text: &'a str,
+        /// Times, unless they are not wanted.
+        #[serde(flatten)]
+        times: Option<Times>,
+    },
+}
+
+/// End of a text.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub(crate) enum Stop<'a> {
+    /// A token.
+    Token(u32),
+    /// Text.
+    Text(&'a str),
+}
+
+/// Times of a text.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Times {
+    /// Tokens per second, one after another.
+    decode_tokens_per_second: Option<f64>,
+    /// Tokens of the prompt per second.
+    prefill_tokens_per_second: Option<f64>,
+    /// Seconds up to the first token.
+    seconds_to_first_token: Option<f64>,
+}
+
 /// A line about counts and times.
 fn summary(made: &Text) -> String {
     let statistics = &made.statistics;
@@ -96,27 +156,20 @@ fn summary(made: &Text) -> String {
 }
 
 /// The last event of a text.
-fn end_event(made: &Text, quiet: bool) -> Value {
-    let (reason, what) = match &made.end {
-        End::StopToken(token) => ("stop_token", json!(token)),
-        End::StopString(text) => ("stop_string", json!(text)),
-        End::MaxNewTokens => ("max_new_tokens", json!(null)),
-        End::ContextFull => ("context_full", json!(null)),
-        _ => ("interrupted", json!(null)),
+fn end_event(made: &Text, quiet: bool) -> Event<'_> {
+    let (reason, stop) = match &made.end {
+        End::StopToken(token) => ("stop_token", Some(Stop::Token(*token))),
+        End::StopString(text) => ("stop_string", Some(Stop::Text(text))),
+        End::MaxNewTokens => ("max_new_tokens", None),
+        End::ContextFull => ("context_full", None),
+        _ => ("interrupted", None),
     };
     let statistics = &made.statistics;
-    let mut event = json!({
-        "event": "end",
-        "reason": reason,
-        "stop": what,
-        "text": made.text,
-        "prompt_tokens": statistics.prompt_tokens,
-        "new_tokens": statistics.new_tokens,
+    let times = (!quiet).then(|| Times {
+        decode_tokens_per_second: statistics.decode_rate(),
+        prefill_tokens_per_second: statistics.prefill_rate(),
+        seconds_to_first_token: statistics.first_token.map(|time| time.as_secs_f64()),
     });
-    if !quiet {
-        event["seconds_to_first_token"] = json!(statistics.first_token.map(|time| time.as_secs_f64()));
-        event["prefill_tokens_per_second"] = json!(statistics.prefill_rate());
-        event["decode_tokens_per_second"] = json!(statistics.decode_rate());
-    }
-    event
+    let (new_tokens, prompt_tokens) = (statistics.new_tokens, statistics.prompt_tokens);
+    Event::End { new_tokens, prompt_tokens, reason, stop, text: &made.text, times }
 }

@@ -20,7 +20,10 @@ use crate::options::{DataFiles, PackCache, Threads};
 use crate::session::Session;
 use crate::status::Failure;
 
+pub(crate) use answer::Event;
 pub use answer::{answer, end_of_turn};
+#[cfg(feature = "schemas")]
+pub(crate) use rates::Rates;
 pub use rates::rates;
 pub use sampling::{Sampling, TextArgs};
 pub use saved::{read_saved, write_saved};
@@ -63,6 +66,7 @@ pub struct ModelArgs {
 impl ModelArgs {
     /// Opens the model.
     pub fn open(&self, session: &mut Session) -> Result<Model, Failure> {
+        let _loading = session.progress.work("loading the model");
         let (file, format) = formats::open(&self.file, session)?;
         if format.kind() != FileKind::Program {
             let message = format!("a program is wanted here, not this {}", format.kind().name());

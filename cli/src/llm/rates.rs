@@ -18,6 +18,7 @@ const SINGLE: usize = 32;
 
 /// Speed of a model.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Rates {
     file: String,
     threads: Option<u16>,
@@ -31,6 +32,7 @@ pub struct Rates {
 
 /// Speed at one length of the prompt, the best of some repetitions.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct Rate {
     prompt: usize,
     prefill_tokens_per_second: f64,

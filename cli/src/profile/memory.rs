@@ -6,6 +6,7 @@ use serde::Serialize;
 
 /// Memory over time.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct MemoryUse {
     /// Memories that values are in.
     pub parts: Vec<Part>,
@@ -27,6 +28,7 @@ pub struct MemoryUse {
 
 /// A memory.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Part {
     /// Name of it.
     pub name: String,
@@ -36,6 +38,7 @@ pub struct Part {
 
 /// A value, and when it is needed.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Alive {
     /// Name of the value.
     pub name: String,

@@ -37,6 +37,7 @@ pub struct Origins {
 
 /// Times and memory of a method.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Profile {
     /// Name of the file, as the command line has it.
     pub file: String,
@@ -66,6 +67,7 @@ pub struct Profile {
 
 /// Time and work of a group of instructions. Rates are those of the median time.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Row {
     /// Operator, backend or module.
     pub name: String,
@@ -108,6 +110,7 @@ pub struct Row {
 
 /// A stretch of a run in which an instruction was busy.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Stretch {
     step: usize,
     start_ns: u64,

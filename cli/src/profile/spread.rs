@@ -8,6 +8,7 @@ use crate::units::duration;
 
 /// Times of runs, in nanoseconds: the middle, and how far the others are from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Spread {
     /// As many runs were faster as were slower.
     pub median_ns: u64,

@@ -99,6 +99,8 @@ const ROWS: &[Row] = &[
     row("lower one=FILE two=a.pt2 -o OUT", "a.pt2"),
     row("lower a.pt2 -o OUT --cases FILE", "a.safetensors"),
     row("patch FILE bias=b.npy -o OUT", "p.ptd"),
+    row("patch FILE --set metadata.a=1 -o OUT", "m.pte"),
+    row("ops FILE --releases", "m.pte"),
     row("patch p.ptd bias=FILE -o OUT", "b.npy"),
     row("convert FILE OUT", "p.ptd"),
     row("convert FILE OUT", "p.safetensors"),

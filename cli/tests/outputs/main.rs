@@ -7,6 +7,9 @@ mod every_command;
 mod examples;
 mod mapped;
 mod profile;
+// `script` of other systems has other options.
+#[cfg(target_os = "linux")]
+mod progress;
 mod signals;
 mod streams;
 

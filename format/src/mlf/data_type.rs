@@ -150,6 +150,17 @@ impl fmt::Display for DataType {
     }
 }
 
+#[cfg(feature = "schemas")]
+impl schemars::JsonSchema for DataType {
+    fn schema_name() -> alloc::borrow::Cow<'static, str> {
+        "DataType".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "description": "An element type, as TVM spells it.", "type": "string" })
+    }
+}
+
 impl serde::Serialize for DataType {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

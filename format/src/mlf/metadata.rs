@@ -15,6 +15,7 @@ pub const NEWEST: u32 = 7;
 
 /// Metadata of a package.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Metadata {
     /// The version of the format, 1 to 7.
     pub version: u32,
@@ -24,6 +25,7 @@ pub struct Metadata {
 
 /// Metadata of one module of a package.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Module {
     /// Its name, which its files and symbols start with.
     pub name: String,
@@ -46,6 +48,7 @@ pub struct Module {
 
 /// Content of a package: a model or an operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Style {
     /// A model with an executor.
@@ -67,6 +70,7 @@ impl Style {
 
 /// Targets that a module was compiled for. Up to version 5 by type of device, then a list.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Targets {
     /// Types of devices (in decimal) and targets.
@@ -93,6 +97,7 @@ impl Targets {
 
 /// Memory that a module needs. All figures are the exporter's estimates.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Memory {
     /// Per storage of the graph. Unreliable: exporters look sizes up under the wrong number.
     pub sids: Option<Vec<Sid>>,
@@ -106,6 +111,7 @@ pub struct Memory {
 
 /// Metadata of a storage.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Sid {
     /// Storage that entries of the graph name.
     pub storage_id: u64,
@@ -117,6 +123,7 @@ pub struct Sid {
 
 /// Memory of the model's own code.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct MainMemory {
     /// The type of device.
     pub device: i64,
@@ -134,6 +141,7 @@ pub struct MainMemory {
 
 /// An input or output.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct NamedBuffer {
     /// Name of the input or output.
     pub name: String,
@@ -145,6 +153,7 @@ pub struct NamedBuffer {
 
 /// Memory of an operator.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct OperatorMemory {
     /// Symbol of the function.
     pub function_name: String,
@@ -154,6 +163,7 @@ pub struct OperatorMemory {
 
 /// An argument of a single operator.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct BufferInfo {
     /// Size in bytes.
     pub size_bytes: u64,

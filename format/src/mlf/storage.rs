@@ -20,6 +20,7 @@ pub struct StoragePlan {
 
 /// A piece of memory.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Storage {
     /// Its number in the graph.
     pub id: u32,

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 /// A payload described, in the order of the payload.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Description {
     /// The whole in a few words: a version, a header.
     pub about: String,
@@ -20,6 +21,7 @@ pub struct Description {
 
 /// A value of a payload's graph.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Value {
     /// Its name in nodes: `v3`.
     pub name: String,
@@ -32,6 +34,7 @@ pub struct Value {
 
 /// A node of a payload's graph.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Node {
     /// The operator: `Conv2d`.
     pub operator: String,
@@ -46,6 +49,7 @@ pub struct Node {
 
 /// Constant data of a payload.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Weight {
     /// Name of the weight.
     pub name: String,
@@ -60,6 +64,7 @@ pub struct Weight {
 
 /// The place of constant data.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// In the payload, so many bytes from its start.

@@ -8,6 +8,7 @@ use super::{DataSegment, LegacyFlatTensor};
 
 /// A layout of tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub enum Generation {
     /// `FT01`, January to March 2025: tensors.
     A,

@@ -2,8 +2,10 @@
 
 pub mod backends;
 pub mod fast;
+pub mod metadata;
 pub mod notation;
 mod program;
+pub mod releases;
 mod tables;
 pub mod verify;
 

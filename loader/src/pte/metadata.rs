@@ -1,5 +1,7 @@
 //! Settings that a program states about itself, which runners read before they run it.
 
+use edgepack_format::pte::metadata::{MetadataError, MetadataValue};
+
 use crate::bytes::Bytes;
 use crate::error::Error;
 use crate::named_data::NamedDataMap;
@@ -7,8 +9,7 @@ use crate::named_data::NamedDataMap;
 use super::meta::ValueMeta;
 use super::program::Program;
 
-/// Named data with this in front of its key is metadata.
-pub const METADATA_PREFIX: &str = "metadata.";
+pub use edgepack_format::pte::metadata::METADATA_PREFIX;
 
 /// Settings of a program, of both kinds that exporters write.
 #[derive(Clone, Debug)]
@@ -40,7 +41,28 @@ impl Metadata {
         }
     }
 
-    /// Named metadata, by key without the prefix.
+    /// Returns a setting by its name, `tokenizer.bos_id`: named data without the prefix.
+    ///
+    /// ```
+    /// # use edgepack_loader::Program;
+    /// use edgepack_format::pte::metadata::MetadataValue;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/models/mlp_portable.pte");
+    /// let metadata = Program::open(path)?.metadata()?;
+    /// if let Some(MetadataValue::Text(template)) = metadata.setting("tokenizer.chat_template").transpose()? {
+    ///     println!("{template}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Data that are not a setting.
+    pub fn setting(&self, name: &str) -> Option<Result<MetadataValue, MetadataError>> {
+        self.bytes(name).map(MetadataValue::decode)
+    }
+
+    /// Named metadata as it is stored, by key without the prefix.
     pub fn bytes(&self, key: &str) -> Option<&[u8]> {
         self.named_data.iter().find(|(found, _)| found == key).map(|(_, bytes)| &bytes[..])
     }

@@ -2,12 +2,28 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use edgepack_format::pte::metadata::{METADATA_PREFIX, MetadataValue};
 use edgepack_format::tensor::TensorLayout;
 
 use super::contents::{Contents, Found, Place};
 use super::side::{key, sample};
 use super::{DiffOptions, Differences, show};
 use crate::edit::error::Error;
+
+/// Bytes of settings that are compared by their values; of what is beyond, and of longer ones, bytes are compared.
+const SETTINGS: u64 = 1 << 20;
+/// Bytes of such a setting.
+const SETTING: u64 = 64 << 10;
+
+/// Returns whether a place is a setting whose values are compared, and takes its bytes from the room for them.
+fn is_setting(place: Place<'_>, found: [Option<&Found>; 2], room: &mut u64) -> bool {
+    let Place::Named(key) = place else { return false };
+    let lens = found.map(|found| found.map_or(0, |(content, _)| content.len()));
+    let len = lens.iter().fold(0u64, |sum, len| sum.saturating_add(*len));
+    let is = key.starts_with(METADATA_PREFIX) && len <= (*room).min(SETTING);
+    *room -= if is { len } else { 0 };
+    is
+}
 
 impl Differences {
     /// Compares all bytes that have a key or a path.
@@ -19,8 +35,12 @@ impl Differences {
     ) -> Result<(), Error> {
         // Many keys may have one range: what was alike once is not read again.
         let mut alike = HashMap::new();
+        let mut room = SETTINGS;
         let (mut gone, mut new) = (Vec::new(), Vec::new());
         left.each(&mut |place, mine| match (&mine, right.find(place)?) {
+            (_, other) if is_setting(place, [Some(&mine), other.as_ref()], &mut room) => {
+                self.setting(&place.path(), Some(&mine), other.as_ref())
+            }
             ((content, layout), Some((other, their))) if *layout == their => {
                 let places = content.place().zip(other.place());
                 let places = places.map(|places| (places, layout.as_ref().map(TensorLayout::scalar_type)));
@@ -45,12 +65,34 @@ impl Differences {
             }
         })?;
         right.each(&mut |place, found| {
-            if left.find(place)?.is_none() {
-                new.push((name(place), place.path(), found));
+            match left.find(place)? {
+                Some(_) => {}
+                None if is_setting(place, [None, Some(&found)], &mut room) => {
+                    self.setting(&place.path(), None, Some(&found))?;
+                }
+                None => new.push((name(place), place.path(), found)),
             }
             Ok(())
         })?;
         self.one_sided(gone, new, options)
+    }
+
+    /// Compares two settings by their values. One that is gone is not looked for under another name.
+    fn setting(&mut self, path: &str, mine: Option<&Found>, other: Option<&Found>) -> Result<(), Error> {
+        let read = |found: Option<&Found>| match found {
+            Some((content, _)) => content.read().map(|bytes| Some(bytes.into_owned())).map_err(Error::io(path)),
+            None => Ok(None),
+        };
+        let (mine, other) = (read(mine)?, read(other)?);
+        if mine != other {
+            let shown = |bytes: Option<Vec<u8>>| match bytes.map(|bytes| MetadataValue::decode(&bytes)) {
+                None => "absent".to_owned(),
+                Some(Ok(value)) => value.to_string(),
+                Some(Err(error)) => format!("no setting: {error}"),
+            };
+            self.push(path.to_owned(), shown(mine), shown(other));
+        }
+        Ok(())
     }
 
     fn one(&mut self, path: &str, mine: &Found, other: &Found, options: &DiffOptions) -> Result<(), Error> {

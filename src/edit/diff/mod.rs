@@ -51,6 +51,7 @@ pub struct DiffOptions {
 
 /// One difference.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// Path of the difference. Indices are those of the first file, of what only the second has those of the second;
     /// `[3→5]` has both where they differ.
@@ -65,6 +66,7 @@ pub struct Difference {
 
 /// Kinds of differences.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceKind {
     /// Difference of structure: one file has what the other has not, or another row.

@@ -28,6 +28,7 @@ impl Write for Captured {
 fn run(args: &[&OsStr]) -> (Vec<u8>, String) {
     let (stdout, stderr) = (Captured::default(), Captured::default());
     let io = Io {
+        progress: false,
         stdin: Box::new(io::empty()),
         stdout: Box::new(stdout.clone()),
         stderr: Box::new(stderr.clone()),

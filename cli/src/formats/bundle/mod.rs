@@ -34,7 +34,8 @@ pub struct Bundle;
 
 /// Content of a bundle.
 #[derive(Serialize)]
-struct Inspected<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Inspected<'a> {
     #[serde(flatten)]
     summary: BundleSummary,
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -12,6 +12,7 @@ use crate::{readable, spelling};
 
 /// Facts about a bundled program that `inspect` shows.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct BundleSummary {
     /// Bytes of the whole file.
     pub bytes: u64,
@@ -25,6 +26,7 @@ pub struct BundleSummary {
 
 /// The recorded runs of a method.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SuiteSummary {
     /// Name of the method; `?` if there is none.
     pub method: String,
@@ -34,6 +36,7 @@ pub struct SuiteSummary {
 
 /// Recorded run of a method: inputs, and the outputs that are expected.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CaseSummary {
     /// Types of tensors and values of numbers, one per input.
     pub inputs: Vec<String>,

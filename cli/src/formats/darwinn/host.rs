@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use edgepack_executor::darwinn::{self, Addresses, Extraction, Output, Transfer, dequantize};
 use edgepack_format::darwinn::{Accept, Executable, Layer, PackageRef};
 use edgepack_loader::Registry;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::file::name_of;
 use crate::formats;
@@ -47,6 +47,93 @@ pub struct Delivered<'a> {
     pub values: bool,
 }
 
+/// The document of `link`.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Chunks {
+    /// Chunks in order.
+    chunks: Vec<Chunk>,
+}
+
+/// A chunk of instructions.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Chunk {
+    /// Bytes of the chunk.
+    bytes: usize,
+    /// The file it was written to.
+    file: String,
+}
+
+/// The document of `dma`.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Transfers {
+    /// Transfers in order.
+    transfers: Vec<TransferLine>,
+}
+
+/// A transfer.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct TransferLine {
+    /// Buffer of the host; absent if nothing is moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    buffer: Option<String>,
+    /// Bytes that are moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<usize>,
+    /// Kind of the transfer.
+    kind: String,
+    /// Offset in the buffer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offset: Option<usize>,
+}
+
+/// The document of `relayout`.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Relaid {
+    /// Bytes of the tensor.
+    bytes: usize,
+    /// The file it was written to.
+    output: String,
+}
+
+/// The document of `caching`.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Groups {
+    /// Groups by token.
+    groups: Vec<Group>,
+}
+
+/// Files with the same caching token.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Group {
+    /// Bytes that stay on the chip, all together.
+    cached_bytes: u64,
+    /// The files of the group.
+    files: Vec<CachedFile>,
+    /// True if they share the chip.
+    shares: bool,
+    /// Caching token in hexadecimal digits.
+    token: String,
+}
+
+/// Parameters of a file.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct CachedFile {
+    /// Bytes that stay on the chip.
+    cached_bytes: u64,
+    /// The file.
+    file: String,
+    /// Bytes that are sent for every run.
+    streamed_bytes: u64,
+}
+
 /// Writes the instruction chunks of an executable, with addresses in them, into a folder.
 pub fn link(which: &Which, addresses: &Addresses, folder: &Path, session: &mut Session) -> Result<Status, Failure> {
     with_executable(which, session, |row, session| {
@@ -57,11 +144,11 @@ pub fn link(which: &Which, addresses: &Addresses, folder: &Path, session: &mut S
         for (index, chunk) in chunks.iter().enumerate() {
             let path = folder.join(format!("chunk{index}.bin"));
             session.stage(&path, |out| Ok(out.write_all(chunk)?))?;
-            written.push(json!({ "file": path.display().to_string(), "bytes": chunk.len() }));
+            written.push(Chunk { bytes: chunk.len(), file: path.display().to_string() });
         }
         session.outputs.commit()?;
         if session.json {
-            session.document(&json!({ "chunks": written }))?;
+            session.document(&Chunks { chunks: written })?;
         }
         Ok(Status::Fine)
     })
@@ -73,12 +160,15 @@ pub fn transfers(which: &Which, extraction: Extraction, session: &mut Session) -
         let list = darwinn::transfers(row, extraction, true).map_err(Failure::findings)?;
         if session.json {
             let entry = |transfer: &Transfer| match transfer.moved() {
-                Some((buffer, range)) => json!({
-                    "kind": transfer.kind(), "buffer": buffer.to_string(), "offset": range.start, "bytes": range.len(),
-                }),
-                None => json!({ "kind": transfer.kind() }),
+                Some((buffer, range)) => TransferLine {
+                    buffer: Some(buffer.to_string()),
+                    bytes: Some(range.len()),
+                    kind: transfer.kind(),
+                    offset: Some(range.start),
+                },
+                None => TransferLine { buffer: None, bytes: None, kind: transfer.kind(), offset: None },
             };
-            session.document(&json!({ "transfers": list.iter().map(entry).collect::<Vec<_>>() }))?;
+            session.document(&Transfers { transfers: list.iter().map(entry).collect() })?;
             return Ok(Status::Fine);
         }
         let mut columns = Columns::new(0, &[Align::Right, Align::Left, Align::Left, Align::Right, Align::Right]);
@@ -123,7 +213,7 @@ pub fn relayout(which: &Which, delivered: &Delivered<'_>, to: &Path, session: &m
         };
         session.write_binary(to, &tensor)?;
         if session.json {
-            session.document(&json!({ "output": to.display().to_string(), "bytes": tensor.len() }))?;
+            session.document(&Relaid { bytes: tensor.len(), output: to.display().to_string() })?;
         }
         Ok(Status::Fine)
     })
@@ -147,20 +237,20 @@ pub fn caching(files: &[PathBuf], session: &mut Session) -> Result<Status, Failu
             let cached: u64 = members.iter().map(|index| found[*index].1.cached_bytes()).sum();
             let members = members.iter().map(|index| {
                 let (file, registration) = &found[*index];
-                json!({
-                    "file": file,
-                    "cached_bytes": registration.cached_bytes(),
-                    "streamed_bytes": registration.streamed_bytes(),
-                })
+                CachedFile {
+                    cached_bytes: registration.cached_bytes(),
+                    file: file.clone(),
+                    streamed_bytes: registration.streamed_bytes(),
+                }
             });
-            json!({
-                "token": format!("{token:#018x}"),
-                "shares": *token != 0,
-                "cached_bytes": cached,
-                "files": members.collect::<Vec<_>>(),
-            })
+            Group {
+                cached_bytes: cached,
+                files: members.collect(),
+                shares: *token != 0,
+                token: format!("{token:#018x}"),
+            }
         });
-        session.document(&json!({ "groups": groups.collect::<Vec<_>>() }))?;
+        session.document(&Groups { groups: groups.collect() })?;
         return Ok(Status::Fine);
     }
     for (token, members) in &groups {

@@ -33,10 +33,25 @@ pub struct Darwinn;
 /// Content of a package.
 #[derive(serde::Serialize)]
 #[serde(transparent)]
-struct Inspected<'p, 'a> {
+pub(crate) struct Inspected<'p, 'a> {
     document: Value,
     #[serde(skip)]
     package: &'p PackageRef<'a>,
+}
+
+#[cfg(feature = "schemas")]
+impl schemars::JsonSchema for Inspected<'_, '_> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "InspectedPackage".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "Content of an Edge TPU package.",
+            "type": "object",
+            "properties": { "packages": { "type": "array", "items": { "type": "object" }, "description": "Compiled packages, level by level." } },
+        })
+    }
 }
 
 impl Summary for Inspected<'_, '_> {

@@ -1,10 +1,10 @@
 //! Archives of export IR.
 
 mod layers;
-mod lower;
-mod ops;
+pub(crate) mod lower;
+pub(crate) mod ops;
 mod program;
-mod summary;
+pub(crate) mod summary;
 mod variant;
 
 use std::io::{self, Write};

@@ -18,14 +18,33 @@ use crate::style::{BAD, DIM, GOOD, NAME, TITLE};
 use crate::table::{Align, Cell, Columns};
 use crate::units::count;
 
+/// The JSON document.
 #[derive(Serialize)]
-struct Need {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct GraphNeeds<'a> {
+    /// Backends that parts of the graph were given to.
+    delegates: &'a BTreeSet<String>,
+    /// The file.
+    file: &'a str,
+    /// Number of operators and backends that this runtime does not have.
+    missing: usize,
+    /// Operators of the graph.
+    operators: &'a [Need],
+}
+
+/// An operator of a graph.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Need {
+    /// Name of the operator.
     name: String,
+    /// Number of calls.
     calls: usize,
     /// True if lowering decomposes the operator into others first.
     composite: bool,
     /// Operator of a program that replaces this one.
     emitted: Option<String>,
+    /// True if this runtime has it.
     available: bool,
 }
 
@@ -54,9 +73,7 @@ pub fn list(file: &File, session: &mut Session) -> Result<Status, Failure> {
     // The runtime has no backends of its own.
     let missing = needs.iter().filter(|need| !need.available && !need.composite).count() + backends.len();
     if session.json {
-        session.document(
-            &serde_json::json!({ "file": file.name, "operators": needs, "delegates": backends, "missing": missing }),
-        )?;
+        session.document(&GraphNeeds { delegates: &backends, file: &file.name, missing, operators: &needs })?;
     } else {
         session.title(&file.name)?;
         writeln!(session.out, "{TITLE}operators{TITLE:#}  {}", needs.len())?;

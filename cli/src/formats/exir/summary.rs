@@ -14,6 +14,7 @@ use crate::units::{bytes, count};
 
 /// Content of an archive.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ArchiveSummary {
     /// The folder of all records.
     pub root: String,
@@ -28,6 +29,7 @@ pub struct ArchiveSummary {
 
 /// A program of an archive.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ModelSummary {
     name: String,
     dialect: &'static str,
@@ -50,6 +52,7 @@ pub struct ModelSummary {
 
 /// A part that a backend has taken over.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct Delegated {
     backend: String,
     /// Absent if the archive only says who runs it.
@@ -60,6 +63,7 @@ struct Delegated {
 
 /// An input or output.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct Border {
     name: String,
     what: String,
@@ -67,6 +71,7 @@ struct Border {
 
 /// A record of an archive.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct RecordSummary {
     /// Name of the record below the root folder.
     pub name: String,

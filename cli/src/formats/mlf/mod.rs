@@ -7,11 +7,11 @@ pub mod cases;
 mod check;
 mod library;
 mod native;
-mod ops;
+pub(crate) mod ops;
 mod print;
 mod run;
 pub mod runner;
-mod summary;
+pub(crate) mod summary;
 
 use std::io::{self, Write};
 use std::path::Path;

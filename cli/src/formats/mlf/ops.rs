@@ -17,17 +17,37 @@ use crate::units::count;
 
 /// A function that is called.
 #[derive(Serialize, Default)]
-struct Need {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Need {
+    /// Name of the function.
     name: String,
+    /// Number of calls.
     calls: usize,
+    /// Element types of its arguments.
     dtypes: BTreeSet<String>,
     /// The source that defines it, `objects`, or nothing.
     place: Option<String>,
 }
 
+/// The JSON document.
 #[derive(Serialize)]
-struct Module {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct LibraryNeeds<'a> {
+    /// The file.
+    file: &'a str,
+    /// Number of functions that the package does not define.
+    missing: usize,
+    /// Modules of the package.
+    modules: &'a [Module],
+}
+
+/// Functions that a module calls.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Module {
+    /// Name of the module.
     name: String,
+    /// Functions by name.
     functions: Vec<Need>,
 }
 
@@ -38,7 +58,7 @@ pub fn list(file: &File, session: &mut Session) -> Result<Status, Failure> {
     let missing: usize =
         modules.iter().map(|module| module.functions.iter().filter(|need| need.place.is_none()).count()).sum();
     if session.json {
-        session.document(&serde_json::json!({ "file": file.name, "modules": modules, "missing": missing }))?;
+        session.document(&LibraryNeeds { file: &file.name, missing, modules: &modules })?;
     } else {
         session.title(&file.name)?;
         for module in &modules {

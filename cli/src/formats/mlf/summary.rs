@@ -7,6 +7,7 @@ use serde::Serialize;
 
 /// Facts about a package that `inspect` shows.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct LibrarySummary {
     /// Bytes of the whole archive.
     pub bytes: u64,
@@ -20,6 +21,7 @@ pub struct LibrarySummary {
 
 /// A file of a package.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct MemberSummary {
     /// Path of the file in the archive.
     pub path: String,
@@ -31,6 +33,7 @@ pub struct MemberSummary {
 
 /// Module of a package, with the files that belong to it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ModuleSummary {
     /// Name of the module.
     pub name: String,
@@ -46,6 +49,7 @@ pub struct ModuleSummary {
 
 /// Graph of a module, and the memory that it needs.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct GraphSummary {
     /// Inputs and parameters.
     pub args: Vec<TensorSummary>,
@@ -61,6 +65,7 @@ pub struct GraphSummary {
 
 /// Call of a function by a node.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CallSummary {
     /// Index of the node in the graph.
     pub node: u32,
@@ -74,6 +79,7 @@ pub struct CallSummary {
 
 /// Parameter, or entry of a graph.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TensorSummary {
     /// Name of the tensor; for a result of a call, `%NODE` or `%NODE.INDEX`.
     pub name: String,
@@ -89,6 +95,7 @@ pub struct TensorSummary {
 
 /// Source file in C or C++.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SourceSummary {
     /// Path of the source file.
     pub path: String,

@@ -4,7 +4,7 @@ mod extract;
 mod open;
 mod print;
 mod size;
-mod summary;
+pub(crate) mod summary;
 
 use std::io::{self, Write};
 

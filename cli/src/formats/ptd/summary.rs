@@ -12,6 +12,7 @@ use crate::{readable, spelling};
 
 /// Facts about a data file that `inspect` shows.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DataSummary {
     /// Bytes of the whole file.
     pub bytes: u64,
@@ -29,6 +30,7 @@ pub struct DataSummary {
 
 /// Data under a key.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct EntrySummary {
     /// Key of the data; `?` if there is none.
     pub key: String,
@@ -45,6 +47,7 @@ pub struct EntrySummary {
 
 /// Range of the file that entries are in.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DataSegmentSummary {
     /// Offset of the segment in the file.
     pub offset: Option<u64>,

@@ -45,9 +45,12 @@ pub fn bench(
     let inputs: Vec<Input<'_>> = values.iter().filter_map(Value::input).collect();
     let options = options(how, session)?;
     let registry = edgepack_kernels::registry();
+    let loading = session.progress.work("loading the method");
     let start = Instant::now();
     let mut method = Method::load(&opened, &name, &registry, &options)?;
     let load = start.elapsed();
+    drop(loading);
+    let _measuring = session.progress.work("measuring");
     let mut once = || {
         let start = Instant::now();
         method.run(&inputs)?;

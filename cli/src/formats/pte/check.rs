@@ -26,6 +26,7 @@ pub fn check(
 ) -> Result<Vec<Replayed>, Failure> {
     let (recorded, registry) = runs(opened.recorded, cases, session)?;
     let options = options(how, session)?;
+    let _replaying = session.progress.work("loading and replaying");
     Ok(replay_and_record(&opened.program, &recorded, &registry, &options, tolerance, how.recorder))
 }
 
@@ -41,6 +42,7 @@ pub fn check_layers(
 ) -> Result<Vec<(Replayed, Option<Blame>)>, Failure> {
     let (recorded, registry) = runs(opened.recorded, cases, session)?;
     let options = options(how, session)?;
+    let _replaying = session.progress.work("loading and replaying");
     let (program, bounds) = (&opened.program, Bounds { tolerance, sqnr: None });
     let reports = replay_and_record(program, &recorded, &registry, &options, tolerance, how.recorder);
     let mut blamed = Vec::with_capacity(reports.len());

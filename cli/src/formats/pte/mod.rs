@@ -8,12 +8,13 @@ mod handles;
 mod inputs;
 pub mod layers;
 mod open;
-mod ops;
+pub(crate) mod ops;
 mod pairing;
 pub mod payloads;
 mod print;
 mod probe;
 mod profile;
+pub(crate) mod releases;
 mod replay;
 mod run;
 mod selection;
@@ -48,6 +49,7 @@ pub use open::{Opened, method, open, options};
 pub use ops::list_needs;
 pub use print::{print, print_code};
 pub use profile::profile;
+pub use releases::list_releases;
 pub use replay::replay;
 pub use run::run;
 pub use selection::{Offered, Selection};
@@ -57,7 +59,8 @@ pub struct Pte;
 
 /// Content of a program.
 #[derive(Serialize)]
-struct Inspected<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Inspected<'a> {
     #[serde(flatten)]
     summary: ProgramSummary,
     #[serde(skip_serializing_if = "Vec::is_empty")]

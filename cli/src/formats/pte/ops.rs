@@ -10,7 +10,7 @@ use edgepack_format::row::Scalars;
 use serde::Serialize;
 
 use super::open::Opened;
-use super::payloads::{self, SourceRanges};
+use super::payloads::{self, DelegatedOperator, SourceRanges};
 use super::probe;
 use super::selection::Offered;
 use super::tables;
@@ -23,14 +23,43 @@ use crate::table::{Align, Cell, Columns};
 use crate::units::count;
 use crate::{readable, spelling};
 
+/// The JSON document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct ProgramNeeds<'a> {
+    /// Backends of delegates.
+    delegates: &'a [Need],
+    /// The file.
+    file: &'a str,
+    /// Operators in payloads.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    inside_delegates: &'a [DelegatedOperator],
+    /// Number of operators and backends that the runtime does not have.
+    missing: usize,
+    /// Nodes of payloads, and whether this runtime runs them.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    nodes: &'a [probe::Node],
+    /// Operators.
+    operators: &'a [Need],
+    /// Number of nodes that this runtime refuses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused_nodes: Option<usize>,
+}
+
 /// Something a program needs.
 #[derive(Serialize, Default)]
-struct Need {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Need {
+    /// Name of the operator or backend.
     name: String,
+    /// Instructions that call it.
     calls: usize,
+    /// Element types of its tensors.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     dtypes: BTreeSet<String>,
+    /// Methods that name it.
     methods: BTreeSet<String>,
+    /// True if the runtime has it.
     available: bool,
 }
 
@@ -76,17 +105,16 @@ pub fn list_needs(
     let refused = probed.iter().filter(|node| node.refused.is_some()).count();
     let missing = operators.iter().chain(&delegates).filter(|need| !need.available).count();
     if session.json {
-        let mut document = serde_json::json!({
-            "file": file.name, "operators": operators, "delegates": delegates, "missing": missing,
-        });
-        if !inside.is_empty() {
-            document["inside_delegates"] = serde_json::to_value(&inside)?;
-        }
-        if !probed.is_empty() {
-            document["nodes"] = serde_json::to_value(&probed)?;
-            document["refused_nodes"] = refused.into();
-        }
-        session.document(&document)?;
+        let refused_nodes = (!probed.is_empty()).then_some(refused);
+        session.document(&ProgramNeeds {
+            delegates: &delegates,
+            file: &file.name,
+            inside_delegates: &inside,
+            missing,
+            nodes: &probed,
+            operators: &operators,
+            refused_nodes,
+        })?;
     } else {
         session.title(&file.name)?;
         print("operators", &operators, &mut session.out)?;

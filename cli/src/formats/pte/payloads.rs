@@ -34,6 +34,7 @@ impl RangeReader for SourceRanges<'_> {
 
 /// A payload that was described.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Described {
     /// Path of the payload: `execution_plan[0].delegates[1].processed`.
     pub path: String,
@@ -293,6 +294,7 @@ pub fn weight_bytes(payloads: &[Described]) -> BTreeMap<Holder, u64> {
 
 /// An operator of payloads.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DelegatedOperator {
     backend: String,
     name: String,

@@ -10,7 +10,8 @@ use edgepack_format::row::Text;
 use super::code::Code;
 use super::summary::{MethodSummary, NamedSummary, ProgramSummary};
 use super::tables;
-use crate::style::{DIM, NAME, SHAPE, TITLE, WARN};
+use crate::setting::Setting;
+use crate::style::{BAD, DIM, NAME, SHAPE, TITLE, WARN};
 use crate::table::{Align, Cell, Columns};
 use crate::units::{bytes, count, part_of_file};
 use crate::{readable, spelling};
@@ -69,6 +70,16 @@ fn print_method_code(plan: &ExecutionPlan<'_>, out: &mut dyn Write) -> io::Resul
     Ok(())
 }
 
+/// A value on one line that is read at a glance; documents have all of it.
+fn shortened(value: &str) -> String {
+    /// Characters that are shown.
+    const MOST: usize = 160;
+    match value.char_indices().nth(MOST) {
+        None => value.to_owned(),
+        Some((end, _)) => format!("{}… {} bytes", &value[..end], value.len()),
+    }
+}
+
 /// Constant methods and named metadata: what runners read first.
 fn print_metadata(constant: &[&MethodSummary], named: &[NamedSummary], out: &mut dyn Write) -> io::Result<()> {
     let mut columns = Columns::new(2, &[]);
@@ -76,8 +87,14 @@ fn print_metadata(constant: &[&MethodSummary], named: &[NamedSummary], out: &mut
         columns.row([Cell::new(&method.name, NAME), method.constants.join(", ").into()]);
     }
     for entry in named {
-        if let Some(text) = &entry.text {
-            columns.row([Cell::new(&entry.key, NAME), format!("{text:?}").into()]);
+        match (&entry.value, &entry.unreadable) {
+            (Some(Setting(value)), _) => {
+                columns.row([Cell::new(&entry.key, NAME), shortened(&value.to_string()).into()])
+            }
+            (None, Some(reason)) => {
+                columns.row([Cell::new(&entry.key, NAME), Cell::new(format!("no setting: {reason}"), BAD)]);
+            }
+            (None, None) => {}
         }
     }
     if columns.is_empty() {

@@ -13,6 +13,7 @@ use crate::style::{BAD, DIM, NAME, TITLE, WARN};
 
 /// A node of a payload.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Node {
     method: String,
     /// The payload, by its place among those of the backend in the method.

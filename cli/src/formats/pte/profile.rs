@@ -45,6 +45,7 @@ pub fn profile(
     let registry = edgepack_kernels::registry();
     let options = options(how, session)?;
     let start = Instant::now();
+    let _watching = session.progress.work("loading and watching");
     let mut loaded = Method::load(program, &name, &registry, &options)?;
     let mut recorder = how.recorder.map(|recorder| recorder.borrow_mut());
     if let Some(recorder) = &mut recorder {

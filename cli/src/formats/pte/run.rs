@@ -27,6 +27,7 @@ pub fn run(
     let read = inputs::read(given, given.fill(), Some(&name), &wanted(&meta), session)?;
     let values = recorded(&meta, &read).map_err(Failure::usage)?;
     let start = Instant::now();
+    let _running = session.progress.work("loading and running");
     let mut method = Method::load(&opened.program, &name, &edgepack_kernels::registry(), &options)?;
     let given: Vec<Input<'_>> = values.iter().filter_map(Value::input).collect();
     let outputs = match how.recorder {

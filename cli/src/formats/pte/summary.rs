@@ -3,18 +3,21 @@
 use std::collections::{BTreeMap, HashSet};
 
 use edgepack_format::header::ProgramHeader;
+use edgepack_format::pte::metadata::{METADATA_PREFIX, MetadataValue};
 use edgepack_format::pte::{BackendDelegate, DataLocation, ExecutionPlan, InstructionArguments, KernelTypes, Program};
 use edgepack_format::row::{Rows, Scalars, Table};
-use edgepack_loader::{METADATA_PREFIX, Source};
+use edgepack_loader::Source;
 use serde::Serialize;
 
 use super::values::operator_name;
 use super::{tables, values};
 use crate::file::read_range;
+use crate::setting::Setting;
 use crate::{readable, spelling, units};
 
 /// Facts about a program that `inspect` shows.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ProgramSummary {
     /// Bytes of the whole file.
     pub bytes: u64,
@@ -36,6 +39,7 @@ pub struct ProgramSummary {
 
 /// Interface, memory and instructions of a method.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct MethodSummary {
     /// Name of the method; `?` if there is none.
     pub name: String,
@@ -60,6 +64,7 @@ pub struct MethodSummary {
 
 /// An input or output.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ValueSummary {
     /// Index into the values of the method; it may be out of range.
     pub value: i32,
@@ -72,6 +77,7 @@ pub struct ValueSummary {
 
 /// Entry of a method's list of operators.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct OperatorSummary {
     /// `aten::add.out`.
     pub name: String,
@@ -81,6 +87,7 @@ pub struct OperatorSummary {
 
 /// Delegate of a method, and the place of its payload.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DelegateSummary {
     /// Name of its backend.
     pub backend: String,
@@ -96,6 +103,7 @@ pub struct DelegateSummary {
 
 /// Constants.
 #[derive(Serialize, Default)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Constants {
     /// Number of constants.
     pub count: usize,
@@ -109,6 +117,7 @@ pub struct Constants {
 
 /// Range of the file, and the parts of the program that refer to it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SegmentSummary {
     /// Offset of the segment in the file; absent if it overflows.
     pub offset: Option<u64>,
@@ -120,6 +129,7 @@ pub struct SegmentSummary {
 
 /// An entry of named data.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct NamedSummary {
     /// Key that delegates ask for; empty if there is none.
     pub key: String,
@@ -127,9 +137,15 @@ pub struct NamedSummary {
     pub segment: u32,
     /// Length of the data in bytes; absent if there is no such segment.
     pub bytes: Option<u64>,
-    /// Content, if it is metadata and short text.
+    /// Value, if it is a setting.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
+    pub value: Option<Setting>,
+    /// Type of the value: `int`, `float`, `text`, `int[]`, `bytes`.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
+    /// Reason that it is a setting without a value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
 }
 
 impl ProgramSummary {
@@ -143,7 +159,9 @@ impl ProgramSummary {
             key: spelling::name(&entry.key.unwrap_or_default()),
             segment: entry.segment_index,
             bytes: segments.get(entry.segment_index as usize).map(|segment| segment.bytes),
-            text: None,
+            value: None,
+            kind: None,
+            unreadable: None,
         });
         ProgramSummary {
             bytes: file_bytes,
@@ -159,14 +177,22 @@ impl ProgramSummary {
 }
 
 impl ProgramSummary {
-    /// Reads the named data that is metadata, where it is text of a line or two.
+    /// Reads the named data that are settings. Those beyond 1 MiB are not read: many keys may name one segment.
     pub fn read_metadata(&mut self, source: &dyn Source) {
-        const MOST: u64 = 4096;
+        let mut room = 1u64 << 20;
         for entry in self.named_data.iter_mut().filter(|entry| entry.key.starts_with(METADATA_PREFIX)) {
             let Some(segment) = self.segments.get(entry.segment as usize) else { continue };
-            let Some(start) = segment.offset.filter(|_| segment.bytes <= MOST) else { continue };
+            let Some(start) = segment.offset else { continue };
+            if segment.bytes > room {
+                entry.unreadable = Some(format!("{} are too many to show", units::bytes(segment.bytes)));
+                continue;
+            }
+            room -= segment.bytes;
             let Ok(bytes) = read_range(source, start, segment.bytes) else { continue };
-            entry.text = std::str::from_utf8(&bytes).ok().map(str::to_owned);
+            match MetadataValue::decode(&bytes) {
+                Ok(value) => (entry.kind, entry.value) = (Some(value.kind()), Some(Setting(value))),
+                Err(error) => entry.unreadable = Some(error.to_string()),
+            }
         }
     }
 }
@@ -208,10 +234,22 @@ impl MethodSummary {
         });
         let (inputs, outputs) = (list(&plan.inputs), list(&plan.outputs));
         let is_constant = inputs.is_empty() && calls.instructions == 0;
-        let constants = outputs.iter().filter(|_| is_constant).map(|output| values::constant(value(output.value)));
+        let number = |id: i64| match value(i32::try_from(id).ok()?) {
+            Some(KernelTypes::Int(int)) => Some(int.int_val),
+            _ => None,
+        };
+        // Many outputs may be one list: what unfolds into far more than there are values is cut short.
+        let mut room = values.len().saturating_mul(4).saturating_add(4096);
+        let mut constants = Vec::new();
+        for output in outputs.iter().filter(|_| is_constant) {
+            let one = value(output.value);
+            let Some(rest) = room.checked_sub(values::items(one)) else { break };
+            room = rest;
+            constants.push(values::constant(one, number));
+        }
         MethodSummary {
             name: spelling::name(plan.name.as_deref().unwrap_or("?")),
-            constants: constants.collect(),
+            constants,
             inputs,
             outputs,
             planned_memory: plan.non_const_buffer_sizes.iter().flat_map(|sizes| sizes.iter()).skip(1).collect(),

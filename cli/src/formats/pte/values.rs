@@ -20,15 +20,38 @@ pub fn signature(value: Option<&KernelTypes<'_>>) -> String {
     }
 }
 
-/// A value that does not change: what is in it, or the type of what is elsewhere.
-pub fn constant(value: Option<&KernelTypes<'_>>) -> String {
+/// Returns the number of items of a list that is shown as a constant; 0 for everything else.
+pub fn items(value: Option<&KernelTypes<'_>>) -> usize {
     match value {
+        Some(KernelTypes::IntList(list)) => list.items.as_ref().map_or(0, |items| items.len()),
+        Some(KernelTypes::DoubleList(list)) => list.items.as_ref().map_or(0, |items| items.len()),
+        Some(KernelTypes::BoolList(list)) => list.items.as_ref().map_or(0, |items| items.len()),
+        _ => 0,
+    }
+}
+
+/// A value that does not change: what is in it, or the type of what is elsewhere.
+///
+/// `number` is the integer of another value: lists of integers have them.
+pub fn constant(value: Option<&KernelTypes<'_>>, number: impl Fn(i64) -> Option<i64>) -> String {
+    match value {
+        Some(KernelTypes::IntList(list)) => {
+            let items: Vec<Option<i64>> = list.items.iter().flat_map(|ids| ids.iter()).map(number).collect();
+            let items = items.iter().map(|item| item.map_or_else(|| "?".to_owned(), |number| number.to_string()));
+            format!("[{}]", items.collect::<Vec<_>>().join(", "))
+        }
         Some(KernelTypes::Int(int)) => int.int_val.to_string(),
         Some(KernelTypes::Bool(bool)) => bool.bool_val.to_string(),
         Some(KernelTypes::Double(number)) => spelling::double(number.double_val),
         Some(KernelTypes::String(text)) => format!("{:?}", text.string_val.as_deref().unwrap_or_default()),
+        Some(KernelTypes::DoubleList(list)) => shown(list.items.iter().flat_map(|items| items.iter())),
+        Some(KernelTypes::BoolList(list)) => shown(list.items.iter().flat_map(|items| items.iter())),
         other => signature(other),
     }
+}
+
+fn shown<T: std::fmt::Debug>(items: impl Iterator<Item = T>) -> String {
+    format!("{:?}", items.collect::<Vec<_>>())
 }
 
 /// The kind of a value.

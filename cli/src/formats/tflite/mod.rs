@@ -30,10 +30,25 @@ pub struct TfLite;
 /// Content of a model.
 #[derive(serde::Serialize)]
 #[serde(transparent)]
-struct Inspected<'m, 'a> {
+pub(crate) struct Inspected<'m, 'a> {
     document: Value,
     #[serde(skip)]
     model: &'m ModelRef<'a>,
+}
+
+#[cfg(feature = "schemas")]
+impl schemars::JsonSchema for Inspected<'_, '_> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "InspectedModel".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "Content of a TensorFlow Lite model.",
+            "type": "object",
+            "properties": { "packages": { "type": "array", "items": { "type": "object" }, "description": "Compiled packages, level by level." }, "tflite": { "type": "object", "description": "The model around the packages." } },
+        })
+    }
 }
 
 impl Summary for Inspected<'_, '_> {

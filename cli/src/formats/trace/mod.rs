@@ -2,7 +2,7 @@
 
 mod print;
 mod profile;
-mod summary;
+pub(crate) mod summary;
 
 use std::io::{self, Write};
 

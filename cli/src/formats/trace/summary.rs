@@ -11,6 +11,7 @@ use crate::{readable, spelling};
 
 /// Facts about a trace that `inspect` shows.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TraceSummary {
     /// Bytes of the whole file.
     pub bytes: u64,
@@ -22,6 +23,7 @@ pub struct TraceSummary {
 
 /// A block of events.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct BlockSummary {
     /// Name of the block, usually `Default` or `Execute`; `?` if there is none.
     pub name: String,
@@ -39,6 +41,7 @@ pub struct BlockSummary {
 
 /// Allocator of a block, and the bytes taken from it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct AllocatorSummary {
     /// Name of the allocator.
     pub name: String,
@@ -48,6 +51,7 @@ pub struct AllocatorSummary {
 
 /// Time spent on something.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TimeSummary {
     /// Name that the events have in common; `?` if they have none.
     pub name: String,

@@ -65,6 +65,7 @@ fn scheme(text: &str) -> Result<Scheme, String> {
 
 /// Nodes of a method, and which of them are in delegates.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Division {
     method: String,
     taken: usize,
@@ -79,6 +80,7 @@ pub struct Division {
 
 /// A weight and the error it is rounded with, in decibels below it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct WeightLine {
     weight: String,
     operator: String,
@@ -88,6 +90,7 @@ struct WeightLine {
 
 /// A node and the reason it stays, if it does.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct NodeLine {
     node: String,
     operator: String,

@@ -124,9 +124,30 @@ pub enum State {
     None,
 }
 
+/// The JSON document.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct LoweredProgram<'a> {
+    /// Lines about what became of attention.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    attention: &'a [String],
+    /// Bytes of the program.
+    bytes: u64,
+    /// Parts that were given to a backend.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    delegation: &'a [Division],
+    /// Methods of the program.
+    methods: &'a [Written],
+    /// The program.
+    output: String,
+    /// Comparison with the exported graph, if it was asked for.
+    self_check: &'a [Judged],
+}
+
 /// Report on a written program.
 #[derive(Serialize)]
-struct Written {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct Written {
     method: String,
     values: usize,
     instructions: usize,
@@ -157,6 +178,7 @@ pub fn lower(args: &Lowering, session: &mut Session) -> Result<Status, Failure> 
         let otherwise = otherwise();
         archives.push((name, otherwise, OpenArchive::new(&path, session)?));
     }
+    let lowering = session.progress.work("lowering");
     let mut programs = Vec::new();
     for (name, otherwise, archive) in &archives {
         for (own, program) in archive.programs()? {
@@ -205,6 +227,7 @@ pub fn lower(args: &Lowering, session: &mut Session) -> Result<Status, Failure> 
         let cases = args.cases.as_ref().map(|path| recorded(path, session)).transpose()?;
         checked = self_check::judge(&programs, &built, &options, cases.as_deref(), args.self_check)?;
     }
+    drop(lowering);
     data_files.stage(&built, &args.output, session)?;
     if let Some(path) = &args.knobs.debug_map {
         let map = DebugMap { schema: "edgepack/debug-map/1", methods: &origins };
@@ -282,15 +305,14 @@ fn report(
     }
     let (output, len) = (args.output.display().to_string(), file.len());
     if session.json {
-        let mut document =
-            serde_json::json!({ "output": output, "bytes": len, "methods": methods, "self_check": checked });
-        if let (Some(fields), false) = (document.as_object_mut(), attention.is_empty()) {
-            fields.insert("attention".to_owned(), serde_json::to_value(attention)?);
-        }
-        if let (Some(fields), false) = (document.as_object_mut(), divisions.is_empty()) {
-            fields.insert("delegation".to_owned(), serde_json::to_value(divisions)?);
-        }
-        session.document(&document)?;
+        session.document(&LoweredProgram {
+            attention,
+            bytes: len,
+            delegation: divisions,
+            methods: &methods,
+            output,
+            self_check: checked,
+        })?;
         return Ok(Status::Fine);
     }
     writeln!(session.out, "{TITLE}{output}{TITLE:#}  {}", bytes(len))?;

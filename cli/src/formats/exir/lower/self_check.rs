@@ -24,6 +24,7 @@ const RUNS: u64 = 2;
 
 /// Result of checking a method. A method that differs is a failure.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Judged {
     method: String,
     runs: usize,
