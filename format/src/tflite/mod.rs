@@ -5,12 +5,14 @@
 
 mod flex;
 mod model;
+mod names;
 mod options;
 mod tables;
 pub mod verify;
 mod zip;
 
 pub use flex::{FlexError, FlexType, FlexValue};
+pub use names::operator_name;
 pub use model::{CompiledOp, IDENTIFIER, ModelRef, NumberedTensors, OPERATOR, VARIABLE_SUFFIX};
 pub use options::{CustomOptions, KEYS, OptionsError};
 pub use tables::*;
