@@ -4,8 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     bench, build, check, compare, completions, convert, darwinn, diff, digest, dump, explain, extract, inspect, join,
-    list, lower, man, merge, mutate, ops, parse, patch, print, profile, run, shrink, size, smith, split, verify,
-    view,
+    list, lower, man, merge, mutate, ops, parse, patch, print, profile, run, shrink, size, smith, split, verify, view,
 };
 use crate::options::Common;
 

@@ -9,7 +9,10 @@ use super::graph::{Graph, Kind, Node, View};
 /// Writes all graphs of a file as one, each a cluster.
 pub fn dot(view: &View, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "digraph {} {{", quoted(&[&view.file]))?;
-    writeln!(out, "  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\", fontsize=10];")?;
+    writeln!(
+        out,
+        "  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\", fontsize=10];"
+    )?;
     writeln!(out, "  edge [fontname=\"sans-serif\", fontsize=8, color=gray40];")?;
     for (index, graph) in view.graphs.iter().enumerate() {
         writeln!(out, "  subgraph cluster_g{index} {{")?;
@@ -19,7 +22,8 @@ pub fn dot(view: &View, out: &mut dyn Write) -> io::Result<()> {
     }
     for (index, graph) in view.graphs.iter().enumerate() {
         for (node, content) in graph.nodes.iter().enumerate() {
-            let inside = content.graphs.iter().filter(|&&inner| view.graphs.get(inner).is_some_and(|g| !g.nodes.is_empty()));
+            let inside =
+                content.graphs.iter().filter(|&&inner| view.graphs.get(inner).is_some_and(|g| !g.nodes.is_empty()));
             for inner in inside {
                 writeln!(out, "  g{index}n{node} -> g{inner}n0 [style=dotted, lhead=cluster_g{inner}];")?;
             }
@@ -39,8 +43,13 @@ fn write_graph(index: usize, graph: &Graph, view: &View, out: &mut dyn Write) ->
             None => top.push(module),
         }
     }
-    let bad: std::collections::HashSet<usize> =
-        view.findings.iter().filter_map(|one| one.node).filter(|(graph, _)| *graph == index).map(|(_, node)| node).collect();
+    let bad: std::collections::HashSet<usize> = view
+        .findings
+        .iter()
+        .filter_map(|one| one.node)
+        .filter(|(graph, _)| *graph == index)
+        .map(|(_, node)| node)
+        .collect();
     for (node, content) in graph.nodes.iter().enumerate() {
         match content.module {
             Some(module) => nodes[module].push(node),

@@ -23,8 +23,7 @@ pub fn explorer(view: &View) -> Result<String, Failure> {
         json!({ "id": ids[index], "nodes": nodes })
     };
     let graphs: Vec<Json> = view.graphs.iter().enumerate().map(graph).collect();
-    let collection = json!({ "label": view.file, "graphs": graphs });
-    Ok(serde_json::to_string_pretty(&json!({ "graphCollections": [collection] }))? + "\n")
+    Ok(serde_json::to_string_pretty(&json!({ "label": view.file, "graphs": graphs }))? + "\n")
 }
 
 /// Names of graphs, each another one.
@@ -53,20 +52,25 @@ fn node(at: usize, node: &Node, graph: &Graph, ids: &[String], marks: Option<&Ve
         if let Some(value) = graph.values.get(*value).filter(|value| value.constant) {
             let name = if name.is_empty() { &value.name } else { name };
             let what = [&value.origin, &value.kind, &value.place].map(String::as_str);
-            attributes.push(fact(name, &what.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")));
+            attributes
+                .push(fact(name, &what.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")));
         }
     }
     attributes.extend(marks.into_iter().flatten().map(|mark| fact("finding", mark)));
     let outputs = node.outputs.iter().enumerate().map(|(index, value)| {
         let value = graph.values.get(*value);
         let text = |of: fn(&super::graph::Value) -> &str| value.map_or("", of);
-        let facts = [("tensor_name", text(|v| &v.name)), ("tensor_shape", text(|v| &v.kind)), ("place", text(|v| &v.place))];
-        let facts: Vec<Json> = facts.iter().filter(|(_, text)| !text.is_empty()).map(|(key, text)| fact(key, text)).collect();
+        let facts =
+            [("tensor_name", text(|v| &v.name)), ("tensor_shape", text(|v| &v.kind)), ("place", text(|v| &v.place))];
+        let facts: Vec<Json> =
+            facts.iter().filter(|(_, text)| !text.is_empty()).map(|(key, text)| fact(key, text)).collect();
         json!({ "id": index.to_string(), "attrs": facts })
     });
-    let inputs = node.inputs.iter().enumerate().map(|(index, (name, _))| {
-        json!({ "id": index.to_string(), "attrs": [fact("__tensor_tag", name)] })
-    });
+    let inputs = node
+        .inputs
+        .iter()
+        .enumerate()
+        .map(|(index, (name, _))| json!({ "id": index.to_string(), "attrs": [fact("__tensor_tag", name)] }));
     let slashes = |name: &str| name.replace('/', "∕");
     let namespace: Vec<String> = graph.modules.path(node.module).into_iter().map(slashes).collect();
     let mut document = json!({

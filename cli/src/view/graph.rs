@@ -165,12 +165,14 @@ pub struct Writer {
     pub graph: Graph,
     /// Node that wrote a value last, by value.
     writers: HashMap<usize, usize>,
+    /// Node that wrote the first byte of a memory last, by number of the memory and offset.
+    stored: HashMap<(u32, u64), usize>,
 }
 
 impl Writer {
     /// Goes on with a graph that has values.
     pub fn new(graph: Graph) -> Self {
-        Writer { graph, writers: HashMap::new() }
+        Writer { graph, writers: HashMap::new(), stored: HashMap::new() }
     }
 
     /// Returns whether some node wrote a value.
@@ -180,7 +182,8 @@ impl Writer {
 
     /// Adds a node that writes one value out of nothing.
     pub fn source(&mut self, kind: Kind, value: usize, path: String) {
-        let name = self.graph.values.get(value).map(|value| value.name.clone()).unwrap_or_default();
+        let name = |value: &Value| if value.origin.is_empty() { value.name.clone() } else { value.origin.clone() };
+        let name = self.graph.values.get(value).map(name).unwrap_or_default();
         self.node(Node { kind, name, outputs: vec![value], path, ..Node::default() });
     }
 
@@ -190,11 +193,14 @@ impl Writer {
     }
 
     /// Adds a node behind those that write what it reads, and returns its index. A value that nobody wrote and that is not
-    /// constant is state.
+    /// constant is another one in another shape, if one was written to its place in memory, and otherwise state.
     pub fn node(&mut self, node: Node) -> usize {
         for &(_, value) in &node.inputs {
-            let is_state = self.graph.values.get(value).is_some_and(|value| !value.constant);
-            if is_state && !self.is_written(value) {
+            let Some(read) = self.graph.values.get(value).filter(|_| !self.is_written(value)) else { continue };
+            let place = read.stored.map(|stored| (stored.memory, stored.offset));
+            if let Some(&writer) = place.and_then(|place| self.stored.get(&place)) {
+                self.writers.insert(value, writer);
+            } else if !read.constant {
                 self.source(Kind::State, value, String::new());
                 if let Some(state) = self.graph.nodes.last_mut() {
                     state.module = node.module;
@@ -208,6 +214,8 @@ impl Writer {
             }
         }
         self.writers.extend(node.outputs.iter().map(|&value| (value, index)));
+        let stored = node.outputs.iter().filter_map(|&value| self.graph.values.get(value)?.stored);
+        self.stored.extend(stored.map(|stored| ((stored.memory, stored.offset), index)));
         self.graph.nodes.push(node);
         index
     }
@@ -222,7 +230,8 @@ impl View {
     /// Puts graphs and findings together.
     pub fn new(file: &str, kind: &'static str, graphs: Vec<Graph>, findings: &Findings) -> View {
         let places = places(&graphs);
-        let marked = findings.iter().map(|finding| Marked { node: find(&places, &finding.path), finding: finding.clone() });
+        let marked =
+            findings.iter().map(|finding| Marked { node: find(&places, &finding.path), finding: finding.clone() });
         View {
             file: short(file),
             kind,
@@ -288,6 +297,20 @@ mod tests {
         let kinds: Vec<Kind> = graph.nodes.iter().map(|node| node.kind).collect();
         assert_eq!(kinds, [Kind::Input, Kind::State, Kind::Call, Kind::Call]);
         assert_eq!(graph.edges, [[0, 2, 0], [1, 2, 1], [2, 3, 1]]);
+    }
+
+    #[test]
+    fn a_value_in_the_place_of_another_is_that_one_in_another_shape() {
+        let stored = |offset| Some(Stored { memory: 1, offset, bytes: 4 });
+        let mut values = vec![value("x", ""), value("view", ""), value("state", "")];
+        for (value, offset) in values.iter_mut().zip([16, 16, 32]) {
+            value.stored = stored(offset);
+        }
+        let mut writer = Writer::new(Graph { values, ..Graph::default() });
+        writer.node(call(&[], &[0], ""));
+        writer.node(call(&[1, 2], &[], ""));
+        let graph = writer.finish();
+        assert_eq!((graph.edges, graph.nodes[1].kind), (vec![[0, 2, 1], [1, 2, 2]], Kind::State));
     }
 
     #[test]

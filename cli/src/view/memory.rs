@@ -99,9 +99,14 @@ mod tests {
     fn what_is_alive_across_a_loop_is_alive_in_all_of_it() {
         let loops = merged(vec![12..=14, 2..=5, 4..=8]);
         assert_eq!(loops, [2..=8, 12..=14]);
-        for ((first, last), want) in
-            [((0, 1), (0, 1)), ((0, 4), (0, 8)), ((3, 4), (3, 4)), ((3, 9), (2, 9)), ((6, 13), (2, 14)), ((0, 20), (0, 20))]
-        {
+        for ((first, last), want) in [
+            ((0, 1), (0, 1)),
+            ((0, 4), (0, 8)),
+            ((3, 4), (3, 4)),
+            ((3, 9), (2, 9)),
+            ((6, 13), (2, 14)),
+            ((0, 20), (0, 20)),
+        ] {
             assert_eq!(stretched(first, last, &loops), want, "{first} to {last}");
         }
     }

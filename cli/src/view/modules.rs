@@ -23,6 +23,9 @@ pub struct Modules {
     list: Vec<Module>,
     #[serde(skip)]
     known: HashMap<(Option<usize>, String), usize>,
+    /// Modules around the node before, outermost first.
+    #[serde(skip)]
+    last: Vec<usize>,
 }
 
 /// Modules around a node at most: inner ones are left out.
@@ -40,6 +43,26 @@ impl Modules {
                 list.len() - 1
             }));
         }
+        found
+    }
+
+    /// The module of the next node by a path that is not its own: the lines of source that led to it. What is between nodes
+    /// of the same path ends a module, and the next one is another.
+    pub fn next<S: AsRef<str>>(&mut self, path: impl IntoIterator<Item = S>) -> Option<usize> {
+        let (mut found, mut depth) = (None, 0);
+        for name in path.into_iter().take(DEPTH) {
+            let name = name.as_ref();
+            let same =
+                self.last.get(depth).copied().filter(|&last| self.list.get(last).is_some_and(|one| one.name == name));
+            let module = same.unwrap_or_else(|| {
+                self.last.truncate(depth);
+                self.list.push(Module { name: name.to_owned(), parent: found });
+                self.last.push(self.list.len() - 1);
+                self.list.len() - 1
+            });
+            (found, depth) = (Some(module), depth + 1);
+        }
+        self.last.truncate(depth);
         found
     }
 
@@ -63,7 +86,9 @@ impl Modules {
 
 /// Nodes of a graph that are not parted into modules.
 const FEW: usize = 48;
-/// Nodes of a part of a graph in which nothing repeats.
+/// Nodes from which on a graph is parted even if nothing in it says where.
+const MANY: usize = 300;
+/// Nodes of a part of such a graph.
 const PART: usize = 64;
 
 /// Parts a graph whose file names no modules: by the names of its weights, by what repeats, or into parts of equal length.
@@ -75,7 +100,8 @@ pub fn part(graph: &mut Graph) {
     if calls.len() <= FEW {
         return;
     }
-    let paths = by_names(graph, &calls).or_else(|| by_repetition(graph, &calls)).unwrap_or_else(|| equal(&calls));
+    let found = by_names(graph, &calls).or_else(|| by_repetition(graph, &calls));
+    let Some(paths) = found.or_else(|| (calls.len() > MANY).then(|| equal(&calls))) else { return };
     for (&node, path) in calls.iter().zip(&paths) {
         graph.nodes[node].module = graph.modules.at(path);
     }
@@ -207,6 +233,15 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_source_are_modules_as_long_as_nodes_follow_each_other() {
+        let mut modules = Modules::default();
+        let found = [&["f", "a"][..], &["f", "a"], &["f"], &["f", "a"], &["g", "a"], &[], &["g"]]
+            .map(|path| modules.next(path));
+        assert_eq!(found, [Some(1), Some(1), Some(0), Some(2), Some(4), None, Some(5)]);
+        assert_eq!(modules.path(Some(4)), ["g", "a"]);
+    }
+
+    #[test]
     fn names_of_weights_are_paths_of_modules() {
         assert_eq!(of_name("layers.0.attention.wq.weight"), ["layers.0", "attention", "wq"]);
         assert_eq!(of_name("weight"), [""; 0]);
@@ -249,9 +284,9 @@ mod tests {
 
     #[test]
     fn graphs_in_which_nothing_repeats_have_parts_all_the_same() {
-        let names: Vec<String> = (0..200).map(|index| format!("call{}", index * index)).collect();
+        let names: Vec<String> = (0..400).map(|index| format!("call{}", index * index)).collect();
         let mut graph = graph(&names.iter().map(String::as_str).collect::<Vec<_>>());
         part(&mut graph);
-        assert_eq!(graph.modules.path(graph.nodes[199].module), ["calls 192 to 199"]);
+        assert_eq!(graph.modules.path(graph.nodes[399].module), ["calls 384 to 399"]);
     }
 }

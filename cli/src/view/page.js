@@ -20,7 +20,7 @@ const SEVERITIES = ["info", "warning", "error"];
 const worst = (list) => SEVERITIES[Math.max(...list.map((index) => SEVERITIES.indexOf(data.findings[index].severity)))];
 
 // `aten::convolution.out` is `convolution`: the panel has the rest.
-const brief = (name) => name.replace(/^edge::/, "").replace(/^[A-Za-z0-9_]+::/, "").replace(/\.[A-Za-z0-9_]+$/, "");
+const brief = (name) => name.replace(/^edge::/, "").replace(/^tvmgen_[A-Za-z0-9]+_fused_/, "").replace(/^[A-Za-z0-9_]+::/, "").replace(/\.[A-Za-z0-9_]+$/, "");
 const label = (node) => (node.place ? node.place + " " : "") + node.name;
 
 // What is drawn of a graph is worked out when it is first looked at.
@@ -105,7 +105,7 @@ const size = (state, item) => {
   }
   const node = state.graph.nodes[item];
   const about = second(state, node);
-  return { w: Math.min(240, Math.max(64, brief(node.name).length * 7.2 + 26, about.length * 5.6 + 24)), h: about ? 38 : 28 };
+  return { w: Math.min(310, Math.max(64, brief(node.name).length * 7.2 + 30, about.length * 5.6 + 24)), h: about ? 38 : 28 };
 };
 const second = (state, node) => {
   const value = state.graph.values[node.outputs && node.outputs.length ? node.outputs[0] : node.kind === "output" ? node.inputs[0][1] : -1];
@@ -310,7 +310,7 @@ const drawClosed = (state, box, layer, legible, outward) => {
     if (node.kind === "call") layer.append(drawn("rect", { x: x + 1, y: y + 4, width: 4, height: h - 8, rx: 2, fill: hue(brief(node.name)), "pointer-events": "none" }));
     if (legible) {
       const name = (node.graphs ? "⤵ " : "") + (node.kind === "call" ? brief(node.name) : node.name);
-      layer.append(drawn("text", { x: x + 12, y: y + (about ? 16 : 18) }, fit(name, (w - 14) * 0.95)));
+      layer.append(drawn("text", { x: x + 12, y: y + (about ? 16 : 18) }, fit(name, (w - 14) * 0.88)));
       if (about) layer.append(drawn("text", { class: "small", x: x + 12, y: y + 30 }, fit(about, (w - 14) * 1.15)));
     }
   }

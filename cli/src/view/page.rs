@@ -10,7 +10,12 @@ pub fn page(view: &View) -> Result<String, Failure> {
         title: &view.file,
         style: concat!(include_str!("../page.css"), include_str!("page.css")),
         body: include_str!("page.html"),
-        script: concat!(include_str!("../page.js"), include_str!("layout.js"), include_str!("page.js"), include_str!("panel.js")),
+        script: concat!(
+            include_str!("../page.js"),
+            include_str!("layout.js"),
+            include_str!("page.js"),
+            include_str!("panel.js")
+        ),
     };
     Ok(page.with(view)?)
 }

@@ -178,7 +178,7 @@ const memory = () => {
   const choose = (index) => { if (state.graph.nodes[index]) { reveal(index); at("stage").scrollIntoView({ block: "nearest" }); } };
   at("places").replaceChildren(...memoryCharts(used, name, choose));
   const types = new Map(state.graph.values.map((value) => [value.name, value.type]));
-  const alive = used.values.filter((value) => value.first <= peak && peak <= value.last).sort((a, b) => b.bytes - a.bytes);
+  const alive = used.values.filter((value) => value.bytes && value.first <= peak && peak <= value.last).sort((a, b) => b.bytes - a.bytes);
   at("alive").replaceChildren(...alive.slice(0, FOUND).map((value) => element("tr", undefined, element("td", value.name),
     element("td", bytes(value.bytes)), element("td", percent(used.peak_bytes ? value.bytes / used.peak_bytes : 0)), element("td", types.get(value.name)),
     element("td", undefined, link(name(value.first), () => choose(value.first))), element("td", undefined, link(name(value.last), () => choose(value.last))))));
@@ -257,4 +257,13 @@ const said = [data.kind, plural(data.graphs.length, "graph"), plural(total, "nod
 if (data.cut_short) said.push("cut short: " + data.cut_short.have + " of " + data.cut_short.want + " bytes");
 at("facts").textContent = said.join("; ");
 findings();
+// `page.html#2` shows the third graph, `page.html#2/7` the eighth node of it.
+const follow = () => {
+  const [graph, node] = location.hash.slice(1).split("/").map(Number);
+  if (!data.graphs[graph]) return;
+  show(graph);
+  if (data.graphs[graph].nodes[node]) reveal(node);
+};
+addEventListener("hashchange", follow);
 if (data.graphs.length) show(0);
+if (location.hash) follow();

@@ -29,7 +29,9 @@ pub fn print(view: &View, out: &mut dyn Write) -> io::Result<()> {
     }
     match some {
         true => Ok(()),
-        false => writeln!(out, "{TITLE}{}{TITLE:#}  {WARN}it does not say where values are in memory{WARN:#}", view.file),
+        false => {
+            writeln!(out, "{TITLE}{}{TITLE:#}  {WARN}it does not say where values are in memory{WARN:#}", view.file)
+        }
     }
 }
 
@@ -47,16 +49,24 @@ fn print_graph(file: &str, graph: &Graph, memory: &Arenas, out: &mut dyn Write) 
     let node = |index: usize| label(graph.nodes.get(index));
     writeln!(out, "{TITLE}{}{TITLE:#}  {file}", graph.name)?;
     writeln!(out, "  {} hold values at the peak, first at {NAME}{}{NAME:#}", bytes(memory.peak_bytes), node(at))?;
-    let mut alive: Vec<&Alive> = memory.values.iter().filter(|one| one.first <= at && at <= one.last).collect();
+    let mut alive: Vec<&Alive> =
+        memory.values.iter().filter(|one| one.first <= at && at <= one.last && one.bytes > 0).collect();
     alive.sort_by(|a, b| (b.bytes, a.part, a.offset).cmp(&(a.bytes, b.part, b.offset)));
     let letters: Vec<(&Alive, char)> = alive.iter().copied().zip(LETTERS.iter().map(|&byte| byte.into())).collect();
     for (index, part) in memory.parts.iter().enumerate() {
         let values: Vec<&Alive> = memory.values.iter().filter(|value| value.part == index).collect();
-        writeln!(out, "\n  {TITLE}memory {}{TITLE:#}  {}, {}", part.name, bytes(part.bytes), count(values.len(), "value"))?;
+        writeln!(
+            out,
+            "\n  {TITLE}memory {}{TITLE:#}  {}, {}",
+            part.name,
+            bytes(part.bytes),
+            count(values.len(), "value")
+        )?;
         picture(graph, memory, part.bytes, &values, &letters, out)?;
     }
     writeln!(out, "\n  {TITLE}alive at the peak{TITLE:#}  {}", count(alive.len(), "value"))?;
-    let mut columns = Columns::new(4, &[Align::Left, Align::Right, Align::Right, Align::Left, Align::Left, Align::Left]);
+    let mut columns =
+        Columns::new(4, &[Align::Left, Align::Right, Align::Right, Align::Left, Align::Left, Align::Left]);
     let known: std::collections::HashMap<&str, &str> =
         graph.values.iter().map(|value| (value.name.as_str(), value.kind.as_str())).collect();
     for (value, letter) in &letters {
@@ -95,8 +105,11 @@ fn picture(
     };
     let letter = |value: &Alive| letters.iter().find(|(one, _)| std::ptr::eq(*one, value)).map(|(_, letter)| *letter);
     // Small ones first, so that the large ones are seen; those with letters last.
-    let mut sorted: Vec<(bool, u64, &Alive)> =
-        values.iter().filter(|value| value.bytes > 0).map(|value| (letter(value).is_some(), value.bytes, *value)).collect();
+    let mut sorted: Vec<(bool, u64, &Alive)> = values
+        .iter()
+        .filter(|value| value.bytes > 0)
+        .map(|value| (letter(value).is_some(), value.bytes, *value))
+        .collect();
     sorted.sort_by_key(|(lettered, bytes, _)| (*lettered, *bytes));
     // Every value takes as many cells as the picture has at most.
     for (_, _, value) in sorted {

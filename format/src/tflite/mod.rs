@@ -12,8 +12,8 @@ pub mod verify;
 mod zip;
 
 pub use flex::{FlexError, FlexType, FlexValue};
-pub use names::operator_name;
 pub use model::{CompiledOp, IDENTIFIER, ModelRef, NumberedTensors, OPERATOR, VARIABLE_SUFFIX};
+pub use names::operator_name;
 pub use options::{CustomOptions, KEYS, OptionsError};
 pub use tables::*;
 pub use zip::{AppendedZip, ZipError, ZipMember};

@@ -143,11 +143,7 @@ impl<'v, 'a> Listing<'v, 'a> {
     }
 
     /// Constants, each named after the node that uses it first, and the indices they have in this list.
-    fn weights(
-        &self,
-        nodes: &[Node<'_>],
-        places: Vec<Option<(Place, u64)>>,
-    ) -> (Vec<Weight>, BTreeMap<u32, usize>) {
+    fn weights(&self, nodes: &[Node<'_>], places: Vec<Option<(Place, u64)>>) -> (Vec<Weight>, BTreeMap<u32, usize>) {
         let mut known: BTreeMap<u32, (String, String)> = BTreeMap::new();
         for (index, node) in nodes.iter().enumerate() {
             for (position, input) in node.inputs().enumerate() {

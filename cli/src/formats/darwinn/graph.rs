@@ -64,7 +64,9 @@ pub fn graphs(
             inputs: inputs.iter().map(|&value| (String::new(), value)).collect(),
             outputs,
             attributes,
-            graphs: host(executable, &format!("{name} / executable {index}"), &inside, at, graphs).into_iter().collect(),
+            graphs: host(executable, &format!("{name} / executable {index}"), &inside, at, graphs)
+                .into_iter()
+                .collect(),
             path: inside,
             ..Node::default()
         });
@@ -106,7 +108,8 @@ fn host(
     }
     let about = format!("{} of the host, in order", count(hints.len(), "step"));
     let mut graph = Graph { name: short(name), about, parent: Some(parent), ..Graph::default() };
-    let steps: Vec<usize> = (0..=hints.len()).map(|_| graph.value(Value { constant: true, ..Value::default() })).collect();
+    let steps: Vec<usize> =
+        (0..=hints.len()).map(|_| graph.value(Value { constant: true, ..Value::default() })).collect();
     let mut writer = Writer::new(graph);
     for (index, hint) in hints.iter().enumerate() {
         let mut node = step(hint);

@@ -20,9 +20,9 @@ pub fn graphs(content: &[u8]) -> Result<Vec<Graph>, Failure> {
     let mut drawn = Drawn::default();
     for name in archive.models() {
         // Without its tensors, if those cannot be read: only the graph is wanted.
-        let program = archive.model(name).or_else(|_| {
-            ExportedProgram::from_document(archive.document(name)?, Default::default())
-        });
+        let program = archive
+            .model(name)
+            .or_else(|_| ExportedProgram::from_document(archive.document(name)?, Default::default()));
         let place = Place { name: short(name), path: format!("{name}.graph"), parent: None };
         drawn.program(place, &program.map_err(Failure::findings)?);
     }
@@ -78,13 +78,7 @@ impl Drawn {
         }
     }
 
-    fn graph(
-        &mut self,
-        source: &Source,
-        place: Place,
-        program: &ExportedProgram<'_>,
-        roles: &Roles<'_>,
-    ) -> usize {
+    fn graph(&mut self, source: &Source, place: Place, program: &ExportedProgram<'_>, roles: &Roles<'_>) -> usize {
         let Place { name, path, parent } = place;
         let at = self.graphs.len();
         self.graphs.push(Graph::default());

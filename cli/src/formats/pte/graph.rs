@@ -62,8 +62,7 @@ pub fn graphs(
     recorded: Option<&Recorded>,
     prefix: &str,
 ) -> Result<Vec<Graph>, Failure> {
-    let payloads: HashMap<&str, &Described> =
-        payloads.iter().map(|payload| (payload.path.as_str(), payload)).collect();
+    let payloads: HashMap<&str, &Described> = payloads.iter().map(|payload| (payload.path.as_str(), payload)).collect();
     let mut graphs = Vec::new();
     for (index, plan) in tables::plans(program).iter().enumerate() {
         let path = format!("{prefix}execution_plan[{index}]");
@@ -75,7 +74,7 @@ pub fn graphs(
         let at = graphs.len();
         graphs.push(Graph::default());
         let mut drawn = Drawn::new(plan, path);
-        drawn.method(&modules, &payloads);
+        drawn.method(&modules, recorded.is_some(), &payloads);
         let Drawn { writer, calls, loops, path, .. } = drawn;
         let mut graph = writer.finish();
         let mut delegates: Vec<(usize, Vec<usize>)> = calls.into_iter().collect();
@@ -135,7 +134,13 @@ impl<'a> Drawn<'a> {
         Drawn { code, path, writer, ids, literals, room, calls, loops: Vec::new() }
     }
 
-    fn method(&mut self, modules: &HashMap<(usize, usize), Vec<String>>, payloads: &HashMap<&str, &Described>) {
+    /// Draws all instructions. `named` says that modules are those of the model, not lines of its source.
+    fn method(
+        &mut self,
+        modules: &HashMap<(usize, usize), Vec<String>>,
+        named: bool,
+        payloads: &HashMap<&str, &Described>,
+    ) {
         for (index, &id) in self.code.inputs.clone().iter().enumerate() {
             if let Some(value) = self.value(id) {
                 self.writer.source(Kind::Input, value, format!("{}.inputs[{index}]", self.path));
@@ -149,7 +154,9 @@ impl<'a> Drawn<'a> {
                 let mut node = self.instruction(call.as_ref(), payloads);
                 node.place = if chain == 0 { index.to_string() } else { format!("{chain}:{index}") };
                 node.path = format!("{}.chains[{chain}].instructions[{index}]", self.path);
-                node.module = modules.get(&(chain, index)).and_then(|path| self.writer.graph.modules.at(path));
+                let path = modules.get(&(chain, index)).map_or(&[][..], Vec::as_slice);
+                let all = &mut self.writer.graph.modules;
+                node.module = if named { all.at(path) } else { all.next(path) };
                 let node = self.writer.node(node);
                 nodes.push(node);
                 match call {
@@ -175,11 +182,7 @@ impl<'a> Drawn<'a> {
         self.writer.graph.about = format!("method, {}", count(instructions, "instruction"));
     }
 
-    fn instruction(
-        &mut self,
-        call: Option<&InstructionArguments<'a>>,
-        payloads: &HashMap<&str, &Described>,
-    ) -> Node {
+    fn instruction(&mut self, call: Option<&InstructionArguments<'a>>, payloads: &HashMap<&str, &Described>) -> Node {
         let mut all = Arguments::default();
         let node = |kind, name: &str| Node { kind, name: name.to_owned(), ..Node::default() };
         let mut node = match call {
@@ -197,7 +200,7 @@ impl<'a> Drawn<'a> {
                 if let Some(payload) = payload {
                     all.attributes.push(("payload".to_owned(), bytes(payload.bytes)));
                 }
-                let outputs = outputs.iter().filter_map(|&id| self.value(id)).collect();
+                let outputs = self.results(outputs);
                 let name = name.unwrap_or_else(|| format!("delegate {}", call.delegate_index));
                 Node { kind: Kind::Delegate, name: short(&name), outputs, ..Node::default() }
             }
@@ -226,27 +229,59 @@ impl<'a> Drawn<'a> {
         let name = usize::try_from(call.op_index).ok().and_then(|index| self.code.operators.get(index)).cloned();
         let schema = name.as_deref().and_then(lookup).and_then(|text| Schema::parse(text).ok());
         let (args, results) = self.code.split(call);
+        let mut written = results;
         for (position, &id) in args.iter().enumerate() {
-            let name = schema.as_ref().and_then(|schema| schema.args().get(position)).map(|arg| arg.name);
-            self.argument(name.unwrap_or_default(), id, all);
+            let argument = schema.as_ref().and_then(|schema| schema.args().get(position));
+            let name = argument.map_or("", |argument| argument.name);
+            let is_written = argument.is_some_and(|argument| argument.mutated);
+            if is_written && !written.contains(&id) {
+                written.push(id);
+            }
+            // `et_view` takes its result as any other argument.
+            if !(is_written && name == "out") {
+                self.argument(name, id, all);
+            }
         }
-        let outputs = results.iter().filter_map(|&id| self.value(id)).collect();
+        let outputs = self.results(&written);
         let name = name.unwrap_or_else(|| format!("operator {}", call.op_index));
         Node { name: short(&name), outputs, ..Node::default() }
     }
 
+    /// The items of a list of tensors; `None` for another value.
+    fn items(&self, id: i32) -> Option<Vec<i32>> {
+        match self.code.value(id) {
+            Some(KernelTypes::TensorList(list)) => Some(list.items.iter().flat_map(|items| items.iter()).collect()),
+            Some(KernelTypes::OptionalTensorList(list)) => {
+                Some(list.items.iter().flat_map(|items| items.iter()).collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// Values that are written: of a list its items.
+    fn results(&mut self, ids: &[i32]) -> Vec<usize> {
+        let mut found = Vec::new();
+        for &id in ids {
+            match self.items(id) {
+                Some(items) if items.len() <= self.room => {
+                    self.room -= items.len();
+                    found.extend(items.into_iter().filter_map(|item| self.value(item)));
+                }
+                Some(_) => {}
+                None => found.extend(self.value(id)),
+            }
+        }
+        found
+    }
+
     /// Adds an argument: a value that is drawn, each item of a list of tensors, or a literal.
     fn argument(&mut self, name: &str, id: i32, all: &mut Arguments) {
-        let items: Vec<i32> = match self.code.value(id) {
-            Some(KernelTypes::TensorList(list)) => list.items.iter().flat_map(|items| items.iter()).collect(),
-            Some(KernelTypes::OptionalTensorList(list)) => list.items.iter().flat_map(|items| items.iter()).collect(),
-            _ => {
-                match self.value(id) {
-                    Some(value) => all.inputs.push((name.to_owned(), value)),
-                    None => all.attributes.push((name.to_owned(), self.literal(id))),
-                }
-                return;
+        let Some(items) = self.items(id) else {
+            match self.value(id) {
+                Some(value) => all.inputs.push((name.to_owned(), value)),
+                None => all.attributes.push((name.to_owned(), self.literal(id))),
             }
+            return;
         };
         if items.len() > self.room {
             all.attributes.push((name.to_owned(), format!("a list of {}", count(items.len(), "tensor"))));
@@ -310,8 +345,7 @@ fn tensor_value(tensor: &Tensor<'_>) -> Value {
         bytes,
     });
     let info = tensor.extra_tensor_info.as_ref();
-    let is_external =
-        info.is_some_and(|info| info.location == edgepack_format::pte::TensorDataLocation::EXTERNAL);
+    let is_external = info.is_some_and(|info| info.location == edgepack_format::pte::TensorDataLocation::EXTERNAL);
     Value {
         kind: values::tensor(tensor),
         place: short(&super::code::tensor_places(tensor).join(", ")),

@@ -16,7 +16,11 @@ pub fn graphs(model: &ModelRef<'_>) -> Vec<Graph> {
     let codes = rows(&row.operator_codes);
     let filled: Vec<bool> = rows(&row.buffers)
         .iter()
-        .map(|buffer| buffer.as_ref().is_some_and(|buffer| buffer.data.as_ref().is_some_and(|data| !data.as_slice().is_empty()) || buffer.size > 0))
+        .map(|buffer| {
+            buffer.as_ref().is_some_and(|buffer| {
+                buffer.data.as_ref().is_some_and(|data| !data.as_slice().is_empty()) || buffer.size > 0
+            })
+        })
         .collect();
     let mut graphs = Vec::new();
     for (index, subgraph) in rows(&row.subgraphs).iter().enumerate() {
@@ -24,12 +28,14 @@ pub fn graphs(model: &ModelRef<'_>) -> Vec<Graph> {
         let at = graphs.len();
         graphs.push(Graph::default());
         let mut graph = draw(index, subgraph, &codes, &filled);
-        let nodes: HashMap<usize, usize> = graph.nodes.iter().enumerate().filter_map(|(node, one)| Some((one.place.parse().ok()?, node))).collect();
+        let nodes: HashMap<usize, usize> =
+            graph.nodes.iter().enumerate().filter_map(|(node, one)| Some((one.place.parse().ok()?, node))).collect();
         for compiled in model.operators().iter().filter(|compiled| compiled.subgraph == index) {
             let Some(&node) = nodes.get(&compiled.operator) else { continue };
             for (number, package) in compiled.packages.iter().enumerate() {
                 let name = format!("{} / package {number}", graph.name);
-                let path = format!("subgraphs[{index}].operators[{}].custom_options.", compiled.operator);
+                let field = if number == 0 { "package." } else { "" };
+                let path = format!("subgraphs[{index}].operators[{}].custom_options.{field}", compiled.operator);
                 let inner = package_graphs(package, &name, &path, Some(at), &mut graphs);
                 graph.nodes[node].graphs.push(inner);
                 graph.nodes[node].kind = Kind::Delegate;
@@ -77,8 +83,7 @@ fn draw(index: usize, subgraph: &SubGraph<'_>, codes: &[Option<OperatorCode<'_>>
                 (built_in, _) => operator_name(built_in).map_or(format!("operator {built_in}"), str::to_owned),
             },
         };
-        let outputs: Vec<usize> =
-            operator.outputs.iter().flat_map(|ids| ids.iter()).filter_map(known).collect();
+        let outputs: Vec<usize> = operator.outputs.iter().flat_map(|ids| ids.iter()).filter_map(known).collect();
         // Names of tensors are paths of the modules that made them.
         let scope = outputs.first().and_then(|&first| names.get(first)).map_or("", String::as_str);
         let scope: Vec<&str> = scope.split(';').next().unwrap_or_default().split('/').collect();
