@@ -6,12 +6,13 @@ mod graph;
 mod memory;
 mod modules;
 mod page;
+mod part;
 mod picture;
 
 pub use dot::dot;
 pub use explorer::explorer;
 pub use graph::{Graph, Kind, Node, Stored, Value, View, Writer};
 pub use memory::add as add_memory;
-pub use modules::part;
 pub use page::page;
+pub use part::part;
 pub use picture::print as print_memory;

@@ -32,18 +32,21 @@ const open = (index) => {
 const prepare = (index) => {
   const graph = data.graphs[index];
   const count = graph.nodes.length;
-  const modules = graph.modules.map((module) => ({ name: module.name, parent: module.parent, inside: 0, nodes: [], modules: [] }));
-  graph.modules.forEach((module, at) => { if (module.parent !== undefined) modules[module.parent].modules.push(at); });
+  const modules = graph.modules.map((module) => ({ name: module.name, parent: module.parent, inside: 0, filled: 0, nodes: [] }));
   graph.nodes.forEach((node, at) => { if (node.module !== undefined) modules[node.module].nodes.push(at); });
   for (let at = modules.length - 1; at >= 0; at -= 1) {
     modules[at].inside += modules[at].nodes.length;
-    if (modules[at].parent !== undefined) modules[modules[at].parent].inside += modules[at].inside;
+    const above = modules[modules[at].parent];
+    if (!above || !modules[at].inside) continue;
+    above.inside += modules[at].inside;
+    above.filled += 1;
   }
   // A module of one node is that node, and one with nothing but another is named with it.
   const parents = new Array(count + modules.length).fill(-1);
+  const dissolves = (module) => module.inside < 2 || (!module.nodes.length && module.filled === 1);
   const shown = (at) => {
     let next = at;
-    while (next !== undefined && (modules[next].inside < 2 || (modules[next].nodes.length === 0 && modules[next].modules.filter((below) => modules[below].inside).length === 1))) next = modules[next].parent;
+    while (next !== undefined && dissolves(modules[next])) next = modules[next].parent;
     return next === undefined ? -1 : count + next;
   };
   const places = modules.map((_, at) => shown(at));
@@ -73,7 +76,10 @@ const prepare = (index) => {
   for (const list of inside.values()) list.sort((a, b) => first.get(a) - first.get(b));
   const flagged = new Map();
   for (const [node, list] of marks[index]) {
-    for (let item = node; item >= 0; item = parents[item]) flagged.set(item, [...(item === node ? [] : flagged.get(item) || []), ...list]);
+    for (let item = node; item >= 0; item = parents[item]) {
+      if (!flagged.has(item)) flagged.set(item, []);
+      flagged.get(item).push(...list);
+    }
   }
   const writers = new Map();
   const readers = new Map();
@@ -266,10 +272,10 @@ const render = () => {
     const item = visible(chosen);
     const lit = new Map();
     const light = (from, to) => { if (from !== to) lit.set(from + ">" + to, [from, to]); };
-    const nodes = chosen < state.count ? [chosen] : within(state, chosen);
+    const nodes = new Set(chosen < state.count ? [chosen] : within(state, chosen));
     for (const node of nodes) {
-      for (const [other] of state.writers.get(node) || []) light(visible(other), visible(node));
-      for (const [other] of state.readers.get(node) || []) light(visible(node), visible(other));
+      for (const [other] of state.writers.get(node) || []) if (!nodes.has(other)) light(visible(other), visible(node));
+      for (const [other] of state.readers.get(node) || []) if (!nodes.has(other)) light(visible(node), visible(other));
     }
     for (const [from, to] of lit.values()) {
       if (boxes.get(from).open || boxes.get(to).open) continue;
