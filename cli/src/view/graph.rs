@@ -45,7 +45,7 @@ pub struct Marked {
 pub struct Graph {
     /// Name of the graph.
     pub name: String,
-    /// What it is, in a few words.
+    /// Kind and extent of the graph, in a few words.
     pub about: String,
     /// Place of the graph in the file, as findings name it.
     #[serde(skip)]

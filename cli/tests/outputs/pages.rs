@@ -40,7 +40,7 @@ fn shown(browser: &str, folder: &Folder, page: &str) -> (String, Vec<String>) {
     (String::from_utf8_lossy(&output.stdout).into_owned(), console)
 }
 
-/// What a page shows, which says nothing on the console.
+/// Returns what a page shows; it may say nothing on the console.
 #[track_caller]
 fn quiet(browser: &str, folder: &Folder, page: &str) -> String {
     let path = folder.path(page).display().to_string();
@@ -169,7 +169,7 @@ const EXAMPLES: [(&str, &[&str]); 10] = [
     ("compare-quantised.html", &["compare", "float.pte", "quantised.pte", "--html"]),
 ];
 
-/// What a page is without its data, and its data without what differs from run to run and from machine to machine.
+/// Splits a page into what is not data, and data without what differs from run to run and from machine to machine.
 fn lasting(page: &str) -> (String, Value) {
     let (before, rest) = page.split_once("id=\"data\">").expect("data");
     let (data, behind) = rest.split_once("</script>").expect("the end of the data");
