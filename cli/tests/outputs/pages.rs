@@ -101,7 +101,7 @@ fn pages_show_themselves_in_a_browser() {
     // One node of the graph of a delegate.
     done(&folder, &["view", "b.pte", "--etrecord", "b.etrecord", "-o", "view.html"]);
     assert!(quiet(&browser, &folder, "view.html").contains("blocks.0 Block"));
-    let inside = quiet(&browser, &folder, "view.html#1/1");
+    let inside = quiet(&browser, &folder, "view.html#1/2");
     assert!(inside.contains("<h3>FullyConnected</h3>") && inside.contains("class=\"chosen\""), "{inside}");
     done(&folder, &["profile", "c.pte", "--runs", "2", "--html", "profile.html"]);
     let document = quiet(&browser, &folder, "profile.html");
