@@ -145,7 +145,7 @@ fn hostile_names_stay_text_in_a_graph() {
     let run_as = |form: &str| String::from_utf8(run(&folder, &["view", "bad.pte", form]).stdout).expect("UTF-8");
     // In text for Graphviz a quote of a name does not end it.
     let dot = run_as("--dot");
-    let is_whole = |line: &str| line.replace("\\\\", "").replace("\\\"", "").matches('"').count() % 2 == 0;
+    let is_whole = |line: &str| line.replace("\\\\", "").replace("\\\"", "").matches('"').count().is_multiple_of(2);
     assert!(dot.contains("&amp;\\\"'") && dot.lines().all(is_whole), "{dot}");
     let explorer: Value = serde_json::from_str(&run_as("--model-explorer")).expect("JSON");
     assert!(explorer.to_string().contains("onerror=alert(1)"));
