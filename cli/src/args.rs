@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     bench, build, check, compare, completions, convert, darwinn, diff, digest, dump, explain, extract, inspect, join,
-    list, lower, man, merge, mutate, ops, parse, patch, print, profile, run, shrink, size, smith, split, verify,
+    list, lower, man, merge, mutate, ops, parse, patch, print, profile, run, shrink, size, smith, split, verify, view,
 };
 use crate::options::Common;
 
@@ -39,6 +39,7 @@ pub enum Command {
     Compare(compare::Args),
     Bench(bench::Args),
     Profile(profile::Args),
+    View(view::Args),
     Extract(extract::Args),
     Dump(dump::Args),
     Build(build::Args),
@@ -81,6 +82,7 @@ impl Command {
             Command::Compare(_) => "compare",
             Command::Bench(_) => "bench",
             Command::Profile(_) => "profile",
+            Command::View(_) => "view",
             Command::Extract(_) => "extract",
             Command::Dump(_) => "dump",
             Command::Build(_) => "build",

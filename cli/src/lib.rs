@@ -40,6 +40,7 @@ mod style;
 mod table;
 mod units;
 pub mod value;
+mod view;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -51,7 +52,7 @@ use crate::args::{Cli, Command};
 use crate::commands::{
     bench, build, check, compare as compare_layers, completions, convert, darwinn, diff, digest, dump, explain,
     extract, inspect, join, list, lower, man, merge, mutate, ops, parse, patch, print, profile as profile_method,
-    run as run_once, shrink, size, smith, split, verify,
+    run as run_once, shrink, size, smith, split, verify, view as view_graph,
 };
 use crate::options::{Color, JsonForm};
 use crate::progress::Progress;
@@ -103,6 +104,7 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
         Command::Compare(args) => compare_layers::run(args, &mut session),
         Command::Bench(args) => bench::run(args, &mut session),
         Command::Profile(args) => profile_method::run(args, &mut session),
+        Command::View(args) => view_graph::run(args, &mut session),
         Command::Extract(args) => extract::run(args, &mut session),
         Command::Dump(args) => dump::run(args, &mut session),
         Command::Build(args) => build::run(args, &mut session),

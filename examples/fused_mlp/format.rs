@@ -96,6 +96,7 @@ impl PayloadFormat for FusedMlpFormat {
                 name,
                 kind: format!("f32[_, {width}]"),
                 role: role.to_owned(),
+                weight: None,
             };
             if index == 0 {
                 description.values.push(value(name.clone(), layer.inputs, "input 0"));
@@ -109,6 +110,9 @@ impl PayloadFormat for FusedMlpFormat {
                 text: format!("{out} = {operator}({name}, {:?}, {:?})", weight.1, bias.1),
                 types: vec!["f32".to_owned()],
                 fused: None,
+                // The input is the first value, and every layer makes the next.
+                inputs: vec![(String::new(), index)],
+                outputs: vec![index + 1],
             });
             for (_, key, kind, bytes) in [weight, bias] {
                 let place = Place::Key(key.to_owned());

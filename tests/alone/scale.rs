@@ -32,7 +32,7 @@ const MOST: f64 = 2.6;
 const LEAST: f64 = 300_000.0;
 
 /// Commands that read one file; `-` is the file.
-const COMMANDS: [&[&str]; 8] = [
+const COMMANDS: [&[&str]; 10] = [
     &["inspect", "-"],
     &["inspect", "--all", "-"],
     &["verify", "-"],
@@ -40,6 +40,8 @@ const COMMANDS: [&[&str]; 8] = [
     &["size", "-"],
     &["dump", "-"],
     &["print", "-"],
+    &["view", "-", "-o", "-"],
+    &["view", "-", "--model-explorer"],
     &["load"],
 ];
 

@@ -28,6 +28,7 @@ pub fn trials() -> Vec<Trial> {
     trials.push(Trial::test("commands::the_tour", || shown("tour", None)));
     trials.push(Trial::test("commands::the_needs", || shown("needs", None)));
     trials.push(Trial::test("commands::why_it_is_wrong", || quoted("wrong")));
+    trials.push(Trial::test("commands::the_view", || quoted("view")));
     trials.push(Trial::test("commands::slow_models", || shown("slow", None)));
     trials.push(Trial::test("commands::language_models", || shown("language-models", Some("## A model of your own"))));
     trials

@@ -41,6 +41,7 @@ mod sharing;
 mod structure;
 mod text;
 mod unsafe_code;
+mod view;
 mod xnnpack;
 mod xnnpack_commands;
 mod xnnpack_hostile;

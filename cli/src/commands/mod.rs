@@ -36,3 +36,4 @@ pub mod size;
 pub mod smith;
 pub mod split;
 pub mod verify;
+pub mod view;

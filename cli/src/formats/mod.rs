@@ -39,6 +39,7 @@ use crate::profile::{Profile, Recorder};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::value::Value;
+use crate::view::Graph;
 
 pub use exir::{Lowering, lower};
 pub use head::Head;
@@ -243,6 +244,11 @@ pub trait Format: Sync {
     ) -> Result<Profile, Failure> {
         let opened = self.program(file, &session.limits)?;
         pte::profile(&opened.program, &file.name, method, inputs, watching, how, session)
+    }
+
+    /// Graphs of the file, each before those that its nodes contain. `record` is the record of the export.
+    fn graphs(&self, _head: &Head, _record: Option<&Path>, _session: &mut Session) -> Result<Vec<Graph>, Failure> {
+        Err(self.lacks("graph"))
     }
 
     /// The library of a package that holds one.

@@ -31,7 +31,7 @@ pub fn page(compared: &Compared<'_>) -> Result<String, Failure> {
         title: &title,
         style: concat!(include_str!("../page.css"), include_str!("page.css")),
         body: include_str!("page.html"),
-        script: include_str!("page.js"),
+        script: concat!(include_str!("../page.js"), include_str!("page.js")),
     };
     Ok(page.with(compared)?)
 }

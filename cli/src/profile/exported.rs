@@ -157,7 +157,7 @@ fn in_common(mut modules: Modules, others: &[String]) -> Modules {
 }
 
 /// Reads `key,path,class;key,path,class`, outermost first: `Net`, `blocks.0 Block`, `norm LayerNorm`.
-fn read_stack(stack: &str) -> Modules {
+pub fn read_stack(stack: &str) -> Vec<String> {
     let mut above = String::new();
     let module = |entry: &str| {
         let (rest, class) = entry.rsplit_once(',')?;

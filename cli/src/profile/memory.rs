@@ -4,10 +4,10 @@ use edgepack_executor::{Lifetime, MemoryBytes, MemoryPart};
 use edgepack_format::notation::ValueName;
 use serde::Serialize;
 
-/// Memory over time.
+/// Memories over time.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
-pub struct MemoryUse {
+pub struct Arenas {
     /// Memories that values are in.
     pub parts: Vec<Part>,
     /// Values with a place in a memory.
@@ -18,6 +18,14 @@ pub struct MemoryUse {
     pub peak_bytes: u64,
     /// The first place in the plan where it is reached.
     pub peak_position: usize,
+}
+
+/// Memory of a method that was loaded, over time.
+#[derive(Clone, Debug, Serialize)]
+pub struct MemoryUse {
+    /// Memories that values are in.
+    #[serde(flatten)]
+    pub arenas: Arenas,
     /// Scratch memory of kernels.
     pub scratch_bytes: usize,
     /// Constants, in memory or borrowed from the file.
@@ -54,29 +62,36 @@ pub struct Alive {
     pub last: usize,
 }
 
+impl Arenas {
+    /// Puts together what values are where and when. Parts become as long as their values want.
+    pub fn new(names: impl IntoIterator<Item = String>, values: Vec<Alive>) -> Arenas {
+        let mut parts: Vec<Part> = names.into_iter().map(|name| Part { name, bytes: 0 }).collect();
+        for value in &values {
+            let end = value.offset.saturating_add(value.bytes);
+            parts[value.part].bytes = parts[value.part].bytes.max(end);
+        }
+        let alive_bytes = alive(&values);
+        let peak_bytes = alive_bytes.iter().copied().max().unwrap_or(0);
+        let peak_position = alive_bytes.iter().position(|bytes| *bytes == peak_bytes).unwrap_or(0);
+        Arenas { parts, values, alive_bytes, peak_bytes, peak_position }
+    }
+}
+
 impl MemoryUse {
     /// Puts together what lifetimes say.
     pub fn of(lifetimes: &[Lifetime], memory: MemoryBytes) -> MemoryUse {
         let mut ids: Vec<MemoryPart> = lifetimes.iter().map(|lifetime| lifetime.memory).collect();
         ids.sort_unstable();
         ids.dedup();
-        let mut parts: Vec<Part> = ids.iter().map(|id| Part { name: name(*id), bytes: 0 }).collect();
-        let mut values = Vec::with_capacity(lifetimes.len());
-        for lifetime in lifetimes {
-            let Ok(part) = ids.binary_search(&lifetime.memory) else { continue };
+        let value = |lifetime: &Lifetime| {
+            let part = ids.binary_search(&lifetime.memory).ok()?;
             let (offset, bytes) = (lifetime.offset as u64, lifetime.bytes as u64);
-            parts[part].bytes = parts[part].bytes.max(offset.saturating_add(bytes));
             let (first, last) = (lifetime.first, lifetime.last);
-            values.push(Alive { name: ValueName(lifetime.value).to_string(), part, offset, bytes, first, last });
-        }
-        let alive_bytes = alive(&values);
-        let peak_bytes = alive_bytes.iter().copied().max().unwrap_or(0);
+            Some(Alive { name: ValueName(lifetime.value).to_string(), part, offset, bytes, first, last })
+        };
+        let values = lifetimes.iter().filter_map(value).collect();
         MemoryUse {
-            parts,
-            values,
-            peak_position: alive_bytes.iter().position(|bytes| *bytes == peak_bytes).unwrap_or(0),
-            alive_bytes,
-            peak_bytes,
+            arenas: Arenas::new(ids.iter().map(|id| name(*id)), values),
             scratch_bytes: memory.scratch,
             constant_bytes: memory.constants + memory.lent,
             packed_bytes: memory.packed,

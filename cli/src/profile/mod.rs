@@ -14,9 +14,9 @@ mod watch;
 mod work;
 
 pub use bounds::NameRoom;
-pub use exported::ExportRecord;
+pub use exported::{ExportRecord, read_stack};
 pub use folded::folded;
-pub use memory::MemoryUse;
+pub use memory::{Alive, Arenas, MemoryUse};
 pub use page::page;
 pub use print::print;
 pub use record::Recorder;

@@ -11,7 +11,7 @@ pub fn page(profile: &Profile) -> Result<String, Failure> {
         title: &title,
         style: concat!(include_str!("../page.css"), include_str!("page.css")),
         body: include_str!("page.html"),
-        script: include_str!("page.js"),
+        script: concat!(include_str!("../page.js"), include_str!("page.js")),
     };
     Ok(page.with(profile)?)
 }

@@ -22,11 +22,11 @@ pub fn print(profile: &Profile, by: By, top: usize, out: &mut dyn Write) -> io::
     row("run", time(run.median_ns), format!("median of {runs}; {}", run.in_words()));
     row("outside of instructions", time(profile.outside_ns), String::new());
     if let Some(memory) = &profile.memory {
-        let most = profile.nodes.iter().filter(|row| row.position.is_some_and(|at| at <= memory.peak_position));
+        let most = profile.nodes.iter().filter(|row| row.position.is_some_and(|at| at <= memory.arenas.peak_position));
         let at = most.max_by_key(|row| row.position);
         let at = at.map_or(String::new(), |row| format!("first at {}", label(row)));
-        row("values, at their peak", bytes(memory.peak_bytes), at);
-        for part in &memory.parts {
+        row("values, at their peak", bytes(memory.arenas.peak_bytes), at);
+        for part in &memory.arenas.parts {
             row(&format!("memory {}", part.name), bytes(part.bytes), String::new());
         }
         row("scratch", bytes(memory.scratch_bytes as u64), String::new());

@@ -5,7 +5,9 @@
 mod conflicts;
 mod every_command;
 mod examples;
+mod explorer;
 mod mapped;
+mod pages;
 mod profile;
 // `script` of other systems has other options.
 #[cfg(target_os = "linux")]

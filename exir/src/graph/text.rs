@@ -90,6 +90,11 @@ impl Display for Shown<'_> {
 }
 
 impl Graph {
+    /// Returns an argument as listings show it: a value by its name, a literal, a list of these.
+    pub fn argument_text(&self, argument: &Argument) -> String {
+        Shown(self, argument).to_string()
+    }
+
     fn write_value(&self, f: &mut fmt::Formatter<'_>, argument: &Argument) -> fmt::Result {
         write!(f, "{}", Shown(self, argument))?;
         match argument {

@@ -30,6 +30,9 @@ pub struct Value {
     pub kind: String,
     /// Its role: `input 0`; empty for a value between nodes.
     pub role: String,
+    /// Index of its elements among the weights, if they are constant and known.
+    #[serde(skip)]
+    pub weight: Option<usize>,
 }
 
 /// A node of a payload's graph.
@@ -45,6 +48,12 @@ pub struct Node {
     /// The operator that became a part of it: `clamp[0, 6]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fused: Option<String>,
+    /// Indices of the values that it reads, each with its role: `weights`, or nothing.
+    #[serde(skip)]
+    pub inputs: Vec<(String, usize)>,
+    /// Indices of the values that it writes.
+    #[serde(skip)]
+    pub outputs: Vec<usize>,
 }
 
 /// Constant data of a payload.

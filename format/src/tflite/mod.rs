@@ -5,6 +5,7 @@
 
 mod flex;
 mod model;
+mod names;
 mod options;
 mod tables;
 pub mod verify;
@@ -12,6 +13,7 @@ mod zip;
 
 pub use flex::{FlexError, FlexType, FlexValue};
 pub use model::{CompiledOp, IDENTIFIER, ModelRef, NumberedTensors, OPERATOR, VARIABLE_SUFFIX};
+pub use names::operator_name;
 pub use options::{CustomOptions, KEYS, OptionsError};
 pub use tables::*;
 pub use zip::{AppendedZip, ZipError, ZipMember};

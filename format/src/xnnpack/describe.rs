@@ -32,8 +32,8 @@ pub(super) fn describe(bytes: &[u8], budget: &mut Budget) -> wire::Result<Descri
     let nodes: Vec<Node<'_>> = rows(graph.xnodes.as_ref(), budget)?;
     let listing = Listing::new(&values);
     let about = about(header.is_some(), flatbuffer, &graph, &nodes);
-    let weights = listing.weights(&nodes, places(&graph, header.as_ref(), budget)?);
-    let values = values.iter().map(|value| listing.value(value)).collect();
+    let (weights, constants) = listing.weights(&nodes, places(&graph, header.as_ref(), budget)?);
+    let values = values.iter().map(|value| listing.value(value, &constants)).collect();
     let nodes = nodes.iter().map(|node| listing.node(node)).collect();
     Ok(Description { about, values, nodes, weights })
 }
@@ -87,22 +87,28 @@ fn places(graph: &Graph<'_>, header: Option<&Header>, budget: &mut Budget) -> wi
 
 /// Values by the names that nodes have for them.
 struct Listing<'v, 'a> {
-    ids: BTreeMap<u32, &'v Value<'a>>,
+    /// Values with their indices.
+    ids: BTreeMap<u32, (usize, &'v Value<'a>)>,
     values: &'v [Value<'a>],
 }
 
 impl<'v, 'a> Listing<'v, 'a> {
     fn new(values: &'v [Value<'a>]) -> Self {
         let mut ids = BTreeMap::new();
-        for value in values {
+        for (index, value) in values.iter().enumerate() {
             if let Some(tensor) = value.tensor() {
-                ids.entry(tensor.id_out).or_insert(value);
+                ids.entry(tensor.id_out).or_insert((index, value));
             }
         }
         Listing { ids, values }
     }
 
-    fn value(&self, value: &Value<'_>) -> payload::Value {
+    fn find(&self, id: u32) -> Option<&'v Value<'a>> {
+        self.ids.get(&id).map(|(_, value)| *value)
+    }
+
+    /// Describes a value; `constants` are the indices of weights by those of constants.
+    fn value(&self, value: &Value<'_>, constants: &BTreeMap<u32, usize>) -> payload::Value {
         let Some(tensor) = value.tensor() else {
             return payload::Value { kind: ValueType(value).to_string(), ..payload::Value::default() };
         };
@@ -117,27 +123,31 @@ impl<'v, 'a> Listing<'v, 'a> {
             name: format!("%{}", tensor.id_out),
             kind: format!("{}{}", ValueType(value), Quantized(value)),
             role,
+            weight: constants.get(&tensor.constant_buffer_idx).copied(),
         }
     }
 
     fn node(&self, node: &Node<'a>) -> payload::Node {
         let operands = node.inputs().filter(Operand::is_present).chain(node.outputs());
-        let tensors = operands.filter_map(|operand| self.ids.get(&operand.id)?.tensor());
+        let tensors = operands.filter_map(|operand| self.find(operand.id)?.tensor());
+        let index = |operand: &Operand| Some((operand.role.to_owned(), self.ids.get(&operand.id)?.0));
         let types: BTreeSet<String> = tensors.map(|tensor| Name(tensor.seen_as()).to_string()).collect();
         payload::Node {
             operator: kind(node),
-            text: NodeLine::new(node, |id| self.ids.get(&id).copied()).to_string(),
+            text: NodeLine::new(node, |id| self.find(id)).to_string(),
             types: types.into_iter().collect(),
             fused: fused(node),
+            inputs: node.inputs().filter(Operand::is_present).filter_map(|operand| index(&operand)).collect(),
+            outputs: node.outputs().filter_map(|operand| Some(index(&operand)?.1)).collect(),
         }
     }
 
-    /// Constants, each named after the node that uses it first.
-    fn weights(&self, nodes: &[Node<'_>], places: Vec<Option<(Place, u64)>>) -> Vec<Weight> {
+    /// Constants, each named after the node that uses it first, and the indices they have in this list.
+    fn weights(&self, nodes: &[Node<'_>], places: Vec<Option<(Place, u64)>>) -> (Vec<Weight>, BTreeMap<u32, usize>) {
         let mut known: BTreeMap<u32, (String, String)> = BTreeMap::new();
         for (index, node) in nodes.iter().enumerate() {
             for (position, input) in node.inputs().enumerate() {
-                let Some(value) = self.ids.get(&input.id).filter(|_| input.is_present()) else { continue };
+                let Some(value) = self.find(input.id).filter(|_| input.is_present()) else { continue };
                 let role = if input.role.is_empty() { format!("input {position}") } else { input.role.to_owned() };
                 uses(value, || format!("{} {index} {role}", kind(node)), &mut known);
             }
@@ -146,14 +156,16 @@ impl<'v, 'a> Listing<'v, 'a> {
             let id = value.tensor().map_or(0, |tensor| tensor.id_out);
             uses(value, || format!("%{id}"), &mut known);
         }
-        let weight = |(index, place): (u32, Option<(Place, u64)>)| {
-            let (place, bytes) = place?;
+        let (mut weights, mut indices) = (Vec::new(), BTreeMap::new());
+        // Entry 0 stands for no constant.
+        for (index, place) in (0u32..).zip(places).skip(1) {
+            let Some((place, bytes)) = place else { continue };
             let unnamed = || (format!("constant {index}"), "bytes that nothing uses".to_owned());
             let (name, kind) = known.remove(&index).unwrap_or_else(unnamed);
-            Some(Weight { name, kind, bytes, place })
-        };
-        // Entry 0 stands for no constant.
-        (0u32..).zip(places).skip(1).filter_map(weight).collect()
+            indices.insert(index, weights.len());
+            weights.push(Weight { name, kind, bytes, place });
+        }
+        (weights, indices)
     }
 }
 

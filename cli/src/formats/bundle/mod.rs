@@ -5,6 +5,7 @@ mod recorded;
 mod summary;
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use edgepack_format::FileKind;
@@ -24,6 +25,7 @@ use super::{Format, Head, Piece, Root, Size, pte};
 use crate::file::{File, read_head};
 use crate::session::Session;
 use crate::status::{Failure, Status};
+use crate::view::Graph;
 use payloads::Described;
 use summary::BundleSummary;
 
@@ -129,6 +131,13 @@ impl Format for Bundle {
             (Piece::Program, None) => Err(Failure::findings("there is no program in it")),
             _ => Err(Failure::usage("take the program out first, with --program")),
         }
+    }
+
+    fn graphs(&self, head: &Head, record: Option<&Path>, session: &mut Session) -> Result<Vec<Graph>, Failure> {
+        let (root, _) = self.modest_root(head, &session.limits).ok_or_else(super::unreadable)?;
+        let recorded = pte::recorded(self, &head.file, record, session)?;
+        let program = inside(&root).ok_or_else(super::unreadable)?;
+        pte::graphs(&tables::program(&program), &described(&root, false, session), recorded.as_ref(), "program.")
     }
 
     fn payloads(&self, head: &Head, session: &Session) -> Result<Vec<serde_json::Value>, Failure> {

@@ -1,5 +1,6 @@
 //! Edge TPU packages.
 
+mod graph;
 pub mod host;
 mod levels;
 mod print;
@@ -7,6 +8,7 @@ mod size;
 pub mod summary;
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use edgepack_format::FileKind;
 use edgepack_format::darwinn::{Accept, Package, PackageRef, verify};
@@ -22,7 +24,9 @@ use crate::file::File;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::units::count;
+use crate::view::Graph;
 
+pub use graph::graphs as package_graphs;
 pub use levels::add_package as package_levels;
 pub use print::print;
 pub use size::add as package_size;
@@ -138,6 +142,17 @@ impl Format for Darwinn {
         let limits = &session.limits;
         self.modest_root(head, limits).ok_or_else(super::unreadable)?;
         extract(&self.packages(head, limits), piece, self)
+    }
+
+    fn graphs(&self, head: &Head, record: Option<&Path>, session: &mut Session) -> Result<Vec<Graph>, Failure> {
+        if record.is_some() {
+            return Err(self.lacks("record of an export"));
+        }
+        self.modest_root(head, &session.limits).ok_or_else(super::unreadable)?;
+        let package = package(head, &session.limits).ok_or_else(super::unreadable)?;
+        let mut graphs = Vec::new();
+        package_graphs(&package, "package", "", None, &mut graphs);
+        Ok(graphs)
     }
 
     fn packages<'a>(&self, head: &'a Head, limits: &Limits) -> Vec<&'a [u8]> {

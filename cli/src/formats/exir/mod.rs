@@ -1,5 +1,6 @@
 //! Archives of export IR.
 
+mod graph;
 mod layers;
 pub(crate) mod lower;
 pub(crate) mod ops;
@@ -8,6 +9,7 @@ pub(crate) mod summary;
 mod variant;
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use edgepack_format::FileKind;
 use edgepack_format::finding::Findings;
@@ -19,6 +21,7 @@ use crate::file::{File, read_head};
 use crate::session::Session;
 use crate::spelling;
 use crate::status::{Failure, Status};
+use crate::view::Graph;
 use summary::ArchiveSummary;
 
 pub use lower::{Lowering, lower};
@@ -63,6 +66,13 @@ impl Format for Exir {
 
     fn layers(&self, file: &File, session: &mut Session) -> Result<Layered, Failure> {
         layers::lowered(file, session)
+    }
+
+    fn graphs(&self, head: &Head, record: Option<&Path>, _session: &mut Session) -> Result<Vec<Graph>, Failure> {
+        match record {
+            None => graph::graphs(&head.bytes),
+            Some(_) => Err(Failure::usage("an exported program says itself which modules nodes are from")),
+        }
     }
 
     fn ops(&self, file: &File, session: &mut Session) -> Result<Status, Failure> {

@@ -5,6 +5,7 @@
 mod bench;
 pub mod cases;
 mod check;
+mod graph;
 mod library;
 mod native;
 pub(crate) mod ops;
@@ -32,6 +33,7 @@ use crate::session::Session;
 use crate::spelling;
 use crate::status::{Failure, Status};
 use crate::value::Value;
+use crate::view::Graph;
 use summary::LibrarySummary;
 
 /// Packages.
@@ -132,6 +134,13 @@ impl Format for Mlf {
             return Err(Failure::usage("--roofline is for programs: the code of packages is not looked into"));
         }
         bench::bench(file, method, inputs, measurement.time, how, session)
+    }
+
+    fn graphs(&self, head: &Head, record: Option<&Path>, session: &mut Session) -> Result<Vec<Graph>, Failure> {
+        match record {
+            None => graph::graphs(&head.bytes, &session.limits),
+            Some(_) => Err(self.lacks("record of an export")),
+        }
     }
 
     fn library(&self, file: &File, limits: &Limits) -> Result<Option<Library>, Failure> {

@@ -106,7 +106,7 @@ pub struct SourceSummary {
 }
 
 /// Element type and shape.
-fn layout(data_type: DataType, shape: &[u64]) -> String {
+pub fn layout(data_type: DataType, shape: &[u64]) -> String {
     format!("{data_type}{shape:?}")
 }
 
@@ -159,13 +159,18 @@ fn module(name: String, files: &mlf::ModuleFiles<'_>) -> ModuleSummary {
     }
 }
 
-fn graph(graph: &Graph) -> GraphSummary {
-    let plan = StoragePlan::of(graph).unwrap_or_default();
-    let name = |reference: mlf::Reference| match graph.nodes.get(reference.node as usize) {
+/// Name of an entry: that of an input or parameter; for a result of a call `%NODE` or `%NODE.INDEX`.
+pub fn entry_name(graph: &Graph, reference: mlf::Reference) -> String {
+    match graph.nodes.get(reference.node as usize) {
         Some(node) if node.call.is_none() => node.name.clone(),
         Some(node) if node.outputs() > 1 => format!("%{}.{}", reference.node, reference.index),
         _ => format!("%{}", reference.node),
-    };
+    }
+}
+
+fn graph(graph: &Graph) -> GraphSummary {
+    let plan = StoragePlan::of(graph).unwrap_or_default();
+    let name = |reference: mlf::Reference| entry_name(graph, reference);
     let tensor = |reference: mlf::Reference| {
         graph.entry(reference).map(|entry| TensorSummary {
             name: name(reference),

@@ -13,14 +13,20 @@ use crate::{readable, spelling};
 
 /// A method whose values can be named and whose instructions can be written.
 pub struct Code<'a> {
-    values: Vec<Option<EValue<'a>>>,
-    operators: Vec<String>,
-    delegates: Vec<String>,
-    inputs: Vec<i32>,
-    outputs: Vec<i32>,
+    /// Values of the method; `None` where one cannot be read.
+    pub values: Vec<Option<EValue<'a>>>,
+    /// Operators by index, with their overloads.
+    pub operators: Vec<String>,
+    /// Backends of delegates by index.
+    pub delegates: Vec<String>,
+    /// Indices of the values that go in.
+    pub inputs: Vec<i32>,
+    /// Indices of the values that come out.
+    pub outputs: Vec<i32>,
     /// Values that some instruction writes, and inputs: never shown as literals.
-    variable: HashSet<i32>,
-    chains: Vec<Vec<Option<InstructionArguments<'a>>>>,
+    pub variable: HashSet<i32>,
+    /// Instructions by chain.
+    pub chains: Vec<Vec<Option<InstructionArguments<'a>>>>,
 }
 
 /// One value for a table: what it is, and where it lives.
@@ -78,7 +84,8 @@ impl<'a> Code<'a> {
         written
     }
 
-    fn value(&self, id: i32) -> Option<&KernelTypes<'a>> {
+    /// The value of an index.
+    pub fn value(&self, id: i32) -> Option<&KernelTypes<'a>> {
         self.values.get(usize::try_from(id).ok()?)?.as_ref()?.val.as_ref()
     }
 
@@ -132,7 +139,7 @@ impl<'a> Code<'a> {
     }
 
     /// A value as an argument: a literal if nothing ever changes it, its number otherwise.
-    fn argument(&self, id: i32) -> String {
+    pub fn argument(&self, id: i32) -> String {
         match self.value(id) {
             Some(KernelTypes::Tensor(_) | KernelTypes::Unknown(_)) | None => ValueName(id).to_string(),
             Some(_) if self.variable.contains(&id) => ValueName(id).to_string(),
@@ -150,7 +157,7 @@ impl<'a> Code<'a> {
     }
 
     /// The arguments a call reads, and the values it gives.
-    fn split(&self, call: &KernelCall<'a>) -> (Vec<i32>, Vec<i32>) {
+    pub fn split(&self, call: &KernelCall<'a>) -> (Vec<i32>, Vec<i32>) {
         let mut args: Vec<i32> = call.args.iter().flat_map(|args| args.iter()).collect();
         let name = usize::try_from(call.op_index).ok().and_then(|index| self.operators.get(index));
         let schema = name.and_then(|name| lookup(name)).and_then(|text| Schema::parse(text).ok());
@@ -205,7 +212,8 @@ impl<'a> Code<'a> {
     }
 }
 
-fn tensor_places(tensor: &edgepack_format::pte::Tensor<'_>) -> Vec<String> {
+/// Places of a tensor's elements, and its name in the model.
+pub fn tensor_places(tensor: &edgepack_format::pte::Tensor<'_>) -> Vec<String> {
     let mut places = Vec::new();
     match (&tensor.allocation_info, tensor.data_buffer_idx) {
         (Some(at), 0) => places.push(format!("memory {} at {:#x}", at.memory_id, at.memory_offset())),

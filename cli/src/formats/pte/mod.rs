@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod code;
 mod extract;
+mod graph;
 mod handles;
 mod inputs;
 pub mod layers;
@@ -24,6 +25,7 @@ pub mod tables;
 pub mod values;
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use edgepack_format::FileKind;
 use edgepack_format::finding::Findings;
@@ -39,11 +41,13 @@ use super::{Format, Head, Piece, Root, Size};
 use crate::file::File;
 use crate::session::Session;
 use crate::status::{Failure, Status};
+use crate::view::Graph;
 use payloads::{Described, SourceRanges};
 use summary::ProgramSummary;
 
 pub use bench::bench;
 pub use check::{check, check_layers};
+pub use graph::{graphs, inside, recorded};
 pub use inputs::{inputs, wanted};
 pub use open::{Opened, method, open, options};
 pub use ops::list_needs;
@@ -129,6 +133,14 @@ impl Format for Pte {
     fn extract(&self, head: &Head, piece: Piece<'_>, session: &Session) -> Result<Vec<u8>, Failure> {
         let (root, _) = self.modest_root(head, &session.limits).ok_or_else(super::unreadable)?;
         extract::extract(head, &tables::program(&root), piece, session)?.ok_or_else(|| self.lacks("program inside"))
+    }
+
+    fn graphs(&self, head: &Head, record: Option<&Path>, session: &mut Session) -> Result<Vec<Graph>, Failure> {
+        let (root, _) = self.modest_root(head, &session.limits).ok_or_else(super::unreadable)?;
+        let record = recorded(self, &head.file, record, session)?;
+        let payloads =
+            payloads::describe(PayloadFile::new(&head.bytes, &SourceRanges(&*head.file.source)), false, session);
+        graphs(&tables::program(&root), &payloads, record.as_ref(), "")
     }
 
     fn payloads(&self, head: &Head, session: &Session) -> Result<Vec<serde_json::Value>, Failure> {

@@ -240,7 +240,7 @@ impl Described {
 }
 
 /// The place of a weight, for people.
-fn place(place: &Place) -> String {
+pub fn place(place: &Place) -> String {
     match place {
         Place::Offset(offset) => format!("at {offset:#x} of the payload"),
         Place::Key(key) => format!("named {}", spelling::name(key)),

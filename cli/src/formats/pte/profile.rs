@@ -95,7 +95,7 @@ fn origins(program: &Program, name: &str, watching: Watching<'_>, session: &mut 
 }
 
 /// The frames of every instruction that has some, outermost first.
-fn stack_traces(plan: &ExecutionPlan<'_>) -> Result<HashMap<(usize, usize), Vec<String>>, Failure> {
+pub fn stack_traces(plan: &ExecutionPlan<'_>) -> Result<HashMap<(usize, usize), Vec<String>>, Failure> {
     let (mut found, mut room) = (HashMap::new(), NameRoom::default());
     for (chain, row) in readable::rows(&plan.chains).into_iter().enumerate() {
         let Some(Chain { stacktrace, .. }) = row else { continue };

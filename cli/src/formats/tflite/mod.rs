@@ -1,9 +1,11 @@
 //! TensorFlow Lite models, which may hold Edge TPU packages.
 
+mod graph;
 mod print;
 mod summary;
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use edgepack_format::FileKind;
 use edgepack_format::darwinn::Accept;
@@ -19,6 +21,7 @@ use super::{Format, Head, Piece, Root, Size, darwinn, pte};
 use crate::file::File;
 use crate::session::Session;
 use crate::status::{Failure, Status};
+use crate::view::Graph;
 
 /// Answer about a model without compiled parts.
 const PLAIN: &str = "nothing in this model is compiled for an Edge TPU: `edgetpu_compiler` compiles quantised models, \
@@ -115,6 +118,15 @@ impl Format for TfLite {
         let limits = &session.limits;
         self.modest_root(head, limits).ok_or_else(super::unreadable)?;
         darwinn::extract(&self.packages(head, limits), piece, self)
+    }
+
+    fn graphs(&self, head: &Head, record: Option<&Path>, session: &mut Session) -> Result<Vec<Graph>, Failure> {
+        if record.is_some() {
+            return Err(self.lacks("record of an export"));
+        }
+        self.modest_root(head, &session.limits).ok_or_else(super::unreadable)?;
+        let model = model(head, &session.limits).ok_or_else(super::unreadable)?;
+        Ok(graph::graphs(&model))
     }
 
     fn packages<'a>(&self, head: &'a Head, limits: &Limits) -> Vec<&'a [u8]> {
