@@ -51,7 +51,8 @@ use crate::commands::{
 use crate::options::Color;
 use crate::session::Session;
 pub use crate::status::{Failure, Status};
-pub use crate::streams::{ColorStream, Io};
+pub use crate::streams::{ColorStream, HELPER, Io};
+pub use formats::mlf::native::serve as serve_native_code;
 
 /// Runs one command line (the first argument is the program's name).
 pub fn run(args: impl IntoIterator<Item = OsString>, io: Io) -> Status {
@@ -83,6 +84,7 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
     let err = ColorStream::new(io.stderr, cli.common.color, stderr_color);
     let out = ColorStream::new(io.stdout, cli.common.color, stdout_color);
     let mut session = Session::new(cli.common, cli.command.name(), payloads, [out, err], io.stdin, io.terminal);
+    session.helper = io.helper;
     let outcome = match &cli.command {
         Command::Inspect(args) => inspect::run(args, &mut session),
         Command::Verify(args) => verify::run(args, &mut session),

@@ -1,7 +1,7 @@
 //! State of a command while it runs: its output, its input, and the options common to all.
 
 use std::io::{self, BufWriter, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use edgepack::builder::write_file;
@@ -35,6 +35,8 @@ pub struct Session {
     pub payloads: Payloads,
     /// Files that are written.
     pub outputs: Outputs,
+    /// Program that runs the code of packages.
+    pub helper: Option<PathBuf>,
     form: JsonForm,
     /// Documents of an array that were printed; `None` if there is no array.
     listed: Option<usize>,
@@ -84,6 +86,7 @@ impl Session {
             limits,
             payloads,
             outputs,
+            helper: None,
             command,
             stdin,
             stdin_read: false,

@@ -10,7 +10,6 @@ use edgepack_builder::mlf::{LibraryParts, graph_text, params_file};
 use edgepack_cli::cases::Recorded;
 use edgepack_cli::compare::{Tolerance, compare};
 use edgepack_cli::formats::mlf::cases::{from_folder, replay};
-use edgepack_cli::formats::mlf::runner::Runner;
 use edgepack_cli::interchange;
 use edgepack_cli::value::Value as Output;
 use edgepack_executor::mlf::{Argument, GraphExecutor};
@@ -18,7 +17,7 @@ use edgepack_format::limits::Limits;
 use edgepack_format::mlf::{Graph, StoragePlan, definitions, place};
 use edgepack_format::tensor::{TensorBuf, TensorLayout, TensorView};
 use edgepack_loader::mlf::{Library, LibraryModule, verify};
-use edgepack_native::{NativeLibrary, Options};
+use edgepack_native::{NativeLibrary, Options, Runner};
 use serde_json::Value;
 
 pub use crate::edgetpu::Answer;
@@ -184,7 +183,7 @@ pub fn runs(path: &Path, facts: &Value) -> Answer {
         let name = module.info().name.clone();
         let (recorded, tolerance) = recorded(path, facts, &name)?;
         let mut runner =
-            Runner::open(&module, &native(), &Limits::default()).map_err(|error| format!("{name}: {error}"))?;
+            Runner::open(&module, None, &native(), &Limits::default()).map_err(|error| format!("{name}: {error}"))?;
         let reports = replay(&mut runner, &recorded, tolerance);
         if reports.is_empty() {
             return Err(format!("{name}: no runs"));

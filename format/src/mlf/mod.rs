@@ -10,6 +10,7 @@ mod dataflow;
 pub mod graph;
 pub mod json;
 mod metadata;
+mod object;
 pub mod package;
 pub mod params;
 pub mod place;
@@ -26,6 +27,7 @@ pub use graph::{COPY, Call, Entry, Graph, NOP, Node, Reference};
 pub use metadata::{
     BufferInfo, MainMemory, Memory, Metadata, Module, NEWEST, NamedBuffer, OLDEST, OperatorMemory, Sid, Style, Targets,
 };
+pub use object::{ElfMachine, ObjectCode};
 pub use package::{Member, ModuleFiles, Package};
 pub use params::{Param, Params};
 pub use place::Role;

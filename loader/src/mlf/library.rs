@@ -92,6 +92,11 @@ impl Library {
         Ok(Library { inner: Arc::new(Inner { bytes, archive, metadata, graphs, findings }) })
     }
 
+    /// Borrows the bytes of the archive.
+    pub fn bytes(&self) -> &[u8] {
+        &self.inner.bytes
+    }
+
     /// Returns the metadata of the package.
     pub fn metadata(&self) -> &Metadata {
         &self.inner.metadata

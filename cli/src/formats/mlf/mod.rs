@@ -6,11 +6,10 @@ mod bench;
 pub mod cases;
 mod check;
 mod library;
-mod native;
+pub mod native;
 mod ops;
 mod print;
 mod run;
-pub mod runner;
 mod summary;
 
 use std::io::{self, Write};
