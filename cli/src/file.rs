@@ -11,6 +11,7 @@ use edgepack_format::FileKind;
 use edgepack_format::detect::DETECT_LEN;
 use edgepack_format::foreign::{TAIL_LEN, foreign};
 use edgepack_format::limits::Limits;
+use edgepack_loader::mlf;
 use edgepack_loader::{AlignedBytes, FileHead, FileSource, MappedFile, MemorySource, Source};
 
 use crate::status::Failure;
@@ -44,7 +45,10 @@ pub fn is_stdin(path: &Path) -> bool {
 pub fn open(path: &Path, stdin: &mut dyn Read, limits: &Limits, map: bool) -> Result<File, Failure> {
     let source = sourced(path, stdin, limits, map)?;
     let name = name_of(path);
-    let head = FileHead::detect(&*source, limits).map_err(|error| unreadable(error).about(&name))?;
+    let about = |error| unreadable(error).about(&name);
+    // A package in gzip is what it is inflated to.
+    let source = mlf::inflate(&*source, limits).map_err(about)?.unwrap_or(source);
+    let head = FileHead::detect(&*source, limits).map_err(about)?;
     Ok(File { name, head, source })
 }
 

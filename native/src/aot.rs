@@ -65,19 +65,17 @@ impl AotModule {
 
     /// One packed function of a module, to be called alone: of a single operator one that the metadata list, of a
     /// graph one that it calls, with the arguments of the first call.
-    pub(crate) fn function(
-        module: &LibraryModule,
-        function: &str,
-        library: NativeLibrary,
-    ) -> Result<AotModule, Error> {
+    pub(crate) fn function(module: &LibraryModule, function: &str, library: NativeLibrary) -> Result<AotModule, Error> {
         let info = module.info();
         let buffers = info.memory.buffers.iter().find(|(name, _)| name == function);
-        let call = module.graph().and_then(|graph| Some((graph, graph.calls().find(|(.., call)| call.function == function)?)));
+        let call =
+            module.graph().and_then(|graph| Some((graph, graph.calls().find(|(.., call)| call.function == function)?)));
         let (inputs, outputs) = match (buffers, call) {
             // The metadata list all buffers alike; how many of them are results the caller says.
             (Some((_, buffers)), _) => (buffers.iter().map(of_buffer).collect(), Vec::new()),
             (None, Some((graph, (node, row, _)))) => {
-                let spec = |(place, entry): (usize, &Entry)| IoSpec { name: place.to_string(), operand: Operand::of(entry) };
+                let spec =
+                    |(place, entry): (usize, &Entry)| IoSpec { name: place.to_string(), operand: Operand::of(entry) };
                 let inputs = row.inputs.iter().filter_map(|&input| graph.entry(input)).enumerate().map(spec);
                 let outputs = graph.outputs_of(node).filter_map(|entry| graph.entries.get(entry as usize));
                 (inputs.collect(), outputs.enumerate().map(spec).collect())

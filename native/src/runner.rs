@@ -109,15 +109,9 @@ impl Runner {
     pub fn run(&mut self, inputs: &[TensorBuf], wanted: &[TensorLayout]) -> Result<Vec<TensorBuf>, Error> {
         match self {
             Runner::Graph(graph) => {
-                let count = graph.inputs().count();
-                if inputs.len() != count {
-                    return Err(Error::Arguments(format!("{} inputs, the graph has {count}", inputs.len())));
-                }
-                for (place, input) in inputs.iter().enumerate() {
-                    graph.set_input_at(place, &TensorView::new(input.layout().clone(), input.data())?)?;
-                }
-                graph.run()?;
-                (0..graph.output_count()).map(|index| copy(&graph.output(index)?)).collect()
+                let views = inputs.iter().map(|input| TensorView::new(input.layout().clone(), input.data()));
+                let outputs = run_graph(graph, &views.collect::<Result<Vec<_>, _>>()?)?;
+                outputs.iter().map(copy).collect()
             }
             Runner::Aot(aot) => {
                 let outputs = chosen_outputs(aot.inputs(), aot.outputs(), inputs.len(), wanted)?;
@@ -139,6 +133,22 @@ impl Runner {
 
 fn no_memory() -> Error {
     Error::Arguments("there is no memory for inputs and outputs".to_owned())
+}
+
+/// Runs a graph on all of its inputs.
+pub(crate) fn run_graph<'g>(
+    graph: &'g mut GraphExecutor,
+    inputs: &[TensorView<'_>],
+) -> Result<Vec<TensorView<'g>>, Error> {
+    let count = graph.inputs().count();
+    if inputs.len() != count {
+        return Err(Error::Arguments(format!("{} inputs, the graph has {count}", inputs.len())));
+    }
+    for (place, input) in inputs.iter().enumerate() {
+        graph.set_input_at(place, input)?;
+    }
+    graph.run()?;
+    (0..graph.output_count()).map(|index| Ok(graph.output(index)?)).collect()
 }
 
 /// Runs a single function with room for its outputs.

@@ -11,10 +11,12 @@ use edgepack_format::room::{NoRoom, collect, set};
 use edgepack_format::rules::mlf as rules;
 
 use super::archive::{Archive, Unpacked};
+use super::gzip::inflate;
 use crate::bytes::Bytes;
 use crate::error::Error;
 use crate::live::Live;
 use crate::machine::machine_limits;
+use crate::memory_source::MemorySource;
 use crate::read::read_range;
 use crate::source::{FileSource, Source};
 
@@ -71,11 +73,17 @@ impl Library {
 
     /// Opens a package that is in memory.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Library, Error> {
-        Self::new(bytes.into(), &machine_limits())
+        let bytes = bytes.into();
+        match inflate(&MemorySource::new(bytes.clone()), &machine_limits())? {
+            Some(source) => Self::from_source(source, &machine_limits()),
+            None => Self::new(bytes, &machine_limits()),
+        }
     }
 
-    /// Opens a package from any source. It is read whole, unless its bytes can be borrowed from the source.
+    /// Opens a package from any source. It is read whole, unless its bytes can be borrowed from the source; one in gzip is
+    /// inflated.
     pub fn from_source(source: Arc<dyn Source>, limits: &Limits) -> Result<Library, Error> {
+        let source = inflate(&*source, limits)?.unwrap_or(source);
         let range = 0..source.len();
         let bytes = read_range(&source, &Live::default(), range, limits, || "the package".to_owned())?;
         Self::new(bytes, limits)

@@ -192,4 +192,3 @@ impl ChildModule {
 fn unexpected() -> Error {
     Error::Protocol(protocol::ProtocolError::Malformed("an answer to another question"))
 }
-

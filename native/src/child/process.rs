@@ -81,10 +81,7 @@ impl Process {
     }
 
     /// Sends and reads until the deadline; the error of a process that ended is how it ended.
-    fn exchange(
-        &mut self,
-        talk: impl FnOnce(&mut Line<'_>) -> Result<Answer, ProtocolError>,
-    ) -> Result<Answer, Error> {
+    fn exchange(&mut self, talk: impl FnOnce(&mut Line<'_>) -> Result<Answer, ProtocolError>) -> Result<Answer, Error> {
         let mut line = Line { stream: &self.stream, end: Instant::now().checked_add(self.deadline) };
         match talk(&mut line) {
             Ok(answer) => Ok(answer),
@@ -179,7 +176,8 @@ impl Line<'_> {
             set(self.stream, self.left()?)?;
             match act() {
                 Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {
+                }
                 done => return done,
             }
         }

@@ -20,7 +20,7 @@ use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 use super::protocol::{Load, Loaded, Request, Run, read_request, send_failed, send_loaded, send_ran};
 use crate::error::Error;
 use crate::library::NativeLibrary;
-use crate::runner::{Runner, run_aot};
+use crate::runner::{Runner, run_aot, run_graph};
 
 /// Serves the parent that is connected to standard input, until it hangs up; then this process is ended, with its group.
 ///
@@ -133,14 +133,11 @@ fn open(load: &Load) -> Result<Runner, Error> {
 fn answer(runner: &mut Runner, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
     let sent = match runner {
         Runner::Graph(graph) => {
-            let ran = run.inputs.iter().enumerate().try_for_each(|(place, (operand, bytes))| {
-                graph.set_input_at(place, &TensorView::new(operand.layout()?, bytes)?)
-            });
-            let ran = ran.and_then(|()| graph.run()).and_then(|()| {
-                let outputs = (0..graph.output_count()).map(|index| graph.output(index).map(|view| view.data()));
-                outputs.collect::<Result<Vec<_>, _>>()
-            });
-            ran.map(|outputs| send_ran(out, &outputs)).map_err(Error::from)
+            let views = run.inputs.iter().map(|(operand, bytes)| Ok(TensorView::new(operand.layout()?, bytes)?));
+            let views = views.collect::<Result<Vec<_>, Error>>();
+            views
+                .and_then(|views| run_graph(graph, &views))
+                .map(|outputs| send_ran(out, &outputs.iter().map(|output| output.data()).collect::<Vec<_>>()))
         }
         Runner::Aot(aot) => {
             let given: Vec<(&Operand, &[u8])> = run.inputs.iter().map(|(operand, bytes)| (operand, &**bytes)).collect();

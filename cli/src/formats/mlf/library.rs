@@ -73,5 +73,7 @@ fn apart(_: &LibraryModule, _: &Native, _: &Session) -> Result<Result<Runner, Er
 }
 
 fn nowhere() -> Failure {
-    Failure::cannot_run("there is no program here that runs code in a process of its own; --in-process runs it in this one")
+    Failure::cannot_run(
+        "there is no program here that runs code in a process of its own; --in-process runs it in this one",
+    )
 }
