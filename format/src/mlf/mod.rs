@@ -9,6 +9,7 @@ mod data_type;
 mod dataflow;
 pub mod graph;
 pub mod json;
+mod layout;
 mod metadata;
 mod object;
 pub mod package;
@@ -24,6 +25,7 @@ mod structure;
 pub use c_source::{Definition, definitions, has_function_macros};
 pub use data_type::{Class, DataType, DataTypeError};
 pub use graph::{COPY, Call, Entry, Graph, NOP, Node, Reference};
+pub use layout::{ArchiveEntry, ArchiveLayout};
 pub use metadata::{
     BufferInfo, MainMemory, Memory, Metadata, Module, NEWEST, NamedBuffer, OLDEST, OperatorMemory, Sid, Style, Targets,
 };

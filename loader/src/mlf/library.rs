@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use edgepack_format::finding::Findings;
 use edgepack_format::limits::Limits;
-use edgepack_format::mlf::{self, Graph, Member, Metadata, Module, Package, Param, Params, Role, definitions, package};
+use edgepack_format::mlf::{self, ArchiveLayout, Graph, Member, Metadata, Module, Package, Param, Params, Role, definitions, package};
 use edgepack_format::room::{NoRoom, collect, set};
 use edgepack_format::rules::mlf as rules;
 
@@ -103,6 +103,11 @@ impl Library {
     /// Borrows the bytes of the archive.
     pub fn bytes(&self) -> &[u8] {
         &self.inner.bytes
+    }
+
+    /// Reads the layout of the archive; the reason that it cannot be kept, if something of it would be lost.
+    pub fn layout(&self) -> Result<ArchiveLayout, String> {
+        ArchiveLayout::read(self.bytes(), self.inner.archive.iter())
     }
 
     /// Returns the metadata of the package.

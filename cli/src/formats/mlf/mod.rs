@@ -5,6 +5,7 @@
 mod bench;
 pub mod cases;
 mod check;
+pub mod convert;
 mod library;
 pub mod native;
 mod ops;
@@ -31,6 +32,7 @@ use crate::session::Session;
 use crate::spelling;
 use crate::status::{Failure, Status};
 use crate::value::Value;
+pub use library::library as open_library;
 use summary::LibrarySummary;
 
 /// Packages.
