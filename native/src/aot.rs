@@ -4,14 +4,13 @@
 use std::ffi::c_void;
 
 use edgepack_executor::mlf::Operand;
-use edgepack_format::mlf::{BufferInfo, Class, DataType, Entry, Module, Style};
+use edgepack_format::mlf::{BufferInfo, CInterface, Class, DataType, Entry, Module, Style, relay};
 use edgepack_loader::AlignedBytes;
 use edgepack_loader::mlf::LibraryModule;
 
 use crate::abi::{self, Described, Entry1, Entry2, TensorArg};
 use crate::compile::Options;
 use crate::error::Error;
-use crate::interface::CInterface;
 use crate::library::NativeLibrary;
 use crate::spec::IoSpec;
 
@@ -214,7 +213,7 @@ impl AotModule {
 /// A buffer of a single operator.
 fn of_buffer(buffer: &BufferInfo) -> IoSpec {
     IoSpec {
-        name: buffer.input_binding.clone(),
+        name: buffer.input_binding.clone().unwrap_or_default(),
         operand: buffer.dtype.parse().ok().and_then(|data_type| Operand::new(data_type, &buffer.shape)),
     }
 }
@@ -258,20 +257,10 @@ fn listed(info: &Module, inputs: bool) -> Vec<IoSpec> {
 
 /// Arguments of the model's text by name: its inputs, and parameters that were compiled in.
 fn relay_inputs(module: &LibraryModule) -> Vec<IoSpec> {
-    let Some(text) = module.relay() else { return Vec::new() };
-    let Some((_, signature)) = text.split_once("def @main(") else { return Vec::new() };
-    let mut specs = Vec::new();
-    let mut rest = signature;
-    // `%name: Tensor[(1, 2), float32]`, comma separated, up to the closing parenthesis.
-    while let Some(behind) = rest.trim_start_matches([',', ' ']).strip_prefix('%') {
-        let Some((name, behind)) = behind.split_once(": Tensor[(") else { break };
-        let Some((shape, behind)) = behind.split_once("), ") else { break };
-        let Some((data_type, behind)) = behind.split_once(']') else { break };
-        let sizes: Option<Vec<u64>> =
-            shape.split(',').map(str::trim).filter(|size| !size.is_empty()).map(|size| size.parse().ok()).collect();
-        let operand = sizes.zip(data_type.parse().ok()).and_then(|(sizes, data_type)| Operand::new(data_type, &sizes));
-        specs.push(IoSpec { name: name.to_owned(), operand });
-        rest = behind;
-    }
-    specs
+    let signature = module.relay().and_then(relay::main_signature).unwrap_or_default();
+    let spec = |argument: relay::Argument| IoSpec {
+        operand: argument.tensor.and_then(|(data_type, shape)| Operand::new(data_type, &shape)),
+        name: argument.name,
+    };
+    signature.arguments.into_iter().map(spec).collect()
 }

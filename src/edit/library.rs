@@ -212,10 +212,7 @@ pub fn build_library(text: &str, folder: Option<&Path>) -> Result<LibraryParts<'
 
 /// Builds a package like [`build_library`]; `open` opens the files that the document names, which are plain names. The
 /// document may know what it was made of.
-pub fn build_library_from(
-    text: &str,
-    open: &mut Open<'_>,
-) -> Result<(LibraryParts<'static>, Option<Origin>), Error> {
+pub fn build_library_from(text: &str, open: &mut Open<'_>) -> Result<(LibraryParts<'static>, Option<Origin>), Error> {
     let Document { schema, library } = serde_json::from_str(text)?;
     if schema != SCHEMA {
         return Err(Error::Document(format!("the schema is {schema:?}, not {SCHEMA:?}")));

@@ -3,9 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use edgepack::edit::{
-    Content, DocumentText, Error, Likeness, build_document, build_library_from, is_library_dump,
-};
+use edgepack::edit::{Content, DocumentText, Error, Likeness, build_document, build_library_from, is_library_dump};
 
 use crate::edit::write_ready;
 use crate::file::name_of;

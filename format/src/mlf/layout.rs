@@ -77,7 +77,8 @@ impl ArchiveLayout {
         let mut layout = ArchiveLayout::default();
         let mut rest = bytes;
         let mut at = 0usize;
-        while let Some((block, behind)) = rest.split_at_checked(BLOCK).filter(|(block, _)| block.iter().any(|b| *b != 0))
+        while let Some((block, behind)) =
+            rest.split_at_checked(BLOCK).filter(|(block, _)| block.iter().any(|b| *b != 0))
         {
             let place = || format!("the header at {at:#x}");
             let header = fields(block).ok_or_else(|| format!("{} has fields that are no texts", place()))?;
@@ -93,7 +94,9 @@ impl ArchiveLayout {
             let path = paths.get(&start).map(|path| (*path).to_owned());
             let records = match path {
                 Some(_) => "",
-                None => core::str::from_utf8(content).map_err(|_| format!("{} has content that is no text", place()))?,
+                None => {
+                    core::str::from_utf8(content).map_err(|_| format!("{} has content that is no text", place()))?
+                }
             };
             layout.entries.push(ArchiveEntry { path, records: records.to_owned(), header });
             rest = behind.split_at(padded).1;

@@ -131,9 +131,10 @@ mod tests {
     use super::*;
     use alloc::string::ToString;
     use alloc::vec;
+    use alloc::vec::Vec;
 
     /// Start of an ELF file.
-    fn header(class: u8, order: u8, kind: u16, machine: u16) -> alloc::vec::Vec<u8> {
+    fn header(class: u8, order: u8, kind: u16, machine: u16) -> Vec<u8> {
         let mut bytes = vec![0x7f, b'E', b'L', b'F', class, order];
         bytes.resize(16, 0);
         for number in [kind, machine] {

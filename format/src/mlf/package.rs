@@ -12,7 +12,7 @@ use super::params::{self, Param, Params};
 use super::place::{self, METADATA, Role};
 use super::report::{Report, clip, shown};
 use super::storage::StoragePlan;
-use super::{read_graph, read_metadata};
+use super::{interface, read_graph, read_metadata};
 use crate::finding::Findings;
 use crate::limits::Limits;
 use crate::room;
@@ -138,7 +138,8 @@ impl<'a> Files<'_, 'a> {
             }
         }
         report.about(&*name, 0);
-        code(&files, report);
+        code(module, &files, report);
+        interface::verify(module, &files, report);
         if let Some(graph) = &files.graph {
             if let Some(params) = &files.params {
                 parameters(module, graph, params, report);
@@ -183,7 +184,7 @@ impl<'a> Files<'_, 'a> {
 }
 
 /// Checks that there is code, and in it every function the graph calls, once.
-fn code(files: &ModuleFiles<'_>, report: &mut Report) {
+fn code(module: &Module, files: &ModuleFiles<'_>, report: &mut Report) {
     if files.sources.is_empty() {
         let (rule, what) = match files.objects.is_empty() {
             true => (&rules::NO_CODE, "neither sources nor objects"),
@@ -192,6 +193,7 @@ fn code(files: &ModuleFiles<'_>, report: &mut Report) {
         report.add(rule, "", None, format!("the module has {what}"));
     }
     let mut defined: BTreeMap<String, &str> = BTreeMap::new();
+    let mut statics: BTreeSet<String> = BTreeSet::new();
     let mut known = true;
     for source in &files.sources {
         if report.budget.charge_bytes(source.bytes.len(), 0).is_err() {
@@ -203,7 +205,11 @@ fn code(files: &ModuleFiles<'_>, report: &mut Report) {
             continue;
         }
         let Some(found) = report.roomy(definitions(source.bytes)) else { return };
-        for definition in found.into_iter().filter(|definition| !definition.is_static) {
+        for definition in found {
+            if definition.is_static {
+                statics.insert(definition.name);
+                continue;
+            }
             // Within a file the two may be for different compilers.
             if let Some(first) =
                 defined.insert(definition.name.clone(), source.path).filter(|path| *path != source.path)
@@ -215,6 +221,12 @@ fn code(files: &ModuleFiles<'_>, report: &mut Report) {
         }
     }
     let known = known && files.objects.is_empty() && !files.sources.is_empty();
+    for (index, operator) in module.memory.operators.iter().flatten().enumerate().filter(|_| known) {
+        if !defined.contains_key(&operator.function_name) && !statics.contains(&operator.function_name) {
+            let message = format!("no source defines {}", clip(&operator.function_name));
+            report.add(&rules::OPERATOR, format_args!("memory.operator_functions[{index}]"), None, message);
+        }
+    }
     let Some(graph) = files.graph.as_ref().filter(|_| known) else { return };
     let mut told = BTreeSet::new();
     for (id, _, call) in graph.calls() {

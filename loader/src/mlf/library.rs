@@ -6,7 +6,11 @@ use std::sync::Arc;
 
 use edgepack_format::finding::Findings;
 use edgepack_format::limits::Limits;
-use edgepack_format::mlf::{self, ArchiveLayout, Graph, Member, Metadata, Module, Package, Param, Params, Role, definitions, package};
+use edgepack_format::mlf::interface::{Interface, interfaces};
+use edgepack_format::mlf::{
+    self, ArchiveLayout, Graph, Member, Metadata, Module, ModuleFiles, Package, Param, Params, Role, definitions,
+    package,
+};
 use edgepack_format::room::{NoRoom, collect, set};
 use edgepack_format::rules::mlf as rules;
 
@@ -241,6 +245,19 @@ impl LibraryModule {
     pub fn relay(&self) -> Option<&str> {
         let path = mlf::place::relay(self.library.metadata().version, &self.info().name);
         std::str::from_utf8(self.library.file(&path)?).ok()
+    }
+
+    /// Returns what the parts of the package say about the module's inputs and outputs.
+    pub fn interfaces(&self) -> Vec<Interface> {
+        let files = ModuleFiles {
+            graph: self.graph().cloned(),
+            params: Some(self.params()),
+            relay: self.relay(),
+            sources: self.sources(),
+            objects: Vec::new(),
+            headers: self.headers(),
+        };
+        interfaces(self.info(), &files)
     }
 
     /// Returns the place of its parameters.
