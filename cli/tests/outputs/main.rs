@@ -6,6 +6,7 @@ mod conflicts;
 mod every_command;
 mod examples;
 mod mapped;
+mod native_code;
 mod profile;
 mod signals;
 mod streams;
