@@ -26,6 +26,7 @@ mod lifetimes;
 mod loader;
 mod macros;
 mod mlf;
+mod mlf_metadata;
 mod operators;
 mod packed_weights;
 mod pages;
