@@ -60,11 +60,11 @@ impl Options {
     }
 }
 
-/// What the linker is told behind the objects. Symbols that nothing defines are an error of the linker, which names them,
+/// Arguments of the linker behind the objects. Symbols that nothing defines are an error of the linker, which names them,
 /// instead of the end of the process when one is called.
 #[cfg(target_os = "macos")]
 const LINK: [&str; 2] = ["-lm", "-pthread"];
-/// What the linker is told behind the objects. Symbols that nothing defines are an error of the linker, which names them,
+/// Arguments of the linker behind the objects. Symbols that nothing defines are an error of the linker, which names them,
 /// instead of the end of the process when one is called.
 #[cfg(not(target_os = "macos"))]
 const LINK: [&str; 5] = ["-Wl,-z,defs", "-Wl,-z,noexecstack", "-lm", "-ldl", "-pthread"];

@@ -2,7 +2,7 @@
 
 use edgepack_executor::mlf::{GraphExecutor, Operand};
 use edgepack_format::limits::Limits;
-use edgepack_format::mlf::{DataType, Style};
+use edgepack_format::mlf::DataType;
 use edgepack_format::tensor::{TensorBuf, TensorLayout, TensorView};
 use edgepack_loader::AlignedBytes;
 use edgepack_loader::mlf::LibraryModule;
@@ -203,10 +203,4 @@ pub(crate) fn chosen_outputs(
         let message = "the package does not say what its outputs look like; `check` takes that from what is recorded";
         Error::Arguments(message.to_owned())
     })
-}
-
-/// Returns whether the outputs of a module are all declared by its graph.
-#[cfg(unix)]
-pub(crate) fn is_graph(module: &LibraryModule, function: Option<&str>) -> bool {
-    function.is_none() && module.info().style == Style::FullModel && module.graph().is_some()
 }

@@ -9,6 +9,7 @@ mod c_metadata;
 mod c_source;
 mod data_type;
 mod dataflow;
+mod files;
 pub mod graph;
 pub mod interface;
 pub mod json;
@@ -29,6 +30,7 @@ mod structure;
 pub use c_interface::{CInterface, Pool};
 pub use c_source::{Definition, definitions, has_function_macros};
 pub use data_type::{Class, DataType, DataTypeError};
+pub use files::{Member, ModuleFiles};
 pub use graph::{COPY, Call, Entry, Graph, NOP, Node, Reference};
 pub use layout::{ArchiveEntry, ArchiveLayout};
 pub use metadata::{
@@ -36,7 +38,7 @@ pub use metadata::{
     Targets,
 };
 pub use object::{ElfMachine, ObjectCode};
-pub use package::{Member, ModuleFiles, Package};
+pub use package::Package;
 pub use params::{Param, Params};
 pub use place::Role;
 pub use read_graph::verify as verify_graph;

@@ -6,6 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::c_source::{definitions, has_function_macros};
+use super::files::{Member, ModuleFiles};
 use super::graph::{COPY, Graph, NOP};
 use super::metadata::{Metadata, Module, Style};
 use super::params::{self, Param, Params};
@@ -18,17 +19,6 @@ use crate::limits::Limits;
 use crate::room;
 use crate::rules::mlf as rules;
 
-/// A file of a package. Paths are relative, without `./`, and unique.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Member<'a> {
-    /// Path in the archive.
-    pub path: &'a str,
-    /// Start of the bytes in the archive.
-    pub at: u64,
-    /// Content of the file.
-    pub bytes: &'a [u8],
-}
-
 /// A package, taken apart.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Package<'a> {
@@ -36,23 +26,6 @@ pub struct Package<'a> {
     pub metadata: Metadata,
     /// The files of each module, in the order of the metadata.
     pub modules: Vec<ModuleFiles<'a>>,
-}
-
-/// The files of a module.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct ModuleFiles<'a> {
-    /// Graph of a module that the graph executor runs; absent otherwise, and if it cannot be read.
-    pub graph: Option<Graph>,
-    /// Constants of a model, by name; absent for a single operator, and if they cannot be read.
-    pub params: Option<Params<'a>>,
-    /// The model before it was compiled.
-    pub relay: Option<&'a str>,
-    /// C and C++.
-    pub sources: Vec<Member<'a>>,
-    /// Compiled code.
-    pub objects: Vec<Member<'a>>,
-    /// Headers.
-    pub headers: Vec<Member<'a>>,
 }
 
 /// Verifies a package. There is one if its metadata can be read, whatever rules it breaks.

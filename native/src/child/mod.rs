@@ -18,7 +18,7 @@ use edgepack_loader::mlf::LibraryModule;
 
 use crate::compile::{self, Options};
 use crate::error::Error;
-use crate::runner::{chosen_outputs, is_graph, operands};
+use crate::runner::{chosen_outputs, operands};
 use crate::spec::IoSpec;
 use process::Process;
 pub use process::end_all;
@@ -74,7 +74,7 @@ impl Child {
             threads: options.threads as u64,
             limits: [limits.visits, limits.arena_bytes, limits.memory_bytes],
         };
-        let declared = match module.graph().filter(|_| is_graph(module, function)) {
+        let declared = match module.graph().filter(|_| function.is_none()) {
             Some(graph) => {
                 let heads = graph.heads.iter().map(|&head| Operand::of(graph.entry(head)?));
                 let heads: Option<Vec<_>> = heads.collect();

@@ -55,7 +55,7 @@ pub(crate) enum Request {
     Run(Run),
 }
 
-/// What to load.
+/// A module to load.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Load {
     /// Path of the compiled library.

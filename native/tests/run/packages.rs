@@ -20,7 +20,7 @@ pub enum Code<'c> {
     Bytes(&'c [u8]),
 }
 
-/// What the code of packages starts with, where it uses no header.
+/// Start of the code of packages, which uses no header of ours.
 pub const START: &str = r#"
 #include <stddef.h>
 #include <stdint.h>

@@ -68,7 +68,8 @@ fn apart(module: &LibraryModule, consent: &Native, session: &Session) -> Result<
 
 /// There are no such processes.
 #[cfg(not(unix))]
-fn apart(_: &LibraryModule, _: &Native, _: &Session) -> Result<Result<Runner, Error>, Failure> {
+fn apart(_: &LibraryModule, _: &Native, session: &Session) -> Result<Result<Runner, Error>, Failure> {
+    let _helper = &session.helper;
     Err(nowhere())
 }
 

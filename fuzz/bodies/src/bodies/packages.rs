@@ -1,4 +1,4 @@
-//! What surrounds library packages: gzip around the archive, and the messages of a child process that runs their code.
+//! Surroundings of library packages: gzip around the archive, and the messages of a child process that runs their code.
 
 use std::io::Write;
 
@@ -6,8 +6,8 @@ use edgepack_executor::mlf::Operand;
 use edgepack_format::FileKind;
 use edgepack_format::detect::detect;
 use edgepack_format::limits::Limits;
+use edgepack_loader::MemorySource;
 use edgepack_loader::mlf::inflate;
-use edgepack_loader::{MemorySource, Source};
 use edgepack_native::child::protocol::{Answer, Expected, read_answer};
 use flate2::Compression;
 use flate2::write::GzEncoder;
