@@ -127,7 +127,10 @@ pub fn dump_library(parts: &LibraryParts<'_>, blobs: Blobs<'_>) -> Result<String
 /// The package as JSON like [`dump_library`], with digests of the archive it is from: `build` says whether it made the
 /// same.
 pub fn dump_library_of(library: &Library, parts: &LibraryParts<'_>, blobs: Blobs<'_>) -> Result<String, Error> {
-    let own = LibraryParts { layout: None, ..parts.clone() };
+    let mut own = LibraryParts { layout: None, ..parts.clone() };
+    for graph in own.modules.iter_mut().filter_map(|module| module.graph.as_mut()) {
+        *graph = graph_of(graph)?.into();
+    }
     let own = own.archive().map_err(|error| Error::refused("the archive", error.to_string()))?.0;
     let origin = Origin::of(&Content::from(library.bytes().to_vec()), |out| out.write_all(&own))?;
     blobs.with(|store| dumped(parts, Some(origin), store))

@@ -51,7 +51,7 @@ pub fn main_signature(text: &str) -> Option<Signature> {
         let (name, behind) = rest.0.split_once(':')?;
         rest.0 = behind;
         let tensor = rest.tensor();
-        rest.to_end_of_type();
+        rest.skip_type();
         signature.arguments.push(Argument { name: name.trim().to_owned(), tensor });
     }
     rest.skip();
@@ -61,7 +61,7 @@ pub fn main_signature(text: &str) -> Option<Signature> {
         let is_tuple = rest.take("(");
         loop {
             results.push(rest.tensor());
-            rest.to_end_of_type();
+            rest.skip_type();
             rest.skip();
             if !is_tuple || !rest.take(",") || results.len() >= MOST {
                 break;
@@ -114,7 +114,7 @@ impl Rest<'_> {
     }
 
     /// Skips what is left of a type: to the comma or parenthesis behind it.
-    fn to_end_of_type(&mut self) {
+    fn skip_type(&mut self) {
         let mut depth = 0usize;
         let end = self.0.find(|c: char| {
             match c {
