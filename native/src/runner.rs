@@ -25,7 +25,7 @@ pub enum Runner {
     Aot(AotModule),
     /// Any module, in a child process.
     #[cfg(unix)]
-    Child(ChildModule),
+    Child(Box<ChildModule>),
 }
 
 impl Runner {

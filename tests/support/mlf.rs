@@ -192,7 +192,9 @@ pub fn runs(path: &Path, facts: &Value) -> Answer {
 #[cfg(unix)]
 pub fn child_runs(path: &Path, facts: &Value) -> Answer {
     let child = Child::new(std::env::current_exe().map_err(|error| error.to_string())?).with_argument(HELPER);
-    replayed(path, facts, |module| child.open(module, None, &native(), &Limits::default()).map(Runner::Child))?;
+    replayed(path, facts, |module| {
+        child.open(module, None, &native(), &Limits::default()).map(|child| Runner::Child(Box::new(child)))
+    })?;
     let library = open(path)?;
     for module in library.modules() {
         let name = module.info().name.clone();

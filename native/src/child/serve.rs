@@ -146,8 +146,6 @@ fn answer(runner: &mut Runner, run: &Run, out: &mut dyn Write) -> Result<(), Err
         }
         Runner::Child(_) => Err(Error::Arguments("a child has no child".to_owned())),
     };
-    Ok(match sent {
-        Ok(sent) => sent?,
-        Err(error) => send_failed(out, &error.to_string())?,
-    })
+    let sent = sent.unwrap_or_else(|error| send_failed(out, &error.to_string()));
+    Ok(sent?)
 }

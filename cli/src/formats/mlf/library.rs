@@ -63,7 +63,7 @@ fn apart(module: &LibraryModule, consent: &Native, session: &Session) -> Result<
         child = child.with_deadline(std::time::Duration::from_secs(seconds.into()));
     }
     let opened = child.open(module, consent.function.as_deref(), &native::options(consent), &session.limits);
-    Ok(opened.map(Runner::Child))
+    Ok(opened.map(|child| Runner::Child(Box::new(child))))
 }
 
 /// There are no such processes.

@@ -100,7 +100,7 @@ fn print_interfaces(module: &ModuleSummary, out: &mut dyn Write) -> io::Result<(
     }
     writeln!(out, "\n  {TITLE}inputs and outputs{TITLE:#}")?;
     let tensor = |tensor: &IoSummary| match (tensor.name.as_str(), &tensor.layout) {
-        ("", layout) => layout.as_deref().map_or("?".to_owned(), |layout| spelling::name(layout)),
+        ("", layout) => layout.as_deref().map_or("?".to_owned(), spelling::name),
         (name, None) => spelling::name(name),
         (name, Some(layout)) => format!("{}: {}", spelling::name(name), spelling::name(layout)),
     };
