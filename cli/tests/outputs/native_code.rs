@@ -12,7 +12,7 @@ fn package(modules: &[(&str, &str)]) -> Vec<u8> {
     for (name, body) in modules {
         let mut graph = GraphBuilder::new();
         let x = graph.argument("x", float32, &[4]);
-        let y = graph.call(&format!("tvmgen_{name}_f"), &[x], &[(float32, &[4])])[0];
+        let y = graph.call(format!("tvmgen_{name}_f"), &[x], &[(float32, &[4])])[0];
         graph.output(y);
         let module = Module {
             name: (*name).into(),
