@@ -15,6 +15,7 @@ use crate::formats::{Measured, bundle, darwinn, exir, mlf, ptd, pte, tflite, tra
 use crate::layers::page::Compared;
 use crate::profile::Profile;
 use crate::session::Failed;
+use crate::view::View;
 
 /// Makes a schema by a generator that collects definitions.
 type Make = fn(&mut SchemaGenerator) -> Schema;
@@ -80,6 +81,7 @@ fn bodies() -> Vec<(&'static str, Vec<Make>)> {
         ("size", vec![body::<size::Document<'_>>]),
         ("split", vec![body::<split::Parts<'_>>]),
         ("verify", vec![body::<verify::Results<'_>>, body::<verify::Verified>]),
+        ("view", vec![body::<View>]),
     ];
     #[cfg(feature = "llm")]
     {

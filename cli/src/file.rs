@@ -11,6 +11,7 @@ use edgepack_format::FileKind;
 use edgepack_format::detect::DETECT_LEN;
 use edgepack_format::foreign::{TAIL_LEN, foreign};
 use edgepack_format::limits::Limits;
+use edgepack_loader::mlf;
 use edgepack_loader::{AlignedBytes, FileHead, FileSource, MappedFile, MemorySource, Source};
 
 use crate::remote::{remote, shown};
@@ -52,9 +53,11 @@ pub fn open(path: &Path, stdin: &mut dyn Read, limits: &Limits, map: bool) -> Re
 }
 
 impl File {
-    /// Recognises a source by its content.
+    /// Recognises a source by its content; a package in gzip is what it is inflated to.
     pub fn of(name: String, source: Arc<dyn Source>, limits: &Limits) -> Result<File, Failure> {
-        let head = FileHead::detect(&*source, limits).map_err(|error| unreadable(error).about(&name))?;
+        let about = |error| unreadable(error).about(&name);
+        let source = mlf::inflate(&*source, limits).map_err(about)?.unwrap_or(source);
+        let head = FileHead::detect(&*source, limits).map_err(about)?;
         Ok(File { name, head, source })
     }
 }

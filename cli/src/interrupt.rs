@@ -1,4 +1,5 @@
-//! The process is asked to end: what is half written goes, and then the process does.
+//! The process is asked to end: what is half written goes, processes that run code of packages go, and then the process
+//! does.
 //!
 //! The first signal removes temporaries and ends the process as the signal would have, so that its parent sees why; a
 //! second one ends it at once. A signal that the process was started to ignore, as `nohup` does, stays ignored. Where there
@@ -28,6 +29,7 @@ pub fn install() {
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             if let Some(signal) = signals.forever().next() {
                 let _abandoned = abandon();
+                edgepack_native::child::end_all();
                 // This ends the process; if it cannot, the next signal does.
                 let _ = emulate_default_handler(signal);
             }

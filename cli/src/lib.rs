@@ -58,7 +58,8 @@ use crate::options::{Color, JsonForm};
 use crate::progress::Progress;
 use crate::session::{Session, Streams};
 pub use crate::status::{Failure, Status};
-pub use crate::streams::{ColorStream, Io};
+pub use crate::streams::{ColorStream, HELPER, Io};
+pub use formats::mlf::native::serve as serve_native_code;
 
 /// Runs one command line (the first argument is the program's name).
 pub fn run(args: impl IntoIterator<Item = OsString>, io: Io) -> Status {
@@ -94,6 +95,7 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
     let progress = Progress::new(io.progress && !mixed, err.has_color());
     let streams = Streams { out, err, stdin: io.stdin, terminal: io.terminal, progress };
     let mut session = Session::new(cli.common, cli.command.name(), payloads, streams);
+    session.helper = io.helper;
     let outcome = match &cli.command {
         Command::Inspect(args) => inspect::run(args, &mut session),
         Command::Verify(args) => verify::run(args, &mut session),

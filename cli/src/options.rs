@@ -173,12 +173,30 @@ pub struct PackCache {
     pub folder: Option<PathBuf>,
 }
 
-/// Consent to run the code of a package.
-#[derive(clap::Args, Clone, Copy, Debug)]
+/// Consent to run the code of a package, and what of it is run.
+#[derive(clap::Args, Clone, Debug, Default)]
 pub struct Native {
-    /// Compile and call the code of a Model Library Format package, which then has all your rights
+    /// Compile and call the code of a Model Library Format package, which then has all your rights. It runs in a process
+    /// of its own, which is no protection from it: a crash is an error, not the end of the command
     #[arg(long)]
     pub allow_native_code: bool,
+
+    /// Run that code in the process of the command, which is faster and ends where the code crashes
+    #[arg(long, requires = "allow_native_code")]
+    pub in_process: bool,
+
+    /// Time that loading that code and every run of it may take; 600 if not given
+    #[arg(long, value_name = "SECONDS", requires = "allow_native_code", conflicts_with = "in_process")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub time_limit: Option<u32>,
+
+    /// Module of a package of several
+    #[arg(long, value_name = "NAME")]
+    pub module: Option<String>,
+
+    /// One function of the module, called alone: an operator that its graph calls, or a single operator's
+    #[arg(long, value_name = "NAME")]
+    pub function: Option<String>,
 }
 
 /// Bounds of the distance between results and recorded ones.

@@ -1,7 +1,7 @@
 //! State of a command while it runs: its output, its input, and the options common to all.
 
 use std::io::{self, BufWriter, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use edgepack::builder::write_file;
@@ -52,6 +52,8 @@ pub struct Session {
     pub outputs: Outputs,
     /// Bars of long work.
     pub progress: Progress,
+    /// Program that runs the code of packages.
+    pub helper: Option<PathBuf>,
     form: JsonForm,
     /// Documents of an array that were printed; `None` if there is no array.
     listed: Option<usize>,
@@ -126,6 +128,7 @@ impl Session {
             limits,
             payloads,
             outputs,
+            helper: None,
             command,
             stdin,
             stdin_read: false,

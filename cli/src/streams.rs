@@ -1,6 +1,7 @@
 //! Streams of a command: where it writes, with colour or without, and where it reads `-` from.
 
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::path::PathBuf;
 
 use anstream::AutoStream;
 use anstream::adapter::StripBytes;
@@ -21,10 +22,16 @@ pub struct Io {
     pub progress: bool,
     /// True for `stdout` and for `stderr` if `--color auto` colours that stream.
     pub color: (bool, bool),
+    /// Program that runs the code of packages in a process of its own when it is started with [`HELPER`]; without one that
+    /// code runs in this process only.
+    pub helper: Option<PathBuf>,
 }
 
+/// First argument of the program that runs the code of packages.
+pub const HELPER: &str = "run-native-code";
+
 impl Io {
-    /// Streams of the process.
+    /// Streams of the process, without a program that runs code.
     pub fn standard() -> Io {
         let colored = |choice: anstream::ColorChoice| choice != anstream::ColorChoice::Never;
         Io {
@@ -35,6 +42,7 @@ impl Io {
             progress: io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
             // Looks at NO_COLOR, CLICOLOR, TERM and at whether the stream is a terminal.
             color: (colored(AutoStream::choice(&io::stdout())), colored(AutoStream::choice(&io::stderr()))),
+            helper: None,
         }
     }
 }

@@ -41,7 +41,7 @@ formats! {
     HDF5: "an HDF5 file, such as Keras writes", "convert it with TensorFlow Lite, or export a PyTorch model with torch.export.save";
     NPZ: "a NumPy archive (.npz)", "`--inputs` takes arrays of their own (.npy) and safetensors files";
     ZIP: "a zip archive without an exported program", UNPACK;
-    GZIP: "a gzip file", "unpack it with `gunzip`, also a .tar.gz";
+    GZIP: "a gzip file without a package", "unpack it with `gunzip`";
     XZ: "an xz file", "unpack it with `unxz`";
     ZSTD: "a Zstandard file", "unpack it with `unzstd`";
     BZIP2: "a bzip2 file", "unpack it with `bunzip2`";

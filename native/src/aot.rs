@@ -4,24 +4,15 @@
 use std::ffi::c_void;
 
 use edgepack_executor::mlf::Operand;
-use edgepack_format::mlf::{Class, DataType, Module, Style};
+use edgepack_format::mlf::{BufferInfo, CInterface, Class, DataType, Entry, Module, Style, relay};
 use edgepack_loader::AlignedBytes;
 use edgepack_loader::mlf::LibraryModule;
 
 use crate::abi::{self, Described, Entry1, Entry2, TensorArg};
 use crate::compile::Options;
 use crate::error::Error;
-use crate::interface::CInterface;
 use crate::library::NativeLibrary;
-
-/// Facts about an input or output.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct IoSpec {
-    /// Name of the input or output.
-    pub name: String,
-    /// Its element type and shape, if the package says.
-    pub operand: Option<Operand>,
-}
+use crate::spec::IoSpec;
 
 /// A module that is one function.
 #[derive(Debug)]
@@ -46,10 +37,15 @@ enum Convention {
 impl AotModule {
     /// Compiles a module and finds its entry point.
     pub fn compile(module: &LibraryModule, options: &Options) -> Result<AotModule, Error> {
-        let library = NativeLibrary::compile(module, options)?;
+        Self::new(module, NativeLibrary::compile(module, options)?)
+    }
+
+    /// Finds the entry point of a module in its loaded library.
+    pub(crate) fn new(module: &LibraryModule, library: NativeLibrary) -> Result<AotModule, Error> {
         let info = module.info();
         if info.style == Style::Operator {
-            return Self::operator(library, info);
+            let (entry, _) = info.memory.buffers.first().ok_or_else(|| Error::Symbol(info.name.clone()))?;
+            return Self::function(module, entry, library);
         }
         let header = module
             .headers()
@@ -66,21 +62,30 @@ impl AotModule {
         Ok(AotModule { library, entry, convention: Convention::Packed, inputs, outputs, pools: Vec::new() })
     }
 
-    fn operator(library: NativeLibrary, info: &Module) -> Result<AotModule, Error> {
-        let (entry, buffers) = info.memory.buffers.first().ok_or_else(|| Error::Symbol(info.name.clone()))?;
-        let spec = |buffer: &edgepack_format::mlf::BufferInfo| IoSpec {
-            name: buffer.input_binding.clone(),
-            operand: buffer.dtype.parse().ok().and_then(|data_type| Operand::new(data_type, &buffer.shape)),
+    /// One packed function of a module, to be called alone: of a single operator one that the metadata list, of a
+    /// graph one that it calls, with the arguments of the first call.
+    pub(crate) fn function(module: &LibraryModule, function: &str, library: NativeLibrary) -> Result<AotModule, Error> {
+        let info = module.info();
+        let buffers = info.memory.buffers.iter().find(|(name, _)| name == function);
+        let call =
+            module.graph().and_then(|graph| Some((graph, graph.calls().find(|(.., call)| call.function == function)?)));
+        let (inputs, outputs) = match (buffers, call) {
+            // The metadata list all buffers alike; how many of them are results the caller says.
+            (Some((_, buffers)), _) => (buffers.iter().map(of_buffer).collect(), Vec::new()),
+            (None, Some((graph, (node, row, _)))) => {
+                let spec =
+                    |(place, entry): (usize, &Entry)| IoSpec { name: place.to_string(), operand: Operand::of(entry) };
+                let inputs = row.inputs.iter().filter_map(|&input| graph.entry(input)).enumerate().map(spec);
+                let outputs = graph.outputs_of(node).filter_map(|entry| graph.entries.get(entry as usize));
+                (inputs.collect(), outputs.enumerate().map(spec).collect())
+            }
+            (None, None) => return Err(Error::Symbol(function.to_owned())),
         };
-        // The metadata list all buffers alike; how many of them are results the caller says.
-        Ok(AotModule {
-            entry: entry.clone(),
-            convention: Convention::Packed,
-            inputs: buffers.iter().map(spec).collect(),
-            outputs: Vec::new(),
-            pools: Vec::new(),
-            library,
-        })
+        if !library.has(function) {
+            return Err(Error::Symbol(function.to_owned()));
+        }
+        let entry = function.to_owned();
+        Ok(AotModule { entry, convention: Convention::Packed, inputs, outputs, pools: Vec::new(), library })
     }
 
     fn structs(
@@ -205,6 +210,14 @@ impl AotModule {
     }
 }
 
+/// A buffer of a single operator.
+fn of_buffer(buffer: &BufferInfo) -> IoSpec {
+    IoSpec {
+        name: buffer.input_binding.clone().unwrap_or_default(),
+        operand: buffer.dtype.parse().ok().and_then(|data_type| Operand::new(data_type, &buffer.shape)),
+    }
+}
+
 /// As names of tensors become members of structs.
 fn sanitised(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
@@ -244,20 +257,10 @@ fn listed(info: &Module, inputs: bool) -> Vec<IoSpec> {
 
 /// Arguments of the model's text by name: its inputs, and parameters that were compiled in.
 fn relay_inputs(module: &LibraryModule) -> Vec<IoSpec> {
-    let Some(text) = module.relay() else { return Vec::new() };
-    let Some((_, signature)) = text.split_once("def @main(") else { return Vec::new() };
-    let mut specs = Vec::new();
-    let mut rest = signature;
-    // `%name: Tensor[(1, 2), float32]`, comma separated, up to the closing parenthesis.
-    while let Some(behind) = rest.trim_start_matches([',', ' ']).strip_prefix('%') {
-        let Some((name, behind)) = behind.split_once(": Tensor[(") else { break };
-        let Some((shape, behind)) = behind.split_once("), ") else { break };
-        let Some((data_type, behind)) = behind.split_once(']') else { break };
-        let sizes: Option<Vec<u64>> =
-            shape.split(',').map(str::trim).filter(|size| !size.is_empty()).map(|size| size.parse().ok()).collect();
-        let operand = sizes.zip(data_type.parse().ok()).and_then(|(sizes, data_type)| Operand::new(data_type, &sizes));
-        specs.push(IoSpec { name: name.to_owned(), operand });
-        rest = behind;
-    }
-    specs
+    let signature = module.relay().and_then(relay::main_signature).unwrap_or_default();
+    let spec = |argument: relay::Argument| IoSpec {
+        operand: argument.tensor.and_then(|(data_type, shape)| Operand::new(data_type, &shape)),
+        name: argument.name,
+    };
+    signature.arguments.into_iter().map(spec).collect()
 }

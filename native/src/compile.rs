@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use edgepack_format::mlf::Member;
+use edgepack_format::mlf::{Member, ObjectCode};
 use edgepack_loader::mlf::LibraryModule;
 use sha2::{Digest, Sha256};
 
@@ -27,11 +27,14 @@ pub struct Options {
     /// True if the compiler optimises. Contraction of multiplications and additions is always off, so that results do
     /// not depend on the processor.
     pub optimize: bool,
+    /// Tasks of a parallel loop of compiled objects, where the code leaves their number open: each has a thread. 1 if not
+    /// given. C code has no parallel loops.
+    pub threads: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { allowed: false, compiler: "cc".into(), cache: None, optimize: true }
+        Options { allowed: false, compiler: "cc".into(), cache: None, optimize: true, threads: 1 }
     }
 }
 
@@ -57,6 +60,15 @@ impl Options {
     }
 }
 
+/// Arguments of the linker behind the objects. Symbols that nothing defines are an error of the linker, which names them,
+/// instead of the end of the process when one is called.
+#[cfg(target_os = "macos")]
+const LINK: [&str; 2] = ["-lm", "-pthread"];
+/// Arguments of the linker behind the objects. Symbols that nothing defines are an error of the linker, which names them,
+/// instead of the end of the process when one is called.
+#[cfg(not(target_os = "macos"))]
+const LINK: [&str; 5] = ["-Wl,-z,defs", "-Wl,-z,noexecstack", "-lm", "-ldl", "-pthread"];
+
 /// The part of a path that names the file, with nothing but letters, digits, dots and underscores.
 fn plain(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -72,6 +84,7 @@ pub(crate) fn library(module: &LibraryModule, options: &Options) -> Result<PathB
     if sources.is_empty() && objects.is_empty() {
         return Err(Error::NoCode(module.info().name.clone()));
     }
+    objects.iter().try_for_each(fits_here)?;
     let parent = cache::folder(options.cache.as_deref())?;
     let folder = parent.join(key(&[&sources, &objects, &headers], options));
     let library = folder.join(format!("module.{}", std::env::consts::DLL_EXTENSION));
@@ -86,6 +99,15 @@ pub(crate) fn library(module: &LibraryModule, options: &Options) -> Result<PathB
     Ok(library)
 }
 
+/// Checks by its header that an object can be linked into this process.
+fn fits_here(object: &Member<'_>) -> Result<(), Error> {
+    let (have, want) = (ObjectCode::of(object.bytes), ObjectCode::of_this_process());
+    if have == want {
+        return Ok(());
+    }
+    Err(Error::Machine { file: object.path.to_owned(), have: have.to_string(), want: want.to_string() })
+}
+
 /// The name of everything that decides what the library is.
 fn key(parts: &[&[Member<'_>]], options: &Options) -> String {
     let mut hash = Sha256::new();
@@ -96,7 +118,8 @@ fn key(parts: &[&[Member<'_>]], options: &Options) -> String {
     add(options.compiler.as_encoded_bytes());
     options.flags().iter().for_each(|flag| add(flag.as_bytes()));
     shim::HEADERS.iter().for_each(|(_, text)| add(text.as_bytes()));
-    add(shim::RUNTIME.as_bytes());
+    shim::RUNTIME.iter().for_each(|(_, text)| add(text.as_bytes()));
+    LINK.iter().for_each(|flag| add(flag.as_bytes()));
     for part in parts {
         add(&(part.len() as u64).to_le_bytes());
         for member in *part {
@@ -149,7 +172,10 @@ fn compile(
     for header in headers {
         write(&include.join(plain(header.path)), header.bytes)?;
     }
-    let mut units = vec![(work.join("edgepack_runtime.c"), shim::RUNTIME.as_bytes(), "the runtime".to_owned())];
+    let ours = shim::RUNTIME.iter();
+    let mut units: Vec<_> = ours
+        .map(|(name, text)| (work.join(format!("edgepack_{name}")), text.as_bytes(), "the runtime".to_owned()))
+        .collect();
     for (index, source) in sources.iter().enumerate() {
         // All of it is C, whatever the extension: newer code passes `void*` where C++ would want a cast.
         let path = work.join(format!("{index}_{}.c", plain(source.path)));
@@ -171,7 +197,7 @@ fn compile(
     }
     let library = work.join("module");
     let mut command = Command::new(&options.compiler);
-    command.arg("-shared").arg("-o").arg(&library).args(&linked).arg("-lm");
+    command.arg("-shared").arg("-o").arg(&library).args(&linked).args(LINK);
     run(command, "the library", options)?;
     Ok(library)
 }

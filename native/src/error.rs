@@ -31,6 +31,16 @@ pub enum Error {
         /// Description of the error.
         why: String,
     },
+    /// An object was compiled for another machine than this process runs on.
+    #[error("{file} is {have}; this process links {want}")]
+    Machine {
+        /// Path of the object in the package.
+        file: String,
+        /// Description of the object.
+        have: String,
+        /// Description of the objects of this machine.
+        want: String,
+    },
     /// The compiler says no.
     #[error("{compiler} failed on {file}:\n{message}")]
     Compiler {
@@ -60,6 +70,42 @@ pub enum Error {
     /// Tensors are not those the code wants.
     #[error("{0}")]
     Arguments(String),
+    /// The graph cannot be run.
+    #[error(transparent)]
+    Graph(#[from] edgepack_executor::mlf::Error),
+    /// The package cannot be read.
+    #[error(transparent)]
+    Package(#[from] edgepack_loader::Error),
+    /// A tensor has a layout that packages do not have.
+    #[error(transparent)]
+    Layout(#[from] edgepack_format::tensor::LayoutError),
+    /// The code ended the child process that it ran in, by a signal.
+    #[error("the code ended its process by {name} (signal {signal})")]
+    Crash {
+        /// Number of the signal.
+        signal: i32,
+        /// Name of the signal.
+        name: &'static str,
+    },
+    /// The code ended the child process that it ran in, as if it had finished.
+    #[error("the code ended its process with status {code}")]
+    Exit {
+        /// Exit status of the process.
+        code: i32,
+    },
+    /// The child process took too long and was ended.
+    #[error("the code was ended after {seconds} seconds")]
+    Deadline {
+        /// Time that it had.
+        seconds: f64,
+    },
+    /// The child process cannot do what it was asked to; its message.
+    #[error("{0}")]
+    Child(String),
+    /// The child process says what it may not say.
+    #[cfg(unix)]
+    #[error("the child process sent {0}")]
+    Protocol(crate::child::protocol::ProtocolError),
     /// The module wants something of its caller that is not here.
     #[error("the module wants {0}, which is not supported")]
     Unsupported(String),
@@ -72,6 +118,18 @@ impl From<FolderError> for Error {
             FolderError::Open { folder, why } => Error::Cache { folder, why },
             FolderError::Io { folder, error } => io_error(&folder)(error),
             other => Error::Io { what: "the folder of libraries".to_owned(), error: io::Error::other(other) },
+        }
+    }
+}
+
+#[cfg(unix)]
+impl From<crate::child::protocol::ProtocolError> for Error {
+    fn from(error: crate::child::protocol::ProtocolError) -> Self {
+        match error {
+            crate::child::protocol::ProtocolError::Io(error) => {
+                Error::Io { what: "the connection of parent and child".to_owned(), error }
+            }
+            error => Error::Protocol(error),
         }
     }
 }

@@ -4,22 +4,31 @@
 //! [`Options::allow_native_code`] was called, which is `unsafe`; verification says nothing about what compiled code does. See `SECURITY.md`.
 //!
 //! [`NativeLibrary::compile`] makes a shared library of a module; [`NativeLibrary`] is a function table for the graph
-//! executor, [`AotModule`] calls modules of the ahead-of-time executor and single operators. The runtime that generated
-//! code expects is a few small headers and one C file of our own, compiled with it.
+//! executor, [`AotModule`] calls modules of the ahead-of-time executor and single operators, and a [`Runner`] is either.
+//! The runtime that generated code and compiled objects expect is a few small files of our own in C, compiled with it.
+//!
+//! With a [`Child`] the code runs in a process of its own, so that a crash of it is an error. That process is not a
+//! sandbox.
 #![deny(unsafe_code)]
 
 mod abi;
 mod aot;
 mod cache;
+#[cfg(unix)]
+pub mod child;
 mod compile;
 mod error;
-mod interface;
 mod library;
+mod runner;
 mod shim;
+mod spec;
 
 pub use abi::TensorArg;
-pub use aot::{AotModule, IoSpec};
+pub use aot::AotModule;
+#[cfg(unix)]
+pub use child::{Child, ChildModule};
 pub use compile::Options;
 pub use error::Error;
-pub use interface::{CInterface, Pool};
 pub use library::NativeLibrary;
+pub use runner::Runner;
+pub use spec::IoSpec;

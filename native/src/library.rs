@@ -1,7 +1,7 @@
 //! A compiled module in the process: its symbols, and the function table they make.
 #![allow(unsafe_code, reason = "loading and calling compiled code; each block says what the caller has agreed to")]
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,21 +21,39 @@ pub struct NativeLibrary {
 impl NativeLibrary {
     /// Compiles a module, or finds it compiled, and loads it. Fails unless the options allow native code.
     pub fn compile(module: &LibraryModule, options: &Options) -> Result<NativeLibrary, Error> {
-        Self::load(&compile::library(module, options)?)
+        let library = Self::load(&compile::library(module, options)?)?;
+        library.set_threads(options.threads);
+        Ok(library)
     }
 
-    fn load(path: &Path) -> Result<NativeLibrary, Error> {
+    /// Loads a library that [`compile::library`] made.
+    pub(crate) fn load(path: &Path) -> Result<NativeLibrary, Error> {
         // SAFETY: loading runs whatever the package's code does at load. The caller of `allow_native_code` agreed to
         // run that code; `compile::library` answers no path without it.
         let library = unsafe { libloading::Library::new(path)? };
         Ok(NativeLibrary { library: Arc::new(library) })
     }
 
-    /// A packed function. Its pointer is good while the library is.
+    /// Sets the number of tasks of parallel loops that leave it open.
+    pub(crate) fn set_threads(&self, threads: usize) {
+        type SetThreads = unsafe extern "C" fn(c_int);
+        // SAFETY: our own runtime has it, with this type; it takes any number.
+        unsafe {
+            if let Some(function) = self.symbol::<SetThreads>("edgepack_set_threads") {
+                function(c_int::try_from(threads).unwrap_or(c_int::MAX));
+            }
+        }
+    }
+
+    /// A packed function: by its symbol, or by the name that an object registered it under. Its pointer is good while the
+    /// library is.
     pub(crate) fn packed(&self, name: &str) -> Option<Packed> {
-        // SAFETY: generated functions of this name have this signature; older registries declare five parameters and
-        // are called with six all the same, as their own runtime does.
-        unsafe { self.library.get::<Packed>(name).ok().map(|symbol| *symbol) }
+        type Find = unsafe extern "C" fn(*const c_char) -> Option<Packed>;
+        let terminated = CString::new(name).ok()?;
+        // SAFETY: our own runtime has it, with this type; it reads a terminated name. Generated functions of this name
+        // have this signature; older registries declare five parameters and are called with six all the same, as their
+        // own runtime does.
+        unsafe { self.symbol::<Find>("edgepack_find")?(terminated.as_ptr()) }
     }
 
     /// A function of another signature.

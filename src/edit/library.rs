@@ -1,7 +1,8 @@
 //! Library packages as JSON and back, and what differs between two.
 //!
 //! Metadata and graphs are JSON in the document as they are in the package, parameters are tensors with names, and all
-//! other files are text, or base64 where they are not. What the builder wrote comes back to the byte.
+//! other files are text, or base64 where they are not. What the builder wrote comes back to the byte; with the layout of
+//! its archive, so does what others wrote.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,11 +10,12 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use edgepack_builder::mlf::{LibraryParts, ModuleParts, archive, graph_text, params_file};
+use edgepack_builder::mlf::{LibraryParts, ModuleParts, graph_text, params_file};
 use edgepack_format::limits::Limits;
 use edgepack_format::mlf::Params;
 use edgepack_format::mlf::json::Json;
-use edgepack_format::mlf::{DataType, Metadata, Param, verify_graph};
+use edgepack_format::mlf::place::{self, METADATA};
+use edgepack_format::mlf::{ArchiveLayout, DataType, Metadata, Param, verify_graph};
 use edgepack_loader::mlf::Library;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,6 +24,7 @@ use super::content::Content;
 use super::diff::{DiffOptions, Difference, DifferenceKind, close, json};
 use super::dump::{Blobs, SCHEMA, Store, beside, plain_name};
 use super::error::Error;
+use super::origin::Origin;
 
 #[derive(Serialize, Deserialize)]
 struct Document {
@@ -35,6 +38,10 @@ struct Parts {
     metadata: Value,
     modules: Vec<Module>,
     files: Vec<File>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    origin: Option<Origin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    layout: Option<ArchiveLayout>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -101,32 +108,67 @@ fn document(error: impl std::fmt::Display) -> Error {
     Error::Document(error.to_string())
 }
 
-/// The parts of an open package.
+/// The parts of an open package, with the layout of its archive, if that can be kept: the package is written as it was
+/// read, to the byte.
 pub fn library_parts(library: &Library) -> LibraryParts<'_> {
-    LibraryParts::of(library.metadata().clone(), &library.members())
+    let parts = LibraryParts::of(library.metadata().clone(), &library.members());
+    let text = library.file(METADATA).and_then(|text| std::str::from_utf8(text).ok());
+    match (library.layout(), text) {
+        (Ok(layout), Some(text)) => parts.with_layout(layout, text),
+        _ => parts,
+    }
 }
 
-/// The package as JSON, bytes where `blobs` says.
+/// The package as JSON, bytes where `blobs` says. The layout of its archive is in it, if the parts have one.
 pub fn dump_library(parts: &LibraryParts<'_>, blobs: Blobs<'_>) -> Result<String, Error> {
-    blobs.with(|store| dumped(parts, store))
+    blobs.with(|store| dumped(parts, None, store))
 }
 
-fn dumped(parts: &LibraryParts<'_>, store: &mut Store<'_>) -> Result<String, Error> {
+/// The package as JSON like [`dump_library`], with digests of the archive it is from: `build` says whether it made the
+/// same.
+pub fn dump_library_of(library: &Library, parts: &LibraryParts<'_>, blobs: Blobs<'_>) -> Result<String, Error> {
+    let mut own = LibraryParts { layout: None, ..parts.clone() };
+    for graph in own.modules.iter_mut().filter_map(|module| module.graph.as_mut()) {
+        *graph = graph_of(graph)?.into();
+    }
+    let own = own.archive().map_err(|error| Error::refused("the archive", error.to_string()))?.0;
+    let origin = Origin::of(&Content::from(library.bytes().to_vec()), |out| out.write_all(&own))?;
+    blobs.with(|store| dumped(parts, Some(origin), store))
+}
+
+fn dumped(parts: &LibraryParts<'_>, origin: Option<Origin>, store: &mut Store<'_>) -> Result<String, Error> {
     let mut modules = Vec::new();
+    let mut layout = parts.layout.clone();
+    let version = parts.metadata.version;
+    let mut files = Vec::new();
     for (index, module) in parts.modules.iter().enumerate() {
-        let graph = module.graph.as_ref().map(|text| serde_json::from_str(text)).transpose()?;
+        let name = parts.metadata.modules.get(index).map(|module| module.name.as_str()).unwrap_or_default();
+        let graph: Option<Value> = module.graph.as_ref().map(|text| serde_json::from_str(text)).transpose()?;
+        if let (Some(layout), Some(text), Some(value)) = (&mut layout, &module.graph, &graph)
+            && graph_of(&value.to_string())? != **text
+        {
+            layout.texts.insert(place::graph(version, name), text.to_string());
+        }
         let stored = match &module.params {
             Some(bytes) => {
                 let params = Params::parse(bytes, &Limits::DEFAULT).map_err(Error::Invalid)?;
-                let tensors =
-                    params.entries.iter().enumerate().map(|(place, param)| tensor(param, index, place, store));
-                Some(tensors.collect::<Result<Vec<_>, _>>()?)
+                match is_plain(&params, bytes) {
+                    true => {
+                        let tensors =
+                            params.entries.iter().enumerate().map(|(place, param)| tensor(param, index, place, store));
+                        Some(tensors.collect::<Result<Vec<_>, _>>()?)
+                    }
+                    false => {
+                        let content = stored(bytes, || format!("module-{index}-params.bin"), store)?;
+                        files.push(File { path: place::params(name), content });
+                        None
+                    }
+                }
             }
             None => None,
         };
         modules.push(Module { graph, params: stored, relay: module.relay.as_ref().map(ToString::to_string) });
     }
-    let mut files = Vec::new();
     for (index, (path, bytes)) in parts.files.iter().enumerate() {
         let content = match std::str::from_utf8(bytes) {
             Ok(text) => Stored::Text(text.to_owned()),
@@ -135,10 +177,16 @@ fn dumped(parts: &LibraryParts<'_>, store: &mut Store<'_>) -> Result<String, Err
         files.push(File { path: path.clone(), content });
     }
     let metadata = serde_json::from_str(&parts.metadata.to_text())?;
-    let library = Parts { metadata, modules, files };
+    let library = Parts { metadata, modules, files, origin, layout };
     let mut text = serde_json::to_string_pretty(&Document { schema: SCHEMA.to_owned(), library })?;
     text.push('\n');
     Ok(text)
+}
+
+/// Returns whether parameters are written back as the bytes they were read from. Reserved words that are not zero, and
+/// bytes behind the last tensor, are no part of them; such a file stays as it is.
+fn is_plain(params: &Params<'_>, bytes: &[u8]) -> bool {
+    params_file(&params.entries).is_ok_and(|written| written == bytes)
 }
 
 fn tensor(param: &Param<'_>, module: usize, place: usize, store: &mut Store<'_>) -> Result<Tensor, Error> {
@@ -162,11 +210,12 @@ pub fn is_library_dump(text: &str) -> bool {
 
 /// The package that a document describes; files it names are in `folder`.
 pub fn build_library(text: &str, folder: Option<&Path>) -> Result<LibraryParts<'static>, Error> {
-    build_library_from(text, &mut |file| beside(folder, file))
+    Ok(build_library_from(text, &mut |file| beside(folder, file))?.0)
 }
 
-/// Builds a package like [`build_library`]; `open` opens the files that the document names, which are plain names.
-pub fn build_library_from(text: &str, open: &mut Open<'_>) -> Result<LibraryParts<'static>, Error> {
+/// Builds a package like [`build_library`]; `open` opens the files that the document names, which are plain names. The
+/// document may know what it was made of.
+pub fn build_library_from(text: &str, open: &mut Open<'_>) -> Result<(LibraryParts<'static>, Option<Origin>), Error> {
     let Document { schema, library } = serde_json::from_str(text)?;
     if schema != SCHEMA {
         return Err(Error::Document(format!("the schema is {schema:?}, not {SCHEMA:?}")));
@@ -178,10 +227,17 @@ pub fn build_library_from(text: &str, open: &mut Open<'_>) -> Result<LibraryPart
             format!("the metadata have {} modules, the document {}", metadata.modules.len(), library.modules.len());
         return Err(Error::Document(message));
     }
+    let recorded = |path: String, value: &Value| {
+        let text = library.layout.as_ref()?.texts.get(&path)?;
+        (serde_json::from_str::<Value>(text).ok()? == *value).then(|| text.clone())
+    };
     let mut modules = Vec::new();
-    for module in library.modules {
+    for (module, info) in library.modules.into_iter().zip(&metadata.modules) {
         let graph = match module.graph {
-            Some(value) => Some(graph_of(&value.to_string())?),
+            Some(value) => match recorded(place::graph(metadata.version, &info.name), &value) {
+                Some(text) => Some(text),
+                None => Some(graph_of(&value.to_string())?),
+            },
             None => None,
         };
         let params = module.params.map(|tensors| params_of(tensors, open)).transpose()?;
@@ -192,7 +248,8 @@ pub fn build_library_from(text: &str, open: &mut Open<'_>) -> Result<LibraryPart
         });
     }
     let files = library.files.into_iter().map(|file| Ok((file.path, Cow::Owned(file.content.bytes(open)?))));
-    Ok(LibraryParts { metadata, modules, files: files.collect::<Result<BTreeMap<_, _>, Error>>()? })
+    let files = files.collect::<Result<BTreeMap<_, _>, Error>>()?;
+    Ok((LibraryParts { metadata, modules, files, layout: library.layout }, library.origin))
 }
 
 /// The text of a graph in the builder's form; one that is not a graph stays as it is.
@@ -220,11 +277,9 @@ fn params_of(tensors: Vec<Tensor>, open: &mut Open<'_>) -> Result<Vec<u8>, Error
     params_file(&params).map_err(|error| Error::refused("parameters", error.to_string()))
 }
 
-/// The archive of a package, right or wrong: nothing is verified.
+/// The archive of a package, right or wrong: nothing is verified. It has the recorded layout, unless that does not fit.
 pub fn write_library(parts: &LibraryParts<'_>) -> Result<Vec<u8>, Error> {
-    let refused = |error: edgepack_builder::BuildError| Error::refused("the archive", error.to_string());
-    let members = parts.members().map_err(refused)?;
-    archive(members.iter().map(|(path, bytes)| (path.as_str(), &**bytes))).map_err(refused)
+    Ok(parts.archive().map_err(|error| Error::refused("the archive", error.to_string()))?.0)
 }
 
 /// Returns the differences of two packages: metadata, graphs, parameters, files. An archive's layout does not count.

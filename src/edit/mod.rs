@@ -70,7 +70,8 @@ pub use edgepack_format::tensor::safetensors::{dtype_of, scalar_type_of};
 pub use error::Error;
 pub use join::join;
 pub use library::{
-    build_library, build_library_from, diff_libraries, dump_library, is_library_dump, library_parts, write_library,
+    build_library, build_library_from, diff_libraries, dump_library, dump_library_of, is_library_dump, library_parts,
+    write_library,
 };
 pub use listing::{Named, named};
 pub use merge::merge;

@@ -41,7 +41,7 @@ impl Origin {
     }
 
     /// Compares what `file` writes with this one.
-    pub(super) fn likeness(&self, file: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<Likeness, Error> {
+    pub fn likeness(&self, file: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<Likeness, Error> {
         let found = digest(file)?;
         Ok(match &self.own_layout_sha256 {
             _ if found == self.sha256 => Likeness::Bytes,

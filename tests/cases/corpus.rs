@@ -190,6 +190,8 @@ fn run(name: &'static str, folder: &Path) -> Vec<Trial> {
         ("mlf_facts", mlf::packages(&libraries), mlf::facts as Judge),
         ("mlf_rebuilt", mlf::packages(&libraries), mlf::rebuilt),
         ("mlf_runs", mlf::packages(&libraries), mlf::runs),
+        #[cfg(unix)]
+        ("mlf_child_runs", mlf::packages(&libraries), mlf::child_runs),
         ("mlf_traces", mlf::traced(&libraries), mlf::trace),
     ] {
         for (path, facts) in packages {

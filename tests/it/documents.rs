@@ -114,6 +114,7 @@ fn documents_of_all_commands_fit_their_schemas() {
         &["bench", &at("models/mlp_portable.pte"), "--time", "0.01", "--roofline", "--json"],
         &["profile", &at("models/mlp_xnnpack.pte"), "--runs", "1", "--json"],
         &["compare", &at("models/mlp_portable.pte"), "--rewrites", "--json"],
+        &["view", &at("models/mlp_xnnpack.pte"), "--json"],
         &["digest", "--parts", &at("data/tensors.ptd"), "--json"],
         &["list", &at("models/mlp_portable.pte"), "--json"],
         &["verify", "-r", &corpus.display().to_string(), "--json"],

@@ -28,6 +28,7 @@ mod loader;
 mod macros;
 mod metadata;
 mod mlf;
+mod mlf_metadata;
 mod operators;
 mod packed_weights;
 mod pages;

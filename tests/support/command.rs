@@ -78,6 +78,7 @@ fn ran(stdin: Vec<u8>, terminal: bool, run: impl FnOnce(Io) -> Status) -> Ran {
         stderr: Box::new(stderr.clone()),
         terminal,
         color: (false, false),
+        helper: None,
     };
     let status = run(io).code();
     let stdout = stdout.0.borrow().clone();

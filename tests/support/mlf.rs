@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use edgepack::edit::{Blobs, build_library, dump_library, library_parts, write_library};
 use edgepack_builder::mlf::{LibraryParts, graph_text, params_file};
 use edgepack_cli::cases::Recorded;
 use edgepack_cli::compare::{Tolerance, compare};
 use edgepack_cli::formats::mlf::cases::{from_folder, replay};
-use edgepack_cli::formats::mlf::runner::Runner;
 use edgepack_cli::interchange;
 use edgepack_cli::value::Value as Output;
 use edgepack_executor::mlf::{Argument, GraphExecutor};
@@ -18,7 +18,9 @@ use edgepack_format::limits::Limits;
 use edgepack_format::mlf::{Graph, StoragePlan, definitions, place};
 use edgepack_format::tensor::{TensorBuf, TensorLayout, TensorView};
 use edgepack_loader::mlf::{Library, LibraryModule, verify};
-use edgepack_native::{NativeLibrary, Options};
+#[cfg(unix)]
+use edgepack_native::Child;
+use edgepack_native::{NativeLibrary, Options, Runner};
 use serde_json::Value;
 
 pub use crate::edgetpu::Answer;
@@ -177,14 +179,51 @@ fn recorded(path: &Path, facts: &Value, module: &str) -> Result<(Vec<Recorded>, 
     Ok((from_folder(&model.join("io"), module)?, tolerance(&facts)))
 }
 
-/// Every recorded run of a package, through its own code.
+/// Argument with which a test program runs the code of packages for another.
+pub const HELPER: &str = "run-native-code-for-tests";
+
+/// Every recorded run of a package, through its own code in this process.
 pub fn runs(path: &Path, facts: &Value) -> Answer {
+    replayed(path, facts, |module| Runner::open(module, None, &native(), &Limits::default()))
+}
+
+/// Every recorded run of a package, through its own code in a process of its own; and with the outputs that it has here,
+/// to the bit.
+#[cfg(unix)]
+pub fn child_runs(path: &Path, facts: &Value) -> Answer {
+    let child = Child::new(std::env::current_exe().map_err(|error| error.to_string())?).with_argument(HELPER);
+    replayed(path, facts, |module| {
+        child.open(module, None, &native(), &Limits::default()).map(|child| Runner::Child(Box::new(child)))
+    })?;
+    let library = open(path)?;
+    for module in library.modules() {
+        let name = module.info().name.clone();
+        let open = |error: edgepack_native::Error| format!("{name}: {error}");
+        let mut here = Runner::open(&module, None, &native(), &Limits::default()).map_err(open)?;
+        let mut there = child.open(&module, None, &native(), &Limits::default()).map_err(open)?;
+        for case in recorded(path, facts, &name)?.0 {
+            let inputs: Result<Vec<_>, _> = case.inputs.values().map(TensorBuf::contiguous).collect();
+            let inputs = inputs.map_err(|error| error.to_string())?;
+            let wanted: Vec<TensorLayout> = case.outputs.values().map(|output| output.layout().clone()).collect();
+            let (one, other) = (here.run(&inputs, &wanted), there.run(&inputs, &wanted));
+            let (one, other) = (one.map_err(open)?, other.map_err(open)?);
+            let bytes = |outputs: &[TensorBuf]| outputs.iter().map(|output| output.data().to_vec()).collect::<Vec<_>>();
+            same(&format!("{name}.{}", case.run), bytes(&other), bytes(&one))?;
+        }
+    }
+    Ok(())
+}
+
+fn replayed(
+    path: &Path,
+    facts: &Value,
+    open_module: impl Fn(&LibraryModule) -> Result<Runner, edgepack_native::Error>,
+) -> Answer {
     let library = open(path)?;
     for module in library.modules() {
         let name = module.info().name.clone();
         let (recorded, tolerance) = recorded(path, facts, &name)?;
-        let mut runner =
-            Runner::open(&module, &native(), &Limits::default()).map_err(|error| format!("{name}: {error}"))?;
+        let mut runner = open_module(&module).map_err(|error| format!("{name}: {error}"))?;
         let reports = replay(&mut runner, &recorded, tolerance);
         if reports.is_empty() {
             return Err(format!("{name}: no runs"));
@@ -266,10 +305,19 @@ pub fn trace(path: &Path, facts: &Value) -> Answer {
     Ok(())
 }
 
-/// Taken apart and written again a package is the same; so are its parameter files, to the byte, and every form of it in
+/// Taken apart and written again a package is the same to the byte, also by way of JSON; in our own layout its files are; so are its parameter files, to the byte, and every form of it in
 /// other versions that loses nothing.
 pub fn rebuilt(path: &Path, _: &Value) -> Answer {
     let library = open(path)?;
+    let whole = library_parts(&library);
+    if whole.finish().map_err(|error| error.to_string())? != library.bytes() {
+        return Err("the archive is written as other bytes".to_owned());
+    }
+    let json = dump_library(&whole, Blobs::Inline).map_err(|error| error.to_string())?;
+    let built = build_library(&json, None).and_then(|parts| write_library(&parts));
+    if built.map_err(|error| error.to_string())? != library.bytes() {
+        return Err("the archive is built from JSON as other bytes".to_owned());
+    }
     let parts = LibraryParts::of(library.metadata().clone(), &library.members());
     let again = finish(&parts)?;
     same("metadata", again.metadata(), library.metadata())?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use edgepack_format::limits::Limits;
 use edgepack_format::mlf::place::{self, METADATA};
-use edgepack_format::mlf::{Graph, Member, Metadata, Module, Param, Role, Style, package};
+use edgepack_format::mlf::{ArchiveLayout, Graph, Member, Metadata, Module, Param, Role, Style, package};
 
 use super::graph::graph_text;
 use super::params::params_file;
@@ -20,6 +20,8 @@ pub struct LibraryParts<'a> {
     pub modules: Vec<ModuleParts<'a>>,
     /// Code, headers and all other files, by path.
     pub files: BTreeMap<String, Cow<'a, [u8]>>,
+    /// Layout of the archive that the parts were read from; without one the archive has our own.
+    pub layout: Option<ArchiveLayout>,
 }
 
 /// Parts of a module, besides code.
@@ -68,7 +70,16 @@ impl<'a> LibraryParts<'a> {
         for (module, parts) in metadata.modules.iter().zip(&mut modules).filter(|(module, _)| whole(module)) {
             parts.params = files.remove(&place::params(&module.name));
         }
-        LibraryParts { metadata, modules, files }
+        LibraryParts { metadata, modules, files, layout: None }
+    }
+
+    /// With the layout that the archive had. Texts that would be written otherwise are recorded in it.
+    pub fn with_layout(mut self, mut layout: ArchiveLayout, metadata: &str) -> Self {
+        if self.metadata.to_text() != metadata {
+            layout.texts.insert(METADATA.to_owned(), metadata.to_owned());
+        }
+        self.layout = Some(layout);
+        self
     }
 
     /// Adds a module of the graph executor.
@@ -105,6 +116,15 @@ impl<'a> LibraryParts<'a> {
         path
     }
 
+    /// The text of the metadata: as it was recorded, if that still says the same.
+    fn metadata_text(&self) -> String {
+        let recorded = self.layout.as_ref().and_then(|layout| layout.texts.get(METADATA));
+        let same = |text: &&String| {
+            Metadata::parse(text.as_bytes(), &Limits::DEFAULT).is_ok_and(|recorded| recorded == self.metadata)
+        };
+        recorded.filter(same).cloned().unwrap_or_else(|| self.metadata.to_text())
+    }
+
     /// Every file, by path.
     pub fn members(&self) -> Result<BTreeMap<String, Cow<'_, [u8]>>, BuildError> {
         let version = self.metadata.version;
@@ -120,7 +140,7 @@ impl<'a> LibraryParts<'a> {
                 Ok(())
             }
         };
-        add(METADATA.to_owned(), self.metadata.to_text().into_bytes().into())?;
+        add(METADATA.to_owned(), self.metadata_text().into_bytes().into())?;
         for (module, parts) in self.metadata.modules.iter().zip(&self.modules) {
             let bytes = |text: &Cow<'a, str>| Cow::Owned(text.as_bytes().to_vec());
             if let Some(graph) = &parts.graph {
@@ -147,7 +167,19 @@ impl<'a> LibraryParts<'a> {
         if findings.has_errors() {
             return Err(findings.into());
         }
-        archive(members.iter().map(|(path, bytes)| (path.as_str(), &**bytes)))
+        Ok(self.archive()?.0)
+    }
+
+    /// Writes the archive, right or wrong: in the recorded layout, or, with the reason, in our own.
+    pub fn archive(&self) -> Result<(Vec<u8>, Option<String>), BuildError> {
+        let members = self.members()?;
+        let files: BTreeMap<&str, &[u8]> = members.iter().map(|(path, bytes)| (path.as_str(), &**bytes)).collect();
+        let unplaced = match self.layout.as_ref().map(|layout| layout.write(&files)) {
+            Some(Ok(bytes)) => return Ok((bytes, None)),
+            Some(Err(reason)) => Some(reason),
+            None => None,
+        };
+        Ok((archive(files)?, unplaced))
     }
 
     /// Files of generated code.

@@ -76,6 +76,7 @@ impl<'a> LibraryParts<'a> {
             metadata: Metadata { version, modules: self.metadata.modules.iter().map(module).collect() },
             modules: self.modules.clone(),
             files,
+            layout: None,
         })
     }
 

@@ -66,7 +66,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         data: &data.data,
         threads: args.threads.threads,
         pack_cache: args.pack_cache.folder.as_deref(),
-        native: args.native,
+        native: &args.native,
         recorder: None,
     };
     let measurement = Measurement { time: args.time, roofline: args.roofline };

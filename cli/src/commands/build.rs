@@ -3,9 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use edgepack::edit::{
-    Content, DocumentText, Error, Likeness, Ready, build_document, build_library_from, is_library_dump, write_library,
-};
+use edgepack::edit::{Content, DocumentText, Error, Likeness, build_document, build_library_from, is_library_dump};
 
 use serde::Serialize;
 
@@ -66,11 +64,17 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         session.outputs.reads(&path);
         Content::of_file(path)
     };
-    let (mut likeness, mut unplaced) = (None, None);
+    let (likeness, unplaced);
     let bytes = if is_library_dump(json.text()) {
-        let bytes = write_library(&build_library_from(json.text(), &mut open).map_err(about)?).map_err(about)?;
+        let (parts, origin) = build_library_from(json.text(), &mut open).map_err(about)?;
+        let (bytes, reason) = parts.archive().map_err(Failure::findings)?;
+        likeness = origin.map(|origin| origin.likeness(|out| out.write_all(&bytes))).transpose().map_err(about)?;
+        unplaced = reason;
         session.outputs.verified(&args.output, &edgepack_loader::mlf::verify(&bytes, &session.limits).findings)?;
         session.write_binary(&args.output, &bytes)?;
+        if !session.json {
+            remark(unplaced.as_deref(), likeness, session)?;
+        }
         bytes.len() as u64
     } else {
         let package = build_document(&json, &mut open).map_err(about)?;
@@ -79,7 +83,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         write_ready(&ready, &args.output, session)?;
         unplaced = ready.unplaced().map(str::to_owned);
         if !session.json {
-            remark(&ready, likeness, session)?;
+            remark(ready.unplaced(), likeness, session)?;
         }
         ready.len()
     };
@@ -106,8 +110,8 @@ fn unread(error: Error, path: &Path) -> Failure {
 }
 
 /// Says how the file differs from the one that the JSON was made of, as far as that is known.
-fn remark(ready: &Ready<'_>, likeness: Option<Likeness>, session: &mut Session) -> Result<(), Failure> {
-    if let Some(reason) = ready.unplaced() {
+fn remark(unplaced: Option<&str>, likeness: Option<Likeness>, session: &mut Session) -> Result<(), Failure> {
+    if let Some(reason) = unplaced {
         writeln!(session.err, "laid out again, because the content no longer fits the recorded places: {reason}")?;
     } else if likeness == Some(Likeness::Content) {
         writeln!(session.err, "same content, other bytes; what `dump --layout` writes gives the same bytes")?;

@@ -127,7 +127,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         data: &args.data.data,
         threads: args.threads.threads,
         pack_cache: args.pack_cache.folder.as_deref(),
-        native: args.native,
+        native: &args.native,
         recorder: recorder.as_ref(),
     };
     let (cases, tolerance) = (args.cases.as_deref(), args.tolerances.tolerance());

@@ -95,7 +95,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             data,
             threads: args.threads.threads,
             pack_cache: None,
-            native: Native { allow_native_code: false },
+            native: &Native::default(),
             recorder: None,
         };
         Ok(Side { program, origins, options: pte::options(how, session)? })

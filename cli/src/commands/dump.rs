@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use edgepack::edit::{Blobs, Document, Error, dump_library, library_parts};
+use edgepack::edit::{Blobs, Document, Error, dump_library_of, library_parts};
 
 use crate::edit::{apart, package};
 use crate::formats::{self, Head};
@@ -21,7 +21,8 @@ pub struct Args {
     pub data_dir: Option<PathBuf>,
 
     /// Record where everything is, too: then `build` makes the same file byte for byte (programs, data
-    /// files, bundled programs; not compiled models and packages of files, and traces are not dumped at all)
+    /// files, bundled programs, packages of files; of a package in gzip the archive in it; not compiled models, and traces
+    /// are not dumped at all)
     #[arg(long)]
     pub layout: bool,
 
@@ -34,11 +35,15 @@ pub struct Args {
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let (file, format) = formats::open(&args.file, session)?;
     match format.library(&file, &session.limits)? {
-        Some(_) if args.layout => {
-            return Err(Failure::usage(format!("{}: a package of files has no layout to record", file.name)));
-        }
         Some(library) => {
-            let json = dump_library(&library_parts(&library), blobs(args, session)?).map_err(failure)?;
+            let mut parts = library_parts(&library);
+            if args.layout {
+                let unkept = |reason| Failure::findings(format!("{}: the layout cannot be kept: {reason}", file.name));
+                library.layout().map_err(unkept)?;
+            } else {
+                parts.layout = None;
+            }
+            let json = dump_library_of(&library, &parts, blobs(args, session)?).map_err(failure)?;
             session.write_text(args.output.as_deref(), &json)?;
         }
         None => {

@@ -82,7 +82,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         data: &data.data,
         threads: args.threads.threads,
         pack_cache: args.pack_cache.folder.as_deref(),
-        native: Native { allow_native_code: false },
+        native: &Native::default(),
         recorder: recorder.as_ref(),
     };
     let watching = Watching {

@@ -92,7 +92,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         data: &data.data,
         threads: args.threads.threads,
         pack_cache: args.pack_cache.folder.as_deref(),
-        native: args.native,
+        native: &args.native,
         recorder: recorder.as_ref(),
     };
     let (name, outputs) = format.run(&file, method.as_deref(), inputs, how, session)?;

@@ -79,8 +79,8 @@ pub struct Execution<'a> {
     pub threads: Option<u16>,
     /// A folder of packed weights.
     pub pack_cache: Option<&'a Path>,
-    /// Permission to call the code of a package.
-    pub native: Native,
+    /// Permission to call the code of a package, and what of it is called.
+    pub native: &'a Native,
     /// Recorder of what runs.
     pub recorder: Option<&'a RefCell<Recorder>>,
 }

@@ -76,7 +76,7 @@ impl ModelArgs {
             data: &self.data.data,
             threads: self.threads.threads,
             pack_cache: self.pack_cache.folder.as_deref(),
-            native: crate::options::Native { allow_native_code: false },
+            native: &crate::options::Native::default(),
             recorder: None,
         };
         let options = Options {

@@ -22,6 +22,7 @@ pub struct Arenas {
 
 /// Memory of a method that was loaded, over time.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct MemoryUse {
     /// Memories that values are in.
     #[serde(flatten)]

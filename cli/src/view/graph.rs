@@ -13,6 +13,7 @@ use crate::spelling::short;
 
 /// Graphs of a file, and what its verifier says.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct View {
     /// Name of the file, as the command line has it.
     pub file: String,
@@ -31,6 +32,7 @@ pub struct View {
 
 /// A finding and the node that it is about.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Marked {
     /// Content of the finding.
     #[serde(flatten)]
@@ -42,6 +44,7 @@ pub struct Marked {
 
 /// Graph of a method, of a delegate, of a module.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Graph {
     /// Name of the graph.
     pub name: String,
@@ -68,6 +71,7 @@ pub struct Graph {
 
 /// Kind of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Value that goes in.
@@ -87,6 +91,7 @@ pub enum Kind {
 
 /// Node of a graph.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Node {
     /// Kind of the node.
     pub kind: Kind,
@@ -117,6 +122,7 @@ pub struct Node {
 
 /// Value of a graph.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Value {
     /// Name of the value.
     pub name: String,

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 /// A module.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Module {
     /// Name of the module below the one around it.
     pub name: String,
@@ -16,6 +17,7 @@ pub struct Module {
 
 /// Modules of a graph, each behind the one around it.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Modules {
     list: Vec<Module>,

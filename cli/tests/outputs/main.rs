@@ -7,6 +7,7 @@ mod every_command;
 mod examples;
 mod explorer;
 mod mapped;
+mod native_code;
 mod pages;
 mod profile;
 // `script` of other systems has other options.

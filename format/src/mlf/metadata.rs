@@ -43,7 +43,7 @@ pub struct Module {
     pub external_dependencies: Option<Vec<Vec<(String, String)>>>,
     /// Keys beyond the known ones.
     #[serde(skip)]
-    pub other: Vec<(String, Json)>,
+    pub other: Others,
 }
 
 /// Content of a package: a model or an operator.
@@ -107,10 +107,16 @@ pub struct Memory {
     pub operators: Option<Vec<OperatorMemory>>,
     /// The arguments of each function of a single operator.
     pub buffers: Vec<(String, Vec<BufferInfo>)>,
+    /// Keys beyond the known ones, and those of `functions`.
+    #[serde(skip)]
+    pub other: [Others; 2],
 }
 
+/// Keys of an object that are not known, with their values, as they were read.
+pub type Others = Vec<(String, Json)>;
+
 /// Metadata of a storage.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Sid {
     /// Storage that entries of the graph name.
@@ -119,6 +125,9 @@ pub struct Sid {
     pub size_bytes: u64,
     /// The input or parameter in it.
     pub input_binding: Option<String>,
+    /// Keys beyond the known ones, and known ones that are null.
+    #[serde(skip)]
+    pub other: Others,
 }
 
 /// Memory of the model's own code.
@@ -137,10 +146,13 @@ pub struct MainMemory {
     pub inputs: Option<Vec<NamedBuffer>>,
     /// Each output; newer exporters say.
     pub outputs: Option<Vec<NamedBuffer>>,
+    /// Keys beyond the known ones, and known ones that are null.
+    #[serde(skip)]
+    pub other: Others,
 }
 
 /// An input or output.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct NamedBuffer {
     /// Name of the input or output.
@@ -149,20 +161,26 @@ pub struct NamedBuffer {
     pub size: u64,
     /// Element type, in the spelling of TVM.
     pub dtype: String,
+    /// Keys beyond the known ones, and known ones that are null.
+    #[serde(skip)]
+    pub other: Others,
 }
 
 /// Memory of an operator.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct OperatorMemory {
     /// Symbol of the function.
     pub function_name: String,
     /// Scratch per type of device.
     pub workspace: Vec<(i64, u64)>,
+    /// Keys beyond the known ones, and known ones that are null.
+    #[serde(skip)]
+    pub other: Others,
 }
 
 /// An argument of a single operator.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct BufferInfo {
     /// Size in bytes.
@@ -171,8 +189,11 @@ pub struct BufferInfo {
     pub shape: Vec<u64>,
     /// Element type, in the spelling of TVM.
     pub dtype: String,
-    /// Name of the argument.
-    pub input_binding: String,
+    /// Name of the argument, if there is one.
+    pub input_binding: Option<String>,
+    /// Keys beyond the known ones, and known ones that are null.
+    #[serde(skip)]
+    pub other: Others,
 }
 
 impl Metadata {
@@ -203,6 +224,11 @@ fn sorted(mut json: Json) -> Json {
         members.sort_by(|(a, _), (b, _)| a.cmp(b));
     }
     json
+}
+
+/// Members that were read and are not known.
+fn others(other: &Others) -> impl Iterator<Item = (&str, Json)> {
+    other.iter().map(|(key, value)| (key.as_str(), value.clone()))
 }
 
 fn texts(list: &[String]) -> Json {
@@ -276,6 +302,7 @@ impl Memory {
         if version == 1 {
             return sids.unwrap_or_else(|| Json::from(Vec::new()));
         }
+        let [other, other_functions] = &self.other;
         let mut functions = Vec::new();
         if let Some(main) = &self.main {
             functions.push(("main", Json::from(main.iter().map(MainMemory::to_json).collect::<Vec<_>>())));
@@ -284,12 +311,14 @@ impl Memory {
             let list = operators.iter().map(OperatorMemory::to_json).collect::<Vec<_>>();
             functions.push(("operator_functions", Json::from(list)));
         }
+        functions.extend(others(other_functions));
         let mut members = Vec::new();
         if !functions.is_empty() {
-            members.push(("functions", Json::of(functions)));
+            members.push(("functions", sorted(Json::of(functions))));
         }
         members.extend(sids.map(|sids| ("sids", sids)));
-        Json::of(members)
+        members.extend(others(other));
+        sorted(Json::of(members))
     }
 }
 
@@ -301,7 +330,8 @@ impl Sid {
         }
         members.push(("size_bytes", Json::from(self.size_bytes)));
         members.push(("storage_id", Json::from(self.storage_id)));
-        Json::of(members)
+        members.extend(others(&self.other));
+        sorted(Json::of(members))
     }
 }
 
@@ -316,11 +346,13 @@ impl MainMemory {
         for (key, list) in [("inputs", &self.inputs), ("outputs", &self.outputs)] {
             members.extend(list.as_ref().map(|list| {
                 let one = |buffer: &NamedBuffer| {
-                    Json::of([("dtype", Json::from(buffer.dtype.as_str())), ("size", Json::from(buffer.size))])
+                    let known = [("dtype", Json::from(buffer.dtype.as_str())), ("size", Json::from(buffer.size))];
+                    sorted(Json::of(known.into_iter().chain(others(&buffer.other))))
                 };
                 (key, sorted(Json::of(list.iter().map(|buffer| (buffer.name.as_str(), one(buffer))))))
             }));
         }
+        members.extend(others(&self.other));
         sorted(Json::of(members))
     }
 }
@@ -330,21 +362,23 @@ impl OperatorMemory {
         let one = |&(device, bytes): &(i64, u64)| {
             Json::of([("device", Json::from(device)), ("workspace_size_bytes", Json::from(bytes))])
         };
-        Json::of([
+        let known = [
             ("function_name", Json::from(self.function_name.as_str())),
             ("workspace", Json::from(self.workspace.iter().map(one).collect::<Vec<_>>())),
-        ])
+        ];
+        sorted(Json::of(known.into_iter().chain(others(&self.other))))
     }
 }
 
 impl BufferInfo {
     fn to_json(&self) -> Json {
         let shape = self.shape.iter().map(|&size| Json::from(size)).collect::<Vec<_>>();
-        Json::of([
+        let known = [
             ("size_bytes", Json::from(self.size_bytes)),
             ("shape", Json::from(shape)),
             ("dtype", Json::from(self.dtype.as_str())),
-            ("input_binding", Json::from(self.input_binding.as_str())),
-        ])
+        ];
+        let binding = self.input_binding.as_ref().map(|name| ("input_binding", Json::from(name.as_str())));
+        Json::of(known.into_iter().chain(binding).chain(others(&self.other)))
     }
 }

@@ -6,28 +6,18 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::c_source::{definitions, has_function_macros};
+use super::files::{Member, ModuleFiles};
 use super::graph::{COPY, Graph, NOP};
 use super::metadata::{Metadata, Module, Style};
 use super::params::{self, Param, Params};
 use super::place::{self, METADATA, Role};
 use super::report::{Report, clip, shown};
 use super::storage::StoragePlan;
-use super::{read_graph, read_metadata};
+use super::{interface, read_graph, read_metadata};
 use crate::finding::Findings;
 use crate::limits::Limits;
 use crate::room;
 use crate::rules::mlf as rules;
-
-/// A file of a package. Paths are relative, without `./`, and unique.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Member<'a> {
-    /// Path in the archive.
-    pub path: &'a str,
-    /// Start of the bytes in the archive.
-    pub at: u64,
-    /// Content of the file.
-    pub bytes: &'a [u8],
-}
 
 /// A package, taken apart.
 #[derive(Clone, PartialEq, Debug)]
@@ -36,23 +26,6 @@ pub struct Package<'a> {
     pub metadata: Metadata,
     /// The files of each module, in the order of the metadata.
     pub modules: Vec<ModuleFiles<'a>>,
-}
-
-/// The files of a module.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct ModuleFiles<'a> {
-    /// Graph of a module that the graph executor runs; absent otherwise, and if it cannot be read.
-    pub graph: Option<Graph>,
-    /// Constants of a model, by name; absent for a single operator, and if they cannot be read.
-    pub params: Option<Params<'a>>,
-    /// The model before it was compiled.
-    pub relay: Option<&'a str>,
-    /// C and C++.
-    pub sources: Vec<Member<'a>>,
-    /// Compiled code.
-    pub objects: Vec<Member<'a>>,
-    /// Headers.
-    pub headers: Vec<Member<'a>>,
 }
 
 /// Verifies a package. There is one if its metadata can be read, whatever rules it breaks.
@@ -138,7 +111,8 @@ impl<'a> Files<'_, 'a> {
             }
         }
         report.about(&*name, 0);
-        code(&files, report);
+        code(module, &files, report);
+        interface::verify(module, &files, report);
         if let Some(graph) = &files.graph {
             if let Some(params) = &files.params {
                 parameters(module, graph, params, report);
@@ -183,7 +157,7 @@ impl<'a> Files<'_, 'a> {
 }
 
 /// Checks that there is code, and in it every function the graph calls, once.
-fn code(files: &ModuleFiles<'_>, report: &mut Report) {
+fn code(module: &Module, files: &ModuleFiles<'_>, report: &mut Report) {
     if files.sources.is_empty() {
         let (rule, what) = match files.objects.is_empty() {
             true => (&rules::NO_CODE, "neither sources nor objects"),
@@ -192,6 +166,7 @@ fn code(files: &ModuleFiles<'_>, report: &mut Report) {
         report.add(rule, "", None, format!("the module has {what}"));
     }
     let mut defined: BTreeMap<String, &str> = BTreeMap::new();
+    let mut statics: BTreeSet<String> = BTreeSet::new();
     let mut known = true;
     for source in &files.sources {
         if report.budget.charge_bytes(source.bytes.len(), 0).is_err() {
@@ -203,7 +178,11 @@ fn code(files: &ModuleFiles<'_>, report: &mut Report) {
             continue;
         }
         let Some(found) = report.roomy(definitions(source.bytes)) else { return };
-        for definition in found.into_iter().filter(|definition| !definition.is_static) {
+        for definition in found {
+            if definition.is_static {
+                statics.insert(definition.name);
+                continue;
+            }
             // Within a file the two may be for different compilers.
             if let Some(first) =
                 defined.insert(definition.name.clone(), source.path).filter(|path| *path != source.path)
@@ -215,6 +194,12 @@ fn code(files: &ModuleFiles<'_>, report: &mut Report) {
         }
     }
     let known = known && files.objects.is_empty() && !files.sources.is_empty();
+    for (index, operator) in module.memory.operators.iter().flatten().enumerate().filter(|_| known) {
+        if !defined.contains_key(&operator.function_name) && !statics.contains(&operator.function_name) {
+            let message = format!("no source defines {}", clip(&operator.function_name));
+            report.add(&rules::OPERATOR, format_args!("memory.operator_functions[{index}]"), None, message);
+        }
+    }
     let Some(graph) = files.graph.as_ref().filter(|_| known) else { return };
     let mut told = BTreeSet::new();
     for (id, _, call) in graph.calls() {

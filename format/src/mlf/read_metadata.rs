@@ -5,9 +5,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Display;
 
-use super::json::Json;
+use super::json::{Json, Value};
 use super::metadata::{
-    BufferInfo, MainMemory, Memory, Metadata, Module, NEWEST, NamedBuffer, OLDEST, OperatorMemory, Sid, Style, Targets,
+    BufferInfo, MainMemory, Memory, Metadata, Module, NEWEST, NamedBuffer, OLDEST, OperatorMemory, Others, Sid, Style,
+    Targets,
 };
 use super::report::{Report, clip};
 use crate::finding::Findings;
@@ -137,6 +138,28 @@ fn object<'j>(json: &'j Json, path: impl Display, report: &mut Report) -> &'j [(
     json.object().unwrap_or_default()
 }
 
+/// Reports a key that exporters do not write, and keeps it.
+fn unknown(key: &str, value: &Json, path: impl Display, other: &mut Others, report: &mut Report) {
+    report.add(&rules::METADATA_KEY, path, value.at, "unknown".to_string());
+    keep(key, value, other, report);
+}
+
+/// Keeps a member as it was read.
+fn keep(key: &str, value: &Json, other: &mut Others, report: &mut Report) {
+    if let Some(copy) = report.roomy(value.try_clone()) {
+        report.push(other, (key.to_string(), copy));
+    }
+}
+
+/// The name that a buffer is bound to. One that is null is kept, and names nothing.
+fn binding(value: &Json, path: impl Display, other: &mut Others, report: &mut Report) -> Option<String> {
+    if value.value == Value::Null {
+        keep("input_binding", value, other, report);
+        return None;
+    }
+    text(value, path, report)
+}
+
 fn module(json: &Json, version: u32, path: &str, report: &mut Report) -> Option<Module> {
     let Some(members) = json.object() else {
         wrong(json, path.trim_end_matches('.'), "an object", report);
@@ -195,11 +218,7 @@ fn module(json: &Json, version: u32, path: &str, report: &mut Report) -> Option<
                 report.add(&rules::SPELLING, path, value.at, format!("version {version} calls it `{executors}`"));
             }
             _ => {
-                report.add(&rules::METADATA_KEY, path, value.at, "unknown".to_string());
-                let copy = report.roomy(value.try_clone())?;
-                if !report.push(&mut module.other, (key.clone(), copy)) {
-                    return None;
-                }
+                unknown(key, value, path, &mut module.other, report);
             }
         }
     }
@@ -262,6 +281,7 @@ fn targets(json: &Json, version: u32, path: &str, report: &mut Report) -> Target
 
 fn full_memory(json: &Json, version: u32, path: &str, report: &mut Report) -> Memory {
     let mut memory = Memory::default();
+    let (mut other, mut functions) = (Others::new(), Others::new());
     if version == 1 {
         memory.sids = json.list().map(|list| sids(list, path, report));
         if json.list().is_none() {
@@ -288,13 +308,14 @@ fn full_memory(json: &Json, version: u32, path: &str, report: &mut Report) -> Me
                                 Some(operator(json, &format!("{path}[{index}]"), report))
                             }));
                         }
-                        _ => report.add(&rules::METADATA_KEY, path, value.at, "unknown".to_string()),
+                        _ => unknown(key, value, path, &mut functions, report),
                     }
                 }
             }
-            _ => report.add(&rules::METADATA_KEY, path, value.at, "unknown".to_string()),
+            _ => unknown(key, value, path, &mut other, report),
         }
     }
+    memory.other = [other, functions];
     memory
 }
 
@@ -307,13 +328,8 @@ fn sids(list: &[Json], path: &str, report: &mut Report) -> Vec<Sid> {
             match key.as_str() {
                 "storage_id" => sid.storage_id = size(value, &path, report).unwrap_or_default(),
                 "size_bytes" => sid.size_bytes = size(value, &path, report).unwrap_or_default(),
-                "input_binding" => sid.input_binding = text(value, &path, report),
-                _ => report.add(
-                    &rules::METADATA_KEY,
-                    format_args!("{path}.{}", clip(key)),
-                    value.at,
-                    "unknown".to_string(),
-                ),
+                "input_binding" => sid.input_binding = binding(value, &path, &mut sid.other, report),
+                _ => unknown(key, value, format_args!("{path}.{}", clip(key)), &mut sid.other, report),
             }
         }
         if !report.push(&mut sids, sid) {
@@ -337,7 +353,7 @@ fn main(json: &Json, path: &str, report: &mut Report) -> MainMemory {
             "io_size_bytes" => main.io_size_bytes = size(value, path, report).unwrap_or_default(),
             "inputs" => main.inputs = Some(named(value, &path, report)),
             "outputs" => main.outputs = Some(named(value, &path, report)),
-            _ => report.add(&rules::METADATA_KEY, path, value.at, "unknown".to_string()),
+            _ => unknown(key, value, path, &mut main.other, report),
         }
     }
     main
@@ -352,12 +368,7 @@ fn named(json: &Json, path: &str, report: &mut Report) -> Vec<NamedBuffer> {
             match key.as_str() {
                 "size" => buffer.size = size(value, &path, report).unwrap_or_default(),
                 "dtype" => buffer.dtype = text(value, &path, report).unwrap_or_default(),
-                _ => report.add(
-                    &rules::METADATA_KEY,
-                    format_args!("{path}.{}", clip(key)),
-                    value.at,
-                    "unknown".to_string(),
-                ),
+                _ => unknown(key, value, format_args!("{path}.{}", clip(key)), &mut buffer.other, report),
             }
         }
         if !report.push(&mut buffers, buffer) {
@@ -386,7 +397,7 @@ fn operator(json: &Json, path: &str, report: &mut Report) -> OperatorMemory {
                     }
                 }
             }
-            _ => report.add(&rules::METADATA_KEY, path, value.at, "unknown".to_string()),
+            _ => unknown(key, value, path, &mut operator.other, report),
         }
     }
     operator
@@ -408,13 +419,8 @@ fn buffers(json: &Json, path: &str, report: &mut Report) -> Vec<(String, Vec<Buf
                         buffer.shape = gather(sizes, report, |_, json, report| size(json, &path, report));
                     }
                     "dtype" => buffer.dtype = text(value, &path, report).unwrap_or_default(),
-                    "input_binding" => buffer.input_binding = text(value, &path, report).unwrap_or_default(),
-                    _ => report.add(
-                        &rules::METADATA_KEY,
-                        format_args!("{path}.{}", clip(key)),
-                        value.at,
-                        "unknown".to_string(),
-                    ),
+                    "input_binding" => buffer.input_binding = binding(value, &path, &mut buffer.other, report),
+                    _ => unknown(key, value, format_args!("{path}.{}", clip(key)), &mut buffer.other, report),
                 }
             }
             if !report.push(&mut buffers, buffer) {

@@ -127,6 +127,10 @@ catalogue! {
     DATETIME = "MLF-M11", Warning, None, "The time of export is a time",
         "`YYYY-MM-DD HH:MM:SSZ`; nothing depends on it.";
 
+    OPERATOR = "MLF-M12", Warning, None, "Functions with figures of memory are defined",
+        "The metadata list the memory of a function that no source of the module has a body for. Sources that define macros with \
+         arguments are not judged.";
+
     // Parameters.
     PARAMS_MAGIC = "MLF-P01", Error, None, "Parameter files and their tensors start with their magic",
         "Another number means another format, or that a size before it was wrong.";
@@ -181,4 +185,10 @@ catalogue! {
         "Element type or shape differ; TVM takes any tensor of equally many bytes.";
     PARAM_UNUSED = "MLF-X03", Warning, None, "The graph has every parameter",
         "No argument has this name; runtimes skip it.";
+    INTERFACE = "MLF-X04", Error, None, "Parts agree on inputs and outputs",
+        "The graph, the table in the code, the generated header or the metadata say different things about what goes in and \
+         out. Who believes the wrong one calls the module with other tensors than it was compiled for.";
+    RELAY = "MLF-X05", Warning, None, "The model's text has the inputs",
+        "The signature in the text differs from what was compiled from it: the text is of another model. Nothing reads it to \
+         run the module.";
 }

@@ -6,15 +6,21 @@ use std::sync::Arc;
 
 use edgepack_format::finding::Findings;
 use edgepack_format::limits::Limits;
-use edgepack_format::mlf::{self, Graph, Member, Metadata, Module, Package, Param, Params, Role, definitions, package};
+use edgepack_format::mlf::interface::{Interface, interfaces};
+use edgepack_format::mlf::{
+    self, ArchiveLayout, Graph, Member, Metadata, Module, ModuleFiles, Package, Param, Params, Role, definitions,
+    package,
+};
 use edgepack_format::room::{NoRoom, collect, set};
 use edgepack_format::rules::mlf as rules;
 
 use super::archive::{Archive, Unpacked};
+use super::gzip::inflate;
 use crate::bytes::Bytes;
 use crate::error::Error;
 use crate::live::Live;
 use crate::machine::machine_limits;
+use crate::memory_source::MemorySource;
 use crate::read::read_range;
 use crate::source::{FileSource, Source};
 
@@ -71,11 +77,17 @@ impl Library {
 
     /// Opens a package that is in memory.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Library, Error> {
-        Self::new(bytes.into(), &machine_limits())
+        let bytes = bytes.into();
+        match inflate(&MemorySource::new(bytes.clone()), &machine_limits())? {
+            Some(source) => Self::from_source(source, &machine_limits()),
+            None => Self::new(bytes, &machine_limits()),
+        }
     }
 
-    /// Opens a package from any source. It is read whole, unless its bytes can be borrowed from the source.
+    /// Opens a package from any source. It is read whole, unless its bytes can be borrowed from the source; one in gzip is
+    /// inflated.
     pub fn from_source(source: Arc<dyn Source>, limits: &Limits) -> Result<Library, Error> {
+        let source = inflate(&*source, limits)?.unwrap_or(source);
         let range = 0..source.len();
         let bytes = read_range(&source, &Live::default(), range, limits, || "the package".to_owned())?;
         Self::new(bytes, limits)
@@ -90,6 +102,16 @@ impl Library {
         };
         let graphs = collect(modules.into_iter().map(|files| files.graph))?;
         Ok(Library { inner: Arc::new(Inner { bytes, archive, metadata, graphs, findings }) })
+    }
+
+    /// Borrows the bytes of the archive.
+    pub fn bytes(&self) -> &[u8] {
+        &self.inner.bytes
+    }
+
+    /// Reads the layout of the archive; the reason that it cannot be kept, if something of it would be lost.
+    pub fn layout(&self) -> Result<ArchiveLayout, String> {
+        ArchiveLayout::read(self.bytes(), self.inner.archive.iter())
     }
 
     /// Returns the metadata of the package.
@@ -223,6 +245,19 @@ impl LibraryModule {
     pub fn relay(&self) -> Option<&str> {
         let path = mlf::place::relay(self.library.metadata().version, &self.info().name);
         std::str::from_utf8(self.library.file(&path)?).ok()
+    }
+
+    /// Returns what the parts of the package say about the module's inputs and outputs.
+    pub fn interfaces(&self) -> Vec<Interface> {
+        let files = ModuleFiles {
+            graph: self.graph().cloned(),
+            params: Some(self.params()),
+            relay: self.relay(),
+            sources: self.sources(),
+            objects: Vec::new(),
+            headers: self.headers(),
+        };
+        interfaces(self.info(), &files)
     }
 
     /// Returns the place of its parameters.

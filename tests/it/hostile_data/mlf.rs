@@ -178,11 +178,15 @@ fn code() -> Vec<Case> {
         files.remove(SOURCE);
         files.insert("codegen/host/lib/m_lib0.o".into(), b"\x7fELF".to_vec());
     });
+    let mut memory = module(5)["memory"].clone();
+    memory["functions"]["operator_functions"] = json!([{"function_name": "tvmgen_m_g", "workspace": []}]);
+    let unknown = metadata("memory", memory);
     let twice = "codegen/host/src/m_lib1.c";
     vec![
         Case::new("no_code", &rule::NO_CODE, "m", without(SOURCE)),
         Case::new("only_objects", &rule::ONLY_OBJECTS, "m", object),
         Case::new("function_absent", &rule::FUNCTION, "m.graph.nodes[2]", with(SOURCE, b"int tvmgen_m_f(void);")),
+        Case::new("operator_absent", &rule::OPERATOR, "m.memory.operator_functions[0]", unknown),
         Case::new("symbol_twice", &rule::SYMBOL, "m.codegen/host/src/m_lib1.c", with(twice, &files()[SOURCE])),
     ]
 }
@@ -420,12 +424,23 @@ fn storage() -> Vec<Case> {
 }
 
 fn compared() -> Vec<Case> {
+    let header = "struct tvmgen_m_inputs { void* x; void* y; };\nstruct tvmgen_m_outputs { void* output; };\n";
+    let table = "static const int64_t a_inputs_0_shape[1] = {3L};
+        static const struct TVMTensorInfo a_inputs[1] = {{\"x\", a_inputs_0_shape, 1L, {2, 32, 1}}};
+        static const struct TVMTensorInfo a_outputs[1] = {{\"output\", a_inputs_0_shape, 1L, {2, 32, 1}}};\n";
+    let mut listed = module(5)["memory"].clone();
+    listed["functions"]["main"][0]["inputs"] = json!({"x": {"size": 8, "dtype": "int64"}});
+    let text = b"def @main(%a: Tensor[(2), float32], %w: Tensor[(2), float32]) {}";
     let renamed = with(PARAMS, &params_file(&[param("q0")]).unwrap());
     let square = in_graph("/attrs/shape/1/1", json!([1, 2]));
     vec![
         Case::new("param_missing", &rule::PARAM_MISSING, "m.graph.nodes[1]", renamed.clone()),
         Case::new("param_shape", &rule::PARAM_TYPE, "m.params[0]", square),
         Case::new("param_unused", &rule::PARAM_UNUSED, "m.params[0]", renamed),
+        Case::new("header_other", &rule::INTERFACE, "m", with("codegen/host/include/tvmgen_m.h", header.as_bytes())),
+        Case::new("table_other", &rule::INTERFACE, "m", with("codegen/host/src/m_lib1.c", table.as_bytes())),
+        Case::new("metadata_other", &rule::INTERFACE, "m", metadata("memory", listed)),
+        Case::new("relay_other", &rule::RELAY, "m", with("src/relay.txt", text)),
     ]
 }
 

@@ -34,6 +34,7 @@ fn run(args: &[&OsStr]) -> (Vec<u8>, String) {
         stderr: Box::new(stderr.clone()),
         terminal: false,
         color: (false, false),
+        helper: None,
     };
     let args = std::iter::once("edgepack".into()).chain(args.iter().map(|arg| arg.to_os_string()));
     edgepack_cli::run(args, io);

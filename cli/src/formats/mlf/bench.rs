@@ -4,10 +4,8 @@ use std::time::{Duration, Instant};
 
 use edgepack_executor::MemoryBytes;
 
-use super::library::module;
-use super::native;
+use super::library::{label, module, open};
 use super::run::read_inputs;
-use super::runner::Runner;
 use crate::file::File;
 use crate::formats::Execution;
 use crate::formats::measured::{Measured, Memory, Steady};
@@ -27,11 +25,10 @@ pub fn bench(
     session: &mut Session,
 ) -> Result<Measured, Failure> {
     let start = Instant::now();
-    let module = module(file, asked, &session.limits)?;
-    let open = start.elapsed();
+    let module = module(file, asked.or(how.native.module.as_deref()), &session.limits)?;
+    let opened = start.elapsed();
     let start = Instant::now();
-    let mut runner = Runner::open(&module, &native::options(how.native), &session.limits)
-        .map_err(|error| Failure::cannot_run(error).about(&file.name))?;
+    let mut runner = open(&module, how.native, session).map_err(|failure| failure.about(&file.name))?;
     let load = start.elapsed();
     let fill = given.fill().or(given.inputs.is_empty().then_some(Fill::Zeros));
     let inputs = read_inputs(given, fill, &runner, session)?;
@@ -42,15 +39,12 @@ pub fn bench(
     };
     let first_run = once()?;
     let steady = Steady::measure(time, once)?;
-    let (calls, storage) = match &runner {
-        Runner::Graph(graph) => (graph.call_count(), graph.memory_bytes()),
-        Runner::Aot(_) => (1, 0),
-    };
+    let (calls, storage) = (runner.call_count(), runner.memory_bytes());
     Ok(Measured {
         file: file.name.clone(),
-        method: module.info().name.clone(),
+        method: label(&module, how.native),
         threads: None,
-        open,
+        open: opened,
         load,
         first_run,
         steady,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use edgepack_format::tensor::{TensorBuf, TensorLayout};
+use edgepack_native::{Error, Runner};
 
-use super::runner::{Runner, RunnerError};
 use crate::cases::{Recorded, ReplayError, Replayed};
 use crate::compare::{Tolerance, compare};
 use crate::interchange;
@@ -69,7 +69,7 @@ fn replay_one(runner: &mut Runner, case: &Recorded, tolerance: Tolerance) -> Rep
 }
 
 /// Runs a module on recorded inputs; the layouts of its outputs are those recorded, in index order.
-fn run(runner: &mut Runner, case: &Recorded) -> Result<Vec<TensorBuf>, RunnerError> {
+fn run(runner: &mut Runner, case: &Recorded) -> Result<Vec<TensorBuf>, Error> {
     let inputs = case.inputs.values().map(TensorBuf::contiguous).collect::<Result<Vec<_>, _>>()?;
     let wanted = case.outputs.values().map(TensorBuf::layout);
     let wanted = wanted.map(|layout| TensorLayout::contiguous(layout.scalar_type(), layout.sizes()));

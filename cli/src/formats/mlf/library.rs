@@ -1,14 +1,15 @@
-//! The library in a package, and its modules.
+//! The library in a package, its modules, and those of them that are run.
 
 use std::sync::Arc;
 
 use edgepack_format::limits::Limits;
 use edgepack_loader::mlf::{Library, LibraryModule};
+use edgepack_native::{Error, Runner};
 
 use super::native;
-use super::runner::Runner;
 use crate::file::File;
 use crate::options::Native;
+use crate::session::Session;
 use crate::status::Failure;
 
 /// Opens a package.
@@ -20,19 +21,60 @@ pub fn library(file: &File, limits: &Limits) -> Result<Library, Failure> {
 /// Opens the module of a package: the one asked for, or the only one.
 pub fn module(file: &File, asked: Option<&str>, limits: &Limits) -> Result<LibraryModule, Failure> {
     let library = library(file, limits)?;
-    let names: Vec<String> = library.modules().map(|module| module.info().name.clone()).collect();
-    let unclear = || Failure::usage(format!("name one of the modules with --method: {}", names.join(", ")));
-    library.module(asked).map_err(|_| unclear().about(&file.name))
+    chosen(&library, asked).map_err(|failure| failure.about(&file.name))
 }
 
-/// The module of a package, ready to run.
-pub fn open(
-    file: &File,
-    asked: Option<&str>,
-    consent: Native,
-    limits: &Limits,
-) -> Result<(LibraryModule, Runner), Failure> {
-    let module = module(file, asked, limits)?;
-    let runner = Runner::open(&module, &native::options(consent), limits);
-    Ok((module, runner.map_err(|error| Failure::cannot_run(error).about(&file.name))?))
+/// The module of an open package that is asked for, or the only one.
+pub fn chosen(library: &Library, asked: Option<&str>) -> Result<LibraryModule, Failure> {
+    let names: Vec<String> = library.modules().map(|module| module.info().name.clone()).collect();
+    let unclear = || Failure::usage(format!("name one of the modules with --module: {}", names.join(", ")));
+    library.module(asked).map_err(|_| unclear())
+}
+
+/// The name under which the runs of a module, or of one of its functions, are recorded.
+pub fn label(module: &LibraryModule, consent: &Native) -> String {
+    match &consent.function {
+        Some(function) => format!("{}.{function}", module.info().name),
+        None => module.info().name.clone(),
+    }
+}
+
+/// A module, or one function of it, ready to run: in a process of its own, unless the consent says otherwise.
+pub fn open(module: &LibraryModule, consent: &Native, session: &Session) -> Result<Runner, Failure> {
+    let (function, options, limits) = (consent.function.as_deref(), native::options(consent), &session.limits);
+    let opened = match consent.in_process || !consent.allow_native_code {
+        true => Runner::open(module, function, &options, limits),
+        false => apart(module, consent, session)?,
+    };
+    opened.map_err(|error| match error {
+        Error::NotAllowed => Failure::cannot_run(format!("{error}; --allow-native-code allows it")),
+        error => Failure::cannot_run(error),
+    })
+}
+
+/// A module in a process of its own.
+#[cfg(unix)]
+fn apart(module: &LibraryModule, consent: &Native, session: &Session) -> Result<Result<Runner, Error>, Failure> {
+    use edgepack_native::Child;
+
+    let helper = session.helper.as_ref().ok_or_else(nowhere)?;
+    let mut child = Child::new(helper).with_argument(crate::HELPER);
+    if let Some(seconds) = consent.time_limit {
+        child = child.with_deadline(std::time::Duration::from_secs(seconds.into()));
+    }
+    let opened = child.open(module, consent.function.as_deref(), &native::options(consent), &session.limits);
+    Ok(opened.map(|child| Runner::Child(Box::new(child))))
+}
+
+/// There are no such processes.
+#[cfg(not(unix))]
+fn apart(_: &LibraryModule, _: &Native, session: &Session) -> Result<Result<Runner, Error>, Failure> {
+    let _helper = &session.helper;
+    Err(nowhere())
+}
+
+fn nowhere() -> Failure {
+    Failure::cannot_run(
+        "there is no program here that runs code in a process of its own; --in-process runs it in this one",
+    )
 }

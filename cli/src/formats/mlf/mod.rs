@@ -5,13 +5,13 @@
 mod bench;
 pub mod cases;
 mod check;
+pub mod convert;
 mod graph;
 mod library;
-mod native;
+pub mod native;
 pub(crate) mod ops;
 mod print;
 mod run;
-pub mod runner;
 pub(crate) mod summary;
 
 use std::io::{self, Write};
@@ -34,6 +34,7 @@ use crate::spelling;
 use crate::status::{Failure, Status};
 use crate::value::Value;
 use crate::view::Graph;
+pub use library::library as open_library;
 use summary::LibrarySummary;
 
 /// Packages.

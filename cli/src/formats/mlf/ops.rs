@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
+use edgepack_format::mlf::interface::Part;
 use edgepack_format::mlf::{COPY, NOP, definitions, has_function_macros};
 use edgepack_loader::mlf::LibraryModule;
 use serde::Serialize;
@@ -47,6 +48,10 @@ pub(crate) struct LibraryNeeds<'a> {
 pub(crate) struct Module {
     /// Name of the module.
     name: String,
+    /// Inputs of the module, if a part of the package lists them.
+    inputs: Option<usize>,
+    /// Outputs of the module, if a part of the package lists them.
+    outputs: Option<usize>,
     /// Functions by name.
     functions: Vec<Need>,
 }
@@ -63,7 +68,10 @@ pub fn list(file: &File, session: &mut Session) -> Result<Status, Failure> {
         session.title(&file.name)?;
         for module in &modules {
             let out = &mut session.out;
-            writeln!(out, "{TITLE}functions of {}{TITLE:#}  {}", module.name, module.functions.len())?;
+            let io = [(module.inputs, "input"), (module.outputs, "output")];
+            let io = io.into_iter().filter_map(|(number, what)| Some(format!(", {}", count(number?, what))));
+            let io = io.collect::<String>();
+            writeln!(out, "{TITLE}functions of {}{TITLE:#}  {}{io}", module.name, module.functions.len())?;
             let mut columns = Columns::new(2, &[Align::Left, Align::Right, Align::Left, Align::Left]);
             for need in &module.functions {
                 let dtypes: Vec<&str> = need.dtypes.iter().map(String::as_str).collect();
@@ -114,5 +122,12 @@ fn needs(module: &LibraryModule) -> Result<Module, Failure> {
         let types = node.inputs.iter().filter_map(|&input| module.graph()?.entry(input));
         need.dtypes.extend(types.map(|entry| entry.data_type.to_string()));
     }
-    Ok(Module { name: module.info().name.clone(), functions: needs.into_values().collect() })
+    // The model's text has parameters among its inputs.
+    let said = module.interfaces().into_iter().filter(|interface| interface.part != Part::Relay).collect::<Vec<_>>();
+    Ok(Module {
+        name: module.info().name.clone(),
+        inputs: said.first().map(|interface| interface.inputs.len()),
+        outputs: said.iter().find_map(|interface| Some(interface.outputs.as_ref()?.len())),
+        functions: needs.into_values().collect(),
+    })
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use edgepack_format::mlf::Module;
 
-use super::summary::{GraphSummary, LibrarySummary, ModuleSummary};
+use super::summary::{GraphSummary, IoSummary, LibrarySummary, ModuleSummary};
 use crate::spelling;
 use crate::style::{DIM, NAME, SHAPE, TITLE, WARN};
 use crate::table::{Align, Cell, Columns};
@@ -60,17 +60,19 @@ fn print_module(info: &Module, module: &ModuleSummary, all: bool, out: &mut dyn 
         for buffer in buffers {
             let layout = format!("{}{:?}", buffer.dtype, buffer.shape);
             columns.row([
-                Cell::new(spelling::name(&buffer.input_binding), NAME),
+                Cell::new(spelling::name(buffer.input_binding.as_deref().unwrap_or("-")), NAME),
                 Cell::new(spelling::name(&layout), SHAPE),
                 bytes(buffer.size_bytes).into(),
             ]);
         }
         columns.print(out)?;
     }
+    print_interfaces(module, out)?;
     if let Some(graph) = &module.graph {
         print_graph(graph, out)?;
     }
     print_params(module, all, out)?;
+    print_text(module, all, out)?;
     if module.sources.is_empty() && module.objects.is_empty() {
         return writeln!(out, "\n  {WARN}no code{WARN:#}");
     }
@@ -87,7 +89,37 @@ fn print_module(info: &Module, module: &ModuleSummary, all: bool, out: &mut dyn 
             writeln!(out, "      {}", spelling::name(function))?;
         }
     }
-    module.objects.iter().try_for_each(|path| writeln!(out, "    {NAME}{}{NAME:#}  compiled", spelling::name(path)))
+    let mut objects = module.objects.iter();
+    objects.try_for_each(|one| writeln!(out, "    {NAME}{}{NAME:#}  {}", spelling::name(&one.path), one.kind))
+}
+
+/// Prints what each part says about inputs and outputs.
+fn print_interfaces(module: &ModuleSummary, out: &mut dyn Write) -> io::Result<()> {
+    if module.interfaces.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n  {TITLE}inputs and outputs{TITLE:#}")?;
+    let tensor = |tensor: &IoSummary| match (tensor.name.as_str(), &tensor.layout) {
+        ("", layout) => layout.as_deref().map_or("?".to_owned(), spelling::name),
+        (name, None) => spelling::name(name),
+        (name, Some(layout)) => format!("{}: {}", spelling::name(name), spelling::name(layout)),
+    };
+    let list = |tensors: &Vec<IoSummary>| tensors.iter().map(tensor).collect::<Vec<_>>().join(", ");
+    for interface in &module.interfaces {
+        let outputs = interface.outputs.as_ref().map_or("?".to_owned(), list);
+        let part = spelling::name(&interface.part);
+        writeln!(out, "    {NAME}{part}{NAME:#}  {} -> {outputs}", list(&interface.inputs))?;
+    }
+    Ok(())
+}
+
+/// Prints the model's text, or how long it is.
+fn print_text(module: &ModuleSummary, all: bool, out: &mut dyn Write) -> io::Result<()> {
+    let Some(text) = &module.text else { return Ok(()) };
+    let path = spelling::name(&text.path);
+    writeln!(out, "\n  {TITLE}model's text{TITLE:#}  {NAME}{path}{NAME:#}, {}", count(text.lines, "line"))?;
+    let mut lines = text.text.lines().filter(|_| all);
+    lines.try_for_each(|line| writeln!(out, "    {}", spelling::name(line)))
 }
 
 fn print_graph(graph: &GraphSummary, out: &mut dyn Write) -> io::Result<()> {

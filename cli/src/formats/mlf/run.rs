@@ -1,10 +1,9 @@
 //! One run of a module.
 
-use edgepack_executor::mlf::Operand;
 use edgepack_format::tensor::TensorBuf;
+use edgepack_native::{IoSpec, Runner};
 
-use super::library::open;
-use super::runner::Runner;
+use super::library::{label, module, open};
 use crate::file::File;
 use crate::formats::Execution;
 use crate::inputs::{self, Kind, Wanted, fill::Fill};
@@ -22,10 +21,11 @@ pub fn run(
     session: &mut Session,
 ) -> Result<(String, Vec<Value>), Failure> {
     super::not_recorded(how)?;
-    let (module, mut runner) = open(file, asked, how.native, &session.limits)?;
+    let module = module(file, asked.or(how.native.module.as_deref()), &session.limits)?;
+    let mut runner = open(&module, how.native, session).map_err(|failure| failure.about(&file.name))?;
     let inputs = read_inputs(given, given.fill(), &runner, session)?;
-    let outputs = runner.run(&inputs, &[]).map_err(Failure::cannot_run)?;
-    Ok((module.info().name.clone(), outputs.into_iter().map(Value::Tensor).collect()))
+    let outputs = runner.run(&inputs, &[]).map_err(|error| Failure::cannot_run(error).about(&file.name))?;
+    Ok((label(&module, how.native), outputs.into_iter().map(Value::Tensor).collect()))
 }
 
 /// The inputs of a module, in order; those that are not given as `fill` has them.
@@ -35,7 +35,7 @@ pub fn read_inputs(
     runner: &Runner,
     session: &mut Session,
 ) -> Result<Vec<TensorBuf>, Failure> {
-    let wanted = |(name, operand): (String, Option<Operand>)| {
+    let wanted = |IoSpec { name, operand }: IoSpec| {
         let layout = operand.and_then(|operand| operand.layout().ok());
         Wanted { name: Some(name), kind: layout.map_or(Kind::Unknown, Kind::Tensor) }
     };

@@ -1,7 +1,7 @@
 //! Summary of a Model Library Format package.
 
 use edgepack_format::limits::Limits;
-use edgepack_format::mlf::{self, DataType, Graph, Metadata, Package, StoragePlan, definitions, package};
+use edgepack_format::mlf::{self, DataType, Graph, Metadata, Package, StoragePlan, definitions, interface, package};
 use edgepack_loader::mlf::Archive;
 use serde::Serialize;
 
@@ -43,8 +43,58 @@ pub struct ModuleSummary {
     pub params: Vec<TensorSummary>,
     /// Source files of the module.
     pub sources: Vec<SourceSummary>,
-    /// Paths of its objects.
-    pub objects: Vec<String>,
+    /// Objects of the module.
+    pub objects: Vec<ObjectSummary>,
+    /// Inputs and outputs, by every part that says something about them.
+    pub interfaces: Vec<InterfaceSummary>,
+    /// The model before it was compiled.
+    pub text: Option<TextSummary>,
+}
+
+/// Compiled object.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct ObjectSummary {
+    /// Path of the object.
+    pub path: String,
+    /// Kind of the object, and the machine that it is for.
+    pub kind: String,
+}
+
+/// Inputs and outputs, as a part of the package says.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct InterfaceSummary {
+    /// The part.
+    pub part: String,
+    /// Inputs, in order.
+    pub inputs: Vec<IoSummary>,
+    /// Outputs, in order; absent if the part says nothing about them.
+    pub outputs: Option<Vec<IoSummary>>,
+}
+
+/// Input or output.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct IoSummary {
+    /// Name of the tensor, which may be empty.
+    pub name: String,
+    /// Description of the tensor, as far as the part has one.
+    #[serde(rename = "type")]
+    pub layout: Option<String>,
+}
+
+/// Text of a model.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct TextSummary {
+    /// Path of the text.
+    pub path: String,
+    /// Lines of the text.
+    pub lines: usize,
+    /// The text itself.
+    #[serde(skip)]
+    pub text: String,
 }
 
 /// Graph of a module, and the memory that it needs.
@@ -119,8 +169,10 @@ impl LibrarySummary {
         let package = package::verify(&members, limits).1;
         let (metadata, modules) = match package {
             Some(Package { metadata, modules }) => {
-                let names: Vec<String> = metadata.modules.iter().map(|module| module.name.clone()).collect();
-                (Some(metadata), names.into_iter().zip(&modules).map(|(name, files)| module(name, files)).collect())
+                let version = metadata.version;
+                let pairs = metadata.modules.iter().zip(&modules);
+                let modules = pairs.map(|(info, files)| module(version, info, files)).collect();
+                (Some(metadata), modules)
             }
             None => (None, Vec::new()),
         };
@@ -133,7 +185,7 @@ impl LibrarySummary {
     }
 }
 
-fn module(name: String, files: &mlf::ModuleFiles<'_>) -> ModuleSummary {
+fn module(version: u32, info: &mlf::Module, files: &mlf::ModuleFiles<'_>) -> ModuleSummary {
     let params = files.params.iter().flat_map(|params| &params.entries).map(|param| TensorSummary {
         name: param.name.to_owned(),
         layout: layout(param.data_type, &param.shape),
@@ -150,12 +202,36 @@ fn module(name: String, files: &mlf::ModuleFiles<'_>) -> ModuleSummary {
             .map(|one| one.name)
             .collect(),
     });
+    let objects = files.objects.iter().map(|object| ObjectSummary {
+        path: object.path.to_owned(),
+        kind: mlf::ObjectCode::of(object.bytes).to_string(),
+    });
+    let text = files.relay.map(|text| TextSummary {
+        path: mlf::place::relay(version, &info.name),
+        lines: text.lines().count(),
+        text: text.to_owned(),
+    });
     ModuleSummary {
-        name,
+        name: info.name.clone(),
         graph: files.graph.as_ref().map(graph),
         params: params.collect(),
         sources: sources.collect(),
-        objects: files.objects.iter().map(|object| object.path.to_owned()).collect(),
+        objects: objects.collect(),
+        interfaces: interface::interfaces(info, files).iter().map(described).collect(),
+        text,
+    }
+}
+
+fn described(interface: &interface::Interface) -> InterfaceSummary {
+    let tensor = |tensor: &interface::IoTensor| IoSummary {
+        name: tensor.name.clone(),
+        layout: (tensor.data_type.is_some() || tensor.bytes.is_some()).then(|| tensor.to_string()),
+    };
+    let tensors = |list: &Vec<interface::IoTensor>| list.iter().map(tensor).collect();
+    InterfaceSummary {
+        part: interface.part.to_string(),
+        inputs: tensors(&interface.inputs),
+        outputs: interface.outputs.as_ref().map(tensors),
     }
 }
 

@@ -12,6 +12,7 @@ mod header;
 mod language;
 mod library;
 mod operators;
+mod packages;
 mod packed;
 mod payload;
 mod payload_run;
@@ -263,6 +264,26 @@ pub const BODIES: &[Body] = &[
         root: no_root,
         edit: no_edit,
         dictionary: LIBRARIES,
+    },
+    Body {
+        name: "gzip",
+        promise: "a package in gzip is inflated within the limits, and is then a package like any other",
+        run: packages::gzip,
+        extensions: &[],
+        seeds: packages::gzip_seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: "",
+    },
+    Body {
+        name: "child_answers",
+        promise: "a child process that says anything gives the outputs that were asked for, or is refused",
+        run: packages::child_answers,
+        extensions: &[],
+        seeds: packages::answer_seeds,
+        root: no_root,
+        edit: no_edit,
+        dictionary: "",
     },
     Body {
         name: "operator_schema",

@@ -12,5 +12,6 @@ int TVMBackendParallelLaunch(FTVMParallelLambda body, void* closure, int num_tas
 int TVMBackendParallelBarrier(int task_id, TVMParallelGroupEnv* env);
 int TVMBackendGetFuncFromEnv(void* module, const char* name, TVMFunctionHandle* out);
 int TVMBackendRegisterSystemLibSymbol(const char* name, void* symbol);
+int TVMBackendRegisterEnvCAPI(const char* name, void* symbol);
 int TVMBackendRunOnce(void** handle, int (*body)(void*), void* closure, int bytes);
 #endif

@@ -1,6 +1,11 @@
 //! The C interface header of a package: which tensors go in and out, which memory the caller brings.
 
-use edgepack_format::mlf::Module;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::metadata::Module;
 
 /// Declarations of a header. All members of its structs are pointers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -78,6 +83,7 @@ fn defined(text: &str, name: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
 
     #[test]
     fn a_header_says_what_goes_in_and_out() {
