@@ -39,7 +39,7 @@ fn published_schemas_are_those_of_the_types() {
 /// Refuses fields without a name in the schema: in the document itself, and in every definition but those of whole
 /// documents, which `schema` stands next to.
 fn closed(mut schema: Value) -> Value {
-    let bodies: Vec<String> = schema["anyOf"].as_array().unwrap().iter().map(|body| reference(body)).collect();
+    let bodies: Vec<String> = schema["anyOf"].as_array().unwrap().iter().map(reference).collect();
     schema["unevaluatedProperties"] = json!(false);
     for (name, definition) in schema["$defs"].as_object_mut().unwrap() {
         let open = definition.get("additionalProperties").is_some() || definition.get("properties").is_none();

@@ -90,7 +90,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         format.extract(&head, args.piece.piece(args.weight)?, session).map_err(|failure| failure.about(name))?;
     session.write_binary(&args.output, &bytes)?;
     if session.json {
-        session.document(&Extracted { bytes: bytes.len(), file: &name, output: args.output.display().to_string() })?;
+        session.document(&Extracted { bytes: bytes.len(), file: name, output: args.output.display().to_string() })?;
     }
     Ok(Status::Fine)
 }
