@@ -18,7 +18,7 @@ use edgepack_loader::mlf::LibraryModule;
 
 use crate::compile::{self, Options};
 use crate::error::Error;
-use crate::runner::{chosen_outputs, operands};
+use crate::in_process::{chosen_outputs, operands};
 use crate::spec::IoSpec;
 use process::Process;
 pub use process::end_all;

@@ -19,8 +19,8 @@ use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 
 use super::protocol::{Load, Loaded, Request, Run, read_request, send_failed, send_loaded, send_ran};
 use crate::error::Error;
+use crate::in_process::{InProcess, run_aot, run_graph};
 use crate::library::NativeLibrary;
-use crate::runner::{Runner, run_aot, run_graph};
 
 /// Serves the parent that is connected to standard input, until it hangs up; then this process is ended, with its group.
 ///
@@ -118,7 +118,7 @@ fn end() -> Result<(), Error> {
     std::process::exit(0)
 }
 
-fn open(load: &Load) -> Result<Runner, Error> {
+fn open(load: &Load) -> Result<InProcess, Error> {
     let mut limits = Limits::default();
     [limits.visits, limits.arena_bytes, limits.memory_bytes] = load.limits;
     let package = Library::from_source(Arc::new(MemorySource::new(load.package.as_slice())), &limits)?;
@@ -126,25 +126,24 @@ fn open(load: &Load) -> Result<Runner, Error> {
     let path = PathBuf::from(std::ffi::OsString::from_vec(load.library.clone()));
     let library = NativeLibrary::load(&path)?;
     library.set_threads(usize::try_from(load.threads).unwrap_or(1));
-    Runner::with(&module, load.function.as_deref(), library, &limits)
+    InProcess::with(&module, load.function.as_deref(), library, &limits)
 }
 
 /// Runs, and sends the outputs or the reason there are none.
-fn answer(runner: &mut Runner, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
+fn answer(runner: &mut InProcess, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
     let sent = match runner {
-        Runner::Graph(graph) => {
+        InProcess::Graph(graph) => {
             let views = run.inputs.iter().map(|(operand, bytes)| Ok(TensorView::new(operand.layout()?, bytes)?));
             let views = views.collect::<Result<Vec<_>, Error>>();
             views
                 .and_then(|views| run_graph(graph, &views))
                 .map(|outputs| send_ran(out, &outputs.iter().map(|output| output.data()).collect::<Vec<_>>()))
         }
-        Runner::Aot(aot) => {
+        InProcess::Aot(aot) => {
             let given: Vec<(&Operand, &[u8])> = run.inputs.iter().map(|(operand, bytes)| (operand, &**bytes)).collect();
             let ran = run_aot(aot, &given, run.outputs.clone());
             ran.map(|outputs| send_ran(out, &outputs.iter().map(|(_, bytes)| &**bytes).collect::<Vec<_>>()))
         }
-        Runner::Child(_) => Err(Error::Arguments("a child has no child".to_owned())),
     };
     let sent = sent.unwrap_or_else(|error| send_failed(out, &error.to_string()));
     Ok(sent?)
