@@ -78,7 +78,7 @@ pub fn change_metadata<'a>(
 mod tests {
     use super::*;
     use crate::edit::Opened;
-    use edgepack_builder::ProgramBuilder;
+    use edgepack_builder::pte::ProgramBuilder;
     use edgepack_builder::args;
     use edgepack_loader::Program;
 
