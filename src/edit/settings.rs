@@ -78,8 +78,8 @@ pub fn change_metadata<'a>(
 mod tests {
     use super::*;
     use crate::edit::Opened;
-    use edgepack_builder::pte::ProgramBuilder;
     use edgepack_builder::args;
+    use edgepack_builder::pte::ProgramBuilder;
     use edgepack_loader::Program;
 
     fn changed(bytes: &[u8], settings: &[(&str, Option<MetadataValue>)]) -> Result<Vec<u8>, Error> {
