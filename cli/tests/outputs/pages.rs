@@ -108,7 +108,7 @@ fn pages_show_themselves_in_a_browser() {
     assert!(count(&document, "<tr") > 5 && count(&document, "class=\"box\"") > 20, "{document}");
     done(&folder, &["compare", "c.pte", "--rewrites", "--html", "layers.html"]);
     let document = quiet(&browser, &folder, "layers.html");
-    assert!(count(&document, "<rect") > 5 && count(&document, "<th") == 9, "{document}");
+    assert!(count(&document, "<rect") > 5 && count(&document, "<th") == 10, "{document}");
 }
 
 /// A program in which names are markup.
