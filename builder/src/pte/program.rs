@@ -206,7 +206,7 @@ impl<'d> ProgramBuilder<'d> {
     /// Adds a setting that whoever runs the program can read: `tokenizer.bos_id`, 128000. A name is one thing.
     ///
     /// ```
-    /// use edgepack_builder::ProgramBuilder;
+    /// use edgepack_builder::pte::ProgramBuilder;
     ///
     /// let mut program = ProgramBuilder::new();
     /// program.metadata("tokenizer.model", "bpe")?;

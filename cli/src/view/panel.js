@@ -267,3 +267,5 @@ const follow = () => {
 addEventListener("hashchange", follow);
 if (data.graphs.length) show(0);
 if (location.hash) follow();
+// At once, whether or not the browser draws frames.
+if (data.graphs.length) render();
