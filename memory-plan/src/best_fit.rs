@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Block, Placement};
+use super::{Block, NoPlan, Placement, indices, unplaced, with_room};
 
 /// Order of the blocks. Which order packs best depends on the method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,9 +24,9 @@ impl Order {
         self == Order::Time
     }
 
-    fn sort(self, blocks: &[Block]) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..blocks.len()).collect();
-        order.sort_by_key(|&index| {
+    fn sort(self, blocks: &[Block]) -> Result<Vec<usize>, NoPlan> {
+        let mut order = indices(blocks.len())?;
+        order.sort_unstable_by_key(|&index| {
             let Some(block) = blocks.get(index) else { return (0, 0, index) };
             let length = u128::from(block.lifetime.last.saturating_sub(block.lifetime.first)).saturating_add(1);
             let size = u128::from(block.bytes);
@@ -39,15 +39,15 @@ impl Order {
             };
             (first, second, index)
         });
-        order
+        Ok(order)
     }
 }
 
 /// Places rounded blocks whose sizes do not overflow in sum.
-pub(super) fn place(blocks: &[Block], align: u64, order: Order) -> Placement {
-    let mut placement = Placement { offsets: blocks.iter().map(|block| block.fixed.unwrap_or(0)).collect(), bytes: 0 };
+pub(super) fn place(blocks: &[Block], align: u64, order: Order) -> Result<Placement, NoPlan> {
+    let mut placement = unplaced(blocks)?;
     // What has a place, by offset: (offset, end, block).
-    let mut placed: Vec<(u64, u64, usize)> = Vec::new();
+    let mut placed: Vec<(u64, u64, usize)> = with_room(blocks.len())?;
     for (index, block) in blocks.iter().enumerate() {
         if let Some(at) = block.fixed {
             placed.push((at, at.saturating_add(block.bytes), index));
@@ -55,7 +55,7 @@ pub(super) fn place(blocks: &[Block], align: u64, order: Order) -> Placement {
     }
     placed.sort_unstable();
     placement.bytes = placed.iter().map(|(_, end, _)| *end).max().unwrap_or(0);
-    for index in order.sort(blocks) {
+    for index in order.sort(blocks)? {
         let Some(block) = blocks.get(index).filter(|block| block.fixed.is_none() && block.bytes > 0) else { continue };
         if order.is_quick() {
             placed.retain(|(_, _, other)| {
@@ -73,7 +73,7 @@ pub(super) fn place(blocks: &[Block], align: u64, order: Order) -> Placement {
         let place = placed.partition_point(|other| *other < entry);
         placed.insert(place, entry);
     }
-    placement
+    Ok(placement)
 }
 
 /// The start of the smallest gap that holds the block, or the end of all it meets.

@@ -4,12 +4,10 @@
 //! tenants of that time, or on a new shelf of its own size. Shelves never grow and stand one after another, behind
 //! whatever has a fixed place.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{Block, Placement};
+use super::{Block, NoPlan, Placement, indices, unplaced};
 
-#[derive(Default)]
 struct Shelf {
     bytes: u64,
     /// Block and offset on the shelf.
@@ -17,10 +15,10 @@ struct Shelf {
 }
 
 /// Places rounded blocks whose sizes do not overflow in sum.
-pub(super) fn place(blocks: &[Block], align: u64) -> Placement {
-    let mut order: Vec<usize> = (0..blocks.len()).collect();
+pub(super) fn place(blocks: &[Block], align: u64) -> Result<Placement, NoPlan> {
+    let mut order = indices(blocks.len())?;
     // Equal sizes in reverse, as the reference pops them.
-    order.sort_by_key(|&index| (blocks.get(index).map(|block| block.bytes), index));
+    order.sort_unstable_by_key(|&index| (blocks.get(index).map(|block| block.bytes), index));
     let mut shelves: Vec<Shelf> = Vec::new();
     let mut base = 0u64;
     for index in order.into_iter().rev() {
@@ -39,12 +37,15 @@ pub(super) fn place(blocks: &[Block], align: u64) -> Placement {
                 (taken.saturating_add(block.bytes) <= shelf.bytes).then_some((number, taken))
             })
         });
-        match found.and_then(|(number, at)| Some((shelves.get_mut(number)?, at))) {
-            Some((shelf, at)) => shelf.tenants.push((index, at)),
-            None => shelves.push(Shelf { bytes: block.bytes, tenants: vec![(index, 0)] }),
+        let (number, at) = found.unwrap_or((shelves.len(), 0));
+        if number == shelves.len() {
+            push(&mut shelves, Shelf { bytes: block.bytes, tenants: Vec::new() })?;
+        }
+        if let Some(shelf) = shelves.get_mut(number) {
+            push(&mut shelf.tenants, (index, at))?;
         }
     }
-    let mut placement = Placement { offsets: blocks.iter().map(|block| block.fixed.unwrap_or(0)).collect(), bytes: 0 };
+    let mut placement = unplaced(blocks)?;
     let mut start = base.checked_next_multiple_of(align).unwrap_or(base);
     for shelf in shelves {
         for (index, at) in shelf.tenants {
@@ -55,7 +56,14 @@ pub(super) fn place(blocks: &[Block], align: u64) -> Placement {
         start = start.saturating_add(shelf.bytes);
     }
     placement.bytes = start;
-    placement
+    Ok(placement)
+}
+
+/// Adds an item to a list, which may need memory.
+fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), NoPlan> {
+    list.try_reserve(1).map_err(|_| NoPlan::Memory)?;
+    list.push(item);
+    Ok(())
 }
 
 /// Returns the end of the shelf's tenants that live while the block does.

@@ -92,19 +92,46 @@ impl Lifetime {
     }
 }
 
-/// Packs blocks into one memory; offsets are multiples of `align`. `None` if sizes overflow.
-pub fn place(blocks: &[Block], align: u64, strategy: Strategy) -> Option<Placement> {
+/// Cause for which there is no plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum NoPlan {
+    /// The sizes overflow in sum.
+    Overflow,
+    /// There is no memory for the tables of the planning itself.
+    Memory,
+}
+
+impl core::fmt::Display for NoPlan {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            NoPlan::Overflow => "the sizes overflow in sum",
+            NoPlan::Memory => "there is no memory to plan in",
+        })
+    }
+}
+
+impl core::error::Error for NoPlan {}
+
+/// Packs blocks into one memory; offsets are multiples of `align`.
+///
+/// # Errors
+///
+/// [`NoPlan`] if the sizes overflow, or an allocation fails: no number of blocks aborts.
+pub fn place(blocks: &[Block], align: u64, strategy: Strategy) -> Result<Placement, NoPlan> {
     let align = align.max(1);
-    let rounded: Option<Vec<Block>> = blocks
-        .iter()
-        .map(|block| Some(Block { bytes: block.bytes.checked_next_multiple_of(align)?, ..*block }))
-        .collect();
-    let blocks = rounded?;
+    let mut rounded = with_room(blocks.len())?;
+    for block in blocks {
+        let bytes = block.bytes.checked_next_multiple_of(align).ok_or(NoPlan::Overflow)?;
+        rounded.push(Block { bytes, ..*block });
+    }
+    let blocks = rounded;
     // No sum of sizes below overflows if the sum of all does not.
     let fixed = blocks.iter().filter_map(|block| block.fixed?.checked_add(block.bytes)).max().unwrap_or(0);
-    blocks.iter().try_fold(fixed.checked_add(align)?, |sum, block| sum.checked_add(block.bytes))?;
+    let sum = fixed.checked_add(align).ok_or(NoPlan::Overflow)?;
+    blocks.iter().try_fold(sum, |sum, block| sum.checked_add(block.bytes)).ok_or(NoPlan::Overflow)?;
 
-    let floor = live_at_once(&blocks);
+    let floor = live_at_once(&blocks)?;
     let mut best: Option<Placement> = None;
     let mut keep = |found: Placement| {
         if best.as_ref().is_none_or(|best| found.bytes < best.bytes) {
@@ -114,26 +141,48 @@ pub fn place(blocks: &[Block], align: u64, strategy: Strategy) -> Option<Placeme
     };
     let many = blocks.len() > MANY;
     if strategy == Strategy::Quick {
-        return Some(best_fit::place(&blocks, align, best_fit::Order::Time));
+        return best_fit::place(&blocks, align, best_fit::Order::Time);
     }
-    if strategy != Strategy::BestFit && (!many || strategy == Strategy::Greedy) && keep(greedy::place(&blocks, align)) {
-        return best;
+    let mut done = false;
+    if strategy != Strategy::BestFit && (!many || strategy == Strategy::Greedy) {
+        done = keep(greedy::place(&blocks, align)?);
     }
     if strategy != Strategy::Greedy {
         for order in best_fit::Order::ALL.iter().filter(|order| !many || order.is_quick()) {
-            let done = keep(best_fit::place(&blocks, align, *order));
-            if done || strategy == Strategy::BestFit && !many {
-                return best;
+            if done {
+                break;
             }
+            done = keep(best_fit::place(&blocks, align, *order)?) || strategy == Strategy::BestFit && !many;
         }
     }
-    best
+    Ok(best.unwrap_or(Placement { offsets: Vec::new(), bytes: 0 }))
+}
+
+/// An empty list with room for so many items.
+fn with_room<T>(count: usize) -> Result<Vec<T>, NoPlan> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(count).map_err(|_| NoPlan::Memory)?;
+    Ok(list)
+}
+
+/// Indices of so many blocks.
+fn indices(count: usize) -> Result<Vec<usize>, NoPlan> {
+    let mut list = with_room(count)?;
+    list.extend(0..count);
+    Ok(list)
+}
+
+/// The placement of blocks before any has been placed: offsets that are decided, and 0.
+fn unplaced(blocks: &[Block]) -> Result<Placement, NoPlan> {
+    let mut offsets = with_room(blocks.len())?;
+    offsets.extend(blocks.iter().map(|block| block.fixed.unwrap_or(0)));
+    Ok(Placement { offsets, bytes: 0 })
 }
 
 /// The most bytes that are needed at one moment: no plan can be smaller. Fixed blocks may share bytes, so they do not
 /// count.
-fn live_at_once(blocks: &[Block]) -> u64 {
-    let mut changes: Vec<(u32, bool, u64)> = Vec::with_capacity(blocks.len().saturating_mul(2));
+fn live_at_once(blocks: &[Block]) -> Result<u64, NoPlan> {
+    let mut changes: Vec<(u32, bool, u64)> = with_room(blocks.len().saturating_mul(2))?;
     for block in blocks.iter().filter(|block| block.fixed.is_none()) {
         changes.push((block.lifetime.first, true, block.bytes));
         changes.push((block.lifetime.last.saturating_add(1), false, block.bytes));
@@ -145,7 +194,7 @@ fn live_at_once(blocks: &[Block]) -> u64 {
         now = if begins { now.saturating_add(bytes) } else { now.saturating_sub(bytes) };
         most = most.max(now);
     }
-    most
+    Ok(most)
 }
 
 #[cfg(test)]
@@ -205,8 +254,9 @@ mod tests {
     #[test]
     fn sizes_that_overflow_are_no_plan() {
         let huge = block(u64::MAX - 4, 0, 1);
-        assert_eq!(place(&[huge], 16, Strategy::Smallest), None);
-        assert_eq!(place(&[block(u64::MAX / 2, 0, 1), block(u64::MAX / 2 + 64, 2, 3)], 16, Strategy::Smallest), None);
+        assert_eq!(place(&[huge], 16, Strategy::Smallest), Err(NoPlan::Overflow));
+        let halves = [block(u64::MAX / 2, 0, 1), block(u64::MAX / 2 + 64, 2, 3)];
+        assert_eq!(place(&halves, 16, Strategy::Smallest), Err(NoPlan::Overflow));
         assert_eq!(place(&[], 16, Strategy::Smallest).unwrap().bytes, 0);
     }
 
@@ -230,7 +280,7 @@ mod tests {
         #[test]
         fn many_blocks_are_planned_too(seed in 0u64..1000) {
             let blocks: Vec<_> = (0..64u64).map(|i| block((i * 37 + seed) % 97, (i * 13 % 50) as u32, (i * 13 % 50 + i % 7) as u32)).collect();
-            let quick = best_fit::place(&blocks, 1, best_fit::Order::Time);
+            let quick = best_fit::place(&blocks, 1, best_fit::Order::Time).unwrap();
             check(&blocks, &quick, 1);
         }
     }

@@ -47,13 +47,12 @@ impl AotModule {
             let (entry, _) = info.memory.buffers.first().ok_or_else(|| Error::Symbol(info.name.clone()))?;
             return Self::function(module, entry, library);
         }
-        let header = module
-            .headers()
-            .into_iter()
-            .filter_map(|header| CInterface::parse(std::str::from_utf8(header.bytes).ok()?, info));
         let entry = format!("{}_run", info.prefix());
-        if let Some(interface) = header.into_iter().next() {
-            return Self::structs(library, entry, interface, module);
+        for header in module.headers() {
+            let Ok(text) = std::str::from_utf8(header.bytes) else { continue };
+            if let Some(interface) = CInterface::parse(text, info).map_err(edgepack_loader::Error::from)? {
+                return Self::structs(library, entry, interface, module);
+            }
         }
         let direct = format!("{}___tvm_main__", info.prefix());
         let entry = [entry, direct].into_iter().find(|name| library.has(name));
@@ -100,7 +99,7 @@ impl AotModule {
         if interface.maps_io {
             return Err(Error::Unsupported("inputs and outputs in its memory pools".to_owned()));
         }
-        let from_relay = relay_inputs(module);
+        let from_relay = relay_inputs(module)?;
         let (sizes_in, sizes_out) = (listed(module.info(), true), listed(module.info(), false));
         let find = |specs: &[IoSpec], name: &String| {
             let same = |spec: &&IoSpec| sanitised(&spec.name) == *name;
@@ -256,11 +255,15 @@ fn listed(info: &Module, inputs: bool) -> Vec<IoSpec> {
 }
 
 /// Arguments of the model's text by name: its inputs, and parameters that were compiled in.
-fn relay_inputs(module: &LibraryModule) -> Vec<IoSpec> {
-    let signature = module.relay().and_then(relay::main_signature).unwrap_or_default();
+fn relay_inputs(module: &LibraryModule) -> Result<Vec<IoSpec>, Error> {
+    let signature = module
+        .relay()
+        .map_or(Ok(None), relay::main_signature)
+        .map_err(edgepack_loader::Error::from)?
+        .unwrap_or_default();
     let spec = |argument: relay::Argument| IoSpec {
         operand: argument.tensor.and_then(|(data_type, shape)| Operand::new(data_type, &shape)),
         name: argument.name,
     };
-    signature.arguments.into_iter().map(spec).collect()
+    Ok(signature.arguments.into_iter().map(spec).collect())
 }

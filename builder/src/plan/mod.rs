@@ -8,7 +8,7 @@ mod lifetimes;
 mod regions;
 mod replan;
 
-pub use edgepack_memory_plan::{Block, Lifetime, Placement, Strategy, place};
+pub use edgepack_memory_plan::{Block, Lifetime, NoPlan, Placement, Strategy, place};
 pub use lifetimes::lifetimes;
 pub(crate) use lifetimes::lifetimes_with;
 pub(crate) use replan::details;

@@ -123,7 +123,7 @@ fn method(
             let groups = overlapping(&tensors);
             let blocks: Vec<Block> = groups.iter().map(|group| group.block).collect();
             let new = place(&blocks, options.alignment, options.strategy);
-            if let Some(new) = new.filter(|new| new.bytes.saturating_add(extra) < before) {
+            if let Some(new) = new.ok().filter(|new| new.bytes.saturating_add(extra) < before) {
                 after = new.bytes.saturating_add(extra);
                 for (group, start) in groups.iter().zip(&new.offsets) {
                     for (value, within) in &group.members {

@@ -12,7 +12,7 @@ use super::resolve::show;
 use super::values::{Role, Value};
 use crate::BuildError;
 use crate::error::Error;
-use crate::plan::{Block, Lifetime, OVER_READ, Strategy, details, lifetimes_with, place};
+use crate::plan::{Block, Lifetime, NoPlan, OVER_READ, Strategy, details, lifetimes_with, place};
 
 /// A tensor that needs a place.
 struct Wanted {
@@ -57,11 +57,15 @@ pub(super) fn assign(
     let mut sizes = vec![0i64; last as usize];
     for (memory, tensors) in &memories {
         let blocks: Vec<Block> = tensors.iter().map(|(_, block)| *block).collect();
+        let in_memory = || format!("memory {memory} of method `{}`", method.name);
         let too_large = || BuildError::Memory {
-            place: format!("memory {memory} of method `{}`", method.name),
+            place: in_memory(),
             message: format!("{} tensors need more than 63 bits of bytes", blocks.len()),
         };
-        let placement = place(&blocks, align, strategy).ok_or_else(too_large)?;
+        let placement = place(&blocks, align, strategy).map_err(|cause| match cause {
+            NoPlan::Overflow => too_large(),
+            cause => BuildError::Memory { place: in_memory(), message: cause.to_string() },
+        })?;
         let bytes =
             placement.bytes.checked_add(extra).and_then(|bytes| i64::try_from(bytes).ok()).ok_or_else(too_large)?;
         if let Some(size) = sizes.get_mut((*memory as usize).saturating_sub(1)) {

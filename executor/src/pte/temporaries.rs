@@ -1,13 +1,13 @@
 //! Gives temporary tensors their memory, once a method was rewritten.
 //!
 //! They lie in the planned memory of the method as far as values that stay where they are leave room, and else in memory
-//! of their own. Temporaries that share bytes are placed as one. One that is used within one straight stretch of instructions, written
-//! first, needs its bytes from its first use to its last; any other for the whole method. Nothing is assumed of jumps beyond
-//! that.
+//! of their own. Temporaries that share bytes are placed as one. One that is used within one straight stretch of
+//! instructions, written first, needs its bytes from its first use to its last; any other for the whole method. Nothing
+//! is assumed of jumps beyond that.
 
 use std::ops::Range;
 
-use edgepack_memory_plan::{Block, Lifetime, Placement, Strategy, place};
+use edgepack_memory_plan::{Block, Lifetime, NoPlan, Placement, Strategy, place};
 
 use crate::api::room::{filled, grow, no_room};
 use crate::api::state::ValueId;
@@ -163,7 +163,10 @@ impl Home {
 
 fn packed(blocks: &[Block]) -> Result<Placement, LoadError> {
     let strategy = if blocks.len() <= FEW { Strategy::Smallest } else { Strategy::Quick };
-    Ok(place(blocks, BLOCK_ALIGN as u64, strategy).ok_or_else(|| no_room("temporaries", u64::MAX))?)
+    Ok(place(blocks, BLOCK_ALIGN as u64, strategy).map_err(|cause| match cause {
+        NoPlan::Memory => no_room("the plan of temporaries", size_of_val(blocks) as u64),
+        _ => no_room("temporaries", u64::MAX),
+    })?)
 }
 
 /// Notes where each cluster is used. Returns the number of positions.

@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::metadata::Module;
+use crate::room;
 
 /// Declarations of a header. All members of its structs are pointers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -33,43 +34,48 @@ pub struct Pool {
 
 impl CInterface {
     /// Parses the header of a module; `None` if it declares no such interface.
-    pub fn parse(header: &str, module: &Module) -> Option<CInterface> {
-        let text = without_comments(header);
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for what it declares.
+    pub fn parse(header: &str, module: &Module) -> room::Result<Option<CInterface>> {
+        let text = without_comments(header)?;
         let prefix = module.prefix();
         let members = |what: &str| members(&text, &format!("{prefix}_{what}"));
-        let pools = members("workspace_pools").unwrap_or_default();
+        let (Some(inputs), Some(outputs)) = (members("inputs")?, members("outputs")?) else { return Ok(None) };
+        let pools = members("workspace_pools")?.unwrap_or_default();
         let size = |name: &String| {
             let macro_name = format!("{prefix}_{name}_WORKSPACE_POOL_SIZE").to_uppercase();
             Pool { name: name.clone(), bytes: defined(&text, &macro_name).unwrap_or(0) }
         };
-        Some(CInterface {
-            inputs: members("inputs")?,
-            outputs: members("outputs")?,
-            pools: pools.iter().map(size).collect(),
-            has_devices: members("devices").is_some(),
+        Ok(Some(CInterface {
+            inputs,
+            outputs,
+            pools: room::collect(pools.iter().map(size))?,
+            has_devices: members("devices")?.is_some(),
             maps_io: text.contains(&format!("{prefix}_map_inputs")),
-        })
+        }))
     }
 }
 
-fn without_comments(text: &str) -> String {
+fn without_comments(text: &str) -> room::Result<String> {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once("/*") {
-        out.push_str(before);
+        room::push_str(&mut out, before)?;
         rest = behind.split_once("*/").map_or("", |(_, behind)| behind);
     }
-    out.push_str(rest);
-    out
+    room::push_str(&mut out, rest)?;
+    Ok(out)
 }
 
 /// The members of `struct name { void* a; void* b; }`.
-fn members(text: &str, name: &str) -> Option<Vec<String>> {
+fn members(text: &str, name: &str) -> room::Result<Option<Vec<String>>> {
     let start = format!("struct {name} {{");
-    let (_, behind) = text.split_once(&start)?;
-    let (body, _) = behind.split_once('}')?;
+    let body = text.split_once(&start).and_then(|(_, behind)| behind.split_once('}'));
+    let Some((body, _)) = body else { return Ok(None) };
     let name = |member: &str| member.rsplit([' ', '*', '\n']).next().unwrap_or(member).to_owned();
-    Some(body.split(';').map(str::trim).filter(|member| !member.is_empty()).map(name).collect())
+    room::collect(body.split(';').map(str::trim).filter(|member| !member.is_empty()).map(name)).map(Some)
 }
 
 fn defined(text: &str, name: &str) -> Option<usize> {
@@ -97,10 +103,10 @@ mod tests {
             #define TVMGEN_M_SRAM_WORKSPACE_POOL_SIZE 640
             ";
         let module = Module { name: "m".into(), ..Module::default() };
-        let found = CInterface::parse(header, &module).unwrap();
+        let found = CInterface::parse(header, &module).unwrap().unwrap();
         assert_eq!((found.inputs, found.outputs), (vec!["a".into(), "b_1".into()], vec!["output".into()]));
         assert_eq!(found.pools, [Pool { name: "sram".into(), bytes: 640 }]);
         assert!(!found.has_devices && !found.maps_io);
-        assert_eq!(CInterface::parse("int x;", &module), None);
+        assert_eq!(CInterface::parse("int x;", &module), Ok(None));
     }
 }

@@ -7,15 +7,21 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::data_type::{Class, DataType};
+use super::silent::{Silent, said};
+use crate::room;
 
 /// Inputs or outputs of a table: name, element type and shape.
 pub type Listed = Vec<(String, DataType, Vec<u64>)>;
 
 /// Reads the inputs and outputs of a C file; `None` if it has no such table.
-pub fn read(source: &str) -> Option<(Listed, Listed)> {
+pub fn read(source: &str) -> room::Result<Option<(Listed, Listed)>> {
     if !source.contains("struct TVMTensorInfo") {
-        return None;
+        return Ok(None);
     }
+    said(tables(source))
+}
+
+fn tables(source: &str) -> Result<(Listed, Listed), Silent> {
     let mut shapes: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     let (mut inputs, mut outputs) = (None, None);
     for statement in source.split("};") {
@@ -23,8 +29,11 @@ pub fn read(source: &str) -> Option<(Listed, Listed)> {
         let Some((declared, _)) = head.rsplit_once('[') else { continue };
         let name = declared.rsplit([' ', '*']).next().unwrap_or_default();
         if declared.contains("int64_t") && name.ends_with("_shape") {
-            let sizes: Option<Vec<u64>> = parts(body).map(number).collect();
-            shapes.insert(name, sizes?);
+            let mut sizes = Vec::new();
+            for size in parts(body) {
+                room::push(&mut sizes, number(size).ok_or(Silent::Form)?)?;
+            }
+            shapes.insert(name, sizes);
         } else if declared.contains("struct TVMTensorInfo") {
             let place = match name {
                 name if name.ends_with("_inputs") => &mut inputs,
@@ -34,7 +43,7 @@ pub fn read(source: &str) -> Option<(Listed, Listed)> {
             *place = Some(listed(body, &shapes)?);
         }
     }
-    inputs.zip(outputs)
+    inputs.zip(outputs).ok_or(Silent::Form)
 }
 
 /// The parts of a list that are not empty, without comments.
@@ -55,26 +64,35 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// Elements `{ "name", shape, rank, {class, bits, lanes} }`.
-fn listed(body: &str, shapes: &BTreeMap<&str, Vec<u64>>) -> Option<Listed> {
+fn listed(body: &str, shapes: &BTreeMap<&str, Vec<u64>>) -> Result<Listed, Silent> {
     let mut list = Listed::new();
     let mut rest = body;
     while let Some((_, behind)) = rest.split_once('"') {
-        let (name, behind) = behind.split_once('"')?;
-        let (fields, behind) = behind.split_once('{')?;
-        let (data_type, behind) = behind.split_once('}')?;
-        let mut fields = parts(fields);
-        let (shape, rank) = (fields.next()?, number(fields.next()?)?);
-        let shape = match rank {
-            0 => Vec::new(),
-            _ => shapes.get(shape)?.clone(),
-        };
-        let mut codes = parts(data_type).map(number);
-        let mut code = || u8::try_from(codes.next()??).ok();
-        let (class, bits, lanes) = (Class::from_code(code()?)?, code()?, code()?);
-        list.push((name.to_owned(), DataType::new(class, bits, u16::from(lanes))?, shape));
+        let (name, data_type, shape, behind) = element(behind, shapes).ok_or(Silent::Form)?;
+        room::push(&mut list, (name.to_owned(), data_type, room::copy_of(shape)?))?;
         rest = behind;
     }
-    Some(list)
+    Ok(list)
+}
+
+/// Name, element type and shape of the element whose name begins the text, and what follows it.
+fn element<'t, 's>(
+    text: &'t str,
+    shapes: &'s BTreeMap<&str, Vec<u64>>,
+) -> Option<(&'t str, DataType, &'s [u64], &'t str)> {
+    let (name, behind) = text.split_once('"')?;
+    let (fields, behind) = behind.split_once('{')?;
+    let (data_type, behind) = behind.split_once('}')?;
+    let mut fields = parts(fields);
+    let (shape, rank) = (fields.next()?, number(fields.next()?)?);
+    let shape = match rank {
+        0 => &[],
+        _ => shapes.get(shape)?.as_slice(),
+    };
+    let mut codes = parts(data_type).map(number);
+    let mut code = || u8::try_from(codes.next()??).ok();
+    let (class, bits, lanes) = (Class::from_code(code()?)?, code()?, code()?);
+    Some((name, DataType::new(class, bits, u16::from(lanes))?, shape, behind))
 }
 
 #[cfg(test)]
@@ -94,7 +112,7 @@ mod tests {
 
     #[test]
     fn tables_are_read() {
-        let (inputs, outputs) = read(TABLE).unwrap();
+        let (inputs, outputs) = read(TABLE).unwrap().unwrap();
         let shown: Vec<_> =
             inputs.iter().map(|(name, kind, shape)| (name.as_str(), kind.to_string(), shape.clone())).collect();
         assert_eq!(shown, [("data", "float32".to_string(), vec![1, 3]), ("n", "int64".to_string(), vec![])]);
@@ -104,12 +122,12 @@ mod tests {
     #[test]
     fn other_texts_say_nothing() {
         for end in 0..TABLE.len() {
-            read(&TABLE[..end]);
+            read(&TABLE[..end]).unwrap();
         }
         for text in
             ["int x;", "struct TVMTensorInfo;", "struct TVMTensorInfo a_inputs[1] = { {\"x\", s, 1L, {2, 32, 1}} };"]
         {
-            assert_eq!(read(text), None, "{text}");
+            assert_eq!(read(text), Ok(None), "{text}");
         }
     }
 }

@@ -60,9 +60,10 @@ pub struct IoTensor {
 }
 
 impl IoTensor {
-    fn new(name: &str, data_type: DataType, shape: &[u64]) -> IoTensor {
+    fn new(name: &str, data_type: DataType, shape: &[u64]) -> room::Result<IoTensor> {
         let bytes = params::byte_count(shape, data_type.bytes());
-        IoTensor { name: name.to_owned(), data_type: Some(data_type), shape: Some(shape.to_vec()), bytes }
+        let shape = Some(room::copy_of(shape)?);
+        Ok(IoTensor { name: name.to_owned(), data_type: Some(data_type), shape, bytes })
     }
 
     fn of_buffer(buffer: &NamedBuffer) -> IoTensor {
@@ -105,61 +106,80 @@ pub struct Interface {
 }
 
 /// All that the parts of a module's package say about its inputs and outputs.
-pub fn interfaces(module: &Module, files: &ModuleFiles<'_>) -> Vec<Interface> {
+///
+/// # Errors
+///
+/// There is no memory for what they say.
+pub fn interfaces(module: &Module, files: &ModuleFiles<'_>) -> room::Result<Vec<Interface>> {
     let mut found = Vec::new();
-    found.extend(files.graph.as_ref().map(|graph| of_graph(graph, files.params.as_ref())));
+    if let Some(graph) = &files.graph {
+        found.push(of_graph(graph, files.params.as_ref())?);
+    }
     for source in &files.sources {
-        let table = core::str::from_utf8(source.bytes).ok().and_then(c_metadata::read);
-        let table = table.filter(|(inputs, outputs)| !inputs.is_empty() || !outputs.is_empty());
-        found.extend(table.map(|(inputs, outputs)| {
-            let tensors = |list: c_metadata::Listed| {
-                list.iter().map(|(name, data_type, shape)| IoTensor::new(name, *data_type, shape)).collect()
-            };
-            let part = Part::Code(source.path.to_owned());
-            Interface { part, inputs: tensors(inputs), outputs: Some(tensors(outputs)) }
-        }));
+        let Some((inputs, outputs)) = core::str::from_utf8(source.bytes).map_or(Ok(None), c_metadata::read)? else {
+            continue;
+        };
+        if inputs.is_empty() && outputs.is_empty() {
+            continue;
+        }
+        let tensors = |list: c_metadata::Listed| {
+            collected(list.iter().map(|(name, data_type, shape)| IoTensor::new(name, *data_type, shape)))
+        };
+        let part = Part::Code(source.path.to_owned());
+        room::push(&mut found, Interface { part, inputs: tensors(inputs)?, outputs: Some(tensors(outputs)?) })?;
     }
     if let Some(main) = module.memory.main.as_ref().and_then(|main| main.first())
         && let Some(inputs) = &main.inputs
     {
-        let tensors = |list: &Vec<NamedBuffer>| list.iter().map(IoTensor::of_buffer).collect();
-        let outputs = main.outputs.as_ref().map(tensors);
-        found.push(Interface { part: Part::Metadata, inputs: tensors(inputs), outputs });
+        let tensors = |list: &Vec<NamedBuffer>| room::collect(list.iter().map(IoTensor::of_buffer));
+        let outputs = main.outputs.as_ref().map(tensors).transpose()?;
+        room::push(&mut found, Interface { part: Part::Metadata, inputs: tensors(inputs)?, outputs })?;
     }
     let prefix = format!("{}.h", module.prefix());
     for header in files.headers.iter().filter(|header| header.path.rsplit('/').next() == Some(prefix.as_str())) {
-        let parsed = core::str::from_utf8(header.bytes).ok().and_then(|text| CInterface::parse(text, module));
-        found.extend(parsed.map(|parsed| {
-            let tensors =
-                |names: Vec<String>| names.into_iter().map(|name| IoTensor { name, ..IoTensor::default() }).collect();
-            let part = Part::Header(header.path.to_owned());
-            Interface { part, inputs: tensors(parsed.inputs), outputs: Some(tensors(parsed.outputs)) }
-        }));
+        let Ok(text) = core::str::from_utf8(header.bytes) else { continue };
+        let Some(parsed) = CInterface::parse(text, module)? else { continue };
+        let tensors =
+            |names: Vec<String>| room::collect(names.into_iter().map(|name| IoTensor { name, ..IoTensor::default() }));
+        let part = Part::Header(header.path.to_owned());
+        let (inputs, outputs) = (tensors(parsed.inputs)?, tensors(parsed.outputs)?);
+        room::push(&mut found, Interface { part, inputs, outputs: Some(outputs) })?;
     }
-    found.extend(files.relay.and_then(relay::main_signature).and_then(of_relay));
-    found
+    if let Some(signature) = files.relay.map_or(Ok(None), relay::main_signature)? {
+        room::extend(&mut found, of_relay(signature)?)?;
+    }
+    Ok(found)
 }
 
-fn of_graph(graph: &Graph, params: Option<&Params<'_>>) -> Interface {
+/// A list of tensors each of which needs memory of its own.
+fn collected(tensors: impl Iterator<Item = room::Result<IoTensor>>) -> room::Result<Vec<IoTensor>> {
+    let mut list = Vec::new();
+    for tensor in tensors {
+        room::push(&mut list, tensor?)?;
+    }
+    Ok(list)
+}
+
+fn of_graph(graph: &Graph, params: Option<&Params<'_>>) -> room::Result<Interface> {
     let stored = params.map(|params| room::set(params.entries.iter().map(|param| param.name))).unwrap_or_default();
     let inputs = graph.args().filter(|(_, name, _)| !stored.contains(name));
-    let inputs = inputs.map(|(_, name, entry)| IoTensor::new(name, entry.data_type, &entry.shape)).collect();
+    let inputs = collected(inputs.map(|(_, name, entry)| IoTensor::new(name, entry.data_type, &entry.shape)))?;
     let outputs = graph.heads.iter().filter_map(|&head| graph.entry(head));
-    let outputs = outputs.map(|entry| IoTensor::new("", entry.data_type, &entry.shape)).collect();
-    Interface { part: Part::Graph, inputs, outputs: Some(outputs) }
+    let outputs = collected(outputs.map(|entry| IoTensor::new("", entry.data_type, &entry.shape)))?;
+    Ok(Interface { part: Part::Graph, inputs, outputs: Some(outputs) })
 }
 
 /// A text without arguments says nothing.
-fn of_relay(signature: relay::Signature) -> Option<Interface> {
+fn of_relay(signature: relay::Signature) -> room::Result<Option<Interface>> {
     let tensor = |name: &str, tensor: Option<relay::Tensor>| match tensor {
         Some((data_type, shape)) => IoTensor::new(name, data_type, &shape),
-        None => IoTensor { name: name.to_owned(), ..IoTensor::default() },
+        None => Ok(IoTensor { name: name.to_owned(), ..IoTensor::default() }),
     };
-    let results = |results: Vec<Option<relay::Tensor>>| results.into_iter().map(|result| tensor("", result)).collect();
-    let inputs: Vec<IoTensor> =
-        signature.arguments.into_iter().map(|argument| tensor(&argument.name, argument.tensor)).collect();
-    let outputs = signature.results.map(results);
-    (!inputs.is_empty()).then_some(Interface { part: Part::Relay, inputs, outputs })
+    let results = |results: Vec<Option<relay::Tensor>>| collected(results.into_iter().map(|result| tensor("", result)));
+    let arguments = signature.arguments.into_iter();
+    let inputs = collected(arguments.map(|argument| tensor(&argument.name, argument.tensor)))?;
+    let outputs = signature.results.map(results).transpose()?;
+    Ok((!inputs.is_empty()).then_some(Interface { part: Part::Relay, inputs, outputs }))
 }
 
 /// Checks that all parts agree with the first.
@@ -170,7 +190,7 @@ pub(super) fn verify(module: &Module, files: &ModuleFiles<'_>, report: &mut Repo
         report.add(&rules::LIMITS, "", None, "more text than the limits allow".to_string());
         return;
     }
-    let all = interfaces(module, files);
+    let all = report.roomy(interfaces(module, files)).unwrap_or_default();
     let Some((first, others)) = all.split_first().filter(|(first, _)| first.part != Part::Relay) else { return };
     let wanted = by_name(&first.inputs);
     for other in others {
@@ -209,5 +229,5 @@ fn by_name(tensors: &[IoTensor]) -> BTreeMap<String, &IoTensor> {
     let plain = |name: &str| -> String {
         name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect()
     };
-    tensors.iter().map(|tensor| (plain(&tensor.name), tensor)).collect()
+    room::map(tensors.iter().map(|tensor| (plain(&tensor.name), tensor)))
 }

@@ -24,6 +24,7 @@ mod read_json;
 mod read_metadata;
 pub mod relay;
 mod report;
+mod silent;
 mod storage;
 mod structure;
 

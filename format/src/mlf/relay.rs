@@ -6,6 +6,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::data_type::DataType;
+use super::silent::{Silent, said};
+use crate::room;
 
 /// Element type and shape.
 pub type Tensor = (DataType, Vec<u64>);
@@ -32,8 +34,16 @@ pub struct Signature {
 const MOST: usize = 1 << 16;
 
 /// The signature of the main function of a text; `None` if there is none.
-pub fn main_signature(text: &str) -> Option<Signature> {
-    let (_, behind) = text.split_once("def @main(")?;
+///
+/// # Errors
+///
+/// There is no memory for its arguments and results.
+pub fn main_signature(text: &str) -> room::Result<Option<Signature>> {
+    said(signature(text))
+}
+
+fn signature(text: &str) -> Result<Signature, Silent> {
+    let (_, behind) = text.split_once("def @main(").ok_or(Silent::Form)?;
     let mut rest = Rest(behind);
     let mut signature = Signature::default();
     while signature.arguments.len() < MOST {
@@ -42,17 +52,17 @@ pub fn main_signature(text: &str) -> Option<Signature> {
             break;
         }
         if !signature.arguments.is_empty() && !rest.take(",") {
-            return None;
+            return Err(Silent::Form);
         }
         rest.skip();
         if !rest.take("%") {
-            return None;
+            return Err(Silent::Form);
         }
-        let (name, behind) = rest.0.split_once(':')?;
+        let (name, behind) = rest.0.split_once(':').ok_or(Silent::Form)?;
         rest.0 = behind;
-        let tensor = rest.tensor();
+        let tensor = said(rest.tensor())?;
         rest.skip_type();
-        signature.arguments.push(Argument { name: name.trim().to_owned(), tensor });
+        room::push(&mut signature.arguments, Argument { name: name.trim().to_owned(), tensor })?;
     }
     rest.skip();
     if rest.take("->") {
@@ -60,7 +70,7 @@ pub fn main_signature(text: &str) -> Option<Signature> {
         let mut results = Vec::new();
         let is_tuple = rest.take("(");
         loop {
-            results.push(rest.tensor());
+            room::push(&mut results, said(rest.tensor())?)?;
             rest.skip_type();
             rest.skip();
             if !is_tuple || !rest.take(",") || results.len() >= MOST {
@@ -69,7 +79,7 @@ pub fn main_signature(text: &str) -> Option<Signature> {
         }
         signature.results = Some(results);
     }
-    Some(signature)
+    Ok(signature)
 }
 
 /// Text that is still to be read.
@@ -94,23 +104,33 @@ impl Rest<'_> {
     }
 
     /// Reads `Tensor[(1, 2), float32]`, or `float32` for one element.
-    fn tensor(&mut self) -> Option<Tensor> {
+    fn tensor(&mut self) -> Result<Tensor, Silent> {
         self.skip();
         if !self.take("Tensor[(") {
-            let end = self.0.find(|c: char| !c.is_ascii_alphanumeric())?;
-            let (name, behind) = self.0.split_at_checked(end)?;
-            let data_type = name.parse().ok()?;
-            self.0 = behind;
-            return Some((data_type, Vec::new()));
+            return self.scalar().map(|data_type| (data_type, Vec::new())).ok_or(Silent::Form);
         }
-        let (shape, behind) = self.0.split_once(')')?;
-        let sizes = shape.split(',').map(str::trim).filter(|size| !size.is_empty());
-        let sizes: Option<Vec<u64>> = sizes.map(|size| size.parse().ok()).collect();
+        let (shape, behind) = self.0.split_once(')').ok_or(Silent::Form)?;
+        let texts = shape.split(',').map(str::trim).filter(|size| !size.is_empty());
+        let mut sizes = Some(Vec::new());
+        for text in texts {
+            match (&mut sizes, text.parse::<u64>()) {
+                (Some(sizes), Ok(size)) => room::push(sizes, size)?,
+                _ => sizes = None,
+            }
+        }
         self.0 = behind;
         self.take(",");
-        let (name, behind) = self.0.split_once(']')?;
+        let (name, behind) = self.0.split_once(']').ok_or(Silent::Form)?;
         self.0 = behind;
-        name.trim().parse().ok().zip(sizes)
+        name.trim().parse().ok().zip(sizes).ok_or(Silent::Form)
+    }
+
+    fn scalar(&mut self) -> Option<DataType> {
+        let end = self.0.find(|c: char| !c.is_ascii_alphanumeric())?;
+        let (name, behind) = self.0.split_at_checked(end)?;
+        let data_type = name.parse().ok()?;
+        self.0 = behind;
+        Some(data_type)
     }
 
     /// Skips what is left of a type: to the comma or parenthesis behind it.
@@ -142,14 +162,14 @@ mod tests {
     fn signatures_are_read() {
         let text = "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(1, 16), float32] /* ty=Tensor[(1, 16), float32] */, %s: float32, \
                     %d: Tensor[(?, 2), int8], %t: (Tensor[(1), int8], int8)) -> (Tensor[(1, 10), float32], float32) {\n  %0 = f(%x)";
-        let signature = main_signature(text).unwrap();
+        let signature = main_signature(text).unwrap().unwrap();
         let names: Vec<&str> = signature.arguments.iter().map(|argument| argument.name.as_str()).collect();
         assert_eq!(names, ["x", "s", "d", "t"]);
         let tensors: Vec<_> = signature.arguments.iter().map(|argument| argument.tensor.clone()).collect();
         assert_eq!(tensors, [float(&[1, 16]), float(&[]), None, None]);
         assert_eq!(signature.results, Some(vec![float(&[1, 10]), float(&[])]));
-        assert_eq!(main_signature("def @main() {}"), Some(Signature::default()));
-        let one = main_signature("def @main(%x: float32) -> Tensor[(3), float32] {").unwrap();
+        assert_eq!(main_signature("def @main() {}"), Ok(Some(Signature::default())));
+        let one = main_signature("def @main(%x: float32) -> Tensor[(3), float32] {").unwrap().unwrap();
         assert_eq!(one.results, Some(vec![float(&[3])]));
     }
 
@@ -164,7 +184,7 @@ mod tests {
             "def @main(x)",
             "def @main(%é: ü",
         ] {
-            main_signature(text);
+            main_signature(text).unwrap();
         }
     }
 }

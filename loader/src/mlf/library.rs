@@ -248,7 +248,11 @@ impl LibraryModule {
     }
 
     /// Returns what the parts of the package say about the module's inputs and outputs.
-    pub fn interfaces(&self) -> Vec<Interface> {
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for what they say.
+    pub fn interfaces(&self) -> Result<Vec<Interface>, NoRoom> {
         let files = ModuleFiles {
             graph: self.graph().cloned(),
             params: Some(self.params()),

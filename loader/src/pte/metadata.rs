@@ -1,6 +1,7 @@
 //! Settings that a program states about itself, which runners read before they run it.
 
 use edgepack_format::pte::metadata::{MetadataError, MetadataValue};
+use edgepack_format::room;
 
 use crate::bytes::Bytes;
 use crate::error::Error;
@@ -75,7 +76,7 @@ impl Program {
         for name in self.method_names()? {
             let meta = self.method_meta(&name)?;
             if meta.is_constant() {
-                metadata.constant_methods.push((name, meta.outputs));
+                room::push(&mut metadata.constant_methods, (name, meta.outputs))?;
             }
         }
         let data = self.named_data()?;
@@ -83,7 +84,7 @@ impl Program {
             if let Some(name) = key.strip_prefix(METADATA_PREFIX)
                 && let Some(bytes) = data.data(key)?
             {
-                metadata.named_data.push((name.to_owned(), bytes));
+                room::push(&mut metadata.named_data, (name.to_owned(), bytes))?;
             }
         }
         Ok(metadata)

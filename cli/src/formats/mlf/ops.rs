@@ -123,7 +123,8 @@ fn needs(module: &LibraryModule) -> Result<Module, Failure> {
         need.dtypes.extend(types.map(|entry| entry.data_type.to_string()));
     }
     // The model's text has parameters among its inputs.
-    let said = module.interfaces().into_iter().filter(|interface| interface.part != Part::Relay).collect::<Vec<_>>();
+    let said = module.interfaces().map_err(Failure::unreadable)?;
+    let said = said.into_iter().filter(|interface| interface.part != Part::Relay).collect::<Vec<_>>();
     Ok(Module {
         name: module.info().name.clone(),
         inputs: said.first().map(|interface| interface.inputs.len()),

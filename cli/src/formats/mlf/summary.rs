@@ -217,7 +217,7 @@ fn module(version: u32, info: &mlf::Module, files: &mlf::ModuleFiles<'_>) -> Mod
         params: params.collect(),
         sources: sources.collect(),
         objects: objects.collect(),
-        interfaces: interface::interfaces(info, files).iter().map(described).collect(),
+        interfaces: interface::interfaces(info, files).unwrap_or_default().iter().map(described).collect(),
         text,
     }
 }
