@@ -14,28 +14,21 @@ fn corpus(path: &str) -> PathBuf {
 /// Every file of the corpora, sound or broken: no command panics, and statuses mean what they should.
 #[test]
 fn every_file_can_be_inspected() {
-    let mut folders = vec![corpus(""), Path::new(DATA).join("hostile")];
+    let folders = vec![corpus(""), Path::new(DATA).join("hostile")];
     let mut seen = 0;
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
+    for path in edgepack_tests::files_in(folders) {
+        let name = path.to_str().expect("a name in UTF-8");
+        let verified = edgepack(&["verify", name, "--limits", "hostile", "--json"], Vec::new(), false);
+        for args in [&["inspect", name, "--all"][..], &["inspect", name, "--all", "--json"], &["size", name]] {
+            let args: Vec<&str> = args.iter().copied().chain(["--limits", "hostile"]).collect();
+            let ran = edgepack(&args, Vec::new(), false);
+            assert_eq!(ran.status, verified.status, "{args:?}: {}", ran.stderr);
+            if args.contains(&"--json") {
+                let document: serde_json::Value = serde_json::from_slice(&ran.stdout).expect("a document");
+                assert_eq!(document["schema"], "edgepack/inspect/1", "{name}");
             }
-            let name = path.to_str().expect("a name in UTF-8");
-            let verified = edgepack(&["verify", name, "--limits", "hostile", "--json"], Vec::new(), false);
-            for args in [&["inspect", name, "--all"][..], &["inspect", name, "--all", "--json"], &["size", name]] {
-                let args: Vec<&str> = args.iter().copied().chain(["--limits", "hostile"]).collect();
-                let ran = edgepack(&args, Vec::new(), false);
-                assert_eq!(ran.status, verified.status, "{args:?}: {}", ran.stderr);
-                if args.contains(&"--json") {
-                    let document: serde_json::Value = serde_json::from_slice(&ran.stdout).expect("a document");
-                    assert_eq!(document["schema"], "edgepack/inspect/1", "{name}");
-                }
-            }
-            seen += 1;
         }
+        seen += 1;
     }
     assert!(seen > 150, "only {seen} files");
 }

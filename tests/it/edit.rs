@@ -516,35 +516,28 @@ fn tolerance_is_heeded_and_differences_are_named() {
 /// Broken files are answered, never with a panic: what is structurally sound opens, everything else says why not.
 #[test]
 fn hostile_files_are_answered() {
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("data/hostile")];
+    let folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("data/hostile")];
     let (mut opened, mut refused) = (0, 0);
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let source = Arc::new(MemorySource::new(fs::read(&path).unwrap()));
-            let Ok(file) = Opened::from_source(source, Limits::hostile()) else {
-                refused += 1;
-                continue;
-            };
-            let Ok(package) = file.package() else {
-                refused += 1;
-                continue;
-            };
-            opened += 1;
-            // These succeed or fail depending on what is broken; only that they end is checked.
-            let _ = split(package.clone(), &SplitOptions { named: true, ..SplitOptions::default() });
-            let _ = join(package.clone(), std::slice::from_ref(&package));
-            let _ = diff(&package, &package, &CONTENT);
-            assert!(diff(&package, &package, &EXACT).unwrap().is_empty(), "{}", path.display());
-            let json = edit::dump(&package).unwrap();
-            let built = edit::build(&json).unwrap();
-            assert_eq!(edit::dump(&built).unwrap(), json, "{}", path.display());
-            let _ = built.to_bytes();
-        }
+    for path in edgepack_tests::files_in(folders) {
+        let source = Arc::new(MemorySource::new(fs::read(&path).unwrap()));
+        let Ok(file) = Opened::from_source(source, Limits::hostile()) else {
+            refused += 1;
+            continue;
+        };
+        let Ok(package) = file.package() else {
+            refused += 1;
+            continue;
+        };
+        opened += 1;
+        // These succeed or fail depending on what is broken; only that they end is checked.
+        let _ = split(package.clone(), &SplitOptions { named: true, ..SplitOptions::default() });
+        let _ = join(package.clone(), std::slice::from_ref(&package));
+        let _ = diff(&package, &package, &CONTENT);
+        assert!(diff(&package, &package, &EXACT).unwrap().is_empty(), "{}", path.display());
+        let json = edit::dump(&package).unwrap();
+        let built = edit::build(&json).unwrap();
+        assert_eq!(edit::dump(&built).unwrap(), json, "{}", path.display());
+        let _ = built.to_bytes();
     }
     println!("{opened} broken files opened, {refused} refused");
     assert!(opened > 50 && refused > 50);

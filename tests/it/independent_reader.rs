@@ -11,24 +11,14 @@ use edgepack_format::limits::Limits;
 use edgepack_format::ptd::Generation;
 use edgepack_format::row::Table as _;
 use edgepack_format::{bundle, ptd, pte, trace, wire, xnnpack};
+use edgepack_tests::files_in;
 use edgepack_tests::schema_gen::generated;
 use planus::{Builder, ReadAsRoot};
 
 /// Every file of the corpus with this extension.
 fn corpus(extension: &str) -> Vec<PathBuf> {
-    fn visit(folder: &Path, extension: &str, out: &mut Vec<PathBuf>) {
-        for entry in std::fs::read_dir(folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                visit(&path, extension, out);
-            } else if path.extension().is_some_and(|found| found == extension) {
-                out.push(path);
-            }
-        }
-    }
-    let mut out = Vec::new();
-    visit(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/corpus"), extension, &mut out);
-    out.sort();
+    let mut out = files_in(vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("data/corpus")]);
+    out.retain(|path| path.extension().is_some_and(|found| found == extension));
     assert!(!out.is_empty(), "the corpus has .{extension} files");
     out
 }

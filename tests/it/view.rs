@@ -1,6 +1,5 @@
 //! Graphs of every file there is: of every kind, sound or broken.
 
-use std::fs;
 use std::path::Path;
 
 use edgepack_tests::command::edgepack;
@@ -41,33 +40,26 @@ fn check(graphs: &[Value], file: &str) {
 
 #[test]
 fn every_file_can_be_viewed() {
-    let mut folders = vec![Path::new(DATA).join("corpus"), Path::new(DATA).join("hostile")];
+    let folders = vec![Path::new(DATA).join("corpus"), Path::new(DATA).join("hostile")];
     let (mut seen, mut drawn, mut marked) = (0, 0, 0);
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let name = path.to_str().expect("a name in UTF-8");
-            let (status, document, said) = view(name, &["--json"]);
-            let document: Value = serde_json::from_slice(&document).expect("a document");
-            assert_eq!(document["schema"], "edgepack/view/1", "{name}");
-            seen += 1;
-            let Some(graphs) = document["graphs"].as_array() else {
-                assert!(status != 0 && !document["error"]["message"].is_null(), "{name}: {status} {said}");
-                continue;
-            };
-            drawn += 1;
-            check(graphs, name);
-            for finding in document["findings"].as_array().expect("findings") {
-                marked += usize::from(!finding["node"].is_null());
-            }
-            for form in [&["-o", "-"][..], &["--dot"], &["--model-explorer"], &["--memory"]] {
-                let (again, text, said) = view(name, form);
-                assert_eq!((again, text.is_empty()), (status, false), "{name} {form:?}: {said}");
-            }
+    for path in edgepack_tests::files_in(folders) {
+        let name = path.to_str().expect("a name in UTF-8");
+        let (status, document, said) = view(name, &["--json"]);
+        let document: Value = serde_json::from_slice(&document).expect("a document");
+        assert_eq!(document["schema"], "edgepack/view/1", "{name}");
+        seen += 1;
+        let Some(graphs) = document["graphs"].as_array() else {
+            assert!(status != 0 && !document["error"]["message"].is_null(), "{name}: {status} {said}");
+            continue;
+        };
+        drawn += 1;
+        check(graphs, name);
+        for finding in document["findings"].as_array().expect("findings") {
+            marked += usize::from(!finding["node"].is_null());
+        }
+        for form in [&["-o", "-"][..], &["--dot"], &["--model-explorer"], &["--memory"]] {
+            let (again, text, said) = view(name, form);
+            assert_eq!((again, text.is_empty()), (status, false), "{name} {form:?}: {said}");
         }
     }
     assert!(seen > 900 && drawn > 500 && marked > 60, "{seen} files, {drawn} with graphs, {marked} findings at nodes");

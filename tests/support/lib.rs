@@ -23,14 +23,18 @@ pub mod xnnpack;
 pub fn files(extensions: &[&str]) -> Vec<std::path::PathBuf> {
     let mut folders = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/corpus")];
     folders.extend(std::env::var_os("EDGEPACK_CORPUS").filter(|value| !value.is_empty()).map(Into::into));
+    let mut found = files_in(folders);
+    found.retain(|path| path.extension().is_some_and(|have| extensions.iter().any(|want| have == *want)));
+    found
+}
+
+/// Every file in these folders and the folders in them, in a fixed order. A folder that is not there has none.
+pub fn files_in(mut folders: Vec<std::path::PathBuf>) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
     while let Some(folder) = folders.pop() {
         for path in std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|have| extensions.iter().any(|want| have == *want)) {
-                found.push(path);
-            }
+            let list = if path.is_dir() { &mut folders } else { &mut found };
+            list.push(path);
         }
     }
     found.sort();

@@ -7,7 +7,7 @@ use edgepack_llm::text;
 use edgepack_llm::tokenizer::SpecialTokens;
 
 use crate::file::name_of;
-use crate::llm::{Event, ModelArgs, Sampling, TextArgs, TokenizerArgs, answer, end_of_turn, open_template};
+use crate::llm::{ModelArgs, Sampling, TextArgs, TokenizerArgs, answer, end_of_turn, open_template};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -86,10 +86,6 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     };
     let mut sampler = args.sampling.sampler(&model, &*tokenizer)?;
     let mut llm = model.session()?;
-    if session.json {
-        let schema = session.schema();
-        session.event(&Event::Start { prompt_tokens: ids.len(), schema })?;
-    }
     answer(&mut llm, &mut sampler, &*tokenizer, &ids, &options, args.text.quiet, session)?;
     Ok(Status::Fine)
 }

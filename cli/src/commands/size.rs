@@ -43,7 +43,9 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         let name = &head.file.name;
         let findings = format.verify(&head, session);
         let (broken, cut_short) = (findings.has_errors(), findings.cut_short());
+        let adding = session.progress.work(&format!("adding up {name}"));
         let size = format.size(&head, session).map_err(|failure| failure.about(name))?;
+        drop(adding);
         if session.json {
             session.document(&Document { file: name, kind: format.id(), cut_short, size: &size })?;
         } else {

@@ -25,6 +25,10 @@ pub fn answer(
     quiet: bool,
     session: &mut Session,
 ) -> Result<Text, Failure> {
+    if session.json {
+        let schema = session.schema();
+        session.event(&Event::Start { prompt_tokens: prompt.len(), schema })?;
+    }
     let mut failed = None;
     let made = text::generate(llm, sampler, tokenizer, prompt, options, |piece| {
         let told = match session.json {
@@ -85,7 +89,7 @@ fn reason(end: &End) -> String {
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub(crate) enum Event<'a> {
-    /// The first line.
+    /// The first line of an answer.
     Start {
         /// Tokens of the prompt.
         prompt_tokens: usize,
@@ -99,7 +103,7 @@ pub(crate) enum Event<'a> {
         /// The token; absent for text that is left at the end.
         token: Option<u32>,
     },
-    /// The last line of a text.
+    /// The last line of an answer.
     End {
         /// Tokens that were made.
         new_tokens: usize,

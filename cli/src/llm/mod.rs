@@ -20,6 +20,7 @@ use crate::options::{DataFiles, PackCache, Threads};
 use crate::session::Session;
 use crate::status::Failure;
 
+#[cfg(feature = "schemas")]
 pub(crate) use answer::Event;
 pub use answer::{answer, end_of_turn};
 #[cfg(feature = "schemas")]

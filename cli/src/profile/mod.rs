@@ -20,7 +20,7 @@ pub use memory::{Alive, Arenas, MemoryUse};
 pub use page::page;
 pub use print::print;
 pub use record::Recorder;
-pub use report::{By, Origins, Profile};
+pub use report::{By, Origins, Overhead, Profile};
 pub use spread::{Spread, nanos};
 pub use trace::observed;
 pub use watch::{Node, Observation, Step, Watch};

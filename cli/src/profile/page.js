@@ -12,6 +12,7 @@ const heading = () => {
   const facts = ["run " + time(data.run.median_ns) + ", median of " + data.runs,
     "half within " + time(data.run.lower_quartile_ns) + " to " + time(data.run.upper_quartile_ns),
     time(data.outside_ns) + " outside of instructions"];
+  if (data.overhead) facts.push(time(data.overhead.unwatched_ns) + " a call that is not watched");
   if (data.threads) facts.push(data.threads + (data.threads === 1 ? " thread" : " threads"));
   at("facts").textContent = facts.join("; ");
 };

@@ -20,6 +20,10 @@ pub fn print(profile: &Profile, by: By, top: usize, out: &mut dyn Write) -> io::
     };
     let time = |nanos| duration(Duration::from_nanos(nanos));
     row("run", time(run.median_ns), format!("median of {runs}; {}", run.in_words()));
+    if let Some(overhead) = profile.overhead {
+        let adds = format!("watching adds {:.1} %", overhead.share() * 100.0);
+        row("call, not watched", time(overhead.unwatched_ns), adds);
+    }
     row("outside of instructions", time(profile.outside_ns), String::new());
     if let Some(memory) = &profile.memory {
         let most = profile.nodes.iter().filter(|row| row.position.is_some_and(|at| at <= memory.arenas.peak_position));

@@ -49,6 +49,9 @@ pub struct Profile {
     pub runs: usize,
     /// Whole runs.
     pub run: Spread,
+    /// Cost of watching, where runs took turns with others that nobody watched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<Overhead>,
     /// Nanoseconds of the median run outside of instructions.
     pub outside_ns: u64,
     /// Instructions of the file.
@@ -63,6 +66,29 @@ pub struct Profile {
     pub timeline: Vec<Stretch>,
     /// Memory over the plan.
     pub memory: Option<MemoryUse>,
+}
+
+/// Cost of watching runs: the time of whole calls, inputs and outputs included.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct Overhead {
+    /// Nanoseconds of the median call that nobody watched.
+    pub unwatched_ns: u64,
+    /// Nanoseconds of the median call that was watched; less than the other where the difference is within the noise.
+    pub watched_ns: u64,
+}
+
+impl Overhead {
+    /// Compares the times of calls, in nanoseconds.
+    pub fn of(unwatched: Vec<u64>, watched: Vec<u64>) -> Overhead {
+        Overhead { unwatched_ns: Spread::of(unwatched).median_ns, watched_ns: Spread::of(watched).median_ns }
+    }
+
+    /// Returns the fraction of time that watching adds; 0 where it is within the noise.
+    pub fn share(&self) -> f64 {
+        let more = self.watched_ns.saturating_sub(self.unwatched_ns) as f64;
+        more / self.unwatched_ns.max(1) as f64
+    }
 }
 
 /// Time and work of a group of instructions. Rates are those of the median time.
@@ -133,6 +159,7 @@ impl Profile {
             threads: None,
             runs: runs.len(),
             run,
+            overhead: None,
             outside_ns: run.median_ns.saturating_sub(all),
             instructions: group(By::Instruction),
             operators: group(By::Operator),
@@ -296,6 +323,13 @@ mod tests {
     fn rows(by: By) -> Vec<(String, Option<String>, u64, Option<u64>)> {
         let row = |row: &Row| (row.name.clone(), row.place.clone(), row.time.median_ns, row.multiply_adds);
         profile().rows(by).iter().map(row).collect()
+    }
+
+    #[test]
+    fn watching_adds_what_calls_took_longer() {
+        assert_eq!(Overhead::of(vec![100, 90, 110], vec![102, 400, 101]).share(), 0.02);
+        assert_eq!(Overhead::of(vec![100], vec![99]).share(), 0.0);
+        assert_eq!(Overhead::of(vec![], vec![]).share(), 0.0);
     }
 
     #[test]

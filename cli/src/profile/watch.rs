@@ -3,7 +3,6 @@
 //! Invariant: between the two looks at the clock around an instruction nothing else is done. All that is noted once is noted
 //! in the first run that an instruction is seen in.
 
-use std::collections::HashMap;
 use std::time::Instant;
 
 use edgepack_executor::observer::{Event, Observer, Results};
@@ -91,7 +90,8 @@ pub struct Watch<'r> {
     observation: Observation,
     /// Gets the very times that are noted here.
     recorder: Option<&'r mut Recorder>,
-    by_position: HashMap<usize, usize>,
+    /// Index of the step and the run it was first seen in, by position.
+    by_position: Vec<Option<(usize, usize)>>,
     began: Instant,
     start: Instant,
 }
@@ -100,7 +100,7 @@ impl<'r> Watch<'r> {
     /// Watches runs, and records them, too, if there is a recorder.
     pub fn new(recorder: Option<&'r mut Recorder>) -> Self {
         let now = Instant::now();
-        Watch { observation: Observation::default(), recorder, by_position: HashMap::new(), began: now, start: now }
+        Watch { observation: Observation::default(), recorder, by_position: Vec::new(), began: now, start: now }
     }
 
     /// Refuses to go on where more times would be noted than there is room for.
@@ -116,24 +116,30 @@ impl<'r> Watch<'r> {
         observation
     }
 
-    /// Index of the step of an event; a new one if it was never seen.
-    fn step(&mut self, event: &Event<'_>) -> usize {
-        let steps = &mut self.observation.steps;
-        *self.by_position.entry(event.position).or_insert_with(|| {
-            steps.push(Step {
-                chain: event.chain,
-                instruction: event.instruction,
-                position: Some(event.position),
-                name: short(event.name),
-                delegate: event.delegate,
-                node: event.node.map(|node| if node == u32::MAX { Node::Copies } else { Node::Number(node) }),
-                sizes: None,
-                work: None,
-                calls: 0,
-                samples: Vec::new(),
-            });
-            steps.len() - 1
-        })
+    /// Index of the step of an event, and the run it was first seen in: this one if it was never seen.
+    fn step(&mut self, event: &Event<'_>) -> (usize, usize) {
+        let Observation { steps, runs, .. } = &mut self.observation;
+        if let Some(seen) = self.by_position.get(event.position).copied().flatten() {
+            return seen;
+        }
+        steps.push(Step {
+            chain: event.chain,
+            instruction: event.instruction,
+            position: Some(event.position),
+            name: short(event.name),
+            delegate: event.delegate,
+            node: event.node.map(|node| if node == u32::MAX { Node::Copies } else { Node::Number(node) }),
+            sizes: None,
+            work: None,
+            calls: 0,
+            samples: Vec::new(),
+        });
+        if self.by_position.len() <= event.position {
+            self.by_position.resize(event.position + 1, None);
+        }
+        let new = (steps.len() - 1, runs.len());
+        self.by_position[event.position] = Some(new);
+        new
     }
 }
 
@@ -155,21 +161,22 @@ impl Observer for Watch<'_> {
         if let Some(recorder) = &mut self.recorder {
             recorder.ran(event, [self.start, end], results);
         }
-        let (run, index) = (self.observation.runs.len(), self.step(event));
+        let (index, first_run) = self.step(event);
+        let run = self.observation.runs.len();
         let Observation { steps, timeline, .. } = &mut self.observation;
         let step = &mut steps[index];
-        let again = step.samples.len() > run;
-        if !again {
-            // It did not run in the runs between, or this is the first of its calls in this one.
+        // It did not run in the runs between, or this is the first of its calls in this one.
+        if step.samples.len() <= run {
             step.samples.resize(run + 1, 0);
-            (step.calls, step.work) = (0, None);
         }
-        let work = Work::of(event.name, results);
-        let sum = step.work.get_or_insert_default();
-        sum.bytes = sum.bytes.saturating_add(work.bytes);
-        sum.multiply_adds = sum.multiply_adds.saturating_add(work.multiply_adds);
-        step.calls += 1;
-        step.sizes = results.tensors().first().map(|tensor| tensor.meta().sizes.to_vec());
+        if run == first_run {
+            let work = Work::of(event.name, results);
+            let sum = step.work.get_or_insert_default();
+            sum.bytes = sum.bytes.saturating_add(work.bytes);
+            sum.multiply_adds = sum.multiply_adds.saturating_add(work.multiply_adds);
+            step.calls += 1;
+            step.sizes = results.tensors().first().map(|tensor| tensor.meta().sizes.to_vec());
+        }
         if let Some(sample) = step.samples.last_mut() {
             *sample = sample.saturating_add(nanos(end - self.start));
         }

@@ -1,5 +1,6 @@
 //! Watching a method run, instruction by instruction.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use crate::api::context::KernelContext;
@@ -89,31 +90,31 @@ impl Event<'_> {
     }
 }
 
-/// The arguments of an instruction that has run.
+/// The arguments of an instruction that has run. They are collected when they are first asked for: whoever looks at the
+/// clock first measures the instruction alone.
 pub struct Results<'a> {
-    pub(crate) tensors: Vec<TensorRef<'a>>,
-    pub(crate) lists: Vec<Range<usize>>,
-    pub(crate) read: Vec<TensorShape<'a>>,
+    cx: &'a KernelContext<'a>,
+    written: OnceCell<(Vec<TensorRef<'a>>, Vec<Range<usize>>)>,
+    read: OnceCell<Vec<TensorShape<'a>>>,
 }
 
 impl<'a> Results<'a> {
     /// The tensors it wrote, in argument order.
     pub fn tensors(&self) -> &[TensorRef<'a>] {
-        &self.tensors
+        &self.written.get_or_init(|| self.cx.written()).0
     }
 
     /// Returns which of [`Results::tensors`] are one list together, in order.
     pub fn lists(&self) -> &[Range<usize>] {
-        &self.lists
+        &self.written.get_or_init(|| self.cx.written()).1
     }
 
     /// The shapes of the tensors it read, in argument order; their memory may hold something else by now.
     pub fn read(&self) -> &[TensorShape<'a>] {
-        &self.read
+        self.read.get_or_init(|| self.cx.read())
     }
 
-    pub(crate) fn of(cx: &'a KernelContext<'_>) -> Self {
-        let (tensors, lists) = cx.written();
-        Results { tensors, lists, read: cx.read() }
+    pub(crate) fn of(cx: &'a KernelContext<'a>) -> Self {
+        Results { cx, written: OnceCell::new(), read: OnceCell::new() }
     }
 }

@@ -32,6 +32,7 @@ pub fn bench(
     let load = start.elapsed();
     let fill = given.fill().or(given.inputs.is_empty().then_some(Fill::Zeros));
     let inputs = read_inputs(given, fill, &runner, session)?;
+    let _measuring = session.progress.work("measuring");
     let mut once = || {
         let start = Instant::now();
         runner.run(&inputs, &[]).map_err(Failure::cannot_run)?;

@@ -47,6 +47,7 @@ pub fn check(
     let mut replayed = Vec::new();
     for (module, runs) in recorded.iter().filter(|(_, runs)| !runs.is_empty()) {
         let mut runner = open(module, how.native, session).map_err(about)?;
+        let _replaying = session.progress.work("replaying");
         replayed.extend(replay(&mut runner, runs, tolerance));
     }
     Ok(replayed)

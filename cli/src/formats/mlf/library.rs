@@ -41,6 +41,7 @@ pub fn label(module: &LibraryModule, consent: &Native) -> String {
 
 /// A module, or one function of it, ready to run: in a process of its own, unless the consent says otherwise.
 pub fn open(module: &LibraryModule, consent: &Native, session: &Session) -> Result<Runner, Failure> {
+    let _compiling = session.progress.work("compiling and loading");
     let (function, options, limits) = (consent.function.as_deref(), native::options(consent), &session.limits);
     let opened = match consent.in_process || !consent.allow_native_code {
         true => Runner::open(module, function, &options, limits),

@@ -24,6 +24,7 @@ pub fn run(
     let module = module(file, asked.or(how.native.module.as_deref()), &session.limits)?;
     let mut runner = open(&module, how.native, session).map_err(|failure| failure.about(&file.name))?;
     let inputs = read_inputs(given, given.fill(), &runner, session)?;
+    let _running = session.progress.work("running");
     let outputs = runner.run(&inputs, &[]).map_err(|error| Failure::cannot_run(error).about(&file.name))?;
     Ok((label(&module, how.native), outputs.into_iter().map(Value::Tensor).collect()))
 }

@@ -13,7 +13,7 @@ use super::open::{method, options};
 use crate::formats::{Execution, Watching};
 use crate::inputs::{self, fill::Fill};
 use crate::options::Inputs;
-use crate::profile::{ExportRecord, MemoryUse, NameRoom, Origins, Profile, Watch};
+use crate::profile::{ExportRecord, MemoryUse, NameRoom, Origins, Overhead, Profile, Watch, nanos};
 use crate::readable;
 use crate::session::Session;
 use crate::spelling::short;
@@ -55,12 +55,19 @@ pub fn profile(
         loaded.run(&inputs)?;
     }
     let mut watch = Watch::new(recorder.as_deref_mut());
+    let (mut unwatched, mut watched) = (Vec::new(), Vec::new());
     for _ in 0..watching.runs {
         watch.check()?;
+        let start = Instant::now();
+        loaded.run(&inputs)?;
+        unwatched.push(nanos(start.elapsed()));
+        let start = Instant::now();
         loaded.run_observed(&inputs, Some(&mut watch))?;
+        watched.push(nanos(start.elapsed()));
     }
     let observation = watch.finish();
     let mut profile = Profile::of(file, Some(&name), &observation, &origins);
+    profile.overhead = Some(Overhead::of(unwatched, watched));
     profile.threads = how.threads;
     profile.memory = Some(MemoryUse::of(&loaded.lifetimes(), loaded.memory_bytes()));
     if let Some(recorder) = recorder.as_deref_mut().filter(|_| watching.values) {
