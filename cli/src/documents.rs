@@ -40,6 +40,7 @@ fn bodies() -> Vec<(&'static str, Vec<Make>)> {
                 body::<darwinn::host::Transfers>,
                 body::<darwinn::host::Relaid>,
                 body::<darwinn::host::Groups>,
+                body::<darwinn::plan::Plan>,
             ],
         ),
         ("diff", vec![body::<diff::Compared<'_>>]),

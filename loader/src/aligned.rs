@@ -15,6 +15,7 @@ struct Piece([u8; PIECE]);
 
 const PIECE: usize = 16;
 const ALIGN: usize = 64;
+const PAGE: usize = 4096;
 
 /// A fixed number of bytes, the first of which is 64-byte aligned: enough for every tensor alignment exporters use by
 /// default and for every vector instruction.
@@ -29,19 +30,36 @@ pub struct AlignedBytes {
 impl AlignedBytes {
     /// Returns `len` zeros; `None` if there is not enough memory.
     pub fn zeroed(len: usize) -> Option<Self> {
+        Self::zeroed_at(len, ALIGN)
+    }
+
+    /// Returns `len` zeros that start at a page of 4096 bytes, so that a device can be given them; `None` if there is not
+    /// enough memory.
+    pub fn paged(len: usize) -> Option<Self> {
+        Self::zeroed_at(len, PAGE)
+    }
+
+    fn zeroed_at(len: usize, align: usize) -> Option<Self> {
         if len == 0 {
             return Some(Self::default());
         }
-        let room = len.checked_add(ALIGN)?.div_ceil(PIECE);
+        let room = len.checked_add(align)?.div_ceil(PIECE);
         let pieces: Vec<Piece> = bytemuck::try_zeroed_vec(room).ok()?;
         let at = pieces.as_ptr().addr();
-        let start = at.checked_next_multiple_of(ALIGN)?.checked_sub(at)?;
+        let start = at.checked_next_multiple_of(align)?.checked_sub(at)?;
         Some(AlignedBytes { pieces, start, len })
     }
 
     /// A copy of a slice; `None` if there is no memory for it.
     pub fn copy_of(bytes: &[u8]) -> Option<Self> {
         let mut copy = Self::zeroed(bytes.len())?;
+        copy.as_mut_slice().copy_from_slice(bytes);
+        Some(copy)
+    }
+
+    /// A copy of a slice that starts at a page; `None` if there is no memory for it.
+    pub fn copy_to_pages(bytes: &[u8]) -> Option<Self> {
+        let mut copy = Self::paged(bytes.len())?;
         copy.as_mut_slice().copy_from_slice(bytes);
         Some(copy)
     }
@@ -79,6 +97,9 @@ mod tests {
             let copy = AlignedBytes::copy_of(&bytes).unwrap();
             assert_eq!(&*copy, &*bytes);
             assert!(copy.is_empty() || (copy.as_ptr() as usize).is_multiple_of(64));
+            let paged = AlignedBytes::copy_to_pages(&bytes).unwrap();
+            assert_eq!(&*paged, &*bytes);
+            assert!(paged.is_empty() || (paged.as_ptr() as usize).is_multiple_of(4096));
         }
     }
 

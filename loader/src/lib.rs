@@ -40,7 +40,9 @@ pub use aligned::AlignedBytes;
 pub use bytes::Bytes;
 #[cfg(feature = "signatures")]
 pub use darwinn::PublicKey;
-pub use darwinn::{RegisterError, Registration, Registry, Residency, Submission};
+pub use darwinn::{
+    OperatorTensor, RegisterError, RegisteredModel, RegisteredOperator, Registration, Registry, Residency, Submission,
+};
 pub use error::Error;
 pub use machine::machine_limits;
 pub use memory_source::MemorySource;

@@ -14,6 +14,7 @@ use edgepack_format::tflite::{self, ModelRef};
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
+use super::model_rows::ModelRows;
 
 /// An Edge TPU package, level by level.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -38,7 +39,11 @@ pub struct CompiledPackage<'a> {
 #[serde(deny_unknown_fields)]
 pub struct CompiledModel<'a> {
     /// The file without its packages: one piece more than there are packages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub around: Vec<Blob<'a>>,
+    /// The file without its packages in rows, in the place of `around`. They need the places they were read from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<Box<ModelRows<'a>>>,
     /// The packages, in the order of their places in the file.
     pub packages: Vec<CompiledPackage<'a>>,
 }
@@ -162,7 +167,8 @@ fn places(model: &ModelRef<'_>) -> Vec<Range<usize>> {
         let start = op.range.start.checked_add(at)?;
         Some(start..start.checked_add(package.len())?)
     };
-    let mut places: Vec<Range<usize>> = model.operators().iter().filter_map(of).collect();
+    let mut places: Vec<Range<usize>> =
+        model.operators().iter().filter(|op| op.bare.is_empty()).filter_map(of).collect();
     places.sort_by_key(|place| (place.start, place.end));
     places.dedup();
     places

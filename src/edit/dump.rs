@@ -231,6 +231,11 @@ impl<'p, 'a> Document<'p, 'a> {
             });
         }
         let mut root = package.root.clone();
+        if let (Some(places), Root::Model(model)) = (&package.places, &mut root)
+            && let Some(rows) = places.rows_of(&package.root)?
+        {
+            (model.rows, model.around) = (Some(Box::new(rows)), Vec::new());
+        }
         let mut files = BTreeMap::new();
         inline(&mut root, |place, blob| {
             if apart.inline.contains_key(&place) {
@@ -477,6 +482,9 @@ pub(super) fn inline(
         Root::Model(model) => {
             for (index, piece) in model.around.iter_mut().enumerate() {
                 visit(format!("model.around[{index}]"), piece)?;
+            }
+            if let Some(rows) = &mut model.rows {
+                rows.each_blob("model.rows", &mut visit)?;
             }
             for (index, package) in model.packages.iter_mut().enumerate() {
                 package.each_blob(&format!("model.packages[{index}]"), &mut visit)?;

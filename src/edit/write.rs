@@ -15,14 +15,15 @@ use edgepack_format::finding::Findings;
 use edgepack_format::header::ProgramHeader;
 use edgepack_format::limits::Limits;
 use edgepack_format::ptd::{self, DataSegment};
-use edgepack_format::row::Table;
+use edgepack_format::row::{Blob, Table};
 use edgepack_format::{bundle, darwinn, pte, tflite};
 
+use super::compiled::CompiledModel;
 use super::content::Content;
 use super::error::Error;
+use super::file_places::Placed;
 use super::origin::{Likeness, Origin};
 use super::package::Package;
-use super::places::Placed;
 use super::root::Root;
 
 /// A package whose every byte has its place: its head in memory, its segments as references to their contents.
@@ -221,7 +222,15 @@ impl Package<'_> {
             Root::FlatData(row) => data(flatbuffer(row, ptd::FLAT_DATA_IDENTIFIER)?),
             Root::Bundle(row) => Ok(raw::bundled(row)?),
             Root::EdgeTpu(package) => package.to_bytes(),
-            Root::Model(model) => model.to_bytes(),
+            Root::Model(model) => match (&model.rows, &self.places) {
+                (None, _) => model.to_bytes(),
+                (Some(_), None) => Err(Error::refused("model.rows", "they need the places they were read from")),
+                (Some(_), Some(places)) => {
+                    let around = places.around(&self.root)?.unwrap_or_default();
+                    let around = around.into_iter().map(|piece| Blob(piece.into())).collect();
+                    CompiledModel { around, rows: None, packages: model.packages.clone() }.to_bytes()
+                }
+            },
         }
     }
 }

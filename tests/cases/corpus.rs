@@ -172,12 +172,14 @@ fn run(name: &'static str, folder: &Path) -> Vec<Trial> {
     let with = |extension| edgetpu::beside(&packages, extension);
     files_of("edgetpu_facts", with("facts.json"), |path| answer(edgetpu::facts(path)));
     files_of("edgetpu_goldens", with("golden.json"), |path| answer(edgetpu::goldens(path)));
+    files_of("edgetpu_runs", with("golden.json"), |path| answer(edgetpu::runs(path)));
     files_of("edgetpu_rebuilt", with("golden.json"), |path| answer(edgetpu::rebuild(path)));
     let models = with("golden.json").into_iter();
     let models = models.filter(|path| path.extension().is_some_and(|found| found == "tflite")).collect();
     files_of("edgetpu_embedded", models, |path| answer(edgetpu::reembed(path)));
 
     for (kind, cases) in [
+        ("edgetpu_sharing", edgetpu::sharing(&packages)),
         ("edgetpu_broken", edgetpu::broken(&packages)),
         ("edgetpu_options", edgetpu::options(&packages)),
         ("edgetpu_differing", edgetpu::differing(&packages)),

@@ -8,7 +8,9 @@ use std::{env, fs};
 use edgepack::edit::{self, DiffOptions, Opened};
 use edgepack_builder::darwinn::SigningKey;
 use edgepack_builder::tflite::{OptionValue, custom_options, embed, rewrite_options, wrap};
-use edgepack_executor::darwinn::{Buffer, Extraction, Loopback, NoDevice, Output, RunError, Runner, Seen, TensorBytes};
+use edgepack_executor::darwinn::{
+    Buffer, Chip, Extraction, NoDevice, Output, RunError, Runner, Seen, Simulator, TensorBytes,
+};
 use edgepack_format::darwinn::{
     AnyLayer, DataType, Executable, Layer, MultiExecutable, OutputLayer, OutputLayout, OutputShapeInfo, Package,
     PackageRef, Range, TensorLayout, TensorShape,
@@ -198,17 +200,17 @@ fn a_device_is_given_the_right_bytes_in_order() {
     let [_, bytes] = complete();
     let package = parse(&bytes);
     let layers = package.executables()[0].row().output_layers.clone().unwrap();
+    let registration = Registry::new().register(&bytes).unwrap();
     for extraction in [Extraction::Hints, Extraction::Instructions] {
-        let mut device = Loopback::new(&package).with_extraction(extraction);
+        let chip = Chip::new(Simulator::new().with_extraction(extraction).recording());
         let answer = |name: &str, batch: usize, len| splitmix(name.len() as u64 + 10 * batch as u64, len);
-        for batch in [0, 1] {
-            device.answer("y", batch, answer("y", batch, 40));
-            device.answer("s", batch, answer("s", batch, 16));
-        }
-        let mut runner = Runner::new(&package).unwrap();
+        chip.with_device(|device| {
+            device.compute(&registration, move |work| answer(work.output, work.batch, work.bytes));
+        });
+        let mut runner = Runner::new(&chip, &registration).unwrap();
         let entry = |first: u8| (first..first + 10).collect::<Vec<u8>>();
         let inputs = [TensorBytes { name: "x".into(), entries: vec![entry(0), entry(100), entry(200)] }];
-        let outputs = runner.run(&mut device, &inputs).unwrap();
+        let outputs = runner.run(&inputs).unwrap();
         assert_eq!(outputs.len(), 2);
         for (tensor, layer) in outputs.iter().zip(layers.iter()) {
             let layer = layer.unwrap();
@@ -219,21 +221,24 @@ fn a_device_is_given_the_right_bytes_in_order() {
             }
         }
         // Parameters go first and once; then two runs, the second half empty.
-        let runs: Vec<_> = device.seen().iter().map(|seen| seen.executable).collect();
+        let seen = chip.with_device(|device| device.seen().to_vec());
+        let runs: Vec<_> = seen.iter().map(|seen| seen.program.executable).collect();
         assert_eq!(runs.first(), Some(&1));
         assert!(runs.is_sorted_by(|a, b| a >= b), "{runs:?}");
         if extraction == Extraction::Hints {
             let is_input = |seen: &&Seen| matches!(seen.transfer.moved(), Some((Buffer::Input(..), _)));
-            let sent: Vec<_> = device.seen().iter().filter(is_input).collect();
+            let sent: Vec<_> = seen.iter().filter(is_input).collect();
             assert_eq!(sent.len(), 4);
             // Five elements and three bytes of padding, twice; the sign bits are flipped.
             assert_eq!(sent[0].bytes, [128, 129, 130, 131, 132, 0, 0, 0, 133, 134, 135, 136, 137, 0, 0, 0]);
             assert_eq!(sent[3].bytes, [0; 16]);
         }
     }
-    let mut runner = Runner::new(&package).unwrap();
-    let inputs = [TensorBytes { name: "x".into(), entries: vec![vec![0; 10]] }];
-    let Err(RunError::Device(error)) = runner.run(&mut NoDevice, &inputs) else { panic!("there is no device") };
+    let chip = Chip::new(NoDevice);
+    let mut runner = Runner::new(&chip, &registration).unwrap();
+    let Err(RunError::Device(error)) = runner.run(&[TensorBytes::new("x", [0; 10])]) else {
+        panic!("there is no device")
+    };
     assert!(error.to_string().contains("no Edge TPU"), "{error}");
 }
 

@@ -2,6 +2,7 @@
 
 mod aliasing;
 mod builder;
+mod byte_identity;
 mod byte_layout;
 mod chosen;
 mod commands;

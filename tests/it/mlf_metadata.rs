@@ -22,7 +22,10 @@ fn unusual(version: u64, style: &str) -> Value {
                     "device": 1, "workspace_size_bytes": 0, "constants_size_bytes": 8, "io_size_bytes": 16, "extra": 1.5,
                     "inputs": {"x": {"size": 8, "dtype": "float32", "extra": true}},
                 }],
-                "operator_functions": [{"function_name": "f", "workspace": [], "extra": "text"}],
+                "operator_functions": [{
+                    "function_name": "f", "extra": "text",
+                    "workspace": [{"device": 1, "workspace_size_bytes": 16, "extra": null, "later": [1]}],
+                }],
                 "extra": [],
             },
             "extra": {},

@@ -1,8 +1,9 @@
 //! A new, minimal model around a package: one operator, its tensors, nothing else.
 
-use edgepack_format::darwinn::{DataType, Geometry, Layer, PackageRef};
+use edgepack_format::darwinn::{Geometry, Layer, PackageRef};
 use edgepack_format::limits::Limits;
 use edgepack_format::row::{Blob, Rows, Table as _};
+use edgepack_format::tflite::verify::tensor_type;
 use edgepack_format::tflite::{
     Buffer, IDENTIFIER, Model, ModelRef, OPERATOR, Operator, OperatorCode, QuantizationParameters, SubGraph, Tensor,
     TensorType, VARIABLE_SUFFIX,
@@ -82,14 +83,7 @@ fn layers(rows: &Option<Rows<'_, Layer<'_>>>, tensors: &mut Vec<Tensor<'static>>
 }
 
 fn tensor(layer: &Layer<'_>) -> Tensor<'static> {
-    let kind = match layer.data_type {
-        DataType::SIGNED_FIXED_POINT8 => TensorType::INT8,
-        DataType::FIXED_POINT16 | DataType::SIGNED_FIXED_POINT16 => TensorType::INT16,
-        DataType::SIGNED_FIXED_POINT32 => TensorType::INT32,
-        DataType::HALF => TensorType::FLOAT16,
-        DataType::SINGLE => TensorType::FLOAT32,
-        _ => TensorType::UINT8,
-    };
+    let kind = tensor_type(layer.data_type).unwrap_or(TensorType::UINT8);
     let ranges = layer.shape.iter().flat_map(|shape| shape.dimension.iter()).flat_map(|list| list.iter());
     let mut shape: Vec<i32> = ranges.filter_map(|range| i32::try_from(range.extent()?).ok()).collect();
     if shape.is_empty() {

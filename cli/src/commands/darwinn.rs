@@ -7,6 +7,7 @@ use clap::{Subcommand, ValueEnum};
 use edgepack_executor::darwinn::{Addresses, Extraction};
 
 use crate::formats::darwinn::host::{self, Delivered, Which};
+use crate::formats::darwinn::plan;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 
@@ -24,6 +25,7 @@ enum Step {
     Dma(Dma),
     Relayout(Relayout),
     Caching(Caching),
+    Plan(Plan),
 }
 
 /// Write instruction chunks with addresses in them
@@ -105,6 +107,21 @@ struct Caching {
     files: Vec<PathBuf>,
 }
 
+/// Say whether models fit the chip together, what is sent for every run, and whether pipeline segments meet
+///
+/// Inputs are compared with outputs of the same name of the files before: names, shapes, types, scales and zero points.
+/// The exit status is 1 if the models do not stay on the chip together, or if an input differs.
+#[derive(clap::Args, Debug)]
+struct Plan {
+    /// Models or packages, in the order of the pipeline
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Bytes of the chip for parameters; an Edge TPU has 8 MiB, of which compilers use a little less
+    #[arg(long, value_name = "BYTES", default_value_t = 8 << 20)]
+    memory: u64,
+}
+
 fn address(text: &str) -> Result<u64, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
@@ -145,5 +162,6 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             host::relayout(which, &Delivered { output, file: input, values: *values }, out, session)
         }
         Step::Caching(Caching { files }) => host::caching(files, session),
+        Step::Plan(Plan { files, memory }) => plan::plan(files, *memory, session),
     }
 }

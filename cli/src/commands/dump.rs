@@ -21,8 +21,8 @@ pub struct Args {
     pub data_dir: Option<PathBuf>,
 
     /// Record where everything is, too: then `build` makes the same file byte for byte (programs, data
-    /// files, bundled programs, packages of files; of a package in gzip the archive in it; not compiled models, and traces
-    /// are not dumped at all)
+    /// files, bundled programs, compiled models, packages of files; of a package in gzip the archive in it;
+    /// traces are not dumped at all)
     #[arg(long)]
     pub layout: bool,
 

@@ -51,8 +51,13 @@ pub struct Choice {
     #[arg(long, value_name = "N")]
     pub package: Option<usize>,
 
-    /// A file of a Model Library Format package, by its path in it
-    #[arg(long, value_name = "PATH")]
+    /// A file of a Model Library Format package, by its path in it; of an Edge TPU package a field, by its place
+    #[arg(
+        long,
+        value_name = "PATH",
+        help = "A file of a Model Library Format package, by its path in it; of an Edge TPU package a field, as \
+                packages[0].executables[1].serialized_model"
+    )]
     pub member: Option<String>,
 }
 

@@ -133,6 +133,7 @@ const ROWS: &[Row] = &[
     row("darwinn relayout FILE --output y --input device.bin -o OUT", "e.tflite"),
     row("darwinn relayout e.tflite --output y --input FILE -o OUT", "device.bin"),
     row("darwinn caching FILE", "e.tflite"),
+    row("darwinn plan FILE", "e.tflite"),
 ];
 
 /// Commands that read no file.

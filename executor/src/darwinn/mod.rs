@@ -1,23 +1,35 @@
 //! The host side of an Edge TPU: everything that happens to a package and its tensors before and after the device.
 //!
 //! [`link()`] writes addresses into instructions, [`transfers`] lists what is moved in which order, [`prepare_input`] and
-//! [`Output`] convert tensors, and [`Runner`] puts them together for a [`Device`]. No hardware is driven here; what
-//! implements [`Device`] does that. [`Loopback`] is a substitute for one and checks what it is given.
+//! [`Output`] convert tensors. A [`Runner`] puts them together for a package, a [`Model`] for all compiled operators of a
+//! model; any number of both share a [`Chip`], which is a [`Device`] and what is known of it. No hardware is driven here;
+//! what implements [`Device`] does that. [`Simulator`] is a substitute for one, checks what it is given and fails on
+//! request.
 
+mod chip;
 mod device;
+mod error;
 mod link;
-mod loopback;
+mod model;
 mod number;
+mod program;
 mod relayout;
-mod run;
+mod runner;
+mod sides;
+mod simulator;
 mod tensor;
 mod transfer;
 
-pub use device::{Device, DeviceError, Memory, NoDevice};
+pub use chip::Chip;
+pub use device::{Device, DeviceError, Mapping, Memory, Moved, NoDevice, Place, Program};
+pub use error::RunError;
 pub use link::{Addresses, LinkError, link, write_field};
-pub use loopback::{Loopback, Seen};
-pub use number::{dequantize, quantize};
+pub use model::{Model, ModelOptions};
+pub use number::{check_numerics, dequantize, quantize};
+pub use program::{DramUse, Placement};
 pub use relayout::Output;
-pub use run::{RunError, Runner, TensorBytes};
+pub use runner::{Runner, RunnerOptions};
+pub use sides::TensorBytes;
+pub use simulator::{Fault, Seen, Simulator, Work};
 pub use tensor::{TensorError, flip_signs, prepare_input};
 pub use transfer::{Buffer, Extraction, Transfer, TransferError, transfers};

@@ -32,14 +32,24 @@ pub fn dequantize(layer: &Layer<'_>, bytes: &[u8]) -> Result<Vec<f32>, TensorErr
     })
 }
 
+/// Checks that the numbers of a layer have a meaning: they are floats, or have a scale that is positive and finite.
+pub fn check_numerics(layer: &Layer<'_>) -> Result<(), TensorError> {
+    let scale = layer.numerics.as_ref().map_or(0.0, |numerics| numerics.dequantization_factor);
+    match layer.data_type.is_quantized() && !(scale.is_finite() && scale > 0.0) {
+        true => Err(TensorError::Scale(scale)),
+        false => Ok(()),
+    }
+}
+
 fn wide<const N: usize>(bytes: &[u8], read: impl Fn([u8; N]) -> f32) -> Vec<f32> {
     bytes.as_chunks::<N>().0.iter().map(|bytes| read(*bytes)).collect()
 }
 
 /// The host's numbers nearest to these values: halves away from zero, what does not fit at the nearest end. NaN becomes
-/// the zero point.
+/// the zero point. Refused for a layer whose numbers have no meaning ([`check_numerics`]).
 pub fn quantize(layer: &Layer<'_>, values: &[f32]) -> Result<Vec<u8>, TensorError> {
     let data_type = layer.data_type;
+    check_numerics(layer)?;
     let numerics = layer.numerics.clone().unwrap_or_default();
     let number = |value: f32, low: i32, high: i32| nearest(&numerics, data_type, value, low, high);
     let mut out = Vec::with_capacity(values.len() * data_type.size().unwrap_or(0));
@@ -100,6 +110,9 @@ mod tests {
         let layer = layer(DataType::SIGNED_FIXED_POINT8, 128);
         let values = [1e9, -1e9, f32::INFINITY, f32::NAN, 0.25, -0.25];
         assert_eq!(quantize(&layer, &values).unwrap(), [127, 0x80, 127, 0, 1, 0xff]);
+        let none = Layer { numerics: None, ..self::layer(DataType::FIXED_POINT8, 0) };
+        assert_eq!(quantize(&none, &[1.0]).unwrap_err().to_string(), "numbers of scale 0 stand for no values");
+        assert!(quantize(&Layer { data_type: DataType::SINGLE, ..none }, &[1.0]).is_ok());
         assert!(dequantize(&self::layer(DataType(6), 0), &[0]).is_err());
         assert!(dequantize(&self::layer(DataType::HALF, 0), &[0]).is_err());
     }

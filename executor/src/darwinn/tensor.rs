@@ -22,6 +22,9 @@ pub enum TensorError {
         /// Bytes it should have.
         want: String,
     },
+    /// The layer says no scale, or one that means nothing.
+    #[error("numbers of scale {0} stand for no values")]
+    Scale(f32),
     /// Memory that is not there.
     #[error("there is no memory for {0} bytes")]
     Memory(usize),
@@ -50,33 +53,37 @@ pub fn flip_signs(data_type: DataType, bytes: &mut [u8]) {
 /// memory alone and flips every element, also those of later executions and of a batch inside the shape.
 pub fn prepare_input(layer: &Layer<'_>, bytes: &[u8]) -> Result<Vec<u8>, TensorError> {
     let geometry = Geometry::of(layer)?;
-    let is_padded = bytes.len() == geometry.padded_bytes;
-    if !is_padded && bytes.len() != geometry.actual_bytes {
-        let want = match geometry.actual_bytes == geometry.padded_bytes {
-            true => geometry.actual_bytes.to_string(),
-            false => format!("{} or, with padding, {}", geometry.actual_bytes, geometry.padded_bytes),
-        };
-        return Err(TensorError::Length { what: "the input", have: bytes.len(), want });
-    }
-    if is_padded || geometry.executions == 1 {
-        let mut out = zeros(bytes.len())?;
-        out.copy_from_slice(bytes);
-        let (len, step) = (geometry.execution_bytes, geometry.execution_padded);
-        // Padding belongs to no element and stays.
-        for execution in out.chunks_mut(step) {
-            let len = len.min(execution.len());
-            flip_signs(layer.data_type, &mut execution[..len]);
-        }
-        return Ok(out);
-    }
-    let mut out = zeros(geometry.padded_bytes)?;
-    let executions = bytes.chunks_exact(geometry.execution_bytes);
-    for (to, from) in out.chunks_exact_mut(geometry.execution_padded).zip(executions) {
-        let to = &mut to[..from.len()];
-        to.copy_from_slice(from);
-        flip_signs(layer.data_type, to);
-    }
+    check_input(&geometry, bytes.len())?;
+    let is_alone = geometry.executions == 1 && bytes.len() == geometry.actual_bytes;
+    let mut out = zeros(if is_alone { bytes.len() } else { geometry.padded_bytes })?;
+    fill_input(layer, &geometry, bytes, &mut out);
     Ok(out)
+}
+
+/// Checks that so many bytes are the elements of an input, without or with padding.
+pub(super) fn check_input(geometry: &Geometry, have: usize) -> Result<(), TensorError> {
+    if have == geometry.padded_bytes || have == geometry.actual_bytes {
+        return Ok(());
+    }
+    let want = match geometry.actual_bytes == geometry.padded_bytes {
+        true => geometry.actual_bytes.to_string(),
+        false => format!("{} or, with padding, {}", geometry.actual_bytes, geometry.padded_bytes),
+    };
+    Err(TensorError::Length { what: "the input", have, want })
+}
+
+/// Writes an input of a length that was checked into the device's buffer. Padding that `bytes` do not have becomes zeros.
+pub(super) fn fill_input(layer: &Layer<'_>, geometry: &Geometry, bytes: &[u8], out: &mut [u8]) {
+    let is_padded = bytes.len() == geometry.padded_bytes;
+    let (len, step) = (geometry.execution_bytes, geometry.execution_padded);
+    for (to, from) in out.chunks_mut(step).zip(bytes.chunks(if is_padded { step } else { len })) {
+        let (content, padding) = to.split_at_mut(from.len().min(to.len()));
+        content.copy_from_slice(&from[..content.len()]);
+        padding.fill(0);
+        // Padding belongs to no element and stays.
+        let elements = len.min(content.len());
+        flip_signs(layer.data_type, &mut content[..elements]);
+    }
 }
 
 #[cfg(test)]

@@ -34,6 +34,15 @@ impl DataType {
             _ => stored,
         }
     }
+
+    /// The highest zero point that is a number of the type; `None` for types without zero points.
+    pub fn highest_zero_point(self) -> Option<i32> {
+        match self {
+            DataType::FIXED_POINT8 | DataType::SIGNED_FIXED_POINT8 => Some(0xff),
+            DataType::FIXED_POINT16 | DataType::SIGNED_FIXED_POINT16 => Some(0xffff),
+            _ => None,
+        }
+    }
 }
 
 impl NumericsConstants {

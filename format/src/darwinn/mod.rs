@@ -15,7 +15,10 @@ pub mod verify;
 
 pub use geometry::{Geometry, GeometryError, shape_elements};
 pub use output::{Route, RouteError, output_of};
-pub use package::{Accept, ExecutableRef, IDENTIFIER, NEWEST_RUNTIME, OLDEST_RUNTIME, PackageRef, is_der_signature};
+pub use package::{
+    Accept, ExecutableRef, IDENTIFIER, NARROW_MEMORY, NEWEST_RUNTIME, OLDEST_RUNTIME, PackageRef, TILES,
+    is_der_signature,
+};
 pub use slices::{MAX_RANK, Slice, SliceError, SliceFault, Slices};
 pub use tables::*;
 pub use tiles::{Run, TileError, Tiles};

@@ -18,6 +18,12 @@ pub const IDENTIFIER: [u8; 4] = *b"DWN1";
 /// The lowest runtime version that is known.
 pub const OLDEST_RUNTIME: i32 = 10;
 
+/// Bytes of narrow memory that a tile of the chip has.
+pub const NARROW_MEMORY: i32 = 196_608;
+
+/// Tiles of the chip.
+pub const TILES: u64 = 16;
+
 /// The version of the last public runtime.
 pub const NEWEST_RUNTIME: i32 = 14;
 
@@ -141,12 +147,39 @@ impl<'a> PackageRef<'a> {
         alone.or(if self.executables.len() == 1 { Some(0) } else { None })
     }
 
-    /// The executable that loads parameters for the main one. With three executables the pair is not used.
+    /// The executable that loads parameters for the main one, or for all that run with cached ones. Next to one that
+    /// stands alone it is not used.
     pub fn caching(&self) -> Option<usize> {
-        match self.executables.len() {
-            2 => self.executables.iter().position(|one| one.row.kind == ExecutableType::PARAMETER_CACHING),
+        let of = |kind| self.executables.iter().position(|executable| executable.row.kind == kind);
+        match (of(ExecutableType::STAND_ALONE), of(ExecutableType::EXECUTION_ONLY)) {
+            (None, Some(_)) => of(ExecutableType::PARAMETER_CACHING),
             _ => None,
         }
+    }
+
+    /// The executables that take inputs and give outputs: the main one, or all that run with the parameters of one.
+    pub fn running(&self) -> impl Iterator<Item = usize> {
+        let several = self.caching().is_some();
+        let main = self.main();
+        self.executables.iter().enumerate().filter_map(move |(index, one)| {
+            (main == Some(index) || several && one.row.kind == ExecutableType::EXECUTION_ONLY).then_some(index)
+        })
+    }
+
+    /// Returns the executable that these bytes are without a package around it, as wrappers of early 2019 have them;
+    /// `None` of a package and of anything else.
+    pub fn bare(bytes: &'a [u8]) -> Option<ExecutableRef<'a>> {
+        if bytes.get(4..8) == Some(&IDENTIFIER) {
+            return None;
+        }
+        let row = Executable::decode(wire::Table::root(bytes).ok()?).ok()?;
+        let has_code = row.instruction_bitstreams.as_ref().is_some_and(|chunks| {
+            !chunks.is_empty()
+                && chunks
+                    .iter()
+                    .all(|chunk| chunk.is_ok_and(|chunk| chunk.bitstream.is_some_and(|code| !code.0.is_empty())))
+        });
+        has_code.then_some(ExecutableRef { bytes, offset: 0, row })
     }
 }
 

@@ -174,6 +174,9 @@ pub struct OperatorMemory {
     pub function_name: String,
     /// Scratch per type of device.
     pub workspace: Vec<(i64, u64)>,
+    /// Keys beyond the known ones of each entry of `workspace`, by its index; a list that ends earlier has none.
+    #[serde(skip)]
+    pub workspace_other: Vec<Others>,
     /// Keys beyond the known ones, and known ones that are null.
     #[serde(skip)]
     pub other: Others,
@@ -359,12 +362,16 @@ impl MainMemory {
 
 impl OperatorMemory {
     fn to_json(&self) -> Json {
-        let one = |&(device, bytes): &(i64, u64)| {
-            Json::of([("device", Json::from(device)), ("workspace_size_bytes", Json::from(bytes))])
+        let one = |(index, &(device, bytes)): (usize, &(i64, u64))| {
+            let known = [("device", Json::from(device)), ("workspace_size_bytes", Json::from(bytes))];
+            match self.workspace_other.get(index).filter(|other| !other.is_empty()) {
+                Some(other) => sorted(Json::of(known.into_iter().chain(others(other)))),
+                None => Json::of(known),
+            }
         };
         let known = [
             ("function_name", Json::from(self.function_name.as_str())),
-            ("workspace", Json::from(self.workspace.iter().map(one).collect::<Vec<_>>())),
+            ("workspace", Json::from(self.workspace.iter().enumerate().map(one).collect::<Vec<_>>())),
         ];
         sorted(Json::of(known.into_iter().chain(others(&self.other))))
     }

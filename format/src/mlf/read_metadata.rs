@@ -389,9 +389,16 @@ fn operator(json: &Json, path: &str, report: &mut Report) -> OperatorMemory {
                     let members = object(json, &path, report);
                     let device = member(members, "device").and_then(Json::int);
                     let bytes = member(members, "workspace_size_bytes").and_then(|json| size(json, &path, report));
+                    let mut other = Others::default();
+                    for (key, value) in members {
+                        if !matches!(key.as_str(), "device" | "workspace_size_bytes") {
+                            unknown(key, value, format_args!("{path}.{}", clip(key)), &mut other, report);
+                        }
+                    }
                     match device.zip(bytes) {
                         Some(pair) => {
                             report.push(&mut operator.workspace, pair);
+                            report.push(&mut operator.workspace_other, other);
                         }
                         None => wrong(json, &path, "a device and its bytes", report),
                     }

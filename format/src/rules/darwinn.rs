@@ -36,6 +36,11 @@ catalogue! {
     PAGES = "DWN-E14", Info, None, "Parameters are a number of 64-byte rows at a page",
         "Compilers put parameters at multiples of 4096 bytes and pad them to 64, so that they can be mapped for the device \
          without a copy. The driver works all the same.";
+    NARROW_MEMORY = "DWN-E15", Warning, None, "Tile memory is at most that of a tile",
+        "`used_narrow_memory_bytes_per_tile` is negative or above the 196608 bytes that each tile of the chip has.";
+    RUNNING_SEVERAL = "DWN-E16", Warning, None, "One executable runs with the cached parameters",
+        "Several executables run with the parameters that one caches. Each can be taken by its index; the public driver \
+         refuses the package.";
 
     // Fields.
     FIELD_META = "DWN-F01", Error, None, "A field says what goes into it",
@@ -127,6 +132,9 @@ catalogue! {
         "Compilers round `size_bytes` up to 8, the alignment the device works with.";
     LAYER_UNION = "DWN-L14", Warning, None, "An input says that it is one",
         "`any_layer` of an input is absent or that of an output. Inputs have no layout of their own.";
+    LAYER_ZERO = "DWN-L15", Warning, None, "A zero point is a number of its type",
+        "Zero points are those of the unsigned number, 0 to 255 for 8 bits and 0 to 65535 for 16 bits. With another, real \
+         zero cannot be stored.";
 
     // Output layouts.
     LAYOUT = "DWN-O01", Error, None, "An image output has tile maps or slices",

@@ -35,6 +35,9 @@ catalogue! {
         "Key 1 has another number. The runtime reads it and compares it with nothing.";
     KEY = "TFL-O10", Info, None, "Keys of custom options are known",
         "The runtime ignores keys other than 1 to 7.";
+    BARE = "TFL-O11", Error, None, "Key 4 holds a package",
+        "It holds an executable without a package around it, and key 3 the one that loads its parameters: the wrapper of \
+         early 2019. Newer runtimes cannot register it; compile the model again.";
 
     // Structure.
     MALFORMED = "TFL-S01", Error, None, "Tables, vectors and strings lie inside the file",

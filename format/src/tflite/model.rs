@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use super::verify::{self, Verdict};
 use super::{AppendedZip, CustomOptions, Model, Operator, Tensor};
-use crate::darwinn::{Accept, PackageRef};
+use crate::darwinn::{Accept, ExecutableRef, PackageRef};
 use crate::finding::Findings;
 use crate::limits::Limits;
 use crate::room;
@@ -50,6 +50,8 @@ pub struct CompiledOp<'a> {
     pub options: Option<CustomOptions<'a>>,
     /// The packages in them, as far as they can be read: the first, then the further ones.
     pub packages: Vec<PackageRef<'a>>,
+    /// Executables without a package, each with its key: what wrappers of early 2019 hold.
+    pub bare: Vec<(&'static str, ExecutableRef<'a>)>,
     pub(super) tensors: Rows<'a, Tensor<'a>>,
 }
 

@@ -10,7 +10,7 @@ use super::{
     OptionsError, SubGraph, Tensor, TensorType, VARIABLE_SUFFIX, ZipError,
 };
 use crate::check::{Checker, Path, StructureRules};
-use crate::darwinn::{self, Accept, DataType, Geometry, Layer};
+use crate::darwinn::{self, Accept, DataType, Geometry, Layer, PackageRef};
 use crate::finding::{Findings, Rule};
 use crate::header::identifier;
 use crate::limits::Limits;
@@ -125,6 +125,7 @@ fn operators<'a>(model: &mut ModelRef<'a>, accept: Accept, out: &mut Checker) ->
                         range: place.as_ref().map_or(0..0, |(_, range)| range.clone()),
                         options: None,
                         packages: Vec::new(),
+                        bare: Vec::new(),
                         tensors: tensors.clone(),
                     };
                     options(&mut op, model.bytes, accept, &path, out)?;
@@ -169,6 +170,11 @@ fn options<'a>(
     let start = op.range.start;
     let blob = bytes.get(op.range.clone()).unwrap_or(&[]);
     let Some(options) = check_options(blob, start as u64, &path, out) else { return Ok(()) };
+    if PackageRef::bare(options.package.1).is_some() {
+        bare(op, &options, &path, out)?;
+        op.options = Some(options);
+        return Ok(());
+    }
     for (index, (at, package)) in options.packages().enumerate() {
         let base = (start as u64).saturating_add(at as u64);
         let package = match index {
@@ -182,6 +188,25 @@ fn options<'a>(
         room::extend(&mut op.packages, package)?;
     }
     op.options = Some(options);
+    Ok(())
+}
+
+/// Takes what wrappers of early 2019 hold: executables without a package, whose layers have other fields.
+fn bare<'a>(
+    op: &mut CompiledOp<'a>,
+    options: &CustomOptions<'a>,
+    path: &Path<'_>,
+    out: &mut Checker,
+) -> room::Result<()> {
+    let message = format!("an executable of {} bytes", options.package.1.len());
+    let base = (op.range.start as u64).saturating_add(options.package.0 as u64);
+    out.within(base, |out| out.report(&rule::BARE, path, Some(0), message));
+    let caching = options.separate.map(|one| ("3", one));
+    for (key, one) in [("4", options.package.1)].into_iter().chain(caching) {
+        if let Some(executable) = PackageRef::bare(one) {
+            room::push(&mut op.bare, (key, executable))?;
+        }
+    }
     Ok(())
 }
 
@@ -285,18 +310,22 @@ impl From<Layer<'_>> for SideLayer {
     }
 }
 
-/// The tensor types that the runtime accepts for a layer.
+/// Returns the type of tensors whose numbers are those of a layer; `None` if the runtime takes none for it.
+pub fn tensor_type(layer: DataType) -> Option<TensorType> {
+    match layer {
+        DataType::FIXED_POINT8 => Some(TensorType::UINT8),
+        DataType::SIGNED_FIXED_POINT8 => Some(TensorType::INT8),
+        DataType::FIXED_POINT16 | DataType::SIGNED_FIXED_POINT16 => Some(TensorType::INT16),
+        DataType::SIGNED_FIXED_POINT32 => Some(TensorType::INT32),
+        DataType::HALF => Some(TensorType::FLOAT16),
+        DataType::SINGLE => Some(TensorType::FLOAT32),
+        _ => None,
+    }
+}
+
+/// Returns whether the runtime accepts a tensor type for a layer.
 fn accepts(layer: &SideLayer, tensor: TensorType, is_output: bool) -> bool {
-    let same = match layer.data_type {
-        DataType::FIXED_POINT8 => tensor == TensorType::UINT8,
-        DataType::SIGNED_FIXED_POINT8 => tensor == TensorType::INT8,
-        DataType::FIXED_POINT16 | DataType::SIGNED_FIXED_POINT16 => tensor == TensorType::INT16,
-        DataType::SIGNED_FIXED_POINT32 => tensor == TensorType::INT32,
-        DataType::HALF => tensor == TensorType::FLOAT16,
-        DataType::SINGLE => tensor == TensorType::FLOAT32,
-        _ => false,
-    };
-    same || is_converted(layer, tensor, is_output)
+    tensor_type(layer.data_type) == Some(tensor) || is_converted(layer, tensor, is_output)
 }
 
 /// Outputs of one pixel that the runtime itself turns into bytes.

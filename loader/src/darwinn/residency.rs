@@ -13,12 +13,12 @@ pub struct Submission {
     pub load: Option<usize>,
 }
 
-/// On-chip memory, followed from request to request.
+/// On-chip memory, followed from request to request. A device has one, which all that run on it share.
 #[derive(Clone, Debug, Default)]
 pub struct Residency {
     token: u64,
-    /// Packages whose parameters are there, by where their bytes are: a clone of a registration is the same package.
-    packages: BTreeSet<usize>,
+    /// Packages whose parameters are there, by [`Registration::id`].
+    packages: BTreeSet<u64>,
 }
 
 impl Residency {
@@ -27,7 +27,7 @@ impl Residency {
         Self::default()
     }
 
-    /// Notes a request. The registration must live as long as this.
+    /// Notes a request, as if the load it asks for succeeds. After one that failed, [`Residency::clear`] what is noted.
     pub fn submit(&mut self, package: &Registration) -> Submission {
         let mut evicts = false;
         if package.token() == 0 || package.token() != self.token {
@@ -35,12 +35,21 @@ impl Residency {
             self.packages.clear();
         }
         self.token = package.token();
-        let identity = package.bytes().as_ptr().addr();
-        let load = package.caching().filter(|_| self.packages.insert(identity));
+        let load = package.caching().filter(|_| self.packages.insert(package.id()));
         Submission { evicts, load }
     }
 
-    /// The device was closed.
+    /// Returns whether the parameters of a package are on the chip.
+    pub fn holds(&self, package: &Registration) -> bool {
+        self.packages.contains(&package.id())
+    }
+
+    /// Forgets one package: its next request loads its parameters again.
+    pub fn forget(&mut self, package: u64) {
+        self.packages.remove(&package);
+    }
+
+    /// The device was closed or reset, or it is unknown what it holds.
     pub fn clear(&mut self) {
         *self = Self::default();
     }

@@ -73,6 +73,13 @@ fn executable_cases() -> Vec<Case> {
             with(|row| chunk(row).bitstream = Some(blob(&[0; 97]))),
         ),
         Case::new("caching_with_layers", &rule::CACHING_LAYERS, second, set(&[running(7), layered])),
+        Case::new(
+            "narrow_memory",
+            &rule::NARROW_MEMORY,
+            at!(".used_narrow_memory_bytes_per_tile"),
+            with(|row| row.used_narrow_memory_bytes_per_tile = 196_609),
+        ),
+        Case::new("running_twice", &rule::RUNNING_SEVERAL, list, set(&[running(7), running(7), caching(7)])),
         Case::new("parameters_unaligned", &rule::PAGES, at!(".parameters"), good()),
     ]
 }
@@ -279,6 +286,12 @@ fn layer_cases() -> Vec<Case> {
             &rule::LAYER_NUMERICS,
             at!(".output_layers[0].numerics"),
             with_output(|layer| layer.numerics = None),
+        ),
+        Case::new(
+            "zero_point_above",
+            &rule::LAYER_ZERO,
+            at!(".output_layers[0].numerics.zero_point"),
+            with_output(|layer| layer.numerics.as_mut().unwrap().zero_point = 256),
         ),
         Case::new("scale_zero", &rule::LAYER_SCALE, factor, scale(0.0)),
         Case::new("scale_nan", &rule::LAYER_SCALE, factor, scale(f32::NAN)),

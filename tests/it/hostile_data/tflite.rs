@@ -135,8 +135,22 @@ fn option_cases() -> Vec<Case> {
         ),
         Case::new("separate", &rule::SEPARATE, OPTIONS, with_entries(&[("3", text.clone())])),
         Case::new("wrapper_version", &rule::WRAPPER_VERSION, OPTIONS, with_entries(&[("1", OptionValue::Int(7))])),
+        Case::new("bare_executables", &rule::BARE, OPTIONS, bare()),
         Case::new("key", &rule::KEY, OPTIONS, with_entries(&[("8", text)])),
     ]
+}
+
+/// Executables without a package: key 4 runs, key 3 loads parameters.
+fn bare() -> Vec<u8> {
+    let package = darwinn::good();
+    let package = edgepack_format::darwinn::PackageRef::parse(&package, &Limits::hostile()).unwrap();
+    let executable = package.executables()[0].bytes();
+    with_options(custom_options(&[
+        ("1", OptionValue::Int(0)),
+        ("2", OptionValue::String(b"beagle")),
+        ("3", OptionValue::String(executable)),
+        ("4", OptionValue::String(executable)),
+    ]))
 }
 
 fn structure_cases() -> Vec<Case> {

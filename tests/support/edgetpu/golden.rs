@@ -153,6 +153,23 @@ pub fn reembed(path: &Path) -> Answer {
 
 /// A file rebuilt from its dump has an equal dump, verifies without an error, and holds the same executables.
 pub fn rebuild(path: &Path) -> Answer {
+    identical(path)?;
+    same_content(path)
+}
+
+/// Takes a file apart with its places and puts it together from JSON: every byte is the same.
+fn identical(path: &Path) -> Answer {
+    let opened = Opened::open(path).map_err(text)?;
+    let mut package = opened.package().map_err(text)?;
+    package.places = Some(Box::new(opened.places(&package).map_err(text)?));
+    let json = edit::dump(&package).map_err(text)?;
+    same("rows of the model", json.contains("\"around\""), false)?;
+    let built = edit::build(&json).map_err(text)?;
+    same("unplaced", built.ready().map_err(text)?.unplaced(), None)?;
+    same("bytes", built.to_bytes().map_err(text)? == std::fs::read(path).map_err(text)?, true)
+}
+
+fn same_content(path: &Path) -> Answer {
     let opened = Opened::open(path).map_err(text)?;
     let package = opened.package().map_err(text)?;
     let json = edit::dump(&package).map_err(text)?;

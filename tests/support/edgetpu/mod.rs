@@ -7,6 +7,7 @@ mod facts;
 mod golden;
 mod lists;
 pub mod made;
+mod running;
 
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,7 @@ use edgepack_format::tflite::ModelRef;
 pub use facts::{document, facts, report};
 pub use golden::{goldens, rebuild, reembed};
 pub use lists::{Listed, broken, differing, options, signatures};
+pub use running::{runs, sharing};
 
 /// Result of a case: nothing, or what differs.
 pub type Answer = Result<(), String>;

@@ -3,6 +3,7 @@
 mod graph;
 pub mod host;
 mod levels;
+pub mod plan;
 mod print;
 mod size;
 pub mod summary;
@@ -70,13 +71,47 @@ fn package<'a>(head: &'a Head, limits: &Limits) -> Option<PackageRef<'a>> {
 
 /// The package of that number, as bytes.
 pub fn extract(packages: &[&[u8]], piece: Piece<'_>, format: &dyn Format) -> Result<Vec<u8>, Failure> {
-    let Piece::Package(index) = piece else { return Err(format.lacks("such pieces; take a package, with --package")) };
+    let index = match piece {
+        Piece::Package(index) => index,
+        Piece::Member(path) => return member(packages, path),
+        _ => return Err(format.lacks("such pieces; take a package, with --package, or a field, with --member")),
+    };
     match packages.get(index) {
         Some(package) => Ok(package.to_vec()),
         None => Err(Failure::usage(format!(
             "there is no package {index}; the file has {}",
             count(packages.len(), "package")
         ))),
+    }
+}
+
+/// A field of a package, by its path: `packages[0].signature`, `packages[0].executables[1].serialized_model`. Numbers
+/// are text.
+fn member(packages: &[&[u8]], path: &str) -> Result<Vec<u8>, Failure> {
+    let wrong = || {
+        let form = "packages[I].FIELD or packages[I].executables[J].FIELD";
+        let fields = "signature, keypair_version, virtual_chip_id; serialized_model, parameters";
+        Failure::usage(format!("there is nothing at {path:?}; fields are at {form}: {fields}"))
+    };
+    let numbered =
+        |part: &str, name: &str| part.strip_prefix(name)?.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok();
+    let parts: Vec<&str> = path.split('.').collect();
+    let index = parts.first().and_then(|part| numbered(part, "packages")).ok_or_else(wrong)?;
+    let package = PackageRef::reopen(packages.get(index).ok_or_else(wrong)?)?;
+    let blob = |blob: &Option<edgepack_format::row::Blob<'_>>| {
+        blob.as_ref().map_or(Vec::new(), |blob| blob.as_slice().to_vec())
+    };
+    let row = package.package();
+    match parts.as_slice() {
+        [_, "signature"] => Ok(blob(&row.signature)),
+        [_, "keypair_version"] => Ok(format!("{}\n", row.keypair_version).into_bytes()),
+        [_, "virtual_chip_id"] => Ok(format!("{}\n", row.virtual_chip_id).into_bytes()),
+        [_, executable, field @ ("serialized_model" | "parameters")] => {
+            let index = numbered(executable, "executables").ok_or_else(wrong)?;
+            let row = package.executables().get(index).ok_or_else(wrong)?.row();
+            Ok(blob(if *field == "parameters" { &row.parameters } else { &row.serialized_model }))
+        }
+        _ => Err(wrong()),
     }
 }
 

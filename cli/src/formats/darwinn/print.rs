@@ -13,7 +13,7 @@ use crate::table::{Align, Cell, Columns};
 use crate::units::{bytes, count, share};
 
 /// Narrow memory of a tile.
-const NARROW: u64 = 196_608;
+const NARROW: u64 = edgepack_format::darwinn::NARROW_MEMORY as u64;
 /// Cycles per second at the highest clock.
 const CLOCK: u64 = 500_000_000;
 
@@ -37,7 +37,15 @@ fn print_package(package: &PackageRef<'_>, out: &mut dyn Write) -> io::Result<()
         false => "not signed",
     };
     let runtime = row.min_runtime_version;
-    writeln!(out, "  {DIM}runtime {runtime} or later, compiler {compiler}, {signed}{DIM:#}")?;
+    let keys = match row.keypair_version {
+        0 => String::new(),
+        version => format!(", key pair {version}"),
+    };
+    let chip = match row.virtual_chip_id {
+        0 | -1 => String::new(),
+        id => format!(", virtual chip {id}"),
+    };
+    writeln!(out, "  {DIM}runtime {runtime} or later, compiler {compiler}, {signed}{keys}{chip}{DIM:#}")?;
     if package.is_multi_chip() {
         writeln!(out, "  {WARN}for several chips: {}{WARN:#}", count(package.chips().len(), "package"))?;
     }
@@ -45,6 +53,7 @@ fn print_package(package: &PackageRef<'_>, out: &mut dyn Write) -> io::Result<()
         let role = match (package.main() == Some(index), package.caching() == Some(index)) {
             (true, _) => "main",
             (_, true) => "loads parameters",
+            _ if package.running().any(|one| one == index) => "runs as well",
             _ => "not used",
         };
         print_executable(executable, role, out)?;
@@ -91,6 +100,9 @@ fn print_executable(executable: &ExecutableRef<'_>, role: &str, out: &mut dyn Wr
     fact("parameters", format!("{} {held}", bytes(executable.parameters().len() as u64)));
     if row.parameter_caching_token != 0 {
         fact("caching token", format!("{:#018x}", row.parameter_caching_token));
+    }
+    if let Some(model) = row.serialized_model.as_ref().filter(|blob| !blob.as_slice().is_empty()) {
+        fact("model inside", bytes(model.as_slice().len() as u64));
     }
     if row.scratch_size_bytes > 0 {
         fact("scratch", bytes(row.scratch_size_bytes as u64));

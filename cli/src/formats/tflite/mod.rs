@@ -1,5 +1,6 @@
 //! TensorFlow Lite models, which may hold Edge TPU packages.
 
+mod bare;
 mod graph;
 mod print;
 mod summary;
@@ -57,6 +58,7 @@ impl schemars::JsonSchema for Inspected<'_, '_> {
 impl Summary for Inspected<'_, '_> {
     fn print(&self, _all: bool, out: &mut dyn Write) -> io::Result<()> {
         print::print(self.model, out)?;
+        bare::print(self.model, out)?;
         darwinn::print(self.model.packages(), out)
     }
 }

@@ -6,6 +6,8 @@ use serde_json::{Map, Value, json};
 use crate::formats::darwinn::summary::{float, package, sha256};
 use crate::readable::sound_rows;
 
+use super::bare;
+
 /// A model: `tflite` for what is around, `packages` for what is compiled.
 pub fn model(model: &ModelRef<'_>) -> Value {
     let packages: Vec<Value> = model.packages().map(|(_, one)| package(one)).collect();
@@ -90,6 +92,7 @@ fn operator(model: &ModelRef<'_>, op: &CompiledOp<'_>, package: usize) -> Value 
         "inputs": tensors(op.inputs()),
         "outputs": tensors(op.outputs()),
         "package": package,
+        "bare_executables": bare::documents(op),
     })
 }
 

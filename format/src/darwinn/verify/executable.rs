@@ -7,7 +7,7 @@ use super::context::Context;
 use super::{bytes_of, fields, hints, layers, root};
 use crate::check::{Checker, Path};
 use crate::darwinn::package::ExecutableRef;
-use crate::darwinn::{Executable, ExecutableType, InstructionBitstream, PAGE};
+use crate::darwinn::{Executable, ExecutableType, InstructionBitstream, NARROW_MEMORY, PAGE};
 use crate::room;
 use crate::rules::darwinn as rule;
 use crate::wire;
@@ -40,6 +40,11 @@ fn numbers(row: &Executable<'_>, table: &wire::Table<'_>, path: &Path<'_>, out: 
     if row.scratch_size_bytes < 0 {
         let message = format!("{}", row.scratch_size_bytes);
         out.report(&rule::SCRATCH, &path.field("scratch_size_bytes"), at, message);
+    }
+    let narrow = row.used_narrow_memory_bytes_per_tile;
+    if !(0..=NARROW_MEMORY).contains(&narrow) {
+        let message = format!("{narrow} bytes, a tile has {NARROW_MEMORY}");
+        out.report(&rule::NARROW_MEMORY, &path.field("used_narrow_memory_bytes_per_tile"), at, message);
     }
     let layers = [&row.input_layers, &row.output_layers].map(|list| list.as_ref().map_or(0, |list| list.len()));
     if row.kind == ExecutableType::PARAMETER_CACHING && layers != [0, 0] {

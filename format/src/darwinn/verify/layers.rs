@@ -105,6 +105,13 @@ fn numerics(layer: &Layer<'_>, path: &Path<'_>, at: Option<u32>, out: &mut Check
                 let path = path.field("numerics");
                 out.report(&rule::LAYER_SCALE, &path.field("dequantization_factor"), at, format!("{scale}"));
             }
+            let zero = numerics.zero_point;
+            if let Some(most) = layer.data_type.highest_zero_point()
+                && !(0..=most).contains(&zero)
+            {
+                let path = path.field("numerics");
+                out.report(&rule::LAYER_ZERO, &path.field("zero_point"), at, format!("{zero}, the most is {most}"));
+            }
         }
     }
 }

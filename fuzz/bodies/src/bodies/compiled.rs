@@ -2,11 +2,15 @@
 
 use edgepack_builder::darwinn::{self, Layout};
 use edgepack_builder::tflite::{embed, rewrite_options};
-use edgepack_executor::darwinn::{Addresses, Extraction, Output, dequantize, link, prepare_input, transfers};
+use edgepack_executor::darwinn::{
+    Addresses, Chip, Extraction, Output, RunError, Runner, RunnerOptions, Simulator, TensorBytes, dequantize, link,
+    prepare_input, transfers,
+};
 use edgepack_format::darwinn::{Accept, Executable, Geometry, Layer, PackageRef, verify};
 use edgepack_format::limits::Limits;
 use edgepack_format::row::{Rows, Table};
 use edgepack_format::tflite::{self, CustomOptions, ModelRef};
+use edgepack_loader::Registry;
 
 /// Tensors of more bytes than this are not made.
 const MOST: usize = 1 << 20;
@@ -27,6 +31,45 @@ pub fn package(data: &[u8]) {
         let reopened = reopened.expect("a verified package");
         assert_eq!(reopened.executables().len(), package.executables().len());
         host(&package);
+        if accept == Accept::default() && !package.is_multi_chip() {
+            run(data);
+        }
+    }
+}
+
+/// Runs a verified package on the device of software, which checks the host against the package: it finds nothing but
+/// what the package itself asks for.
+fn run(data: &[u8]) {
+    let Ok(package) = Registry::new().register(data) else { return };
+    let mut limits = Limits::hostile();
+    limits.memory_bytes = 4 * MOST as u64;
+    for extraction in [Extraction::Hints, Extraction::Instructions] {
+        let chip = Chip::new(Simulator::new().with_extraction(extraction));
+        let Ok(mut runner) = Runner::with_options(&chip, &package, RunnerOptions::default().within(limits)) else {
+            return;
+        };
+        let tensor = |layer: &Layer<'_>| {
+            let bytes = Geometry::of(layer).expect("verified sizes").actual_bytes;
+            TensorBytes::new(layer.name.as_deref().expect("a verified name"), vec![1; bytes])
+        };
+        let inputs: Vec<_> = runner.inputs().map(tensor).collect();
+        let first = runner.run(&inputs);
+        match &first {
+            Ok(outputs) => assert_eq!(outputs.len(), runner.outputs().count()),
+            Err(RunError::Partial) => assert_eq!(extraction, Extraction::Hints),
+            Err(RunError::Device(error)) => {
+                let error = error.to_string();
+                assert!(error.contains("fence") || error.contains("after the end"), "{error}");
+            }
+            Err(error) => panic!("{error}"),
+        }
+        assert_eq!(chip.holds(&package), first.is_ok() && package.caching().is_some());
+        runner.reset_state();
+        match (first, runner.run(&inputs)) {
+            (Ok(first), Ok(second)) => assert_eq!(first, second),
+            (Err(first), Err(second)) => assert_eq!(first.to_string(), second.to_string()),
+            (first, second) => panic!("{first:?}, then {second:?}"),
+        }
     }
 }
 
@@ -106,6 +149,66 @@ pub fn model(data: &[u8]) {
             assert!(found.is_none_or(|options| options.package.1 == longer));
         }
     }
+}
+
+/// See [`BODIES`](super::BODIES).
+pub fn early_wrapper(data: &[u8]) {
+    use edgepack_builder::tflite::{OptionValue, custom_options};
+    use edgepack_format::rules::tflite::BARE;
+    let split = data.len() / 2;
+    let options = custom_options(&[
+        ("1", OptionValue::Int(0)),
+        ("2", OptionValue::String(b"beagle")),
+        ("3", OptionValue::String(&data[split..])),
+        ("4", OptionValue::String(data)),
+    ]);
+    let file = carrier(options);
+    let verdict = tflite::verify::verify(&file, &Limits::hostile(), Accept::ALL);
+    let is_bare = !data.is_empty() && PackageRef::bare(data).is_some();
+    assert_eq!(verdict.findings.iter().any(|finding| finding.rule.id == BARE.id), is_bare);
+    let op = verdict.model.as_ref().and_then(|model| model.operators().first()).expect("a model with one operator");
+    assert!(!is_bare || op.packages.is_empty() && op.bare[0].1.bytes() == data);
+    let opened = edgepack::edit::Opened::from_bytes(file.clone()).expect("a model");
+    let Ok(mut package) = opened.package() else { return assert!(!is_bare) };
+    let Ok(places) = opened.places(&package) else { return assert!(!is_bare) };
+    package.places = Some(Box::new(places));
+    let json = edgepack::edit::dump(&package).expect("what is read is dumped");
+    let again = edgepack::edit::build(&json).expect("what is dumped is built");
+    assert_eq!(again.to_bytes().expect("what is built is written"), file);
+}
+
+/// A model of one compiled operator with these options.
+fn carrier(options: Vec<u8>) -> Vec<u8> {
+    use edgepack_format::row::Blob;
+    use edgepack_format::tflite::{Model, OPERATOR, Operator, OperatorCode, SubGraph};
+    let operator = Operator { custom_options: Some(Blob(options.into())), ..Operator::default() };
+    let code = OperatorCode {
+        builtin_code: OperatorCode::CUSTOM,
+        custom_code: Some(OPERATOR.into()),
+        ..OperatorCode::default()
+    };
+    let graph = SubGraph { operators: Some(vec![operator].into()), ..SubGraph::default() };
+    let row = Model {
+        version: 3,
+        operator_codes: Some(vec![code].into()),
+        subgraphs: Some(vec![graph].into()),
+        ..Model::default()
+    };
+    edgepack_builder::tflite::model(&row).expect("a small model")
+}
+
+/// An executable without a package, as early wrappers hold it.
+pub fn early_seeds() -> Vec<Vec<u8>> {
+    use edgepack_format::darwinn::InstructionBitstream;
+    use edgepack_format::row::Blob;
+    let code = InstructionBitstream { bitstream: Some(Blob(vec![0; 32].into())), ..InstructionBitstream::default() };
+    let row = Executable {
+        name: Some("model_name".into()),
+        batch_size: 1,
+        instruction_bitstreams: Some(vec![code].into()),
+        ..Executable::default()
+    };
+    vec![darwinn::executable(&row, Layout::Dense).expect("a small executable")]
 }
 
 /// See [`BODIES`](super::BODIES).

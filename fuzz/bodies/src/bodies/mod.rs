@@ -206,6 +206,16 @@ pub const BODIES: &[Body] = &[
         dictionary: FLATBUFFERS,
     },
     Body {
+        name: "early_wrapper",
+        promise: "executables without a package are told from packages, and their model comes back byte for byte",
+        run: compiled::early_wrapper,
+        extensions: &[],
+        seeds: compiled::early_seeds,
+        root: mutate::root_of_file,
+        edit: mutate::edit_program,
+        dictionary: FLATBUFFERS,
+    },
+    Body {
         name: "options",
         promise: "custom options that are read are written and read the same",
         run: compiled::options,
