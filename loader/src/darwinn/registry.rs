@@ -58,7 +58,7 @@ pub struct Registration {
     streamed: u64,
 }
 
-/// Where parameters have to start for a device to be given their memory.
+/// Alignment that parameters need for a device to be given their memory.
 const PAGE: usize = 4096;
 
 /// The number of the next registration; none is used twice.

@@ -40,12 +40,12 @@ pub(super) struct Run<'a> {
     pub(super) program: Program,
     pub(super) row: Executable<'a>,
     pub(super) number: u64,
-    /// What came of the inputs.
+    /// Results made from the inputs.
     pub(super) inputs: BTreeMap<Buffer, Vec<u8>>,
     /// Outputs that were begun.
     pub(super) made: BTreeMap<Buffer, Vec<u8>>,
     pub(super) parameters: Vec<u8>,
-    /// What was written to scratch.
+    /// Bytes written to scratch.
     pub(super) scratch: Vec<Option<u8>>,
 }
 
