@@ -27,11 +27,13 @@ impl Algorithm {
     pub(super) fn of(geometry: &Geometry) -> Algorithm {
         let Geometry { input, out, weight, groups, transposed, .. } = *geometry;
         let too_long = input.channels.0 * input.area() >= i32::MAX as usize / 4;
-        // One layer is an image, unless there are layers of padding around it.
-        let layers = geometry.slides[0].kernel > 1 || geometry.slides[0].padding > 0 || input.sizes[0] > 1;
+        // One layer is an image, unless there are layers of padding around it or added to the output.
+        let deep = input.sizes[0] > 1 || out.sizes[0] > 1;
+        let layers = geometry.slides[0].kernel > 1 || geometry.slides[0].padding > 0 || deep;
         let dense = |images: &Images| images.sizes[1] == 1 || images.strides[1] == images.sizes[2] * images.strides[2];
         let in_place = input.channels.1 == 1 && input.strides[2] == input.channels.0 && dense(&input);
-        let pixels = out.is_channels_last() && (groups == 1 || in_place);
+        // The strides of a single pixel fit both layouts: nobody has set memory aside to reorder the image for it.
+        let pixels = out.is_channels_last() && (in_place || groups == 1 && out.area() > 1);
         if transposed && (!pixels || layers || too_long || geometry.work() < SMALL) {
             let weight_dense = weight.strides[2] == 1 && weight.is_linear() && weight.channels.1 == weight.area();
             let fits = weight_dense && input.is_linear() && geometry.work() >= SMALL;
@@ -42,7 +44,7 @@ impl Algorithm {
         }
         let weight_dense = weight.strides[2] == 1 && dense(&weight) && weight.channels.1 == weight.area();
         let depthwise = weight.channels.0 == 1 && groups > 1;
-        if out.is_channels_last() {
+        if out.is_channels_last() && (pixels || out.area() > 1) {
             let by_pixel = input.channels.1 == 1;
             return match depthwise && !transposed {
                 true if by_pixel && out.channels.0 == groups => Algorithm::DepthwiseNhwc,

@@ -221,3 +221,40 @@ fn layers_of_padding_around_one_layer() {
         agrees(&[depth, side, side], channels, &outputs, call).unwrap();
     }
 }
+
+/// Padding of the output may add layers to one layer, which get nothing but the bias.
+#[test]
+fn layers_that_only_the_output_has() {
+    let side = Axis { input: 7, kernel: 3, stride: 1, padding: 1, dilation: 1, output_padding: 0 };
+    let depth = Axis { input: 1, kernel: 1, stride: 2, padding: 0, dilation: 1, output_padding: 1 };
+    for (groups, constant, turned) in [(1, false, false), (1, true, true), (3, false, true), (12, true, true)] {
+        let channels = Channels { batch: 2, groups, input: 12 / groups, output: 12 / groups };
+        let (dtype, turns) = (ScalarType::FLOAT, [turned, false, turned]);
+        let call = Call { transposed: true, with_bias: true, constant, short: false, dtype, seed: 2, turns };
+        agrees(&[depth, side, side], channels, &[2, 7, 7], call).unwrap();
+    }
+}
+
+/// A single pixel has the same place in every layout, whatever the layout of what it is computed from.
+#[test]
+fn outputs_of_one_pixel() {
+    let point = Axis { input: 1, kernel: 1, stride: 1, padding: 0, dilation: 1, output_padding: 0 };
+    let whole = Axis { input: 4, kernel: 4, ..point };
+    let single = [ScalarType::FLOAT, ScalarType::HALF];
+    for (axis, groups, dtype) in [point, whole]
+        .into_iter()
+        .flat_map(|axis| [1, 2, 72].map(|groups| (axis, groups, single)))
+        .flat_map(|(axis, groups, single)| single.map(|dtype| (axis, groups, dtype)))
+    {
+        for bits in 0..32 {
+            let [constant, transposed, first, second, third] = std::array::from_fn(|bit| bits >> bit & 1 == 1);
+            if transposed && axis.input > 1 {
+                continue;
+            }
+            let channels = Channels { batch: 1, groups, input: 72 / groups, output: 144 / groups };
+            let turns = [first, second, third];
+            let call = Call { transposed, with_bias: true, constant, short: false, dtype, seed: 3, turns };
+            agrees(&[axis, axis], channels, &[1, 1], call).unwrap();
+        }
+    }
+}
