@@ -1,8 +1,9 @@
 """Exports the models that `edgepack-bench` measures: NAME.pte, NAME_xnn.pte lowered to XNNPACK, NAME_xnn_int8.pte quantised.
 
-usage: python export.py FOLDER [NAME ...]
+usage: python export.py [--onnx] FOLDER [NAME ...]
 
-Needs executorch, torch and torchvision. Weights are random, with a fixed seed: what is measured is time.
+Needs executorch, torch and torchvision; with --onnx it writes NAME.onnx alone, for other engines, and needs onnx and
+onnxscript as well. Weights are random, with a fixed seed: what is measured is time.
 """
 import os
 import sys
@@ -135,11 +136,21 @@ def write(folder, name, program):
     print(name, flush=True)
 
 
-@torch.no_grad()
-def export(folder, name):
+def build(name):
     make, sizes = MODELS[name]
     torch.manual_seed(0)
-    model, inputs = make().eval(), (torch.randn(sizes),)
+    return make().eval(), (torch.randn(sizes),)
+
+
+@torch.no_grad()
+def export_onnx(folder, name):
+    model, inputs = build(name)
+    torch.onnx.export(model, inputs, os.path.join(folder, f"{name}.onnx"), dynamo=True, external_data=False, verbose=False)
+
+
+@torch.no_grad()
+def export(folder, name):
+    model, inputs = build(name)
     exported = torch.export.export(model, inputs)
     write(folder, name, to_edge(exported, compile_config=EdgeCompileConfig(_check_ir_validity=False)))
     if name in PORTABLE:
@@ -152,6 +163,8 @@ def export(folder, name):
 
 
 if __name__ == "__main__":
-    os.makedirs(sys.argv[1], exist_ok=True)
-    for chosen in sys.argv[2:] or MODELS:
-        export(sys.argv[1], chosen)
+    onnx = sys.argv[1] == "--onnx"
+    target, *chosen = sys.argv[1 + onnx:]
+    os.makedirs(target, exist_ok=True)
+    for model_name in chosen or MODELS:
+        (export_onnx if onnx else export)(target, model_name)

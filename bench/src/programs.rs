@@ -29,6 +29,21 @@ pub fn model(name: &str) -> Option<Sample> {
     Some(Sample { name: format!("{name}.pte"), bytes: bytes.into() })
 }
 
+/// Names of the models in the folder of reference exports, without what their forms add.
+pub fn names() -> Vec<String> {
+    let entries = models_dir().into_iter().flat_map(std::fs::read_dir).flatten().flatten();
+    let files = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let stems = files.filter_map(|file| file.strip_suffix(".pte").map(str::to_owned));
+    let mut names: Vec<String> = stems.filter(|stem| !stem.contains("_xnn")).collect();
+    names.sort();
+    names
+}
+
+/// Returns whether the folder has the ONNX form of a model.
+pub fn has_onnx(name: &str) -> bool {
+    models_dir().is_some_and(|dir| dir.join(name).with_extension("onnx").is_file())
+}
+
 /// A small program of the corpus.
 pub fn small() -> Sample {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/models/mlp_portable.pte");

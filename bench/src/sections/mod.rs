@@ -2,6 +2,7 @@
 
 mod delegates;
 mod edgetpu;
+mod engines;
 mod instructions;
 mod library;
 mod lower;
@@ -39,13 +40,14 @@ pub const ALL: &[(&str, fn())] = &[
     ("edgetpu", edgetpu::run),
     ("library", library::run),
     ("suite", suite::run),
+    ("engines", engines::run),
     ("serialize", serialize::run),
     ("lower", lower::run),
     ("delegates", delegates::run),
 ];
 
 /// Sections that need the reference runtime.
-pub const WITH_REFERENCE: [&str; 4] = ["suite", "serialize", "lower", "delegates"];
+pub const WITH_REFERENCE: [&str; 5] = ["suite", "engines", "serialize", "lower", "delegates"];
 
 /// Time that a table may take.
 const BUDGET: Duration = Duration::from_secs(4);

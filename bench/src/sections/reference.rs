@@ -1,4 +1,4 @@
-//! The reference as a child process that takes its turns like any other lane.
+//! The reference, or another engine, as a child process that takes its turns like any other lane.
 //!
 //! `EDGEPACK_BENCH_MODELS` names its folder of models and `EDGEPACK_REFERENCE_PYTHON` a Python that has `executorch`
 //! installed; the child is `reference.py`, which answers requests such as `load NAME` with a number, nanoseconds mostly,
@@ -31,6 +31,14 @@ impl Reference {
         let mut command = Command::new(python.ok_or("EDGEPACK_REFERENCE_PYTHON names no Python")?);
         command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/reference.py")).arg(dir).arg(threads.to_string());
         Self::spawn(&mut command).map_err(|error| format!("the reference does not start: {error}"))
+    }
+
+    /// Another engine that answers in the same way, with so many threads: `program` is what `bench/peers` is built to.
+    pub fn start_engine(program: &Path, engine: &str, threads: usize) -> Result<Self, String> {
+        let dir = programs::models_dir().ok_or("EDGEPACK_BENCH_MODELS names no folder")?;
+        let mut command = Command::new(program);
+        command.arg(engine).arg(dir).arg(threads.to_string());
+        Self::spawn(&mut command).map_err(|error| format!("{engine} does not start: {error}"))
     }
 
     fn spawn(command: &mut Command) -> std::io::Result<Self> {

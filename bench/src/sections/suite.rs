@@ -34,7 +34,7 @@ struct Row {
 }
 
 pub fn run() {
-    let names = names();
+    let names = programs::names();
     let mut rows = Vec::new();
     for threads in [1, 2] {
         let reference = match Reference::start(threads) {
@@ -56,16 +56,6 @@ pub fn run() {
         }
     }
     print(&mut rows);
-}
-
-/// Names of the models in the folder, without what their forms add.
-fn names() -> Vec<String> {
-    let entries = programs::models_dir().into_iter().flat_map(std::fs::read_dir).flatten().flatten();
-    let files = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let stems = files.filter_map(|file| file.strip_suffix(".pte").map(str::to_owned));
-    let mut names: Vec<String> = stems.filter(|stem| !stem.contains("_xnn")).collect();
-    names.sort();
-    names
 }
 
 /// Times runs and loads of one program, and the reference's runs and loads of `peer`; `None` if there is no such file.
