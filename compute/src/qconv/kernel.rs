@@ -6,11 +6,11 @@
 use std::ops::Range;
 
 use super::pack::Packed;
-use super::patches::{PART, Patches, Pixel, ROWS, Row, Rows};
+use super::patches::{PART, Patches, Pixel, ROWS, Rows};
 use super::requantise::Epilogue;
 use super::store::store_tiles;
 use crate::simd::bytes::{Bytes, WithBytes};
-use crate::simd::dot::{CHANNELS, Group};
+use crate::simd::dot::CHANNELS;
 use crate::threads::Columns;
 
 /// Some pixels and tiles of a convolution.
@@ -134,7 +134,8 @@ impl<E: Epilogue> Piece<'_, E> {
                 self.gather::<B>(at.group, first..end, [start, len], gathered);
             }
             let Some(rows) = gathered.rows.0[first..].first_chunk::<R>() else { return };
-            accumulate(bytes, &mut sums, rows, &panel[start / 4 * C..][..len.div_ceil(4) * C]);
+            let panel = &panel[start / 4 * C..][..len.div_ceil(4) * C];
+            bytes.accumulate(&mut sums, rows, panel.as_chunks::<C>().0);
             start += len;
         }
         let columns = at.group * self.packed.each..(at.group + 1) * self.packed.each - self.tiles.start * CHANNELS;
@@ -146,28 +147,4 @@ impl<E: Epilogue> Piece<'_, E> {
             store_tiles(&results, &mut self.out.row(row)[column..last]);
         }
     }
-}
-
-/// Adds products of rows with the groups of `C` tiles.
-#[inline(always)]
-fn accumulate<B: Bytes, const C: usize, const R: usize>(
-    bytes: B,
-    sums: &mut [[B::Sums; C]; R],
-    rows: &[Row; R],
-    panel: &[Group],
-) {
-    let panel = panel.as_chunks::<C>().0;
-    let mut all = *sums;
-    for index in 0..panel.len().min(PART / 4) {
-        let mut weights = [bytes.weights(&panel[index][0]); C];
-        for (weights, group) in weights.iter_mut().zip(&panel[index]) {
-            *weights = bytes.weights(group);
-        }
-        for (sums, row) in all.iter_mut().zip(rows) {
-            for (sums, weights) in sums.iter_mut().zip(&weights) {
-                *sums = bytes.add(*sums, *weights, row[index]);
-            }
-        }
-    }
-    *sums = all;
 }

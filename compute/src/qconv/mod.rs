@@ -17,6 +17,7 @@ mod store;
 mod taps;
 #[cfg(test)]
 mod tests;
+mod transposed;
 
 pub use convolution::{Convolution, DynamicConvolution};
 pub use depthwise::Depthwise;
@@ -24,6 +25,7 @@ pub use greatest::greatest;
 pub use pack::Packed;
 pub use requantise::{DynamicScales, Requantise};
 pub use taps::PackedTaps;
+pub use transposed::TransposedConvolution;
 
 use crate::error::{Error, ErrorKind};
 pub use crate::simd::bytes::requantised;

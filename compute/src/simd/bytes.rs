@@ -64,6 +64,29 @@ pub(crate) trait Bytes: Copy {
     /// Sum of each channel of a tile, in order.
     fn sums(self, sums: Self::Sums) -> [i32; CHANNELS];
 
+    /// Adds the products of rows of inputs, four together, with the groups of `C` tiles.
+    #[inline(always)]
+    fn accumulate<const C: usize, const R: usize, const LEN: usize>(
+        self,
+        sums: &mut [[Self::Sums; C]; R],
+        rows: &[[[u8; 4]; LEN]; R],
+        panel: &[[Group; C]],
+    ) {
+        let mut all = *sums;
+        for index in 0..panel.len().min(LEN) {
+            let mut weights = [self.weights(&panel[index][0]); C];
+            for (weights, group) in weights.iter_mut().zip(&panel[index]) {
+                *weights = self.weights(group);
+            }
+            for (sums, row) in all.iter_mut().zip(rows) {
+                for (sums, weights) in sums.iter_mut().zip(&weights) {
+                    *sums = self.add(*sums, *weights, row[index]);
+                }
+            }
+        }
+        *sums = all;
+    }
+
     /// Results of the sums of neighbouring tiles.
     #[inline(always)]
     fn requantise<const C: usize>(self, sums: &[Self::Sums; C], scales: &TileScales<'_, C>) -> [[i8; CHANNELS]; C] {

@@ -1,6 +1,6 @@
 //! Nodes on quantised numbers.
 
-use edgepack_compute::qconv::Windows;
+use edgepack_compute::qconv::{TransposedConvolution, Windows};
 use edgepack_compute::qgemm::Blocks;
 use edgepack_executor::delegate::Local;
 use edgepack_executor::kernel::{KernelError, room};
@@ -31,6 +31,12 @@ fn dense_sizes(w: Lowered) -> Result<[usize; 2], KernelError> {
     let [outputs, kh, kw, inputs] = w.shape.dims() else { return Err(refused("weights have four dimensions")) };
     let inner = [kh, kw, inputs].iter().try_fold(1usize, |inner, size| inner.checked_mul(**size as usize));
     Ok([*outputs as usize, inner.ok_or_else(|| refused("weights beyond all memory"))?])
+}
+
+/// Returns whether a transposed convolution with weights `[outputs, kh, kw, inputs]` is split into phases.
+fn in_phases(w: Lowered, windows: &Windows, more: [usize; 2]) -> bool {
+    let [outputs, _, _, inputs] = w.shape.dims() else { return false };
+    TransposedConvolution::bytes([*outputs as usize, *inputs as usize], windows, more).is_some()
 }
 
 impl Lowering<'_> {
@@ -217,7 +223,7 @@ impl Lowering<'_> {
                 let packed = self.values.weights.depthwise(stored, [inputs, outputs], &windows, retained)?;
                 (w, integer::depthwise(weighted.how, windows, inputs, packed))
             }
-            Kind::Transposed(more) if weighted.zero == 0 && windows.groups == 1 => {
+            Kind::Transposed(more) if weighted.zero == 0 && in_phases(w, &windows, more) => {
                 (self.values.placed(w)?, integer::transposed(weighted.how, windows, more))
             }
             _ => (self.values.placed(w)?, affine::convolution(weighted, windows, kind)),

@@ -44,30 +44,10 @@ impl Requantize {
     }
 }
 
-/// The sum of products, wrapping.
-#[inline(always)]
-pub(super) fn dot(a: &[i8], b: &[i8]) -> i32 {
-    a.iter().zip(b).fold(0i32, |sum, (a, b)| sum.wrapping_add(i32::from(*a) * i32::from(*b)))
-}
-
-/// The sums of the rows of weights.
-pub(super) fn row_sums(weights: &[i8], width: usize) -> Result<Vec<i32>, KernelError> {
-    let mut sums = edgepack_executor::kernel::room(weights.len() / width.max(1))?;
-    sums.extend(
-        weights.chunks_exact(width.max(1)).map(|row| row.iter().fold(0i32, |sum, w| sum.wrapping_add(i32::from(*w)))),
-    );
-    Ok(sums)
-}
-
 /// Schema of a product; the kind of weights is known from their packed form, where there is one.
 const PRODUCT: &str = "(Tensor x, Tensor w, Tensor? b, *, Tensor(a!) out) -> Tensor(a!)";
 const BIAS: usize = 2;
 const OUT: usize = 3;
-
-/// The bias of a channel.
-fn bias_of(bias: Option<&[i32]>, channel: usize) -> i32 {
-    bias.map_or(0, |bias| bias[channel])
-}
 
 /// A constant of a call, if it is there.
 pub(super) fn constant<'p, T: PodElement>(args: &Prepare<'p>, at: usize) -> Result<Option<&'p [T]>, KernelError> {
@@ -165,54 +145,29 @@ pub(crate) fn depthwise(
     })
 }
 
-/// A transposed convolution with weights `[Co, kh, kw, Ci]`; `adjust` are the sizes it adds.
-pub(crate) fn transposed(how: Requantize, windows: Windows, adjust: [usize; 2]) -> Arc<dyn Operator> {
+/// A transposed convolution with weights `[Co, kh, kw, Ci]` that is split into phases; `more` are the rows and columns it adds.
+pub(crate) fn transposed(how: Requantize, windows: Windows, more: [usize; 2]) -> Arc<dyn Operator> {
     own("xnnpack::transposed_convolution.int8", PRODUCT, Alias::Disjoint, move |args| {
-        let [outputs, kh, kw, inputs] = *args.tensor(1)?.meta.sizes else {
+        let [outputs, _, _, inputs] = *args.tensor(1)?.meta.sizes else {
             return Err(KernelError::unsupported("weights"));
         };
-        let weights = args.tensor(1)?.constant.ok_or_else(|| KernelError::unsupported("weights that change"))?;
-        let retained = outputs * kh * kw * size_of::<i32>();
+        let retained = qconv::TransposedConvolution::bytes([outputs, inputs], &windows, more)
+            .ok_or_else(|| KernelError::unsupported(format!("{windows:?}")))?;
         args.retained().reserve(retained)?;
-        let sums = row_sums(weights.as_slice::<i8>()?, inputs)?;
-        let how = how.clone();
+        let weights = constant(args, 1)?.ok_or_else(|| KernelError::unsupported("no weights"))?;
+        let (bias, sizes) = (constant(args, BIAS)?, [outputs, inputs]);
+        let convolution = qconv::TransposedConvolution::new(weights, sizes, windows, more, bias, how.of_channels())?;
+        if let Ok(image) = <[usize; 4]>::try_from(args.tensor(0)?.meta.sizes) {
+            args.scratch(convolution.scratch(image));
+        }
         retaining(retained, move |cx: &mut KernelContext<'_>| {
             let [n, h, w, c] = image_sizes(cx, Some(inputs))?;
-            let [oh, ow] = windows.spread([h, w], adjust);
+            let [oh, ow] = windows.spread([h, w], more);
             cx.resize(OUT, &[n, oh, ow, outputs])?;
             let views = cx.views();
-            let (x, weights) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<i8>()?);
-            let bias = views.tensor_opt(2)?.map(|bias| bias.as_slice::<i32>()).transpose()?;
-            let mut out = views.out(OUT)?;
-            let mut pixels = out.as_slice::<i8>()?.chunks_exact_mut(outputs);
-            // The input place that reaches an output place by a tap.
-            let source = |side: usize, place: usize, tap: usize, size: usize| {
-                let place = (place + windows.padding[side][0]).checked_sub(tap * windows.dilation[side])?;
-                (place % windows.stride[side] == 0).then_some(place / windows.stride[side]).filter(|p| *p < size)
-            };
-            wide(|| {
-                for image in x.chunks_exact((h * w * c).max(1)).take(n) {
-                    for (oy, ox) in (0..oh).flat_map(|oy| (0..ow).map(move |ox| (oy, ox))) {
-                        let Some(pixel) = pixels.next() else { return };
-                        for (channel, out) in pixel.iter_mut().enumerate() {
-                            let mut sum = bias_of(bias, channel);
-                            for ky in 0..kh {
-                                let Some(y) = source(0, oy, ky, h) else { continue };
-                                for kx in 0..kw {
-                                    let Some(column) = source(1, ox, kx, w) else { continue };
-                                    let tap = (channel * kh + ky) * kw + kx;
-                                    let row = &weights[tap * inputs..][..inputs];
-                                    let seen = &image[(y * w + column) * c..][..inputs];
-                                    sum = sum.wrapping_add(dot(seen, row));
-                                    sum = sum.wrapping_sub(how.zero_x.wrapping_mul(sums[tap]));
-                                }
-                            }
-                            *out = how.result(sum, channel);
-                        }
-                    }
-                }
-            });
-            Ok(())
+            let x = views.tensor(0)?.as_slice::<i8>()?;
+            let scratch = bytemuck::cast_slice_mut(views.scratch()?);
+            Ok(convolution.run(x, [n, h, w, c], scratch, views.out(OUT)?.as_slice::<i8>()?)?)
         })
     })
 }

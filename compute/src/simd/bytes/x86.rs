@@ -63,18 +63,37 @@ impl Bytes for Avx2 {
 
     #[inline(always)]
     fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [u8; 4]) -> Self::Sums {
-        // Two products of bytes fit 32 bits.
-        // SAFETY: the token exists.
-        unsafe {
-            let inputs = _mm_cvtepi8_epi16(_mm_cvtsi32_si128(i32::from_ne_bytes(inputs)));
-            let inputs = _mm256_broadcastq_epi64(inputs);
-            [
-                _mm256_add_epi32(sums[0], _mm256_madd_epi16(weights[0], inputs)),
-                _mm256_add_epi32(sums[1], _mm256_madd_epi16(weights[1], inputs)),
-                _mm256_add_epi32(sums[2], _mm256_madd_epi16(weights[2], inputs)),
-                _mm256_add_epi32(sums[3], _mm256_madd_epi16(weights[3], inputs)),
-            ]
+        self.add_words(sums, weights, inputs.map(|input| i16::from(input as i8)))
+    }
+
+    /// Inputs become numbers of 16 bits once for all tiles, some at a time, rather than four by four in registers.
+    #[inline(always)]
+    fn accumulate<const C: usize, const R: usize, const LEN: usize>(
+        self,
+        sums: &mut [[Self::Sums; C]; R],
+        rows: &[[[u8; 4]; LEN]; R],
+        panel: &[[Group; C]],
+    ) {
+        /// Fours of inputs at a time.
+        const FOURS: usize = 64;
+        let (mut all, mut words) = (*sums, [[[0i16; 4]; FOURS]; R]);
+        for (part, panel) in panel[..panel.len().min(LEN)].chunks(FOURS).enumerate() {
+            for (words, row) in words.iter_mut().zip(rows) {
+                let row = &row[part * FOURS..][..panel.len()];
+                for (word, input) in words.as_flattened_mut().iter_mut().zip(row.as_flattened()) {
+                    *word = i16::from(*input as i8);
+                }
+            }
+            for index in 0..panel.len().min(FOURS) {
+                for tile in 0..C {
+                    let weights = self.weights(&panel[index][tile]);
+                    for (sums, words) in all.iter_mut().zip(&words) {
+                        sums[tile] = self.add_words(sums[tile], weights, words[index]);
+                    }
+                }
+            }
         }
+        *sums = all;
     }
 
     #[inline(always)]
@@ -86,6 +105,24 @@ impl Bytes for Avx2 {
                 _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_hadd_epi32(sums[2], sums[3])),
             ];
             std::mem::transmute::<[__m256i; 2], [i32; CHANNELS]>(halves)
+        }
+    }
+}
+
+impl Avx2 {
+    /// Adds the products of four inputs with the weights of each channel, wrapping.
+    #[inline(always)]
+    fn add_words(self, sums: [__m256i; 4], weights: [__m256i; 4], inputs: [i16; 4]) -> [__m256i; 4] {
+        // Two products of bytes fit 32 bits.
+        // SAFETY: the token exists.
+        unsafe {
+            let inputs = _mm256_set1_epi64x(bytemuck::cast::<[i16; 4], i64>(inputs));
+            [
+                _mm256_add_epi32(sums[0], _mm256_madd_epi16(weights[0], inputs)),
+                _mm256_add_epi32(sums[1], _mm256_madd_epi16(weights[1], inputs)),
+                _mm256_add_epi32(sums[2], _mm256_madd_epi16(weights[2], inputs)),
+                _mm256_add_epi32(sums[3], _mm256_madd_epi16(weights[3], inputs)),
+            ]
         }
     }
 }
