@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use arrayvec::ArrayVec;
 use edgepack_format::scalar::ScalarType;
 
 use crate::element::Scalar;
@@ -333,11 +334,12 @@ impl Epilogue {
         if operations.is_empty() {
             return;
         }
-        let (mut copy, mut buffers) = ([0f32; BLOCK], Buffers::new());
+        let (mut copy, mut buffers) = (ArrayVec::<f32, BLOCK>::new(), None);
         for results in results.chunks_mut(BLOCK) {
-            let copy = &mut copy[..results.len()];
-            copy.copy_from_slice(results);
-            let (from, to) = (bytemuck::cast_slice(copy), bytemuck::cast_slice_mut(results));
+            copy.clear();
+            // A block fits.
+            let _ = copy.try_extend_from_slice(results);
+            let (from, to) = (bytemuck::cast_slice(&copy), bytemuck::cast_slice_mut(results));
             chain(ScalarType::FLOAT, operations, from, to, copy.len(), &mut buffers);
         }
     }
@@ -367,26 +369,37 @@ impl Epilogue {
 
     fn run_piece(&self, from: &[u8], to: &mut [u8], widths: [usize; 2]) {
         let (clamp, operations) = self.split();
-        let (mut clamped, mut buffers) = ([0f32; BLOCK], Buffers::new());
+        let (mut clamped, mut buffers) = (ArrayVec::<f32, BLOCK>::new(), None);
         for (from, to) in from.chunks(BLOCK * widths[0]).zip(to.chunks_mut(BLOCK * widths[1])) {
             let count = to.len() / widths[1];
             let from = &from[..count * widths[0]];
             match clamp {
                 None => chain(self.input, operations, from, to, count, &mut buffers),
                 Some(clamp) => {
-                    let clamped = &mut clamped[..count];
-                    clamped.copy_from_slice(bytemuck::cast_slice(from));
-                    wide(|| clamp.apply(clamped));
-                    chain(self.input, operations, bytemuck::cast_slice(clamped), to, count, &mut buffers);
+                    clamped.clear();
+                    let _ = clamped.try_extend_from_slice(bytemuck::cast_slice(from));
+                    wide(|| clamp.apply(&mut clamped));
+                    chain(self.input, operations, bytemuck::cast_slice(&clamped), to, count, &mut buffers);
                 }
             }
         }
     }
 }
 
-/// Does operations to one block of elements of type `input`.
-fn chain(input: ScalarType, operations: &[Operation], from: &[u8], to: &mut [u8], count: usize, buffers: &mut Buffers) {
+/// Does operations to one block of elements of type `input`. Buffers are made where there are several.
+fn chain(
+    input: ScalarType,
+    operations: &[Operation],
+    from: &[u8],
+    to: &mut [u8],
+    count: usize,
+    buffers: &mut Option<Buffers>,
+) {
     let Some((last, rest)) = operations.split_last() else { return to.copy_from_slice(from) };
+    if rest.is_empty() {
+        return last.run(input, from, to);
+    }
+    let buffers = buffers.get_or_insert_with(Buffers::new);
     let [mut here, mut there] = buffers.0.each_mut().map(|buffer| bytemuck::cast_slice_mut::<u32, u8>(buffer));
     let (mut dtype, mut len) = (input, 0);
     for (index, operation) in rest.iter().enumerate() {
@@ -394,7 +407,7 @@ fn chain(input: ScalarType, operations: &[Operation], from: &[u8], to: &mut [u8]
         operation.run(dtype, if index == 0 { from } else { &here[..len] }, &mut there[..next]);
         (here, there, dtype, len) = (there, here, operation.output(), next);
     }
-    last.run(dtype, if rest.is_empty() { from } else { &here[..len] }, to);
+    last.run(dtype, &here[..len], to);
 }
 
 /// Results of operations that are not the last: words, as large as the elements of any of them.

@@ -14,6 +14,7 @@ use edgepack_format::finding::ErrorCode;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
+use super::fixed::Fixed;
 use super::spec::{Input, Spec, Types, name};
 use super::types::{self, Chosen};
 use crate::check::expect_same;
@@ -28,11 +29,11 @@ use edgepack_compute::transfer::Converter;
 use edgepack_compute::walk::{Cursor, Walk};
 
 /// Elements per block, and bytes of a block of the widest type.
-const BLOCK: usize = 512;
+pub(super) const BLOCK: usize = 512;
 const BLOCK_BYTES: usize = BLOCK * 16;
 
 /// The most operands of a loop.
-const MAX_INPUTS: usize = 3;
+pub(super) const MAX_INPUTS: usize = 3;
 
 struct Elementwise {
     spec: &'static Spec,
@@ -43,6 +44,8 @@ struct Elementwise {
     load: [Option<Converter>; MAX_INPUTS],
     /// The conversion of the loop's results to those of the output, if they differ.
     store: Option<Store>,
+    /// The operands, if all about them is known when the method is loaded.
+    fixed: Option<Fixed>,
 }
 
 /// A conversion of the loop's results to those of the output.
@@ -100,14 +103,17 @@ fn prepare_with(
         *load = conversion(dtype, target)?;
     }
     args.scratch((2 * spec.inputs.len() + 1) * BLOCK_BYTES);
-    Ok(Box::new(Elementwise {
+    let mut engine = Elementwise {
         spec,
         run: chosen.body.run,
         compute: chosen.compute,
         result: chosen.body.result,
         load,
         store,
-    }))
+        fixed: None,
+    };
+    engine.fixed = engine.fixed(args)?;
+    Ok(Box::new(engine))
 }
 
 fn conversion(from: ScalarType, to: ScalarType) -> Result<Option<Converter>, KernelError> {
@@ -134,6 +140,28 @@ enum Source<'a> {
 }
 
 impl Elementwise {
+    /// The operands, if all about them is known now.
+    fn fixed(&self, args: &Prepare<'_>) -> Result<Option<Fixed>, KernelError> {
+        let converts = matches!(self.store, Some(Store::Converted(_))) || self.load.iter().any(Option::is_some);
+        if converts || !self.never_divides_by_zero() {
+            return Ok(None);
+        }
+        let first = match self.spec.inputs[0] {
+            Input::Tensor(arg) => args.tensor(arg)?.meta.dtype,
+            _ => self.compute,
+        };
+        let width = |index| self.lane_type(index).size().unwrap_or(1);
+        Fixed::of(args, self.spec, |arg, scalar| self.bits_of(arg, scalar, first), width)
+    }
+
+    /// The operations behind the loop.
+    fn epilogue(&self) -> Option<&Epilogue> {
+        match &self.store {
+            Some(Store::Fused(epilogue)) => Some(epilogue),
+            _ => None,
+        }
+    }
+
     /// Gives the output the sizes that the inputs have in common.
     fn resize(&self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         let spec = self.spec;
@@ -176,9 +204,17 @@ impl Elementwise {
 
     fn number(&self, cx: &KernelContext<'_>, arg: usize) -> Result<u128, KernelError> {
         let scalar = cx.scalar(arg)?;
+        let first = match self.spec.types {
+            Types::First => cx.meta(self.spec.inputs[0].arg())?.dtype,
+            _ => self.compute,
+        };
+        self.bits_of(arg, scalar, first)
+    }
+
+    /// The number of argument `arg` in the type to compute in, if it fits the type of the first operand where that counts.
+    fn bits_of(&self, arg: usize, scalar: Scalar, first: ScalarType) -> Result<u128, KernelError> {
         if self.spec.types == Types::First {
-            let dtype = cx.meta(self.spec.inputs[0].arg())?.dtype;
-            expect_fit(name(self.spec.schema, arg), scalar, dtype)?;
+            expect_fit(name(self.spec.schema, arg), scalar, first)?;
         }
         Ok(if self.compute.is_complex() {
             complex::bits(scalar, self.compute)
@@ -228,6 +264,11 @@ impl Elementwise {
 impl Run for Elementwise {
     fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         let spec = self.spec;
+        if let Some(fixed) = &self.fixed
+            && fixed.run(cx, spec, self.run, self.epilogue())?
+        {
+            return Ok(());
+        }
         self.resize(cx)?;
         let params = self.params(cx)?;
         let mut constants = self.constants(cx)?;

@@ -11,6 +11,7 @@ pub mod close;
 pub mod complex;
 pub mod engine;
 pub mod fill;
+mod fixed;
 pub mod glu;
 pub mod logic;
 pub mod reference;

@@ -1,12 +1,18 @@
 //! The engine against plain loops: shapes, dim orders, element types, promotion, errors.
 
+use std::sync::Arc;
+
+use edgepack_compute::epilogue::{Epilogue, Operation};
+use edgepack_compute::quantise::Affine;
 use edgepack_executor::call::{Arg, OwnedTensor, call};
-use edgepack_executor::kernel::{Kernel, KernelError};
+use edgepack_executor::kernel::{Kernel, KernelError, Operator};
 use edgepack_executor::with_element;
 use edgepack_format::scalar::{Bool, ScalarType};
 
 use edgepack_compute::layout::broadcast;
 use edgepack_compute::number::{Cast, Number};
+
+use crate::fused::Fused;
 
 const TYPES: [ScalarType; 10] = [
     ScalarType::BYTE,
@@ -276,4 +282,35 @@ fn gated_halves_multiply() {
     assert_eq!(call(kernel("aten::glu.out"), &args).unwrap()[0].as_slice::<f32>().unwrap(), [1.0, 2.0]);
     let odd = [Arg::tensor(&[3], &[0f32; 3]), Arg::int(0), Arg::out(ScalarType::FLOAT, &[1])];
     assert!(call(kernel("aten::glu.out"), &odd).is_err());
+}
+
+#[test]
+fn calls_with_all_known_at_load_give_what_the_engine_gives() {
+    let clamp = Operation::Clamp { least: -2.0, greatest: 9.0 };
+    let affine = Affine { scale: 0.25, zero: 3, least: -128, greatest: 127 };
+    let operations = [
+        (ScalarType::FLOAT, vec![Operation::Relu]),
+        (ScalarType::FLOAT, vec![clamp, Operation::Neg]),
+        (ScalarType::CHAR, vec![Operation::Quantize { to: ScalarType::CHAR, affine }]),
+    ];
+    let fused = operations.map(|(to, operations)| {
+        let epilogue = Arc::new(Epilogue::new(ScalarType::FLOAT, &operations).unwrap());
+        (Box::new(Fused::new(&super::arithmetic::FUSED_ADD, epilogue)) as Box<dyn Operator>, vec![Arg::int(1)], to)
+    });
+    let plain = [("aten::add.out", vec![Arg::double(0.5)]), ("aten::mul.out", vec![]), ("aten::maximum.out", vec![])];
+    let plain = plain.map(|(name, numbers)| (Box::new(*kernel(name)) as Box<dyn Operator>, numbers, ScalarType::FLOAT));
+    // Fewer elements than a block, and more than two.
+    for sizes in [[1, 2, 3, 4], [2, 3, 4, 50]] {
+        for order in orders(4) {
+            for (operator, numbers, to) in fused.iter().chain(&plain) {
+                let [a, b] = [1, 5].map(|seed| Arg::Tensor(tensor(ScalarType::FLOAT, &sizes, &order, seed).0));
+                let run = |out: OwnedTensor| {
+                    let args = [vec![a.clone(), b.clone()], numbers.clone(), vec![Arg::Tensor(out)]].concat();
+                    call(&**operator, &args).unwrap().remove(0).bytes().to_vec()
+                };
+                let out = OwnedTensor::zeros(*to, &sizes).with_dim_order(&order);
+                assert_eq!(run(out.clone()), run(out.dynamic()), "{} {sizes:?} {order:?}", operator.name());
+            }
+        }
+    }
 }
